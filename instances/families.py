@@ -1,0 +1,67 @@
+"""Named families of problems, and the one door to them."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from specopt.instances.serving_latency.paper_1 import paper_1
+from specopt.models.errors import InvalidInput
+from specopt.models.problem import Problem
+
+
+@dataclass(frozen=True)
+class Family:
+    """A named family of problems.
+
+    Parameters
+    ----------
+    name
+        KIND/FAMILY, as on the command line.
+    build
+        Function of the family's parameters and the seed, both by keyword.
+    """
+
+    name: str
+    build: Callable[..., Problem]
+
+    @property
+    def summary(self) -> str:
+        """First line of the family's documentation."""
+        return (inspect.getdoc(self.build) or "").partition("\n")[0]
+
+    @property
+    def defaults(self) -> dict[str, Any]:
+        """The family's parameters and their default values, the seed included."""
+        return {p.name: p.default for p in inspect.signature(self.build).parameters.values()}
+
+
+FAMILIES: dict[str, Family] = {family.name: family for family in (Family("serving-latency/paper-1", paper_1),)}
+
+
+def generate(family: str, *, seed: int = 0, **parameters: Any) -> Problem:
+    """Return a problem from a named family: the same parameters and seed give the same problem.
+
+    Parameters
+    ----------
+    family
+        KIND/FAMILY, for example ``"serving-latency/paper-1"``.
+    seed
+        Seed of numpy's default generator.
+    parameters
+        The family's own parameters.
+
+    Raises
+    ------
+    InvalidInput
+        If there is no such family or parameter.
+    """
+    if family not in FAMILIES:
+        raise InvalidInput(f"family: expected one of {', '.join(FAMILIES)}, got {family!r}")
+    known = FAMILIES[family].defaults
+    for name in parameters:
+        if name not in known:
+            raise InvalidInput(f"{name}: {family} has no such parameter; it has {', '.join(known)}")
+    return FAMILIES[family].build(seed=seed, **parameters)

@@ -1,0 +1,1 @@
+"""Families of `serving-latency` problems."""

@@ -1,0 +1,94 @@
+"""The setting of paper 1, Tables I and II: users in a cell, an edge server that drafts, a station that verifies."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from specopt.models.decoder import PaperDecoder
+from specopt.models.errors import InvalidInput
+from specopt.models.runtime import LinearRuntime
+from specopt.models.serving_latency import ServingLatencyProblem
+
+# Table I
+LLAMA_68M = PaperDecoder(name="LLaMA-68M", layers=2, hidden=768, ffn=3072)
+LLAMA_1_1B = PaperDecoder(name="LLaMA-1.1B", layers=22, hidden=2048, ffn=5632)
+LLAMA_7B = PaperDecoder(name="LLaMA-7B", layers=32, hidden=4096, ffn=11008)
+LLAMA_13B = PaperDecoder(name="LLaMA-13B", layers=40, hidden=5120, ffn=13824)
+
+PAIRS = {
+    "68M-7B": (LLAMA_68M, LLAMA_7B),
+    "1.1B-7B": (LLAMA_1_1B, LLAMA_7B),
+    "1.1B-13B": (LLAMA_1_1B, LLAMA_13B),
+}
+
+# Table II
+DRAFT_RUNTIME = LinearRuntime(seconds_per_flop=4.11e-13, overhead_seconds=0.56e-3)  # RTX 3080, c1^d and c2^d
+VERIFY_RUNTIME = LinearRuntime(seconds_per_flop=2.08e-14, overhead_seconds=1.28e-2)  # RTX 4500, c1^v and c2^v
+TRANSMIT_POWER_W = 0.2
+NOISE_POWER_W = 10**-13.6  # -106 dBm
+DRAFT_MEMORY_BYTES = 16e9
+MAX_SPECULATION_LENGTH = 10
+
+# Sec. IV
+CELL_RADIUS_M = 400.0
+MIN_DISTANCE_M = 1.0
+PATH_LOSS_AT_1_M = 1e-3  # g0 = -30 dB
+
+
+def paper_1(
+    *,
+    pair: str = "1.1B-7B",
+    tasks: int = 100,
+    max_input: int = 512,
+    max_output: int = 2048,
+    alpha: float = 0.8,
+    bandwidth: float = 20e6,
+    seed: int = 0,
+) -> ServingLatencyProblem:
+    """Tasks of uniform lengths from users spread over one cell (paper 1, Sec. IV, Tables I and II).
+
+    What makes it hard: the two stages take about equally long for the LLaMA-1.1B pairs, draft memory binds,
+    and padding, pipeline order and batch overhead pull in different directions.
+
+    Parameters
+    ----------
+    pair
+        Draft and verify model: "68M-7B", "1.1B-7B" or "1.1B-13B".
+    tasks
+        Number of tasks K.
+    max_input, max_output
+        Input and output lengths are uniform on 1..max_input and 1..max_output; O_max is `max_output`.
+    alpha
+        Acceptance rate.
+    bandwidth
+        Uplink bandwidth in hertz.
+    seed
+        Seed of `numpy.random.default_rng`.
+    """
+    if pair not in PAIRS:
+        raise InvalidInput(f"pair: expected one of {', '.join(PAIRS)}, got {pair!r}")
+    for name, value in (("tasks", tasks), ("max_input", max_input), ("max_output", max_output)):
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            raise InvalidInput(f"{name}: expected an integer >= 1, got {value!r}")
+    rng = np.random.default_rng(seed)
+    inputs = rng.integers(1, max_input, size=tasks, endpoint=True)
+    outputs = rng.integers(1, max_output, size=tasks, endpoint=True)
+    distance = np.maximum(MIN_DISTANCE_M, CELL_RADIUS_M * np.sqrt(rng.uniform(size=tasks)))  # uniform in the disc
+    gain = PATH_LOSS_AT_1_M * rng.exponential(size=tasks) / distance**2
+    draft, verify = PAIRS[pair]
+    return ServingLatencyProblem(
+        name=f"paper-1 {pair} K={tasks} I<={max_input} O<={max_output} alpha={alpha:g} seed={seed}",
+        input_tokens=inputs,
+        output_tokens=outputs,
+        snr=TRANSMIT_POWER_W * gain / NOISE_POWER_W,
+        bandwidth_hz=bandwidth,
+        draft=draft,
+        verify=verify,
+        draft_runtime=DRAFT_RUNTIME,
+        verify_runtime=VERIFY_RUNTIME,
+        draft_memory_bytes=DRAFT_MEMORY_BYTES,
+        acceptance_rate=alpha,
+        max_speculation_length=MAX_SPECULATION_LENGTH,
+        output_lengths="conservative",
+        max_output_tokens=max_output,
+    )

@@ -1,0 +1,168 @@
+"""Decoder shapes and what they cost: parameters, floating-point operations, KV cache (paper 1, Eq. 9-14).
+
+A forward pass of m new tokens over a total length of t tokens (cache and new ones) costs
+``flops_per_token * m + flops_per_token_pair * m * t + flops_per_logit * logits`` operations in both cost models:
+
+* `PaperDecoder` counts 4 h1^2 + 2 h1 h2 weights per layer, as paper 1 does: no gate matrix, no grouped
+  heads, no embeddings, no output head;
+* `ExactDecoder` counts the matrices that a dense decoder has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from specopt.models.errors import InvalidInput
+from specopt.models.fields import PositiveInt, check
+
+
+@dataclass(frozen=True, kw_only=True)
+class PaperDecoder:
+    """A decoder in the cost model of paper 1 (Table I gives such shapes).
+
+    Parameters
+    ----------
+    layers
+        Number of decoder blocks J.
+    hidden
+        Hidden dimension h1.
+    ffn
+        Dimension h2 of the feed-forward network.
+    name
+        Any label.
+
+    Examples
+    --------
+    >>> PaperDecoder(layers=32, hidden=4096, ffn=11008).parameter_bytes  # LLaMA-7B
+    10066329600
+    """
+
+    layers: PositiveInt
+    hidden: PositiveInt
+    ffn: PositiveInt
+    name: str | None = None
+
+    def __post_init__(self) -> None:
+        check(self)
+
+    @staticmethod
+    def is_marked(data: Mapping[str, Any]) -> bool:
+        """Tell whether JSON-like data means this cost model."""
+        return "cost" not in data
+
+    @property
+    def parameter_count(self) -> int:
+        """Weights of all layers: J (4 h1^2 + 2 h1 h2)."""
+        return self.layers * (4 * self.hidden**2 + 2 * self.hidden * self.ffn)
+
+    @property
+    def parameter_bytes(self) -> int:
+        """Bytes of the weights at FP16 (Eq. 9)."""
+        return 2 * self.parameter_count
+
+    @property
+    def kv_bytes_per_token(self) -> int:
+        """Bytes of the KV cache per token at FP16: 4 J h1 (Eq. 10)."""
+        return 4 * self.layers * self.hidden
+
+    @property
+    def flops_per_token(self) -> int:
+        """Operations per new token, attention scores aside: 4 J h1 (2 h1 + h2) (Eq. 11-12)."""
+        return 4 * self.layers * self.hidden * (2 * self.hidden + self.ffn)
+
+    @property
+    def flops_per_token_pair(self) -> int:
+        """Attention operations per new token and token attended to: 4 J h1 (Eq. 11-12)."""
+        return 4 * self.layers * self.hidden
+
+    @property
+    def flops_per_logit(self) -> int:
+        """Operations of the output head per position; the paper counts none."""
+        return 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExactDecoder:
+    """A dense decoder with its real matrices: grouped heads, gate, embeddings and output head.
+
+    Parameters
+    ----------
+    layers, hidden, ffn
+        Decoder blocks, hidden dimension, dimension of the feed-forward network.
+    heads, kv_heads, head_dim
+        Query heads, key/value heads, dimension of a head (heads x head_dim may differ from hidden).
+    gated
+        Whether the feed-forward network has a gate matrix (three matrices instead of two).
+    vocabulary
+        Number of tokens that the output head scores.
+    tied
+        Whether input and output embeddings are one matrix.
+    bytes_per_value
+        Bytes of a weight or cached value.
+    name
+        Any label.
+    """
+
+    cost: Literal["exact"] = field(default="exact", metadata={"always": True})
+    layers: PositiveInt
+    hidden: PositiveInt
+    ffn: PositiveInt
+    heads: PositiveInt
+    kv_heads: PositiveInt
+    head_dim: PositiveInt
+    gated: bool
+    vocabulary: PositiveInt
+    tied: bool
+    bytes_per_value: PositiveInt = 2
+    name: str | None = None
+
+    def __post_init__(self) -> None:
+        check(self)
+        if self.heads % self.kv_heads:
+            raise InvalidInput(f"kv_heads: expected a divisor of heads = {self.heads}, got {self.kv_heads}")
+
+    @staticmethod
+    def is_marked(data: Mapping[str, Any]) -> bool:
+        """Tell whether JSON-like data means this cost model."""
+        return "cost" in data
+
+    @property
+    def weights_per_layer(self) -> int:
+        """Entries of the matrices of one layer: attention projections and feed-forward network."""
+        attention = self.hidden * self.head_dim * (2 * self.heads + 2 * self.kv_heads)
+        return attention + (3 if self.gated else 2) * self.hidden * self.ffn
+
+    @property
+    def parameter_count(self) -> int:
+        """Entries of all matrices, embeddings once if tied; biases and norms are not in it."""
+        return self.layers * self.weights_per_layer + (1 if self.tied else 2) * self.hidden * self.vocabulary
+
+    @property
+    def parameter_bytes(self) -> int:
+        """Bytes of the weights."""
+        return self.parameter_count * self.bytes_per_value
+
+    @property
+    def kv_bytes_per_token(self) -> int:
+        """Bytes of the KV cache per token: keys and values of every layer and KV head."""
+        return 2 * self.layers * self.kv_heads * self.head_dim * self.bytes_per_value
+
+    @property
+    def flops_per_token(self) -> int:
+        """Operations per new token, attention scores and output head aside."""
+        return 2 * self.layers * self.weights_per_layer
+
+    @property
+    def flops_per_token_pair(self) -> int:
+        """Attention operations per new token and token attended to."""
+        return 4 * self.layers * self.heads * self.head_dim
+
+    @property
+    def flops_per_logit(self) -> int:
+        """Operations of the output head per position."""
+        return 2 * self.hidden * self.vocabulary
+
+
+Decoder = PaperDecoder | ExactDecoder

@@ -1,0 +1,359 @@
+"""Declared fields: one annotation serves the constructor's checks, the strict file reader and the schema.
+
+A problem or plan is a frozen dataclass whose annotations carry their domain, for example
+``input_tokens: Tokens`` or ``acceptance_rate: OpenUnit``. From those annotations this module derives
+
+* the checks of a directly constructed object (`check`, called in ``__post_init__``),
+* the strict reader of JSON-like data (`parse`; msgspec refuses unknown fields and wrong types), and
+* the JSON Schema (`schema`).
+
+Every refusal is an `InvalidInput` that names the field, what was expected and what came.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from types import UnionType
+from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
+
+import msgspec
+import numpy as np
+from msgspec import Meta
+from numpy.typing import NDArray
+
+from specopt.models.errors import InvalidInput
+
+T = TypeVar("T")
+
+MAX_TOKENS = 10_000_000
+"""Largest token count that a field takes: a guard against, say, bytes given as tokens."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """Marks an array field: the type of its items and the label of its length.
+
+    Columns of one object that share a label must have one length.
+    """
+
+    item: Any
+    size: str
+    minimum_size: int = 1
+
+
+TokenCount = Annotated[int, Meta(ge=1, le=MAX_TOKENS)]
+PositiveInt = Annotated[int, Meta(ge=1, le=MAX_TOKENS)]
+NonNegativeInt = Annotated[int, Meta(ge=0, le=MAX_TOKENS)]
+Positive = Annotated[float, Meta(gt=0)]
+NonNegative = Annotated[float, Meta(ge=0)]
+OpenUnit = Annotated[float, Meta(gt=0, lt=1)]
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+def parse(cls: type[T], data: object, where: str = "") -> T:
+    """Build a declared dataclass from JSON-like data, refusing whatever it does not declare.
+
+    Parameters
+    ----------
+    cls
+        A dataclass with declared fields.
+    data
+        Mappings, lists, strings, numbers, booleans and None.
+    where
+        Path of `data` inside its file, for messages; empty at the top.
+
+    Raises
+    ------
+    InvalidInput
+        If a field is unknown, missing, of the wrong type or outside its domain.
+    """
+    chosen = _choose(cls, data)
+    try:
+        struct = msgspec.convert(data, _wire(chosen), strict=True)
+    except msgspec.ValidationError as error:
+        raise InvalidInput(_explain(str(error), data, where)) from None
+    kwargs: dict[str, Any] = {}
+    for name, hint in _hints(chosen).items():
+        value = getattr(struct, name)
+        if value is msgspec.UNSET:
+            continue
+        kwargs[name] = _nested(hint, value, _join(where, name))
+    try:
+        return typing.cast("T", chosen(**kwargs))
+    except InvalidInput as error:
+        raise InvalidInput(_join(where, str(error))) from None
+
+
+def dump(obj: Any) -> dict[str, Any]:
+    """Return the JSON-like form of a declared dataclass; fields at their defaults are left out."""
+    out: dict[str, Any] = {}
+    for field in dataclasses.fields(obj):
+        value = getattr(obj, field.name)
+        is_default = isinstance(value, (str, int, float)) and value == field.default
+        if value is None or (is_default and not field.metadata.get("always")):
+            continue
+        out[field.name] = _plain(value)
+    return out
+
+
+def check(obj: Any) -> None:
+    """Check and normalise every declared field of a dataclass in its ``__post_init__``.
+
+    Columns become read-only arrays, numpy scalars become Python numbers.
+
+    Raises
+    ------
+    InvalidInput
+        If a value is of the wrong type or outside its domain, or two columns disagree in length.
+    """
+    sizes: dict[str, tuple[str, int]] = {}
+    cls: type = type(obj)
+    for name, hint in _hints(cls).items():
+        value = getattr(obj, name)
+        column = _column(hint)
+        if column is None:
+            object.__setattr__(obj, name, _scalar(name, hint, value))
+            continue
+        if value is None:
+            continue
+        array = _array(name, column, value)
+        object.__setattr__(obj, name, array)
+        first, size = sizes.setdefault(column.size, (name, len(array)))
+        if len(array) != size:
+            raise InvalidInput(f"{name}: expected {size} entries, as in {first}, got {len(array)}")
+
+
+def schema(cls: Any) -> dict[str, Any]:
+    """Return the JSON Schema of a declared dataclass, or of a union of them."""
+    options = _dataclasses_in(cls)
+    if len(options) > 1:
+        return {"anyOf": [schema(option) for option in options]}
+    (only,) = options
+    hints = _hints(only)
+    required = [f.name for f in dataclasses.fields(only) if _is_required(f)]
+    return {
+        "type": "object",
+        "properties": {name: _field_schema(hint) for name, hint in hints.items()},
+        "required": required,
+        "additionalProperties": False,
+    }
+
+
+def describe(value: object) -> str:
+    """Return a short rendering of a value for messages."""
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+# ---------------------------------------------------------------------------- annotations
+
+
+@cache
+def _hints(cls: type) -> dict[str, Any]:
+    hints = get_type_hints(cls, include_extras=True)
+    return {f.name: hints[f.name] for f in dataclasses.fields(cls)}
+
+
+def _parts(hint: Any) -> tuple[Any, ...]:
+    """Return the members of an optional or union hint, without None."""
+    if get_origin(hint) in (typing.Union, UnionType):
+        return tuple(arg for arg in get_args(hint) if arg is not type(None))
+    return (hint,)
+
+
+def _column(hint: Any) -> Column | None:
+    for part in _parts(hint):
+        if get_origin(part) is Annotated:
+            for mark in part.__metadata__:
+                if isinstance(mark, Column):
+                    return mark
+    return None
+
+
+def _dataclasses_in(hint: Any) -> tuple[type, ...]:
+    return tuple(part for part in _parts(hint) if isinstance(part, type) and dataclasses.is_dataclass(part))
+
+
+def _item_of_tuple(hint: Any) -> Any | None:
+    """Return X of ``tuple[X, ...]`` where X is a dataclass, else None."""
+    for part in _parts(hint):
+        if get_origin(part) is tuple and _dataclasses_in(get_args(part)[0]):
+            return get_args(part)[0]
+    return None
+
+
+def _is_required(field: dataclasses.Field[Any]) -> bool:
+    return field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+
+
+@cache
+def _wire(cls: type) -> type[msgspec.Struct]:
+    """Return the strict msgspec struct behind a dataclass; nested objects stay mappings here."""
+    fields: list[Any] = []
+    optional = {f.name for f in dataclasses.fields(cls) if not _is_required(f)}
+    for name, hint in _hints(cls).items():
+        wire = _wire_type(hint)
+        fields.append((name, wire | msgspec.UnsetType, msgspec.UNSET) if name in optional else (name, wire))
+    return msgspec.defstruct(cls.__name__, fields, kw_only=True, forbid_unknown_fields=True)
+
+
+def _wire_type(hint: Any) -> Any:
+    column = _column(hint)
+    if column is not None:
+        return list[column.item]  # type: ignore[name-defined]  # built at run time
+    if _dataclasses_in(hint):
+        return dict[str, Any]
+    if _item_of_tuple(hint) is not None:
+        return list[dict[str, Any]]
+    return hint
+
+
+def _choose(cls: Any, data: object) -> Any:
+    """Pick the member of a union by the keys of the data: each member says what marks it."""
+    options = _dataclasses_in(cls)
+    if len(options) == 1:
+        return options[0]
+    for option in options:
+        marked: Any = option
+        if isinstance(data, Mapping) and marked.is_marked(data):
+            return option
+    return options[0]
+
+
+def _nested(hint: Any, value: Any, where: str) -> Any:
+    if value is None:
+        return None
+    if _dataclasses_in(hint):
+        return parse(hint, value, where)
+    item = _item_of_tuple(hint)
+    if item is not None:
+        return tuple(parse(item, entry, f"{where}[{index}]") for index, entry in enumerate(value))
+    return value
+
+
+# ---------------------------------------------------------------------------- values
+
+
+def _scalar(name: str, hint: Any, value: Any) -> Any:
+    if isinstance(value, np.generic):
+        value = value.item()
+    if _dataclasses_in(hint):
+        if value is not None and not isinstance(value, _dataclasses_in(hint)):
+            expected = " or ".join(option.__name__ for option in _dataclasses_in(hint))
+            raise InvalidInput(f"{name}: expected {expected}, got {describe(value)}")
+        return value
+    if _item_of_tuple(hint) is not None:
+        return tuple(value)
+    try:
+        value = msgspec.convert(value, hint, strict=True)
+    except msgspec.ValidationError as error:
+        raise InvalidInput(_explain(str(error), value, name)) from None
+    if isinstance(value, float) and not math.isfinite(value):
+        raise InvalidInput(f"{name}: expected a finite number, got {value}")
+    return value
+
+
+def _array(name: str, column: Column, value: Any) -> NDArray[Any]:
+    meta = next((m for m in getattr(column.item, "__metadata__", ()) if isinstance(m, Meta)), Meta())
+    kind = get_args(column.item)[0] if get_origin(column.item) is Annotated else column.item
+    try:
+        array = np.asarray(value)
+    except (TypeError, ValueError):
+        array = np.empty(0, dtype=object)
+    allowed = "iu" if kind is int else "iuf"
+    if len(array) == 0 and array.ndim == 1:
+        array = array.astype(np.int64 if kind is int else np.float64)
+    if array.ndim != 1 or array.dtype.kind not in allowed:
+        word = "integers" if kind is int else "numbers"
+        raise InvalidInput(f"{name}: expected a list of {word}, got {describe(value)}")
+    if len(array) < column.minimum_size:
+        raise InvalidInput(f"{name}: expected at least {column.minimum_size} entry, got {len(array)}")
+    array = array.astype(np.int64 if kind is int else np.float64)  # always a copy: the caller's array stays theirs
+    good = np.isfinite(array)
+    rules = []
+    for bound, symbol, test in (
+        (meta.ge, ">=", np.greater_equal),
+        (meta.gt, ">", np.greater),
+        (meta.le, "<=", np.less_equal),
+        (meta.lt, "<", np.less),
+    ):
+        if bound is not None:
+            good &= test(array, bound)
+            rules.append(f"{symbol} {bound}")
+    if not good.all():
+        index = int(np.argmin(good))
+        word = "an integer" if kind is int else "a finite number"
+        raise InvalidInput(f"{name}[{index}]: expected {word} {' and '.join(rules)}".rstrip() + f", got {array[index]}")
+    array.flags.writeable = False
+    return array
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return dump(value)
+    if isinstance(value, (tuple, list)):
+        return [_plain(item) for item in value]
+    return value
+
+
+# ---------------------------------------------------------------------------- messages
+
+
+def _join(where: str, rest: str) -> str:
+    if not where:
+        return rest
+    return where + rest if rest.startswith("[") else f"{where}.{rest}"
+
+
+_AT = re.compile(r"^(?P<text>.*?)(?: - at `\$(?P<path>.*)`)?$", re.DOTALL)
+_STEP = re.compile(r"\.(?P<key>[^.\[\]]+)|\[(?P<index>\d+)\]")
+
+
+def _explain(message: str, data: object, where: str) -> str:
+    """Turn a msgspec message into ours: path first, then what was expected and what came."""
+    found = _AT.match(message)
+    assert found is not None
+    text, path = found["text"].replace("`", ""), (found["path"] or "").lstrip(".")
+    unknown = re.match(r"Object contains unknown field (.+)", text)
+    if unknown:
+        return f"{_join(where, _join(path, unknown[1]))}: unknown field"
+    missing = re.match(r"Object missing required field (.+)", text)
+    if missing:
+        return f"{_join(where, _join(path, missing[1]))}: required field is missing"
+    if ", got" not in text:
+        text = f"{text}, got {describe(_value_at(data, path))}"
+    place = _join(where, path) if path else where
+    return f"{place or 'the top level'}: {text[0].lower()}{text[1:]}"
+
+
+def _value_at(data: Any, path: str) -> object:
+    for step in _STEP.finditer("." + path if path and not path.startswith("[") else path):
+        try:
+            data = data[step["key"]] if step["key"] is not None else data[int(step["index"])]
+        except (KeyError, IndexError, TypeError):
+            return "something else"
+    return data
+
+
+def _field_schema(hint: Any) -> dict[str, Any]:
+    if _dataclasses_in(hint):
+        return schema(hint)
+    item = _item_of_tuple(hint)
+    if item is not None:
+        return {"type": "array", "items": schema(item)}
+    column = _column(hint)
+    wire = _wire_type(hint)
+    out = msgspec.json.schema(wire)
+    if column is not None and column.minimum_size:
+        out["minItems"] = column.minimum_size
+    return out

@@ -1,0 +1,138 @@
+"""Problems and results as files: strict on reading, all or nothing on writing."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from specopt.models.errors import InvalidInput
+from specopt.models.fields import describe
+from specopt.models.kinds import problem_type
+from specopt.models.problem import Problem, strip_header
+from specopt.models.result import Result, Status, Termination
+
+
+def load(path: str | os.PathLike[str]) -> Problem | Result:
+    """Read a problem or a result from a JSON file.
+
+    Raises
+    ------
+    InvalidInput
+        If the file cannot be read, is not JSON, or breaks the format; the message names the field.
+    """
+    data = read_json(path)
+    try:
+        return from_dict(data)
+    except InvalidInput as error:
+        raise InvalidInput(f"{path}: {error}") from None
+
+
+def save(obj: Problem | Result, path: str | os.PathLike[str]) -> None:
+    """Write a problem or a result to a JSON file; an existing file is replaced as a whole or not at all."""
+    write_text(path, to_json(obj.to_dict()) + "\n")
+
+
+def from_dict(data: object) -> Problem | Result:
+    """Build a problem or a result from JSON-like data: results are told by their `status`."""
+    if not isinstance(data, Mapping):
+        raise InvalidInput(f"the top level: expected an object, got {describe(data)}")
+    if "kind" not in data:
+        raise InvalidInput("kind: required field is missing")
+    if "status" in data or "plan" in data:
+        return result_from_dict(data)
+    return problem_type(data["kind"]).from_dict(data)
+
+
+class _ResultFile(msgspec.Struct, forbid_unknown_fields=True):
+    plan: dict[str, Any] | None
+    problem_sha256: str = ""
+    method: str = "unknown"
+    options: dict[str, Any] = {}
+    status: Status = Status.FEASIBLE
+    termination: Termination = Termination.CONVERGED
+    objective: float | None = None
+    bound: float | None = None
+    gap: float | None = None
+    seconds: float = 0.0
+    terms: dict[str, float] = {}
+    stats: dict[str, Any] = {}
+    explanation: str | None = None
+    versions: dict[str, str] = {}
+
+
+def result_from_dict(data: Mapping[str, Any]) -> Result:
+    """Build a result from JSON-like data; only `format`, `kind` and `plan` are required."""
+    kind = data.get("kind")
+    plan_type = problem_type(kind).plan_type
+    body = strip_header(data, str(kind))
+    try:
+        read = msgspec.convert(body, _ResultFile, strict=True)
+    except msgspec.ValidationError as error:
+        raise InvalidInput(str(error).replace("`", "").replace(" - at $.", " at ")) from None
+    fields = {name: getattr(read, name) for name in read.__struct_fields__ if name != "plan"}
+    return Result(kind=str(kind), plan=None if read.plan is None else plan_type.from_dict(read.plan), **fields)
+
+
+def read_json(path: str | os.PathLike[str]) -> object:
+    """Return the content of a JSON file; NaN, infinities and duplicate keys are refused."""
+    try:
+        raw = Path(path).read_bytes()
+    except OSError as error:
+        raise InvalidInput(f"{path}: cannot be read ({error.strerror or error})") from None
+    try:
+        return json.loads(raw.decode("utf-8"), parse_constant=_refuse_constant, object_pairs_hook=_unique_keys)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput(f"{path}: expected a JSON document in UTF-8: {error}") from None
+
+
+def to_json(data: Mapping[str, Any]) -> str:
+    """Return JSON text with one line per top-level field: readable, and short for long columns."""
+    lines = (f" {json.dumps(key)}: {json.dumps(value, allow_nan=False)}" for key, value in data.items())
+    return "{\n" + ",\n".join(lines) + "\n}"
+
+
+def write_text(path: str | os.PathLike[str], text: str) -> None:
+    """Write a text file through a temporary one beside it, so that nothing half-written remains.
+
+    Raises
+    ------
+    InvalidInput
+        If the file cannot be written.
+    """
+    target = Path(path)
+    try:
+        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as stream:
+                stream.write(text)
+            os.chmod(temporary, 0o666 & ~_umask())
+            os.replace(temporary, target)
+        except BaseException:
+            os.unlink(temporary)
+            raise
+    except OSError as error:
+        raise InvalidInput(f"{path}: cannot be written ({error.strerror or error})") from None
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def _refuse_constant(name: str) -> float:
+    raise ValueError(f"{name} is not a number of JSON")
+
+
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    out = dict(pairs)
+    if len(out) != len(pairs):
+        keys = [key for key, _ in pairs]
+        raise ValueError(f"field {next(key for key in keys if keys.count(key) > 1)!r} appears twice")
+    return out

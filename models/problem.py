@@ -1,0 +1,157 @@
+"""What every problem and plan has in common: declared fields, a JSON form, and a judge."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal, Self
+
+from specopt.models.errors import InvalidInput
+from specopt.models.fields import check, describe, dump, parse, schema
+
+FORMAT = "specopt/1"
+
+
+def exceeds(value: float, limit: float) -> bool:
+    """Tell whether a constraint value <= limit is violated, with the tolerance of the file format."""
+    return value > limit + 1e-9 * max(1.0, abs(limit))
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What the judge says of a plan: the objective and the parts that it consists of."""
+
+    objective: float
+    terms: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Plan:
+    """A decision for one problem; the subclasses declare its fields."""
+
+    def __post_init__(self) -> None:
+        check(self)
+
+    @classmethod
+    def from_dict(cls, data: object) -> Self:
+        """Build a plan from JSON-like data."""
+        return parse(cls, data, "plan")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the plan as JSON-like data."""
+        return dump(self)
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self.to_dict() == other.to_dict()
+
+    __hash__ = None  # type: ignore[assignment]  # arrays inside; equal plans need no common hash
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Problem(ABC):
+    """A question that `solve` answers; the subclasses declare its fields and its judge.
+
+    Parameters
+    ----------
+    name, notes
+        Free text; not part of the problem's identity.
+    """
+
+    kind: ClassVar[str]
+    plan_type: ClassVar[type[Plan]]
+    sense: ClassVar[Literal["minimize", "maximize"]]
+    objective_label: ClassVar[str]
+
+    name: str | None = None
+    notes: str | None = None
+
+    def __post_init__(self) -> None:
+        check(self)
+
+    @abstractmethod
+    def evaluate(self, plan: Any) -> Evaluation:
+        """Return the objective of a plan and its terms, straight from the paper's equations.
+
+        Raises
+        ------
+        InvalidInput
+            If the plan is not a plan for this problem, so that the equations make no sense.
+        """
+
+    @abstractmethod
+    def violations(self, plan: Any) -> list[str]:
+        """Return one sentence for every constraint that the plan violates; empty if feasible."""
+
+    def gap(self, objective: float, bound: float) -> float:
+        """Return |objective - bound| / max(|objective|, 1e-12)."""
+        return abs(objective - bound) / max(abs(objective), 1e-12)
+
+    @property
+    def sha256(self) -> str:
+        """Digest of the canonical JSON form, without `name` and `notes`: the problem's identity."""
+        data = self.to_dict()
+        data.pop("name", None)
+        data.pop("notes", None)
+        return hashlib.sha256(json.dumps(data, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the problem as JSON-like data, fields at their defaults left out."""
+        return {"format": FORMAT, "kind": self.kind, **dump(self)}
+
+    @classmethod
+    def from_dict(cls, data: object) -> Self:
+        """Build a problem from JSON-like data.
+
+        Raises
+        ------
+        InvalidInput
+            If a field is unknown, missing, of the wrong type or outside its domain.
+        """
+        return parse(cls, strip_header(data, cls.kind))
+
+    @classmethod
+    def json_schema(cls) -> dict[str, Any]:
+        """Return the JSON Schema of a problem file of this kind."""
+        body = schema(cls)
+        header = {"format": {"const": FORMAT}, "kind": {"const": cls.kind}}
+        return {
+            "$schema": "https://json-schema.org/draft/2020-12/schema",
+            "title": cls.kind,
+            **body,
+            "properties": header | body["properties"],
+            "required": ["format", "kind", *body["required"]],
+        }
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Problem) and self.to_dict() == other.to_dict()
+
+    def __hash__(self) -> int:
+        return hash(self.sha256)
+
+
+def strip_header(data: object, kind: str) -> dict[str, Any]:
+    """Check `format` and `kind` of JSON-like data and return the rest.
+
+    Raises
+    ------
+    InvalidInput
+        If the data is no object, or its format or kind is another.
+    """
+    if not isinstance(data, Mapping):
+        raise InvalidInput(f"the top level: expected an object, got {describe(data)}")
+    for key, expected in (("format", FORMAT), ("kind", kind)):
+        if key not in data:
+            raise InvalidInput(f"{key}: required field is missing")
+        if data[key] != expected:
+            raise InvalidInput(f"{key}: expected {expected!r}, got {describe(data[key])}")
+    return {key: value for key, value in data.items() if key not in ("format", "kind")}
+
+
+def is_proven(objective: float, bound: float, gap: float, tolerance: float) -> bool:
+    """Tell whether a bound proves an objective optimal within a gap (relative) or a tolerance."""
+    distance = abs(objective - bound)
+    return math.isfinite(distance) and distance <= max(gap * abs(objective), tolerance * max(1.0, abs(objective)))

@@ -1,0 +1,123 @@
+"""The outcome of a solve: a plan, the judge's objective, a bound, and why it stopped."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from specopt.models.problem import FORMAT, Plan
+
+
+class Status(StrEnum):
+    """What the plan is."""
+
+    OPTIMAL = "optimal"
+    FEASIBLE = "feasible"
+    INFEASIBLE = "infeasible"
+    NONE = "none"
+
+
+class Termination(StrEnum):
+    """Why the method stopped."""
+
+    CONVERGED = "converged"
+    GAP = "gap"
+    TIME_LIMIT = "time_limit"
+    INTERRUPTED = "interrupted"
+    INFEASIBLE = "infeasible"
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a callback sees while a method runs.
+
+    Parameters
+    ----------
+    seconds
+        Time since the start of the solve.
+    objective, bound, gap
+        Of the best plan so far; None where there is none yet.
+    """
+
+    seconds: float
+    objective: float | None
+    bound: float | None
+    gap: float | None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Result:
+    """The outcome of `specopt.solve`.
+
+    Parameters
+    ----------
+    kind, problem_sha256
+        The problem that was solved: its kind and identity.
+    method, options
+        The method that ran, and its options.
+    status
+        Whether the plan is proven optimal, feasible, or absent (proven infeasible, or none found in time).
+    termination
+        Why the method stopped.
+    plan, objective, terms
+        The plan, its objective as the judge computed it, and the parts of the objective. None and empty if absent.
+    bound, gap
+        A valid bound on every plan's objective, and the relative distance to it; None where the method has none.
+    seconds
+        Everything from the call of `solve` on, compilation included.
+    stats
+        Counters of the method.
+    explanation
+        In the user's terms, why there is no plan; None otherwise.
+    versions
+        Of specopt and the libraries that decide the outcome.
+    """
+
+    kind: str
+    problem_sha256: str
+    method: str
+    options: dict[str, Any] = field(default_factory=dict)
+    status: Status
+    termination: Termination
+    objective: float | None = None
+    bound: float | None = None
+    gap: float | None = None
+    seconds: float = 0.0
+    plan: Plan | None = None
+    terms: dict[str, float] = field(default_factory=dict)
+    stats: dict[str, Any] = field(default_factory=dict)
+    explanation: str | None = None
+    versions: dict[str, str] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the result as JSON-like data."""
+        return {
+            "format": FORMAT,
+            "kind": self.kind,
+            "problem_sha256": self.problem_sha256,
+            "method": self.method,
+            "options": self.options,
+            "status": self.status.value,
+            "termination": self.termination.value,
+            "objective": self.objective,
+            "bound": self.bound,
+            "gap": self.gap,
+            "seconds": self.seconds,
+            "plan": None if self.plan is None else self.plan.to_dict(),
+            "terms": self.terms,
+            "stats": self.stats,
+            "explanation": self.explanation,
+            "versions": self.versions,
+        }
+
+    def __str__(self) -> str:
+        lines = [f"{self.kind} by {self.method}: {self.status.value} ({self.termination.value})"]
+        if self.objective is not None:
+            lines.append(f"objective {self.objective:.9g}")
+        if self.bound is not None:
+            lines.append(f"bound     {self.bound:.9g}" + ("" if self.gap is None else f"  (gap {self.gap:.3%})"))
+        lines.append(f"seconds   {self.seconds:.3g}")
+        if self.explanation:
+            lines.append(self.explanation)
+        return "\n".join(lines)

@@ -1,0 +1,50 @@
+"""specopt: optimal speculative decoding across edge and cloud.
+
+>>> import specopt
+>>> problem = specopt.generate("serving-latency/paper-1", tasks=5, seed=1)
+>>> result = specopt.solve(problem)
+>>> result.status.value
+'optimal'
+"""
+
+from __future__ import annotations
+
+from importlib.metadata import version as _version
+
+from specopt.instances import generate
+from specopt.models.decoder import ExactDecoder, PaperDecoder
+from specopt.models.errors import InvalidInput, MissingDependency, SpecoptError, Unsupported
+from specopt.models.files import load, save
+from specopt.models.problem import Plan, Problem
+from specopt.models.result import Progress, Result, Status, Termination
+from specopt.models.runtime import LinearRuntime, PiecewiseRuntime
+from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
+from specopt.solve import Report, methods, solve, verify
+
+__version__ = _version("specopt")
+
+__all__ = [
+    "ExactDecoder",
+    "InvalidInput",
+    "LinearRuntime",
+    "MissingDependency",
+    "PaperDecoder",
+    "PiecewiseRuntime",
+    "Plan",
+    "Problem",
+    "Progress",
+    "Report",
+    "Result",
+    "ServingLatencyPlan",
+    "ServingLatencyProblem",
+    "SpecoptError",
+    "Status",
+    "Termination",
+    "Unsupported",
+    "generate",
+    "load",
+    "methods",
+    "save",
+    "solve",
+    "verify",
+]

@@ -1,0 +1,6 @@
+"""`python -m specopt` and the `specopt` command."""
+
+from specopt.cli import main
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,265 @@
+"""The front door: choose a method, run it within its budget, and let the judge have the last word."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.metadata import version
+from typing import Any
+
+from specopt.models.errors import InvalidInput, OutOfTime, Stopped, Unsupported
+from specopt.models.fields import describe
+from specopt.models.problem import Plan, Problem, is_proven
+from specopt.models.result import Result, Status, Termination
+from specopt.solvers.budget import Budget, Callback
+from specopt.solvers.method import Method, Outcome
+from specopt.solvers.registry import METHODS, default_method, methods_for
+
+
+@dataclass(frozen=True)
+class Report:
+    """What the judge says of a result, from the problem's data alone.
+
+    Parameters
+    ----------
+    objective, terms
+        Recomputed objective and its parts; None and empty if the plan makes no sense for the problem.
+    violations
+        One sentence per violated constraint.
+    feasible
+        Whether there are none.
+    matches
+        Whether the objective that the result claims is the recomputed one (relative tolerance 1e-9).
+    """
+
+    objective: float | None
+    violations: list[str]
+    terms: dict[str, float] = field(default_factory=dict)
+    matches: bool = True
+
+    @property
+    def feasible(self) -> bool:
+        """Whether the plan violates nothing."""
+        return not self.violations
+
+
+def solve(
+    problem: Problem,
+    method: str | Method | None = None,
+    *,
+    time_limit: float | None = None,
+    gap: float = 0.0,
+    seed: int = 0,
+    warm_start: Result | Plan | None = None,
+    callback: Callback | None = None,
+    verbose: bool = False,
+) -> Result:
+    """Solve a problem and return a judged plan with its certificate.
+
+    Parameters
+    ----------
+    problem
+        What to decide.
+    method
+        A method's name, a method with its options, or None for the best one for this problem and size.
+    time_limit
+        Seconds for everything, compilation included. 0 gives a quick plan if the method has one.
+    gap
+        Relative gap to the bound at which the method may stop.
+    seed
+        Seed of everything random: the same seed gives the same plan.
+    warm_start
+        An earlier result or plan to start from, for methods that can use one.
+    callback
+        Called with a `Progress` while the method runs; returning True stops it.
+    verbose
+        Print the progress to stderr.
+
+    Returns
+    -------
+    Result
+        Infeasible problems and elapsed time are results, too. Ctrl-C returns the best plan so far.
+
+    Raises
+    ------
+    InvalidInput
+        If an argument is outside its domain.
+    Unsupported
+        If the method does not exist or cannot take this problem; the message names those that can.
+    """
+    started = time.perf_counter()
+    _check_arguments(problem, time_limit, gap, seed)
+    chosen = choose(problem, method)
+    budget = Budget(
+        problem,
+        time_limit=time_limit,
+        gap=gap,
+        seed=seed,
+        warm_start=_warm_plan(problem, chosen, warm_start),
+        callback=_printing(callback) if verbose else callback,
+        started=started,
+    )
+    try:
+        outcome = chosen.run(problem, budget)
+    except OutOfTime:
+        outcome = Outcome(plan=budget.incumbent, bound=budget.bound, termination=Termination.TIME_LIMIT)
+    except (Stopped, KeyboardInterrupt):
+        outcome = Outcome(plan=budget.incumbent, bound=budget.bound, termination=Termination.INTERRUPTED)
+    return _judged(problem, chosen, outcome, budget)
+
+
+def verify(problem: Problem, result: Result | Plan) -> Report:
+    """Judge a result's plan from the problem's data alone.
+
+    Raises
+    ------
+    InvalidInput
+        If the result belongs to another problem, or holds no plan.
+    """
+    plan = result if isinstance(result, Plan) else result.plan
+    if isinstance(result, Result):
+        if result.kind != problem.kind:
+            raise InvalidInput(f"kind: expected {problem.kind!r}, as the problem, got {result.kind!r}")
+        if result.problem_sha256 not in ("", problem.sha256):
+            raise InvalidInput("problem_sha256: the result belongs to another problem")
+    if plan is None:
+        raise InvalidInput("plan: expected a plan, got none")
+    if not isinstance(plan, problem.plan_type):
+        raise InvalidInput(f"plan: expected {problem.plan_type.__name__}, got {type(plan).__name__}")
+    violations = problem.violations(plan)
+    try:
+        evaluation = problem.evaluate(plan)
+    except InvalidInput:
+        return Report(None, violations, matches=False)
+    claimed = result.objective if isinstance(result, Result) else None
+    matches = claimed is None or math.isclose(claimed, evaluation.objective, rel_tol=1e-9, abs_tol=1e-12)
+    return Report(evaluation.objective, violations, evaluation.terms, matches)
+
+
+def methods(problem: Problem | type[Problem] | None = None) -> tuple[type[Method], ...]:
+    """Return the methods for a problem, for a class of problems, or all of them."""
+    if problem is None:
+        return METHODS
+    if isinstance(problem, Problem):
+        return tuple(m for m in methods_for(type(problem)) if _default(m).refusal(problem) is None)
+    return methods_for(problem)
+
+
+def choose(problem: Problem, method: str | Method | None) -> Method:
+    """Return the method value that `solve` would run.
+
+    Raises
+    ------
+    Unsupported
+        If it does not exist or cannot take this problem.
+    """
+    if method is None:
+        return default_method(problem)
+    if isinstance(method, str):
+        known = {m.name: m for m in methods_for(type(problem))}
+        if method not in known:
+            raise Unsupported(f"method: {problem.kind} has no method {method!r}; it has {', '.join(known)}")
+        method = _default(known[method])
+    if not isinstance(method, Method):
+        raise InvalidInput(f"method: expected a name or a method, got {describe(method)}")
+    reason = None if isinstance(problem, method.solves) else f"it solves {method.solves.kind}"
+    reason = reason or method.refusal(problem)
+    if reason is not None:
+        able = ", ".join(m.name for m in methods(problem)) or "none"
+        raise Unsupported(f"method {method.name} cannot take this problem: {reason}; methods that can: {able}")
+    return method
+
+
+def _default(method: type[Method]) -> Method:
+    return method()
+
+
+def _check_arguments(problem: object, time_limit: float | None, gap: float, seed: int) -> None:
+    if not isinstance(problem, Problem):
+        raise InvalidInput(f"problem: expected a specopt problem, got {describe(problem)}")
+    if time_limit is not None and not time_limit >= 0:
+        raise InvalidInput(f"time_limit: expected seconds >= 0 or None, got {time_limit}")
+    if not 0 <= gap < math.inf:
+        raise InvalidInput(f"gap: expected a number >= 0, got {gap}")
+    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+        raise InvalidInput(f"seed: expected an integer >= 0, got {describe(seed)}")
+
+
+def _warm_plan(problem: Problem, method: Method, warm_start: Result | Plan | None) -> Plan | None:
+    if warm_start is None:
+        return None
+    if not method.supports_warm_start:
+        able = ", ".join(m.name for m in methods(problem) if m.supports_warm_start) or "none"
+        raise Unsupported(f"warm_start: method {method.name} cannot use one; methods that can: {able}")
+    plan = warm_start.plan if isinstance(warm_start, Result) else warm_start
+    if not isinstance(plan, problem.plan_type):
+        raise InvalidInput(f"warm_start: expected a plan for {problem.kind}, got {describe(plan)}")
+    violations = problem.violations(plan)
+    if violations:
+        raise InvalidInput(f"warm_start: expected a feasible plan, but {violations[0]}")
+    return plan
+
+
+def _printing(callback: Callback | None) -> Callback:
+    from specopt.progress import print_progress
+
+    def both(progress: Any) -> bool | None:
+        print_progress(progress)
+        return callback(progress) if callback is not None else None
+
+    return both
+
+
+def _judged(problem: Problem, method: Method, outcome: Outcome, budget: Budget) -> Result:
+    """Turn an outcome into a result whose objective is the judge's."""
+    objective, terms, gap, bound = None, {}, None, outcome.bound
+    status = Status.NONE
+    termination = outcome.termination
+    if termination is Termination.INFEASIBLE:
+        status = Status.INFEASIBLE
+    elif outcome.plan is not None:
+        violations = problem.violations(outcome.plan)
+        assert not violations, f"{method.name} returned a plan that violates: {violations[0]}"
+        evaluation = problem.evaluate(outcome.plan)
+        objective, terms = evaluation.objective, evaluation.terms
+        status = Status.FEASIBLE
+        if bound is not None:
+            crossed = bound > objective if problem.sense == "minimize" else bound < objective
+            if crossed and is_proven(objective, bound, 0.0, method.tolerance):
+                bound = objective  # rounding
+            gap = 0.0 if is_proven(objective, bound, 0.0, method.tolerance) else problem.gap(objective, bound)
+            if is_proven(objective, bound, budget.gap, method.tolerance):
+                status = Status.OPTIMAL
+                if termination is not Termination.GAP and gap > 0:
+                    termination = Termination.GAP
+    explanation = outcome.explanation
+    if status is Status.NONE and explanation is None:
+        explanation = "no plan was found in the time given"
+    return Result(
+        kind=problem.kind,
+        problem_sha256=problem.sha256,
+        method=method.name,
+        options=method.options,
+        status=status,
+        termination=termination,
+        objective=objective,
+        bound=bound,
+        gap=gap,
+        seconds=budget.seconds,
+        plan=outcome.plan,
+        terms=terms,
+        stats=outcome.stats,
+        explanation=explanation,
+        versions=_versions(),
+    )
+
+
+@cache
+def _cached_versions() -> dict[str, str]:
+    return {name: version(name) for name in ("specopt", "numpy", "numba", "scipy", "highspy")}
+
+
+def _versions() -> dict[str, str]:
+    return dict(_cached_versions())

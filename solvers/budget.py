@@ -1,0 +1,146 @@
+"""The clock, the incumbent and the caller's wishes while a method runs."""
+
+from __future__ import annotations
+
+import importlib
+import math
+import sys
+import threading
+import time
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+from specopt.models.errors import OutOfTime, Stopped
+from specopt.models.problem import Plan, Problem
+from specopt.models.result import Progress
+
+Callback = Callable[[Progress], bool | None]
+
+
+class Budget:
+    """What a method may spend, and what it has found so far.
+
+    Parameters
+    ----------
+    problem
+        The problem that is being solved; its judge rates every offered plan.
+    time_limit
+        Seconds from `started` on, or None.
+    gap
+        Relative gap at which a method may stop.
+    seed
+        Seed of everything random.
+    warm_start
+        A feasible plan to start from, or None.
+    callback
+        Called with the progress; returning True stops the method.
+    started
+        Reading of `time.perf_counter` at which the clock started; now if None.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        *,
+        time_limit: float | None = None,
+        gap: float = 0.0,
+        seed: int = 0,
+        warm_start: Plan | None = None,
+        callback: Callback | None = None,
+        started: float | None = None,
+    ) -> None:
+        self.problem = problem
+        self.time_limit = math.inf if time_limit is None else time_limit
+        self.gap = gap
+        self.seed = seed
+        self.warm_start = warm_start
+        self.callback = callback
+        self.started = time.perf_counter() if started is None else started
+        self.incumbent: Plan | None = None
+        self.objective: float | None = None
+        self.bound: float | None = None
+        self.stopped = False
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the clock started."""
+        return time.perf_counter() - self.started
+
+    @property
+    def remaining(self) -> float:
+        """Seconds left; infinite without a limit, never negative."""
+        return max(0.0, self.time_limit - self.seconds)
+
+    def check(self) -> None:
+        """Raise if the time is up or the caller has asked to stop."""
+        if self.stopped:
+            raise Stopped
+        if self.seconds >= self.time_limit:
+            raise OutOfTime
+
+    def offer(self, plan: Plan) -> float:
+        """Judge a feasible plan, keep it if it is the best so far, report, and return its objective."""
+        objective = self.problem.evaluate(plan).objective
+        if self.objective is None or self._better(objective, self.objective):
+            self.incumbent, self.objective = plan, objective
+            self.report()
+        return objective
+
+    def improve_bound(self, bound: float) -> None:
+        """Record a valid bound on the objective of every plan; the best one counts."""
+        if self.bound is None or self._better(self.bound, bound):
+            self.bound = bound
+            self.report()
+
+    def report(self) -> None:
+        """Tell the callback where things stand, and note whether it wants to stop."""
+        if self.callback is None:
+            return
+        gap = None
+        if self.objective is not None and self.bound is not None:
+            gap = self.problem.gap(self.objective, self.bound)
+        if self.callback(Progress(self.seconds, self.objective, self.bound, gap)):
+            self.stopped = True
+
+    def load(self, module: str) -> Any:
+        """Import a kernel module, which compiles it on a fresh machine, without overrunning the time limit.
+
+        The import runs in a thread of its own; if the time is up before it ends, it goes on in the background
+        and the next solve finds it done.
+
+        Raises
+        ------
+        OutOfTime
+            If the module is not ready in time.
+        """
+        name = f"specopt.solvers._kernels.{module}"
+        if name in _ready:
+            return _ready[name]
+        self.check()
+        loader = _loaders.get(name)
+        if loader is None:
+            loader = _loaders[name] = threading.Thread(target=_load, args=(name,), daemon=True)
+            loader.start()
+        while loader.is_alive():
+            loader.join(min(0.1, self.remaining))
+            self.check()
+        if name not in _ready:
+            _loaders.pop(name, None)
+            return importlib.import_module(name)  # it failed in the thread: let the error show here
+        return _ready[name]
+
+    def _better(self, left: float, right: float) -> bool:
+        return left < right if self.problem.sense == "minimize" else left > right
+
+
+_ready: dict[str, ModuleType] = {}
+_loaders: dict[str, threading.Thread] = {}
+
+
+def _load(name: str) -> None:
+    try:
+        importlib.import_module(name)
+    except BaseException:  # repeated, and shown, in the caller's thread
+        return
+    _ready[name] = sys.modules[name]

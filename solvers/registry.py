@@ -1,0 +1,58 @@
+"""The one list of methods; every other list is derived from it."""
+
+from __future__ import annotations
+
+from specopt.models.errors import Unsupported
+from specopt.models.problem import Problem
+from specopt.models.serving_latency import ServingLatencyProblem
+from specopt.solvers.method import Method
+from specopt.solvers.serving_latency.algorithm_1 import Algorithm1
+from specopt.solvers.serving_latency.baselines import (
+    FixedLength,
+    HeuristicBatching,
+    MaxBatching,
+    NoBatching,
+    StaticBatching,
+    UniformBandwidth,
+)
+from specopt.solvers.serving_latency.brute_force import BruteForce
+from specopt.solvers.serving_latency.exact import Exact
+
+METHODS: tuple[type[Method], ...] = (
+    Exact,
+    Algorithm1,
+    BruteForce,
+    FixedLength,
+    HeuristicBatching,
+    MaxBatching,
+    NoBatching,
+    StaticBatching,
+    UniformBandwidth,
+)
+
+
+def methods_for(problem_type: type[Problem]) -> tuple[type[Method], ...]:
+    """Return the methods that solve a class of problems."""
+    return tuple(method for method in METHODS if issubclass(problem_type, method.solves))
+
+
+def default_method(problem: Problem) -> Method:
+    """Return the best method for a problem: the first that takes it, in its kind's order of preference.
+
+    Raises
+    ------
+    Unsupported
+        If no method takes the problem.
+    """
+    for method in _preference(problem):
+        value = method()
+        if value.refusal(problem) is None:
+            return value
+    raise Unsupported(f"no method for {problem.kind} takes this problem")
+
+
+def _preference(problem: Problem) -> tuple[type[Method], ...]:
+    if isinstance(problem, ServingLatencyProblem):
+        small = (BruteForce,) if problem.tasks <= 6 else ()
+        return (Exact, *small, Algorithm1, BruteForce, HeuristicBatching)
+    return methods_for(type(problem))

@@ -1,0 +1,1 @@
+"""Methods for `serving-latency` (paper 1)."""

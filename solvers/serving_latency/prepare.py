@@ -1,0 +1,222 @@
+"""What the methods and kernels of serving latency work on: sorted tasks and plain arrays."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from specopt.models.acceptance import decoding_steps, expected_tokens_per_step
+from specopt.models.decoder import Decoder
+from specopt.models.fields import Floats, Ints
+from specopt.models.runtime import Runtime
+from specopt.models.serving_latency import Mechanism, ServingLatencyPlan, ServingLatencyProblem
+from specopt.models.uplink import spectral_efficiency
+
+MECHANISM_CODES: dict[Mechanism, int] = {"pipelined": 0, "sequential": 1, "autoregressive": 2}
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A problem under one mechanism, tasks sorted by input length (ties by index), as arrays for the kernels.
+
+    Parameters
+    ----------
+    problem, mechanism
+        What was prepared.
+    order
+        Task at each sorted position, shape (K,).
+    inputs, outputs
+        Input lengths and planned output lengths in that order, as floats, shape (K,).
+    draft, verify
+        (flops_per_token, flops_per_token_pair, flops_per_logit) of each model; zeros if it takes no part.
+    draft_pieces, verify_pieces
+        Upper envelope of each runtime, shape (P, 3): rows (c1, c2, largest b F).
+    memory
+        (KV bytes per draft token, bytes free for them, the same two of the verify model).
+    """
+
+    problem: ServingLatencyProblem
+    mechanism: Mechanism
+    order: Ints
+    inputs: Floats
+    outputs: Floats
+    draft: Floats
+    draft_pieces: Floats
+    verify: Floats
+    verify_pieces: Floats
+    memory: Floats
+
+    @property
+    def code(self) -> int:
+        """The mechanism's number in the kernels."""
+        return MECHANISM_CODES[self.mechanism]
+
+    @property
+    def tasks(self) -> int:
+        """Number of tasks K."""
+        return len(self.inputs)
+
+    @property
+    def lengths(self) -> range:
+        """The speculation lengths that a plan may use."""
+        if self.mechanism == "autoregressive":
+            return range(1)
+        return range(1, (self.problem.max_speculation_length or 0) + 1)
+
+    def tokens_per_step(self, length: int) -> float:
+        """Return L for a speculation length (Eq. 7)."""
+        if length == 0:
+            return 1.0
+        assert self.problem.acceptance_rate is not None
+        return expected_tokens_per_step(self.problem.acceptance_rate, length)
+
+    def steps(self, length: int) -> int:
+        """Return N, the decoding steps of a batch that counts as O_max (conservative output lengths)."""
+        return decoding_steps(self.problem.longest_output, self.tokens_per_step(length))
+
+    def steps_of(self, outputs: Floats, length: int) -> Ints:
+        """Return the decoding steps of each of several output lengths (Eq. 8)."""
+        tokens = self.tokens_per_step(length)
+        return np.array([decoding_steps(int(o), tokens) for o in outputs], dtype=np.int64)
+
+    @cached_property
+    def models(self) -> tuple[Floats, Floats, Floats, Floats]:
+        """Both models and runtimes, in the order that the kernels take them."""
+        return self.draft, self.draft_pieces, self.verify, self.verify_pieces
+
+    @cached_property
+    def shares(self) -> Floats:
+        """Optimal bandwidth shares by task (Eq. 27)."""
+        need = self.problem.input_tokens / spectral_efficiency(self.problem.snr)
+        return np.asarray(need / need.sum())
+
+    @cached_property
+    def communication_seconds(self) -> float:
+        """Least communication latency of any shares (below Eq. 26)."""
+        need = self.problem.input_tokens / spectral_efficiency(self.problem.snr)
+        bits = self.problem.bits_per_token(self.mechanism)
+        return float(bits * need.sum() / self.problem.bandwidth_hz)
+
+    def plan(self, batches: list[list[int]], length: int, shares: Floats | None = None) -> ServingLatencyPlan:
+        """Return a plan from batches of *sorted positions*, in pipeline order; optimal shares unless given."""
+        return ServingLatencyPlan(
+            speculation_length=length,
+            batches=tuple(tuple(sorted(int(self.order[k]) for k in batch)) for batch in batches),
+            bandwidth_share=self.shares if shares is None else shares,
+            mechanism=self.mechanism if self.problem.mechanism == "any" else None,
+        )
+
+    def fits(self, size: int, padded: float, outputs: float) -> bool:
+        """Tell whether a batch fits the memory of the models that take part (Eq. 9-10)."""
+        tokens = padded + outputs
+        kv_draft, free_draft, kv_verify, free_verify = self.memory
+        return bool(size * kv_draft * tokens <= free_draft and size * kv_verify * tokens <= free_verify)
+
+    def misfit(self) -> str | None:
+        """Return why no plan exists under this mechanism: a task that does not fit alone; None if all fit."""
+        for position in range(self.tasks - 1, -1, -1):
+            if self.fits(1, self.inputs[position], self.outputs[position]):
+                continue
+            task = int(self.order[position])
+            tokens = int(self.inputs[position] + self.outputs[position])
+            problem = self.problem
+            for label, model, limit in (
+                ("draft", problem.draft if self.mechanism != "autoregressive" else None, problem.draft_memory_bytes),
+                ("verify", problem.verify, problem.verify_memory_bytes),
+            ):
+                if model is None or limit is None:
+                    continue
+                needed = model.parameter_bytes + model.kv_bytes_per_token * tokens
+                if needed > limit:
+                    return (
+                        f"task {task} needs {needed / 1e9:.3f} GB ({needed:.0f} bytes) of {label}-model memory alone; "
+                        f"{limit / 1e9:.3f} GB ({limit:.0f} bytes) are available"
+                    )
+        return None
+
+
+def prepare(problem: ServingLatencyProblem, mechanism: Mechanism | None = None) -> Prepared:
+    """Return the arrays of a problem under a mechanism (the problem's own if None)."""
+    chosen = mechanism or problem.mechanisms[0]
+    order = np.argsort(problem.input_tokens, kind="stable")
+    drafts = chosen != "autoregressive"
+    draft_kv, draft_free = _memory(problem.draft if drafts else None, problem.draft_memory_bytes)
+    verify_kv, verify_free = _memory(problem.verify, problem.verify_memory_bytes)
+    return Prepared(
+        problem=problem,
+        mechanism=chosen,
+        order=order,
+        inputs=problem.input_tokens[order].astype(np.float64),
+        outputs=problem.planned_output_tokens[order].astype(np.float64),
+        draft=_work(problem.draft if drafts else None),
+        draft_pieces=envelope(problem.draft_runtime if drafts else None),
+        verify=_work(problem.verify),
+        verify_pieces=envelope(problem.verify_runtime),
+        memory=np.array([draft_kv, draft_free, verify_kv, verify_free]),
+    )
+
+
+def envelope(runtime: Runtime | None) -> Floats:
+    """Return the upper envelope of a runtime over work >= 0: rows (c1, c2, largest work), c1 increasing."""
+    if runtime is None:
+        return np.array([[0.0, 0.0, math.inf]])
+    lines = sorted({(piece.seconds_per_flop, piece.overhead_seconds) for piece in runtime.pieces})
+    rows: list[tuple[float, float]] = []
+    for slope, height in lines:
+        while rows and (height >= rows[-1][1] or (len(rows) > 1 and _hidden(rows[-2], rows[-1], (slope, height)))):
+            rows.pop()
+        rows.append((slope, height))
+    ends = [(a[1] - b[1]) / (b[0] - a[0]) for a, b in itertools.pairwise(rows)] + [math.inf]
+    return np.array([[slope, height, end] for (slope, height), end in zip(rows, ends, strict=True)])
+
+
+def _hidden(a: tuple[float, float], b: tuple[float, float], c: tuple[float, float]) -> bool:
+    """Tell whether line b lies nowhere above both a and c (slopes increasing)."""
+    return (a[1] - c[1]) * (b[0] - a[0]) <= (a[1] - b[1]) * (c[0] - a[0])
+
+
+def _work(model: Decoder | None) -> Floats:
+    if model is None:
+        return np.zeros(3)
+    return np.array([model.flops_per_token, model.flops_per_token_pair, model.flops_per_logit], dtype=np.float64)
+
+
+def _memory(model: Decoder | None, limit: float | None) -> tuple[float, float]:
+    if model is None or limit is None:
+        return 0.0, math.inf
+    return float(model.kv_bytes_per_token), limit - model.parameter_bytes
+
+
+def quick_batches(prepared: Prepared) -> list[list[int]] | None:
+    """Return contiguous batches as large as memory allows, from the longest input down; None if a task misfits.
+
+    Linear in K and free of compiled code: the plan of last resort when time is out at once.
+    """
+    batches: list[list[int]] = []
+    current: list[int] = []
+    padded = longest = 0.0
+    for position in range(prepared.tasks - 1, -1, -1):
+        size = len(current) + 1
+        head = padded if current else float(prepared.inputs[position])
+        outputs = max(longest, float(prepared.outputs[position]))
+        if current and not prepared.fits(size, head, outputs):
+            batches.append(current[::-1])
+            current, head, outputs = [], float(prepared.inputs[position]), float(prepared.outputs[position])
+        if not current and not prepared.fits(1, head, outputs):
+            return None
+        current.append(position)
+        padded, longest = head, outputs
+    batches.append(current[::-1])
+    return batches[::-1]
+
+
+def offer_quick_plan(prepared: Prepared, budget: Any) -> None:
+    """Offer the plan of last resort to a budget."""
+    batches = quick_batches(prepared)
+    if batches is not None:
+        budget.offer(prepared.plan(batches, prepared.lengths[0]))
