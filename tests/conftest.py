@@ -1,0 +1,30 @@
+"""Shared fixtures, and how hypothesis runs here."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from specopt import ServingLatencyProblem, generate
+
+# too_slow: the first example of a run may compile the kernels, which takes seconds on a fresh cache
+settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("ci", settings.get_profile("default"), derandomize=True)
+settings.load_profile("ci" if os.environ.get("CI") else "default")
+
+
+@pytest.fixture(scope="session")
+def data() -> Path:
+    """The folder of the published examples."""
+    return Path(__file__).parent / "data"
+
+
+@pytest.fixture
+def small() -> ServingLatencyProblem:
+    """Five tasks of the paper's setting."""
+    problem = generate("serving-latency/paper-1", tasks=5, max_output=64, seed=1)
+    assert isinstance(problem, ServingLatencyProblem)
+    return problem

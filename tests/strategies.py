@@ -1,0 +1,143 @@
+"""Hypothesis strategies that build valid problems and plans, far wider than the paper's settings."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from specopt import (
+    ExactDecoder,
+    LinearRuntime,
+    PaperDecoder,
+    PiecewiseRuntime,
+    ServingLatencyPlan,
+    ServingLatencyProblem,
+)
+
+ALL_MECHANISMS = ("pipelined", "sequential", "autoregressive", "any")
+
+
+@st.composite
+def magnitudes(draw: st.DrawFn, low: int, high: int) -> float:
+    """A number d x 10^e with a few digits and low <= e < high."""
+    return draw(st.integers(10, 99)) / 10 * 10.0 ** draw(st.integers(low, high - 1))
+
+
+paper_decoders = st.builds(PaperDecoder, layers=st.integers(1, 4), hidden=st.integers(1, 64), ffn=st.integers(1, 128))
+
+
+@st.composite
+def exact_decoders(draw: st.DrawFn) -> ExactDecoder:
+    """A decoder of the exact cost model, grouped heads included."""
+    kv_heads = draw(st.integers(1, 4))
+    return ExactDecoder(
+        layers=draw(st.integers(1, 4)),
+        hidden=draw(st.integers(1, 64)),
+        ffn=draw(st.integers(1, 128)),
+        heads=kv_heads * draw(st.integers(1, 4)),
+        kv_heads=kv_heads,
+        head_dim=draw(st.integers(1, 16)),
+        gated=draw(st.booleans()),
+        vocabulary=draw(st.integers(1, 500)),
+        tied=draw(st.booleans()),
+        bytes_per_value=draw(st.sampled_from([2, 1, 4])),
+    )
+
+
+decoders = paper_decoders | exact_decoders()
+
+
+@st.composite
+def linear_runtimes(draw: st.DrawFn) -> LinearRuntime:
+    """A line whose slope and overhead range over orders of magnitude, zero included."""
+    return LinearRuntime(
+        seconds_per_flop=draw(magnitudes(-12, -6) | st.just(0.0)),
+        overhead_seconds=draw(magnitudes(-5, 1) | st.just(0.0)),
+    )
+
+
+@st.composite
+def piecewise_runtimes(draw: st.DrawFn) -> PiecewiseRuntime:
+    """The maximum of two or three lines, in any order; some may never be the largest."""
+    return PiecewiseRuntime(pieces=tuple(draw(st.lists(linear_runtimes(), min_size=2, max_size=3))))
+
+
+runtimes = linear_runtimes() | piecewise_runtimes()
+
+
+@st.composite
+def problems(
+    draw: st.DrawFn,
+    *,
+    tasks: tuple[int, int] = (1, 5),
+    max_input: int = 30,
+    max_output: int = 8,
+    max_length: int = 3,
+    mechanisms: Sequence[str] = ALL_MECHANISMS,
+    output_lengths: Sequence[str] = ("conservative", "known"),
+    runtime: st.SearchStrategy[LinearRuntime | PiecewiseRuntime] = runtimes,
+    feasible: bool = True,
+) -> ServingLatencyProblem:
+    """A problem of serving latency; every task fits alone if `feasible`, else the memory may be anything."""
+    K = draw(st.integers(*tasks))
+    inputs = draw(st.lists(st.integers(1, max_input), min_size=K, max_size=K))
+    outputs = draw(st.lists(st.integers(1, max_output), min_size=K, max_size=K))
+    draft, verify = draw(decoders), draw(decoders)
+    longest = max(outputs)
+    if draw(st.booleans()):
+        longest = draw(st.integers(longest, max_output))
+    mechanism: Any = draw(st.sampled_from(mechanisms))
+    return ServingLatencyProblem(
+        input_tokens=np.array(inputs),
+        output_tokens=np.array(outputs),
+        snr=np.array(draw(st.lists(magnitudes(-2, 6), min_size=K, max_size=K))),
+        bandwidth_hz=draw(magnitudes(2, 8)),
+        draft=draft,
+        verify=verify,
+        draft_runtime=draw(runtime),
+        verify_runtime=draw(runtime),
+        draft_memory_bytes=draw(memory(draft, max(inputs) + longest, K, feasible)),
+        verify_memory_bytes=draw(st.none() | memory(verify, max(inputs) + longest, K, feasible)),
+        acceptance_rate=draw(st.integers(1, 99)) / 100,
+        max_speculation_length=draw(st.integers(1, max_length)),
+        output_lengths=draw(st.sampled_from(output_lengths)),
+        max_output_tokens=longest if draw(st.booleans()) or longest > max(outputs) else None,
+        mechanism=mechanism,
+        embedding_bits_per_token=draw(st.none() | magnitudes(0, 5)),
+    )
+
+
+@st.composite
+def memory(draw: st.DrawFn, model: PaperDecoder | ExactDecoder, tokens: int, K: int, feasible: bool) -> float:
+    """Memory for up to so many tasks of the largest size, or a little more; less than one if not `feasible`."""
+    quarters = draw(st.integers(4 if feasible else 0, 4 * K + 4))
+    return float(model.parameter_bytes + quarters * model.kv_bytes_per_token * tokens / 4)
+
+
+@st.composite
+def plans(draw: st.DrawFn, problem: ServingLatencyProblem) -> ServingLatencyPlan:
+    """Any plan of the right shape: every task once, shares that sum to at most 1; memory may be exceeded."""
+    K = problem.tasks
+    order = draw(st.permutations(range(K)))
+    cuts = [0, *(k for k in range(1, K) if draw(st.booleans())), K]
+    weights = draw(st.lists(st.integers(1, 100), min_size=K, max_size=K))
+    spare = draw(st.integers(0, 20))
+    mechanism = draw(st.sampled_from(problem.mechanisms))
+    length = 0 if mechanism == "autoregressive" else draw(st.integers(1, problem.max_speculation_length or 1))
+    return ServingLatencyPlan(
+        speculation_length=length,
+        batches=tuple(tuple(order[a:b]) for a, b in itertools.pairwise(cuts)),
+        bandwidth_share=np.array(weights) / (sum(weights) + spare),
+        mechanism=mechanism if problem.mechanism == "any" else None,
+    )
+
+
+@st.composite
+def problems_with_plans(draw: st.DrawFn, /, **kwargs: Any) -> tuple[ServingLatencyProblem, ServingLatencyPlan]:
+    """A problem and one of its plans."""
+    problem = draw(problems(**kwargs))
+    return problem, draw(plans(problem))
