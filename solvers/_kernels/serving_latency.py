@@ -516,3 +516,244 @@ def enumerate_after(mechanism, K, first, draft_table, verify_table, allowed, bes
             t -= 1
         if t == 0:
             return best
+
+
+# ---------------------------------------------------------------------------- conservative pipelined plans
+
+
+@njit(cache=True)
+def sum_of_envelope(value, slope, count):
+    """Return the sum over k = 0..count-1 of the maximum of the lines value[q] + slope[q] k."""
+    total = 0.0
+    k = 0
+    while k < count:
+        top = 0
+        for q in range(1, len(value)):
+            x = value[q] + slope[q] * k
+            y = value[top] + slope[top] * k
+            if x > y or (x == y and slope[q] > slope[top]):
+                top = q
+        last = count - 1
+        height = value[top] + slope[top] * k
+        for q in range(len(value)):
+            if slope[q] > slope[top]:
+                cross = (height - value[q] - slope[q] * k) / (slope[q] - slope[top])
+                if cross < last - k:
+                    last = k + max(0, int(np.floor(cross)))
+        m = last - k + 1
+        total += m * (height + 0.5 * slope[top] * (m - 1))
+        k = last + 1
+    return total
+
+
+@njit(cache=True)
+def sequence_seconds(inputs, ends, sizes, l, L, N, draft, draft_pieces, verify, verify_pieces):
+    """Return T_inf of blocks in pipeline order: block m holds sizes[m] tasks up to sorted position ends[m] (1-based)."""
+    M = len(ends)
+    drafted = 0.0
+    done = 0.0
+    for m in range(M):
+        b, padded = float(sizes[m]), inputs[ends[m] - 1]
+        drafted += draft_seconds(draft, draft_pieces, b, padded, l, L, 1)
+        done = max(drafted, done) + verify_seconds(verify, verify_pieces, b, padded, l, L, 1)
+    if N < 2:
+        return done
+    if len(draft_pieces) == 1 and len(verify_pieces) == 1:
+        value, slope = np.zeros(M), np.zeros(M)
+        drafted = drafted_slope = verified = verified_slope = 0.0
+        for m in range(M):
+            b, padded = float(sizes[m]), inputs[ends[m] - 1]
+            drafted += draft_seconds(draft, draft_pieces, b, padded, l, L, 2)
+            drafted_slope += l * draft_pieces[0, 0] * b * draft[1] * L
+            value[m] = drafted - verified  # verification before block m is not waited for
+            slope[m] = drafted_slope - verified_slope
+            verified += verify_seconds(verify, verify_pieces, b, padded, l, L, 2)
+            verified_slope += verify_pieces[0, 0] * b * (1 + l) * verify[1] * L
+        return (
+            done
+            + sum_of_envelope(value, slope, N - 1)
+            + (N - 1) * (verified + 0.5 * verified_slope * (N - 2))
+        )
+    passes = l * (len(draft_pieces) - 1) + 1
+    ds, dv, dl = np.empty(passes, np.int64), np.empty(passes), np.empty(passes)
+    vs, vv, vl = np.empty(len(verify_pieces), np.int64), np.empty(len(verify_pieces)), np.empty(len(verify_pieces))
+    half = 4 * M * (passes + len(verify_pieces) + 2) + 8
+    start, value, slope = np.zeros(2 * half, np.int64), np.zeros(2 * half), np.zeros(2 * half)
+    start[0:2] = 2
+    ranges = np.zeros((2, 4), np.int64)
+    ranges[0, 1], ranges[0, 2], ranges[0, 3] = 1, 1, 1
+    used = np.zeros(1, np.int64)
+    now = 0
+    for m in range(M):
+        b, padded = float(sizes[m]), inputs[ends[m] - 1]
+        work = draft_work(draft, b, padded, L, 1, 2)
+        nd = stage_segments(draft_pieces, work, b * draft[1] * L, l, b * draft[1], N, ds, dv, dl)
+        work = verify_work(verify, b, padded, l, L, 2)
+        nv = stage_segments(verify_pieces, work, b * (1 + l) * verify[1] * L, 1, 0.0, N, vs, vv, vl)
+        used[0] = half * (1 - now)
+        _append(ranges, 1 - now, now, start, value, slope, used, nd, ds, dv, dl, nv, vs, vv, vl, N)
+        now = 1 - now
+    at, count = ranges[now, 2], ranges[now, 3]
+    return done + sum_segments(start[at:], value[at:], slope[at:], count, N)
+
+
+@njit(
+    "void(f8[::1], i8[:, ::1], i8[:, ::1], i8, i8, i8, f8, i8, f8[::1], f8[:, ::1], f8[::1], f8[:, ::1], f8[::1])",
+    cache=True,
+)
+def sequences_seconds(inputs, ends, sizes, count, M, l, L, N, draft, draft_pieces, verify, verify_pieces, out):
+    """Fill out[k] with T_inf of the first `count` sequences of M blocks each."""
+    for k in range(count):
+        out[k] = sequence_seconds(inputs, ends[k, :M], sizes[k, :M], l, L, N, draft, draft_pieces, verify, verify_pieces)
+
+
+@njit(cache=True)
+def _block_fits(inputs, memory, outputs, first, end):
+    return end > first and fits(memory, float(end - first), inputs[end - 1], outputs)
+
+
+@njit(
+    "f8(f8[::1], f8[::1], f8, i8[::1], i8[::1], i8[::1], i8, i8, f8, i8, f8[::1], f8[:, ::1], f8[::1], f8[:, ::1], f8)",
+    cache=True,
+)
+def improve_sequence(
+    inputs, memory, outputs, ends, sizes, blocks, tries, l, L, N, draft, draft_pieces, verify, verify_pieces, best,
+):  # fmt: skip
+    """Local search around a sequence of contiguous blocks: shift a cut, swap or move blocks, split, merge.
+
+    Takes `tries` random moves and keeps those that do not lengthen T_inf; returns the final T_inf. Modified in place:
+    ends, sizes (K long, pipeline order), blocks (how many). Call `seed_moves` before, for the same moves each time.
+    """
+    K = len(inputs)
+    M = blocks[0]
+    new_ends, new_sizes = np.empty(K, np.int64), np.empty(K, np.int64)
+    for _ in range(tries):
+        count = M
+        new_ends[:M] = ends[:M]
+        new_sizes[:M] = sizes[:M]
+        kind = np.random.randint(0, 10)
+        a = np.random.randint(0, M)
+        if kind < 6:  # shift the cut behind block a
+            if M < 2:
+                kind = 8
+            else:
+                after = -1
+                for m in range(M):
+                    if ends[m] - sizes[m] == ends[a]:
+                        after = m
+                if after < 0:
+                    continue
+                reach = max(1, int(max(sizes[a], sizes[after]) // (1 << np.random.randint(0, 6))))
+                shift = np.random.randint(1, reach + 1)
+                if np.random.randint(0, 2) == 0:
+                    shift = -shift
+                new_ends[a] += shift
+                new_sizes[a] += shift
+                new_sizes[after] -= shift
+                if new_sizes[a] < 1 or new_sizes[after] < 1:
+                    continue
+                if not _block_fits(inputs, memory, outputs, new_ends[a] - new_sizes[a], new_ends[a]):
+                    continue
+                if not _block_fits(inputs, memory, outputs, new_ends[a], new_ends[after]):
+                    continue
+        if kind == 6 and M > 1:  # swap two positions
+            c = np.random.randint(0, M)
+            if c == a:
+                continue
+            new_ends[a], new_ends[c] = ends[c], ends[a]
+            new_sizes[a], new_sizes[c] = sizes[c], sizes[a]
+        elif kind == 7 and M > 1:  # move a block to another position
+            c = np.random.randint(0, M)
+            if c == a:
+                continue
+            e, b = ends[a], sizes[a]
+            if c > a:
+                for m in range(a, c):
+                    new_ends[m], new_sizes[m] = ends[m + 1], sizes[m + 1]
+            else:
+                for m in range(a, c, -1):
+                    new_ends[m], new_sizes[m] = ends[m - 1], sizes[m - 1]
+            new_ends[c], new_sizes[c] = e, b
+        elif kind == 8:  # split a block, one part to any position
+            if sizes[a] < 2:
+                continue
+            part = np.random.randint(1, sizes[a])
+            c = np.random.randint(0, M + 1)
+            new_ends[a] = ends[a] - part
+            new_sizes[a] = sizes[a] - part
+            for m in range(M, c, -1):
+                new_ends[m], new_sizes[m] = new_ends[m - 1], new_sizes[m - 1]
+            new_ends[c], new_sizes[c] = ends[a], part
+            count = M + 1
+        elif kind == 9 and M > 1:  # merge a block with its neighbour in sorted order
+            after = -1
+            for m in range(M):
+                if ends[m] - sizes[m] == ends[a]:
+                    after = m
+            if after < 0 or not _block_fits(inputs, memory, outputs, ends[a] - sizes[a], ends[after]):
+                continue
+            keep, drop = (a, after) if np.random.randint(0, 2) == 0 else (after, a)
+            new_ends[keep] = ends[after]
+            new_sizes[keep] = sizes[a] + sizes[after]
+            for m in range(drop, M - 1):
+                new_ends[m], new_sizes[m] = new_ends[m + 1], new_sizes[m + 1]
+            count = M - 1
+        elif kind > 5 and M == 1:
+            continue
+        seconds = sequence_seconds(
+            inputs, new_ends[:count], new_sizes[:count], l, L, N, draft, draft_pieces, verify, verify_pieces
+        )
+        if seconds <= best:
+            best = seconds
+            M = count
+            ends[:M] = new_ends[:M]
+            sizes[:M] = new_sizes[:M]
+    blocks[0] = M
+    return best
+
+
+@njit("void(i8)", cache=True)
+def seed_moves(seed):
+    """Seed the random moves of the kernels."""
+    np.random.seed(seed)
+
+
+# ---------------------------------------------------------------------------- stage times by scenario
+
+
+@njit(
+    "void(f8[::1], i8, f8, i8, f8[::1], f8[:, ::1], f8[::1], f8[:, ::1], i8[::1], i8[::1],"
+    "f8[:, :, ::1], f8[:, :, ::1])",
+    cache=True,
+)
+def scenario_tables(inputs, l, L, N, draft, draft_pieces, verify, verify_pieces, width, starts, d, v):
+    """Fill d[s, e, b] and v[s, e, b], the stage times of blocks (e, b) summed over the steps of scenario s.
+
+    Scenario s covers the steps starts[s]..starts[s+1]-1; the first is the prefill step alone. Only blocks of at most
+    width[e] tasks are filled.
+    """
+    S = d.shape[0]
+    for e in range(1, len(inputs) + 1):
+        padded = inputs[e - 1]
+        for size in range(1, width[e] + 1):
+            b = float(size)
+            d[0, e, size] = draft_seconds(draft, draft_pieces, b, padded, l, L, 1)
+            v[0, e, size] = verify_seconds(verify, verify_pieces, b, padded, l, L, 1)
+            for s in range(1, S):
+                count = starts[s + 1] - starts[s]
+                if count < 1:
+                    d[s, e, size] = v[s, e, size] = 0.0
+                    continue
+                step = b * draft[1] * L
+                total = 0.0
+                if len(draft_pieces) == 1:
+                    total = l * sum_pass(
+                        draft_pieces, draft_work(draft, b, padded, L, 0.5 * (1 + l), starts[s]), step, count
+                    )
+                else:
+                    for i in range(1, l + 1):
+                        total += sum_pass(draft_pieces, draft_work(draft, b, padded, L, i, starts[s]), step, count)
+                d[s, e, size] = total
+                v[s, e, size] = sum_pass(
+                    verify_pieces, verify_work(verify, b, padded, l, L, starts[s]), b * (1 + l) * verify[1] * L, count
+                )

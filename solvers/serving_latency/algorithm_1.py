@@ -17,17 +17,18 @@ from typing import ClassVar
 import numpy as np
 
 from specopt.models.fields import Ints
+from specopt.models.serving_latency import ServingLatencyPlan
 from specopt.solvers.budget import Budget
 from specopt.solvers.serving_latency.bound import lower_bound
-from specopt.solvers.serving_latency.method import Found, ServingLatencyMethod
-from specopt.solvers.serving_latency.prepare import Prepared
+from specopt.solvers.serving_latency.method import Found, PerMechanism
+from specopt.solvers.serving_latency.prepare import Prepared, quick_batches
 
 TIE = 1e-12
 _ENTRIES_PER_CALL = 400_000  # keeps a kernel call around 0.1 s, so that limits and interrupts are noticed
 
 
 @dataclass(frozen=True)
-class Algorithm1(ServingLatencyMethod):
+class Algorithm1(PerMechanism):
     """The paper's dynamic program for every speculation length, with optimal bandwidth shares."""
 
     name: ClassVar[str] = "algorithm-1"
@@ -46,7 +47,9 @@ class Algorithm1(ServingLatencyMethod):
                 best = seconds
                 plan = prepared.plan(batches, length)
                 budget.offer(plan)
-        assert plan is not None, "every task fits alone, so one-task batches are feasible"
+        if plan is None:
+            plan = plan_without_maximum(prepared, prepared.lengths[0])
+            budget.offer(plan)
         return Found(plan, lower_bound(prepared, budget))
 
 
@@ -78,6 +81,16 @@ def algorithm_1_batches(prepared: Prepared, length: int, budget: Budget) -> tupl
             start, value, slope = (np.concatenate([a, np.zeros_like(a)]) for a in (start, value, slope))
         row = reached
     return (None, np.inf) if np.isinf(best[tasks]) else (backtrack(boundary), float(best[tasks]))
+
+
+def plan_without_maximum(prepared: Prepared, length: int) -> ServingLatencyPlan:
+    """Return batches as large as memory allows, for known lengths that fit although O_max does not.
+
+    Algorithm 1 plans with O_max and has no feasible boundary there.
+    """
+    batches = quick_batches(prepared)
+    assert batches is not None, "every task fits alone"
+    return prepared.plan(batches, length)
 
 
 def backtrack(boundary: Ints) -> list[list[int]]:

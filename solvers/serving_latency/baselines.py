@@ -20,9 +20,14 @@ import numpy as np
 
 from specopt.models.errors import InvalidInput
 from specopt.solvers.budget import Budget
-from specopt.solvers.serving_latency.algorithm_1 import TIE, Algorithm1, algorithm_1_batches
+from specopt.solvers.serving_latency.algorithm_1 import (
+    TIE,
+    Algorithm1,
+    algorithm_1_batches,
+    plan_without_maximum,
+)
 from specopt.solvers.serving_latency.bound import lower_bound
-from specopt.solvers.serving_latency.method import Found, ServingLatencyMethod
+from specopt.solvers.serving_latency.method import Found, PerMechanism
 from specopt.solvers.serving_latency.prepare import Prepared
 
 
@@ -56,7 +61,7 @@ def feasible(prepared: Prepared, batches: list[list[int]]) -> bool:
 
 
 @dataclass(frozen=True)
-class _Batching(ServingLatencyMethod):
+class _Batching(PerMechanism):
     """Base: a rule that says which sizes to try, in order, for one speculation length."""
 
     complexity: ClassVar[str] = "O(l_max M N) per size tried, M batches"
@@ -178,7 +183,7 @@ class HeuristicBatching(_Batching):
 
 
 @dataclass(frozen=True)
-class FixedLength(ServingLatencyMethod):
+class FixedLength(PerMechanism):
     """Algorithm 1's batches at one speculation length.
 
     Parameters
@@ -203,14 +208,13 @@ class FixedLength(ServingLatencyMethod):
         """Run Algorithm 1 for one speculation length."""
         length = min(self.length, prepared.lengths[-1])
         batches, _ = algorithm_1_batches(prepared, length, budget)
-        assert batches is not None, "every task fits alone, so one-task batches are feasible"
-        plan = prepared.plan(batches, length)
+        plan = plan_without_maximum(prepared, length) if batches is None else prepared.plan(batches, length)
         budget.offer(plan)
         return Found(plan, lower_bound(prepared, budget))
 
 
 @dataclass(frozen=True)
-class UniformBandwidth(ServingLatencyMethod):
+class UniformBandwidth(PerMechanism):
     """Algorithm 1's batches and speculation length, the band divided evenly."""
 
     name: ClassVar[str] = "uniform-bandwidth"

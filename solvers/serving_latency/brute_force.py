@@ -13,12 +13,12 @@ from typing import ClassVar
 import numpy as np
 
 from specopt.solvers.budget import Budget
-from specopt.solvers.serving_latency.method import Found, ServingLatencyMethod
+from specopt.solvers.serving_latency.method import Found, PerMechanism
 from specopt.solvers.serving_latency.prepare import Prepared
 
 
 @dataclass(frozen=True)
-class BruteForce(ServingLatencyMethod):
+class BruteForce(PerMechanism):
     """All set partitions, all pipeline orders, all speculation lengths."""
 
     name: ClassVar[str] = "brute-force"

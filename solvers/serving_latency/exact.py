@@ -1,44 +1,69 @@
-"""The optimal plan, with proof, where batch costs add up: sequential and autoregressive serving.
+"""The optimal batches, pipeline order, speculation length and bandwidth, with proof.
 
-Without overlap a step lasts the sum of its batches' stage times, in any order. With conservative output lengths
-contiguous batches in sorted input length lose nothing (exchanging tasks into sorted order keeps all sizes and
-raises no batch maximum), so for every speculation length the optimum is a shortest path over prefixes.
+Bandwidth separates (Eq. 27). With conservative output lengths contiguous batches in sorted input length lose
+nothing: exchanging tasks into sorted order keeps all sizes and positions and raises no batch maximum.
+
+* Sequential and autoregressive serving: a step lasts the sum of its batches' stage times, in any order, so for every
+  speculation length the optimum is a shortest path over prefixes.
+* Pipelined serving: the order matters. `specopt.solvers.serving_latency.pipelined` bounds and enumerates.
+* A problem that leaves the mechanism open is the best of the three.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
+from specopt.models.result import Termination
+from specopt.models.serving_latency import ServingLatencyProblem
 from specopt.solvers.budget import Budget
+from specopt.solvers.method import Outcome
 from specopt.solvers.serving_latency.algorithm_1 import backtrack
 from specopt.solvers.serving_latency.bound import additive_batches
-from specopt.solvers.serving_latency.method import Found, ServingLatencyMethod
-from specopt.solvers.serving_latency.prepare import Prepared
+from specopt.solvers.serving_latency.method import ServingLatencyMethod
+from specopt.solvers.serving_latency.pipelined import PipelinedSearch
+from specopt.solvers.serving_latency.prepare import Prepared, offer_quick_plan, prepare
 
 
 @dataclass(frozen=True)
 class Exact(ServingLatencyMethod):
-    """A shortest path over contiguous batches, for every speculation length."""
+    """Proof by Lagrangian bounds over pipeline positions and enumeration of what they leave."""
 
     name: ClassVar[str] = "exact"
     exact: ClassVar[bool] = True
-    source: ClassVar[str] = "own; the contiguity of batches makes problem (24) without overlap a shortest path"
-    guarantee: ClassVar[str] = "optimal"
-    complexity: ClassVar[str] = "O(l_max K^2)"
-    mechanisms: ClassVar[tuple[str, ...]] = ("sequential", "autoregressive")
+    source: ClassVar[str] = "own; problem (24) of paper 1, contiguity, Eq. 20 as a maximum over critical batches"
+    guarantee: ClassVar[str] = "optimal; beyond 9 batches a certified gap"
+    complexity: ClassVar[str] = "O(l_max K^2) without overlap; pipelined O(K B 2^M M) per bound, then enumeration"
     output_lengths: ClassVar[tuple[str, ...]] = ("conservative",)
+    supports_warm_start: ClassVar[bool] = True
 
-    def find(self, prepared: Prepared, budget: Budget) -> Found:
-        """Solve the shortest path of every speculation length."""
-        best, plan = np.inf, None
+    def run(self, problem: ServingLatencyProblem, budget: Budget) -> Outcome:
+        """Solve the mechanisms without overlap first: their optimum prunes the search of the pipelined one."""
+        options = [prepare(problem, mechanism) for mechanism in problem.mechanisms]
+        misfits = [prepared.misfit() for prepared in options]
+        able = [prepared for prepared, misfit in zip(options, misfits, strict=True) if misfit is None]
+        if not able:
+            return Outcome.infeasible(next(misfit for misfit in misfits if misfit is not None))
+        for prepared in able:
+            offer_quick_plan(prepared, budget)
+        if budget.warm_start is not None:
+            budget.offer(budget.warm_start)
+        bound = min((self._shortest_paths(p, budget) for p in able if p.mechanism != "pipelined"), default=math.inf)
+        stats: dict[str, object] = {}
+        for prepared in able:
+            if prepared.mechanism == "pipelined":
+                search = PipelinedSearch(prepared, budget, floor=bound)
+                bound = min(bound, search.run())
+                stats = search.stats
+        return Outcome(plan=budget.incumbent, bound=bound, termination=Termination.CONVERGED, stats=stats)
+
+    def _shortest_paths(self, prepared: Prepared, budget: Budget) -> float:
+        """Offer the best plan over all speculation lengths; return its objective, which nothing beats."""
+        best = math.inf
         for length in prepared.lengths:
             boundary, seconds = additive_batches(prepared, length, 1.0, 1.0, budget)
             if seconds < best:
                 best = seconds
-                plan = prepared.plan(backtrack(boundary), length)
-                budget.offer(plan)
-        assert plan is not None, "every task fits alone, so one-task batches are feasible"
-        return Found(plan, best + prepared.communication_seconds)
+                budget.offer(prepared.plan(backtrack(boundary), length))
+        return best + prepared.communication_seconds

@@ -24,7 +24,7 @@ class Found:
 
 @dataclass(frozen=True)
 class ServingLatencyMethod(Method):
-    """Base of the methods for `serving-latency`; subclasses say what they take and solve one mechanism.
+    """Base of the methods for `serving-latency`; subclasses say what they take.
 
     Class data
     ----------
@@ -47,6 +47,11 @@ class ServingLatencyMethod(Method):
         if self.max_size is not None and problem.tasks > self.max_size:
             return f"it has {problem.tasks} tasks, the method takes at most {self.max_size}"
         return None
+
+
+@dataclass(frozen=True)
+class PerMechanism(ServingLatencyMethod):
+    """Base of the methods that solve one mechanism at a time and keep the best."""
 
     def run(self, problem: ServingLatencyProblem, budget: Budget) -> Outcome:
         """Solve every mechanism that the problem allows and keep the best plan and the least bound."""

@@ -1,0 +1,386 @@
+"""The search behind `exact` for the pipelined mechanism: bounds, incumbents and enumeration.
+
+For conservative output lengths contiguous batches lose nothing, but their pipeline order is free. For every
+speculation length l and number of batches M the search
+
+1. discards (l, M) by bounds: each stage's own work (`bound`), then first and last batch singled out;
+2. raises a Lagrangian bound over pipeline positions, a shortest path over (prefix, occupied positions), see
+   `specopt.solvers._kernels.serving_latency_exact`; every path is a plan, rated exactly;
+3. enumerates what is left: all ways to cut and order M blocks whose bound stays below the incumbent.
+
+Step 3 is a proof. Numbers of batches beyond `LARGEST_ENUMERATED` are bounded together by a relaxation that keeps the
+first and the last positions apart and pools those between, and searched by local moves: their gap is certified, not
+closed.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from specopt.models.fields import Floats, Ints
+from specopt.models.serving_latency import ServingLatencyPlan
+from specopt.solvers.budget import Budget
+from specopt.solvers.serving_latency.algorithm_1 import algorithm_1_batches
+from specopt.solvers.serving_latency.bound import additive_batches
+from specopt.solvers.serving_latency.prepare import Prepared
+
+LARGEST_ENUMERATED = 9
+TOLERANCE = 4e-10  # what counts as no improvement; below the 1e-9 within which a result is optimal
+_RANGES = 3  # decoding steps are bounded in this many ranges
+_ROUNDS = 12  # subgradient steps per kernel call
+_NODES = 400_000  # enumeration nodes per kernel call
+_LEAVES = 2048  # leaves per kernel call
+_CHEAP = 30_000_000  # entries up to which every number of batches is bounded apart
+_FEW = 20_000  # orders and cuts that are enumerated sooner than bounded well
+
+
+@dataclass(frozen=True)
+class Stages:
+    """Stage times of blocks (e, b) by scenario for one speculation length: tables, or b g[s, e] + h[s] if linear."""
+
+    length: int
+    linear: bool
+    d: Floats
+    dg: Floats
+    dh: Floats
+    v: Floats
+    vg: Floats
+    vh: Floats
+
+    @property
+    def arrays(self) -> tuple[bool, Floats, Floats, Floats, Floats, Floats, Floats]:
+        """What every kernel takes first."""
+        return self.linear, self.d, self.dg, self.dh, self.v, self.vg, self.vh
+
+    def decode_times(self, ends: Ints, sizes: Ints) -> tuple[Floats, Floats]:
+        """Return draft and verify time of blocks over all steps."""
+        if self.linear:
+            d = sizes * self.dg[:, ends].sum(axis=0) + self.dh.sum()
+            v = sizes * self.vg[:, ends].sum(axis=0) + self.vh.sum()
+        else:
+            d, v = self.d[:, ends, sizes].sum(axis=0), self.v[:, ends, sizes].sum(axis=0)
+        return d, v
+
+
+@dataclass
+class Part:
+    """The plans with one speculation length and one number of batches, and a bound on their T_inf.
+
+    `pooled` parts stand for that number of batches *or more*; `weights` are the best Lagrangian weights so far.
+    """
+
+    bound: float
+    length: int
+    batches: int
+    pooled: bool = False
+    weights: Floats | None = None
+
+
+class PipelinedSearch:
+    """Branch and bound over speculation lengths, numbers of batches, cuts and pipeline orders.
+
+    Parameters
+    ----------
+    prepared
+        The problem under the pipelined mechanism, conservative output lengths.
+    budget
+        Clock, incumbent, gap.
+    floor
+        Bound on the objective of the problem's other mechanisms; infinite if there are none.
+    """
+
+    def __init__(self, prepared: Prepared, budget: Budget, floor: float = math.inf) -> None:
+        self.prepared = prepared
+        self.budget = budget
+        self.floor = floor
+        self.kernels = budget.load("serving_latency")
+        self.exact = budget.load("serving_latency_exact")
+        self.width = widths(prepared)
+        self.best = math.inf if budget.objective is None else budget.objective - prepared.communication_seconds
+        self.plan: ServingLatencyPlan | None = None
+        self.open: list[Part] = []
+        self.left: list[Part] = []  # pooled parts that stay open at the end
+        self.stages: dict[int, Stages] = {}
+        self.stats: dict[str, Any] = {"parts": 0, "lagrangian_rounds": 0, "nodes": 0}
+
+    @property
+    def cut(self) -> float:
+        """T_inf from which on a plan is no worthwhile improvement."""
+        return self.best - max(self.budget.gap, TOLERANCE) * (self.best + self.prepared.communication_seconds)
+
+    @property
+    def bound(self) -> float:
+        """Valid bound on the objective over all plans of this mechanism."""
+        inference = min([self.cut, *(part.bound for part in self.open + self.left)])
+        return inference + self.prepared.communication_seconds
+
+    def run(self) -> float:
+        """Search until all is proven, the gap is reached or only pooled parts are left; return the bound."""
+        self.kernels.seed_moves(self.budget.seed)
+        self._start()
+        while self.open:
+            part = min(self.open, key=lambda p: p.bound)
+            if part.bound < self.cut:
+                self.stats["parts"] += 1
+                self._ascend(part)
+            if part.bound < self.cut:
+                if part.pooled:
+                    self._polish(part)
+                    self.left.append(part)
+                else:
+                    self._enumerate(part)
+            self.open.remove(part)
+            self._report()
+        return self.bound
+
+    def _report(self) -> None:
+        """Pass the bound on, and stop if asked or out of time."""
+        self.budget.improve_bound(min(self.bound, self.floor))
+        self.budget.check()
+
+    # ------------------------------------------------------------------ where to start
+
+    def _start(self) -> None:
+        """Rate Algorithm 1's plans, improve the best ones, and list the parts that the first bounds leave."""
+        prepared, budget = self.prepared, self.budget
+        self.open = [Part(0.0, length, 1, pooled=True) for length in prepared.lengths]
+        started: list[tuple[float, int, Ints, Ints]] = []
+        for part in list(self.open):
+            budget.check()
+            for weights in ((1.0, 0.0), (0.0, 1.0)):
+                if part.bound < self.cut:
+                    part.bound = max(part.bound, additive_batches(prepared, part.length, *weights, budget)[1])
+            if part.bound >= self.cut:
+                continue
+            batches, _ = algorithm_1_batches(prepared, part.length, budget)
+            if batches is not None:
+                ends = np.array([batch[-1] + 1 for batch in batches])
+                sizes = np.array([len(batch) for batch in batches])
+                started.append((self._rate(part.length, ends, sizes), part.length, ends, sizes))
+        started.sort(key=lambda item: item[0])
+        for _, length, ends, sizes in started[:2]:
+            self._improve(length, ends, sizes)
+        parts = []
+        for part in self.open:
+            if part.bound < self.cut:
+                budget.check()
+                parts += self._split(part)
+        self.open = parts
+        self._report()
+
+    def _split(self, part: Part) -> list[Part]:
+        """Bound every number of batches apart, by weights on the first and the last position alone."""
+        cap = min(LARGEST_ENUMERATED, self.prepared.tasks) + 1
+        bounds = np.full(cap + 1, part.bound)
+        bounds[: max(1, min(self._fewest_batches(), cap))] = math.inf
+        if self._entries * cap <= _CHEAP:
+            stages = self._stages(part.length)
+            for prefill in (0.0, 0.5, 1.0):
+                for decode in (0.0, 0.3, 0.5, 0.7, 1.0):
+                    weight = np.full(len(stages.dh), decode)
+                    weight[0] = prefill
+                    self.exact.ends_bound(*stages.arrays, self.width, weight, bounds)
+        if self.prepared.tasks < cap:
+            bounds[cap] = math.inf
+        return [
+            Part(float(bounds[m]), part.length, m, pooled=m == cap) for m in range(1, cap + 1) if bounds[m] < self.cut
+        ]
+
+    @property
+    def _entries(self) -> int:
+        """Number of blocks that fit the memory."""
+        return int(self.width.sum())
+
+    def _fewest_batches(self) -> int:
+        """Return the least number of batches that fit (as large as possible from the longest input down)."""
+        count, end = 0, self.prepared.tasks
+        while end > 0:
+            end -= int(self.width[end])
+            count += 1
+        return count
+
+    def _stages(self, length: int) -> Stages:
+        if length not in self.stages:
+            self.stages[length] = scenario_stages(self.prepared, length, self.width, self.kernels)
+        return self.stages[length]
+
+    # ------------------------------------------------------------------ incumbents
+
+    def _rate(self, length: int, ends: Ints, sizes: Ints) -> float:
+        """Return T_inf of blocks in pipeline order, and keep the plan if it is the best so far."""
+        out = np.empty(1)
+        self._rate_all(length, ends[None, :], sizes[None, :], out)
+        return float(out[0])
+
+    def _rate_all(self, length: int, ends: Ints, sizes: Ints, out: Floats) -> None:
+        """Fill T_inf of several sequences of the same number of blocks, and keep the best if it improves."""
+        self.kernels.sequences_seconds(
+            self.prepared.inputs, np.ascontiguousarray(ends), np.ascontiguousarray(sizes), len(out), ends.shape[1],
+            length, self.prepared.tokens_per_step(length), self.prepared.steps(length), *self.prepared.models, out,
+        )  # fmt: skip
+        k = int(np.argmin(out))
+        if out[k] < self.best * (1 - 1e-13):
+            batches = [list(range(end - size, end)) for end, size in zip(ends[k], sizes[k], strict=True)]
+            plan = self.prepared.plan(batches, length)
+            self.best = float(out[k])
+            self.plan = plan
+            self.budget.offer(plan)
+
+    def _improve(self, length: int, ends: Ints, sizes: Ints, tries: int = 2000) -> float:
+        """Run the local search from blocks in pipeline order; return the T_inf reached."""
+        prepared = self.prepared
+        count = len(ends)
+        state = np.zeros((2, prepared.tasks), dtype=np.int64)
+        state[0, :count], state[1, :count] = ends, sizes
+        blocks = np.array([count])
+        seconds = self._rate(length, ends, sizes)
+        while True:
+            before = seconds
+            seconds = self.kernels.improve_sequence(
+                prepared.inputs, prepared.memory, float(prepared.problem.longest_output), state[0], state[1], blocks,
+                tries, length, prepared.tokens_per_step(length), prepared.steps(length), *prepared.models, seconds,
+            )  # fmt: skip
+            count = int(blocks[0])
+            self._rate(length, state[0, :count], state[1, :count])
+            self.budget.check()
+            if seconds > before * (1 - 1e-4):
+                return float(seconds)
+
+    def _polish(self, part: Part) -> None:
+        """Search around the incumbent while it improves: the only way on where nothing is enumerated."""
+        if self.plan is None or self.plan.speculation_length != part.length:
+            return
+        rank = np.empty(self.prepared.tasks, dtype=np.int64)
+        rank[self.prepared.order] = np.arange(self.prepared.tasks)
+        ends = np.array([rank[list(batch)].max() + 1 for batch in self.plan.batches])
+        sizes = np.array([len(batch) for batch in self.plan.batches])
+        self._improve(part.length, ends, sizes, tries=20_000)
+
+    # ------------------------------------------------------------------ Lagrangian bound
+
+    def _ascend(self, part: Part) -> None:
+        """Raise the part's bound until it is closed or progress ends; rate every path on the way."""
+        stages = self._stages(part.length)
+        front, specials = self._specials(part)
+        tasks = self.prepared.tasks
+        weights = np.zeros((len(stages.dh), specials))
+        weights[:, 0] += 0.5
+        weights[:, -1] += 0.5
+        best = weights.copy()
+        step = np.array([1.0, 0.0, -math.inf])
+        work = _work_arrays(stages, specials + int(part.pooled), specials, tasks)
+        paths = np.zeros((3, _ROUNDS, tasks if part.pooled else part.batches), dtype=np.int64)
+        counts = np.zeros(_ROUNDS, dtype=np.int64)
+        few = not part.pooled and _orders(tasks, part.batches) <= _FEW
+        rounds = 4 if few else max(2, min(_ROUNDS, int(1e8 / (self._entries * specials * 2**specials))))
+        for _ in range(1 if few else 10):
+            self.budget.check()
+            before = part.bound
+            bound = self.exact.ascend(
+                *stages.arrays, self.width, front, part.pooled, rounds, self.best, self.cut, weights, best, step,
+                *work, *paths, counts,
+            )  # fmt: skip
+            self.stats["lagrangian_rounds"] += rounds
+            part.bound = max(part.bound, bound)
+            part.weights = best
+            if part.bound >= self.cut:
+                return
+            for k in range(rounds):
+                if counts[k] and (k == 0 or not np.array_equal(paths[:, k], paths[:, k - 1])):
+                    self._rate_path(part, stages, front, *paths[:, k, : counts[k]])
+            self._report()
+            if part.bound - before < 0.02 * (self.best - part.bound):
+                return
+
+    def _specials(self, part: Part) -> tuple[int, int]:
+        """Return how many positions are special at the front, and in all."""
+        if not part.pooled:
+            return part.batches, part.batches
+        front, back = (4, 2) if self._entries <= 100_000 else (2, 1) if self._entries <= 2_000_000 else (1, 1)
+        return front, front + back
+
+    def _rate_path(self, part: Part, stages: Stages, front: int, ends: Ints, sizes: Ints, at: Ints) -> None:
+        """Rate the plan of a shortest path; blocks of the pool follow Johnson's rule between the special ones."""
+        middle = self._specials(part)[1] if part.pooled else -1
+        d, v = stages.decode_times(ends, sizes)
+        johnson = np.where(d < v, d - 1e18, -v)  # first those that draft faster, shortest draft first
+        place = np.where(at == middle, front - 0.5, at)
+        order = np.lexsort((np.where(at == middle, johnson, 0.0), place))
+        seconds = self._rate(part.length, ends[order], sizes[order])
+        if part.pooled and seconds < self.best * 1.01:
+            self._improve(part.length, ends[order], sizes[order])
+
+    # ------------------------------------------------------------------ enumeration
+
+    def _enumerate(self, part: Part) -> None:
+        """Try all ways to cut and order the part's batches whose bound stays below the incumbent."""
+        stages = self._stages(part.length)
+        blocks, tasks = part.batches, self.prepared.tasks
+        assert part.weights is not None, "the part's bound was raised before"
+        table, g, h, value, choice = _work_arrays(stages, blocks, blocks, tasks)
+        self.exact.price(*stages.arrays, self.width, part.weights, table, g, h, value, choice)
+        stack = np.zeros((blocks + 1, 4), dtype=np.int64)
+        spent = np.zeros(blocks + 1)
+        state = np.zeros(2, dtype=np.int64)
+        ends, sizes = np.zeros((2, _LEAVES, blocks), dtype=np.int64)
+        while state[0] >= 0:
+            found = self.exact.enumerate_blocks(
+                *stages.arrays, self.width, blocks, table, g, h, value, self.cut, _NODES,
+                stack, spent, state, ends, sizes,
+            )  # fmt: skip
+            if found:
+                self._rate_all(part.length, ends[:found], sizes[:found], np.empty(found))
+            self._report()
+        self.stats["nodes"] += int(state[1])
+
+
+def widths(prepared: Prepared) -> Ints:
+    """Return, for every end e = 1..K, the largest block that ends there and fits; conservative output lengths."""
+    outputs = float(prepared.problem.longest_output)
+    kv_draft, free_draft, kv_verify, free_verify = prepared.memory
+    width = np.zeros(prepared.tasks + 1, dtype=np.int64)
+    for e in range(1, prepared.tasks + 1):
+        tokens = float(prepared.inputs[e - 1]) + outputs
+        limits = [free / (kv * tokens) for kv, free in ((kv_draft, free_draft), (kv_verify, free_verify)) if kv > 0]
+        size = int(min([e, *limits]))
+        while size < e and prepared.fits(size + 1, float(prepared.inputs[e - 1]), outputs):
+            size += 1
+        while size > 0 and not prepared.fits(size, float(prepared.inputs[e - 1]), outputs):
+            size -= 1
+        width[e] = size
+    return width
+
+
+def scenario_stages(prepared: Prepared, length: int, width: Ints, kernels: Any) -> Stages:
+    """Return the stage times of all blocks by scenario: the prefill step, and ranges of decoding steps."""
+    steps = prepared.steps(length)
+    tokens = prepared.tokens_per_step(length)
+    starts = np.array([1, *(2 + (steps - 1) * r // _RANGES for r in range(_RANGES + 1))], dtype=np.int64)
+    linear = len(prepared.draft_pieces) == 1 and len(prepared.verify_pieces) == 1
+    filled = np.minimum(width, 1) if linear else width
+    shape = (_RANGES + 1, prepared.tasks + 1, int(filled.max()) + 1)
+    d, v = np.zeros(shape), np.zeros(shape)
+    kernels.scenario_tables(prepared.inputs, length, tokens, steps, *prepared.models, filled, starts, d, v)
+    counts = np.diff(starts).astype(np.float64)
+    dh = counts * length * prepared.draft_pieces[0, 1]
+    vh = counts * prepared.verify_pieces[0, 1]
+    dg = np.ascontiguousarray(d[:, :, 1] - dh[:, None])
+    vg = np.ascontiguousarray(v[:, :, 1] - vh[:, None])
+    return Stages(length, linear, d, dg, dh, v, vg, vh)
+
+
+def _work_arrays(stages: Stages, positions: int, specials: int, tasks: int) -> tuple[Any, ...]:
+    """Return the kernels' work arrays: costs by position (as a table or as lines), values and choices."""
+    table = np.zeros((1, 1, 1)) if stages.linear else np.zeros((positions, *stages.d.shape[1:]))
+    value = np.empty((tasks + 1, 1 << specials))
+    choice = np.empty((tasks + 1, 1 << specials), dtype=np.int32)
+    return table, np.zeros((positions, tasks + 1)), np.zeros(positions), value, choice
+
+
+def _orders(tasks: int, batches: int) -> float:
+    """Return the number of ways to cut the tasks into contiguous batches and to order those."""
+    return math.comb(tasks - 1, batches - 1) * math.factorial(batches)
