@@ -107,6 +107,9 @@ def solve(
         outcome = Outcome(plan=budget.incumbent, bound=budget.bound, termination=Termination.TIME_LIMIT)
     except (Stopped, KeyboardInterrupt):
         outcome = Outcome(plan=budget.incumbent, bound=budget.bound, termination=Termination.INTERRUPTED)
+    finally:
+        if verbose:
+            _end_printing()
     return _judged(problem, chosen, outcome, budget)
 
 
@@ -210,6 +213,12 @@ def _printing(callback: Callback | None) -> Callback:
         return callback(progress) if callback is not None else None
 
     return both
+
+
+def _end_printing() -> None:
+    from specopt.progress import end_progress
+
+    end_progress()
 
 
 def _judged(problem: Problem, method: Method, outcome: Outcome, budget: Budget) -> Result:

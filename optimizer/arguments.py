@@ -1,0 +1,151 @@
+"""Values given as `name=value` on the command line: method options, family parameters, problem fields."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from collections.abc import Sequence
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from specopt.instances import FAMILIES
+from specopt.models.errors import InvalidInput
+from specopt.models.problem import Problem
+from specopt.solve import choose
+from specopt.solvers.method import Method
+
+
+def pairs_of(values: Sequence[str], option: str) -> dict[str, str]:
+    """Split `name=value` texts, in order.
+
+    Raises
+    ------
+    InvalidInput
+        If one has no name or no equals sign, or a name comes twice.
+    """
+    pairs: dict[str, str] = {}
+    for value in values:
+        name, equals, text = value.partition("=")
+        name = name.strip()
+        if not equals or not name:
+            raise InvalidInput(f"{option}: expected name=value, got {value!r}")
+        if name in pairs:
+            raise InvalidInput(f"{option} {name}: given twice")
+        pairs[name] = text.strip()
+    return pairs
+
+
+def method_of(problem: Problem, name: str | None, values: Sequence[str]) -> Method:
+    """Return the method that a command names (None: the default one), with its options set.
+
+    Raises
+    ------
+    InvalidInput
+        If the method has no such option, or the value is not of its type; the message names the options.
+    Unsupported
+        If there is no such method, or it cannot take the problem.
+    """
+    method = choose(problem, name)
+    known = {field.name for field in dataclasses.fields(method)}
+    hints = get_type_hints(type(method))
+    options = {}
+    for option, text in pairs_of(values, "--option").items():
+        if option not in known:
+            has = ", ".join(f"{key}={value}" for key, value in method.options.items()) or "no options"
+            raise InvalidInput(f"--option {option}: method {method.name} has no such option; it has {has}")
+        options[option] = typed(f"--option {option}", hints[option], text)
+    return choose(problem, dataclasses.replace(method, **options))
+
+
+def parameters_of(family: str, values: Sequence[str]) -> dict[str, Any]:
+    """Return the parameters of a family, typed as its defaults are.
+
+    Raises
+    ------
+    InvalidInput
+        If there is no such family or parameter, or the value is not of its type.
+    """
+    if family not in FAMILIES:
+        raise InvalidInput(f"KIND/FAMILY: expected one of {', '.join(FAMILIES)}, got {family!r}")
+    defaults = {name: value for name, value in FAMILIES[family].defaults.items() if name != "seed"}
+    parameters = {}
+    for name, text in pairs_of(values, "--param").items():
+        if name not in defaults:
+            has = ", ".join(f"{key}={value}" for key, value in defaults.items())
+            raise InvalidInput(f"--param {name}: {family} has no such parameter; it has {has}; the seed is --seed")
+        parameters[name] = typed(f"--param {name}", type(defaults[name]), text)
+    return parameters
+
+
+def with_fields(problem: Problem, values: Sequence[str]) -> Problem:
+    """Return a problem with some fields replaced; values are JSON, else text; dots lead into nested fields.
+
+    Raises
+    ------
+    InvalidInput
+        If a path leads nowhere, or the problem refuses the value.
+    """
+    data = json.loads(json.dumps(problem.to_dict()))
+    for path, text in pairs_of(values, "--set").items():
+        try:
+            value = json.loads(text, parse_constant=str)
+        except ValueError:
+            value = text
+        _assign(data, path, value)
+    return type(problem).from_dict(data) if values else problem
+
+
+def _assign(data: Any, path: str, value: Any) -> None:
+    *parents, last = path.split(".")
+    place = data
+    for step in parents:
+        place = _inside(place, step, path)
+    if isinstance(place, list):
+        _inside(place, last, path)
+        place[int(last)] = value
+    elif isinstance(place, dict):
+        place[last] = value  # unknown names are refused by the problem's own reader
+    else:
+        raise InvalidInput(f"--set {path}: {last!r} leads into a value without fields")
+
+
+def _inside(place: Any, step: str, path: str) -> Any:
+    if isinstance(place, dict) and step in place:
+        return place[step]
+    if isinstance(place, list) and step.isdecimal() and int(step) < len(place):
+        return place[int(step)]
+    raise InvalidInput(f"--set {path}: the problem has no {step!r} there")
+
+
+def typed(name: str, hint: Any, text: str) -> Any:
+    """Return a text as a value of a type: bool, int, float, str, a Literal, or one of those or None.
+
+    Raises
+    ------
+    InvalidInput
+        If it is not of that type.
+    """
+    origin, members = get_origin(hint), get_args(hint)
+    if origin in (Union, UnionType):
+        if NoneType in members and text.lower() in ("none", "null"):
+            return None
+        return typed(name, next(member for member in members if member is not NoneType), text)
+    if origin is Literal:
+        if text not in members:
+            raise InvalidInput(f"{name}: expected one of {', '.join(map(str, members))}, got {text!r}")
+        return text
+    if hint is bool:
+        if text.lower() not in ("true", "false"):
+            raise InvalidInput(f"{name}: expected true or false, got {text!r}")
+        return text.lower() == "true"
+    if hint in (int, float):
+        word = "an integer" if hint is int else "a finite number"
+        try:
+            number = hint(text)
+        except ValueError:
+            raise InvalidInput(f"{name}: expected {word}, got {text!r}") from None
+        if not math.isfinite(number):
+            raise InvalidInput(f"{name}: expected {word}, got {text!r}")
+        return number
+    return text

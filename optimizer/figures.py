@@ -1,0 +1,187 @@
+"""Pictures of a serving-latency plan: which batch each stage works on during a decoding step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from specopt.models.errors import InvalidInput, MissingDependency
+from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
+from specopt.schedule import Slot, step_schedule, steps_per_batch
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Span = tuple[int, float, float]  # batch, start, end
+
+_SHADES = "█▓▒░"
+_COLOURS = ("#33658a", "#b5495b", "#2f7d4f", "#8a6d1b", "#6a4c93", "#1d7a85")  # all dark enough for white labels
+_MINIMUM_WIDTH = 40
+
+
+def default_steps(problem: ServingLatencyProblem, plan: ServingLatencyPlan) -> tuple[int, ...]:
+    """Return the steps worth a look: the prefill, and a decoding step in the middle."""
+    last = max(steps_per_batch(problem, plan))
+    return (1,) if last == 1 else (1, (last + 2) // 2)
+
+
+def text_gantt(problem: ServingLatencyProblem, plan: ServingLatencyPlan, step: int, width: int = 96) -> str:
+    """Return one decoding step as text: a row per stage, batches numbered from 1, an axis below.
+
+    Parameters
+    ----------
+    problem, plan
+        What to show; the plan must be feasible.
+    step
+        Decoding step from 1, the prefill, on.
+    width
+        Columns to fill, at least 40.
+    """
+    if width < _MINIMUM_WIDTH:
+        raise InvalidInput(f"width: expected at least {_MINIMUM_WIDTH}, got {width}")
+    slots = step_schedule(problem, plan, step)
+    end = max(slot.verify[1] for slot in slots)
+    columns = width - len("verify ||")
+    lines = [_title(problem, plan, slots, step, end)]
+    drafts, verifies = _spans(slots)
+    if drafts:
+        lines.append(f"draft  |{_bar(drafts, end, columns)}|")
+    lines.append(f"verify |{_bar(verifies, end, columns)}|")
+    lines.append(_axis(end, columns))
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def pipeline_figure(
+    problem: ServingLatencyProblem, plan: ServingLatencyPlan, steps: Sequence[int] | None = None
+) -> Figure:
+    """Return a Gantt chart of decoding steps, one panel per step.
+
+    Parameters
+    ----------
+    problem, plan
+        What to show; the plan must be feasible.
+    steps
+        Decoding steps from 1, the prefill, on; None: the prefill and a step in the middle.
+
+    Raises
+    ------
+    MissingDependency
+        If matplotlib is not installed.
+    """
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise MissingDependency("pictures need matplotlib: pip install 'specopt[plot]'") from None
+    chosen = default_steps(problem, plan) if steps is None else tuple(steps)
+    if not chosen:
+        raise InvalidInput("steps: expected at least one decoding step, got none")
+    figure = Figure(figsize=(10.0, 0.5 + 1.75 * len(chosen)), dpi=150, layout="constrained")
+    figure.get_layout_engine().set(h_pad=0.1, w_pad=0.12)  # type: ignore[union-attr]  # just set
+    FigureCanvasAgg(figure)
+    panels = figure.subplots(len(chosen), 1, squeeze=False)[:, 0]
+    for axes, step in zip(panels, chosen, strict=True):
+        _draw(axes, problem, plan, step)
+    return figure
+
+
+# ---------------------------------------------------------------------------- both
+
+
+def _spans(slots: Sequence[Slot]) -> tuple[list[Span], list[Span]]:
+    drafts = [(slot.batch, *slot.draft) for slot in slots if slot.draft is not None]
+    return drafts, [(slot.batch, *slot.verify) for slot in slots]
+
+
+def _title(
+    problem: ServingLatencyProblem, plan: ServingLatencyPlan, slots: Sequence[Slot], step: int, end: float
+) -> str:
+    last = max(steps_per_batch(problem, plan))
+    name = "Prefill step" if step == 1 else "Decoding step"
+    scale, unit = _unit(end)
+    count = f"{len(slots)} batch{'es' if len(slots) != 1 else ''}"
+    return f"{name} ({step} of {last}), {problem.mechanism_of(plan)}, {count}, {end * scale:.4g} {unit}"
+
+
+def _unit(end: float) -> tuple[float, str]:
+    return (1.0, "s") if end >= 2.0 else (1e3, "ms") if end >= 2e-3 else (1e6, "µs")
+
+
+# ---------------------------------------------------------------------------- text
+
+
+def _bar(spans: Sequence[Span], end: float, columns: int) -> str:
+    """Return a row of cells: shades alternate from batch to batch, numbers where they fit."""
+    cells = [" "] * columns
+    for batch, start, stop in spans:
+        first, last = (round(moment / end * columns) for moment in (start, stop))
+        last = min(columns, max(last, first + 1))
+        first = min(first, columns - 1)
+        cells[first:last] = _SHADES[2 * (batch % 2)] * (last - first)
+        label = str(batch + 1)
+        if last - first >= len(label) + 2:
+            middle = (first + last - len(label)) // 2
+            cells[middle : middle + len(label)] = label
+    return "".join(cells)
+
+
+def _axis(end: float, columns: int) -> str:
+    """Return the axis: round moments under their columns, the unit at the end."""
+    scale, unit = _unit(end)
+    step = _round_step(end * scale / 6)
+    cells = [" "] * (columns + 12)
+    moment = 0
+    while moment * step <= end * scale:
+        text = f"{moment * step:g}"
+        column = round(moment * step / (end * scale) * columns)
+        if (moment + 1) * step > end * scale:
+            text += f" {unit}"
+        cells[column : column + len(text)] = text
+        moment += 1
+    return " " * len("verify |") + "".join(cells)[: columns + 1].rstrip()
+
+
+def _round_step(least: float) -> float:
+    """Return the least of 1, 2, 5 times a power of ten that is at least the argument."""
+    power = 1.0
+    while power > least:
+        power /= 10
+    while True:
+        for digit in (1, 2, 5):
+            if digit * power >= least:
+                return digit * power
+        power *= 10
+
+
+# ---------------------------------------------------------------------------- matplotlib
+
+
+def _draw(axes: Axes, problem: ServingLatencyProblem, plan: ServingLatencyPlan, step: int) -> None:
+    slots = step_schedule(problem, plan, step)
+    end = max(slot.verify[1] for slot in slots)
+    scale, unit = _unit(end)
+    drafts, verifies = _spans(slots)
+    rows: list[tuple[str, list[Span]]] = [("draft", drafts), ("verify", verifies)] if drafts else [("verify", verifies)]
+    sizes = {slot.batch: slot.tasks for slot in slots}
+    for height, (_, spans) in enumerate(rows):
+        for batch, start, stop in spans:
+            _draw_bar(axes, height, batch, sizes[batch], start * scale, stop * scale, end * scale)
+    axes.set_yticks(range(len(rows)), [label for label, _ in rows])
+    axes.set_ylim(len(rows) - 0.45, -0.55)  # the draft stage on top
+    axes.set_xlim(0.0, end * scale)
+    axes.set_xlabel(f"time since the step began ({unit})")
+    axes.set_title(_title(problem, plan, slots, step, end), loc="left", fontsize=10)
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    axes.tick_params(axis="y", length=0)
+
+
+def _draw_bar(axes: Any, height: int, batch: int, tasks: int, start: float, stop: float, end: float) -> None:
+    colour = _COLOURS[batch % len(_COLOURS)]
+    axes.barh(height, stop - start, left=start, height=0.8, color=colour, edgecolor="white", linewidth=0.8)
+    share = (stop - start) / end
+    if share > 0.08:
+        label = f"batch {batch + 1}\n{tasks} task{'s' if tasks != 1 else ''}"
+    else:
+        label = f"{batch + 1}" if share > 0.018 else ""
+    axes.text((start + stop) / 2, height, label, ha="center", va="center", fontsize=8, color="white")

@@ -1,0 +1,84 @@
+"""Progress on stderr: a live line on a terminal, plain lines elsewhere, and never many of them."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from specopt.models.result import Progress
+
+FIRST_SECONDS = 0.5  # short solves stay silent
+TERMINAL_INTERVAL_SECONDS = 0.1
+PLAIN_INTERVAL_SECONDS = 2.0
+
+_ERASE = "\r\x1b[2K"
+_lock = threading.Lock()
+_last = -1e9
+_live = False
+
+
+def print_progress(progress: Progress) -> None:
+    """Print where a solve stands, unless it has just begun or a line was printed a moment ago."""
+    global _last, _live
+    terminal = sys.stderr.isatty()
+    interval = TERMINAL_INTERVAL_SECONDS if terminal else PLAIN_INTERVAL_SECONDS
+    with _lock:
+        now = time.monotonic()
+        if progress.seconds < FIRST_SECONDS or now - _last < interval:
+            return
+        _last = now
+        _live = terminal
+        sys.stderr.write(_ERASE + progress_line(progress) if terminal else progress_line(progress) + "\n")
+        sys.stderr.flush()
+
+
+def end_progress() -> None:
+    """Erase the live line, if there is one, so that what follows starts on a clean line."""
+    global _last, _live
+    with _lock:
+        _last = -1e9
+        if _live:
+            sys.stderr.write(_ERASE)
+            sys.stderr.flush()
+        _live = False
+
+
+def progress_line(progress: Progress) -> str:
+    """Return one line: seconds, objective, bound and gap, as far as they are known.
+
+    Examples
+    --------
+    >>> progress_line(Progress(1.5, 160.25, None, None))
+    '    1.5 s  objective 160.25'
+    """
+    parts = [f"{progress.seconds:7.1f} s"]
+    if progress.objective is not None:
+        parts.append(f"objective {progress.objective:.6g}")
+    if progress.bound is not None:
+        parts.append(f"bound {progress.bound:.6g}")
+    if progress.gap is not None:
+        parts.append(f"gap {progress.gap:.2%}")
+    return "  ".join(parts)
+
+
+@contextmanager
+def patience(seconds: float = 2.0) -> Iterator[None]:
+    """Say, if the enclosed work takes longer, that a first run compiles the kernels."""
+    timer = threading.Timer(seconds, _ask_for_patience)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def _ask_for_patience() -> None:
+    text = "working ... (the first run on a machine compiles its kernels, about half a minute; later ones do not)"
+    with _lock:
+        if _last < 0:  # no progress shown yet
+            sys.stderr.write(text + "\n")
+            sys.stderr.flush()

@@ -1,0 +1,232 @@
+"""Readable summaries for the terminal: results, judgements, comparisons, methods."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, get_type_hints
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from specopt.models.problem import Problem
+from specopt.models.result import Result, Status
+from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
+from specopt.schedule import steps_per_batch
+from specopt.solve import Report
+from specopt.solvers.method import Method
+
+MOST_ROWS = 40
+PLAIN_WIDTH = 100
+
+_COLOURS = {Status.OPTIMAL: "green", Status.FEASIBLE: "cyan", Status.INFEASIBLE: "red", Status.NONE: "yellow"}
+
+
+def console() -> Console:
+    """Return a console on stdout; its width is fixed where no terminal says one."""
+    return Console(file=sys.stdout, highlight=False, width=None if sys.stdout.isatty() else PLAIN_WIDTH)
+
+
+# ---------------------------------------------------------------------------- one result
+
+
+def print_result(problem: Problem, result: Result, out: Console) -> None:
+    """Print a result: status, objective with its terms, bound, gap, seconds, and the plan."""
+    title = Text(f"{problem.kind} by {result.method}: ")
+    title.append(result.status.value, style=f"bold {_COLOURS[result.status]}")
+    title.append(f" ({result.termination.value})")
+    out.print(title, soft_wrap=True)
+    if problem.name:
+        _line(out, "problem", problem.name)
+    if result.objective is not None:
+        _line(out, "objective", f"{result.objective:.6g}  {problem.objective_label}")
+    for name, value in result.terms.items():
+        _line(out, f"  {name.removesuffix('_seconds').replace('_', ' ')}", f"{value:.6g}")
+    if result.bound is not None:
+        word = "at least" if problem.sense == "minimize" else "at most"
+        _line(out, "bound", f"{result.bound:.6g}  every plan has {word} this")
+    if result.gap is not None:
+        _line(out, "gap", percent(result.gap))
+    _line(out, "solved in", f"{result.seconds:.3g} s")
+    if result.explanation:
+        _line(out, "why", result.explanation)
+    if isinstance(problem, ServingLatencyProblem) and isinstance(result.plan, ServingLatencyPlan):
+        _print_serving_plan(problem, result.plan, out)
+
+
+def print_report(problem: Problem, claimed: Result, report: Report, out: Console) -> None:
+    """Print what the judge says of a result."""
+    word, colour = ("feasible", "green") if report.feasible else ("violated", "red")
+    title = Text(f"{problem.kind} plan by {claimed.method}: ")
+    title.append(word, style=f"bold {colour}")
+    out.print(title, soft_wrap=True)
+    if report.objective is not None:
+        _line(out, "objective", f"{report.objective:.6g}  {problem.objective_label}")
+    for name, value in report.terms.items():
+        _line(out, f"  {name.removesuffix('_seconds').replace('_', ' ')}", f"{value:.6g}")
+    if not report.matches and report.objective is not None:
+        _line(out, "claimed", f"{claimed.objective:.12g}, which is not the objective of its plan")
+    for violation in report.violations:
+        _line(out, "violates", violation)
+
+
+def _line(out: Console, label: str, text: str) -> None:
+    out.print(Text(f"  {label:<15} {text}"), soft_wrap=True)
+
+
+def _print_serving_plan(problem: ServingLatencyProblem, plan: ServingLatencyPlan, out: Console) -> None:
+    mechanism = problem.mechanism_of(plan)
+    _line(out, "mechanism", mechanism)
+    if mechanism != "autoregressive":
+        _line(out, "speculation", f"{plan.speculation_length} draft tokens per step")
+    _line(out, "batches", f"{len(plan.batches)} in pipeline order, {problem.tasks} tasks")
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    table.add_column("  batch", justify="right")
+    for header in ("tasks", "padded input", "padding", "steps"):
+        table.add_column(header, justify="right")
+    table.add_column("first tasks", no_wrap=True, overflow="ellipsis")
+    steps = steps_per_batch(problem, plan)
+    for position, batch in enumerate(plan.batches[:MOST_ROWS]):
+        inputs = problem.input_tokens[list(batch)]
+        padded = int(inputs.max())
+        waste = 1.0 - float(inputs.sum()) / (padded * len(batch))
+        names = " ".join(map(str, batch[:6])) + (" ..." if len(batch) > 6 else "")
+        table.add_row(str(position + 1), str(len(batch)), str(padded), f"{waste:.0%}", str(steps[position]), names)
+    out.print(table)
+    if len(plan.batches) > MOST_ROWS:
+        out.print(f"  ... and {len(plan.batches) - MOST_ROWS} more batches")
+
+
+# ---------------------------------------------------------------------------- several results
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of a comparison.
+
+    Parameters
+    ----------
+    label
+        What the line shows.
+    result
+        Its result; the objective is the judge's.
+    certificate
+        Whether status, bound and gap of the result say something about this line: not for a plan that was made
+        for another problem than the one it is judged on.
+    """
+
+    label: str
+    result: Result
+    certificate: bool = True
+
+
+def print_comparison(rows: Sequence[Row], out: Console, reference: float | None = None) -> None:
+    """Print several results below each other, their objectives also relative to one of them.
+
+    Parameters
+    ----------
+    rows
+        The lines, in order.
+    out
+        Where to print.
+    reference
+        Objective that the others are compared with; the first line's if None.
+    """
+    if reference is None:
+        reference = next((row.result.objective for row in rows if row.result.objective is not None), None)
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    table.add_column("", no_wrap=True)
+    table.add_column("status", no_wrap=True)
+    for header in ("objective", "gap", "vs first", "l", "batches", "seconds"):
+        table.add_column(header, justify="right", no_wrap=True)
+    for row in rows:
+        result, plan = row.result, row.result.plan
+        serving = plan if isinstance(plan, ServingLatencyPlan) else None
+        status = result.status.value if row.certificate else "judged"
+        table.add_row(
+            row.label,
+            Text(status, style=_COLOURS[result.status] if row.certificate else ""),
+            "-" if result.objective is None else f"{result.objective:.3f}",
+            "-" if result.gap is None or not row.certificate else percent(result.gap),
+            "-" if result.objective is None or not reference else f"{result.objective / reference - 1:+.1%}",
+            "-" if serving is None else str(serving.speculation_length),
+            "-" if serving is None else str(len(serving.batches)),
+            f"{result.seconds:.2f}" if row.certificate else "-",
+        )
+    out.print(table)
+
+
+def percent(share: float) -> str:
+    """Return a share as a percentage; a positive one is never rounded to zero.
+
+    Examples
+    --------
+    >>> percent(0.0), percent(0.0123), percent(1e-9)
+    ('0 %', '1.23 %', '<0.01 %')
+    """
+    if share == 0:
+        return "0 %"
+    return "<0.01 %" if abs(share) < 5e-5 else f"{share:.2%}".replace("%", " %")
+
+
+# ---------------------------------------------------------------------------- methods
+
+
+def method_entry(method: type[Method]) -> dict[str, Any]:
+    """Return what is known of a method as JSON-like data."""
+    hints = get_type_hints(method)
+    return {
+        "kind": method.solves.kind,
+        "name": method.name,
+        "summary": (method.__doc__ or "").partition("\n")[0],
+        "source": method.source,
+        "guarantee": method.guarantee,
+        "complexity": method.complexity,
+        "exact": method.exact,
+        "max_size": method.max_size,
+        "mechanisms": list(getattr(method, "mechanisms", ())),
+        "output_lengths": list(getattr(method, "output_lengths", ())),
+        "supports_warm_start": method.supports_warm_start,
+        "requires": list(method.requires),
+        "options": [
+            {"name": field.name, "type": _type_name(hints[field.name]), "default": field.default}
+            for field in dataclasses.fields(method)
+        ],
+    }
+
+
+def print_methods(entries: Sequence[dict[str, Any]], out: Console) -> None:
+    """Print the entries of methods below each other."""
+    kind = None
+    for entry in entries:
+        if entry["kind"] != kind:
+            kind = entry["kind"]
+            out.print(Text(kind, style="bold"))
+        title = Text(f"\n  {entry['name']}", style="bold cyan" if entry["exact"] else "bold")
+        title.append(f"  {'exact' if entry['exact'] else 'heuristic'}", style="green" if entry["exact"] else "default")
+        out.print(title)
+        options = ", ".join(f"{o['name']}={o['default']} ({o['type']})" for o in entry["options"])
+        takes = [" ".join([", ".join(entry["mechanisms"])]), " or ".join(entry["output_lengths"]) + " output lengths"]
+        size = f"at most {entry['max_size']} tasks" if entry["max_size"] else None
+        details = Table.grid(padding=(0, 2, 0, 0))
+        details.add_column(min_width=13, no_wrap=True)
+        details.add_column()
+        for label, text in (
+            ("", entry["summary"]),
+            ("source", entry["source"]),
+            ("guarantee", entry["guarantee"]),
+            ("complexity", entry["complexity"]),
+            ("takes", "; ".join(part for part in takes if part.strip())),
+            ("size", size),
+            ("options", options),
+        ):
+            if text:
+                details.add_row(Text(f"    {label}"), Text(str(text)))
+        out.print(details)
+
+
+def _type_name(hint: Any) -> str:
+    return hint.__name__ if isinstance(hint, type) else str(hint).replace("typing.", "")
