@@ -72,13 +72,14 @@ def pipeline_figure(
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
+        from matplotlib.layout_engine import ConstrainedLayoutEngine
     except ImportError:
         raise MissingDependency("pictures need matplotlib: pip install 'specopt[plot]'") from None
     chosen = default_steps(problem, plan) if steps is None else tuple(steps)
     if not chosen:
         raise InvalidInput("steps: expected at least one decoding step, got none")
-    figure = Figure(figsize=(10.0, 0.5 + 1.75 * len(chosen)), dpi=150, layout="constrained")
-    figure.get_layout_engine().set(h_pad=0.1, w_pad=0.12)  # type: ignore[union-attr]  # just set
+    layout = ConstrainedLayoutEngine(h_pad=0.1, w_pad=0.12)
+    figure = Figure(figsize=(10.0, 0.5 + 1.75 * len(chosen)), dpi=150, layout=layout)
     FigureCanvasAgg(figure)
     panels = figure.subplots(len(chosen), 1, squeeze=False)[:, 0]
     for axes, step in zip(panels, chosen, strict=True):
@@ -130,16 +131,17 @@ def _axis(end: float, columns: int) -> str:
     """Return the axis: round moments under their columns, the unit at the end."""
     scale, unit = _unit(end)
     step = _round_step(end * scale / 6)
-    cells = [" "] * (columns + 12)
+    cells = [" "] * (columns + 1)
     moment = 0
     while moment * step <= end * scale:
         text = f"{moment * step:g}"
         column = round(moment * step / (end * scale) * columns)
         if (moment + 1) * step > end * scale:
             text += f" {unit}"
+        column = min(column, columns + 1 - len(text))
         cells[column : column + len(text)] = text
         moment += 1
-    return " " * len("verify |") + "".join(cells)[: columns + 1].rstrip()
+    return " " * len("verify |") + "".join(cells)
 
 
 def _round_step(least: float) -> float:
