@@ -91,6 +91,10 @@ def problems(
     if draw(st.booleans()):
         longest = draw(st.integers(longest, max_output))
     mechanism: Any = draw(st.sampled_from(mechanisms))
+    counted: Any = draw(st.sampled_from(output_lengths))
+    largest = max(inputs) + longest
+    if counted == "known":
+        largest = max(i + o for i, o in zip(inputs, outputs, strict=True))
     return ServingLatencyProblem(
         input_tokens=np.array(inputs),
         output_tokens=np.array(outputs),
@@ -100,11 +104,11 @@ def problems(
         verify=verify,
         draft_runtime=draw(runtime),
         verify_runtime=draw(runtime),
-        draft_memory_bytes=draw(memory(draft, max(inputs) + longest, K, feasible)),
-        verify_memory_bytes=draw(st.none() | memory(verify, max(inputs) + longest, K, feasible)),
+        draft_memory_bytes=draw(memory(draft, largest, K, feasible)),
+        verify_memory_bytes=draw(st.none() | memory(verify, largest, K, feasible)),
         acceptance_rate=draw(st.integers(1, 99)) / 100,
         max_speculation_length=draw(st.integers(1, max_length)),
-        output_lengths=draw(st.sampled_from(output_lengths)),
+        output_lengths=counted,
         max_output_tokens=longest if draw(st.booleans()) or longest > max(outputs) else None,
         mechanism=mechanism,
         embedding_bits_per_token=draw(st.none() | magnitudes(0, 5)),

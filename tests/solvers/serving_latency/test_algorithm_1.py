@@ -1,0 +1,116 @@
+"""Algorithm 1 against a plain re-implementation that loops over the decoding steps."""
+
+from __future__ import annotations
+
+import naive
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from strategies import linear_runtimes, piecewise_runtimes, problems
+
+from specopt import ServingLatencyPlan, ServingLatencyProblem, Status, generate, solve
+from specopt.solvers.serving_latency.algorithm_1 import backtrack
+
+
+def check(problem: ServingLatencyProblem) -> None:
+    """Compare the planned latency with the plain one, and the plan's objective as the naive oracle judges it."""
+    data = problem.to_dict()
+    planned, expected = naive.algorithm_1(data)
+    result = solve(problem, "algorithm-1")
+    assert isinstance(result.plan, ServingLatencyPlan)
+    if expected is None:  # known lengths fit, O_max does not
+        assert problem.output_lengths == "known"
+        assert problem.violations(result.plan) == []
+        return
+    assert result.objective == pytest.approx(naive.evaluate(data, expected)["objective"], rel=1e-9)
+    if problem.output_lengths == "conservative":
+        assert result.terms["inference_seconds"] == pytest.approx(planned, rel=1e-9)
+
+
+@settings(max_examples=150)
+@given(problems(tasks=(1, 7), mechanisms=["pipelined"], max_output=20, runtime=linear_runtimes()))
+def test_equals_plain_on_linear_runtimes(problem: ServingLatencyProblem) -> None:
+    """Tests the kernel's closed-form sums where stage times are affine in the step."""
+    check(problem)
+
+
+@settings(max_examples=150)
+@given(problems(tasks=(1, 7), mechanisms=["pipelined"], max_output=20, runtime=piecewise_runtimes()))
+def test_equals_plain_on_piecewise_runtimes(problem: ServingLatencyProblem) -> None:
+    """Tests the kernel's segments where the runtime is the maximum of lines."""
+    check(problem)
+
+
+@pytest.mark.slow
+@settings(max_examples=40)
+@given(problems(tasks=(1, 12), max_input=200, mechanisms=["pipelined"], max_output=300, max_length=5))
+def test_equals_plain_on_long_outputs(problem: ServingLatencyProblem) -> None:
+    """Tests more tasks and hundreds of steps, so that completion times cross in the middle of a run."""
+    check(problem)
+
+
+@settings(max_examples=10)
+@given(problems(tasks=(6, 12), max_input=200, mechanisms=["pipelined"], max_output=150, max_length=2))
+def test_equals_plain_on_a_few_long_outputs(problem: ServingLatencyProblem) -> None:
+    """Tests a sample of the same in the quick part."""
+    check(problem)
+
+
+@pytest.mark.parametrize("pair", ["68M-7B", "1.1B-7B", "1.1B-13B"])
+def test_equals_plain_on_the_papers_setting(pair: str) -> None:
+    """Tests the models and runtimes of Tables I and II, fewer tasks and shorter outputs."""
+    problem = generate("serving-latency/paper-1", pair=pair, tasks=9, max_output=128, seed=3)
+    assert isinstance(problem, ServingLatencyProblem)
+    check(problem)
+
+
+def test_ties_go_to_the_later_boundary_and_the_smaller_length() -> None:
+    """Tests that when nothing costs anything every batch is as late as it can be, and l is 1."""
+    problem = ServingLatencyProblem.from_dict(
+        {
+            "format": "specopt/1", "kind": "serving-latency",
+            "input_tokens": [5, 4, 5, 3], "output_tokens": [7] * 4, "snr": [1.0] * 4, "bandwidth_hz": 1e3,
+            "draft": {"layers": 1, "hidden": 1, "ffn": 1}, "verify": {"layers": 1, "hidden": 1, "ffn": 1},
+            "draft_runtime": {"seconds_per_flop": 0.0, "overhead_seconds": 0.0},
+            "verify_runtime": {"seconds_per_flop": 0.0, "overhead_seconds": 0.0},
+            "draft_memory_bytes": 1e9, "acceptance_rate": 0.5, "max_speculation_length": 4,
+            "output_lengths": "conservative",
+        }
+    )  # fmt: skip
+    plan = solve(problem, "algorithm-1").plan
+    assert isinstance(plan, ServingLatencyPlan)
+    assert plan.batches == ((3,), (1,), (0,), (2,))
+    assert plan.speculation_length == 1
+
+
+def test_backtrack_jumps_to_the_start_of_the_last_batch() -> None:
+    """Tests S = (1, 1, 3, 3): positions 0-1 and 2-3."""
+    assert backtrack(np.array([0, 1, 1, 3, 3])) == [[0, 1], [2, 3]]
+
+
+def test_known_lengths_that_fit_only_as_known() -> None:
+    """Tests that a problem whose tasks fit at their own length, not at O_max, still gets a feasible plan."""
+    data = {
+        "format": "specopt/1", "kind": "serving-latency",
+        "input_tokens": [5, 4], "output_tokens": [2, 3], "max_output_tokens": 100, "snr": [1.0] * 2,
+        "bandwidth_hz": 1e3,
+        "draft": {"layers": 1, "hidden": 1, "ffn": 1}, "verify": {"layers": 1, "hidden": 1, "ffn": 1},
+        "draft_runtime": {"seconds_per_flop": 0.0, "overhead_seconds": 1.0},
+        "verify_runtime": {"seconds_per_flop": 0.0, "overhead_seconds": 1.0},
+        "draft_memory_bytes": 12 + 4 * 2 * 8, "acceptance_rate": 0.5, "max_speculation_length": 4,
+        "output_lengths": "known",
+    }  # fmt: skip
+    problem = ServingLatencyProblem.from_dict(data)
+    assert naive.algorithm_1(data)[1] is None
+    for method in ("algorithm-1", "fixed-length", "uniform-bandwidth"):
+        result = solve(problem, method)
+        assert result.status is Status.FEASIBLE
+        assert isinstance(result.plan, ServingLatencyPlan)
+        assert problem.violations(result.plan) == []
+
+
+@settings(max_examples=100)
+@given(problems(tasks=(1, 5), mechanisms=["pipelined"], output_lengths=["known"], max_output=30))
+def test_any_known_problem_gets_a_plan(problem: ServingLatencyProblem) -> None:
+    """Tests that planning with O_max never breaks on known lengths."""
+    assert solve(problem, "algorithm-1").plan is not None

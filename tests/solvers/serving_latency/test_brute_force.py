@@ -1,0 +1,83 @@
+"""Brute force against the naive oracle, and every other method against brute force."""
+
+from __future__ import annotations
+
+import math
+
+import naive
+import pytest
+from hypothesis import given, settings
+from strategies import problems
+
+from specopt import ServingLatencyPlan, ServingLatencyProblem, Status, Unsupported, generate, methods, solve
+from specopt.solvers.method import Method
+from specopt.solvers.registry import methods_for
+
+
+def compare(problem: ServingLatencyProblem) -> None:
+    """Compare brute force with the naive oracle."""
+    best, plan = naive.brute_force(problem.to_dict())
+    result = solve(problem, "brute-force")
+    if plan is None:
+        assert math.isinf(best)
+        assert result.status is Status.INFEASIBLE
+        return
+    assert result.status is Status.OPTIMAL
+    assert result.gap == 0.0
+    assert result.plan is not None
+    assert result.objective == pytest.approx(best, rel=1e-12)
+    assert naive.violations(problem.to_dict(), result.plan.to_dict()) == set()
+    assert naive.evaluate(problem.to_dict(), result.plan.to_dict())["objective"] == pytest.approx(best, rel=1e-12)
+
+
+@settings(max_examples=120)
+@given(problems(tasks=(1, 4)))
+def test_equals_naive(problem: ServingLatencyProblem) -> None:
+    """Tests optimum and plan on every mechanism, runtime, cost model and meaning of output lengths."""
+    compare(problem)
+
+
+@settings(max_examples=80)
+@given(problems(tasks=(1, 4), feasible=False))
+def test_equals_naive_when_memory_may_be_short(problem: ServingLatencyProblem) -> None:
+    """Tests that infeasible is said exactly when no partition fits."""
+    compare(problem)
+
+
+@pytest.mark.slow
+@settings(max_examples=40)
+@given(problems(tasks=(5, 5)))
+def test_equals_naive_on_five_tasks(problem: ServingLatencyProblem) -> None:
+    """Tests the largest size of the naive oracle."""
+    compare(problem)
+
+
+@pytest.mark.parametrize("method", methods_for(ServingLatencyProblem), ids=lambda method: method.name)
+@settings(max_examples=60)
+@given(problem=problems(tasks=(1, 6), max_output=12))
+def test_bound_optimum_method(method: type[Method], problem: ServingLatencyProblem) -> None:
+    """Tests bound <= optimum <= every method, on what each method takes."""
+    if method().refusal(problem) is not None:
+        return
+    optimum = solve(problem, "brute-force").objective
+    result = solve(problem, method.name)
+    assert optimum is not None
+    assert result.objective is not None
+    assert isinstance(result.plan, ServingLatencyPlan)
+    assert problem.violations(result.plan) == []
+    assert result.objective >= optimum * (1 - 1e-12)
+    if method.exact:
+        assert result.objective == pytest.approx(optimum, rel=1e-9)
+        assert result.status is Status.OPTIMAL
+    if result.bound is not None:
+        assert result.bound <= optimum * (1 + 1e-12)
+
+
+def test_refuses_above_its_size() -> None:
+    """Tests that the refusal names the size and the methods that can."""
+    problem = generate("serving-latency/paper-1", tasks=9)
+    with pytest.raises(
+        Unsupported, match=r"it has 9 tasks, the method takes at most 8; methods that can: .*algorithm-1"
+    ):
+        solve(problem, "brute-force")
+    assert "brute-force" not in [method.name for method in methods(problem)]

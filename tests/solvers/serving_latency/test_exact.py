@@ -1,0 +1,141 @@
+"""The exact method against brute force, and what must hold for optima."""
+
+from __future__ import annotations
+
+import dataclasses
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import problems
+
+from specopt import ServingLatencyProblem, Status, generate, solve
+from specopt.models.uplink import spectral_efficiency
+
+
+def optimum(problem: ServingLatencyProblem) -> float:
+    """The least objective by brute force; infinity if infeasible."""
+    result = solve(problem, "brute-force")
+    return np.inf if result.objective is None else result.objective
+
+
+@settings(max_examples=150)
+@given(
+    problems(tasks=(1, 6), mechanisms=["sequential", "autoregressive"], output_lengths=["conservative"], max_output=20)
+)
+def test_equals_brute_force(problem: ServingLatencyProblem) -> None:
+    """Tests that the shortest path over contiguous batches is the optimum where batch costs add up."""
+    result = solve(problem, "exact")
+    assert result.status is Status.OPTIMAL
+    assert result.objective == pytest.approx(optimum(problem), rel=1e-9)
+    assert result.gap == 0.0
+
+
+@pytest.mark.parametrize("mechanism", ["sequential", "autoregressive"])
+def test_proves_the_papers_size(mechanism: str) -> None:
+    """Tests that a hundred tasks are solved to proven optimality, below every baseline."""
+    problem = generate("serving-latency/paper-1", seed=2)
+    assert isinstance(problem, ServingLatencyProblem)
+    problem = dataclasses.replace(problem, mechanism=mechanism)  # type: ignore[arg-type]
+    result = solve(problem, "exact")
+    assert result.status is Status.OPTIMAL
+    assert result.objective is not None
+    for rival in ("heuristic-batching", "static-batching", "max-batching", "no-batching"):
+        other = solve(problem, rival).objective
+        assert other is not None
+        assert result.objective <= other * (1 + 1e-12)
+
+
+SMALL = problems(tasks=(1, 4))
+
+
+@given(SMALL, st.sampled_from([1.001, 2.0, 100.0]))
+def test_more_bandwidth_never_hurts(problem: ServingLatencyProblem, factor: float) -> None:
+    """Tests that a wider band lowers the optimum, strictly: some of the latency is upload."""
+    wider = dataclasses.replace(problem, bandwidth_hz=problem.bandwidth_hz * factor)
+    assert optimum(wider) <= optimum(problem)
+
+
+@given(SMALL, st.sampled_from(["draft_memory_bytes", "verify_memory_bytes"]), st.sampled_from([1.1, 2.0, 100.0]))
+def test_more_memory_never_hurts(problem: ServingLatencyProblem, which: str, factor: float) -> None:
+    """Tests that more memory, of either model, never raises the optimum."""
+    limit = getattr(problem, which)
+    changes: dict[str, Any] = {which: None if limit is None else limit * factor}
+    more = dataclasses.replace(problem, **changes)
+    assert optimum(more) <= optimum(problem) * (1 + 1e-12)
+
+
+@given(SMALL)
+def test_a_memory_limit_never_helps(problem: ServingLatencyProblem) -> None:
+    """Tests that dropping the verify model's limit never raises the optimum."""
+    assert optimum(dataclasses.replace(problem, verify_memory_bytes=None)) <= optimum(problem) * (1 + 1e-12)
+
+
+@given(SMALL)
+def test_longer_speculation_may_always_be_declined(problem: ServingLatencyProblem) -> None:
+    """Tests that a larger l_max never raises the optimum."""
+    longer = dataclasses.replace(problem, max_speculation_length=(problem.max_speculation_length or 0) + 1)
+    assert optimum(longer) <= optimum(problem) * (1 + 1e-12)
+
+
+@given(SMALL)
+def test_known_is_no_slower_than_conservative(problem: ServingLatencyProblem) -> None:
+    """Tests that knowing the output lengths never raises the optimum."""
+    known = dataclasses.replace(problem, output_lengths="known")
+    conservative = dataclasses.replace(problem, output_lengths="conservative")
+    assert optimum(known) <= optimum(conservative) * (1 + 1e-12)
+
+
+@given(SMALL)
+def test_any_is_the_best_of_the_mechanisms(problem: ServingLatencyProblem) -> None:
+    """Tests that leaving the mechanism open gives the least of the three optima."""
+    each = [
+        optimum(dataclasses.replace(problem, mechanism=mechanism))
+        for mechanism in ("pipelined", "sequential", "autoregressive")
+    ]
+    free = optimum(dataclasses.replace(problem, mechanism="any"))
+    assert free == pytest.approx(min(each), rel=1e-12)
+    assert each[0] <= each[1] * (1 + 1e-12)  # a pipeline can always wait
+
+
+@given(SMALL, st.randoms(use_true_random=False))
+def test_permuting_tasks_changes_nothing(problem: ServingLatencyProblem, random: Random) -> None:
+    """Tests that the order in which tasks are listed does not matter."""
+    order = list(range(problem.tasks))
+    random.shuffle(order)
+    permuted = dataclasses.replace(
+        problem,
+        input_tokens=problem.input_tokens[order],
+        output_tokens=problem.output_tokens[order],
+        snr=problem.snr[order],
+    )
+    assert optimum(permuted) == pytest.approx(optimum(problem), rel=1e-12)
+
+
+@given(SMALL)
+def test_dropping_a_task_never_hurts(problem: ServingLatencyProblem) -> None:
+    """Tests that fewer tasks take no longer."""
+    if problem.tasks == 1:
+        return
+    fewer = dataclasses.replace(
+        problem,
+        input_tokens=problem.input_tokens[1:],
+        output_tokens=problem.output_tokens[1:],
+        snr=problem.snr[1:],
+        max_output_tokens=problem.longest_output,
+    )
+    assert optimum(fewer) <= optimum(problem) * (1 + 1e-12)
+
+
+@given(SMALL)
+def test_shares_are_optimal(problem: ServingLatencyProblem) -> None:
+    """Tests Eq. 26-27: all uploads end together, and the whole band is used."""
+    result = solve(problem, "brute-force")
+    assert result.plan is not None
+    share = np.array(result.plan.to_dict()["bandwidth_share"])
+    assert share.sum() == pytest.approx(1.0, rel=1e-12)
+    ends = problem.input_tokens / (share * spectral_efficiency(problem.snr))
+    assert ends == pytest.approx(np.full(problem.tasks, ends[0]), rel=1e-9)
