@@ -1,14 +1,32 @@
+# The only commands to know are `make run` and `make test`; both set everything up by themselves.
 PY := .venv/bin/python
 
-run: .venv/ok ; @$(PY) -P -m specopt demo
-test: .venv/ok ; $(PY) -P -m pytest -n 2
-quick: .venv/ok ; $(PY) -P -m pytest -n 2 -m "not slow"
-check: .venv/ok types
+run: .venv/ok ## solve the setting of paper 1 and show plan, rivals and pipeline
+	@$(PY) -P -m specopt demo
+
+test: .venv/ok ## all tests
+	$(PY) -P -m pytest -n 2
+
+quick: .venv/ok ## the tests that take under a minute
+	$(PY) -P -m pytest -n 2 -m "not slow"
+
+check: .venv/ok types ## linter, format, import contract, types
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
-	PYTHONPATH=build/static .venv/bin/lint-imports
+	PYTHONPATH=build/static .venv/bin/lint-imports --no-cache
 	$(PY) -m mypy
-types: ; @rm -rf build/static && mkdir -p build/static/specopt && ln -s $(CURDIR)/optimizer/* $(addprefix $(CURDIR)/,models solvers instances) build/static/specopt/
-.venv/ok: pyproject.toml ; python3 -m venv .venv && $(PY) -m pip install -q -e '.[dev]' && touch $@
 
-.PHONY: run test quick check types
+types: # the package as one folder of links: type checkers do not follow the editable install
+	@rm -rf build/static && mkdir -p build/static/specopt
+	@ln -s $(CURDIR)/optimizer/* $(addprefix $(CURDIR)/,models solvers instances) build/static/specopt/
+
+.venv/ok: pyproject.toml
+	@echo "Setting up .venv (about a minute) ..." >&2
+	@python3 -m venv .venv
+	@$(PY) -m pip install -q --disable-pip-version-check -e '.[dev]'
+	@touch $@
+
+help: ## this list
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+
+.PHONY: run test quick check types help

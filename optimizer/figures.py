@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from specopt.models.errors import InvalidInput, MissingDependency
 from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
@@ -18,6 +18,7 @@ Span = tuple[int, float, float]  # batch, start, end
 _SHADES = "█▓▒░"
 _COLOURS = ("#33658a", "#b5495b", "#2f7d4f", "#8a6d1b", "#6a4c93", "#1d7a85")  # all dark enough for white labels
 _MINIMUM_WIDTH = 40
+_FEW_BATCHES = 8  # so few have room for words in their bars
 
 
 def default_steps(problem: ServingLatencyProblem, plan: ServingLatencyPlan) -> tuple[int, ...]:
@@ -163,13 +164,13 @@ def _draw(axes: Axes, problem: ServingLatencyProblem, plan: ServingLatencyPlan, 
     slots = step_schedule(problem, plan, step)
     end = max(slot.verify[1] for slot in slots)
     scale, unit = _unit(end)
-    drafts, verifies = _spans(slots)
-    rows: list[tuple[str, list[Span]]] = [("draft", drafts), ("verify", verifies)] if drafts else [("verify", verifies)]
-    sizes = {slot.batch: slot.tasks for slot in slots}
-    for height, (_, spans) in enumerate(rows):
-        for batch, start, stop in spans:
-            _draw_bar(axes, height, batch, sizes[batch], start * scale, stop * scale, end * scale)
-    axes.set_yticks(range(len(rows)), [label for label, _ in rows])
+    rows = (["draft"] if slots[0].draft is not None else []) + ["verify"]
+    for height, row in enumerate(rows):
+        for slot in slots:
+            span = slot.draft if row == "draft" else slot.verify
+            assert span is not None, "all batches are drafted, or none"
+            _draw_bar(axes, height, slot, (span[0] * scale, span[1] * scale), end * scale, len(slots) <= _FEW_BATCHES)
+    axes.set_yticks(range(len(rows)), rows)
     axes.set_ylim(len(rows) - 0.45, -0.55)  # the draft stage on top
     axes.set_xlim(0.0, end * scale)
     axes.set_xlabel(f"time since the step began ({unit})")
@@ -178,12 +179,21 @@ def _draw(axes: Axes, problem: ServingLatencyProblem, plan: ServingLatencyPlan, 
     axes.tick_params(axis="y", length=0)
 
 
-def _draw_bar(axes: Any, height: int, batch: int, tasks: int, start: float, stop: float, end: float) -> None:
-    colour = _COLOURS[batch % len(_COLOURS)]
-    axes.barh(height, stop - start, left=start, height=0.8, color=colour, edgecolor="white", linewidth=0.8)
+def _draw_bar(axes: Axes, height: int, slot: Slot, span: tuple[float, float], end: float, long_labels: bool) -> None:
+    start, stop = span
     share = (stop - start) / end
-    if share > 0.08:
-        label = f"batch {batch + 1}\n{tasks} task{'s' if tasks != 1 else ''}"
+    number = f"{slot.batch + 1}"
+    axes.barh(
+        height,
+        stop - start,
+        left=start,
+        height=0.8,
+        color=_COLOURS[slot.batch % len(_COLOURS)],
+        edgecolor="white",
+        linewidth=0.8 if share > 0.005 else 0.0,  # the edges of a sliver would hide it
+    )
+    if long_labels and share > 0.08:
+        label = f"batch {number}\n{slot.tasks} task{'s' if slot.tasks != 1 else ''}"
     else:
-        label = f"{batch + 1}" if share > 0.018 else ""
+        label = number if share > 0.006 + 0.007 * len(number) else ""
     axes.text((start + stop) / 2, height, label, ha="center", va="center", fontsize=8, color="white")
