@@ -269,7 +269,9 @@ def _array(name: str, column: Column, value: Any) -> NDArray[Any]:
     except (TypeError, ValueError):
         array = np.empty(0, dtype=object)
     allowed = "iu" if kind is int else "iuf"
-    if len(array) == 0 and array.ndim == 1:
+    if isinstance(value, (list, tuple)) and any(isinstance(item, bool) for item in value):
+        allowed = ""  # numpy takes them for numbers
+    if array.ndim == 1 and len(array) == 0:
         array = array.astype(np.int64 if kind is int else np.float64)
     if array.ndim != 1 or array.dtype.kind not in allowed:
         word = "integers" if kind is int else "numbers"

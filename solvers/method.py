@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from specopt.models.fields import check
 from specopt.models.problem import Plan, Problem
 from specopt.models.result import Termination
 from specopt.solvers.budget import Budget
@@ -74,6 +75,9 @@ class Method(ABC):
     max_size: ClassVar[int | None] = None
     tolerance: ClassVar[float] = 1e-9
     requires: ClassVar[tuple[str, ...]] = ()
+
+    def __post_init__(self) -> None:
+        check(self)
 
     def refusal(self, problem: Any) -> str | None:
         """Return why this method cannot take a problem of its kind, or None if it can."""

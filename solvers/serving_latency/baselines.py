@@ -18,7 +18,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from specopt.models.errors import InvalidInput
+from specopt.models.fields import PositiveInt
 from specopt.solvers.budget import Budget
 from specopt.solvers.serving_latency.algorithm_1 import (
     TIE,
@@ -116,14 +116,10 @@ class StaticBatching(_Batching):
         Tasks per batch; a smaller size is used where this one does not fit the memory.
     """
 
-    size: int = 8
+    size: PositiveInt = 8
 
     name: ClassVar[str] = "static-batching"
     source: ClassVar[str] = "paper 1, Sec. IV-B, benchmark 1"
-
-    def __post_init__(self) -> None:
-        if self.size < 1:
-            raise InvalidInput(f"size: expected at least 1, got {self.size}")
 
     def candidates(self, prepared: Prepared, length: int, budget: Budget) -> Iterable[list[list[int]]]:
         """Return batches of the fixed size."""
@@ -156,14 +152,10 @@ class HeuristicBatching(_Batching):
         The size to begin with.
     """
 
-    first_size: int = 2
+    first_size: PositiveInt = 2
 
     name: ClassVar[str] = "heuristic-batching"
     source: ClassVar[str] = "paper 1, Sec. IV-A, benchmark 4, and Sec. IV-B, benchmark 3"
-
-    def __post_init__(self) -> None:
-        if self.first_size < 1:
-            raise InvalidInput(f"first_size: expected at least 1, got {self.first_size}")
 
     def candidates(self, prepared: Prepared, length: int, budget: Budget) -> Iterable[list[list[int]]]:
         """Return batches of growing size up to the first whose latency is above the one before."""
@@ -192,17 +184,13 @@ class FixedLength(PerMechanism):
         Draft tokens per step; l_max if that is smaller.
     """
 
-    length: int = 7
+    length: PositiveInt = 7
 
     name: ClassVar[str] = "fixed-length"
     source: ClassVar[str] = "paper 1, Sec. IV-A, benchmark 3"
     guarantee: ClassVar[str] = "none"
     complexity: ClassVar[str] = "O(K^2)"
     mechanisms: ClassVar[tuple[str, ...]] = ("pipelined",)
-
-    def __post_init__(self) -> None:
-        if self.length < 1:
-            raise InvalidInput(f"length: expected at least 1, got {self.length}")
 
     def find(self, prepared: Prepared, budget: Budget) -> Found:
         """Run Algorithm 1 for one speculation length."""
