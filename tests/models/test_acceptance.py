@@ -1,0 +1,61 @@
+"""Expected tokens per step and the number of steps (Eq. 7-8)."""
+
+from __future__ import annotations
+
+import math
+
+import naive
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from specopt.models.acceptance import decoding_steps, expected_tokens_per_step
+
+
+@pytest.mark.parametrize(
+    ("alpha", "length", "tokens"),
+    [(0.0, 3, 1.0), (0.5, 0, 1.0), (0.5, 1, 1.5), (0.5, 2, 1.75), (0.8, 4, 3.3616), (0.8, 1, 1.8)],
+)
+def test_tokens_per_step(alpha: float, length: int, tokens: float) -> None:
+    """Tests Eq. 7 where the sum is easy: the server's own token counts."""
+    assert expected_tokens_per_step(alpha, length) == pytest.approx(tokens, rel=1e-14)
+
+
+@given(st.floats(0.0, 0.999), st.integers(0, 20))
+def test_tokens_per_step_is_a_geometric_sum(alpha: float, length: int) -> None:
+    """Tests the closed form against the sum, and that it lies in 1..1 + l."""
+    tokens = expected_tokens_per_step(alpha, length)
+    assert tokens == pytest.approx(math.fsum(alpha**i for i in range(length + 1)), rel=1e-11)
+    assert tokens * (1 + 1e-12) >= 1.0 and tokens <= 1 + length + 1e-9
+
+
+@pytest.mark.parametrize(
+    ("output", "tokens", "steps"), [(1, 1.0, 1), (9, 1.8, 5), (10, 1.8, 6), (1, 5.0, 1), (7, 1.75, 4)]
+)
+def test_steps(output: int, tokens: float, steps: int) -> None:
+    """Tests Eq. 8 by hand."""
+    assert decoding_steps(output, tokens) == steps
+
+
+@given(st.integers(1, 10_000), st.integers(1, 99), st.integers(1, 10))
+def test_rounding_adds_no_step(output: int, percent: int, length: int) -> None:
+    """Tests against exact rational arithmetic: the quotient as rational numbers, rounded up."""
+    # L = (100^(l+1) - p^(l+1)) / (100^l (100 - p)) exactly
+    numerator, denominator = 100 ** (length + 1) - percent ** (length + 1), 100**length * (100 - percent)
+    exact = -(-output * denominator // numerator)
+    assert decoding_steps(output, expected_tokens_per_step(percent / 100, length)) == exact
+    problem = {"acceptance_rate": percent / 100}
+    assert naive.steps(output, naive.tokens_per_step(problem, length)) == exact
+
+
+def test_a_plain_ceiling_would_add_a_step() -> None:
+    """Tests a case where the quotient is an integer but for the rounding of a division."""
+    cases = [
+        (output, percent, length)
+        for output in range(1, 400)
+        for percent in (20, 40, 50, 60, 80)
+        for length in (1, 2, 3)
+        if math.ceil(output / expected_tokens_per_step(percent / 100, length))
+        != decoding_steps(output, expected_tokens_per_step(percent / 100, length))
+    ]
+    assert cases

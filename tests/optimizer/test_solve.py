@@ -1,0 +1,132 @@
+"""The front door: which method runs, what is refused, and what the judge says."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+import specopt
+from specopt import InvalidInput, ServingLatencyPlan, ServingLatencyProblem, Status, Termination, Unsupported
+from specopt.solvers.serving_latency.baselines import StaticBatching
+
+
+def solved(problem: ServingLatencyProblem, **kwargs: Any) -> tuple[specopt.Result, ServingLatencyPlan]:
+    """A result and its plan."""
+    result = specopt.solve(problem, **kwargs)
+    assert isinstance(result.plan, ServingLatencyPlan)
+    return result, result.plan
+
+
+def test_the_default_method_is_the_best(small: ServingLatencyProblem) -> None:
+    """Tests that without a method a small problem is solved to proven optimality, for every mechanism."""
+    mechanisms: list[Any] = ["pipelined", "sequential", "autoregressive", "any"]
+    for mechanism in mechanisms:
+        for lengths in ("conservative", "known"):
+            problem = dataclasses.replace(small, mechanism=mechanism, output_lengths=lengths)
+            assert specopt.solve(problem).status is Status.OPTIMAL
+
+
+def test_a_method_by_name_or_value(small: ServingLatencyProblem) -> None:
+    """Tests that options travel with the value and are written into the result."""
+    by_name, _ = solved(small, method="static-batching")
+    by_value, plan = solved(small, method=StaticBatching(size=2))
+    assert by_name.options == {"size": 8}
+    assert by_value.options == {"size": 2}
+    assert [len(batch) for batch in plan.batches] == [2, 2, 1]
+
+
+def test_unknown_methods(small: ServingLatencyProblem) -> None:
+    """Tests that a wrong name lists the right ones, and that something else is no method."""
+    with pytest.raises(Unsupported, match=r"serving-latency has no method 'exakt'; it has .*exact.*algorithm-1"):
+        specopt.solve(small, "exakt")
+    wrong: Any = 3
+    with pytest.raises(InvalidInput, match="method: expected a name or a method, got 3"):
+        specopt.solve(small, wrong)
+    with pytest.raises(InvalidInput, match="problem: expected a specopt problem, got 3"):
+        specopt.solve(wrong)
+
+
+def test_infeasible_names_task_and_bytes(small: ServingLatencyProblem) -> None:
+    """Tests that the explanation says which task needs how many bytes of which model's memory."""
+    assert small.draft is not None
+    longest = int(small.input_tokens.argmax())
+    tokens = int(small.input_tokens.max()) + small.longest_output
+    needed = small.draft.parameter_bytes + small.draft.kv_bytes_per_token * tokens
+    result = specopt.solve(dataclasses.replace(small, draft_memory_bytes=needed - 1.0))
+    assert result.status is Status.INFEASIBLE
+    assert result.termination is Termination.INFEASIBLE
+    assert result.explanation is not None
+    assert f"task {longest} needs" in result.explanation
+    assert f"({needed} bytes) of draft-model memory alone" in result.explanation
+    assert f"({needed - 1} bytes) are available" in result.explanation
+    assert specopt.solve(dataclasses.replace(small, draft_memory_bytes=float(needed))).status is Status.OPTIMAL
+
+
+def test_infeasible_verify_memory(small: ServingLatencyProblem) -> None:
+    """Tests the verify model's memory, which autoregressive decoding needs too."""
+    for mechanism in ("pipelined", "autoregressive", "any"):
+        short = dataclasses.replace(small, verify_memory_bytes=1e9, mechanism=mechanism)
+        result = specopt.solve(short)
+        assert result.status is Status.INFEASIBLE
+        assert "verify-model memory alone; 1.000 GB (1000000000 bytes) are available" in (result.explanation or "")
+
+
+def test_any_uses_what_fits(small: ServingLatencyProblem) -> None:
+    """Tests that with no room for the draft model an open mechanism decodes autoregressively."""
+    result, plan = solved(dataclasses.replace(small, draft_memory_bytes=1e6, mechanism="any"))
+    assert result.status is Status.OPTIMAL
+    assert plan.mechanism == "autoregressive"
+
+
+def test_verify_finds_lies(small: ServingLatencyProblem) -> None:
+    """Tests that a claimed objective is recomputed, and that violations are listed."""
+    result, plan = solved(small)
+    report = specopt.verify(small, result)
+    assert report.matches and report.feasible and report.objective == result.objective
+    assert result.objective is not None
+    assert not specopt.verify(small, dataclasses.replace(result, objective=result.objective * (1 + 1e-6))).matches
+    greedy = dataclasses.replace(plan, bandwidth_share=plan.bandwidth_share * 2)
+    report = specopt.verify(small, dataclasses.replace(result, plan=greedy))
+    assert not report.feasible and not report.matches
+    assert "bandwidth_share: sums to 2" in report.violations[0]
+    incomplete = dataclasses.replace(plan, batches=plan.batches[1:])
+    report = specopt.verify(small, incomplete)
+    assert report.objective is None and not report.feasible and not report.matches
+
+
+def test_verify_refuses_other_results(small: ServingLatencyProblem) -> None:
+    """Tests that a result of another problem, or without a plan, is not judged."""
+    result, _ = solved(small)
+    with pytest.raises(InvalidInput, match="problem_sha256: the result belongs to another problem"):
+        specopt.verify(dataclasses.replace(small, bandwidth_hz=1e6), result)
+    assert specopt.verify(dataclasses.replace(small, name="another name"), result).matches
+    with pytest.raises(InvalidInput, match="plan: expected a plan, got none"):
+        specopt.verify(small, dataclasses.replace(result, plan=None))
+    with pytest.raises(InvalidInput, match="kind: expected 'serving-latency', as the problem, got 'draft-control'"):
+        specopt.verify(small, dataclasses.replace(result, kind="draft-control"))
+
+
+@pytest.mark.xfail(raises=TypeError, strict=False, reason="solve compares before it checks the type")
+@pytest.mark.parametrize("arguments", [{"time_limit": "5"}, {"gap": "0.1"}, {"gap": None}, {"seed": "1"}])
+def test_arguments_of_the_wrong_type(small: ServingLatencyProblem, arguments: dict[str, Any]) -> None:
+    """Tests that an argument of the wrong type is refused by name, not by a TypeError from within."""
+    with pytest.raises(InvalidInput, match=f"^{next(iter(arguments))}: expected"):
+        specopt.solve(small, **arguments)
+
+
+def test_a_time_limit_is_kept(small: ServingLatencyProblem) -> None:
+    """Tests that enumerating eight tasks over many steps stops in time with a plan."""
+    problem = specopt.generate("serving-latency/paper-1", tasks=8, seed=1)
+    specopt.solve(small, "brute-force")  # compiled
+    result = specopt.solve(problem, "brute-force", time_limit=0.5)
+    assert result.seconds <= 1.05 * 0.5 + 0.05 + 0.2  # and some room for a busy machine
+    assert result.plan is not None
+    assert result.status in (Status.FEASIBLE, Status.OPTIMAL)
+
+
+def test_results_print(small: ServingLatencyProblem) -> None:
+    """Tests the readable form."""
+    text = str(specopt.solve(small, "brute-force"))
+    assert text.startswith("serving-latency by brute-force: optimal (converged)\nobjective ")

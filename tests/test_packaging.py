@@ -1,0 +1,97 @@
+"""The package as pyproject.toml describes it, and the habits that hold everywhere in it."""
+
+from __future__ import annotations
+
+import ast
+import importlib.metadata
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import specopt
+
+ROOT = Path(__file__).parents[1]
+PYPROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())
+FOLDERS: dict[str, str] = PYPROJECT["tool"]["setuptools"]["package-dir"]
+SOURCES = sorted(path for folder in FOLDERS.values() for path in (ROOT / folder).rglob("*.py"))
+
+
+def test_every_subpackage_is_listed() -> None:
+    """Tests that no subpackage is missing from the wheel: the editable install would not notice."""
+    found = set()
+    for package, folder in FOLDERS.items():
+        for init in (ROOT / folder).rglob("__init__.py"):
+            found.add(".".join([package, *init.parent.relative_to(ROOT / folder).parts]))
+    assert found == set(PYPROJECT["tool"]["setuptools"]["packages"])
+
+
+def test_every_source_is_in_a_package() -> None:
+    """Tests that no module lies in a folder without __init__.py."""
+    assert [path for path in SOURCES if not (path.parent / "__init__.py").exists()] == []
+
+
+def test_data_files_are_packaged() -> None:
+    """Tests that every file that is no module matches a pattern of package-data."""
+    patterns = PYPROJECT["tool"]["setuptools"]["package-data"]["*"]
+    for folder in FOLDERS.values():
+        for path in (ROOT / folder).rglob("*"):
+            if path.is_file() and path.suffix not in (".py", ".pyc", ".nbi", ".nbc"):
+                assert any(path.match(pattern) for pattern in patterns), path
+
+
+def test_packages_are_typed() -> None:
+    """Tests that the type information is announced."""
+    for folder in FOLDERS.values():
+        assert (ROOT / folder / "py.typed").exists()
+
+
+def test_the_version_is_in_one_place() -> None:
+    """Tests that no source repeats the version of pyproject.toml."""
+    version = PYPROJECT["project"]["version"]
+    assert specopt.__version__ == version == importlib.metadata.version("specopt")
+    assert [path for path in SOURCES if version in path.read_text()] == []
+
+
+def public(tree: ast.Module) -> Iterator[tuple[str, ast.AST]]:
+    """The public classes, functions and methods of a module; a property's setter or an overload is its own."""
+    for node in tree.body:
+        if isinstance(node, (ast.ClassDef, ast.FunctionDef)) and not node.name.startswith("_"):
+            yield node.name, node
+        if isinstance(node, ast.ClassDef):
+            for inner in node.body:
+                if isinstance(inner, ast.FunctionDef) and not inner.name.startswith("_"):
+                    yield f"{node.name}.{inner.name}", inner
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_docstrings(path: Path) -> None:
+    """Tests that every module, public class, function and method says what it is."""
+    tree = ast.parse(path.read_text())
+    missing = [name for name, node in public(tree) if not ast.get_docstring(node)]  # type: ignore[arg-type]
+    assert missing == []
+    assert ast.get_docstring(tree), "the module has none"
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "tests").rglob("test_*.py")), ids=lambda path: path.stem)
+def test_tests_say_what_they_test(path: Path) -> None:
+    """Tests that the docstring of every test begins with what it tests."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
+            assert (ast.get_docstring(node) or "").startswith("Tests "), f"{path.name}: {node.name}"
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_imports_are_absolute(path: Path) -> None:
+    """Tests that no module imports a folder by its bare name, which works only in the root of the repository."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        names = []
+        if isinstance(node, ast.ImportFrom):
+            assert node.level == 0
+            names = [node.module or ""]
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        for name in names:
+            assert name.partition(".")[0] not in FOLDERS.values()
