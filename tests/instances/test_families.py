@@ -1,0 +1,105 @@
+"""Generated problems, and the published setting that they follow."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from specopt import InvalidInput, LinearRuntime, PaperDecoder, ServingLatencyProblem, generate
+from specopt.instances import FAMILIES
+
+FAMILY = "serving-latency/paper-1"
+
+
+def make(**parameters: Any) -> ServingLatencyProblem:
+    """A problem of the paper's family."""
+    problem = generate(FAMILY, **parameters)
+    assert isinstance(problem, ServingLatencyProblem)
+    return problem
+
+
+def test_table_2() -> None:
+    """Tests the defaults against Tables I and II of paper 1."""
+    problem = make()
+    assert problem.tasks == 100
+    assert problem.longest_output == 2048
+    assert problem.max_speculation_length == 10
+    assert problem.bandwidth_hz == 20e6
+    assert problem.draft_memory_bytes == 16e9
+    assert problem.acceptance_rate == 0.8
+    assert problem.draft_runtime == LinearRuntime(seconds_per_flop=4.11e-13, overhead_seconds=0.56e-3)
+    assert problem.verify_runtime == LinearRuntime(seconds_per_flop=2.08e-14, overhead_seconds=1.28e-2)
+    assert problem.mechanism == "pipelined"
+    assert problem.output_lengths == "conservative"
+    assert problem.verify_memory_bytes is None
+
+
+@pytest.mark.parametrize(
+    ("pair", "draft", "verify", "bits"),
+    [
+        ("68M-7B", (2, 768, 3072), (32, 4096, 11008), 16 * 4864),
+        ("1.1B-7B", (22, 2048, 5632), (32, 4096, 11008), 16 * 6144),
+        ("1.1B-13B", (22, 2048, 5632), (40, 5120, 13824), 16 * 7168),
+    ],
+)
+def test_table_1(pair: str, draft: tuple[int, ...], verify: tuple[int, ...], bits: int) -> None:
+    """Tests the shapes of the three pairs, and lambda = 16 (h1 of both)."""
+    problem = make(pair=pair, tasks=2)
+    for model, shape in ((problem.draft, draft), (problem.verify, verify)):
+        assert isinstance(model, PaperDecoder)
+        assert (model.layers, model.hidden, model.ffn) == shape
+    assert problem.bits_per_token("pipelined") == bits
+    assert problem.bits_per_token("autoregressive") == 16 * verify[1]
+
+
+def test_same_seed_same_problem() -> None:
+    """Tests that the seed decides, and that another seed gives another problem."""
+    assert make(seed=3) == make(seed=3)
+    assert make(seed=3) != make(seed=4)
+
+
+def test_the_draws_are_the_papers() -> None:
+    """Tests ranges and means over many tasks: uniform lengths, a disc of 400 m, unit-mean fading."""
+    problem = make(tasks=20_000, max_input=100, max_output=50, seed=1)
+    assert (problem.input_tokens.min(), problem.input_tokens.max()) == (1, 100)
+    assert (problem.output_tokens.min(), problem.output_tokens.max()) == (1, 50)
+    assert problem.input_tokens.mean() == pytest.approx(50.5, rel=0.02)
+    assert problem.output_tokens.mean() == pytest.approx(25.5, rel=0.02)
+    # snr = 0.2 x 1e-3 rho / (d^2 10^-13.6); E[log] = log(...) + E[log rho] - 2 E[log d], d = 400 sqrt(U)
+    expected = np.log(0.2e-3 / 10**-13.6) - np.euler_gamma - 2 * (np.log(400) - 0.5)
+    assert np.log(problem.snr).mean() == pytest.approx(expected, abs=0.05)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"pair": "7B"}, "pair: expected one of 68M-7B, 1.1B-7B, 1.1B-13B, got '7B'"),
+        ({"tasks": 0}, "tasks: expected an integer >= 1, got 0"),
+        ({"tasks": 2.0}, "tasks: expected an integer >= 1, got 2.0"),
+        ({"max_output": True}, "max_output: expected an integer >= 1, got True"),
+        ({"alpha": 1.0}, "acceptance_rate: expected .*, got 1.0"),
+        ({"bandwidth": -1.0}, "bandwidth_hz: expected .*, got -1.0"),
+        ({"colour": 1}, "colour: serving-latency/paper-1 has no such parameter; it has pair, tasks, "),
+    ],
+)
+def test_parameters_are_checked(parameters: dict[str, Any], message: str) -> None:
+    """Tests that a parameter outside its domain is refused by name."""
+    with pytest.raises(InvalidInput, match=message):
+        generate(FAMILY, **parameters)
+
+
+def test_unknown_families() -> None:
+    """Tests that a wrong name lists the right ones."""
+    with pytest.raises(InvalidInput, match=r"family: expected one of serving-latency/paper-1.*, got 'paper-1'"):
+        generate("paper-1")
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_families_describe_themselves(name: str) -> None:
+    """Tests that every family has a summary, defaults with a seed, and a problem of its kind from them."""
+    family = FAMILIES[name]
+    assert family.summary
+    assert family.defaults["seed"] == 0
+    assert generate(name).kind == name.partition("/")[0]
