@@ -31,7 +31,6 @@ app = typer.Typer(
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="A problem file (JSON).")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
-Seed = Annotated[int, typer.Option(help="Seed of everything random.", min=0)]
 Output = Annotated[Path | None, typer.Option("-o", "--output", help="Write to this file, all or nothing.")]
 
 
@@ -46,7 +45,10 @@ def run(arguments: Sequence[str]) -> int:
         code = app(list(arguments), prog_name="specopt", standalone_mode=False)
         sys.stdout.flush()  # a full disk or a closed pipe must show here, not after the exit code is chosen
     except (KeyboardInterrupt, typer.Abort):
-        return _fail("interrupted", INTERRUPTED)
+        code = INTERRUPTED
+    except SystemExit:  # typer's answer to a closed pipe
+        _discard_stdout()
+        return _fail("cannot write the output (Broken pipe)", BAD_INPUT)
     except SpecoptError as error:
         return _fail(str(error), BAD_INPUT)
     except OSError as error:
@@ -57,7 +59,26 @@ def run(arguments: Sequence[str]) -> int:
         if explain is None:
             raise
         return _fail(f"{' '.join(explain().split()).rstrip('.')}; see specopt --help", BAD_INPUT)
+    if code == INTERRUPTED:
+        return _fail("interrupted", INTERRUPTED)
     return code if isinstance(code, int) else FOUND
+
+
+def _number(text: str | float) -> float:  # typer parses the default, too
+    try:
+        return float(text)
+    except ValueError:
+        raise typer.BadParameter(f"expected a number, got {text!r}") from None
+
+
+def _count(text: str | int) -> int:
+    if not str(text).isdecimal():
+        raise typer.BadParameter(f"expected an integer >= 0, got {text!r}")
+    return int(text)
+
+
+Seed = Annotated[int, typer.Option(metavar="N", parser=_count, help="Seed of everything random.")]
+Seconds = Annotated[float | None, typer.Option(metavar="S", parser=_number, help="Seconds for everything.")]
 
 
 @app.callback(invoke_without_command=True)
@@ -80,8 +101,8 @@ def solve(
     file: File,
     method: Annotated[str | None, typer.Option(help="A method of `specopt methods`; default: the best one.")] = None,
     option: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="An option of the method.")] = None,
-    time_limit: Annotated[float | None, typer.Option(help="Seconds for everything.")] = None,
-    gap: Annotated[float, typer.Option(help="Relative gap at which to stop.")] = 0.0,
+    time_limit: Seconds = None,
+    gap: Annotated[float, typer.Option(metavar="G", parser=_number, help="Relative gap at which to stop.")] = 0.0,
     seed: Seed = 0,
     warm_start: Annotated[Path | None, typer.Option(metavar="RESULT", help="Start from this result.")] = None,
     as_json: AsJson = False,
@@ -193,8 +214,8 @@ def schema(kind: Annotated[str, typer.Argument(metavar="KIND", help="A kind of p
 @app.command()
 def demo(
     picture: Annotated[Path, typer.Option(help="Where to write the picture.")] = Path("build/pipeline.png"),
-    tasks: Annotated[int, typer.Option(help="Number of tasks.", min=1)] = 100,
-    time_limit: Annotated[float, typer.Option(help="Seconds for the best method.", min=0)] = 60.0,
+    tasks: Annotated[int, typer.Option(metavar="K", parser=_count, help="Number of tasks.")] = 100,
+    time_limit: Seconds = 60.0,
 ) -> int:
     """Solve the setting of paper 1 by every method."""
     from specopt.demo import run_demo

@@ -21,7 +21,7 @@ SEED = 1
 GANTT_WIDTH = 96
 
 
-def run_demo(picture: Path, tasks: int, time_limit: float) -> int:
+def run_demo(picture: Path, tasks: int, time_limit: float | None) -> int:
     """Solve, print, draw; return the exit code.
 
     Parameters
