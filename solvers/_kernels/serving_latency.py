@@ -548,7 +548,7 @@ def sum_of_envelope(value, slope, count):
 
 @njit(cache=True)
 def sequence_seconds(inputs, ends, sizes, l, L, N, draft, draft_pieces, verify, verify_pieces):
-    """Return T_inf of blocks in pipeline order: block m holds sizes[m] tasks up to sorted position ends[m] (1-based)."""
+    """Return T_inf of blocks in pipeline order: block m holds the sizes[m] tasks up to sorted position ends[m]."""
     M = len(ends)
     drafted = 0.0
     done = 0.0
@@ -569,11 +569,7 @@ def sequence_seconds(inputs, ends, sizes, l, L, N, draft, draft_pieces, verify, 
             slope[m] = drafted_slope - verified_slope
             verified += verify_seconds(verify, verify_pieces, b, padded, l, L, 2)
             verified_slope += verify_pieces[0, 0] * b * (1 + l) * verify[1] * L
-        return (
-            done
-            + sum_of_envelope(value, slope, N - 1)
-            + (N - 1) * (verified + 0.5 * verified_slope * (N - 2))
-        )
+        return done + sum_of_envelope(value, slope, N - 1) + (N - 1) * (verified + 0.5 * verified_slope * (N - 2))
     passes = l * (len(draft_pieces) - 1) + 1
     ds, dv, dl = np.empty(passes, np.int64), np.empty(passes), np.empty(passes)
     vs, vv, vl = np.empty(len(verify_pieces), np.int64), np.empty(len(verify_pieces)), np.empty(len(verify_pieces))
@@ -604,7 +600,9 @@ def sequence_seconds(inputs, ends, sizes, l, L, N, draft, draft_pieces, verify, 
 def sequences_seconds(inputs, ends, sizes, count, M, l, L, N, draft, draft_pieces, verify, verify_pieces, out):
     """Fill out[k] with T_inf of the first `count` sequences of M blocks each."""
     for k in range(count):
-        out[k] = sequence_seconds(inputs, ends[k, :M], sizes[k, :M], l, L, N, draft, draft_pieces, verify, verify_pieces)
+        out[k] = sequence_seconds(
+            inputs, ends[k, :M], sizes[k, :M], l, L, N, draft, draft_pieces, verify, verify_pieces
+        )
 
 
 @njit(cache=True)
@@ -613,21 +611,27 @@ def _block_fits(inputs, memory, outputs, first, end):
 
 
 @njit(
-    "f8(f8[::1], f8[::1], f8, i8[::1], i8[::1], i8[::1], i8, i8, f8, i8, f8[::1], f8[:, ::1], f8[::1], f8[:, ::1], f8)",
+    "f8(f8[::1], f8[::1], f8, i8[::1], i8[::1], i8[::1], i8, i8, f8, i8, f8[::1], f8[:, ::1], f8[::1], f8[:, ::1], f8,"
+    "f8)",
     cache=True,
 )
 def improve_sequence(
     inputs, memory, outputs, ends, sizes, blocks, tries, l, L, N, draft, draft_pieces, verify, verify_pieces, best,
+    heat,
 ):  # fmt: skip
     """Local search around a sequence of contiguous blocks: shift a cut, swap or move blocks, split, merge.
 
-    Takes `tries` random moves and keeps those that do not lengthen T_inf; returns the final T_inf. Modified in place:
-    ends, sizes (K long, pipeline order), blocks (how many). Call `seed_moves` before, for the same moves each time.
+    Takes `tries` random moves and keeps those that lengthen T_inf by no more than a threshold, which falls from
+    `heat` (relative) to zero; returns the least T_inf met. Modified in place: ends, sizes (K long, in pipeline order)
+    and blocks (how many), to the best sequence met. Call `seed_moves` before, for the same moves each time.
     """
     K = len(inputs)
     M = blocks[0]
+    best_M = M
+    best_ends, best_sizes = ends.copy(), sizes.copy()
+    current = best
     new_ends, new_sizes = np.empty(K, np.int64), np.empty(K, np.int64)
-    for _ in range(tries):
+    for attempt in range(tries):
         count = M
         new_ends[:M] = ends[:M]
         new_sizes[:M] = sizes[:M]
@@ -703,12 +707,19 @@ def improve_sequence(
         seconds = sequence_seconds(
             inputs, new_ends[:count], new_sizes[:count], l, L, N, draft, draft_pieces, verify, verify_pieces
         )
-        if seconds <= best:
-            best = seconds
+        if seconds <= current * (1.0 + heat * (1.0 - attempt / tries)):
+            current = seconds
             M = count
             ends[:M] = new_ends[:M]
             sizes[:M] = new_sizes[:M]
-    blocks[0] = M
+            if current < best:
+                best = current
+                best_M = M
+                best_ends[:M] = ends[:M]
+                best_sizes[:M] = sizes[:M]
+    blocks[0] = best_M
+    ends[:] = best_ends
+    sizes[:] = best_sizes
     return best
 
 

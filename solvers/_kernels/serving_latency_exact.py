@@ -64,10 +64,11 @@ def compose(linear, d, dg, dh, v, vg, vh, A, B, table, g, h):
 
 
 @njit(cache=True)
-def shortest_path(linear, table, g, h, M, middle, width, value, choice):
+def shortest_path(linear, table, g, h, M, middle, width, limits, value, choice):
     """Fill value[i, mask], the least cost from prefix i with the positions of mask taken to the end, and choice.
 
-    Backward over prefixes; choice = b (M + 1) + position, -1 at the end. Cost O(K B 2^M M).
+    Backward over prefixes; choice = b (M + 1) + position, -1 at the end. Only blocks within limits[p] = (least size,
+    largest size, least end, largest end) take position p. Cost O(K B 2^M M).
     """
     K = len(width) - 1
     full = (1 << M) - 1
@@ -80,6 +81,8 @@ def shortest_path(linear, table, g, h, M, middle, width, value, choice):
             if b > width[e]:
                 break
             for p in range(M):
+                if b < limits[p, 0] or b > limits[p, 1] or e < limits[p, 2] or e > limits[p, 3]:
+                    continue
                 cost = stage(linear, table, g, h, p, e, b)
                 bit = 1 << p
                 for mask in range(full + 1):
@@ -150,113 +153,47 @@ def critical_sums(linear, d, dg, dh, v, vg, vh, M, front, count, ends, sizes, po
             verified -= vq
 
 
-@njit(cache=True)
-def project(x, out):
-    """Write the Euclidean projection of x onto the probability simplex."""
-    ordered = np.sort(x)[::-1]
-    total = 0.0
-    shift = 0.0
-    for k in range(len(x)):
-        total += ordered[k]
-        candidate = (total - 1.0) / (k + 1)
-        if ordered[k] > candidate:
-            shift = candidate
-    norm = 0.0
-    for k in range(len(x)):
-        out[k] = max(0.0, x[k] - shift)
-        norm += out[k]
-    for k in range(len(x)):
-        out[k] /= norm
-
-
 @njit(
-    "f8(b1, f8[:, :, ::1], f8[:, ::1], f8[::1], f8[:, :, ::1], f8[:, ::1], f8[::1], i8[::1], i8, b1, i8, f8, f8,"
-    "f8[:, ::1], f8[:, ::1], f8[::1], f8[:, :, ::1], f8[:, ::1], f8[::1], f8[:, ::1], i4[:, ::1],"
-    "i8[:, ::1], i8[:, ::1], i8[:, ::1], i8[::1])",
+    "f8(b1, f8[:, :, ::1], f8[:, ::1], f8[::1], f8[:, :, ::1], f8[:, ::1], f8[::1], i8[::1], i8, b1, i8[:, ::1],"
+    "f8[:, ::1], f8[:, :, ::1], f8[:, ::1], f8[::1], f8[:, ::1], i4[:, ::1], i8[:, ::1], i8[::1], f8[:, ::1])",
     cache=True,
 )
-def ascend(
-    linear, d, dg, dh, v, vg, vh, width, front, middle, rounds, upper, target,
-    pi, best_pi, step, table, g, h, value, choice, ends, sizes, positions, counts,
+def lagrangian(
+    linear, d, dg, dh, v, vg, vh, width, front, middle, limits, weights, table, g, h, value, choice, path, blocks, phi,
 ):  # fmt: skip
-    """Raise the Lagrangian bound by projected subgradient steps and return the best one found.
+    """Return the Lagrangian bound at weights pi, its path and its gradient; +inf if no path exists.
 
-    Stops after `rounds` steps, or once the bound reaches `target`. `upper` is the incumbent's latency, which sets
-    Polyak's step length; step = [factor, rounds without progress, best bound] is kept between calls.
-    Modified in place: pi, best_pi, step, the work arrays, and the path of every round (ends, sizes, positions, counts).
+    Modified in place: the work arrays (table or g and h: costs by position; value and choice), path (rows: ends,
+    sizes, positions, in sorted order), blocks (their number) and phi, the gradient Phi_q[s] of shape (S, M).
     """
-    S, M = pi.shape
-    K = len(width) - 1
-    A = np.zeros((S, M + 1 if middle else M))
-    B = np.zeros((S, M + 1 if middle else M))
-    phi = np.zeros((S, M))
-    counts[:] = 0
-    for k in range(rounds):
-        position_weights(pi, front, middle, A, B)
-        compose(linear, d, dg, dh, v, vg, vh, A, B, table, g, h)
-        shortest_path(linear, table, g, h, M, middle, width, value, choice)
-        bound = value[0, 0]
-        if bound == INFINITY:
-            step[2] = INFINITY
-            return INFINITY
-        counts[k] = follow(choice, M, K, ends[k], sizes[k], positions[k])
-        if bound > step[2] + 1e-9 * abs(bound):
-            step[1] = 0.0
-        else:
-            step[1] += 1.0
-        if bound > step[2]:
-            step[2] = bound
-            best_pi[:, :] = pi
-        if step[2] >= target:
-            return step[2]
-        critical_sums(linear, d, dg, dh, v, vg, vh, M, front, counts[k], ends[k], sizes[k], positions[k], phi)
-        if step[1] >= 4.0:
-            step[0] *= 0.6
-            step[1] = 0.0
-            pi[:, :] = best_pi
-        norm = 0.0
-        for s in range(S):
-            mean = phi[s].mean()
-            for q in range(M):
-                phi[s, q] -= mean
-                norm += phi[s, q] * phi[s, q]
-        if norm <= 0.0:
-            return step[2]  # every position is critical: nothing to gain
-        length = step[0] * max(upper - bound, 1e-6 * upper) / norm
-        for s in range(S):
-            project(pi[s] + length * phi[s], pi[s])
-    return step[2]
-
-
-@njit(
-    "void(b1, f8[:, :, ::1], f8[:, ::1], f8[::1], f8[:, :, ::1], f8[:, ::1], f8[::1], i8[::1],"
-    "f8[:, ::1], f8[:, :, ::1], f8[:, ::1], f8[::1], f8[:, ::1], i4[:, ::1])",
-    cache=True,
-)
-def price(linear, d, dg, dh, v, vg, vh, width, pi, table, g, h, value, choice):
-    """Fill table (or g, h) and value for given weights, all positions special."""
-    S, M = pi.shape
-    A = np.zeros((S, M))
-    B = np.zeros((S, M))
-    position_weights(pi, M, False, A, B)
+    S, M = weights.shape
+    P = M + 1 if middle else M
+    A, B = np.zeros((S, P)), np.zeros((S, P))
+    position_weights(weights, front, middle, A, B)
     compose(linear, d, dg, dh, v, vg, vh, A, B, table, g, h)
-    shortest_path(linear, table, g, h, M, False, width, value, choice)
+    shortest_path(linear, table, g, h, M, middle, width, limits, value, choice)
+    blocks[0] = 0
+    if value[0, 0] < INFINITY:
+        blocks[0] = follow(choice, M, len(width) - 1, path[0], path[1], path[2])
+        critical_sums(linear, d, dg, dh, v, vg, vh, M, front, blocks[0], path[0], path[1], path[2], phi)
+    return value[0, 0]
 
 
 @njit(
     "i8(b1, f8[:, :, ::1], f8[:, ::1], f8[::1], f8[:, :, ::1], f8[:, ::1], f8[::1], i8[::1], i8,"
-    "f8[:, :, ::1], f8[:, ::1], f8[::1], f8[:, ::1], f8, i8, i8[:, ::1], f8[::1], i8[::1], i8[:, ::1], i8[:, ::1])",
+    "i8[:, ::1], f8[:, :, ::1], f8[:, ::1], f8[::1], f8[:, ::1], f8, i8,"
+    "i8[:, ::1], f8[::1], i8[::1], i8[:, ::1], i8[:, ::1])",
     cache=True,
 )
 def enumerate_blocks(
-    linear, d, dg, dh, v, vg, vh, width, M, table, g, h, value, upper, limit,
+    linear, d, dg, dh, v, vg, vh, width, M, limits, table, g, h, value, upper, nodes_allowed,
     stack, spent, state, leaf_ends, leaf_sizes,
 ):  # fmt: skip
     """Go on with a depth-first search over all ways to cut and place M blocks whose bound stays below `upper`.
 
     Leaves (by position: ends and sizes) whose scenario bound is below `upper` are written out; their true latency is
     for the caller to compute. Returns how many; the search is over when state[0] < 0. Stops when the leaf arrays are
-    full or after `limit` nodes.
+    full or after `nodes_allowed` nodes.
 
     Modified in place: stack (rows of prefix, mask, next move, position of the block placed), spent, state
     [level, nodes], leaf_ends, leaf_sizes.
@@ -273,7 +210,7 @@ def enumerate_blocks(
         at_end[p] = stack[t + 1, 0]
         at_size[p] = stack[t + 1, 0] - stack[t, 0]
     while level >= 0:
-        if found == len(leaf_ends) or nodes >= limit:
+        if found == len(leaf_ends) or nodes >= nodes_allowed:
             break
         i = stack[level, 0]
         mask = stack[level, 1]
@@ -286,6 +223,8 @@ def enumerate_blocks(
             continue
         stack[level, 2] = move + 1
         if mask >> p & 1:
+            continue
+        if b < limits[p, 0] or b > limits[p, 1] or e < limits[p, 2] or e > limits[p, 3]:
             continue
         cost = spent[level] + stage(linear, table, g, h, p, e, b)
         after = mask | 1 << p

@@ -15,8 +15,9 @@ closed.
 
 from __future__ import annotations
 
+import dataclasses
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -28,12 +29,15 @@ from specopt.solvers.serving_latency.algorithm_1 import algorithm_1_batches
 from specopt.solvers.serving_latency.bound import additive_batches
 from specopt.solvers.serving_latency.prepare import Prepared
 
-LARGEST_ENUMERATED = 9
+LARGEST_ENUMERATED = 12
 TOLERANCE = 4e-10  # what counts as no improvement; below the 1e-9 within which a result is optimal
 _RANGES = 3  # decoding steps are bounded in this many ranges
-_ROUNDS = 12  # subgradient steps per kernel call
-_NODES = 400_000  # enumeration nodes per kernel call
+_ROUNDS = 80  # evaluations of the Lagrangian bound per part
+_NODES = 200_000  # enumeration nodes per kernel call
+_PATIENCE = 400_000  # enumeration nodes before a part is split
 _LEAVES = 2048  # leaves per kernel call
+_PATH = 10_000_000  # size of the shortest paths that bound pooled parts
+_MASKS = 300_000_000  # size of the shortest paths that bound enumerated parts
 _CHEAP = 30_000_000  # entries up to which every number of batches is bounded apart
 _FEW = 20_000  # orders and cuts that are enumerated sooner than bounded well
 
@@ -66,18 +70,50 @@ class Stages:
         return d, v
 
 
+@dataclass(frozen=True)
+class Path:
+    """A plan met as a shortest path: blocks in sorted order with their positions, and Phi_q by scenario."""
+
+    ends: Ints
+    sizes: Ints
+    positions: Ints
+    gradient: Floats
+
+
 @dataclass
 class Part:
     """The plans with one speculation length and one number of batches, and a bound on their T_inf.
 
-    `pooled` parts stand for that number of batches *or more*; `weights` are the best Lagrangian weights so far.
+    Parameters
+    ----------
+    bound
+        Lower bound on T_inf of the part's plans.
+    length, batches
+        Speculation length and number of batches; `pooled` parts stand for that number *or more*.
+    first_weight
+        By scenario, the best weight of the first position where only the first and the last have any.
+    limits
+        By position: least and largest size, least and largest end of the block there.
+    weights, paths, mixture
+        Once the bound was raised: its Lagrangian weights, the paths met, and how they mix in the dual.
     """
 
     bound: float
     length: int
     batches: int
     pooled: bool = False
+    first_weight: Floats = field(default_factory=lambda: np.full(_RANGES + 1, 0.5))
+    limits: Ints | None = None
     weights: Floats | None = None
+    paths: list[Path] = field(default_factory=list)
+    mixture: Floats | None = None
+
+    def allows(self, path: Path) -> bool:
+        """Tell whether a path keeps the limits."""
+        assert self.limits is not None
+        low_size, high_size, low_end, high_end = self.limits[path.positions].T
+        sizes, ends = path.sizes, path.ends
+        return bool(((low_size <= sizes) & (sizes <= high_size) & (low_end <= ends) & (ends <= high_end)).all())
 
 
 class PipelinedSearch:
@@ -122,20 +158,28 @@ class PipelinedSearch:
         """Search until all is proven, the gap is reached or only pooled parts are left; return the bound."""
         self.kernels.seed_moves(self.budget.seed)
         self._start()
-        while self.open:
-            part = min(self.open, key=lambda p: p.bound)
+        for part in sorted(self.open, key=lambda p: p.bound):
             if part.bound < self.cut:
                 self.stats["parts"] += 1
                 self._ascend(part)
-            if part.bound < self.cut:
-                if part.pooled:
-                    self._polish(part)
-                    self.left.append(part)
-                else:
-                    self._enumerate(part)
+                if part.bound < self.cut:
+                    self._polish()
+        while self._prune():
+            part = min(self.open, key=lambda p: p.bound)
             self.open.remove(part)
+            if part.pooled:
+                self.left.append(part)
+            elif not self._enumerate(part):
+                for child in self._halves(part):
+                    self.open.append(child)
+                    self._ascend(child)
             self._report()
         return self.bound
+
+    def _prune(self) -> bool:
+        """Drop the parts whose bound has reached the incumbent; tell whether any are left."""
+        self.open = [part for part in self.open if part.bound < self.cut]
+        return bool(self.open)
 
     def _report(self) -> None:
         """Pass the bound on, and stop if asked or out of time."""
@@ -162,8 +206,8 @@ class PipelinedSearch:
                 sizes = np.array([len(batch) for batch in batches])
                 started.append((self._rate(part.length, ends, sizes), part.length, ends, sizes))
         started.sort(key=lambda item: item[0])
-        for _, length, ends, sizes in started[:2]:
-            self._improve(length, ends, sizes)
+        for _, length, ends, sizes in started[:3]:
+            self._anneal(length, ends, sizes)
         parts = []
         for part in self.open:
             if part.bound < self.cut:
@@ -174,21 +218,32 @@ class PipelinedSearch:
 
     def _split(self, part: Part) -> list[Part]:
         """Bound every number of batches apart, by weights on the first and the last position alone."""
-        cap = min(LARGEST_ENUMERATED, self.prepared.tasks) + 1
+        cap = self._largest_enumerated + 1
         bounds = np.full(cap + 1, part.bound)
         bounds[: max(1, min(self._fewest_batches(), cap))] = math.inf
+        first = np.full((cap + 1, _RANGES + 1), 0.5)
         if self._entries * cap <= _CHEAP:
             stages = self._stages(part.length)
             for prefill in (0.0, 0.5, 1.0):
                 for decode in (0.0, 0.3, 0.5, 0.7, 1.0):
                     weight = np.full(len(stages.dh), decode)
                     weight[0] = prefill
+                    before = bounds.copy()
                     self.exact.ends_bound(*stages.arrays, self.width, weight, bounds)
+                    first[bounds > before] = weight
         if self.prepared.tasks < cap:
             bounds[cap] = math.inf
         return [
-            Part(float(bounds[m]), part.length, m, pooled=m == cap) for m in range(1, cap + 1) if bounds[m] < self.cut
+            Part(float(bounds[m]), part.length, m, pooled=m == cap, first_weight=first[m])
+            for m in range(1, cap + 1)
+            if bounds[m] < self.cut
         ]
+
+    @property
+    def _largest_enumerated(self) -> int:
+        """Largest number of batches whose plans are enumerated: what the shortest path over 2^M masks allows."""
+        fitting = (m for m in range(LARGEST_ENUMERATED, 1, -1) if self._entries * m * 2**m <= _MASKS)
+        return min(next(fitting, 1), self.prepared.tasks)
 
     @property
     def _entries(self) -> int:
@@ -230,8 +285,8 @@ class PipelinedSearch:
             self.plan = plan
             self.budget.offer(plan)
 
-    def _improve(self, length: int, ends: Ints, sizes: Ints, tries: int = 2000) -> float:
-        """Run the local search from blocks in pipeline order; return the T_inf reached."""
+    def _improve(self, length: int, ends: Ints, sizes: Ints, tries: int = 2000, heat: float = 0.0) -> float:
+        """Run the local search from blocks in pipeline order while it helps; return the T_inf reached."""
         prepared = self.prepared
         count = len(ends)
         state = np.zeros((2, prepared.tasks), dtype=np.int64)
@@ -243,6 +298,7 @@ class PipelinedSearch:
             seconds = self.kernels.improve_sequence(
                 prepared.inputs, prepared.memory, float(prepared.problem.longest_output), state[0], state[1], blocks,
                 tries, length, prepared.tokens_per_step(length), prepared.steps(length), *prepared.models, seconds,
+                heat,
             )  # fmt: skip
             count = int(blocks[0])
             self._rate(length, state[0, :count], state[1, :count])
@@ -250,61 +306,108 @@ class PipelinedSearch:
             if seconds > before * (1 - 1e-4):
                 return float(seconds)
 
-    def _polish(self, part: Part) -> None:
-        """Search around the incumbent while it improves: the only way on where nothing is enumerated."""
-        if self.plan is None or self.plan.speculation_length != part.length:
-            return
-        rank = np.empty(self.prepared.tasks, dtype=np.int64)
-        rank[self.prepared.order] = np.arange(self.prepared.tasks)
-        ends = np.array([rank[list(batch)].max() + 1 for batch in self.plan.batches])
-        sizes = np.array([len(batch) for batch in self.plan.batches])
-        self._improve(part.length, ends, sizes, tries=20_000)
+    def _anneal(self, length: int, ends: Ints, sizes: Ints) -> None:
+        """Run the local search by threshold accepting, from blocks in pipeline order."""
+        tries = int(min(20_000, max(1_000, 1_000_000 / len(ends))))
+        for heat in (3e-3, 1e-3, 3e-4):
+            self._improve(length, ends, sizes, tries, heat)
+
+    def _polish(self) -> None:
+        """Search around the incumbent while that improves it."""
+        while self.plan is not None:
+            before = self.best
+            rank = np.empty(self.prepared.tasks, dtype=np.int64)
+            rank[self.prepared.order] = np.arange(self.prepared.tasks)
+            ends = np.array([rank[list(batch)].max() + 1 for batch in self.plan.batches])
+            sizes = np.array([len(batch) for batch in self.plan.batches])
+            self._anneal(self.plan.speculation_length, ends, sizes)
+            self._report()
+            if self.best > before * (1 - 1e-5):
+                return
 
     # ------------------------------------------------------------------ Lagrangian bound
 
     def _ascend(self, part: Part) -> None:
-        """Raise the part's bound until it is closed or progress ends; rate every path on the way."""
+        """Raise the part's bound until it is closed or nothing is left to gain; rate every path on the way."""
         stages = self._stages(part.length)
         front, specials = self._specials(part)
         tasks = self.prepared.tasks
-        weights = np.zeros((len(stages.dh), specials))
-        weights[:, 0] += 0.5
-        weights[:, -1] += 0.5
-        best = weights.copy()
-        step = np.array([1.0, 0.0, -math.inf])
+        weights = part.weights
+        if weights is None:
+            weights = np.zeros((len(stages.dh), specials))
+            weights[:, 0] += part.first_weight
+            weights[:, -1] += 1.0 - part.first_weight
+            part.weights = weights
+            part.limits = np.tile(np.array([1, tasks, 1, tasks]), (specials, 1))
+        if not part.pooled and _orders(tasks, part.batches) <= _FEW:
+            return
+        from specopt.solvers.serving_latency.cutting_planes import CuttingPlanes
+
+        planes = CuttingPlanes(weights, self.best)
+        for old in part.paths:
+            planes.add_cut(old.gradient)
         work = _work_arrays(stages, specials + int(part.pooled), specials, tasks)
-        paths = np.zeros((3, _ROUNDS, tasks if part.pooled else part.batches), dtype=np.int64)
-        counts = np.zeros(_ROUNDS, dtype=np.int64)
-        few = not part.pooled and _orders(tasks, part.batches) <= _FEW
-        rounds = 4 if few else max(2, min(_ROUNDS, int(1e8 / (self._entries * specials * 2**specials))))
-        for _ in range(1 if few else 10):
-            self.budget.check()
-            before = part.bound
-            bound = self.exact.ascend(
-                *stages.arrays, self.width, front, part.pooled, rounds, self.best, self.cut, weights, best, step,
-                *work, *paths, counts,
-            )  # fmt: skip
-            self.stats["lagrangian_rounds"] += rounds
-            part.bound = max(part.bound, bound)
-            part.weights = best
+        met = np.zeros((3, tasks), dtype=np.int64)
+        blocks = np.zeros(1, dtype=np.int64)
+        for _ in range(_ROUNDS):
+            gradient = np.zeros_like(weights)
+            value = self.exact.lagrangian(
+                *stages.arrays, self.width, front, part.pooled, part.limits, weights, *work, met, blocks, gradient
+            )
+            self.stats["lagrangian_rounds"] += 1
+            if value > part.bound:
+                part.bound, part.weights = value, weights
             if part.bound >= self.cut:
                 return
-            for k in range(rounds):
-                if counts[k] and (k == 0 or not np.array_equal(paths[:, k], paths[:, k - 1])):
-                    self._rate_path(part, stages, front, *paths[:, k, : counts[k]])
+            path = Path(*met[:, : blocks[0]].copy(), gradient)
+            part.paths.append(path)
+            self._rate_path(part, stages, front, path)
             self._report()
-            if part.bound - before < 0.02 * (self.best - part.bound):
-                return
+            planes.learn(weights, value, gradient)
+            proposal = planes.propose()
+            if proposal is None:
+                break
+            weights = proposal
+        part.mixture = planes.mixture()
+
+    def _halves(self, part: Part) -> list[Part]:
+        """Split a part at the position whose block varies most among the paths that make up its bound."""
+        assert part.limits is not None and part.mixture is not None
+        sizes = np.zeros((len(part.paths), part.batches))
+        ends = np.zeros_like(sizes)
+        for k, path in enumerate(part.paths):
+            sizes[k, path.positions], ends[k, path.positions] = path.sizes, path.ends
+        halves = []
+        spread = []
+        for column, values in ((0, sizes), (2, ends)):
+            mean = part.mixture @ values
+            deviation = np.sqrt(part.mixture @ (values - mean) ** 2)
+            spread += [(float(deviation[p]), column, p, float(mean[p])) for p in range(part.batches)]
+        deviation, column, position, middle = max(spread)
+        if deviation < 1e-6:  # one path alone: split the widest range instead
+            position = int(np.argmax(part.limits[:, 3] - part.limits[:, 2]))
+            column, middle = 2, float(part.limits[position, 2:].mean())
+        for side in (0, 1):
+            limits = part.limits.copy()
+            if side == 0:
+                limits[position, column + 1] = math.floor(middle)
+            else:
+                limits[position, column] = math.floor(middle) + 1
+            child = dataclasses.replace(part, limits=limits, mixture=None)
+            child.paths = [path for path in part.paths if child.allows(path)]
+            halves.append(child)
+        return halves
 
     def _specials(self, part: Part) -> tuple[int, int]:
         """Return how many positions are special at the front, and in all."""
         if not part.pooled:
             return part.batches, part.batches
-        front, back = (4, 2) if self._entries <= 100_000 else (2, 1) if self._entries <= 2_000_000 else (1, 1)
-        return front, front + back
+        specials = min(10, part.batches, max(2, int(math.log2(_PATH / self._entries)) - 2))
+        return specials - specials // 3, specials
 
-    def _rate_path(self, part: Part, stages: Stages, front: int, ends: Ints, sizes: Ints, at: Ints) -> None:
+    def _rate_path(self, part: Part, stages: Stages, front: int, path: Path) -> None:
         """Rate the plan of a shortest path; blocks of the pool follow Johnson's rule between the special ones."""
+        ends, sizes, at = path.ends, path.sizes, path.positions
         middle = self._specials(part)[1] if part.pooled else -1
         d, v = stages.decode_times(ends, sizes)
         johnson = np.where(d < v, d - 1e18, -v)  # first those that draft faster, shortest draft first
@@ -316,26 +419,33 @@ class PipelinedSearch:
 
     # ------------------------------------------------------------------ enumeration
 
-    def _enumerate(self, part: Part) -> None:
-        """Try all ways to cut and order the part's batches whose bound stays below the incumbent."""
+    def _enumerate(self, part: Part) -> bool:
+        """Try all ways to cut and order the part's batches whose bound stays below the incumbent.
+
+        Returns whether that was done: it is given up where a split promises more than patience.
+        """
         stages = self._stages(part.length)
         blocks, tasks = part.batches, self.prepared.tasks
         assert part.weights is not None, "the part's bound was raised before"
         table, g, h, value, choice = _work_arrays(stages, blocks, blocks, tasks)
-        self.exact.price(*stages.arrays, self.width, part.weights, table, g, h, value, choice)
+        self.exact.lagrangian(
+            *stages.arrays, self.width, blocks, False, part.limits, part.weights, table, g, h, value, choice,
+            np.zeros((3, tasks), dtype=np.int64), np.zeros(1, dtype=np.int64), np.zeros_like(part.weights),
+        )  # fmt: skip
         stack = np.zeros((blocks + 1, 4), dtype=np.int64)
         spent = np.zeros(blocks + 1)
         state = np.zeros(2, dtype=np.int64)
         ends, sizes = np.zeros((2, _LEAVES, blocks), dtype=np.int64)
-        while state[0] >= 0:
+        while state[0] >= 0 and (state[1] < _PATIENCE or part.mixture is None):
             found = self.exact.enumerate_blocks(
-                *stages.arrays, self.width, blocks, table, g, h, value, self.cut, _NODES,
+                *stages.arrays, self.width, blocks, part.limits, table, g, h, value, self.cut, _NODES,
                 stack, spent, state, ends, sizes,
             )  # fmt: skip
             if found:
                 self._rate_all(part.length, ends[:found], sizes[:found], np.empty(found))
             self._report()
         self.stats["nodes"] += int(state[1])
+        return bool(state[0] < 0)
 
 
 def widths(prepared: Prepared) -> Ints:

@@ -1,0 +1,89 @@
+"""Maximise a concave piecewise linear function over a product of simplices, by cutting planes in a trust region.
+
+Every evaluation at weights w gives a value and a gradient G, hence a cut: f(w') <= <G, w'> for all w', because the
+function is a minimum of linear ones (shortest paths). A linear program over the cuts, in a box around the best
+weights so far, proposes the next point (Kelley's method, stabilised). HiGHS keeps the program warm between calls.
+"""
+
+from __future__ import annotations
+
+import highspy
+import numpy as np
+
+from specopt.models.fields import Floats
+
+
+class CuttingPlanes:
+    """The next weights to try, given what the earlier ones gave.
+
+    Parameters
+    ----------
+    weights
+        Where to start, shape (S, M); every row sums to 1.
+    scale
+        Magnitude of the function, to keep the program well scaled.
+    """
+
+    def __init__(self, weights: Floats, scale: float) -> None:
+        self.best = -np.inf
+        self.center = weights
+        self.cuts = 0
+        self.promised = np.inf  # what the program promised the last proposal would reach
+        self._radius = 0.3
+        self._misses = 0
+        self._scale = scale
+        rows, columns = weights.shape
+        self._size = rows * columns
+        self._model = highspy.Highs()  # type: ignore[no-untyped-call]  # highspy's constructor has no annotations
+        self._model.setOptionValue("output_flag", False)
+        for _ in range(self._size):
+            self._model.addVar(0.0, 1.0)
+        self._model.addVar(-highspy.kHighsInf, highspy.kHighsInf)
+        self._model.changeColCost(self._size, -1.0)
+        self._rows = rows
+        for row in range(rows):
+            self._model.addRow(
+                1.0, 1.0, columns, np.arange(row * columns, (row + 1) * columns, dtype=np.int32), np.ones(columns)
+            )
+
+    def learn(self, weights: Floats, value: float, gradient: Floats) -> None:
+        """Add the cut of an evaluation, and move the centre there if it is the best so far."""
+        self.add_cut(gradient)
+        if value > self.best:
+            if value - self.best > 0.3 * (self.promised - self.best):
+                self._radius = min(1.0, 1.5 * self._radius)
+            self.best, self.center, self._misses = value, weights, 0
+        else:
+            self._misses += 1
+            if self._misses == 3:
+                self._radius *= 0.6
+                self._misses = 0
+
+    def add_cut(self, gradient: Floats) -> None:
+        """Add f(w) <= <G, w>, from any path that is known to exist."""
+        row = np.append(-gradient.ravel() / self._scale, 1.0)
+        columns = np.arange(self._size + 1, dtype=np.int32)
+        self._model.addRow(-highspy.kHighsInf, 0.0, self._size + 1, columns, row)
+        self.cuts += 1
+
+    def propose(self) -> Floats | None:
+        """Return the weights to try next, or None if nothing noticeable is left to gain."""
+        low = np.maximum(0.0, self.center - self._radius).ravel()
+        high = np.minimum(1.0, self.center + self._radius).ravel()
+        self._model.changeColsBounds(self._size, np.arange(self._size, dtype=np.int32), low, high)
+        self._model.run()
+        if self._model.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+            return None
+        solution = np.array(self._model.getSolution().col_value)
+        self.promised = solution[-1] * self._scale
+        if self.promised - self.best < 1e-5 * abs(self.best):
+            return None
+        weights = np.maximum(solution[:-1], 0.0).reshape(self.center.shape)
+        return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+
+    def mixture(self) -> Floats:
+        """Return how much each cut, in the order added, weighs in the program's dual: a mixture of the paths."""
+        duals = np.abs(np.array(self._model.getSolution().row_dual))[self._rows :]
+        duals = np.append(duals, np.zeros(self.cuts - len(duals)))  # cuts added after the last solve
+        total = duals.sum()
+        return np.asarray(duals / total if total > 0 else np.full(self.cuts, 1.0 / self.cuts))
