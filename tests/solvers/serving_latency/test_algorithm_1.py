@@ -9,12 +9,18 @@ from hypothesis import given, settings
 from strategies import linear_runtimes, piecewise_runtimes, problems
 
 from specopt import ServingLatencyPlan, ServingLatencyProblem, Status, generate, solve
-from specopt.solvers.serving_latency.algorithm_1 import backtrack
+from specopt.solvers.budget import Budget
+from specopt.solvers.serving_latency.algorithm_1 import algorithm_1_batches, backtrack
+from specopt.solvers.serving_latency.prepare import prepare
 
 
 def check(problem: ServingLatencyProblem) -> None:
-    """Compare the planned latency with the plain one, and the plan's objective as the naive oracle judges it."""
+    """Compare planned latencies with the plain ones, and the plan's objective as the naive oracle judges it."""
     data = problem.to_dict()
+    prepared = prepare(problem)
+    for length in prepared.lengths:
+        _, seconds = algorithm_1_batches(prepared, length, Budget(problem))
+        assert seconds == pytest.approx(naive.algorithm_1_at(data, length)[0], rel=1e-9)
     planned, expected = naive.algorithm_1(data)
     result = solve(problem, "algorithm-1")
     assert isinstance(result.plan, ServingLatencyPlan)

@@ -22,12 +22,26 @@ def optimum(problem: ServingLatencyProblem) -> float:
     return np.inf if result.objective is None else result.objective
 
 
-@settings(max_examples=150)
-@given(
-    problems(tasks=(1, 6), mechanisms=["sequential", "autoregressive"], output_lengths=["conservative"], max_output=20)
-)
+EXACT = {"mechanisms": ["pipelined", "sequential", "autoregressive", "any"], "output_lengths": ["conservative"]}
+
+
+@settings(max_examples=200)
+@given(problems(tasks=(1, 6), max_output=20, **EXACT))  # type: ignore[arg-type]
 def test_equals_brute_force(problem: ServingLatencyProblem) -> None:
-    """Tests that the shortest path over contiguous batches is the optimum where batch costs add up."""
+    """Tests that the proven optimum is that of the enumeration, for every mechanism."""
+    compare(problem)
+
+
+@pytest.mark.slow
+@settings(max_examples=150)
+@given(problems(tasks=(6, 8), max_input=200, max_output=40, max_length=2, **EXACT))  # type: ignore[arg-type]
+def test_equals_brute_force_on_more_tasks(problem: ServingLatencyProblem) -> None:
+    """Tests the largest sizes of the enumeration, where orders and batches abound."""
+    compare(problem)
+
+
+def compare(problem: ServingLatencyProblem) -> None:
+    """Compare the exact method with the enumeration."""
     result = solve(problem, "exact")
     assert result.status is Status.OPTIMAL
     assert result.objective == pytest.approx(optimum(problem), rel=1e-9)

@@ -75,6 +75,15 @@ def test_brute_force_reaches_the_optimum(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", EXPECTED)
+def test_exact_proves_the_optimum(name: str) -> None:
+    """Tests that the exact method reaches and proves the published optimum, of a hundred tasks too."""
+    result = solve(read(name), "exact")
+    assert result.status is Status.OPTIMAL
+    assert result.objective == pytest.approx(EXPECTED[name]["objective"], rel=1e-9)
+    assert result.bound == pytest.approx(EXPECTED[name]["objective"], rel=2e-9)
+
+
+@pytest.mark.parametrize("name", EXPECTED)
 def test_algorithm_1_objective(name: str) -> None:
     """Tests that the corrected Algorithm 1 gives the published objective, seven tasks or a hundred."""
     result = solve(read(name), "algorithm-1")
