@@ -37,7 +37,7 @@ def run_demo(picture: Path, tasks: int, time_limit: float | None) -> int:
     assert isinstance(problem, ServingLatencyProblem)
     out = console()
     out.print(
-        f"Paper 1, Tables I and II: {tasks} tasks share one uplink; an edge server drafts with LLaMA-1.1B,\n"
+        f"Paper 1, Tables I and II: {tasks} tasks share one uplink; an edge server drafts with LLaMA-1.1B, "
         "the base station verifies with LLaMA-7B. Which batches, in which order, how many draft tokens?\n"
     )
     with patience():
@@ -62,17 +62,25 @@ def comparison_rows(problem: ServingLatencyProblem, best: Result) -> list[Row]:
     for method in methods(problem):
         if method.name != best.method and (method.max_size is None or problem.tasks <= method.max_size):
             _say(f"solving by {method.name}")
-            rows.append(Row(method.name, solve(problem, method.name)))
+            rows.append(Row(method.name, _solve(problem, method.name)))
     sequential = dataclasses.replace(problem, mechanism="sequential")
     paper = next((row.result for row in rows if row.label == "algorithm-1"), best)
     rows.append(Row("SD without pipeline, same batches", _judged_on(sequential, paper), certificate=False))
     _say("solving without pipeline")
-    rows.append(Row("SD without pipeline, own batches", solve(sequential, "exact")))
+    rows.append(Row("SD without pipeline, own batches", _solve(sequential, "exact")))
     autoregressive = dataclasses.replace(problem, mechanism="autoregressive")
     _say("solving without draft model")
-    rows.append(Row("autoregressive", solve(autoregressive, "heuristic-batching")))
-    rows.append(Row("autoregressive, exact", solve(autoregressive, "exact")))
+    rows.append(Row("autoregressive", _solve(autoregressive, "heuristic-batching")))
+    rows.append(Row("autoregressive, exact", _solve(autoregressive, "exact")))
     return rows
+
+
+def _solve(problem: ServingLatencyProblem, method: str) -> Result:
+    """Solve, and leave the demo altogether on Ctrl-C instead of going on with the next method."""
+    result = solve(problem, method)
+    if result.termination == "interrupted":
+        raise KeyboardInterrupt
+    return result
 
 
 def _judged_on(problem: ServingLatencyProblem, result: Result) -> Result:
@@ -86,16 +94,17 @@ def _judged_on(problem: ServingLatencyProblem, result: Result) -> Result:
 def _compare(problem: ServingLatencyProblem, best: Result, out: Console) -> None:
     rows = comparison_rows(problem, best)
     _say("")
-    out.print("\nEvery method on this problem, and other ways of serving the same tasks (objective in seconds;")
-    out.print("the gap is to a proven bound, of the same way of serving):\n")
+    out.print(
+        "\nEvery method on this problem, and other ways of serving the same tasks (objective in seconds; "
+        "the gap is to a bound that the method proves itself):\n"
+    )
     print_comparison(rows, out)
     autoregressive = rows[-1].result.objective
     if autoregressive is not None and best.objective is not None and autoregressive < best.objective:
         out.print(
-            "\nNote: with Table II's constants, autoregressive decoding with batches of its own beats speculative\n"
+            "\nNote: with Table II's constants, autoregressive decoding with batches of its own beats speculative "
             "decoding here, contrary to the paper; it loses with small batches, or where the verify model's memory "
-            "binds.",
-            soft_wrap=True,
+            "binds."
         )
 
 

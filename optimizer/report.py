@@ -138,7 +138,7 @@ def print_comparison(rows: Sequence[Row], out: Console, reference: float | None 
     if reference is None:
         reference = next((row.result.objective for row in rows if row.result.objective is not None), None)
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    table.add_column("", no_wrap=True)
+    table.add_column("")  # the only column that may wrap
     table.add_column("status", no_wrap=True)
     for header in ("objective", "gap", "vs first", "l", "batches", "seconds"):
         table.add_column(header, justify="right", no_wrap=True)
