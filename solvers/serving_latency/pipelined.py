@@ -36,7 +36,7 @@ _ROUNDS = 80  # evaluations of the Lagrangian bound per part
 _NODES = 200_000  # enumeration nodes per kernel call
 _PATIENCE = 400_000  # enumeration nodes before a part is split
 _LEAVES = 2048  # leaves per kernel call
-_PATH = 10_000_000  # size of the shortest paths that bound pooled parts
+_PATH = 30_000_000  # size of the shortest paths that bound pooled parts
 _MASKS = 300_000_000  # size of the shortest paths that bound enumerated parts
 _CHEAP = 30_000_000  # entries up to which every number of batches is bounded apart
 _FEW = 20_000  # orders and cuts that are enumerated sooner than bounded well
@@ -359,7 +359,8 @@ class PipelinedSearch:
                 part.bound, part.weights = value, weights
             if part.bound >= self.cut:
                 return
-            path = Path(*met[:, : blocks[0]].copy(), gradient)
+            ends, sizes, positions = met[:, : blocks[0]].copy()
+            path = Path(ends, sizes, positions, gradient)
             part.paths.append(path)
             self._rate_path(part, stages, front, path)
             self._report()
@@ -381,8 +382,8 @@ class PipelinedSearch:
         spread = []
         for column, values in ((0, sizes), (2, ends)):
             mean = part.mixture @ values
-            deviation = np.sqrt(part.mixture @ (values - mean) ** 2)
-            spread += [(float(deviation[p]), column, p, float(mean[p])) for p in range(part.batches)]
+            deviations = np.sqrt(part.mixture @ (values - mean) ** 2)
+            spread += [(float(deviations[p]), column, p, float(mean[p])) for p in range(part.batches)]
         deviation, column, position, middle = max(spread)
         if deviation < 1e-6:  # one path alone: split the widest range instead
             position = int(np.argmax(part.limits[:, 3] - part.limits[:, 2]))
