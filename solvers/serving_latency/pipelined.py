@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from specopt.models.errors import OutOfTime
 from specopt.models.fields import Floats, Ints
 from specopt.models.serving_latency import ServingLatencyPlan
 from specopt.solvers.budget import Budget
@@ -33,6 +34,7 @@ LARGEST_ENUMERATED = 12
 TOLERANCE = 4e-10  # what counts as no improvement; below the 1e-9 within which a result is optimal
 _RANGES = 3  # decoding steps are bounded in this many ranges
 _ROUNDS = 80  # evaluations of the Lagrangian bound per part
+_SECONDS_PER_ENTRY = 3e-9  # of a shortest path, roughly
 _NODES = 200_000  # enumeration nodes per kernel call
 _PATIENCE = 400_000  # enumeration nodes before a part is split
 _LEAVES = 2048  # leaves per kernel call
@@ -194,7 +196,7 @@ class PipelinedSearch:
         self.open = [Part(0.0, length, 1, pooled=True) for length in prepared.lengths]
         started: list[tuple[float, int, Ints, Ints]] = []
         for part in list(self.open):
-            budget.check()
+            self._report()
             for weights in ((1.0, 0.0), (0.0, 1.0)):
                 if part.bound < self.cut:
                     part.bound = max(part.bound, additive_batches(prepared, part.length, *weights, budget)[1])
@@ -349,7 +351,10 @@ class PipelinedSearch:
         work = _work_arrays(stages, specials + int(part.pooled), specials, tasks)
         met = np.zeros((3, tasks), dtype=np.int64)
         blocks = np.zeros(1, dtype=np.int64)
+        seconds = _SECONDS_PER_ENTRY * self._entries * specials * 2**specials
         for _ in range(_ROUNDS):
+            if seconds > self.budget.remaining:  # a path cannot be interrupted
+                raise OutOfTime
             gradient = np.zeros_like(weights)
             value = self.exact.lagrangian(
                 *stages.arrays, self.width, front, part.pooled, part.limits, weights, *work, met, blocks, gradient
