@@ -144,7 +144,7 @@ def check(problem: Problem, result: Result) -> None:
 
 @every_case
 def test_solves(method: type[Method], problem: Problem) -> None:
-    """Tests status, termination, judge and bound; exact methods prove their plans optimal."""
+    """Tests that status, termination, judge and bound agree, and that exact methods prove their plans optimal."""
     before = problem.to_dict()
     result = solve(problem, method.name)
     check(problem, result)

@@ -21,7 +21,7 @@ def make(**parameters: Any) -> ServingLatencyProblem:
 
 
 def test_table_2() -> None:
-    """Tests the defaults against Tables I and II of paper 1."""
+    """Tests that the defaults are those of Tables I and II of paper 1."""
     problem = make()
     assert problem.tasks == 100
     assert problem.longest_output == 2048
@@ -45,7 +45,7 @@ def test_table_2() -> None:
     ],
 )
 def test_table_1(pair: str, draft: tuple[int, ...], verify: tuple[int, ...], bits: int) -> None:
-    """Tests the shapes of the three pairs, and lambda = 16 (h1 of both)."""
+    """Tests that the three pairs have the shapes of Table I, and lambda = 16 (h1 of both)."""
     problem = make(pair=pair, tasks=2)
     for model, shape in ((problem.draft, draft), (problem.verify, verify)):
         assert isinstance(model, PaperDecoder)
@@ -61,7 +61,7 @@ def test_same_seed_same_problem() -> None:
 
 
 def test_the_draws_are_the_papers() -> None:
-    """Tests ranges and means over many tasks: uniform lengths, a disc of 400 m, unit-mean fading."""
+    """Tests that ranges and means over many tasks are right: uniform lengths, a disc of 400 m, unit-mean fading."""
     problem = make(tasks=20_000, max_input=100, max_output=50, seed=1)
     assert (problem.input_tokens.min(), problem.input_tokens.max()) == (1, 100)
     assert (problem.output_tokens.min(), problem.output_tokens.max()) == (1, 50)

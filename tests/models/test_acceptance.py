@@ -18,13 +18,13 @@ from specopt.models.acceptance import decoding_steps, expected_tokens_per_step
     [(0.0, 3, 1.0), (0.5, 0, 1.0), (0.5, 1, 1.5), (0.5, 2, 1.75), (0.8, 4, 3.3616), (0.8, 1, 1.8)],
 )
 def test_tokens_per_step(alpha: float, length: int, tokens: float) -> None:
-    """Tests Eq. 7 where the sum is easy: the server's own token counts."""
+    """Tests that Eq. 7 holds where the sum is easy: the server's own token counts."""
     assert expected_tokens_per_step(alpha, length) == pytest.approx(tokens, rel=1e-14)
 
 
 @given(st.floats(0.0, 0.999), st.integers(0, 20))
 def test_tokens_per_step_is_a_geometric_sum(alpha: float, length: int) -> None:
-    """Tests the closed form against the sum, and that it lies in 1..1 + l."""
+    """Tests that the closed form is the sum, and that it lies in 1..1 + l."""
     tokens = expected_tokens_per_step(alpha, length)
     assert tokens == pytest.approx(math.fsum(alpha**i for i in range(length + 1)), rel=1e-11)
     assert tokens * (1 + 1e-12) >= 1.0 and tokens <= 1 + length + 1e-9
@@ -34,14 +34,14 @@ def test_tokens_per_step_is_a_geometric_sum(alpha: float, length: int) -> None:
     ("output", "tokens", "steps"), [(1, 1.0, 1), (9, 1.8, 5), (10, 1.8, 6), (1, 5.0, 1), (7, 1.75, 4)]
 )
 def test_steps(output: int, tokens: float, steps: int) -> None:
-    """Tests Eq. 8 by hand."""
+    """Tests that Eq. 8 holds where it is easily worked out."""
     assert decoding_steps(output, tokens) == steps
 
 
 @given(st.integers(1, 10_000), st.integers(1, 99), st.integers(1, 10))
 @example(2500, 1, 5)  # 2475.00000000025: an integer by the rule, though not in truth
 def test_rounding_adds_no_step(output: int, percent: int, length: int) -> None:
-    """Tests against exact rational arithmetic: the quotient rounded up, unless an integer is within 1e-12 of it."""
+    """Tests that the steps are those of rational arithmetic: rounded up, unless an integer is within 1e-12."""
     alpha = Fraction(percent, 100)
     quotient = output * (1 - alpha) / (1 - alpha ** (length + 1))
     near = abs(quotient - round(quotient)) <= max(Fraction(1), quotient) / 10**12
@@ -52,7 +52,7 @@ def test_rounding_adds_no_step(output: int, percent: int, length: int) -> None:
 
 
 def test_a_plain_ceiling_would_add_a_step() -> None:
-    """Tests a case where the quotient is an integer but for the rounding of a division."""
+    """Tests that there are quotients that are integers but for the rounding of a division."""
     cases = [
         (output, percent, length)
         for output in range(1, 400)

@@ -43,7 +43,7 @@ PUBLISHED = {
 
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_published_counts(name: str) -> None:
-    """Tests parameters and KV bytes of real models against their published counts, norms taken off."""
+    """Tests that parameters and KV bytes of real models are as published, norms taken off."""
     model, parameters, kv = PUBLISHED[name]
     assert model.parameter_count == parameters
     assert model.parameter_bytes == 2 * parameters
@@ -60,14 +60,14 @@ def test_published_counts(name: str) -> None:
     ],
 )
 def test_the_papers_shapes(model: PaperDecoder, parameters: int, kv: int) -> None:
-    """Tests Eq. 9 and 10 on Table I: half of the bytes of Eq. 9 are parameters, the KV cache ignores grouped heads."""
+    """Tests that Table I gives Eq. 9, two bytes a weight, and Eq. 10, which ignores grouped heads."""
     assert model.parameter_count == parameters
     assert model.parameter_bytes == 2 * parameters
     assert model.kv_bytes_per_token == kv
 
 
 def test_the_papers_cost_is_low() -> None:
-    """Tests how far the paper's count is from the real models: 20-25 % low, 79 % for LLaMA-68M; KV up to 8x high."""
+    """Tests that the paper's count is 20-25 % low, for LLaMA-68M 79 %, and its KV bytes up to 8x high."""
     for paper, name, low, high in (
         (LLAMA_68M, "llama-68m", 0.785, 0.795),
         (LLAMA_1_1B, "TinyLlama-1.1B", 0.19, 0.255),
@@ -82,7 +82,7 @@ def test_the_papers_cost_is_low() -> None:
 def test_flops_are_those_of_the_equations(
     model: PaperDecoder | ExactDecoder, padded: int, length: int, step: int, tokens_per_step: float
 ) -> None:
-    """Tests the three coefficients of a pass against Eq. 11-14, and the bytes against Eq. 9-10."""
+    """Tests that the three coefficients of a pass give Eq. 11-14, and the bytes Eq. 9-10."""
 
     def flops(lengths: tuple[float, float], logits: int) -> float:
         new, total = lengths

@@ -177,7 +177,7 @@ def test_huge_integers(field: str) -> None:
     ],
 )
 def test_files_that_are_no_problem(content: bytes, message: str, tmp_path: Path) -> None:
-    """Tests files that do not even hold an object of ours."""
+    """Tests that files that do not even hold an object of ours are refused."""
     file = tmp_path / "problem.json"
     file.write_bytes(content)
     with pytest.raises(InvalidInput, match=message) as caught:
@@ -186,7 +186,7 @@ def test_files_that_are_no_problem(content: bytes, message: str, tmp_path: Path)
 
 
 def test_files_that_are_not_there(tmp_path: Path) -> None:
-    """Tests a missing file and a folder."""
+    """Tests that a missing file and a folder are refused."""
     with pytest.raises(InvalidInput, match=r"nowhere.json: cannot be read \(No such file"):
         load(tmp_path / "nowhere.json")
     with pytest.raises(InvalidInput, match=r"cannot be read \(Is a directory"):
@@ -234,7 +234,7 @@ def test_round_trip_of_problem_and_result(tmp_path: Path) -> None:
 
 
 def test_base_survives() -> None:
-    """Tests both cost models and runtimes, and that the defaults are not written out."""
+    """Tests that both cost models and runtimes survive, and that the defaults are not written out."""
     problem = from_dict(BASE)
     assert isinstance(problem, ServingLatencyProblem)
     assert problem.to_dict() == BASE
@@ -256,7 +256,7 @@ def test_a_failed_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_an_interrupted_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests the same for Ctrl-C, which is not swallowed."""
+    """Tests that Ctrl-C leaves nothing behind and is not swallowed."""
 
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
@@ -268,7 +268,7 @@ def test_an_interrupted_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest
 
 
 def test_folders_that_cannot_be_written(tmp_path: Path) -> None:
-    """Tests a folder that does not exist and, where permissions mean something, one that is read-only."""
+    """Tests that a missing folder and, where permissions mean something, a read-only one are refused."""
     with pytest.raises(InvalidInput, match=r"cannot be written \(No such file"):
         save(from_dict(BASE), tmp_path / "nowhere" / "problem.json")
     locked = tmp_path / "locked"
@@ -305,7 +305,7 @@ def test_results_are_read_strictly(changes: dict[str, Any], message: str) -> Non
 
 
 def test_a_result_needs_only_its_plan() -> None:
-    """Tests a result written by hand: format, kind and plan."""
+    """Tests that a result may be written by hand: format, kind and plan."""
     plan = {"speculation_length": 1, "batches": [[0]], "bandwidth_share": [1.0]}
     result = from_dict({"format": "specopt/1", "kind": "serving-latency", "plan": plan})
     assert isinstance(result, Result)

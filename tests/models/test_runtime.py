@@ -18,19 +18,19 @@ STEEP = LinearRuntime(seconds_per_flop=1.0, overhead_seconds=0.5)
 
 
 def test_linear_by_hand() -> None:
-    """Tests Eq. 17: 1 s per operation, 3 operations for each of 2 tasks, half a second at least."""
+    """Tests that Eq. 17 holds: 1 s per operation, 3 operations for each of 2 tasks, half a second at least."""
     assert STEEP.seconds(2, np.array([3.0, 0.0])).tolist() == [6.5, 0.5]
 
 
 def test_piecewise_is_the_maximum() -> None:
-    """Tests a roofline: flat, then rising."""
+    """Tests that a roofline is flat, then rises."""
     runtime = PiecewiseRuntime(pieces=(FLAT, STEEP))
     assert runtime.seconds(1, np.array([0.0, 1.0, 1.5, 4.0])).tolist() == [2.0, 2.0, 2.0, 4.5]
 
 
 @given(runtimes, st.integers(1, 100), st.floats(0, 1e15))
 def test_runtime_is_that_of_naive(runtime: LinearRuntime | PiecewiseRuntime, size: int, flops: float) -> None:
-    """Tests both forms against the oracle."""
+    """Tests that both forms are those of the oracle."""
     assert float(runtime.seconds(size, np.array(flops))) == naive.pass_seconds(dump(runtime), size, flops)
 
 

@@ -149,7 +149,7 @@ def plan(**changes: Any) -> ServingLatencyPlan:
 
 
 def test_pipeline_by_hand() -> None:
-    """Tests a case that needs no computer: draft 1 s, verify 10 s, two batches, ceil(4 / 1.5) = 3 steps."""
+    """Tests that a case without arithmetic is right: draft 1 s, verify 10 s, two batches, ceil(4 / 1.5) = 3 steps."""
     found = tiny().evaluate(plan())
     assert found.terms["inference_seconds"] == 3 * (1 + 10 + 10)
     # task 0: 32 bits x 3 / (16 Hz x log2(2)); task 1: 32 / (16 x log2(4))
@@ -173,7 +173,7 @@ def test_known_lengths_by_hand() -> None:
 
 
 def test_flops_by_hand() -> None:
-    """Tests Eq. 13 and 14 at hidden = ffn = layers = 1, l = 2, alpha = 0.5, where L = 1.75."""
+    """Tests that Eq. 13 and 14 hold at hidden = ffn = layers = 1, l = 2, alpha = 0.5, where L = 1.75."""
     problem = tiny(
         input_tokens=[3], output_tokens=[3], snr=[1.0],
         draft_runtime={"seconds_per_flop": 1.0, "overhead_seconds": 0.0},

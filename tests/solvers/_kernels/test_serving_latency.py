@@ -20,7 +20,7 @@ values = st.integers(0, 1000).map(lambda value: value / 8)
 @settings(max_examples=300)
 @given(values, values, values, values, st.integers(1, 60))
 def test_sum_of_max(a: float, sa: float, c: float, sc: float, m: int) -> None:
-    """Tests the sum of the larger of two lines, wherever they cross."""
+    """Tests that the sum of the larger of two lines is right, wherever they cross."""
     expected = math.fsum(max(a + sa * k, c + sc * k) for k in range(m))
     assert kernels.sum_of_max(a, sa, c, sc, m) == pytest.approx(expected, rel=1e-12)
 
@@ -28,7 +28,7 @@ def test_sum_of_max(a: float, sa: float, c: float, sc: float, m: int) -> None:
 @settings(max_examples=200)
 @given(st.lists(linear_runtimes(), min_size=1, max_size=4), values, values, st.integers(0, 60))
 def test_sum_pass(pieces: list[LinearRuntime], first: float, step: float, count: int) -> None:
-    """Tests the sum of a runtime over growing work, across the corners of the runtime."""
+    """Tests that the sum of a runtime over growing work is right across the corners of the runtime."""
     scale = 1e6  # where slopes of 1e-12..1e-6 and overheads of 1e-5..10 meet
     works = [first * scale + k * step * scale for k in range(count)]
     expected = math.fsum(max(p.seconds_per_flop * work + p.overhead_seconds for p in pieces) for work in works)
@@ -46,7 +46,7 @@ class _Pieces:
 @settings(max_examples=100)
 @given(problems(mechanisms=["pipelined"], max_output=60, max_length=5), st.integers(1, 5))
 def test_sums_of_stage_times(problem: object, size: int) -> None:
-    """Tests the sums of T^d and T^v over the decoding steps against their terms."""
+    """Tests that the sums of T^d and T^v over the decoding steps are those of their terms."""
     prepared = prepare(problem)  # type: ignore[arg-type]
     padded = float(prepared.inputs[-1])
     draft, draft_pieces, verify, verify_pieces = prepared.models

@@ -36,14 +36,14 @@ def check(problem: ServingLatencyProblem) -> None:
 @settings(max_examples=150)
 @given(problems(tasks=(1, 7), mechanisms=["pipelined"], max_output=20, runtime=linear_runtimes()))
 def test_equals_plain_on_linear_runtimes(problem: ServingLatencyProblem) -> None:
-    """Tests the kernel's closed-form sums where stage times are affine in the step."""
+    """Tests that the kernel's closed-form sums are right where stage times are affine in the step."""
     check(problem)
 
 
 @settings(max_examples=150)
 @given(problems(tasks=(1, 7), mechanisms=["pipelined"], max_output=20, runtime=piecewise_runtimes()))
 def test_equals_plain_on_piecewise_runtimes(problem: ServingLatencyProblem) -> None:
-    """Tests the kernel's segments where the runtime is the maximum of lines."""
+    """Tests that the kernel's segments are right where the runtime is the maximum of lines."""
     check(problem)
 
 
@@ -51,20 +51,20 @@ def test_equals_plain_on_piecewise_runtimes(problem: ServingLatencyProblem) -> N
 @settings(max_examples=40)
 @given(problems(tasks=(1, 12), max_input=200, mechanisms=["pipelined"], max_output=300, max_length=5))
 def test_equals_plain_on_long_outputs(problem: ServingLatencyProblem) -> None:
-    """Tests more tasks and hundreds of steps, so that completion times cross in the middle of a run."""
+    """Tests that it holds for more tasks and hundreds of steps, where completion times cross in mid-run."""
     check(problem)
 
 
 @settings(max_examples=10)
 @given(problems(tasks=(6, 12), max_input=200, mechanisms=["pipelined"], max_output=150, max_length=2))
 def test_equals_plain_on_a_few_long_outputs(problem: ServingLatencyProblem) -> None:
-    """Tests a sample of the same in the quick part."""
+    """Tests that a sample of the same holds, in the quick part."""
     check(problem)
 
 
 @pytest.mark.parametrize("pair", ["68M-7B", "1.1B-7B", "1.1B-13B"])
 def test_equals_plain_on_the_papers_setting(pair: str) -> None:
-    """Tests the models and runtimes of Tables I and II, fewer tasks and shorter outputs."""
+    """Tests that it holds for Tables I and II with fewer tasks and shorter outputs."""
     problem = generate("serving-latency/paper-1", pair=pair, tasks=9, max_output=128, seed=3)
     assert isinstance(problem, ServingLatencyProblem)
     check(problem)
@@ -90,7 +90,7 @@ def test_ties_go_to_the_later_boundary_and_the_smaller_length() -> None:
 
 
 def test_backtrack_jumps_to_the_start_of_the_last_batch() -> None:
-    """Tests S = (1, 1, 3, 3): positions 0-1 and 2-3."""
+    """Tests that S = (1, 1, 3, 3) means the positions 0-1 and 2-3."""
     assert backtrack(np.array([0, 1, 1, 3, 3])) == [[0, 1], [2, 3]]
 
 

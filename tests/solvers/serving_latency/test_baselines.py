@@ -60,14 +60,14 @@ def lengths(problem: ServingLatencyProblem) -> range:
 
 
 def test_no_batching(paper: ServingLatencyProblem) -> None:
-    """Tests one task at a time, shortest input first, at the best speculation length."""
+    """Tests that tasks run one at a time, shortest input first, at the best speculation length."""
     plan = planned(paper, "no-batching")
     assert [list(batch) for batch in plan.batches] == sliced(paper, 1)
     assert plan.speculation_length == min(lengths(paper), key=lambda length: latency(paper, 1, length))
 
 
 def test_static_batching(paper: ServingLatencyProblem) -> None:
-    """Tests batches of eight, and of another size where that is asked for."""
+    """Tests that batches have eight tasks, or another number where that is asked for."""
     assert sizes(planned(paper, "static-batching")) == [8, 8, 4]
     plan = planned(paper, StaticBatching(size=6))
     assert [list(batch) for batch in plan.batches] == sliced(paper, 6)
@@ -91,7 +91,7 @@ def test_static_batching_in_short_memory(paper: ServingLatencyProblem) -> None:
 
 @pytest.mark.parametrize("tasks_that_fit", [1.0, 3.0, 7.99, 40.0])
 def test_max_batching(paper: ServingLatencyProblem, tasks_that_fit: float) -> None:
-    """Tests the largest size that fits with I_max and O_max."""
+    """Tests that batches have the largest size that fits with I_max and O_max."""
     assert paper.draft is not None
     tokens = int(paper.input_tokens.max()) + paper.longest_output
     memory = paper.draft.parameter_bytes + tasks_that_fit * paper.draft.kv_bytes_per_token * tokens
@@ -111,7 +111,7 @@ def test_max_batching_minds_the_verify_model(paper: ServingLatencyProblem) -> No
     problems(tasks=(1, 7), output_lengths=["conservative"], mechanisms=["pipelined", "sequential", "autoregressive"])
 )
 def test_heuristic_batching(problem: ServingLatencyProblem) -> None:
-    """Tests the rule: sizes 2, 3, ... until the latency first rises or nothing fits, l by enumeration."""
+    """Tests that sizes are 2, 3, ... until the latency first rises or nothing fits, l by enumeration."""
     best = np.inf
     for length in lengths(problem):
         size, previous = min(2, problem.tasks), np.inf
@@ -138,13 +138,13 @@ def _rises_by_rounding(problem: ServingLatencyProblem) -> bool:
 
 
 def test_heuristic_batching_starts_where_it_is_told(paper: ServingLatencyProblem) -> None:
-    """Tests the option."""
+    """Tests that the option says which size comes first."""
     assert sizes(planned(paper, HeuristicBatching(first_size=20))) == [20]
 
 
 @pytest.mark.parametrize(("length", "used"), [(None, 7), (3, 3), (50, 10)])
 def test_fixed_length(paper: ServingLatencyProblem, length: int | None, used: int) -> None:
-    """Tests Algorithm 1's batches at seven draft tokens, at another number, or at l_max."""
+    """Tests that batches are Algorithm 1's at seven draft tokens, at another number, or at l_max."""
     plan = planned(paper, "fixed-length" if length is None else FixedLength(length=length))
     assert plan.speculation_length == used
     _, batches = naive.algorithm_1_at(paper.to_dict(), used)
@@ -152,12 +152,12 @@ def test_fixed_length(paper: ServingLatencyProblem, length: int | None, used: in
 
 
 def test_fixed_length_is_capped_by_the_problem(paper: ServingLatencyProblem) -> None:
-    """Tests min(7, l_max)."""
+    """Tests that the length is min(7, l_max)."""
     assert planned(dataclasses.replace(paper, max_speculation_length=4), "fixed-length").speculation_length == 4
 
 
 def test_uniform_bandwidth(paper: ServingLatencyProblem) -> None:
-    """Tests Algorithm 1's batches with shares of 1/K: the same inference, a slower upload."""
+    """Tests that Algorithm 1's batches with shares of 1/K give the same inference and a slower upload."""
     uniform, best = solve(paper, "uniform-bandwidth"), solve(paper, "algorithm-1")
     assert isinstance(uniform.plan, ServingLatencyPlan)
     assert isinstance(best.plan, ServingLatencyPlan)

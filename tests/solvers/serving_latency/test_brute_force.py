@@ -33,7 +33,7 @@ def compare(problem: ServingLatencyProblem) -> None:
 @settings(max_examples=120)
 @given(problems(tasks=(1, 4)))
 def test_equals_naive(problem: ServingLatencyProblem) -> None:
-    """Tests optimum and plan on every mechanism, runtime, cost model and meaning of output lengths."""
+    """Tests that optimum and plan are the oracle's, for every mechanism, runtime, cost and kind of output lengths."""
     compare(problem)
 
 
@@ -48,7 +48,7 @@ def test_equals_naive_when_memory_may_be_short(problem: ServingLatencyProblem) -
 @settings(max_examples=40)
 @given(problems(tasks=(5, 5)))
 def test_equals_naive_on_five_tasks(problem: ServingLatencyProblem) -> None:
-    """Tests the largest size of the naive oracle."""
+    """Tests that the same holds at the largest size of the naive oracle."""
     compare(problem)
 
 
@@ -56,7 +56,7 @@ def test_equals_naive_on_five_tasks(problem: ServingLatencyProblem) -> None:
 @settings(max_examples=60)
 @given(problem=problems(tasks=(1, 6), max_output=12))
 def test_bound_optimum_method(method: type[Method], problem: ServingLatencyProblem) -> None:
-    """Tests bound <= optimum <= every method, on what each method takes."""
+    """Tests that bound <= optimum <= every method, on what each method takes."""
     if method().refusal(problem) is not None:
         return
     optimum = solve(problem, "brute-force").objective

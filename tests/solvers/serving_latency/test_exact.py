@@ -36,7 +36,7 @@ def test_equals_brute_force(problem: ServingLatencyProblem) -> None:
 @settings(max_examples=150)
 @given(problems(tasks=(6, 8), max_input=200, max_output=40, max_length=2, **EXACT))  # type: ignore[arg-type]
 def test_equals_brute_force_on_more_tasks(problem: ServingLatencyProblem) -> None:
-    """Tests the largest sizes of the enumeration, where orders and batches abound."""
+    """Tests that the same holds at the largest sizes of the enumeration, where orders and batches abound."""
     compare(problem)
 
 
@@ -146,7 +146,7 @@ def test_dropping_a_task_never_hurts(problem: ServingLatencyProblem) -> None:
 
 @given(SMALL)
 def test_shares_are_optimal(problem: ServingLatencyProblem) -> None:
-    """Tests Eq. 26-27: all uploads end together, and the whole band is used."""
+    """Tests that all uploads end together and the whole band is used (Eq. 26-27)."""
     result = solve(problem, "brute-force")
     assert result.plan is not None
     share = np.array(result.plan.to_dict()["bandwidth_share"])

@@ -58,7 +58,7 @@ def test_judge_gives_the_proven_objective(name: str) -> None:
 
 @pytest.mark.parametrize("name", SMALL)
 def test_naive_judge_gives_the_proven_objective(name: str) -> None:
-    """Tests the oracle of the other tests on the same numbers."""
+    """Tests that the oracle of the other tests gives the same numbers."""
     problem, expected = read(name), EXPECTED[name]
     data = json.loads((DATA / f"{name}.json").read_text())
     plan = optimal_plan(problem, expected).to_dict()
