@@ -290,32 +290,56 @@ def _append(ranges, i, j, start, value, slope, used, nd, ds, dv, dl, nv, vs, vv,
 
 @njit(
     "i8(f8[::1], i8, i8, i8, f8, i8, f8, f8[::1], f8[:, ::1], f8[::1], f8[:, ::1], f8[::1],"
-    "i8[::1], f8[::1], f8[:, ::1], i8[:, ::1], i8[::1], f8[::1], f8[::1], i8[::1])",
+    "i8[::1], f8[::1], f8[::1], f8[:, ::1], i8[:, ::1], i8[::1], f8[::1], f8[::1], i8[::1])",
     cache=True,
 )
 def algorithm_1_rows(
     inputs, row, stop, l, L, N, outputs, draft, draft_pieces, verify, verify_pieces, memory,
-    boundary, best, prefill, pool_range, pool_start, pool_value, pool_slope, pool_used,
+    boundary, best, drafted, prefill, pool_range, pool_start, pool_value, pool_slope, pool_used,
 ):  # fmt: skip
     """Run rows i = row..stop-1 of Algorithm 1 (paper 1) and return the first row not run: the pool may be full.
 
-    Modified in place: boundary S[i] (the start j of the last batch), best Y[i,0,0], prefill Y[i,1,:] and the
-    pool with the segments of Y[i,n,0] and Y[i,n,1] for n >= 2: rows (first, count) of both in pool_range[i].
+    A boundary j is looked at closely only if sum_n T^v + max(sum_n Y[j-1,n,1], sum_n (Y[j-1,n,0] + T^d)), which costs
+    a few operations, is not above the total of the boundary one row before, extended by a task.
+
+    Modified in place: boundary S[i] (the start j of the last batch), best Y[i,0,0], drafted sum_n Y[i,n,0], prefill
+    Y[i,1,:] and the pool with the segments of Y[i,n,0] and Y[i,n,1] for n >= 2: rows (first, count) of both in
+    pool_range[i].
     """
     passes = l * (len(draft_pieces) - 1) + 1
     ds, dv, dl = np.empty(passes, np.int64), np.empty(passes), np.empty(passes)
     vs, vv, vl = np.empty(len(verify_pieces), np.int64), np.empty(len(verify_pieces)), np.empty(len(verify_pieces))
     draft_step = draft[1] * L
+    linear = len(draft_pieces) == 1 and len(verify_pieces) == 1
     for i in range(row, stop):
         padded = inputs[i - 1]
         best[i] = INFINITY
         boundary[i] = 0
-        for j in range(1, i + 1):
+        # work of a batch of one; with one-piece runtimes a batch of b costs the overheads and b times that
+        one_d = draft_seconds(draft, draft_pieces, 1.0, padded, l, L, 1)
+        one_d += draft_sum(draft, draft_pieces, 1.0, padded, l, L, N)
+        one_v = verify_seconds(verify, verify_pieces, 1.0, padded, l, L, 1)
+        one_v += verify_sum(verify, verify_pieces, 1.0, padded, l, L, N)
+        fixed_d, fixed_v = N * l * draft_pieces[0, 1], N * verify_pieces[0, 1]
+        likely = max(1, boundary[i - 1])
+        enough = INFINITY
+        for turn in range(-1, i):
+            j = likely if turn < 0 else turn + 1
             if best[j - 1] == INFINITY:
                 continue
             b = float(i - j + 1)
             if not fits(memory, b, padded, outputs):
                 continue
+            if turn >= 0:
+                if linear:
+                    verified = fixed_v + b * (one_v - fixed_v)
+                    waited = drafted[j - 1] + fixed_d + b * (one_d - fixed_d)
+                else:
+                    verified = verify_seconds(verify, verify_pieces, b, padded, l, L, 1)
+                    verified += verify_sum(verify, verify_pieces, b, padded, l, L, N)
+                    waited = drafted[j - 1]
+                if verified + max(best[j - 1], waited) > enough:
+                    continue
             d1 = draft_seconds(draft, draft_pieces, b, padded, l, L, 1)
             v1 = verify_seconds(verify, verify_pieces, b, padded, l, L, 1)
             total = max(prefill[j - 1, 0] + d1, prefill[j - 1, 1]) + v1
@@ -325,14 +349,18 @@ def algorithm_1_rows(
                 )
                 total += verify_sum(verify, verify_pieces, b, padded, l, L, N)
                 total += _sum_max(pool_range[j - 1], pool_start, pool_value, pool_slope, nd, ds, dv, dl, N)
-            if total <= best[i] * (1.0 + 1e-12):
+            if turn < 0:
+                enough = total * (1.0 + 1e-9)
+            elif total <= best[i] * (1.0 + 1e-12):
                 best[i] = total
                 boundary[i] = j
         j = boundary[i]
         if j == 0:
             continue
         b = float(i - j + 1)
-        prefill[i, 0] = prefill[j - 1, 0] + draft_seconds(draft, draft_pieces, b, padded, l, L, 1)
+        d1 = draft_seconds(draft, draft_pieces, b, padded, l, L, 1)
+        drafted[i] = drafted[j - 1] + d1 + draft_sum(draft, draft_pieces, b, padded, l, L, N)
+        prefill[i, 0] = prefill[j - 1, 0] + d1
         prefill[i, 1] = max(prefill[i, 0], prefill[j - 1, 1]) + verify_seconds(
             verify, verify_pieces, b, padded, l, L, 1
         )

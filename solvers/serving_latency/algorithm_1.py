@@ -60,6 +60,7 @@ def algorithm_1_batches(prepared: Prepared, length: int, budget: Budget) -> tupl
     boundary = np.zeros(tasks + 1, dtype=np.int64)
     best = np.full(tasks + 1, np.inf)
     best[0] = 0.0
+    drafted = np.zeros(tasks + 1)
     prefill = np.zeros((tasks + 1, 2))
     ranges = np.zeros((tasks + 1, 4), dtype=np.int64)
     capacity = 64 * (tasks + 16)
@@ -75,7 +76,7 @@ def algorithm_1_batches(prepared: Prepared, length: int, budget: Budget) -> tupl
         reached = kernels.algorithm_1_rows(
             prepared.inputs, row, stop, length, prepared.tokens_per_step(length), prepared.steps(length),
             float(prepared.problem.longest_output), *prepared.models, prepared.memory,
-            boundary, best, prefill, ranges, start, value, slope, used,
+            boundary, best, drafted, prefill, ranges, start, value, slope, used,
         )  # fmt: skip
         if reached < stop:  # the pool is full
             start, value, slope = (np.concatenate([a, np.zeros_like(a)]) for a in (start, value, slope))

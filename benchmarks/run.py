@@ -1,0 +1,44 @@
+"""Run the benchmarks and write a dated table: ``python benchmarks/run.py [--smoke] [--only TEXT] [-o FILE]``."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import os
+import platform
+import sys
+from pathlib import Path
+
+import serving_latency
+from table import markdown
+
+import specopt
+from specopt.models.files import write_text
+
+BENCHMARKS = (*serving_latency.BENCHMARKS,)
+
+
+def main() -> None:
+    """Run what was asked for; print each table as it is done, and write all of them at the end."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--smoke", action="store_true", help="tiny inputs: does everything still run?")
+    parser.add_argument("--only", default="", help="only benchmarks whose name contains this")
+    parser.add_argument("-o", "--output", type=Path, help="where to write; default: benchmarks/results/DATE.md")
+    arguments = parser.parse_args()
+    tables = []
+    for benchmark in BENCHMARKS:
+        if arguments.only in benchmark.name:
+            print(f"running {benchmark.name} ...", file=sys.stderr, flush=True)
+            tables.append(markdown(benchmark.name, benchmark.run(arguments.smoke)))
+            print(tables[-1], flush=True)
+    if arguments.smoke and arguments.output is None:
+        return
+    today = datetime.date.today().isoformat()
+    target = arguments.output or Path(__file__).parent / "results" / f"{today}.md"
+    machine = f"Python {platform.python_version()}, {os.cpu_count()} cores."
+    head = f"# Benchmarks of specopt {specopt.__version__}, {today}\n\n{machine}\n\n"
+    write_text(target, head + "\n".join(tables))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,136 @@
+"""Serving latency: proofs, gaps and speed."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+from rivals import printed_algorithm_1, stage_lines
+from table import Benchmark, Row, exponent, median_seconds
+
+import specopt
+from specopt.models.serving_latency import ServingLatencyProblem
+from specopt.solvers.budget import Budget
+from specopt.solvers.serving_latency.algorithm_1 import algorithm_1_batches
+from specopt.solvers.serving_latency.bound import lower_bound
+from specopt.solvers.serving_latency.pipelined import widths
+from specopt.solvers.serving_latency.prepare import prepare
+
+PAIRS = ("68M-7B", "1.1B-7B", "1.1B-13B")
+
+
+def _paper_1(pair: str, tasks: int, **parameters: object) -> ServingLatencyProblem:
+    problem = specopt.generate("serving-latency/paper-1", pair=pair, tasks=tasks, **parameters)
+    assert isinstance(problem, ServingLatencyProblem)
+    return problem
+
+
+def _own_seconds(problem: specopt.Problem, repeat: int = 5) -> tuple[float, specopt.Result]:
+    """Return the median of the results' own seconds after a warm-up call, and the last result."""
+    results = [specopt.solve(problem, "exact") for _ in range(repeat + 1)]
+    return float(np.median([result.seconds for result in results[1:]])), results[-1]
+
+
+def proofs(smoke: bool) -> list[Row]:
+    """Time to a proven optimum at the paper's setting."""
+    rows = []
+    for tasks, limit, alpha, longest in ((7, 0.02, 0.6, 256), (100, 1.0, 0.8, 2048)):
+        for pair in PAIRS:
+            for seed in (1,) if smoke else (1, 2):
+                size = min(tasks, 7) if smoke else tasks
+                problem = _paper_1(pair, size, alpha=alpha, max_output=longest, seed=seed)
+                seconds, result = _own_seconds(problem, 1 if smoke else 5)
+                rows.append(
+                    Row(
+                        f"exact, {pair}, K = {size}, seed {seed}",
+                        f"{result.status.value} in {1e3 * seconds:.1f} ms",
+                        f"optimal within {1e3 * limit:.0f} ms",
+                        result.status == "optimal" and seconds <= limit,
+                    )
+                )
+    return rows
+
+
+def grid(smoke: bool) -> list[Row]:
+    """Share proven on a grid of settings at K = 100."""
+    alphas, outputs, inputs = (0.5, 0.6, 0.7, 0.8, 0.9), (128, 512, 2048), (128, 512, 1792)
+    tasks = 100
+    if smoke:
+        alphas, outputs, inputs, tasks = (0.8,), (128,), (128,), 10
+    results = [
+        specopt.solve(_paper_1(pair, tasks, alpha=a, max_output=o, max_input=i, seed=1), "exact", time_limit=10)
+        for pair, a, o, i in itertools.product(PAIRS, alphas, outputs, inputs)
+    ]
+    proven = sum(result.status == "optimal" for result in results)
+    seconds = [result.seconds for result in results]
+    gap = max(math.inf if result.gap is None else result.gap for result in results)
+    return [
+        Row(
+            f"exact, {len(results)} settings, K = {tasks}, 10 s each: proven optimal",
+            f"{proven / len(results):.1%} (median {1e3 * np.median(seconds):.0f} ms)",
+            "95 %",
+            proven >= 0.95 * len(results),
+        ),
+        Row("the largest gap among them", f"{gap:.3%}", "0.5 %", gap <= 0.005),
+    ]
+
+
+def large(smoke: bool) -> list[Row]:
+    """Certified gaps at K = 1000 and 10,000."""
+    rows = []
+    for tasks, limit, target in ((1000, 10.0, 0.005), (10_000, 60.0, 0.01)):
+        size = tasks // 20 if smoke else tasks
+        for pair in PAIRS:
+            result = specopt.solve(_paper_1(pair, size, seed=1), "exact", time_limit=limit)
+            gap = math.inf if result.gap is None else result.gap
+            rows.append(
+                Row(
+                    f"exact, {pair}, K = {size:,}",
+                    f"gap {gap:.4%} in {result.seconds:.2f} s",
+                    f"{target:.1%} within {limit:.0f} s",
+                    gap <= target and result.seconds <= limit,
+                )
+            )
+    return rows
+
+
+def algorithm_1(smoke: bool) -> list[Row]:
+    """Algorithm 1 against its printed form, compiled plainly; memory does not bind, one speculation length."""
+    sizes = [20, 40] if smoke else [100, 300, 1000, 3000]
+    ours, rival, bound = [], [], []
+    length = 1
+    for size in sizes:
+        problem = specopt.ServingLatencyProblem.from_dict(
+            _paper_1("1.1B-7B", size, seed=1).to_dict() | {"draft_memory_bytes": 1e18, "max_speculation_length": 1}
+        )
+        prepared = prepare(problem)
+        width, lines = widths(prepared), stage_lines(prepared, length)
+        repeat = 1 if smoke or size == 3000 else 3
+        ours.append(median_seconds(lambda p=prepared, q=problem: algorithm_1_batches(p, length, Budget(q)), repeat))
+        rival.append(median_seconds(lambda p=prepared, w=width, x=lines: printed_algorithm_1(p, w, x), repeat))
+        bound.append(median_seconds(lambda p=prepared, q=problem: lower_bound(p, Budget(q)), repeat))
+        seconds, _ = printed_algorithm_1(prepared, width, lines)
+        _, own = algorithm_1_batches(prepared, length, Budget(problem))
+        assert math.isclose(seconds, own, rel_tol=1e-9), "both must find the same objective"
+    rows = [
+        Row(
+            f"algorithm-1 against the printed loop over n, K = {size:,}, N = {1138:,}",
+            f"{theirs / mine:.0f} times faster ({1e3 * mine:.2f} ms; its bound {1e3 * certificate:.2f} ms)",
+            "50 times" if size == 1000 else "",
+            theirs / mine >= 50 if size == 1000 else None,
+        )
+        for size, mine, theirs, certificate in zip(sizes, ours, rival, bound, strict=True)
+    ]
+    rows.append(
+        Row("growth with K, ours and the rival's", f"K^{exponent(sizes, ours):.2f}, K^{exponent(sizes, rival):.2f}")
+    )
+    return rows
+
+
+BENCHMARKS = (
+    Benchmark("serving-latency: time to proof", proofs),
+    Benchmark("serving-latency: share proven", grid),
+    Benchmark("serving-latency: large instances", large),
+    Benchmark("serving-latency: Algorithm 1 without the number of steps", algorithm_1),
+)
