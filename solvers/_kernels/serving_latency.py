@@ -385,6 +385,19 @@ def algorithm_1_rows(
 # ---------------------------------------------------------------------------- additive partitions
 
 
+@njit(cache=True)
+def _batch_seconds(b, padded, l, L, N, draft, draft_pieces, verify, verify_pieces, draft_weight, verify_weight):
+    """Return the weighted stage times of a batch over all steps."""
+    total = 0.0
+    if draft_weight > 0.0 and l > 0:
+        total += draft_weight * draft_seconds(draft, draft_pieces, b, padded, l, L, 1)
+        total += draft_weight * draft_sum(draft, draft_pieces, b, padded, l, L, N)
+    if verify_weight > 0.0:
+        total += verify_weight * verify_seconds(verify, verify_pieces, b, padded, l, L, 1)
+        total += verify_weight * verify_sum(verify, verify_pieces, b, padded, l, L, N)
+    return total
+
+
 @njit(
     "void(f8[::1], i8, i8, i8, f8, i8, f8, f8[::1], f8[:, ::1], f8[::1], f8[:, ::1], f8[::1],f8, f8, f8[::1], i8[::1])",
     cache=True,
@@ -398,27 +411,27 @@ def additive_rows(
     A batch costs draft_weight sum_n T^d + verify_weight sum_n T^v. Modified in place: best[i] (+inf where no
     batches fit) and boundary[i], the start j >= 1 of the last batch of prefix i.
     """
+    linear = len(draft_pieces) == 1 and len(verify_pieces) == 1
     for i in range(row, stop):
         padded = inputs[i - 1]
         best[i] = INFINITY
         boundary[i] = 0
+        one = _batch_seconds(
+            1.0, padded, l, L, N, draft, draft_pieces, verify, verify_pieces, draft_weight, verify_weight
+        )
+        fixed = N * (draft_weight * l * draft_pieces[0, 1] + verify_weight * verify_pieces[0, 1])
         for j in range(i, 0, -1):
             b = float(i - j + 1)
             if not fits(memory, b, padded, outputs):
                 break
-            cost = best[j - 1]
-            if draft_weight > 0.0 and l > 0:
-                cost += draft_weight * (
-                    draft_seconds(draft, draft_pieces, b, padded, l, L, 1)
-                    + draft_sum(draft, draft_pieces, b, padded, l, L, N)
+            if linear:
+                cost = fixed + b * (one - fixed)
+            else:
+                cost = _batch_seconds(
+                    b, padded, l, L, N, draft, draft_pieces, verify, verify_pieces, draft_weight, verify_weight
                 )
-            if verify_weight > 0.0:
-                cost += verify_weight * (
-                    verify_seconds(verify, verify_pieces, b, padded, l, L, 1)
-                    + verify_sum(verify, verify_pieces, b, padded, l, L, N)
-                )
-            if cost < best[i]:
-                best[i] = cost
+            if best[j - 1] + cost < best[i]:
+                best[i] = best[j - 1] + cost
                 boundary[i] = j
 
 
