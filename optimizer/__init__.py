@@ -19,11 +19,15 @@ from specopt.models.problem import Plan, Problem
 from specopt.models.result import Progress, Result, Status, Termination
 from specopt.models.runtime import LinearRuntime, PiecewiseRuntime
 from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
+from specopt.sensitivity import Change, Sensitivity, sensitivity
+from specopt.simulate import simulate
 from specopt.solve import Report, methods, solve, verify
+from specopt.solvers.serving_latency.simulate import Simulation
 
 __version__ = _version("specopt")
 
 __all__ = [
+    "Change",
     "ExactDecoder",
     "InvalidInput",
     "LinearRuntime",
@@ -35,8 +39,10 @@ __all__ = [
     "Progress",
     "Report",
     "Result",
+    "Sensitivity",
     "ServingLatencyPlan",
     "ServingLatencyProblem",
+    "Simulation",
     "SpecoptError",
     "Status",
     "Termination",
@@ -45,6 +51,8 @@ __all__ = [
     "load",
     "methods",
     "save",
+    "sensitivity",
+    "simulate",
     "solve",
     "verify",
 ]

@@ -160,6 +160,73 @@ def evaluate(
 
 
 @app.command()
+def simulate(
+    file: File,
+    result: Annotated[Path, typer.Argument(metavar="RESULT", help="A result file (JSON) of this problem.")],
+    replications: Annotated[
+        int, typer.Option(metavar="R", parser=_count, help="How often the plan is played, at least twice.")
+    ] = 1000,
+    drop_finished: Annotated[
+        bool, typer.Option("--drop-finished", help="Tasks that have finished leave their batch at once.")
+    ] = False,
+    seed: Seed = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Play a plan with random acceptances: the distribution of the real latency beside the model's number."""
+    from specopt import simulate as simulate_plan
+    from specopt.progress import patience
+    from specopt.solve import verify
+
+    problem, claimed = _problem(file), _result(result)
+    try:
+        verify(problem, claimed)
+    except SpecoptError as error:
+        raise InvalidInput(f"{result}: {error}") from None
+    with patience():
+        simulation = simulate_plan(
+            problem, claimed, replications=replications, seed=seed, drop_finished=drop_finished, verbose=True
+        )
+    if as_json:
+        _print_json(simulation.to_dict())
+    else:
+        from specopt.report import console
+        from specopt.what_if import print_simulation
+
+        print_simulation(problem, claimed, simulation, console())
+
+
+@app.command()
+def sensitivity(
+    file: File,
+    method: Annotated[str | None, typer.Option(help="A method of `specopt methods`; default: the best one.")] = None,
+    option: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="An option of the method.")] = None,
+    time_limit: Seconds = None,
+    gap: Annotated[float, typer.Option(metavar="G", parser=_number, help="Relative gap at which to stop.")] = 0.0,
+    seed: Seed = 0,
+    as_json: AsJson = False,
+) -> int:
+    """Show what one more unit of each resource is worth: the problem is solved again with it."""
+    from specopt import sensitivity as differences
+    from specopt.arguments import method_of
+    from specopt.progress import patience
+
+    problem = _problem(file)
+    chosen = method_of(problem, method, option or ())
+    with patience():
+        found = differences(problem, chosen, time_limit=time_limit, gap=gap, seed=seed, verbose=True)
+    if as_json:
+        _print_json(found.to_dict())
+    else:
+        from specopt.report import console
+        from specopt.what_if import print_sensitivity
+
+        print_sensitivity(problem, found, console())
+    if found.interrupted:
+        return INTERRUPTED
+    return FOUND if found.base.plan is not None else NOT_FOUND
+
+
+@app.command()
 def methods(
     kind: Annotated[str | None, typer.Argument(metavar="[KIND]", help="Only this kind of problem.")] = None,
     as_json: AsJson = False,

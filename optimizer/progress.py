@@ -22,16 +22,21 @@ _live = False
 
 def print_progress(progress: Progress) -> None:
     """Print where a solve stands, unless it has just begun or a line was printed a moment ago."""
+    print_step(progress.seconds, progress_line(progress))
+
+
+def print_step(seconds: float, text: str) -> None:
+    """Print where work stands that has taken so long, unless it has just begun or a line was printed a moment ago."""
     global _last, _live
     terminal = sys.stderr.isatty()
     interval = TERMINAL_INTERVAL_SECONDS if terminal else PLAIN_INTERVAL_SECONDS
     with _lock:
         now = time.monotonic()
-        if progress.seconds < FIRST_SECONDS or now - _last < interval:
+        if seconds < FIRST_SECONDS or now - _last < interval:
             return
         _last = now
         _live = terminal
-        sys.stderr.write(_ERASE + progress_line(progress) if terminal else progress_line(progress) + "\n")
+        sys.stderr.write(_ERASE + text if terminal else text + "\n")
         sys.stderr.flush()
 
 

@@ -1,0 +1,321 @@
+"""What one more unit of each resource is worth: finite differences on re-solved optima.
+
+Every resource of `PERTURBATIONS` is raised by its unit, alone, and the problem is solved again, by default by the
+method that `solve` takes. A kind of problem joins by adding its list there.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from specopt.models.errors import InvalidInput, Unsupported
+from specopt.models.fields import describe
+from specopt.models.problem import Plan, Problem
+from specopt.models.result import Result, Termination
+from specopt.models.runtime import LinearRuntime, PiecewiseRuntime, Runtime
+from specopt.models.serving_latency import ServingLatencyProblem
+from specopt.progress import end_progress, print_step
+from specopt.solve import choose, solve
+from specopt.solvers.method import Method
+
+FASTER = 0.99
+"""Factor on the seconds of every pass of a runtime that is one per cent faster."""
+
+
+@dataclass(frozen=True)
+class Perturbation:
+    """One more unit of one resource.
+
+    Parameters
+    ----------
+    field
+        The problem's field that changes.
+    unit
+        What is added, in words.
+    apply
+        Takes a problem and returns the new value of the field, or None where the problem makes no use of it.
+    """
+
+    field: str
+    unit: str
+    apply: Callable[[Any], Any]
+
+
+def _more(field: str, amount: float, only_if_drafting: bool = True) -> Callable[[Any], Any]:
+    """Return what adds an amount to a field that is set and takes part."""
+
+    def apply(problem: ServingLatencyProblem) -> Any:
+        value = getattr(problem, field)
+        if value is None or (only_if_drafting and problem.mechanism == "autoregressive"):
+            return None
+        return value + amount
+
+    return apply
+
+
+def _faster(field: str, only_if_drafting: bool) -> Callable[[Any], Any]:
+    """Return what takes one per cent off every pass of a runtime."""
+
+    def apply(problem: ServingLatencyProblem) -> Runtime | None:
+        runtime: Runtime | None = getattr(problem, field)
+        if runtime is None or (only_if_drafting and problem.mechanism == "autoregressive"):
+            return None
+        pieces = tuple(
+            LinearRuntime(
+                seconds_per_flop=FASTER * piece.seconds_per_flop, overhead_seconds=FASTER * piece.overhead_seconds
+            )
+            for piece in runtime.pieces
+        )
+        return pieces[0] if isinstance(runtime, LinearRuntime) else PiecewiseRuntime(pieces=pieces)
+
+    return apply
+
+
+PERTURBATIONS: dict[str, tuple[Perturbation, ...]] = {
+    ServingLatencyProblem.kind: (
+        Perturbation("bandwidth_hz", "+1 MHz bandwidth", _more("bandwidth_hz", 1e6, only_if_drafting=False)),
+        Perturbation("draft_memory_bytes", "+1 GB draft memory", _more("draft_memory_bytes", 1e9)),
+        Perturbation(
+            "verify_memory_bytes", "+1 GB verify memory", _more("verify_memory_bytes", 1e9, only_if_drafting=False)
+        ),
+        Perturbation("acceptance_rate", "+0.01 acceptance rate", _more("acceptance_rate", 0.01)),
+        Perturbation("max_speculation_length", "+1 longest speculation", _more("max_speculation_length", 1)),
+        Perturbation("draft_runtime", "draft passes 1 % faster", _faster("draft_runtime", True)),
+        Perturbation("verify_runtime", "verify passes 1 % faster", _faster("verify_runtime", False)),
+    )
+}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Change:
+    """What the optimum does when one resource grows by its unit.
+
+    Parameters
+    ----------
+    field, unit
+        The resource, and what was added.
+    before, after
+        Objectives of the plans found without and with it; None where no plan was found.
+    change, percent
+        after - before, and the same in per cent of before; differences within the tolerance of the method are 0.
+    bounds
+        Interval in which the change of the true optima lies, from the plans and bounds of both solves; None at an end
+        that is open. Both ends are `change` if `proven`.
+    proven
+        Whether both plans are proven optimal, so that the change is exact.
+    result
+        Result of the perturbed solve; None if it was not run.
+    explanation
+        Why there is no change to report; None otherwise.
+    """
+
+    field: str
+    unit: str
+    before: float | None = None
+    after: float | None = None
+    change: float | None = None
+    percent: float | None = None
+    bounds: tuple[float | None, float | None] = (None, None)
+    proven: bool = False
+    result: Result | None = dataclasses.field(default=None, repr=False)
+    explanation: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything but the plan as JSON-like data."""
+        out = {entry.name: getattr(self, entry.name) for entry in dataclasses.fields(self) if entry.name != "result"}
+        out["bounds"] = list(self.bounds)
+        out["status"] = None if self.result is None else self.result.status.value
+        return out
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Sensitivity:
+    """What one more unit of each resource is worth.
+
+    Parameters
+    ----------
+    base
+        Result of the problem as it is.
+    changes
+        One entry per resource that the problem makes use of.
+    seconds
+        Time of all solves together.
+    """
+
+    base: Result
+    changes: tuple[Change, ...]
+    seconds: float
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether a solve was interrupted; the resources after it are missing."""
+        results = [self.base, *(change.result for change in self.changes if change.result is not None)]
+        return any(result.termination is Termination.INTERRUPTED for result in results)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything but the plans as JSON-like data."""
+        base = self.base
+        return {
+            "kind": base.kind,
+            "problem_sha256": base.problem_sha256,
+            "how": "finite differences on re-solved optima",
+            "method": base.method,
+            "options": base.options,
+            "status": base.status.value,
+            "termination": base.termination.value,
+            "objective": base.objective,
+            "bound": base.bound,
+            "gap": base.gap,
+            "explanation": base.explanation,
+            "changes": [change.to_dict() for change in self.changes],
+            "seconds": self.seconds,
+        }
+
+
+def sensitivity(
+    problem: Problem,
+    method: str | Method | None = None,
+    *,
+    time_limit: float | None = None,
+    gap: float = 0.0,
+    seed: int = 0,
+    verbose: bool = False,
+) -> Sensitivity:
+    """Return what one more unit of each resource is worth, by solving the problem again with it.
+
+    Parameters
+    ----------
+    problem
+        The problem as it is.
+    method
+        As for `solve`; one method solves all the problems.
+    time_limit
+        Seconds for everything; every solve gets an equal part of what is left when it starts.
+    gap, seed
+        As for `solve`. A gap above 0 makes the changes intervals, not numbers.
+    verbose
+        Print the progress to stderr.
+
+    Raises
+    ------
+    InvalidInput
+        If an argument is outside its domain.
+    Unsupported
+        If this kind of problem has no list of resources, or the method cannot take the problem.
+
+    Examples
+    --------
+    >>> import specopt
+    >>> problem = specopt.generate("serving-latency/paper-1", tasks=3, max_output=20, seed=1)
+    >>> bandwidth = specopt.sensitivity(problem).changes[0]
+    >>> bandwidth.unit, bandwidth.proven, bandwidth.change < 0
+    ('+1 MHz bandwidth', True, True)
+    """
+    started = time.perf_counter()
+    if not isinstance(problem, Problem):
+        raise InvalidInput(f"problem: expected a specopt problem, got {describe(problem)}")
+    if time_limit is not None and not time_limit >= 0:
+        raise InvalidInput(f"time_limit: expected seconds >= 0 or None, got {time_limit}")
+    chosen = choose(problem, method)
+    perturbed = [(one, _perturbed(problem, one)) for one in perturbations(problem)]
+    total = 1 + sum(isinstance(other, Problem) for _, other in perturbed)
+    todo = total
+
+    def solved(which: Problem, label: str, warm_start: Plan | None = None) -> Result:
+        nonlocal todo
+        elapsed = time.perf_counter() - started
+        if verbose:
+            print_step(elapsed, f"{elapsed:7.1f} s  solve {total - todo + 1} of {total}: {label}")
+        limit = None if time_limit is None else max(0.0, time_limit - elapsed) / todo
+        todo -= 1
+        if warm_start is not None and (not chosen.supports_warm_start or which.violations(warm_start)):
+            warm_start = None
+        return solve(which, chosen, time_limit=limit, gap=gap, seed=seed, warm_start=warm_start)
+
+    try:
+        base = last = solved(problem, "the problem as it is")
+        changes = []
+        for perturbation, other in perturbed:
+            if last.termination is Termination.INTERRUPTED:
+                break
+            if isinstance(other, Problem):
+                last = solved(other, perturbation.unit, base.plan)
+                changes.append(_change(problem, perturbation, base, last, chosen.tolerance))
+            else:
+                changes.append(_unchanged(perturbation, base, other))
+    finally:
+        if verbose:
+            end_progress()
+    return Sensitivity(base=base, changes=tuple(changes), seconds=time.perf_counter() - started)
+
+
+def perturbations(problem: Problem) -> tuple[Perturbation, ...]:
+    """Return the resources of a problem that it makes use of.
+
+    Raises
+    ------
+    Unsupported
+        If its kind has no list of resources.
+    """
+    if problem.kind not in PERTURBATIONS:
+        raise Unsupported(
+            f"sensitivity: {problem.kind} has no list of resources; those that have one: {', '.join(PERTURBATIONS)}"
+        )
+    return tuple(one for one in PERTURBATIONS[problem.kind] if one.apply(problem) is not None)
+
+
+def _perturbed(problem: Problem, perturbation: Perturbation) -> Problem | str:
+    """Return the problem with one more unit, or why that is no problem."""
+    try:
+        return dataclasses.replace(problem, **{perturbation.field: perturbation.apply(problem)})
+    except InvalidInput as error:
+        return str(error)
+
+
+def _unchanged(perturbation: Perturbation, base: Result, explanation: str) -> Change:
+    return Change(field=perturbation.field, unit=perturbation.unit, before=base.objective, explanation=explanation)
+
+
+def _change(problem: Problem, perturbation: Perturbation, base: Result, result: Result, tolerance: float) -> Change:
+    """Return the difference of two results."""
+    before, after = base.objective, result.objective
+    change = percent = explanation = None
+    bounds: tuple[float | None, float | None] = (None, None)
+    proven = before is not None and after is not None and base.gap == result.gap == 0.0
+    if before is None or after is None:
+        explanation = base.explanation if before is None else result.explanation
+        if before is None and after is not None:
+            explanation = f"only with {perturbation.unit} there is a plan"
+    else:
+        change = after - before
+        if abs(change) <= tolerance * max(1.0, abs(before)):
+            change = 0.0
+        percent = 100.0 * change / max(abs(before), 1e-12)
+        bounds = (change, change) if proven else _bounds(problem, base, result)
+    return Change(
+        field=perturbation.field,
+        unit=perturbation.unit,
+        before=before,
+        after=after,
+        change=change,
+        percent=percent,
+        bounds=bounds,
+        proven=proven,
+        result=result,
+        explanation=explanation,
+    )
+
+
+def _bounds(problem: Problem, base: Result, result: Result) -> tuple[float | None, float | None]:
+    """Return the interval of the change of the true optima, each of which lies between its bound and objective."""
+    low_before, high_before = base.bound, base.objective
+    low_after, high_after = result.bound, result.objective
+    if problem.sense == "maximize":
+        low_before, high_before, low_after, high_after = high_before, low_before, high_after, low_after
+    low = None if low_after is None or high_before is None else low_after - high_before
+    high = None if high_after is None or low_before is None else high_after - low_before
+    return low, high
