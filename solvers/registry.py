@@ -17,9 +17,11 @@ from specopt.solvers.serving_latency.baselines import (
 )
 from specopt.solvers.serving_latency.brute_force import BruteForce
 from specopt.solvers.serving_latency.exact import Exact
+from specopt.solvers.serving_latency.length_aware import LengthAware
 
 METHODS: tuple[type[Method], ...] = (
     Exact,
+    LengthAware,
     Algorithm1,
     BruteForce,
     FixedLength,
@@ -54,5 +56,5 @@ def default_method(problem: Problem) -> Method:
 def _preference(problem: Problem) -> tuple[type[Method], ...]:
     if isinstance(problem, ServingLatencyProblem):
         small = (BruteForce,) if problem.tasks <= 6 else ()
-        return (Exact, *small, Algorithm1, BruteForce, HeuristicBatching)
+        return (Exact, *small, LengthAware, Algorithm1, BruteForce, HeuristicBatching)
     return methods_for(type(problem))

@@ -4,6 +4,8 @@ At every step the pipeline is busy at least as long as each of its stages: T_n >
 T_n >= sum_m T^v_{n,m} (Eq. 20). Each sum is additive over batches, and for conservative output lengths contiguous
 batches lose nothing, so its least value is a shortest path over prefixes. The sequential and autoregressive
 mechanisms are additive themselves: there the shortest path is the optimum.
+
+Known output lengths need another argument, see `specopt.solvers.serving_latency.rebatching`.
 """
 
 from __future__ import annotations
@@ -13,14 +15,15 @@ import numpy as np
 from specopt.models.fields import Ints
 from specopt.solvers.budget import Budget
 from specopt.solvers.serving_latency.prepare import Prepared
+from specopt.solvers.serving_latency.rebatching import rebatching_bound
 
 _ENTRIES_PER_CALL = 1_000_000
 
 
-def lower_bound(prepared: Prepared, budget: Budget) -> float | None:
-    """Return a bound on the objective of every plan under this mechanism; None for known output lengths."""
+def lower_bound(prepared: Prepared, budget: Budget) -> float:
+    """Return a bound on the objective of every plan under this mechanism."""
     if prepared.problem.output_lengths == "known":
-        return None
+        return rebatching_bound(prepared, budget)
     return prepared.communication_seconds + min(_inference_bound(prepared, n, budget) for n in prepared.lengths)
 
 

@@ -1,0 +1,290 @@
+"""Known output lengths: batches of tasks that are alike in both dimensions, input and output.
+
+A batch runs until its longest output is done and pads to its longest input, so tasks should agree in both; batches
+that finish early leave the pipeline to the others, so order and overlap change from step to step. Contiguity in one
+order is no longer optimal. For every mechanism and speculation length the method
+
+1. sorts the tasks by input, by output and by mixtures of both, and finds the batches contiguous in each order whose
+   summed stage times are least (a shortest path), in several pipeline orders;
+2. discards what the bound of `rebatching` rules out;
+3. improves what is left by simulated annealing over single tasks, swaps, threshold cuts, splits, merges and the
+   pipeline order, most moves where the latency is least.
+
+Rating a plan costs O(M^2) for M batches, whatever the number of decoding steps, see
+`specopt.solvers._kernels.serving_latency_known`.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from specopt.models.errors import OutOfTime, Stopped
+from specopt.models.fields import Floats, Ints, PositiveInt
+from specopt.models.result import Termination
+from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
+from specopt.solvers.budget import Budget
+from specopt.solvers.method import Outcome
+from specopt.solvers.serving_latency.known import Stages, stages
+from specopt.solvers.serving_latency.method import ServingLatencyMethod
+from specopt.solvers.serving_latency.prepare import Prepared, offer_quick_plan, prepare
+from specopt.solvers.serving_latency.rebatching import inference_bound
+
+_SECONDS_PER_CALL = 0.03  # a kernel call's length, so that limits and callbacks are noticed
+_ROWS_PER_CALL = 200_000  # batches rated per call of the shortest path
+_WEIGHTS = ((1.0, 0.0), (0.5, 0.5), (0.0, 1.0))  # of draft and verify time in the shortest path
+_HEAT = 0.01  # relative worsening that annealing starts with
+
+
+@dataclass(frozen=True)
+class LengthAware(ServingLatencyMethod):
+    """Shortest paths over several orders, then simulated annealing.
+
+    Parameters
+    ----------
+    moves
+        Moves tried by the local search, for all speculation lengths together; fewer are needed, and tried, for
+        few tasks.
+    """
+
+    moves: PositiveInt = 1_500_000
+
+    name: ClassVar[str] = "length-aware"
+    source: ClassVar[str] = "own; problem (24) of paper 1 with each task's own output length"
+    guarantee: ClassVar[str] = "a lower bound; the gap is certified, not closed"
+    complexity: ClassVar[str] = "O(l_max K^2) shortest paths, then O(K + M^2) per move, M batches"
+    output_lengths: ClassVar[tuple[str, ...]] = ("known",)
+    supports_warm_start: ClassVar[bool] = True
+
+    def run(self, problem: ServingLatencyProblem, budget: Budget) -> Outcome:
+        """Search all mechanisms and speculation lengths together."""
+        options = [prepare(problem, mechanism) for mechanism in problem.mechanisms]
+        misfits = [prepared.misfit() for prepared in options]
+        able = [prepared for prepared, misfit in zip(options, misfits, strict=True) if misfit is None]
+        if not able:
+            return Outcome.infeasible(next(misfit for misfit in misfits if misfit is not None))
+        for prepared in able:
+            offer_quick_plan(prepared, budget)
+        if budget.warm_start is not None:
+            budget.offer(budget.warm_start)
+        budget.check()
+        search = _Search(self, able, budget)
+        try:
+            termination = search.run()
+        except (OutOfTime, Stopped, KeyboardInterrupt):
+            search.offer()
+            raise
+        return Outcome(plan=budget.incumbent, bound=budget.bound, termination=termination, stats=search.stats)
+
+
+@dataclass
+class _Candidate:
+    """The plans with one mechanism and one speculation length.
+
+    Parameters
+    ----------
+    at
+        Stage times.
+    seconds
+        T_inf of the best plan so far.
+    slot, order, batches
+        That plan: batch of every sorted position, batches in pipeline order (unused numbers behind), how many.
+    bound
+        Lower bound on T_inf.
+    """
+
+    at: Stages
+    seconds: float = np.inf
+    slot: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    order: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    batches: int = 0
+    bound: float = 0.0
+
+    @property
+    def objective(self) -> float:
+        """Total latency of the best plan so far."""
+        return self.seconds + self.at.prepared.communication_seconds
+
+    @property
+    def objective_bound(self) -> float:
+        """Lower bound on the total latency of these plans."""
+        return self.bound + self.at.prepared.communication_seconds
+
+    def plan(self) -> ServingLatencyPlan:
+        """Return the best plan so far."""
+        batches = [np.flatnonzero(self.slot == m).tolist() for m in self.order[: self.batches]]
+        return self.at.prepared.plan(batches, self.at.length)
+
+
+class _Search:
+    """The candidates, and the clock over them."""
+
+    def __init__(self, method: LengthAware, able: list[Prepared], budget: Budget) -> None:
+        self.budget = budget
+        self.able = able
+        self.moves = method.moves
+        self.kernels: Any = budget.load("serving_latency_known")
+        self.candidates: list[_Candidate] = []
+        self.random = np.array([0x9E3779B97F4A7C15 ^ (budget.seed * 2 + 1) % 2**64], dtype=np.uint64)
+        self.stats: dict[str, object] = {}
+        self._rate = 1e6  # moves per second, as measured
+
+    def run(self) -> Termination:
+        """Construct, bound, discard, improve."""
+        self.candidates = [_Candidate(stages(prepared, n)) for prepared in self.able for n in prepared.lengths]
+        for candidate in self.candidates:
+            self._construct(candidate)
+        self._adopt_warm_start()
+        self.offer()
+        for candidate in self.candidates:
+            candidate.bound = inference_bound(candidate.at, self.budget)
+        self.budget.improve_bound(min(candidate.objective_bound for candidate in self.candidates))
+        tried = 0
+        tasks = self.able[0].tasks
+        moves = min(self.moves, 2000 * tasks * tasks)
+        alive = self.candidates
+        for share, heat in ((0.2, _HEAT), (0.3, _HEAT), (0.5, 0.5 * _HEAT)):
+            best = min(candidate.objective for candidate in self.candidates)
+            alive = [c for c in alive if c.objective_bound < best * (1 - 1e-12)]
+            alive.sort(key=lambda c: c.objective)
+            if share > 0.2:
+                alive = [c for c in alive[: 4 if share < 0.5 else 2] if c.objective < best * 1.03]
+            for candidate in alive:
+                if self._gap_reached():
+                    return Termination.GAP
+                tries = max(1, int(moves * share / len(alive)))
+                tried += tries
+                self._improve(candidate, tries, heat)
+            self.offer()
+        self.stats = {"moves": tried, "candidates": len(self.candidates), "searched": len(alive)}
+        return Termination.CONVERGED
+
+    def offer(self) -> None:
+        """Offer the best plan, if there is one better than before."""
+        found = [candidate for candidate in self.candidates if candidate.batches]
+        if not found:
+            return
+        best = min(found, key=lambda candidate: candidate.objective)
+        if self.budget.objective is None or best.objective < self.budget.objective * (1 - 1e-12):
+            self.budget.offer(best.plan())
+
+    def _gap_reached(self) -> bool:
+        budget = self.budget
+        assert budget.objective is not None and budget.bound is not None
+        return budget.problem.gap(budget.objective, budget.bound) <= budget.gap
+
+    # ------------------------------------------------------------------ construction
+
+    def _construct(self, candidate: _Candidate) -> None:
+        """Take the best of the shortest paths over several orders."""
+        for order in _orders(candidate.at):
+            for weights in _WEIGHTS if candidate.at.overlap else _WEIGHTS[1:2]:
+                self._rate_orders(candidate, self._contiguous(candidate.at, order, weights))
+
+    def _contiguous(self, at: Stages, order: Ints, weights: tuple[float, float]) -> list[Ints]:
+        """Return the batches contiguous in an order whose weighted stage times are least."""
+        prepared, tasks = at.prepared, len(order)
+        best = np.zeros(tasks + 1)
+        start = np.zeros(tasks + 1, dtype=np.int64)
+        row = 1
+        while row <= tasks:
+            self.budget.check()
+            stop = min(tasks + 1, row + max(1, _ROWS_PER_CALL // row))
+            self.kernels.order_rows(
+                order, row, stop, *at.arrays, prepared.memory, prepared.inputs, prepared.outputs, at.steps,
+                *weights, best, start,
+            )  # fmt: skip
+            row = stop
+        batches = []
+        end = tasks
+        while end > 0:
+            batches.append(order[start[end] : end])
+            end = start[end]
+        return batches[::-1]
+
+    def _rate_orders(self, candidate: _Candidate, batches: list[Ints]) -> None:
+        """Rate batches in several pipeline orders and keep the best."""
+        count = len(batches)
+        steps = np.array([candidate.at.steps[batch].max() for batch in batches])
+        inputs = np.array([candidate.at.prepared.inputs[batch].max() for batch in batches])
+        sizes = np.array([float(len(batch)) for batch in batches])
+        orders = [np.arange(count)]
+        if candidate.at.overlap and count > 1:
+            orders += [orders[0][::-1], *(np.argsort(key, kind="stable") for key in (inputs, steps, -steps, sizes))]
+        for order in orders:
+            slot = np.empty(candidate.at.prepared.tasks, dtype=np.int64)
+            for position, m in enumerate(order):
+                slot[batches[m]] = position
+            self._take(candidate, slot, count)
+
+    def _take(self, candidate: _Candidate, slot: Ints, count: int) -> None:
+        at = candidate.at
+        seconds = self.kernels.known_seconds(at.overlap, *at.arrays, at.prepared.outputs, at.steps, slot, count)
+        if seconds < candidate.seconds:
+            candidate.seconds, candidate.slot, candidate.batches = float(seconds), slot, count
+            candidate.order = np.arange(len(slot))
+
+    def _adopt_warm_start(self) -> None:
+        plan = self.budget.warm_start
+        if not isinstance(plan, ServingLatencyPlan):
+            return
+        problem = self.able[0].problem
+        for candidate in self.candidates:
+            prepared = candidate.at.prepared
+            if prepared.mechanism == problem.mechanism_of(plan) and candidate.at.length == plan.speculation_length:
+                of_task = np.empty(prepared.tasks, dtype=np.int64)
+                for m, batch in enumerate(plan.batches):
+                    of_task[list(batch)] = m
+                self._take(candidate, of_task[prepared.order], len(plan.batches))
+
+    # ------------------------------------------------------------------ local search
+
+    def _improve(self, candidate: _Candidate, tries: int, heat: float) -> None:
+        """Anneal from the candidate's best plan."""
+        at, prepared = candidate.at, candidate.at.prepared
+        ranks = np.empty(prepared.tasks, dtype=np.int64)
+        ranks[np.argsort(prepared.outputs, kind="stable")] = np.arange(prepared.tasks)
+        slot, order = candidate.slot.copy(), candidate.order.copy()
+        best_slot, best_order = slot.copy(), order.copy()
+        counts = np.array([candidate.batches, candidate.batches], dtype=np.int64)
+        seconds: Floats = np.array([candidate.seconds, candidate.seconds])
+        done = 0
+        while done < tries:
+            self.budget.check()
+            stop = min(tries, done + max(100, int(self._rate * min(_SECONDS_PER_CALL, self.budget.remaining))))
+            started = time.perf_counter()
+            self.kernels.improve_batches(
+                at.overlap, *at.arrays, prepared.memory, prepared.inputs, prepared.outputs, at.steps, ranks,
+                slot, order, best_slot, best_order, counts, seconds, self.random, done, stop, tries, heat,
+            )  # fmt: skip
+            self._rate = (stop - done) / max(1e-6, time.perf_counter() - started)
+            done = stop
+            if seconds[1] < candidate.seconds:
+                candidate.seconds = float(seconds[1])
+                candidate.slot, candidate.order = best_slot.copy(), best_order.copy()
+                candidate.batches = int(counts[1])
+            known = self.budget.objective
+            if known is not None and candidate.objective < known * (1 - 1e-3):
+                self.offer()
+            else:
+                self.budget.report()
+
+
+def _orders(at: Stages) -> list[Ints]:
+    """Return sorted positions by input, by output, by mixtures of both ranks, and by output class, then input."""
+    outputs = at.prepared.outputs
+    tasks = len(outputs)
+    by_output = np.argsort(outputs, kind="stable")
+    ranks = np.empty(tasks)
+    ranks[by_output] = np.arange(tasks)
+    position = np.arange(tasks)
+    orders = [position, by_output]
+    if tasks <= 2000:
+        orders += [np.argsort(w * position + (1 - w) * ranks, kind="stable") for w in (0.2, 0.4, 0.6, 0.8)]
+    for classes in (2, 3, 4, 6) if tasks <= 2000 else (3,):
+        orders.append(np.lexsort((position, ranks * classes // tasks)))
+        orders.append(np.lexsort((ranks, position * classes // tasks)))
+    return [np.ascontiguousarray(order, dtype=np.int64) for order in orders]
