@@ -182,8 +182,9 @@ def test_heuristics_are_not_proven(tight: ServingLatencyProblem) -> None:
         assert high is None or high >= known - 1e-9
 
 
-def test_the_time_limit_covers_everything() -> None:
+def test_the_time_limit_covers_everything(small: ServingLatencyProblem) -> None:
     """Tests that the solves share the limit, and that no time at all still gives quick plans."""
+    sensitivity(small)  # compiles here, if at all
     problem = generate("serving-latency/paper-1", tasks=300, alpha=0.9, seed=3)
     for limit in (0.0, 1.0):
         started = time.perf_counter()
