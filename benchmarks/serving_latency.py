@@ -12,8 +12,8 @@ from table import Benchmark, Row, exponent, median_seconds
 import specopt
 from specopt.models.serving_latency import ServingLatencyProblem
 from specopt.solvers.budget import Budget
-from specopt.solvers.serving_latency.algorithm_1 import algorithm_1_batches
 from specopt.solvers.serving_latency.bound import lower_bound
+from specopt.solvers.serving_latency.contiguous import algorithm_1_batches
 from specopt.solvers.serving_latency.pipelined import widths
 from specopt.solvers.serving_latency.prepare import prepare
 

@@ -332,8 +332,8 @@ def _explain(message: str, data: object, where: str) -> str:
     missing = re.match(r"Object missing required field (.+)", text)
     if missing:
         return f"{_join(where, _join(path, missing[1]))}: required field is missing"
-    if ", got" not in text:
-        text = f"{text}, got {describe(_value_at(data, path))}"
+    expected, _, kind = text.partition(", got ")
+    text = f"{expected}, got {describe(_value_at(data, path))}" + (f" ({kind})" if kind else "")
     place = _join(where, path) if path else where
     return f"{place or 'the top level'}: {text[0].lower()}{text[1:]}"
 

@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import version
-from typing import Any
+from typing import Any, TypeGuard
 
 from specopt.models.errors import InvalidInput, OutOfTime, Stopped, Unsupported
 from specopt.models.fields import describe
@@ -179,15 +179,19 @@ def _default(method: type[Method]) -> Method:
     return method()
 
 
-def _check_arguments(problem: object, time_limit: float | None, gap: float, seed: int) -> None:
+def _check_arguments(problem: object, time_limit: object, gap: object, seed: object) -> None:
     if not isinstance(problem, Problem):
         raise InvalidInput(f"problem: expected a specopt problem, got {describe(problem)}")
-    if time_limit is not None and not time_limit >= 0:
-        raise InvalidInput(f"time_limit: expected seconds >= 0 or None, got {time_limit}")
-    if not 0 <= gap < math.inf:
-        raise InvalidInput(f"gap: expected a number >= 0, got {gap}")
+    if time_limit is not None and not (_is_number(time_limit) and time_limit >= 0):
+        raise InvalidInput(f"time_limit: expected seconds >= 0 or None, got {describe(time_limit)}")
+    if not (_is_number(gap) and 0 <= gap < math.inf):
+        raise InvalidInput(f"gap: expected a number >= 0, got {describe(gap)}")
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
         raise InvalidInput(f"seed: expected an integer >= 0, got {describe(seed)}")
+
+
+def _is_number(value: object) -> TypeGuard[float]:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def _warm_plan(problem: Problem, method: Method, warm_start: Result | Plan | None) -> Plan | None:

@@ -80,7 +80,7 @@ def test_tests_say_what_they_test(path: Path) -> None:
     """Tests that the docstring of every test begins with what it tests."""
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
-            assert (ast.get_docstring(node) or "").startswith("Tests "), f"{path.name}: {node.name}"
+            assert (ast.get_docstring(node) or "").startswith("Tests that"), f"{path.name}: {node.name}"
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))

@@ -16,15 +16,15 @@ from typing import ClassVar
 
 import numpy as np
 
-from specopt.models.fields import Ints
+from specopt.models.fields import Floats
 from specopt.models.serving_latency import ServingLatencyPlan
 from specopt.solvers.budget import Budget
 from specopt.solvers.serving_latency.bound import lower_bound
+from specopt.solvers.serving_latency.contiguous import algorithm_1_batches
 from specopt.solvers.serving_latency.method import Found, PerMechanism
 from specopt.solvers.serving_latency.prepare import Prepared, quick_batches
 
 TIE = 1e-12
-_ENTRIES_PER_CALL = 400_000  # keeps a kernel call around 0.1 s, so that limits and interrupts are noticed
 
 
 @dataclass(frozen=True)
@@ -39,67 +39,31 @@ class Algorithm1(PerMechanism):
 
     def find(self, prepared: Prepared, budget: Budget) -> Found:
         """Run the dynamic program for every l and keep the best; on known lengths it plans with O_max."""
-        best = np.inf
-        plan = None
-        for length in prepared.lengths:
-            batches, seconds = algorithm_1_batches(prepared, length, budget)
-            if batches is not None and (plan is None or seconds < best * (1 - TIE)):
-                best = seconds
-                plan = prepared.plan(batches, length)
-                budget.offer(plan)
-        if plan is None:
-            plan = plan_without_maximum(prepared, prepared.lengths[0])
-            budget.offer(plan)
+        plan = best_plan(prepared, budget, prepared.shares)
         return Found(plan, lower_bound(prepared, budget))
 
 
-def algorithm_1_batches(prepared: Prepared, length: int, budget: Budget) -> tuple[list[list[int]] | None, float]:
-    """Return the batches (sorted positions, ascending) and T_inf of Algorithm 1 for one speculation length."""
-    kernels = budget.load("serving_latency")
-    tasks = prepared.tasks
-    boundary = np.zeros(tasks + 1, dtype=np.int64)
-    best = np.full(tasks + 1, np.inf)
-    best[0] = 0.0
-    drafted = np.zeros(tasks + 1)
-    prefill = np.zeros((tasks + 1, 2))
-    ranges = np.zeros((tasks + 1, 4), dtype=np.int64)
-    capacity = 64 * (tasks + 16)
-    start = np.zeros(capacity, dtype=np.int64)
-    value, slope = np.zeros(capacity), np.zeros(capacity)
-    start[0:2] = 2  # prefix 0: both stages are free at time 0
-    ranges[0] = (0, 1, 1, 1)
-    used = np.array([2], dtype=np.int64)
-    row = 1
-    while row <= tasks:
-        budget.check()
-        stop = min(tasks + 1, row + max(1, _ENTRIES_PER_CALL // row))
-        reached = kernels.algorithm_1_rows(
-            prepared.inputs, row, stop, length, prepared.tokens_per_step(length), prepared.steps(length),
-            float(prepared.problem.longest_output), *prepared.models, prepared.memory,
-            boundary, best, drafted, prefill, ranges, start, value, slope, used,
-        )  # fmt: skip
-        if reached < stop:  # the pool is full
-            start, value, slope = (np.concatenate([a, np.zeros_like(a)]) for a in (start, value, slope))
-        row = reached
-    return (None, np.inf) if np.isinf(best[tasks]) else (backtrack(boundary), float(best[tasks]))
+def best_plan(prepared: Prepared, budget: Budget, shares: Floats) -> ServingLatencyPlan:
+    """Return Algorithm 1's batches at the best speculation length, with the given bandwidth shares."""
+    best = np.inf
+    plan = None
+    for length in prepared.lengths:
+        batches, seconds = algorithm_1_batches(prepared, length, budget)
+        if batches is not None and (plan is None or seconds < best * (1 - TIE)):
+            best = seconds
+            plan = prepared.plan(batches, length, shares)
+            budget.offer(plan)
+    if plan is None:
+        plan = plan_without_maximum(prepared, prepared.lengths[0], shares)
+        budget.offer(plan)
+    return plan
 
 
-def plan_without_maximum(prepared: Prepared, length: int) -> ServingLatencyPlan:
+def plan_without_maximum(prepared: Prepared, length: int, shares: Floats | None = None) -> ServingLatencyPlan:
     """Return batches as large as memory allows, for known lengths that fit although O_max does not.
 
     Algorithm 1 plans with O_max and has no feasible boundary there.
     """
     batches = quick_batches(prepared)
     assert batches is not None, "every task fits alone"
-    return prepared.plan(batches, length)
-
-
-def backtrack(boundary: Ints) -> list[list[int]]:
-    """Return the batches, as sorted positions from 0, whose last starts are S[i] (from 1)."""
-    batches = []
-    end = len(boundary) - 1
-    while end > 0:
-        start = int(boundary[end])
-        batches.append(list(range(start - 1, end)))
-        end = start - 1
-    return batches[::-1]
+    return prepared.plan(batches, length, shares)

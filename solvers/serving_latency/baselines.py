@@ -10,7 +10,6 @@ The paper's other two rivals are problems, not methods: "SD without pipeline" is
 
 from __future__ import annotations
 
-import dataclasses
 from abc import abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -22,11 +21,11 @@ from specopt.models.fields import PositiveInt
 from specopt.solvers.budget import Budget
 from specopt.solvers.serving_latency.algorithm_1 import (
     TIE,
-    Algorithm1,
-    algorithm_1_batches,
+    best_plan,
     plan_without_maximum,
 )
 from specopt.solvers.serving_latency.bound import lower_bound
+from specopt.solvers.serving_latency.contiguous import algorithm_1_batches
 from specopt.solvers.serving_latency.method import Found, PerMechanism
 from specopt.solvers.serving_latency.prepare import Prepared
 
@@ -212,7 +211,6 @@ class UniformBandwidth(PerMechanism):
     mechanisms: ClassVar[tuple[str, ...]] = ("pipelined",)
 
     def find(self, prepared: Prepared, budget: Budget) -> Found:
-        """Take Algorithm 1's plan and replace the shares by 1/K."""
-        found = Algorithm1().find(prepared, budget)
-        tasks = prepared.tasks
-        return Found(dataclasses.replace(found.plan, bandwidth_share=np.full(tasks, 1.0 / tasks)), found.bound)
+        """Take Algorithm 1's batches and speculation length with shares 1/K."""
+        plan = best_plan(prepared, budget, np.full(prepared.tasks, 1.0 / prepared.tasks))
+        return Found(plan, lower_bound(prepared, budget))

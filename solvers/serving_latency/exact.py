@@ -19,8 +19,7 @@ from specopt.models.result import Termination
 from specopt.models.serving_latency import ServingLatencyProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Outcome
-from specopt.solvers.serving_latency.algorithm_1 import backtrack
-from specopt.solvers.serving_latency.bound import additive_batches
+from specopt.solvers.serving_latency.contiguous import additive_batches, backtrack
 from specopt.solvers.serving_latency.method import ServingLatencyMethod
 from specopt.solvers.serving_latency.pipelined import PipelinedSearch
 from specopt.solvers.serving_latency.prepare import Prepared, offer_quick_plan, prepare

@@ -26,8 +26,7 @@ from specopt.models.errors import OutOfTime
 from specopt.models.fields import Floats, Ints
 from specopt.models.serving_latency import ServingLatencyPlan
 from specopt.solvers.budget import Budget
-from specopt.solvers.serving_latency.algorithm_1 import algorithm_1_batches
-from specopt.solvers.serving_latency.bound import additive_batches
+from specopt.solvers.serving_latency.contiguous import additive_batches, algorithm_1_batches
 from specopt.solvers.serving_latency.prepare import Prepared
 
 LARGEST_ENUMERATED = 12
@@ -140,6 +139,7 @@ class PipelinedSearch:
         self.width = widths(prepared)
         self.best = math.inf if budget.objective is None else budget.objective - prepared.communication_seconds
         self.plan: ServingLatencyPlan | None = None
+        self.rating = True  # whether paths are rated as plans
         self.open: list[Part] = []
         self.left: list[Part] = []  # pooled parts that stay open at the end
         self.stages: dict[int, Stages] = {}
@@ -178,6 +178,20 @@ class PipelinedSearch:
             self._report()
         return self.bound
 
+    def certify(self) -> float:
+        """Return the bound of the whole mechanism without looking for plans: raise the least part's until it stays."""
+        self.rating = False
+        self.open = [Part(0.0, length, 1, pooled=True) for length in self.prepared.lengths]
+        for part in self.open:
+            self._bound_stages(part)
+        self.open = [child for part in self.open if part.bound < self.cut for child in self._split(part)]
+        while self._prune():
+            part = min(self.open, key=lambda p: p.bound)
+            if part.weights is not None:
+                break
+            self._ascend(part)
+        return self.bound
+
     def _prune(self) -> bool:
         """Drop the parts whose bound has reached the incumbent; tell whether any are left."""
         self.open = [part for part in self.open if part.bound < self.cut]
@@ -197,9 +211,7 @@ class PipelinedSearch:
         started: list[tuple[float, int, Ints, Ints]] = []
         for part in list(self.open):
             self._report()
-            for weights in ((1.0, 0.0), (0.0, 1.0)):
-                if part.bound < self.cut:
-                    part.bound = max(part.bound, additive_batches(prepared, part.length, *weights, budget)[1])
+            self._bound_stages(part)
             if part.bound >= self.cut:
                 continue
             batches, _ = algorithm_1_batches(prepared, part.length, budget)
@@ -217,6 +229,13 @@ class PipelinedSearch:
                 parts += self._split(part)
         self.open = parts
         self._report()
+
+    def _bound_stages(self, part: Part) -> None:
+        """Bound a part by the work of each stage alone: T_n >= sum_m T^d and T_n >= sum_m T^v (Eq. 20)."""
+        for weights in ((1.0, 0.0), (0.0, 1.0)):
+            if part.bound < self.cut:
+                seconds = additive_batches(self.prepared, part.length, *weights, self.budget)[1]
+                part.bound = max(part.bound, seconds)
 
     def _split(self, part: Part) -> list[Part]:
         """Bound every number of batches apart, by weights on the first and the last position alone."""
@@ -341,7 +360,7 @@ class PipelinedSearch:
             weights[:, -1] += 1.0 - part.first_weight
             part.weights = weights
             part.limits = np.tile(np.array([1, tasks, 1, tasks]), (specials, 1))
-        if not part.pooled and _orders(tasks, part.batches) <= _FEW:
+        if self.rating and not part.pooled and _orders(tasks, part.batches) <= _FEW:
             return
         from specopt.solvers.serving_latency.cutting_planes import CuttingPlanes
 
@@ -367,7 +386,8 @@ class PipelinedSearch:
             ends, sizes, positions = met[:, : blocks[0]].copy()
             path = Path(ends, sizes, positions, gradient)
             part.paths.append(path)
-            self._rate_path(part, stages, front, path)
+            if self.rating:
+                self._rate_path(part, stages, front, path)
             self._report()
             planes.learn(weights, value, gradient)
             proposal = planes.propose()

@@ -68,7 +68,7 @@ REFUSED: list[tuple[str, object, str]] = [
     ("format", "specopt/2", "format: expected 'specopt/1', got 'specopt/2'"),
     ("kind", "serving", "kind: expected one of .*serving-latency.*, got 'serving'"),
     ("kind", 3, "kind: expected one of .*, got 3"),
-    ("input_tokens", [3, 7.0, 2], "input_tokens[1]: expected int.*, got float"),
+    ("input_tokens", [3, 7.0, 2], "input_tokens[1]: expected int, got 7.0 \\(float\\)"),
     ("input_tokens", [3, True, 2], "input_tokens[1]: expected .*int.*got .*bool"),
     ("input_tokens", [3, "7", 2], "input_tokens[1]: expected .*int.*got .*str"),
     ("input_tokens", [3, None, 2], "input_tokens[1]: expected .*int.*got .*null"),

@@ -53,7 +53,7 @@ def test_schedule_adds_up_to_the_judge(mechanism: str, output_lengths: str) -> N
 
 
 def test_schedule_with_exact_models_and_pieces_adds_up() -> None:
-    """Tests the same for the exact cost model and for runtimes of several pieces."""
+    """Tests that the same holds for the exact cost model and for runtimes of several pieces."""
     decoder = specopt.ExactDecoder(
         layers=4, hidden=256, ffn=512, heads=8, kv_heads=2, head_dim=32, gated=True, vocabulary=1000, tied=False
     )

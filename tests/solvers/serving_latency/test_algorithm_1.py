@@ -10,7 +10,7 @@ from strategies import linear_runtimes, piecewise_runtimes, problems
 
 from specopt import ServingLatencyPlan, ServingLatencyProblem, Status, generate, solve
 from specopt.solvers.budget import Budget
-from specopt.solvers.serving_latency.algorithm_1 import algorithm_1_batches, backtrack
+from specopt.solvers.serving_latency.contiguous import algorithm_1_batches, backtrack
 from specopt.solvers.serving_latency.prepare import prepare
 
 
