@@ -110,7 +110,7 @@ def test_known_lengths_that_fit_only_as_known() -> None:
     assert naive.algorithm_1(data)[1] is None
     for method in ("algorithm-1", "fixed-length", "uniform-bandwidth"):
         result = solve(problem, method)
-        assert result.status is Status.FEASIBLE
+        assert result.status in (Status.FEASIBLE, Status.OPTIMAL)
         assert isinstance(result.plan, ServingLatencyPlan)
         assert problem.violations(result.plan) == []
 
