@@ -18,6 +18,7 @@ from specopt.solvers.serving_latency.baselines import (
 from specopt.solvers.serving_latency.brute_force import BruteForce
 from specopt.solvers.serving_latency.exact import Exact
 from specopt.solvers.serving_latency.length_aware import LengthAware
+from specopt.solvers.serving_latency.milp import Milp
 
 METHODS: tuple[type[Method], ...] = (
     Exact,
@@ -27,6 +28,7 @@ METHODS: tuple[type[Method], ...] = (
     FixedLength,
     HeuristicBatching,
     MaxBatching,
+    Milp,
     NoBatching,
     StaticBatching,
     UniformBandwidth,

@@ -12,6 +12,8 @@ as long as the task itself; stage times and memory grow with the shape, so no mi
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -20,27 +22,37 @@ from typing import Any, ClassVar
 import numpy as np
 
 from specopt.models.decoder import Decoder
-from specopt.models.errors import OutOfTime, Stopped
 from specopt.models.fields import Floats, PositiveInt
-from specopt.models.serving_latency import ServingLatencyProblem
+from specopt.models.result import Termination
+from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Outcome
+from specopt.solvers.serving_latency.baselines import feasible, slices_of
 from specopt.solvers.serving_latency.method import ServingLatencyMethod
-from specopt.solvers.serving_latency.prepare import Prepared, offer_quick_plan, prepare
+from specopt.solvers.serving_latency.prepare import Prepared, prepare, quick_batches
 
 UNITS = 100.0
-"""T_inf of the first plan in the program's unit of time: the tolerances of HiGHS are absolute."""
+"""The best known T_inf in a program's own unit of time: the tolerances of HiGHS are absolute."""
+
+HIGHS_OPTIONS = {
+    "mip_feasibility_tolerance": 1e-9,
+    "primal_feasibility_tolerance": 1e-9,
+    "dual_feasibility_tolerance": 1e-9,
+}
 
 
 @dataclass(frozen=True)
 class Milp(ServingLatencyMethod):
     """The readable reference: assignment to positions, shapes of batches, the recursion of Eq. 20.
 
+    Practical are up to 4 tasks with all speculation lengths and 6 with a given one, at up to 64 decoding steps: some
+    seconds. The caller's wish to stop is noticed between programs, Ctrl-C and the time limit within them.
+
     Parameters
     ----------
     length
-        Solve for this speculation length alone; None enumerates all. The bound still holds for every plan: the
-        lengths that were not solved enter with a simple bound.
+        Plan with this speculation length alone; None enumerates all. The bound holds for every plan all the same:
+        the lengths that were not solved enter with a simple bound. `bound_at_length` of the stats holds for this one.
     """
 
     length: PositiveInt | None = None
@@ -48,9 +60,10 @@ class Milp(ServingLatencyMethod):
     name: ClassVar[str] = "milp"
     exact: ClassVar[bool] = True
     source: ClassVar[str] = "own; problem (24) of paper 1 with Eq. 8-10 and 17-22 linearised, Pyomo and HiGHS"
-    guarantee: ClassVar[str] = "optimal within the solver's tolerance"
-    complexity: ClassVar[str] = "exponential; per l about K^3 (known outputs: K^4) binaries and 2 K N rows"
-    max_size: ClassVar[int] = 5
+    guarantee: ClassVar[str] = "optimal, to 1e-6; for a given length a certified gap"
+    complexity: ClassVar[str] = "exponential; K^3 / 2 binaries (known outputs: up to K^4 / 4) and 3 K N rows per l"
+    max_size: ClassVar[int] = 6
+    max_size_enumerating: ClassVar[int] = 4
     max_steps: ClassVar[int] = 64
     tolerance: ClassVar[float] = 1e-6
 
@@ -59,38 +72,76 @@ class Milp(ServingLatencyMethod):
         reason = super().refusal(problem)
         if reason is not None:
             return reason
+        if self.length is None and problem.tasks > self.max_size_enumerating:
+            return (
+                f"it has {problem.tasks} tasks, the method takes at most {self.max_size_enumerating}, "
+                f"or {self.max_size} with its option length"
+            )
         options = [prepare(problem, mechanism) for mechanism in problem.mechanisms]
         for prepared in options:
-            if self.length is not None and prepared.lengths[0] > 0 and self.length not in prepared.lengths:
-                return f"option length is {self.length}, its max_speculation_length is {prepared.lengths[-1]}"
-        steps = max(Case(p, length).steps for p in options for length in p.lengths if self._is_solved(length))
+            if self.length is not None and prepared.lengths[-1] > 0 and self.length not in prepared.lengths:
+                return f"its max_speculation_length is {prepared.lengths[-1]}, the method's option length {self.length}"
+        steps = max(Case(prepared, self._lengths(prepared)[0]).steps for prepared in options)
         if steps > self.max_steps:
-            return f"it has {steps} decoding steps, the method takes at most {self.max_steps}"
+            return f"its plans may take {steps} decoding steps, the method takes at most {self.max_steps}"
         return None
 
     def run(self, problem: ServingLatencyProblem, budget: Budget) -> Outcome:
-        """Solve a program for every mechanism and speculation length that its simple bound does not rule out."""
+        """Solve a program for every mechanism and speculation length, those with the best simple plan first."""
         options = [prepare(problem, mechanism) for mechanism in problem.mechanisms]
         misfits = [prepared.misfit() for prepared in options]
         able = [prepared for prepared, misfit in zip(options, misfits, strict=True) if misfit is None]
         if not able:
             return Outcome.infeasible(next(misfit for misfit in misfits if misfit is not None))
+        start: dict[Case, float] = {}
         for prepared in able:
-            offer_quick_plan(prepared, budget)
-        budget.check()
-        cases = [Case(prepared, length) for prepared in able for length in prepared.lengths]
-        bounds = {case: case.simple_bound() for case in cases}
-        stats = {"programs": 0, "nodes": 0}
-        for case in sorted(cases, key=bounds.__getitem__):
-            assert budget.objective is not None
-            budget.improve_bound(min(bounds.values()))
+            for length in self._lengths(prepared):
+                case = Case(prepared, length)
+                start[case] = math.inf
+                for batches in simple_batches(prepared):
+                    start[case] = min(start[case], budget.offer(prepared.plan(batches, length)))
+                    budget.check()
+        bounds: dict[Case, float] = {}
+        for case in start:
+            bounds[case] = case.simple_bound()
             budget.check()
-            if self._is_solved(case.length) and bounds[case] < budget.objective:
-                bounds[case] = max(bounds[case], solve_case(case, budget, stats))
-        return Outcome(plan=budget.incumbent, bound=min(bounds.values()), stats=dict(stats))
+        others = math.inf
+        for prepared in able:
+            for length in prepared.lengths:
+                if length not in self._lengths(prepared):
+                    others = min(others, Case(prepared, length).simple_bound())
+                    budget.check()
+        budget.improve_bound(min(others, *bounds.values()))
+        stats = {"programs": 0, "nodes": 0, "simplex_iterations": 0}
+        ended = Termination.CONVERGED
+        for case in sorted(start, key=start.__getitem__):
+            assert budget.objective is not None
+            if bounds[case] < budget.objective:
+                ended = solve_case(case, budget, bounds, stats)
+                budget.improve_bound(min(others, *bounds.values()))
+                if ended is not Termination.CONVERGED:
+                    break
+                budget.check()
+        bound = min(bounds.values())
+        return Outcome(
+            plan=budget.incumbent,
+            bound=min(others, bound),
+            termination=ended,
+            stats=stats | ({} if self.length is None else {"bound_at_length": bound}),
+        )
 
-    def _is_solved(self, length: int) -> bool:
-        return self.length is None or length in (0, self.length)
+    def _lengths(self, prepared: Prepared) -> range:
+        if self.length is None or prepared.mechanism == "autoregressive":
+            return prepared.lengths
+        return range(self.length, self.length + 1)
+
+
+def simple_batches(prepared: Prepared) -> list[list[list[int]]]:
+    """Return batches as large as memory allows, and those of every equal size that fits: plans to start from."""
+    quick = quick_batches(prepared)
+    assert quick is not None, "every task fits alone"
+    equal = [slices_of(prepared.tasks, size) for size in range(1, prepared.tasks + 1)]
+    return [quick, *(batches for batches in equal if feasible(prepared, batches))]
 
 
 @dataclass(frozen=True)
@@ -132,14 +183,18 @@ class Case:
 
     @cached_property
     def shapes(self) -> list[Shape]:
-        """Every shape that fits the memory (Eq. 9-10) and that enough tasks can fill."""
+        """Every shape that some batch has and that fits the memory (Eq. 9-10)."""
         inputs, outputs = self.prepared.inputs, self.prepared.outputs
-        return [
-            Shape(size, float(padded), float(longest))
-            for padded, longest in product(np.unique(inputs), np.unique(outputs))
-            for size in range(1, int(np.sum((inputs <= padded) & (outputs <= longest))) + 1)
-            if self.prepared.fits(size, padded, longest)
-        ]
+        found = []
+        for padded, longest in product(np.unique(inputs), np.unique(outputs)):
+            able = (inputs <= padded) & (outputs <= longest)
+            if not (able & (inputs == padded)).any() or not (able & (outputs == longest)).any():
+                continue
+            least = 1 if (able & (inputs == padded) & (outputs == longest)).any() else 2
+            for size in range(least, int(able.sum()) + 1):
+                if self.prepared.fits(size, padded, longest):
+                    found.append(Shape(size, float(padded), float(longest)))
+        return found
 
     @cached_property
     def draft(self) -> Floats:
@@ -172,9 +227,9 @@ class Case:
                 for task in range(self.prepared.tasks)
             ]
             inference = max(inference, sum(least))
-        return float(inference) * (1.0 - 1e-12) + self.prepared.communication_seconds
+        return float(inference) + self.prepared.communication_seconds
 
-    def _table(self, stage: Any) -> Floats:
+    def _table(self, stage: Callable[[Shape, int], float]) -> Floats:
         table = np.zeros((len(self.shapes), self.steps))
         for row, shape in enumerate(self.shapes):
             steps = int(self.prepared.steps_of(np.array([shape.longest_output]), self.length)[0])
@@ -188,32 +243,37 @@ class Case:
             return 0.0
         assert problem.draft is not None and problem.draft_runtime is not None
         generated = (n - 1) * self.prepared.tokens_per_step(self.length)
-        seconds = 0.0
-        for guess in range(1, self.length + 1):
-            new = shape.padded_input if n == guess == 1 else 1.0
-            total = shape.padded_input + generated + guess - 1
-            flops = pass_flops(problem.draft, new, total, 1)
-            seconds += float(problem.draft_runtime.seconds(shape.size, flops))
-        return seconds
+        guess = np.arange(1.0, self.length + 1.0)
+        new = np.where((n == 1) & (guess == 1.0), shape.padded_input, 1.0)
+        flops = pass_flops(problem.draft, new, shape.padded_input + generated + guess - 1.0, 1)
+        return float(problem.draft_runtime.seconds(shape.size, flops).sum())
 
     def _verify_seconds(self, shape: Shape, n: int) -> float:
         """Return T^v at step n: one pass over the guesses and one token, or the whole input at first (Eq. 14, 18)."""
         problem = self.prepared.problem
         generated = (n - 1) * self.prepared.tokens_per_step(self.length)
-        new = shape.padded_input + self.length if n == 1 else 1.0 + self.length
-        total = shape.padded_input + generated + self.length
-        flops = pass_flops(problem.verify, new, total, 1 + self.length)
-        return float(problem.verify_runtime.seconds(shape.size, flops))
+        new = np.array([(shape.padded_input if n == 1 else 1.0) + self.length])
+        flops = pass_flops(problem.verify, new, shape.padded_input + generated + self.length, 1 + self.length)
+        return float(problem.verify_runtime.seconds(shape.size, flops).sum())
 
 
-def pass_flops(model: Decoder, new: float, total: float, logits: int) -> Floats:
-    """Return the operations of a forward pass of `new` tokens over a total length, per task (Eq. 11-12)."""
-    flops = model.flops_per_token * new + model.flops_per_token_pair * new * total + model.flops_per_logit * logits
-    return np.asarray(flops, dtype=np.float64)
+def pass_flops(model: Decoder, new: Floats, total: Floats | float, logits: int) -> Floats:
+    """Return the operations of forward passes of `new` tokens over a total length, per task (Eq. 11-12)."""
+    return model.flops_per_token * new + model.flops_per_token_pair * new * total + model.flops_per_logit * logits
 
 
-def formulate(case: Case, unit_seconds: float) -> Any:
-    """Return the program of one case as a Pyomo model, times in units of `unit_seconds`."""
+def formulate(case: Case, unit_seconds: float, known_seconds: float) -> Any:
+    """Return the program of one case as a Pyomo model.
+
+    Parameters
+    ----------
+    case
+        What to formulate.
+    unit_seconds
+        Unit of time of the program.
+    known_seconds
+        T_inf above which plans are of no interest.
+    """
     import pyomo.environ as pyo
 
     draft, verify = case.draft / unit_seconds, case.verify / unit_seconds
@@ -244,14 +304,12 @@ def formulate(case: Case, unit_seconds: float) -> Any:
     last = case.prepared.tasks
     program.inference = pyo.Objective(expr=sum(program.verified[last, n] for n in program.steps))
 
+    # Only plans as good as the best one known matter.
+    program.known = pyo.Constraint(expr=program.inference.expr <= known_seconds / unit_seconds)
     # (24c-e) Every task runs at exactly one position.
-    program.once = pyo.Constraint(
-        program.tasks, rule=lambda p, k: sum(p.joins[k, m] for m in p.positions) == 1
-    )  # fmt: skip
+    program.once = pyo.Constraint(program.tasks, rule=lambda p, k: sum(p.joins[k, m] for m in p.positions) == 1)
     # A batch has one shape; an empty position has none.
-    program.one_shape = pyo.Constraint(
-        program.positions, rule=lambda p, m: sum(p.has[m, s] for s in p.shapes) <= 1
-    )  # fmt: skip
+    program.one_shape = pyo.Constraint(program.positions, rule=lambda p, m: sum(p.has[m, s] for s in p.shapes) <= 1)
     # Empty positions come last: they are interchangeable.
     program.empty_last = pyo.Constraint(
         program.positions,
@@ -302,27 +360,52 @@ def formulate(case: Case, unit_seconds: float) -> Any:
     return program
 
 
-def solve_case(case: Case, budget: Budget, stats: dict[str, int]) -> float:
-    """Offer the best plan of one case and return a bound on its objective.
+def solve_case(case: Case, budget: Budget, bounds: dict[Case, float], stats: dict[str, int]) -> Termination:
+    """Offer the best plan of one case if it beats the incumbent, and raise the bound of the case.
 
-    Raises
-    ------
-    OutOfTime, Stopped
-        If HiGHS ended early; its plan is offered and the budget has seen a bound for all cases by then.
+    Modified in place: bounds, stats.
+
+    Returns
+    -------
+    Termination
+        Why HiGHS stopped: converged, time limit, or interrupted.
     """
     from pyomo.contrib.solver.common.results import SolutionStatus, TerminationCondition
     from pyomo.contrib.solver.solvers.highs import Highs
 
-    unit = 1.0
-    program = formulate(case, unit)
+    assert budget.objective is not None
+    communication = case.prepared.communication_seconds
+    known = max(0.0, budget.objective - communication)
+    unit = known / UNITS if known > 0 else 1.0
+    program = formulate(case, unit, known * (1 + 1e-9))
+    budget.check()
     results = Highs().solve(
         program,
         load_solutions=False,
         raise_exception_on_nonoptimal_result=False,
-        time_limit=None if np.isinf(budget.remaining) else budget.remaining,
+        time_limit=None if math.isinf(budget.remaining) else budget.remaining,
         rel_gap=budget.gap,
         abs_gap=0.0,
-        solver_options={},
+        solver_options={**HIGHS_OPTIONS, "random_seed": budget.seed % 2**31},
     )
-    print(results.termination_condition, results.objective_bound, results.incumbent_objective)
-    return 0
+    stats["programs"] += 1
+    stats["nodes"] += max(0, results.extra_info.mip_node_count)
+    stats["simplex_iterations"] += max(0, results.extra_info.simplex_iteration_count)
+    condition = results.termination_condition
+    if condition in (TerminationCondition.provenInfeasible, TerminationCondition.infeasibleOrUnbounded):
+        bounds[case] = max(bounds[case], budget.objective)  # no plan of this case is better than the known one
+        return Termination.CONVERGED
+    if results.objective_bound is not None and math.isfinite(results.objective_bound):
+        bounds[case] = max(bounds[case], results.objective_bound * unit + communication)
+    if results.solution_status in (SolutionStatus.optimal, SolutionStatus.feasible):
+        values = results.solution_loader.get_vars(list(program.joins.values()))
+        budget.offer(read_plan(case, program, values))
+    if condition == TerminationCondition.convergenceCriteriaSatisfied:
+        return Termination.CONVERGED
+    return Termination.TIME_LIMIT if condition == TerminationCondition.maxTimeLimit else Termination.INTERRUPTED
+
+
+def read_plan(case: Case, program: Any, values: Any) -> ServingLatencyPlan:
+    """Return the plan of a program's solution: the tasks of every position that is not empty."""
+    batches = [[k for k in program.tasks if values[program.joins[k, m]] > 0.5] for m in program.positions]
+    return case.prepared.plan([batch for batch in batches if batch], case.length)

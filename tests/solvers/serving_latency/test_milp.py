@@ -1,0 +1,176 @@
+"""The mixed-integer program: its data against the naive oracle, its optima against enumeration and `exact`."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+
+import naive
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from strategies import problems
+
+from specopt import InvalidInput, ServingLatencyProblem, Status, Termination, Unsupported, generate, solve
+from specopt.solvers.serving_latency.exact import Exact
+from specopt.solvers.serving_latency.milp import Case, Milp
+from specopt.solvers.serving_latency.prepare import prepare
+
+
+def generated(tasks: int, max_output: int, **fields: object) -> ServingLatencyProblem:
+    """A problem of the paper's setting with short inputs and outputs."""
+    problem = generate("serving-latency/paper-1", tasks=tasks, max_input=512, max_output=max_output, seed=1)
+    assert isinstance(problem, ServingLatencyProblem)
+    return dataclasses.replace(problem, **fields)  # type: ignore[arg-type]
+
+
+def compare(problem: ServingLatencyProblem) -> None:
+    """Compare the program with brute force and, where it takes the problem, with `exact`."""
+    result = solve(problem, "milp")
+    oracles = ["brute-force"] if Exact().refusal(problem) else ["brute-force", "exact"]
+    for oracle in oracles:
+        best = solve(problem, oracle)
+        assert result.status is best.status
+        assert result.objective == pytest.approx(best.objective, rel=1e-9)
+        assert result.bound == pytest.approx(best.objective, rel=1e-6)
+
+
+@settings(max_examples=60)
+@given(problems(tasks=(1, 3)))
+def test_equals_enumeration_and_exact(problem: ServingLatencyProblem) -> None:
+    """Tests that the optimum is theirs on every mechanism, runtime, cost model and meaning of output lengths."""
+    compare(problem)
+
+
+@pytest.mark.slow
+@settings(max_examples=60)
+@given(problems(tasks=(4, 4), max_output=20, max_length=2, mechanisms=("pipelined",)))
+def test_equals_enumeration_and_exact_on_four_tasks(problem: ServingLatencyProblem) -> None:
+    """Tests that four tasks in the pipeline agree, for both meanings of output lengths."""
+    compare(problem)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("output_lengths", ["conservative", "known"])
+def test_equals_enumeration_and_exact_where_stages_balance(output_lengths: str) -> None:
+    """Tests that the paper's setting agrees, where order and overlap matter and every length is a program."""
+    compare(generated(4, 24, output_lengths=output_lengths))
+    compare(generated(4, 24, output_lengths=output_lengths, mechanism="any", max_speculation_length=3))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("output_lengths", ["conservative", "known"])
+@pytest.mark.parametrize("tasks", [5, 6])
+def test_given_length_on_more_tasks(tasks: int, output_lengths: str) -> None:
+    """Tests that sizes that need a given speculation length are solved to the optimum."""
+    problem = generated(tasks, 24, output_lengths=output_lengths, max_speculation_length=1)
+    result = solve(problem, Milp(length=1))
+    assert result.status is Status.OPTIMAL
+    assert result.objective == pytest.approx(solve(problem, "brute-force").objective, rel=1e-9)
+
+
+@settings(max_examples=15)
+@given(problems(tasks=(1, 3), mechanisms=("pipelined", "sequential")))
+def test_given_lengths_enumerated_by_hand(problem: ServingLatencyProblem) -> None:
+    """Tests that the best given length is the optimum, and that the bound of each holds for every plan."""
+    optimum = solve(problem, "brute-force").objective
+    assert optimum is not None
+    best = np.inf
+    for length in prepare(problem).lengths:
+        result = solve(problem, Milp(length=length))
+        assert result.plan is not None and result.objective is not None and result.bound is not None
+        assert result.plan.to_dict()["speculation_length"] == length
+        assert result.bound <= optimum * (1 + 1e-9)
+        assert result.stats["bound_at_length"] == pytest.approx(result.objective, rel=1e-6)
+        best = min(best, result.objective)
+    assert best == pytest.approx(optimum, rel=1e-9)
+
+
+@settings(max_examples=50)
+@given(problems(tasks=(1, 4)))
+def test_stage_times_equal_naive(problem: ServingLatencyProblem) -> None:
+    """Tests that the stage times of every shape at every step are right, and 0 once its batch is done."""
+    for mechanism in problem.mechanisms:
+        prepared = prepare(problem, mechanism)
+        for length in prepared.lengths:
+            case = Case(prepared, length)
+            for row, shape in enumerate(case.shapes):
+                last = naive.steps(int(shape.longest_output), prepared.tokens_per_step(length))
+                for n in range(1, case.steps + 1):
+                    expected = (0.0, 0.0)
+                    if n <= last:
+                        padded = int(shape.padded_input)
+                        expected = naive.stages(problem.to_dict(), mechanism, shape.size, padded, length, n)
+                    assert case.draft[row, n - 1] == pytest.approx(expected[0], rel=1e-12)
+                    assert case.verify[row, n - 1] == pytest.approx(expected[1], rel=1e-12)
+
+
+@settings(max_examples=100)
+@given(problems(tasks=(1, 6), max_output=12))
+def test_simple_bound_holds(problem: ServingLatencyProblem) -> None:
+    """Tests that the bound that rules out whole lengths is below the optimum."""
+    optimum = solve(problem, "brute-force").objective
+    assert optimum is not None
+    options = [prepare(problem, mechanism) for mechanism in problem.mechanisms]
+    assert min(Case(p, length).simple_bound() for p in options for length in p.lengths) <= optimum * (1 + 1e-12)
+
+
+def test_time_limit_keeps_plan_and_bound() -> None:
+    """Tests that a limit within a program gives its incumbent, a valid bound and the reason."""
+    problem = generated(6, 64, output_lengths="known", max_speculation_length=3)
+    solve(generated(1, 4), "milp")  # loads the solver
+    started = time.perf_counter()
+    result = solve(problem, Milp(length=3), time_limit=0.6)
+    assert time.perf_counter() - started < 1.6
+    assert result.termination is Termination.TIME_LIMIT
+    assert result.status is Status.FEASIBLE
+    optimum = solve(problem, "brute-force").objective
+    assert optimum is not None and result.bound is not None and result.objective is not None
+    assert 0 < result.bound <= optimum <= result.objective
+
+
+def test_infeasible_says_what_clashes() -> None:
+    """Tests that a task too large for the memory is named."""
+    problem = generated(3, 24, verify_memory_bytes=1e9)
+    result = solve(problem, "milp")
+    assert result.status is Status.INFEASIBLE
+    assert result.termination is Termination.INFEASIBLE
+    assert result.explanation is not None
+    assert "of verify-model memory alone" in result.explanation
+
+
+def test_memory_binds() -> None:
+    """Tests that batches split where the draft model's memory is short."""
+    problem = generated(4, 24, max_speculation_length=2)
+    assert problem.draft is not None
+    tokens = int(problem.input_tokens.max()) + problem.longest_output
+    memory = float(problem.draft.parameter_bytes + problem.draft.kv_bytes_per_token * tokens)
+    compare(dataclasses.replace(problem, draft_memory_bytes=memory))
+    compare(dataclasses.replace(problem, draft_memory_bytes=memory, output_lengths="known"))
+
+
+@pytest.mark.parametrize(
+    ("problem", "method", "reason"),
+    [
+        (generated(5, 24), Milp(), "it has 5 tasks, the method takes at most 4, or 6 with its option length"),
+        (generated(7, 24), Milp(length=1), "it has 7 tasks, the method takes at most 6"),
+        (generated(4, 512), Milp(), r"its plans may take 2\d\d decoding steps, the method takes at most 64"),
+        (generated(4, 24), Milp(length=11), "its max_speculation_length is 10, the method's option length 11"),
+    ],
+)
+def test_refusals(problem: ServingLatencyProblem, method: Milp, reason: str) -> None:
+    """Tests that sizes and lengths out of reach are refused, with the methods that can."""
+    with pytest.raises(Unsupported, match=f"method milp cannot take this problem: {reason}; methods that can: .*exact"):
+        solve(problem, method)
+
+
+def test_length_is_checked() -> None:
+    """Tests that a speculation length is positive."""
+    with pytest.raises(InvalidInput, match="length"):
+        Milp(length=0)
+
+
+def test_autoregressive_ignores_the_length() -> None:
+    """Tests that serving without drafting is solved whatever speculation length is asked for."""
+    problem = generated(3, 24, mechanism="autoregressive")
+    assert solve(problem, Milp(length=3)).objective == solve(problem, "brute-force").objective
