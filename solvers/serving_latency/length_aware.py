@@ -4,9 +4,9 @@ A batch runs until its longest output is done and pads to its longest input, so 
 that finish early leave the pipeline to the others, so order and overlap change from step to step. Contiguity in one
 order is no longer optimal. For every mechanism and speculation length the method
 
-1. sorts the tasks by input, by output and by mixtures of both, and finds the batches contiguous in each order whose
+1. computes the bound of `rebatching`, which rules out many of them;
+2. sorts the tasks by input, by output and by mixtures of both, and finds the batches contiguous in each order whose
    summed stage times are least (a shortest path), in several pipeline orders;
-2. discards what the bound of `rebatching` rules out;
 3. improves what is left by simulated annealing over single tasks, swaps, threshold cuts, splits, merges and the
    pipeline order, most moves where the latency is least.
 
@@ -17,6 +17,7 @@ Rating a plan costs O(M^2) for M batches, whatever the number of decoding steps,
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -50,7 +51,7 @@ class LengthAware(ServingLatencyMethod):
         few tasks.
     """
 
-    moves: PositiveInt = 1_500_000
+    moves: PositiveInt = 1_000_000
 
     name: ClassVar[str] = "length-aware"
     source: ClassVar[str] = "own; problem (24) of paper 1 with each task's own output length"
@@ -133,25 +134,25 @@ class _Search:
         self._rate = 1e6  # moves per second, as measured
 
     def run(self) -> Termination:
-        """Construct, bound, discard, improve."""
+        """Bound, construct, discard, improve."""
         self.candidates = [_Candidate(stages(prepared, n)) for prepared in self.able for n in prepared.lengths]
         for candidate in self.candidates:
-            self._construct(candidate)
-        self._adopt_warm_start()
-        self.offer()
-        for candidate in self.candidates:
             candidate.bound = inference_bound(candidate.at, self.budget)
-        self.budget.improve_bound(min(candidate.objective_bound for candidate in self.candidates))
-        tried = 0
+        self.candidates.sort(key=lambda candidate: candidate.objective_bound)
+        self.budget.improve_bound(self.candidates[0].objective_bound)
+        self._adopt_warm_start()
+        for candidate in self._promising(self.candidates):
+            self._construct(candidate)
+            self.offer()
+        alive = [candidate for candidate in self.candidates if candidate.batches]
         tasks = self.able[0].tasks
         moves = min(self.moves, 2000 * tasks * tasks)
-        alive = self.candidates
+        tried = 0
         for share, heat in ((0.2, _HEAT), (0.3, _HEAT), (0.5, 0.5 * _HEAT)):
-            best = min(candidate.objective for candidate in self.candidates)
-            alive = [c for c in alive if c.objective_bound < best * (1 - 1e-12)]
-            alive.sort(key=lambda c: c.objective)
+            alive = sorted(self._promising(alive), key=lambda candidate: candidate.objective)
             if share > 0.2:
-                alive = [c for c in alive[: 4 if share < 0.5 else 2] if c.objective < best * 1.03]
+                alive = alive[: 4 if share < 0.5 else 2]
+                alive = [candidate for candidate in alive if candidate.objective < alive[0].objective * 1.03]
             for candidate in alive:
                 if self._gap_reached():
                     return Termination.GAP
@@ -161,6 +162,13 @@ class _Search:
             self.offer()
         self.stats = {"moves": tried, "candidates": len(self.candidates), "searched": len(alive)}
         return Termination.CONVERGED
+
+    def _promising(self, candidates: list[_Candidate]) -> Iterator[_Candidate]:
+        """Yield the candidates whose bound is below the best plan known by then."""
+        for candidate in candidates:
+            best = min(other.objective for other in self.candidates)
+            if candidate.objective_bound < best * (1 - 1e-12):
+                yield candidate
 
     def offer(self) -> None:
         """Offer the best plan, if there is one better than before."""

@@ -1,0 +1,121 @@
+"""The bound for known output lengths, and the policy that batches anew: what holds between them and plans."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+import naive
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import ALL_MECHANISMS, problems, problems_with_plans
+
+from specopt import ServingLatencyPlan, ServingLatencyProblem, generate, solve
+from specopt.solvers.budget import Budget
+from specopt.solvers.serving_latency import rebatching
+from specopt.solvers.serving_latency.known import stages
+from specopt.solvers.serving_latency.prepare import prepare
+
+ONE_MECHANISM = ["pipelined", "sequential", "autoregressive"]
+
+
+def bound(problem: ServingLatencyProblem) -> float:
+    """The bound over all mechanisms whose memory admits every task."""
+    able = [p for p in (prepare(problem, mechanism) for mechanism in problem.mechanisms) if p.misfit() is None]
+    return min(rebatching.rebatching_bound(p, Budget(problem)) for p in able)
+
+
+@settings(max_examples=300)
+@given(problems_with_plans(tasks=(1, 10), max_output=60, mechanisms=ALL_MECHANISMS, output_lengths=["known"]))
+def test_below_every_plan(case: tuple[ServingLatencyProblem, ServingLatencyPlan]) -> None:
+    """Tests that no feasible plan lies below the bound, whatever its batches, order and speculation length."""
+    problem, plan = case
+    if not problem.violations(plan):
+        assert bound(problem) <= problem.evaluate(plan).objective * (1 + 1e-9)
+
+
+@settings(max_examples=40)
+@given(problems(tasks=(1, 4), mechanisms=ONE_MECHANISM, output_lengths=["known"]))
+def test_below_the_optimum(problem: ServingLatencyProblem) -> None:
+    """Tests the bound against the exhaustive search that imports nothing of ours."""
+    optimum, plan = naive.brute_force(problem.to_dict())
+    assert plan is not None
+    assert bound(problem) <= optimum * (1 + 1e-9)
+
+
+@settings(max_examples=100)
+@given(problems(tasks=(1, 5), max_output=40, mechanisms=ALL_MECHANISMS, output_lengths=["known"]))
+def test_below_the_optimum_of_more(problem: ServingLatencyProblem) -> None:
+    """Tests the bound against brute force where outputs are long and every mechanism may be chosen."""
+    optimum = solve(problem, "brute-force").objective
+    assert optimum is not None
+    assert bound(problem) <= optimum * (1 + 1e-9)
+
+
+@settings(max_examples=60)
+@given(problems(tasks=(1, 9), max_output=40, mechanisms=ONE_MECHANISM, output_lengths=["known"]))
+def test_fewer_ranges_bound_less(problem: ServingLatencyProblem) -> None:
+    """Tests that ranges of steps taken together, as large problems have them, keep the bound valid."""
+    prepared = prepare(problem)
+    budget = Budget(problem)
+    for length in prepared.lengths:
+        at = stages(prepared, length)
+        ends = rebatching._ends(at.steps)
+        fine = rebatching._sum_ranges(at, ends, False, budget)
+        coarse = rebatching._sum_ranges(at, np.unique([0, 1, ends[-1]]), False, budget)
+        assert coarse <= fine * (1 + 2e-3)  # the weight between the stages is searched to 1e-3
+
+
+@settings(max_examples=100)
+@given(problems(tasks=(1, 8), max_output=40, mechanisms=ONE_MECHANISM, output_lengths=["known"]))
+def test_executed_rebatching_is_above_the_bound(problem: ServingLatencyProblem) -> None:
+    """Tests that batching anew cannot be faster than the bound says."""
+    prepared = prepare(problem)
+    executed = rebatching.execute(prepared, Budget(problem))
+    assert executed.seconds >= bound(problem) * (1 - 1e-9)
+    assert executed.speculation_length in prepared.lengths
+
+
+@settings(max_examples=100)
+@given(
+    problems(tasks=(1, 5), max_output=40, mechanisms=["sequential", "autoregressive"], output_lengths=["known"]),
+    st.booleans(),
+)
+def test_without_overlap_rebatching_is_exact(problem: ServingLatencyProblem, ample: bool) -> None:
+    """Tests that with ample memory and no overlap the policy executes exactly what the bound counts."""
+    changes: dict[str, Any] = {"draft_memory_bytes": 1e18, "verify_memory_bytes": None if ample else 1e18}
+    problem = dataclasses.replace(problem, **changes)
+    executed = rebatching.execute(prepare(problem), Budget(problem))
+    assert executed.seconds == pytest.approx(bound(problem), rel=1e-9)
+
+
+@settings(max_examples=60)
+@given(problems(tasks=(1, 5), mechanisms=ONE_MECHANISM, output_lengths=["known"]))
+def test_tight_for_one_step(problem: ServingLatencyProblem) -> None:
+    """Tests that the bound is the optimum where all tasks finish in the first step and nothing overlaps."""
+    outputs = np.ones(problem.tasks, dtype=np.int64)
+    ample: dict[str, Any] = {"draft_memory_bytes": 1e18, "verify_memory_bytes": None, "max_output_tokens": None}
+    same = dataclasses.replace(problem, output_tokens=outputs, **ample)
+    optimum = solve(same, "brute-force").objective
+    assert optimum is not None
+    if same.mechanism == "pipelined":
+        assert bound(same) <= optimum * (1 + 1e-9)
+    else:
+        assert bound(same) == pytest.approx(optimum, rel=1e-9)
+
+
+@pytest.mark.parametrize("pair", ["1.1B-7B", "68M-7B"])
+def test_rebatching_at_the_papers_size(pair: str) -> None:
+    """Tests that batching anew saves against the best plan known, and that methods without a bound report this one."""
+    problem = generate("serving-latency/paper-1", pair=pair, seed=1)
+    assert isinstance(problem, ServingLatencyProblem)
+    problem = dataclasses.replace(problem, output_lengths="known")
+    executed = rebatching.execute(prepare(problem), Budget(problem))
+    plan = solve(problem, "length-aware")
+    assert plan.objective is not None and plan.bound is not None
+    assert plan.bound * (1 - 1e-9) <= executed.seconds < plan.objective
+    rival = solve(problem, "heuristic-batching")
+    assert rival.bound is not None and math.isclose(rival.bound, plan.bound, rel_tol=1e-9)
