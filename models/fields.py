@@ -19,7 +19,7 @@ import typing
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from types import UnionType
+from types import NoneType, UnionType
 from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
@@ -33,6 +33,9 @@ T = TypeVar("T")
 
 MAX_TOKENS = 10_000_000
 """Largest token count that a field takes: a guard against, say, bytes given as tokens."""
+
+MAX_BUDGET = 10**15
+"""Largest token budget that a field takes: floating point still counts every token of it."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,8 @@ NonNegativeInt = Annotated[int, Meta(ge=0, le=MAX_TOKENS)]
 Positive = Annotated[float, Meta(gt=0)]
 NonNegative = Annotated[float, Meta(ge=0)]
 OpenUnit = Annotated[float, Meta(gt=0, lt=1)]
+Probability = Annotated[float, Meta(ge=0, lt=1)]
+TokenBudget = Annotated[int, Meta(ge=0, le=MAX_BUDGET)]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -122,7 +127,7 @@ def check(obj: Any) -> None:
         if column is None:
             object.__setattr__(obj, name, _scalar(name, hint, value))
             continue
-        if value is None:
+        if value is None and NoneType in get_args(hint):
             continue
         array = _array(name, column, value)
         object.__setattr__(obj, name, array)

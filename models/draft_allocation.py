@@ -1,0 +1,119 @@
+"""Draft allocation: how many tokens each client drafts in one round (paper 5, Eq. 5).
+
+Client i drafts S_i tokens, of which each is accepted with probability a_i if all before it were, and the server
+adds one token of its own: mu_i(S) = 1 + a_i + ... + a_i^S = (1 - a_i^(S+1)) / (1 - a_i) tokens are expected. The
+server verifies at most C drafted tokens in a round. The weights are the gradient of a utility, or whatever a
+client's token is worth.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
+
+import numpy as np
+
+from specopt.models.errors import InvalidInput
+from specopt.models.fields import Column, Floats, Ints, NonNegative, Probability, TokenBudget
+from specopt.models.problem import Evaluation, Plan, Problem, exceeds
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class DraftAllocationPlan(Plan):
+    """How many tokens each client drafts.
+
+    Parameters
+    ----------
+    draft_tokens
+        S_i of each client.
+    """
+
+    draft_tokens: Annotated[Ints, Column(TokenBudget, "client")]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class DraftAllocationProblem(Problem):
+    """Maximise the weighted tokens that a round is expected to yield (paper 5, Eq. 5).
+
+    Parameters
+    ----------
+    acceptance_rates
+        Per client: probability a_i in [0, 1) that a drafted token is accepted, given that all before it were.
+    weights
+        Per client: what one of its tokens is worth, w_i >= 0.
+    budget_tokens
+        C, the drafted tokens that the server verifies in one round.
+    max_draft_tokens
+        Per client: the most that it drafts in one round; None stands for no limit but the budget.
+    """
+
+    kind: ClassVar[str] = "draft-allocation"
+    plan_type: ClassVar[type[Plan]] = DraftAllocationPlan
+    sense: ClassVar[Literal["minimize", "maximize"]] = "maximize"
+    objective_label: ClassVar[str] = "weighted tokens per round"
+
+    acceptance_rates: Annotated[Floats, Column(Probability, "client")]
+    weights: Annotated[Floats, Column(NonNegative, "client")]
+    budget_tokens: TokenBudget
+    max_draft_tokens: Annotated[Ints, Column(TokenBudget, "client")] | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        with np.errstate(over="ignore"):
+            most = self.weights.sum() * (self.budget_tokens + 1.0)
+        if not np.isfinite(most):
+            raise InvalidInput(f"weights: expected a finite sum, also times the budget, got {self.weights.max():g}")
+
+    @property
+    def clients(self) -> int:
+        """Number of clients N."""
+        return len(self.acceptance_rates)
+
+    @property
+    def caps(self) -> Ints:
+        """The most that each client can draft: its own limit or the budget, whichever is less."""
+        if self.max_draft_tokens is None:
+            return np.full(self.clients, self.budget_tokens, dtype=np.int64)
+        return np.minimum(self.max_draft_tokens, self.budget_tokens)
+
+    # ------------------------------------------------------------------ the judge
+
+    def evaluate(self, plan: DraftAllocationPlan) -> Evaluation:
+        """Return sum_i w_i (1 - a_i^(S_i+1)) / (1 - a_i) of a plan (Eq. 5).
+
+        The terms tell the server's own tokens, sum_i w_i, from the accepted drafts, sum_i w_i (a_i + ... + a_i^S_i).
+        Powers are taken as expm1(n log a), so that rates next to 1 lose no digits.
+        """
+        defects = self._defects(plan)
+        if defects:
+            raise InvalidInput(defects[0])
+        w, a, S = self.weights, self.acceptance_rates, plan.draft_tokens
+        with np.errstate(divide="ignore", invalid="ignore", under="ignore"):
+            log_a = np.log(a)  # -inf for a rate of 0
+            expected = -np.expm1((S + 1) * log_a) / (1.0 - a)
+            accepted = np.where(S > 0, -a * np.expm1(S * log_a) / (1.0 - a), 0.0)
+            objective, drafted, own = (float(part.sum()) for part in (w * expected, w * accepted, w))
+        return Evaluation(objective, {"own_tokens": own, "accepted_draft_tokens": drafted})
+
+    def violations(self, plan: DraftAllocationPlan) -> list[str]:
+        """Return what the plan violates: the budget, and the clients' own limits."""
+        found = self._defects(plan)
+        if found:
+            return found
+        total = sum(plan.draft_tokens.tolist())
+        if exceeds(total, self.budget_tokens):
+            found.append(f"draft_tokens: sum to {total}, the budget is {self.budget_tokens}")
+        if self.max_draft_tokens is not None:
+            for client in np.flatnonzero(plan.draft_tokens > self.max_draft_tokens):
+                if exceeds(plan.draft_tokens[client], self.max_draft_tokens[client]):
+                    found.append(
+                        f"draft_tokens[{client}]: expected at most {self.max_draft_tokens[client]}, "
+                        f"got {plan.draft_tokens[client]}"
+                    )
+        return found
+
+    def _defects(self, plan: DraftAllocationPlan) -> list[str]:
+        """Return why the plan is no plan for this problem at all."""
+        if len(plan.draft_tokens) != self.clients:
+            return [f"draft_tokens: expected {self.clients} entries, got {len(plan.draft_tokens)}"]
+        return []
