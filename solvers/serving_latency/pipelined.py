@@ -174,7 +174,8 @@ class PipelinedSearch:
             elif not self._enumerate(part):
                 for child in self._halves(part):
                     self.open.append(child)
-                    self._ascend(child)
+                    if child is not part:
+                        self._ascend(child)
             self._report()
         return self.bound
 
@@ -410,9 +411,9 @@ class PipelinedSearch:
             deviations = np.sqrt(part.mixture @ (values - mean) ** 2)
             spread += [(float(deviations[p]), column, p, float(mean[p])) for p in range(part.batches)]
         deviation, column, position, middle = max(spread)
-        if deviation < 1e-6:  # one path alone: split the widest range instead
-            position = int(np.argmax(part.limits[:, 3] - part.limits[:, 2]))
-            column, middle = 2, float(part.limits[position, 2:].mean())
+        if deviation < 1e-6:  # one path alone: no split promises anything, enumerate to the end
+            part.mixture = None
+            return [part]
         for side in (0, 1):
             limits = part.limits.copy()
             if side == 0:

@@ -1,0 +1,138 @@
+"""The search behind `exact`: its bounds, splits and enumeration, forced to do the work that small sizes spare them."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from strategies import problems
+
+from specopt import Problem, Progress, Result, ServingLatencyProblem, Status, Termination, generate, solve, verify
+from specopt.solvers.budget import Budget
+from specopt.solvers.serving_latency import pipelined
+from specopt.solvers.serving_latency.bound import lower_bound
+from specopt.solvers.serving_latency.prepare import offer_quick_plan, prepare
+
+PIPELINED = {"mechanisms": ["pipelined"], "output_lengths": ["conservative"]}
+
+
+@pytest.fixture
+def laborious() -> Iterator[None]:
+    """Let no part be enumerated at once: raise every bound, give up enumeration early, split parts."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pipelined, "_FEW", 0)
+        patch.setattr(pipelined, "_NODES", 10)
+        patch.setattr(pipelined, "_PATIENCE", 10)
+        patch.setattr(pipelined.PipelinedSearch, "_polish", lambda self: None)
+        patch.setattr(pipelined.PipelinedSearch, "_anneal", lambda self, *start: None)
+        yield
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])  # it patches constants
+@given(problems(tasks=(2, 7), max_output=20, max_length=2, **PIPELINED))  # type: ignore[arg-type]
+def test_bounds_and_splits_lose_no_optimum(laborious: None, problem: ServingLatencyProblem) -> None:
+    """Tests that Lagrangian bounds, splits and interrupted enumeration still find the enumerated optimum."""
+    result, enumerated = solve(problem, "exact"), solve(problem, "brute-force")
+    assert result.status is Status.OPTIMAL
+    assert result.objective == pytest.approx(enumerated.objective, rel=1e-9)
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])  # it patches constants
+@given(problems(tasks=(4, 7), max_output=20, max_length=2, **PIPELINED))  # type: ignore[arg-type]
+def test_pooled_parts_are_bounded(laborious: None, problem: ServingLatencyProblem) -> None:
+    """Tests that bound <= optimum <= objective where larger numbers of batches are pooled, not enumerated."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pipelined, "LARGEST_ENUMERATED", 2)
+        result = solve(problem, "exact")
+    optimum = solve(problem, "brute-force").objective
+    assert optimum is not None and result.bound is not None and result.objective is not None
+    assert result.bound <= optimum * (1 + 1e-9)
+    assert optimum <= result.objective * (1 + 1e-9)
+
+
+@settings(max_examples=60)
+@given(problems(tasks=(1, 7), max_output=20, max_length=3, output_lengths=["conservative"]))  # type: ignore[arg-type]
+def test_lower_bound(problem: ServingLatencyProblem) -> None:
+    """Tests that the bound given to heuristics never exceeds the optimum, for every mechanism."""
+    optimum = solve(problem, "brute-force").objective
+    if optimum is None:
+        return
+    bounds = []
+    for mechanism in problem.mechanisms:
+        prepared = prepare(problem, mechanism)
+        if prepared.misfit() is None:
+            budget = Budget(problem)
+            offer_quick_plan(prepared, budget)
+            bounds.append(lower_bound(prepared, budget))
+    assert min(bound for bound in bounds if bound is not None) <= optimum * (1 + 1e-9)
+
+
+@pytest.fixture(scope="module")
+def hard() -> Problem:
+    """A problem of twelve-odd batches that takes some seconds to prove."""
+    return generate("serving-latency/paper-1", pair="1.1B-13B", alpha=0.7, max_output=128, max_input=1792, seed=1)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_incumbent_and_bound_are_valid_at_every_moment(seed: int) -> None:
+    """Tests that progress only improves, and that bound <= final objective <= every incumbent."""
+    problem = generate("serving-latency/paper-1", tasks=40, seed=seed)
+    seen: list[Progress] = []
+    result = solve(problem, "exact", callback=lambda progress: seen.append(progress))
+    assert result.objective is not None and seen
+    objectives = [p.objective for p in seen if p.objective is not None]
+    bounds = [p.bound for p in seen if p.bound is not None]
+    assert objectives == sorted(objectives, reverse=True) and bounds == sorted(bounds)
+    assert bounds[-1] <= result.objective * (1 + 1e-9) and objectives[-1] >= result.objective * (1 - 1e-12)
+
+
+def test_time_limit(hard: Problem) -> None:
+    """Tests that a limit far too short gives a plan, a bound and the reason."""
+    solve(generate("serving-latency/paper-1", tasks=12, seed=0), "exact")  # compiled
+    result = solve(hard, "exact", time_limit=0.3)
+    assert result.status is Status.FEASIBLE and result.termination is Termination.TIME_LIMIT
+    assert result.bound is not None and result.objective is not None and result.bound < result.objective
+    assert result.seconds <= 0.3 * 1.05 + 0.05 + 0.2  # the last is for a busy machine
+
+
+def test_gap(hard: Problem) -> None:
+    """Tests that a wide gap ends the search early, with a plan inside it."""
+    result = solve(hard, "exact", gap=0.02, time_limit=20)
+    assert result.status is Status.OPTIMAL and result.termination is Termination.GAP
+    assert result.gap is not None and 0 < result.gap <= 0.02
+
+
+def test_stop_from_the_callback(hard: Problem) -> None:
+    """Tests that a callback's True ends the search with the best plan so far."""
+    result = solve(hard, "exact", callback=lambda progress: progress.bound is not None and progress.seconds > 0.1)
+    assert result.termination is Termination.INTERRUPTED
+    assert result.plan is not None and verify(hard, result).feasible
+
+
+def test_warm_start(hard: Problem) -> None:
+    """Tests that a warm start's plan is never lost, even without time to improve it."""
+    first: Result = solve(hard, "exact", gap=0.01, time_limit=20)
+    again = solve(hard, "exact", warm_start=first, time_limit=0.05)
+    assert first.objective is not None and again.objective is not None
+    assert again.objective <= first.objective * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("tasks", [1, 2, 3])
+def test_equal_inputs(tasks: int) -> None:
+    """Tests that ties among equal tasks are no trouble."""
+    base = generate("serving-latency/paper-1", tasks=tasks, max_output=16, seed=0)
+    assert isinstance(base, ServingLatencyProblem)
+    problem = dataclasses.replace(base, input_tokens=base.input_tokens * 0 + 50)
+    exact, enumerated = solve(problem, "exact"), solve(problem, "brute-force")
+    assert exact.objective is not None and enumerated.objective is not None
+    assert math.isclose(exact.objective, enumerated.objective, rel_tol=1e-9)
+
+
+@pytest.mark.slow
+def test_large_instances_are_certified() -> None:
+    """Tests that a thousand tasks get a plan within half a percent of its bound."""
+    result = solve(generate("serving-latency/paper-1", tasks=1000, seed=3), "exact", time_limit=20)
+    assert result.gap is not None and result.gap <= 0.005
