@@ -10,6 +10,9 @@ test: .venv/ok ## all tests
 quick: .venv/ok ## the tests that take under a minute
 	$(PY) -P -m pytest -n 2 -m "not slow"
 
+bench: .venv/ok ## all benchmarks against their rivals: a dated table in benchmarks/results (over half an hour)
+	$(PY) benchmarks/run.py
+
 check: .venv/ok types ## linter, format, import contract, types
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
@@ -29,4 +32,4 @@ types: # the package as one folder of links: type checkers do not follow the edi
 help: ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
 
-.PHONY: run test quick check types help
+.PHONY: run test quick bench check types help
