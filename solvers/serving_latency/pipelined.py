@@ -97,6 +97,8 @@ class Part:
         By position: least and largest size, least and largest end of the block there.
     weights, paths, mixture
         Once the bound was raised: its Lagrangian weights, the paths met, and how they mix in the dual.
+    enumerated
+        Whether only enumeration, to the end, is left to do.
     """
 
     bound: float
@@ -108,6 +110,7 @@ class Part:
     weights: Floats | None = None
     paths: list[Path] = field(default_factory=list)
     mixture: Floats | None = None
+    enumerated: bool = False
 
     def allows(self, path: Path) -> bool:
         """Tell whether a path keeps the limits."""
@@ -168,14 +171,18 @@ class PipelinedSearch:
                     self._polish()
         while self._prune():
             part = min(self.open, key=lambda p: p.bound)
-            self.open.remove(part)
+            # a part stays open, and its bound counts, until it is closed or all that replaces it is open
             if part.pooled:
                 self.left.append(part)
-            elif not self._enumerate(part):
-                for child in self._halves(part):
-                    self.open.append(child)
-                    if child is not part:
-                        self._ascend(child)
+                self.open.remove(part)
+            elif self._enumerate(part):
+                self.open.remove(part)
+            else:
+                self.open += (halves := self._halves(part))
+                self.open.remove(part)
+                for half in halves:
+                    if half.bound < self.cut:
+                        self._ascend(half)
             self._report()
         return self.bound
 
@@ -361,7 +368,7 @@ class PipelinedSearch:
             weights[:, -1] += 1.0 - part.first_weight
             part.weights = weights
             part.limits = np.tile(np.array([1, tasks, 1, tasks]), (specials, 1))
-        if self.rating and not part.pooled and _orders(tasks, part.batches) <= _FEW:
+        if part.enumerated or (self.rating and not part.pooled and _orders(tasks, part.batches) <= _FEW):
             return
         from specopt.solvers.serving_latency.cutting_planes import CuttingPlanes
 
@@ -412,8 +419,7 @@ class PipelinedSearch:
             spread += [(float(deviations[p]), column, p, float(mean[p])) for p in range(part.batches)]
         deviation, column, position, middle = max(spread)
         if deviation < 1e-6:  # one path alone: no split promises anything, enumerate to the end
-            part.mixture = None
-            return [part]
+            return [dataclasses.replace(part, mixture=None, enumerated=True)]
         for side in (0, 1):
             limits = part.limits.copy()
             if side == 0:

@@ -120,6 +120,16 @@ def test_warm_start(hard: Problem) -> None:
     assert again.objective <= first.objective * (1 + 1e-12)
 
 
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])  # it patches constants
+@given(problems(tasks=(4, 7), max_output=20, max_length=2, **PIPELINED))  # type: ignore[arg-type]
+def test_bounds_hold_while_parts_are_split(laborious: None, problem: ServingLatencyProblem) -> None:
+    """Tests that no bound reported on the way exceeds the optimum, whatever part is at work."""
+    seen: list[float] = []
+    solve(problem, "exact", callback=lambda p: seen.append(p.bound) if p.bound is not None else None)
+    optimum = solve(problem, "brute-force").objective
+    assert optimum is not None and max(seen) <= optimum * (1 + 1e-9)
+
+
 @pytest.mark.parametrize("tasks", [1, 2, 3])
 def test_equal_inputs(tasks: int) -> None:
     """Tests that ties among equal tasks are no trouble."""
