@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import math
+from typing import Any
+
+import numpy as np
+
+from specopt.models.fields import Floats
 
 
 def expected_tokens_per_step(acceptance_rate: float, speculation_length: int) -> float:
@@ -21,6 +26,30 @@ def expected_tokens_per_step(acceptance_rate: float, speculation_length: int) ->
     3.3616
     """
     return (1.0 - acceptance_rate ** (1 + speculation_length)) / (1.0 - acceptance_rate)
+
+
+def expected_tokens(acceptance_rates: Any, draft_tokens: Any) -> Floats:
+    """Return mu = (1 - a^(S+1)) / (1 - a) for arrays of acceptance rates a and draft tokens S (paper 5).
+
+    Acceptance rates near 1 lose no digits.
+
+    Parameters
+    ----------
+    acceptance_rates
+        Probabilities in [0, 1).
+    draft_tokens
+        Numbers of draft tokens >= 0.
+
+    Examples
+    --------
+    >>> expected_tokens([0.0, 0.5, 0.75], [3, 0, 2]).tolist()
+    [1.0, 1.0, 2.3125]
+    """
+    rates = np.asarray(acceptance_rates, dtype=np.float64)
+    with np.errstate(divide="ignore"):  # log 0 = -inf gives the 1 that it should
+        logarithms = np.log1p(rates - 1.0)
+    tokens: Floats = -np.expm1((np.asarray(draft_tokens) + 1.0) * logarithms) / (1.0 - rates)
+    return tokens
 
 
 def decoding_steps(output_tokens: int, tokens_per_step: float) -> int:

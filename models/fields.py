@@ -16,11 +16,12 @@ import dataclasses
 import math
 import re
 import typing
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from types import NoneType, UnionType
-from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Self, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
 import numpy as np
@@ -50,12 +51,37 @@ class Column:
     minimum_size: int = 1
 
 
+class Custom(ABC):
+    """A field value that reads and writes its own JSON form, for what columns and objects cannot hold compactly."""
+
+    @classmethod
+    @abstractmethod
+    def parse(cls, data: object, where: str) -> Self:
+        """Build the value from JSON-like data; `where` is its path inside the file, for messages.
+
+        Raises
+        ------
+        InvalidInput
+            If the data is not the value's JSON form.
+        """
+
+    @abstractmethod
+    def dump(self) -> Any:
+        """Return the JSON-like form."""
+
+    @classmethod
+    @abstractmethod
+    def schema(cls) -> dict[str, Any]:
+        """Return the JSON Schema."""
+
+
 TokenCount = Annotated[int, Meta(ge=1, le=MAX_TOKENS)]
 PositiveInt = Annotated[int, Meta(ge=1, le=MAX_TOKENS)]
 NonNegativeInt = Annotated[int, Meta(ge=0, le=MAX_TOKENS)]
 Positive = Annotated[float, Meta(gt=0)]
 NonNegative = Annotated[float, Meta(ge=0)]
 OpenUnit = Annotated[float, Meta(gt=0, lt=1)]
+HalfOpenUnit = Annotated[float, Meta(ge=0, lt=1)]
 Probability = Annotated[float, Meta(ge=0, lt=1)]
 TokenBudget = Annotated[int, Meta(ge=0, le=MAX_BUDGET)]
 
@@ -136,6 +162,20 @@ def check(obj: Any) -> None:
             raise InvalidInput(f"{name}: expected {size} entries, as in {first}, got {len(array)}")
 
 
+def read(hint: Any, data: object, where: str) -> Any:
+    """Return JSON-like data as a value that msgspec can build, strictly.
+
+    Raises
+    ------
+    InvalidInput
+        If the data does not fit; the message names the place below `where`.
+    """
+    try:
+        return msgspec.convert(data, hint, strict=True)
+    except msgspec.ValidationError as error:
+        raise InvalidInput(_explain(str(error), data, where)) from None
+
+
 def schema(cls: Any) -> dict[str, Any]:
     """Return the JSON Schema of a declared dataclass, or of a union of them."""
     options = _dataclasses_in(cls)
@@ -183,6 +223,10 @@ def _column(hint: Any) -> Column | None:
     return None
 
 
+def _custom(hint: Any) -> type[Custom] | None:
+    return next((part for part in _parts(hint) if isinstance(part, type) and issubclass(part, Custom)), None)
+
+
 def _dataclasses_in(hint: Any) -> tuple[type, ...]:
     return tuple(part for part in _parts(hint) if isinstance(part, type) and dataclasses.is_dataclass(part))
 
@@ -214,6 +258,8 @@ def _wire_type(hint: Any) -> Any:
     column = _column(hint)
     if column is not None:
         return list[column.item]  # type: ignore[name-defined]  # built at run time
+    if _custom(hint) is not None:
+        return Any
     if _dataclasses_in(hint):
         return dict[str, Any]
     if _item_of_tuple(hint) is not None:
@@ -234,6 +280,9 @@ def _choose(cls: Any, data: object) -> Any:
 
 
 def _nested(hint: Any, value: Any, where: str) -> Any:
+    custom = _custom(hint)
+    if custom is not None:
+        return custom.parse(value, where)
     if value is None:
         return None
     if _dataclasses_in(hint):
@@ -250,6 +299,9 @@ def _nested(hint: Any, value: Any, where: str) -> Any:
 def _scalar(name: str, hint: Any, value: Any) -> Any:
     if isinstance(value, np.generic):
         value = value.item()
+    custom = _custom(hint)
+    if custom is not None:
+        return value if isinstance(value, custom) else custom.parse(value, name)
     if _dataclasses_in(hint):
         if value is not None and not isinstance(value, _dataclasses_in(hint)):
             expected = " or ".join(option.__name__ for option in _dataclasses_in(hint))
@@ -306,6 +358,8 @@ def _array(name: str, column: Column, value: Any) -> NDArray[Any]:
 def _plain(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return value.tolist()
+    if isinstance(value, Custom):
+        return value.dump()
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return dump(value)
     if isinstance(value, (tuple, list)):
@@ -353,6 +407,9 @@ def _value_at(data: Any, path: str) -> object:
 
 
 def _field_schema(hint: Any) -> dict[str, Any]:
+    custom = _custom(hint)
+    if custom is not None:
+        return custom.schema()
     if _dataclasses_in(hint):
         return schema(hint)
     item = _item_of_tuple(hint)

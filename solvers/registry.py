@@ -5,6 +5,7 @@ from __future__ import annotations
 from specopt.models.errors import Unsupported
 from specopt.models.problem import Problem
 from specopt.models.serving_latency import ServingLatencyProblem
+from specopt.solvers.fair_goodput.dual import Dual
 from specopt.solvers.method import Method
 from specopt.solvers.serving_latency.algorithm_1 import Algorithm1
 from specopt.solvers.serving_latency.baselines import (
@@ -32,6 +33,7 @@ METHODS: tuple[type[Method], ...] = (
     NoBatching,
     StaticBatching,
     UniformBandwidth,
+    Dual,
 )
 
 

@@ -1,0 +1,432 @@
+"""Fair goodput: the long-run rates of clients that share one verifier (paper 5, problem (1) over region (2)).
+
+N clients draft for one verifier. In a round with allocation S, client i drafts S_i tokens, at most C in all, and
+gains mu_i(S_i) = (1 - a_i^(S_i+1)) / (1 - a_i) tokens, the server's own included. A plan mixes rounds of several
+allocations; the objective is a fair utility of the long-run goodput, per round or per second. Per second, a round
+lasts as long as its slowest client, and the verification of all drafts after it.
+
+The judge below plays the schedule entry by entry. Only what changes is touched, so that a million clients whose
+schedule has a few changes each are judged in seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+import msgspec
+import numpy as np
+from msgspec import Meta
+from numpy.typing import NDArray
+
+from specopt.models.acceptance import expected_tokens
+from specopt.models.errors import InvalidInput
+from specopt.models.fields import Column, Custom, Floats, HalfOpenUnit, Ints, NonNegative, Positive, read
+from specopt.models.problem import Evaluation, Plan, Problem
+
+MAX_BUDGET = 10**12
+"""Largest number of tokens per round that a field takes."""
+
+MAX_FAIRNESS = 100.0
+"""Largest fairness: beyond it the utility leaves the range of floating-point numbers."""
+
+Tokens = Annotated[int, Meta(ge=0, le=MAX_BUDGET)]
+Fairness = Annotated[float, Meta(ge=0, le=MAX_FAIRNESS)]
+SCHEDULE_TOLERANCE = 1e-9
+"""What a schedule may differ from what the plan declares, or fall short of a least rate by; of 1 or more, relative."""
+
+
+class _Entry(msgspec.Struct, forbid_unknown_fields=True):
+    share: NonNegative
+    draft_tokens: list[Tokens] | msgspec.UnsetType = msgspec.UNSET
+    changes: list[tuple[Tokens, Tokens]] | msgspec.UnsetType = msgspec.UNSET
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Schedule(Custom):
+    """Integer allocations and their shares: the first one in full, the others in full or as changes.
+
+    The entries are kept end to end in arrays; entry e sets ``tokens[k]`` for client ``clients[k]``, k from
+    ``starts[e]`` to ``starts[e + 1]``. Its JSON form is a list of ``{"share", "draft_tokens": [...]}`` and
+    ``{"share", "changes": [[client, tokens], ...]}``.
+
+    Parameters
+    ----------
+    share
+        Share of each entry, in rounds or in time as the problem says.
+    starts
+        Where each entry begins in `clients` and `tokens`, and where the last one ends.
+    clients, tokens
+        What the entries set, in order.
+    full
+        Whether an entry is written in full: it then sets every client, in order. The first one always is.
+    """
+
+    share: Floats
+    starts: Ints
+    clients: Ints
+    tokens: Ints
+    full: NDArray[np.bool_]
+
+    def __post_init__(self) -> None:
+        for name, dtype in (
+            ("share", np.float64), ("starts", np.int64), ("clients", np.int64), ("tokens", np.int64), ("full", np.bool_)
+        ):  # fmt: skip
+            array = np.array(getattr(self, name), dtype=dtype)  # always a copy: the caller's array stays theirs
+            array.flags.writeable = False
+            object.__setattr__(self, name, array)
+        self._check()
+
+    def _check(self) -> None:
+        if not len(self.share):
+            raise InvalidInput("schedule: expected at least one entry, got none")
+        lengths = np.diff(self.starts)
+        if (
+            len(self.starts) != len(self.share) + 1 or len(self.full) != len(self.share)
+            or len(self.clients) != len(self.tokens) or self.starts[0] != 0 or self.starts[-1] != len(self.clients)
+            or (lengths < 0).any()
+        ):  # fmt: skip
+            raise InvalidInput("schedule: expected arrays of one schedule, got lengths that do not fit")
+        if not self.full[0]:
+            raise InvalidInput("schedule[0].draft_tokens: required field is missing (the first entry is in full)")
+        size = self.size
+        if not size:
+            raise InvalidInput("schedule[0].draft_tokens: expected at least 1 entry, got 0")
+        for entry in np.flatnonzero(self.full):
+            start, stop = self.starts[entry], self.starts[entry + 1]
+            if stop - start != size:
+                raise InvalidInput(
+                    f"schedule[{entry}].draft_tokens: expected {size} entries, as in schedule[0], got {stop - start}"
+                )
+            if (self.clients[start:stop] != np.arange(size)).any():
+                raise InvalidInput(f"schedule[{entry}]: expected every client in order where an entry is in full")
+        self._refuse(~np.isfinite(self.share) | (self.share < 0), "share", "a share >= 0", self.share)
+        outside = (self.clients < 0) | (self.clients >= size)
+        self._refuse(outside, "changes", f"clients 0 to {size - 1}", self.clients, self.entries)
+        self._refuse(self.tokens < 0, "changes", "tokens >= 0", self.tokens, self.entries)
+        order = np.argsort(self.entries * size + self.clients, kind="stable")
+        twice = np.zeros(len(order), dtype=np.bool_)
+        keys = (self.entries * size + self.clients)[order]
+        twice[order[1:]] = keys[1:] == keys[:-1]
+        self._refuse(twice, "changes", "every client at most once", self.clients, self.entries)
+
+    def _refuse(
+        self, wrong: NDArray[np.bool_], field: str, expected: str, values: NDArray[Any], entries: Ints | None = None
+    ) -> None:
+        if wrong.any():
+            index = int(np.argmax(wrong))
+            entry = index if entries is None else int(entries[index])
+            raise InvalidInput(f"schedule[{entry}].{field}: expected {expected}, got {values[index]}")
+
+    def __len__(self) -> int:
+        return len(self.share)
+
+    @property
+    def size(self) -> int:
+        """Number of clients."""
+        return int(self.starts[1])
+
+    @property
+    def changes(self) -> int:
+        """Number of single clients' changes after the first entry, entries in full counted by what they change."""
+        later = self.starts[1]
+        return int((self.tokens[later:] != self.before[later:]).sum())
+
+    @cached_property
+    def entries(self) -> Ints:
+        """The entry that each item of `clients` and `tokens` belongs to."""
+        return np.repeat(np.arange(len(self.share)), np.diff(self.starts))
+
+    @cached_property
+    def before(self) -> Ints:
+        """The tokens that each item replaces; 0 in the first entry."""
+        order = np.argsort(self.clients, kind="stable")
+        earlier = np.zeros(len(order), dtype=np.int64)
+        same = self.clients[order[1:]] == self.clients[order[:-1]]
+        earlier[order[1:]] = np.where(same, self.tokens[order[:-1]], 0)
+        return earlier
+
+    def allocations(self) -> Iterator[tuple[float, Ints]]:
+        """Yield share and allocation of every entry, the allocation as an array of its own."""
+        current = np.zeros(self.size, dtype=np.int64)
+        for entry, share in enumerate(self.share.tolist()):
+            part = slice(self.starts[entry], self.starts[entry + 1])
+            current[self.clients[part]] = self.tokens[part]
+            yield share, current.copy()
+
+    @classmethod
+    def of(cls, shares: Sequence[float] | Floats, allocations: Sequence[Any] | Ints) -> Self:
+        """Return the schedule of some allocations, each written in full."""
+        table = np.asarray(allocations, dtype=np.int64)
+        count, size = table.shape
+        return cls(
+            share=np.asarray(shares, dtype=np.float64),
+            starts=np.arange(count + 1) * size,
+            clients=np.tile(np.arange(size), count),
+            tokens=table.ravel(),
+            full=np.ones(count, dtype=np.bool_),
+        )
+
+    @classmethod
+    def parse(cls, data: object, where: str) -> Self:
+        """Build a schedule from the list of its entries."""
+        entries: list[_Entry] = read(list[_Entry], data, where)
+        clients: list[Sequence[int]] = []
+        tokens: list[Sequence[int]] = []
+        for index, entry in enumerate(entries):
+            in_full, changed = entry.draft_tokens, entry.changes
+            if isinstance(in_full, list) == isinstance(changed, list):
+                came = "both" if isinstance(in_full, list) else "neither"
+                raise InvalidInput(f"{where}[{index}]: expected one of draft_tokens and changes, got {came}")
+            if isinstance(in_full, list):
+                clients.append(range(len(in_full)))
+                tokens.append(in_full)
+            elif isinstance(changed, list):
+                clients.append([client for client, _ in changed])
+                tokens.append([count for _, count in changed])
+        try:
+            return cls(
+                share=np.array([entry.share for entry in entries], dtype=np.float64),
+                starts=np.cumsum([0, *map(len, clients)]),
+                clients=np.fromiter(chain.from_iterable(clients), dtype=np.int64),
+                tokens=np.fromiter(chain.from_iterable(tokens), dtype=np.int64),
+                full=np.array([isinstance(entry.draft_tokens, list) for entry in entries], dtype=np.bool_),
+            )
+        except InvalidInput as error:
+            raise InvalidInput(where + str(error).removeprefix("schedule")) from None
+
+    def dump(self) -> list[dict[str, Any]]:
+        """Return the list of entries."""
+        pairs = np.column_stack((self.clients, self.tokens)).tolist()
+        starts = self.starts.tolist()
+        return [
+            {"share": share, "draft_tokens": self.tokens[start:stop].tolist()}
+            if full
+            else {"share": share, "changes": pairs[start:stop]}
+            for share, start, stop, full in zip(
+                self.share.tolist(), starts[:-1], starts[1:], self.full.tolist(), strict=True
+            )
+        ]
+
+    @classmethod
+    def schema(cls) -> dict[str, Any]:
+        """Return the JSON Schema of the list."""
+        share = {"type": "number", "minimum": 0}
+        count = {"type": "integer", "minimum": 0, "maximum": MAX_BUDGET}
+        forms = {
+            "draft_tokens": {"type": "array", "items": count, "minItems": 1},
+            "changes": {"type": "array", "items": {"type": "array", "prefixItems": [count, count], "items": False}},
+        }
+        return {
+            "type": "array",
+            "minItems": 1,
+            "items": {
+                "anyOf": [
+                    {
+                        "type": "object",
+                        "properties": {"share": share, name: form},
+                        "required": ["share", name],
+                        "additionalProperties": False,
+                    }
+                    for name, form in forms.items()
+                ]
+            },
+        }
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FairGoodputPlan(Plan):
+    """Long-run rates, and a schedule of integer allocations that realises them.
+
+    Parameters
+    ----------
+    goodput
+        Tokens per round or per second of each client, x.
+    mean_draft_tokens
+        Draft tokens of each client, mean per round.
+    schedule
+        Allocations and their shares, of rounds or of time.
+    """
+
+    goodput: Annotated[Floats, Column(NonNegative, "client")]
+    mean_draft_tokens: Annotated[Floats, Column(NonNegative, "client")]
+    schedule: Schedule
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FairGoodputProblem(Problem):
+    """Maximise a fair utility of the long-run goodput of clients that share a token budget (paper 5).
+
+    Parameters
+    ----------
+    acceptance_rates
+        Probability a_i that a draft token of client i is accepted, given that all before it were.
+    budget_tokens
+        Draft tokens C per round, over all clients.
+    weights
+        Weight w_i of each client; None stands for 1.
+    fairness
+        g of the utility: sum of w_i log x_i if g = 1, of w_i x_i^(1-g) / (1-g) else; 0 is the weighted sum.
+    max_draft_tokens
+        Largest draft of each client in a round; None stands for no cap but the budget.
+    min_goodput
+        Least rate of each client, per round or per second; None stands for none.
+    per
+        What rates count: "round" or "second".
+    draft_seconds_per_token, network_seconds, verify_overhead_seconds, verify_seconds_per_token
+        Per second: a round lasts max_i(S_i draft_i + network_i) + overhead + verify sum S. Ignored per round.
+    """
+
+    kind: ClassVar[str] = "fair-goodput"
+    plan_type: ClassVar[type[Plan]] = FairGoodputPlan
+    sense: ClassVar[Literal["minimize", "maximize"]] = "maximize"
+    objective_label: ClassVar[str] = "utility of the goodput"
+
+    acceptance_rates: Annotated[Floats, Column(HalfOpenUnit, "client")]
+    budget_tokens: Tokens
+    weights: Annotated[Floats, Column(Positive, "client")] | None = None
+    fairness: Fairness = 1.0
+    max_draft_tokens: Annotated[Ints, Column(Tokens, "client")] | None = None
+    min_goodput: Annotated[Floats, Column(NonNegative, "client")] | None = None
+    per: Literal["round", "second"] = "round"
+    draft_seconds_per_token: Annotated[Floats, Column(NonNegative, "client")] | None = None
+    network_seconds: Annotated[Floats, Column(NonNegative, "client")] | None = None
+    verify_overhead_seconds: NonNegative | None = None
+    verify_seconds_per_token: NonNegative | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.per == "second":
+            for name in (
+                "draft_seconds_per_token", "network_seconds", "verify_overhead_seconds", "verify_seconds_per_token"
+            ):  # fmt: skip
+                if getattr(self, name) is None:
+                    raise InvalidInput(f"{name}: required field is missing (per 'second' needs it)")
+            if self.round_seconds(np.zeros(self.clients, dtype=np.int64)) <= 0:
+                raise InvalidInput("verify_overhead_seconds: expected more than 0 where no client's network takes time")
+
+    @property
+    def clients(self) -> int:
+        """Number of clients N."""
+        return len(self.acceptance_rates)
+
+    @property
+    def weight(self) -> Floats:
+        """Weight of each client: as given, else 1."""
+        return np.ones(self.clients) if self.weights is None else self.weights
+
+    @property
+    def most_tokens(self) -> Ints:
+        """Draft tokens that each client can get in a round: its cap, at most the budget."""
+        if self.max_draft_tokens is None:
+            return np.full(self.clients, self.budget_tokens, dtype=np.int64)
+        return np.minimum(self.max_draft_tokens, self.budget_tokens)
+
+    def gap(self, objective: float, bound: float) -> float:
+        """Return |objective - bound| / max(|objective|, 1): the utility has no natural zero."""
+        return abs(objective - bound) / max(abs(objective), 1.0)
+
+    def utility(self, goodput: Floats) -> float:
+        """Return the utility of some rates, all of them positive."""
+        if self.fairness == 1.0:
+            return float((self.weight * np.log(goodput)).sum())
+        power = 1.0 - self.fairness
+        return float((self.weight * goodput**power).sum() / power)
+
+    def round_seconds(self, draft_tokens: Ints) -> float:
+        """Return how long a round with some allocation lasts."""
+        assert self.draft_seconds_per_token is not None and self.network_seconds is not None
+        assert self.verify_overhead_seconds is not None and self.verify_seconds_per_token is not None
+        slowest = float((draft_tokens * self.draft_seconds_per_token + self.network_seconds).max())
+        return slowest + self.verify_overhead_seconds + self.verify_seconds_per_token * int(draft_tokens.sum())
+
+    # ------------------------------------------------------------------ the judge
+
+    def evaluate(self, plan: FairGoodputPlan) -> Evaluation:
+        """Return the utility of the goodput that the schedule realises."""
+        defects = self._defects(plan)
+        if defects:
+            raise InvalidInput(defects[0])
+        goodput, _ = self.realised(plan.schedule)
+        if not (goodput > 0).all():
+            raise InvalidInput("schedule: expected shares that give every client a positive rate")
+        utility = self.utility(goodput)
+        return Evaluation(utility, {"utility": utility})
+
+    def violations(self, plan: FairGoodputPlan) -> list[str]:
+        """Return what the plan violates: shares, budget, caps, least rates, and what it declares of the schedule."""
+        found = self._defects(plan)
+        if found:
+            return found
+        schedule = plan.schedule
+        total = float(schedule.share.sum(dtype=np.longdouble))
+        if abs(total - 1.0) > SCHEDULE_TOLERANCE:
+            found.append(f"schedule: shares sum to {total:.12g} instead of 1")
+        spent = np.cumsum(np.bincount(schedule.entries, schedule.tokens - schedule.before, len(schedule)))
+        found += self._first(
+            spent > self.budget_tokens,
+            lambda e: f"schedule[{e}]: {spent[e]:.0f} draft tokens, {self.budget_tokens} are allowed",
+        )
+        if self.max_draft_tokens is not None:
+            caps = self.max_draft_tokens
+            found += self._first(
+                schedule.tokens > caps[schedule.clients],
+                lambda k: (
+                    f"schedule[{schedule.entries[k]}]: {schedule.tokens[k]} draft tokens for client "
+                    f"{schedule.clients[k]}, {caps[schedule.clients[k]]} are allowed"
+                ),
+            )
+        goodput, tokens = self.realised(schedule)
+        for name, declared, actual in (
+            ("goodput", plan.goodput, goodput), ("mean_draft_tokens", plan.mean_draft_tokens, tokens)
+        ):  # fmt: skip
+            off = np.abs(declared - actual) > SCHEDULE_TOLERANCE * np.maximum(1.0, np.abs(actual))
+            found += self._first(
+                off,
+                lambda i, n=name, d=declared, a=actual: f"{n}[{i}]: {d[i]:.12g}, but the schedule gives {a[i]:.12g}",
+            )
+        if self.min_goodput is not None:
+            least = self.min_goodput
+            found += self._first(
+                least > goodput + SCHEDULE_TOLERANCE * np.maximum(1.0, goodput),
+                lambda i: f"min_goodput[{i}]: the schedule gives {goodput[i]:.12g}, at least {least[i]:.12g} is due",
+            )
+        return found
+
+    def realised(self, schedule: Schedule) -> tuple[Floats, Floats]:
+        """Return what a schedule realises: goodput, and draft tokens per round, of each client."""
+        rounds = schedule.share
+        if self.per == "second":
+            rounds = schedule.share / [self.round_seconds(allocation) for _, allocation in schedule.allocations()]
+        # From an entry on until the end, a change gives so much more in each round.
+        left = np.cumsum(rounds[::-1].astype(np.longdouble))[::-1].astype(np.float64)[schedule.entries]
+        rates = self.acceptance_rates[schedule.clients]
+        now = expected_tokens(rates, schedule.tokens)
+        until_now = np.where(schedule.entries > 0, expected_tokens(rates, schedule.before), 0.0)
+        goodput = np.bincount(schedule.clients, (now - until_now) * left, self.clients)
+        tokens = np.bincount(schedule.clients, (schedule.tokens - schedule.before) * left, self.clients)
+        mean = np.maximum(0.0, tokens / (left[0] if left[0] > 0 else 1.0))
+        return np.asarray(goodput, dtype=np.float64), np.asarray(mean, dtype=np.float64)
+
+    def _defects(self, plan: FairGoodputPlan) -> list[str]:
+        """Return why the plan is no plan for this problem at all."""
+        sizes = {
+            "goodput": len(plan.goodput),
+            "mean_draft_tokens": len(plan.mean_draft_tokens),
+            "schedule[0].draft_tokens": plan.schedule.size,
+        }
+        return [
+            f"{n}: expected {self.clients} entries, got {size}" for n, size in sizes.items() if size != self.clients
+        ]
+
+    @staticmethod
+    def _first(wrong: NDArray[np.bool_], sentence: Any) -> list[str]:
+        """Return a sentence on the first of many violations of one kind, and how many there are."""
+        count = int(wrong.sum())
+        if not count:
+            return []
+        more = f" (and {count - 1} more such)" if count > 1 else ""
+        return [sentence(int(np.argmax(wrong))) + more]

@@ -1,0 +1,154 @@
+"""The region of long-run goodput per round: every x with 1 <= x_i <= f_i(s_i), s >= 0, sum s_i <= C (paper 5, Eq. 2).
+
+f_i interpolates mu_i linearly at the integers. Every such mean allocation s is a mixture of integer allocations
+within the budget: systematic sampling of the fractional parts makes one that changes at most twice per client.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from specopt.models.acceptance import expected_tokens
+from specopt.models.fair_goodput import FairGoodputPlan, FairGoodputProblem, Schedule
+from specopt.models.fields import Floats, Ints
+
+UNIT = 1 << 52
+"""Fractional parts are integers in these units: shares are exact, and no entry breaks the budget by rounding."""
+
+SNAP = 1 << 8
+"""Fractional parts so close to 0 or 1, in units, are taken for rounding."""
+
+ROUNDING = 1e-12
+"""Relative slack with which least rates count as reachable: their own rounding."""
+
+
+@dataclass(frozen=True)
+class Region:
+    """The mean allocations that a problem allows, client by client.
+
+    Parameters
+    ----------
+    least, most
+        Draft tokens that the least rate needs, and that cap and budget allow.
+    """
+
+    least: Floats
+    most: Floats
+
+
+def region_of(problem: FairGoodputProblem) -> Region | str:
+    """Return the allowed mean allocations per round, or why there is none, by client and number."""
+    most = problem.most_tokens.astype(np.float64)
+    if problem.min_goodput is None:
+        return Region(np.zeros(problem.clients), most)
+    best = expected_tokens(problem.acceptance_rates, most)
+    short = np.flatnonzero(problem.min_goodput > best * (1.0 + ROUNDING))
+    if len(short):
+        parts = [
+            f"client {i} needs {problem.min_goodput[i]:.6g} tokens per round, and gains at most {best[i]:.6g} "
+            f"with {most[i]:.0f} draft tokens"
+            for i in short[:3]
+        ]
+        return "; ".join(parts) + _and_more(len(short) - 3)
+    least = np.minimum(tokens_for(problem.acceptance_rates, np.minimum(problem.min_goodput, best)), most)
+    needed = float(least.sum(dtype=np.longdouble))
+    if needed > problem.budget_tokens + ROUNDING * max(1.0, problem.budget_tokens):
+        order = np.argsort(-least, kind="stable")
+        order = order[least[order] > 0]
+        parts = [f"client {i} {least[i]:.6g} for {problem.min_goodput[i]:.6g} tokens per round" for i in order[:3]]
+        return (
+            f"the minimum rates need {needed:.6g} draft tokens per round, {problem.budget_tokens} are available: "
+            + ", ".join(parts)
+            + _and_more(len(order) - 3)
+        )
+    return Region(least, most)
+
+
+def tokens_for(acceptance_rates: Floats, goodput: Floats) -> Floats:
+    """Return the least mean draft tokens s with f(s) = goodput, for rates that are reachable."""
+    a = acceptance_rates
+    with np.errstate(divide="ignore", invalid="ignore"):
+        left = -np.minimum(goodput * (1.0 - a), 1.0)
+        n = np.floor(np.log1p(left) / np.log1p(a - 1.0)) - 1.0
+    n = np.maximum(0.0, np.where(np.isfinite(n), n, 0.0))
+    n = np.where(expected_tokens(a, n) > goodput, np.maximum(0.0, n - 1.0), n)  # the logarithms may be off by one
+    n = np.where(expected_tokens(a, n + 1.0) <= goodput, n + 1.0, n)
+    part = goodput - expected_tokens(a, n)
+    slope = a ** (n + 1.0)
+    fraction = np.divide(part, slope, out=np.zeros_like(part), where=(part > 0) & (slope > 0))
+    return np.asarray(np.where(goodput <= 1.0, 0.0, n + np.minimum(fraction, 1.0)), dtype=np.float64)
+
+
+def goodput_of(acceptance_rates: Floats, tokens: Floats) -> Floats:
+    """Return f(s), the goodput per round of mean draft tokens s."""
+    whole = np.floor(tokens)
+    more: Floats = expected_tokens(acceptance_rates, whole) + (tokens - whole) * acceptance_rates ** (whole + 1.0)
+    return more
+
+
+def plan_of(problem: FairGoodputProblem, tokens: Floats) -> FairGoodputPlan:
+    """Return the plan, per round, that realises mean draft tokens: systematic sampling of their fractional parts."""
+    whole, part = in_units(tokens, problem.budget_tokens)
+    fraction = part / UNIT
+    rates = problem.acceptance_rates
+    return FairGoodputPlan(
+        goodput=expected_tokens(rates, whole) + fraction * rates ** (whole + 1.0),
+        mean_draft_tokens=whole + fraction,
+        schedule=systematic(whole, part),
+    )
+
+
+def in_units(tokens: Floats, budget_tokens: int) -> tuple[Ints, Ints]:
+    """Split mean draft tokens into integers and fractional parts in units; their exact sum keeps the budget."""
+    floor = np.floor(tokens)
+    whole = floor.astype(np.int64)
+    part = ((tokens - floor) * UNIT).astype(np.int64)
+    whole += part > UNIT - SNAP
+    part[(part < SNAP) | (part > UNIT - SNAP)] = 0
+    high = int((part >> 26).sum())  # exact where the plain sum would overflow
+    low = int((part & ((1 << 26) - 1)).sum())
+    excess = ((int(whole.sum()) - budget_tokens) << 52) + (high << 26) + low
+    while excess > 0:  # rounding, shared out evenly
+        able = np.flatnonzero(part)
+        step = np.minimum(part[able], -(-excess // len(able)))
+        spent = np.minimum(step, np.maximum(0, excess - (np.cumsum(step) - step)))
+        part[able] -= spent
+        excess -= int(spent.sum())
+    return whole, part
+
+
+def systematic(whole: Ints, part: Ints) -> Schedule:
+    """Return a schedule of integer allocations whose means are whole + part / UNIT, with at most 2 N changes.
+
+    The parts lie end to end on a circle of circumference UNIT. A client gets its extra token while a pointer that
+    turns once around the circle is on its arc; at every time as many arcs lie over the pointer as the parts sum to,
+    rounded up or down.
+    """
+    able = np.flatnonzero(part)
+    ends = np.cumsum(part[able].astype(np.uint64)) & np.uint64(UNIT - 1)  # uint64 wraps at a multiple of UNIT
+    ends = ends.astype(np.int64)
+    begins = np.concatenate((np.zeros(1, dtype=np.int64), ends[:-1]))[: len(ends)]
+    first = whole.copy()
+    first[able[(begins == 0) | ((ends > 0) & (ends < begins))]] += 1
+    rises, falls = begins > 0, ends > 0
+    places = np.concatenate((begins[rises], ends[falls]))
+    clients = np.concatenate((able[rises], able[falls]))
+    tokens = np.concatenate((whole[able[rises]] + 1, whole[able[falls]]))
+    order = np.argsort(places, kind="stable")
+    places, clients, tokens = places[order], clients[order], tokens[order]
+    new = np.flatnonzero(np.concatenate((np.ones(min(1, len(places)), dtype=np.bool_), places[1:] != places[:-1])))
+    bounds = np.concatenate((np.zeros(1, dtype=np.int64), places[new], np.full(1, UNIT)))
+    size = len(whole)
+    return Schedule(
+        share=np.diff(bounds) / UNIT,
+        starts=np.concatenate((np.zeros(1, dtype=np.int64), size + new, np.full(1, size + len(places)))),
+        clients=np.concatenate((np.arange(size), clients)),
+        tokens=np.concatenate((first, tokens)),
+        full=np.arange(len(new) + 1) == 0,
+    )
+
+
+def _and_more(count: int) -> str:
+    return f", and {count} more" if count > 0 else ""
