@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from specopt.instances.draft_allocation.paper_5 import paper_5 as draft_allocation_paper_5
+from specopt.instances.draft_allocation.uniform import uniform as draft_allocation_uniform
 from specopt.instances.serving_latency.paper_1 import paper_1
 from specopt.models.errors import InvalidInput
 from specopt.models.problem import Problem
@@ -38,7 +40,14 @@ class Family:
         return {p.name: p.default for p in inspect.signature(self.build).parameters.values()}
 
 
-FAMILIES: dict[str, Family] = {family.name: family for family in (Family("serving-latency/paper-1", paper_1),)}
+FAMILIES: dict[str, Family] = {
+    family.name: family
+    for family in (
+        Family("serving-latency/paper-1", paper_1),
+        Family("draft-allocation/paper-5", draft_allocation_paper_5),
+        Family("draft-allocation/uniform", draft_allocation_uniform),
+    )
+}
 
 
 def generate(family: str, *, seed: int = 0, **parameters: Any) -> Problem:

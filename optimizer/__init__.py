@@ -13,6 +13,7 @@ from importlib.metadata import version as _version
 
 from specopt.instances import generate
 from specopt.models.decoder import ExactDecoder, PaperDecoder
+from specopt.models.draft_allocation import DraftAllocationPlan, DraftAllocationProblem
 from specopt.models.errors import InvalidInput, MissingDependency, SpecoptError, Unsupported
 from specopt.models.files import load, save
 from specopt.models.problem import Plan, Problem
@@ -28,6 +29,8 @@ __version__ = _version("specopt")
 
 __all__ = [
     "Change",
+    "DraftAllocationPlan",
+    "DraftAllocationProblem",
     "ExactDecoder",
     "InvalidInput",
     "LinearRuntime",

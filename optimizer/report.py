@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from specopt.models.problem import Problem
+from specopt.models.problem import Plan, Problem
 from specopt.models.result import Result, Status
 from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
 from specopt.schedule import steps_per_batch
@@ -20,6 +20,8 @@ from specopt.solve import Report
 from specopt.solvers.method import Method
 
 MOST_ROWS = 40
+MOST_ITEMS = 20
+MOST_CHARACTERS = 240
 PLAIN_WIDTH = 100
 
 _COLOURS = {Status.OPTIMAL: "green", Status.FEASIBLE: "cyan", Status.INFEASIBLE: "red", Status.NONE: "yellow"}
@@ -55,6 +57,8 @@ def print_result(problem: Problem, result: Result, out: Console) -> None:
         _line(out, "why", result.explanation)
     if isinstance(problem, ServingLatencyProblem) and isinstance(result.plan, ServingLatencyPlan):
         _print_serving_plan(problem, result.plan, out)
+    elif result.plan is not None:
+        _print_plan(result.plan, out)
 
 
 def print_report(problem: Problem, claimed: Result, report: Report, out: Console) -> None:
@@ -75,6 +79,18 @@ def print_report(problem: Problem, claimed: Result, report: Report, out: Console
 
 def _line(out: Console, label: str, text: str) -> None:
     out.print(Text(f"  {label:<15} {text}"), soft_wrap=True)
+
+
+def _print_plan(plan: Plan, out: Console) -> None:
+    """Print a plan of any kind, a line per field; long ones are cut."""
+    for name, value in plan.to_dict().items():
+        text = str(value)
+        if isinstance(value, list):
+            shown = " ".join(f"{item:g}" if isinstance(item, float) else str(item) for item in value[:MOST_ITEMS])
+            text = shown if len(value) <= MOST_ITEMS else f"{shown} ... ({len(value):,} in all)"
+        if len(text) > MOST_CHARACTERS:
+            text = text[: MOST_CHARACTERS - 4] + " ..."
+        _line(out, name.replace("_", " "), text)
 
 
 def _print_serving_plan(problem: ServingLatencyProblem, plan: ServingLatencyPlan, out: Console) -> None:
@@ -187,6 +203,7 @@ def method_entry(method: type[Method]) -> dict[str, Any]:
         "complexity": method.complexity,
         "exact": method.exact,
         "max_size": method.max_size,
+        "size_unit": method.size_unit,
         "mechanisms": list(getattr(method, "mechanisms", ())),
         "output_lengths": list(getattr(method, "output_lengths", ())),
         "supports_warm_start": method.supports_warm_start,
@@ -209,8 +226,9 @@ def print_methods(entries: Sequence[dict[str, Any]], out: Console) -> None:
         title.append(f"  {'exact' if entry['exact'] else 'heuristic'}", style="green" if entry["exact"] else "default")
         out.print(title)
         options = ", ".join(f"{o['name']}={o['default']} ({o['type']})" for o in entry["options"])
-        takes = [" ".join([", ".join(entry["mechanisms"])]), " or ".join(entry["output_lengths"]) + " output lengths"]
-        size = f"at most {entry['max_size']} tasks" if entry["max_size"] else None
+        lengths = " or ".join(entry["output_lengths"])
+        takes = [", ".join(entry["mechanisms"]), f"{lengths} output lengths" if lengths else ""]
+        size = f"at most {entry['max_size']:,} {entry['size_unit']}" if entry["max_size"] else None
         details = Table.grid(padding=(0, 2, 0, 0))
         details.add_column(min_width=13, no_wrap=True)
         details.add_column()

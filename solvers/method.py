@@ -58,7 +58,9 @@ class Method(ABC):
     supports_warm_start
         Whether it makes use of an earlier result. Every method honours the other keywords of `solve`.
     max_size
-        Largest problem that it takes (in the problem's own count), or None.
+        Largest problem that it takes, or None.
+    size_unit
+        What `max_size` counts.
     tolerance
         Relative distance to the bound within which its result counts as optimal.
     requires
@@ -73,6 +75,7 @@ class Method(ABC):
     complexity: ClassVar[str]
     supports_warm_start: ClassVar[bool] = False
     max_size: ClassVar[int | None] = None
+    size_unit: ClassVar[str] = "tasks"
     tolerance: ClassVar[float] = 1e-9
     requires: ClassVar[tuple[str, ...]] = ()
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 from specopt.models.errors import Unsupported
 from specopt.models.problem import Problem
 from specopt.models.serving_latency import ServingLatencyProblem
-from specopt.solvers.fair_goodput.dual import Dual
+from specopt.solvers.draft_allocation.brute_force import BruteForceAllocation
+from specopt.solvers.draft_allocation.greedy import Greedy
+from specopt.solvers.draft_allocation.milp import MilpAllocation
+from specopt.solvers.draft_allocation.water_level import WaterLevel
 from specopt.solvers.method import Method
 from specopt.solvers.serving_latency.algorithm_1 import Algorithm1
 from specopt.solvers.serving_latency.baselines import (
@@ -33,6 +36,10 @@ METHODS: tuple[type[Method], ...] = (
     NoBatching,
     StaticBatching,
     UniformBandwidth,
+    WaterLevel,
+    Greedy,
+    BruteForceAllocation,
+    MilpAllocation,
     Dual,
 )
 

@@ -1,0 +1,1 @@
+"""Methods for `draft-allocation` (paper 5, Eq. 5)."""

@@ -1,0 +1,96 @@
+"""Brute force: every allocation within budget and caps. Nothing is assumed, so it is the oracle of the others."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import ClassVar
+
+import numpy as np
+
+from specopt.models.draft_allocation import DraftAllocationPlan, DraftAllocationProblem
+from specopt.solvers.budget import Budget
+from specopt.solvers.draft_allocation.method import DraftAllocationMethod, offer_nothing
+from specopt.solvers.method import Outcome
+
+ALLOCATIONS_PER_CHECK = 4096
+
+
+@dataclass(frozen=True)
+class BruteForceAllocation(DraftAllocationMethod):
+    """All allocations, one by one."""
+
+    name: ClassVar[str] = "brute-force"
+    exact: ClassVar[bool] = True
+    source: ClassVar[str] = "enumeration of Eq. 5, paper 5"
+    guarantee: ClassVar[str] = "optimal"
+    complexity: ClassVar[str] = "O(number of allocations), without caps (N + C)! / (N! C!)"
+    max_size: ClassVar[int] = 200_000
+    size_unit: ClassVar[str] = "allocations"
+
+    def refusal(self, problem: DraftAllocationProblem) -> str | None:
+        """Return why this method cannot take the problem, or None."""
+        count = allocations(problem.caps.tolist(), problem.budget_tokens, self.max_size)
+        if count > self.max_size:
+            return f"it has more than {self.max_size:,} allocations, the method takes at most so many"
+        return None
+
+    def run(self, problem: DraftAllocationProblem, budget: Budget) -> Outcome:
+        """Enumerate."""
+        offer_nothing(problem, budget)
+        values = [
+            list(accumulate(weight * rate**n for n in range(cap + 1)))
+            for weight, rate, cap in zip(
+                problem.weights.tolist(), problem.acceptance_rates.tolist(), problem.caps.tolist(), strict=True
+            )
+        ]
+        best, best_drafts, seen = -math.inf, (0,) * problem.clients, 0
+        for seen, (value, drafts) in enumerate(enumerate_allocations(values, problem.budget_tokens), start=1):
+            if value > best:
+                best, best_drafts = value, drafts
+            if seen % ALLOCATIONS_PER_CHECK == 0:
+                budget.check()
+        plan = DraftAllocationPlan(draft_tokens=np.array(best_drafts, dtype=np.int64))
+        return Outcome(plan=plan, bound=budget.offer(plan), stats={"allocations": seen})
+
+
+def allocations(caps: list[int], budget: int, enough: int) -> int:
+    """Return the number of allocations within caps and budget, or some number above `enough` if there are more."""
+    total = sum(caps)
+    if budget >= total:
+        product = 1
+        for cap in caps:
+            product *= cap + 1
+            if product > enough:
+                break
+        return product
+    if sum(cap > 0 for cap in caps) > enough or budget > enough:
+        return enough + 1  # one client alone, or one token alone, has more
+    ways = [1]  # ways[t]: allocations of t tokens to the clients so far
+    for cap in caps:
+        if cap == 0:
+            continue
+        sums = [0]
+        for count in ways:
+            sums.append(sums[-1] + count)
+        size = min(budget, len(ways) - 1 + cap) + 1
+        ways = [sums[min(t, len(ways) - 1) + 1] - sums[max(0, min(t - cap, len(ways)))] for t in range(size)]
+        if sum(ways) > enough:
+            return enough + 1
+    return sum(ways)
+
+
+def enumerate_allocations(values: list[list[float]], budget: int) -> Iterator[tuple[float, tuple[int, ...]]]:
+    """Yield every allocation within the budget and its value; values[i][S] is what client i yields with S drafts."""
+    last = len(values) - 1
+    stack: list[tuple[int, int, float, tuple[int, ...]]] = [(0, budget, 0.0, ())]
+    while stack:
+        client, left, value, drafts = stack.pop()
+        for length in range(min(left, len(values[client]) - 1) + 1):
+            one = (value + values[client][length], (*drafts, length))
+            if client == last:
+                yield one
+            else:
+                stack.append((client + 1, left - length, *one))

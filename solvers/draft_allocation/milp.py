@@ -1,0 +1,133 @@
+"""Eq. 5 of paper 5 as an integer program, written to be read; Pyomo states it, HiGHS solves it.
+
+Every client chooses one draft length, and what each length yields is data: nothing is assumed about the shape of
+mu_i, so it checks the methods that use its concavity.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from specopt.models.draft_allocation import DraftAllocationPlan, DraftAllocationProblem
+from specopt.models.fields import Floats
+from specopt.models.result import Termination
+from specopt.solvers.budget import Budget
+from specopt.solvers.draft_allocation.method import DraftAllocationMethod, offer_nothing
+from specopt.solvers.method import Outcome
+
+UNITS = 100.0
+"""The value of the plan without drafts in the program's own unit: the tolerances of HiGHS are absolute."""
+
+HIGHS_OPTIONS = {
+    "mip_feasibility_tolerance": 1e-9,
+    "primal_feasibility_tolerance": 1e-9,
+    "dual_feasibility_tolerance": 1e-9,
+}
+
+
+@dataclass(frozen=True)
+class MilpAllocation(DraftAllocationMethod):
+    """One binary per client and draft length, one constraint for the budget."""
+
+    name: ClassVar[str] = "milp"
+    exact: ClassVar[bool] = True
+    source: ClassVar[str] = "own; Eq. 5 of paper 5 as a choice of one length per client, Pyomo and HiGHS"
+    guarantee: ClassVar[str] = "optimal, to 1e-6"
+    complexity: ClassVar[str] = "exponential at worst; sum over clients of min(C, cap) + 1 binaries"
+    max_size: ClassVar[int] = 5_000
+    size_unit: ClassVar[str] = "pairs of client and draft length"
+    tolerance: ClassVar[float] = 1e-6
+
+    def refusal(self, problem: DraftAllocationProblem) -> str | None:
+        """Return why this method cannot take the problem, or None."""
+        pairs = sum(problem.caps.tolist()) + problem.clients
+        if pairs > self.max_size:
+            return f"it has {pairs:,} {self.size_unit}, the method takes at most {self.max_size:,}"
+        return None
+
+    def run(self, problem: DraftAllocationProblem, budget: Budget) -> Outcome:
+        """State the program, solve it, and round its solution."""
+        from pyomo.contrib.solver.common.results import SolutionStatus, TerminationCondition
+        from pyomo.contrib.solver.solvers.highs import Highs
+
+        offer_nothing(problem, budget)
+        unit = float(problem.weights.sum()) / UNITS or 1.0
+        program = formulate(problem, unit)
+        budget.check()
+        results = Highs().solve(
+            program,
+            load_solutions=False,
+            raise_exception_on_nonoptimal_result=False,
+            time_limit=None if math.isinf(budget.remaining) else budget.remaining,
+            rel_gap=budget.gap,
+            abs_gap=0.0,
+            solver_options={**HIGHS_OPTIONS, "random_seed": budget.seed % 2**31},
+        )
+        if results.objective_bound is not None and math.isfinite(results.objective_bound):
+            budget.improve_bound(results.objective_bound * unit)
+        if results.solution_status in (SolutionStatus.optimal, SolutionStatus.feasible):
+            budget.offer(read_plan(problem, program, results.solution_loader.get_vars(list(program.drafts.values()))))
+        ended = {
+            TerminationCondition.convergenceCriteriaSatisfied: Termination.CONVERGED,
+            TerminationCondition.maxTimeLimit: Termination.TIME_LIMIT,
+        }.get(results.termination_condition, Termination.INTERRUPTED)
+        return Outcome(
+            plan=budget.incumbent,
+            bound=budget.bound,
+            termination=ended,
+            stats={"binaries": len(program.drafts), "nodes": max(0, results.extra_info.mip_node_count)},
+        )
+
+
+def goodputs(rate: float, longest: int) -> Floats:
+    """Return mu(S) = 1 + a + ... + a^S for S = 0..longest, added up term by term."""
+    return np.cumsum(rate ** np.arange(longest + 1.0))
+
+
+def formulate(problem: DraftAllocationProblem, unit: float) -> Any:
+    """Return the program as a Pyomo model.
+
+    Parameters
+    ----------
+    problem
+        What to formulate.
+    unit
+        Unit of the objective in the program.
+    """
+    import pyomo.environ as pyo
+
+    program = pyo.ConcreteModel()
+    caps = problem.caps.tolist()
+    value = [
+        float(weight) / unit * goodputs(float(rate), cap)
+        for weight, rate, cap in zip(problem.weights, problem.acceptance_rates, caps, strict=True)
+    ]
+    program.clients = pyo.RangeSet(0, problem.clients - 1)
+    program.lengths = pyo.Set(initialize=[(i, S) for i in program.clients for S in range(caps[i] + 1)])
+    program.drafts = pyo.Var(program.lengths, domain=pyo.Binary)  # client i drafts S tokens
+
+    program.worth = pyo.Objective(
+        expr=sum(float(value[i][S]) * program.drafts[i, S] for i, S in program.lengths), sense=pyo.maximize
+    )
+    # Every client has one draft length.
+    program.one = pyo.Constraint(
+        program.clients, rule=lambda p, i: sum(p.drafts[i, S] for S in range(caps[i] + 1)) == 1
+    )
+    # The server verifies at most C tokens.
+    program.budget = pyo.Constraint(
+        expr=sum(S * program.drafts[i, S] for i, S in program.lengths) <= problem.budget_tokens
+    )
+    return program
+
+
+def read_plan(problem: DraftAllocationProblem, program: Any, values: Any) -> DraftAllocationPlan:
+    """Return the plan of a program's solution."""
+    drafts = np.zeros(problem.clients, dtype=np.int64)
+    for client, length in program.lengths:
+        if values[program.drafts[client, length]] > 0.5:
+            drafts[client] = length
+    return DraftAllocationPlan(draft_tokens=drafts)
