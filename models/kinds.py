@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from specopt.models.draft_allocation import DraftAllocationProblem
 from specopt.models.errors import InvalidInput
+from specopt.models.fair_goodput import FairGoodputProblem
 from specopt.models.problem import Problem
 from specopt.models.serving_latency import ServingLatencyProblem
 
-PROBLEMS: tuple[type[Problem], ...] = (ServingLatencyProblem, DraftAllocationProblem)
+PROBLEMS: tuple[type[Problem], ...] = (ServingLatencyProblem, DraftAllocationProblem, FairGoodputProblem)
 KINDS: dict[str, type[Problem]] = {problem.kind: problem for problem in PROBLEMS}
 
 

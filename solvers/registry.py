@@ -9,6 +9,7 @@ from specopt.solvers.draft_allocation.brute_force import BruteForceAllocation
 from specopt.solvers.draft_allocation.greedy import Greedy
 from specopt.solvers.draft_allocation.milp import MilpAllocation
 from specopt.solvers.draft_allocation.water_level import WaterLevel
+from specopt.solvers.fair_goodput.dual import Dual
 from specopt.solvers.method import Method
 from specopt.solvers.serving_latency.algorithm_1 import Algorithm1
 from specopt.solvers.serving_latency.baselines import (
