@@ -64,57 +64,85 @@ def compose(linear, d, dg, dh, v, vg, vh, A, B, table, g, h):
 
 
 @njit(cache=True)
-def shortest_path(linear, table, g, h, M, middle, width, limits, value, choice):
-    """Fill value[i, mask], the least cost from prefix i with the positions of mask taken to the end, and choice.
-
-    Backward over prefixes; choice = b (M + 1) + position, -1 at the end. Only blocks within limits[p] = (least size,
-    largest size, least end, largest end) take position p. Cost O(K B 2^M M).
-    """
-    K = len(width) - 1
-    full = (1 << M) - 1
-    value[:, :] = INFINITY
-    choice[:, :] = -1
-    value[K, full] = 0.0
-    for i in range(K - 1, -1, -1):
-        for e in range(i + 1, K + 1):
-            b = e - i
-            if b > width[e]:
-                break
-            for p in range(M):
-                if b < limits[p, 0] or b > limits[p, 1] or e < limits[p, 2] or e > limits[p, 3]:
-                    continue
-                cost = stage(linear, table, g, h, p, e, b)
-                bit = 1 << p
-                for mask in range(full + 1):
-                    if mask & bit:
-                        continue
-                    x = value[e, mask | bit] + cost
-                    if x < value[i, mask]:
-                        value[i, mask] = x
-                        choice[i, mask] = b * (M + 1) + p
-            if middle:
-                cost = stage(linear, table, g, h, M, e, b)
-                for mask in range(full + 1):
-                    x = value[e, mask] + cost
-                    if x < value[i, mask]:
-                        value[i, mask] = x
-                        choice[i, mask] = b * (M + 1) + M
+def allowed(limits, p, e, b):
+    """Tell whether block (e, b) keeps limits[p] = (least size, largest size, least end, largest end)."""
+    return limits[p, 0] <= b <= limits[p, 1] and limits[p, 2] <= e <= limits[p, 3]
 
 
 @njit(cache=True)
-def follow(choice, M, K, ends, sizes, positions):
+def shortest_path(linear, table, g, h, M, middle, width, limits, value):
+    """Fill value[mask, i], the least cost from prefix i, with the positions of mask taken, to the end.
+
+    O(K B 2^M M). One mask after the other, from the fullest down; the innermost loop runs over prefixes that do not
+    depend on each other. `follow` finds the choices again.
+    """
+    K = len(width) - 1
+    full = (1 << M) - 1
+    largest = 0
+    for e in range(1, K + 1):
+        largest = max(largest, width[e])
+    last = np.zeros(largest + 1, np.int64)  # the last end at which a block of b tasks fits: wide ones fit early only
+    for e in range(1, K + 1):
+        for b in range(1, width[e] + 1):
+            last[b] = e
+    value[:, :] = INFINITY
+    value[full, K] = 0.0
+    for mask in range(full, -1, -1):
+        here = value[mask]
+        for p in range(M):
+            if mask >> p & 1:
+                continue
+            there = value[mask | 1 << p]
+            for b in range(limits[p, 0], min(limits[p, 1], largest) + 1):
+                first_end = max(b, limits[p, 2])
+                last_end = min(last[b], limits[p, 3])
+                count = last_end - first_end + 1
+                if count < 1:
+                    continue
+                into = here[first_end - b : last_end - b + 1]
+                out = there[first_end : last_end + 1]
+                if linear:
+                    fixed = h[p]
+                    rate = g[p, first_end : last_end + 1]
+                    for k in range(count):
+                        x = out[k] + (b * rate[k] + fixed)
+                        into[k] = x if x < into[k] else into[k]
+                else:
+                    for k in range(count):
+                        x = out[k] + table[p, first_end + k, b]
+                        into[k] = x if x < into[k] else into[k]
+        if middle:
+            for i in range(K - 1, -1, -1):
+                for e in range(i + 1, K + 1):
+                    if e - i > width[e]:
+                        break
+                    x = here[e] + stage(linear, table, g, h, M, e, e - i)
+                    here[i] = x if x < here[i] else here[i]
+
+
+@njit(cache=True)
+def follow(linear, table, g, h, M, middle, width, limits, value, ends, sizes, positions):
     """Write the blocks of the shortest path in sorted order; return how many."""
+    K = len(width) - 1
     i = 0
     mask = 0
     count = 0
     while i < K:
-        code = choice[i, mask]
-        b = code // (M + 1)
-        p = code % (M + 1)
-        i += b
-        ends[count], sizes[count], positions[count] = i, b, p
-        if p < M:
-            mask |= 1 << p
+        best = INFINITY
+        for e in range(i + 1, K + 1):
+            b = e - i
+            if b > width[e]:
+                break
+            for p in range(M + 1 if middle else M):
+                if p < M and (mask >> p & 1 or not allowed(limits, p, e, b)):
+                    continue
+                x = stage(linear, table, g, h, p, e, b) + value[mask | 1 << p if p < M else mask, e]
+                if x < best:
+                    best = x
+                    ends[count], sizes[count], positions[count] = e, b, p
+        i = ends[count]
+        if positions[count] < M:
+            mask |= 1 << positions[count]
         count += 1
     return count
 
@@ -155,15 +183,15 @@ def critical_sums(linear, d, dg, dh, v, vg, vh, M, front, count, ends, sizes, po
 
 @njit(
     "f8(b1, f8[:, :, ::1], f8[:, ::1], f8[::1], f8[:, :, ::1], f8[:, ::1], f8[::1], i8[::1], i8, b1, i8[:, ::1],"
-    "f8[:, ::1], f8[:, :, ::1], f8[:, ::1], f8[::1], f8[:, ::1], i4[:, ::1], i8[:, ::1], i8[::1], f8[:, ::1])",
+    "f8[:, ::1], f8[:, :, ::1], f8[:, ::1], f8[::1], f8[:, ::1], i8[:, ::1], i8[::1], f8[:, ::1])",
     cache=True,
 )
 def lagrangian(
-    linear, d, dg, dh, v, vg, vh, width, front, middle, limits, weights, table, g, h, value, choice, path, blocks, phi,
+    linear, d, dg, dh, v, vg, vh, width, front, middle, limits, weights, table, g, h, value, path, blocks, phi,
 ):  # fmt: skip
     """Return the Lagrangian bound at weights pi, its path and its gradient; +inf if no path exists.
 
-    Modified in place: the work arrays (table or g and h: costs by position; value and choice), path (rows: ends,
+    Modified in place: the work arrays (table or g and h: costs by position; value), path (rows: ends,
     sizes, positions, in sorted order), blocks (their number) and phi, the gradient Phi_q[s] of shape (S, M).
     """
     S, M = weights.shape
@@ -171,10 +199,10 @@ def lagrangian(
     A, B = np.zeros((S, P)), np.zeros((S, P))
     position_weights(weights, front, middle, A, B)
     compose(linear, d, dg, dh, v, vg, vh, A, B, table, g, h)
-    shortest_path(linear, table, g, h, M, middle, width, limits, value, choice)
+    shortest_path(linear, table, g, h, M, middle, width, limits, value)
     blocks[0] = 0
     if value[0, 0] < INFINITY:
-        blocks[0] = follow(choice, M, len(width) - 1, path[0], path[1], path[2])
+        blocks[0] = follow(linear, table, g, h, M, middle, width, limits, value, path[0], path[1], path[2])
         critical_sums(linear, d, dg, dh, v, vg, vh, M, front, blocks[0], path[0], path[1], path[2], phi)
     return value[0, 0]
 
@@ -224,11 +252,11 @@ def enumerate_blocks(
         stack[level, 2] = move + 1
         if mask >> p & 1:
             continue
-        if b < limits[p, 0] or b > limits[p, 1] or e < limits[p, 2] or e > limits[p, 3]:
+        if not allowed(limits, p, e, b):
             continue
         cost = spent[level] + stage(linear, table, g, h, p, e, b)
         after = mask | 1 << p
-        if not cost + value[e, after] < upper:
+        if not cost + value[after, e] < upper:
             continue
         nodes += 1
         at_end[p] = e

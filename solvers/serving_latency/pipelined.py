@@ -460,9 +460,9 @@ class PipelinedSearch:
         stages = self._stages(part.length)
         blocks, tasks = part.batches, self.prepared.tasks
         assert part.weights is not None, "the part's bound was raised before"
-        table, g, h, value, choice = _work_arrays(stages, blocks, blocks, tasks)
+        table, g, h, value = _work_arrays(stages, blocks, blocks, tasks)
         self.exact.lagrangian(
-            *stages.arrays, self.width, blocks, False, part.limits, part.weights, table, g, h, value, choice,
+            *stages.arrays, self.width, blocks, False, part.limits, part.weights, table, g, h, value,
             np.zeros((3, tasks), dtype=np.int64), np.zeros(1, dtype=np.int64), np.zeros_like(part.weights),
         )  # fmt: skip
         stack = np.zeros((blocks + 1, 4), dtype=np.int64)
@@ -517,11 +517,10 @@ def scenario_stages(prepared: Prepared, length: int, width: Ints, kernels: Any) 
 
 
 def _work_arrays(stages: Stages, positions: int, specials: int, tasks: int) -> tuple[Any, ...]:
-    """Return the kernels' work arrays: costs by position (as a table or as lines), values and choices."""
+    """Return the kernels' work arrays: costs by position (as a table or as lines), values."""
     table = np.zeros((1, 1, 1)) if stages.linear else np.zeros((positions, *stages.d.shape[1:]))
-    value = np.empty((tasks + 1, 1 << specials))
-    choice = np.empty((tasks + 1, 1 << specials), dtype=np.int32)
-    return table, np.zeros((positions, tasks + 1)), np.zeros(positions), value, choice
+    value = np.empty((1 << specials, tasks + 1))
+    return table, np.zeros((positions, tasks + 1)), np.zeros(positions), value
 
 
 def _orders(tasks: int, batches: int) -> float:
