@@ -13,8 +13,9 @@ from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
+from specopt.models.acceptance import expected_tokens
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import Column, Floats, Ints, NonNegative, Probability, TokenBudget
+from specopt.models.fields import Column, Floats, HalfOpenUnit, Ints, NonNegative, TokenBudget
 from specopt.models.problem import Evaluation, Plan, Problem, exceeds
 
 
@@ -52,7 +53,7 @@ class DraftAllocationProblem(Problem):
     sense: ClassVar[Literal["minimize", "maximize"]] = "maximize"
     objective_label: ClassVar[str] = "weighted tokens per round"
 
-    acceptance_rates: Annotated[Floats, Column(Probability, "client")]
+    acceptance_rates: Annotated[Floats, Column(HalfOpenUnit, "client")]
     weights: Annotated[Floats, Column(NonNegative, "client")]
     budget_tokens: TokenBudget
     max_draft_tokens: Annotated[Ints, Column(TokenBudget, "client")] | None = None
@@ -82,18 +83,14 @@ class DraftAllocationProblem(Problem):
         """Return sum_i w_i (1 - a_i^(S_i+1)) / (1 - a_i) of a plan (Eq. 5).
 
         The terms tell the server's own tokens, sum_i w_i, from the accepted drafts, sum_i w_i (a_i + ... + a_i^S_i).
-        Powers are taken as expm1(n log a), so that rates next to 1 lose no digits.
         """
         defects = self._defects(plan)
         if defects:
             raise InvalidInput(defects[0])
         w, a, S = self.weights, self.acceptance_rates, plan.draft_tokens
-        with np.errstate(divide="ignore", invalid="ignore", under="ignore"):
-            log_a = np.log(a)  # -inf for a rate of 0
-            expected = -np.expm1((S + 1) * log_a) / (1.0 - a)
-            accepted = np.where(S > 0, -a * np.expm1(S * log_a) / (1.0 - a), 0.0)
-            objective, drafted, own = (float(part.sum()) for part in (w * expected, w * accepted, w))
-        return Evaluation(objective, {"own_tokens": own, "accepted_draft_tokens": drafted})
+        accepted = np.where(S > 0, a * expected_tokens(a, np.maximum(S, 1) - 1), 0.0)
+        terms = {"own_tokens": float(w.sum()), "accepted_draft_tokens": float((w * accepted).sum())}
+        return Evaluation(float((w * expected_tokens(a, S)).sum()), terms)
 
     def violations(self, plan: DraftAllocationPlan) -> list[str]:
         """Return what the plan violates: the budget, and the clients' own limits."""

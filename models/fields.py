@@ -82,7 +82,6 @@ Positive = Annotated[float, Meta(gt=0)]
 NonNegative = Annotated[float, Meta(ge=0)]
 OpenUnit = Annotated[float, Meta(gt=0, lt=1)]
 HalfOpenUnit = Annotated[float, Meta(ge=0, lt=1)]
-Probability = Annotated[float, Meta(ge=0, lt=1)]
 TokenBudget = Annotated[int, Meta(ge=0, le=MAX_BUDGET)]
 
 Ints = NDArray[np.int64]

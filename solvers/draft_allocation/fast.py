@@ -7,7 +7,7 @@
 >>> fast.allocate(weights, rates, 8, None, out)
 8
 >>> out
-array([4, 0, 4])
+array([5, 0, 3])
 
 The arrays belong to the caller and are prepared once: C-contiguous, float64 and int64, and not checked again. With
 N = 8 and C = 20 a call takes about a microsecond.

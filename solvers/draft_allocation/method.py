@@ -14,6 +14,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from specopt.models.acceptance import expected_tokens
 from specopt.models.draft_allocation import DraftAllocationPlan, DraftAllocationProblem
 from specopt.models.fields import Floats, Ints
 from specopt.solvers.budget import Budget
@@ -70,13 +71,11 @@ def lagrangian_bound(problem: DraftAllocationProblem, price: float) -> float:
     """
     w, a, most = problem.weights, problem.acceptance_rates, problem.caps
     with np.errstate(divide="ignore", invalid="ignore", under="ignore"):
-        log_a = np.log(a)
         if price > 0:
-            count = np.floor((np.log(price) - np.log(w)) / log_a)
+            count = np.floor((np.log(price) - np.log(w)) / np.log(a))
             chosen = np.clip(np.where(w * a > price, count, 0.0), 0.0, most).astype(np.int64)
         else:
             chosen = np.where(w * a > 0.0, most, 0)
-        tokens = -np.expm1((chosen + 1) * log_a) / (1.0 - a)
-        value = float((w * tokens).sum())
+    value = float((w * expected_tokens(a, chosen)).sum())
     unused: int = problem.budget_tokens - sum(chosen.tolist())
     return value + price * unused if price > 0 else value

@@ -1,0 +1,63 @@
+"""Generated problems of draft allocation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from specopt import DraftAllocationProblem, InvalidInput, generate
+
+
+def make(family: str, **parameters: Any) -> DraftAllocationProblem:
+    """A problem of a family."""
+    problem = generate(f"draft-allocation/{family}", **parameters)
+    assert isinstance(problem, DraftAllocationProblem)
+    return problem
+
+
+def test_uniform() -> None:
+    """Tests that the draws keep their ranges, and that the seed decides."""
+    problem = make("uniform", clients=5000, budget=7, min_acceptance=0.2, max_acceptance=0.8, weight_spread=10, cap=6)
+    assert problem.clients == 5000
+    assert problem.budget_tokens == 7
+    assert problem.acceptance_rates.min() >= 0.2 and problem.acceptance_rates.max() <= 0.8
+    assert problem.acceptance_rates.mean() == pytest.approx(0.5, abs=0.01)
+    assert problem.weights.min() >= 1 and problem.weights.max() <= 10
+    assert np.log10(problem.weights).mean() == pytest.approx(0.5, abs=0.02)
+    assert problem.max_draft_tokens is not None
+    assert (problem.max_draft_tokens.min(), problem.max_draft_tokens.max()) == (1, 6)
+    assert make("uniform", seed=1) == make("uniform", seed=1) != make("uniform", seed=2)
+    assert make("uniform").max_draft_tokens is None
+
+
+def test_table_1() -> None:
+    """Tests that the paper's sizes and budgets are offered, and weights are one over the goodput of the even split."""
+    for clients, budgets in ((4, (24, 28)), (8, (16, 20))):
+        for budget in budgets:
+            problem = make("paper-5", clients=clients, budget=budget, rates="wide")
+            assert problem.clients == clients
+            assert problem.budget_tokens == budget
+            assert (problem.acceptance_rates[0], problem.acceptance_rates[-1]) == (0.3, 0.95)
+            goodput = sum(problem.acceptance_rates**n for n in range(budget // clients + 1))
+            assert problem.weights * goodput == pytest.approx(np.ones(clients))
+
+
+@pytest.mark.parametrize(
+    ("family", "parameters", "message"),
+    [
+        ("uniform", {"clients": 0}, "clients: expected an integer >= 1, got 0"),
+        ("uniform", {"budget": 1.5}, "budget: expected an integer >= 0, got 1.5"),
+        ("uniform", {"cap": -1}, "cap: expected an integer >= 0, got -1"),
+        ("uniform", {"max_acceptance": 1.0}, "min_acceptance, max_acceptance: expected 0 <= min <= max < 1"),
+        ("uniform", {"weight_spread": 0.5}, "weight_spread: expected a finite number >= 1, got 0.5"),
+        ("paper-5", {"clients": 5}, r"clients: expected 4 or 8 \(Table I\), got 5"),
+        ("paper-5", {"clients": 4}, r"budget: expected 24 or 28 for 4 clients \(Table I\), got 20"),
+        ("paper-5", {"rates": "odd"}, "rates: expected one of equal, mild, wide, extreme, got 'odd'"),
+    ],
+)
+def test_parameters_are_checked(family: str, parameters: dict[str, Any], message: str) -> None:
+    """Tests that a parameter outside its domain is refused by name."""
+    with pytest.raises(InvalidInput, match=message):
+        make(family, **parameters)

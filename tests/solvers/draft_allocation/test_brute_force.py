@@ -1,0 +1,66 @@
+"""Brute force against exact rational enumeration, and every method against brute force."""
+
+from __future__ import annotations
+
+import math
+
+import naive_draft_allocation as naive
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies_goodput import draft_allocations
+
+from specopt import DraftAllocationPlan, DraftAllocationProblem, Status, Unsupported, generate, methods, solve
+from specopt.solvers.draft_allocation.brute_force import BruteForceAllocation, allocations
+from specopt.solvers.method import Method
+from specopt.solvers.registry import methods_for
+
+EXACT = [method for method in methods_for(DraftAllocationProblem) if method.name != "milp"]
+
+
+@settings(max_examples=100)
+@given(draft_allocations(clients=(1, 3), budget=(0, 6)))
+def test_equals_naive(problem: DraftAllocationProblem) -> None:
+    """Tests that the optimum is that of enumeration in rational numbers."""
+    result = solve(problem, "brute-force")
+    assert result.status is Status.OPTIMAL
+    assert result.objective == pytest.approx(float(naive.optimum(problem.to_dict())), rel=1e-12)
+
+
+@pytest.mark.parametrize("method", EXACT, ids=lambda method: method.name)
+@settings(max_examples=100)
+@given(problem=draft_allocations(clients=(1, 5), budget=(0, 9)))
+def test_all_agree(method: type[Method], problem: DraftAllocationProblem) -> None:
+    """Tests that every method finds and proves the same optimum, to 1e-12."""
+    optimum = solve(problem, "brute-force").objective
+    result = solve(problem, method.name)
+    assert result.objective == pytest.approx(optimum, rel=1e-12)
+    assert result.bound == pytest.approx(optimum, rel=1e-12)
+    assert result.status is Status.OPTIMAL
+    assert isinstance(result.plan, DraftAllocationPlan)
+    assert problem.violations(result.plan) == []
+
+
+@given(st.lists(st.integers(0, 6), min_size=1, max_size=4), st.integers(0, 12))
+def test_allocations(caps: list[int], budget: int) -> None:
+    """Tests that the count is the number of allocations, as long as it is not larger than asked for."""
+    expected = sum(
+        all(s <= cap for s, cap in zip(drafts, caps, strict=True)) for drafts in naive.allocations(len(caps), budget)
+    )
+    assert allocations([min(cap, budget) for cap in caps], budget, 10**9) == expected
+    assert allocations([min(cap, budget) for cap in caps], budget, 20) > 20 or expected <= 20
+
+
+@pytest.mark.parametrize(("clients", "budget"), [(9, 20), (10**5, 10**5), (2, 10**15), (10**5, 1)])
+def test_allocations_stops_early(clients: int, budget: int) -> None:
+    """Tests that huge numbers are recognised at once."""
+    exact = math.comb(clients + budget, clients) if clients + budget < 1000 else math.inf
+    assert min(exact, 10**5) <= allocations([budget] * clients, budget, 10**5)
+
+
+def test_refuses_above_its_size() -> None:
+    """Tests that the refusal names the size and the methods that can."""
+    problem = generate("draft-allocation/uniform", clients=9, budget=20)
+    with pytest.raises(Unsupported, match=r"more than 200,000 allocations.*; methods that can: water-level, greedy"):
+        solve(problem, BruteForceAllocation())
+    assert BruteForceAllocation not in methods(problem)

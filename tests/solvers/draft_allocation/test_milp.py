@@ -1,0 +1,56 @@
+"""The integer program against brute force and, where that ends, the water level."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from strategies_goodput import draft_allocations
+
+from specopt import DraftAllocationProblem, Status, Unsupported, generate, solve
+from specopt.solvers.draft_allocation.milp import MilpAllocation, goodputs
+
+
+@settings(max_examples=25)
+@given(draft_allocations(clients=(1, 4), budget=(0, 8)))
+def test_equals_brute_force(problem: DraftAllocationProblem) -> None:
+    """Tests that optimum and bound are those of brute force within the declared tolerance."""
+    optimum = solve(problem, "brute-force").objective
+    result = solve(problem, "milp")
+    assert optimum is not None
+    assert result.status is Status.OPTIMAL
+    assert result.objective == pytest.approx(optimum, rel=MilpAllocation.tolerance)
+    assert result.bound is not None
+    assert result.bound >= optimum * (1 - MilpAllocation.tolerance)
+
+
+@pytest.mark.parametrize("cap", [0, 5])
+@pytest.mark.parametrize("seed", range(3))
+def test_equals_water_level(cap: int, seed: int) -> None:
+    """Tests that both find the same optimum, to 1e-12, for 30 clients."""
+    problem = generate("draft-allocation/uniform", clients=30, budget=90, cap=cap, seed=seed)
+    assert solve(problem, "milp").objective == pytest.approx(solve(problem, "water-level").objective, rel=1e-12)
+
+
+@pytest.mark.parametrize(("clients", "budget"), [(4, 24), (4, 28), (8, 16), (8, 20)])
+@pytest.mark.parametrize("rates", ["equal", "mild", "wide", "extreme"])
+def test_paper_configurations(clients: int, budget: int, rates: str) -> None:
+    """Tests that three methods agree on the configurations of Table I."""
+    problem = generate("draft-allocation/paper-5", clients=clients, budget=budget, rates=rates)
+    best = solve(problem).objective
+    for method in ("milp", "greedy"):
+        assert solve(problem, method).objective == pytest.approx(best, rel=1e-12)
+
+
+def test_goodputs() -> None:
+    """Tests that the data are 1, 1 + a, 1 + a + a^2, and 1 throughout without acceptance."""
+    assert goodputs(0.5, 3).tolist() == [1.0, 1.5, 1.75, 1.875]
+    assert goodputs(0.0, 2).tolist() == [1.0, 1.0, 1.0]
+    assert np.diff(goodputs(0.9, 50)).min() > 0
+
+
+def test_refuses_above_its_size() -> None:
+    """Tests that the refusal names the size."""
+    problem = generate("draft-allocation/uniform", clients=100, budget=100)
+    with pytest.raises(Unsupported, match=r"it has 10,100 pairs of client and draft length, the method takes at most"):
+        solve(problem, "milp")

@@ -1,0 +1,151 @@
+"""The water level: the plan of greedy, bit for bit, at any budget and in any corner of floating point."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import naive_draft_allocation as naive
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies_goodput import NEXT_TO_1, draft_allocations
+
+from specopt import DraftAllocationPlan, DraftAllocationProblem, Status, generate, solve
+from specopt.models.fields import Floats, Ints
+from specopt.solvers._kernels.draft_allocation import above
+from specopt.solvers.draft_allocation import fast
+
+
+def drafts(problem: DraftAllocationProblem, method: str) -> list[int]:
+    """The drafts of a method."""
+    plan = solve(problem, method).plan
+    assert isinstance(plan, DraftAllocationPlan)
+    return [int(count) for count in plan.draft_tokens]
+
+
+@settings(max_examples=300)
+@given(draft_allocations(clients=(1, 12), budget=(0, 60)))
+def test_same_plan_as_greedy(problem: DraftAllocationProblem) -> None:
+    """Tests that the plan is greedy's, ties, zeros, caps and rates next to 1 included."""
+    assert drafts(problem, "water-level") == drafts(problem, "greedy")
+
+
+@settings(max_examples=40)
+@given(draft_allocations(clients=(1, 6), budget=(1000, 5000)))
+def test_same_plan_at_large_budgets(problem: DraftAllocationProblem) -> None:
+    """Tests that the same holds where marginals underflow."""
+    assert drafts(problem, "water-level") == drafts(problem, "greedy")
+
+
+@pytest.mark.parametrize("cap", [0, 7])
+@pytest.mark.parametrize("per_client", [0.1, 1, 4.5, 100])
+def test_same_plan_for_many_clients(per_client: float, cap: int) -> None:
+    """Tests that plan and objective are those of greedy, and of sorting all marginals, for 1000 clients."""
+    problem = generate("draft-allocation/uniform", clients=1000, budget=int(1000 * per_client), cap=cap, seed=3)
+    assert isinstance(problem, DraftAllocationProblem)
+    found = drafts(problem, "water-level")
+    assert found == drafts(problem, "greedy")
+    if per_client < 100:
+        assert found == naive.by_sorting(problem.to_dict())
+
+
+def uncertain(weights: Floats, rates: Floats, budget: int, caps: Ints | None, out: Ints) -> None:
+    """Check that an allocation is optimal from its marginals alone: no token left out beats one that is in."""
+    limit = np.full(len(out), budget) if caps is None else np.minimum(caps, budget)
+    with np.errstate(under="ignore"):
+        inside = np.where(out > 0, weights * np.power(rates, out), np.inf)
+        outside = np.where(out < limit, weights * np.power(rates, out + 1.0), 0.0)
+    assert (out >= 0).all() and (out <= limit).all()
+    total = sum(out.tolist())
+    if total < budget:
+        assert outside.max() <= 1e-300 * weights.max()
+    else:
+        assert total == budget
+        assert outside.max() <= inside.min() * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_corners(seed: int) -> None:
+    """Tests that 10,000 clients of wild rates, weights, caps and budgets up to 10^15 are optimal, within 0.1 s."""
+    rng = np.random.default_rng(seed)
+    count = 10_000
+    kinds: list[Callable[[], Any]] = [
+        lambda: np.full(count, 0.7),
+        lambda: np.full(count, 1 - 2.0**-53),
+        lambda: 1 - 10.0 ** -rng.integers(1, 16, count),
+        lambda: rng.uniform(0, 1, count),
+        lambda: 10.0 ** rng.uniform(-300, -1e-9, count),
+        lambda: rng.choice(NEXT_TO_1, count),
+    ]
+    rates = kinds[seed % 6]()
+    weights = (np.ones(count), rng.uniform(0, 1, count), 10.0 ** rng.uniform(-300, 0, count))[seed % 3]
+    out = np.empty(count, np.int64)
+    for budget in (1, count - 1, 4 * count + count // 2, 10**9 + 7, 10**15):
+        for caps in (None, rng.integers(0, 9, count), rng.integers(0, 10**9, count)):
+            started = time.perf_counter()
+            fast.allocate(weights, rates, budget, caps, out)
+            assert time.perf_counter() - started < 0.1
+            uncertain(weights, rates, budget, caps, out)
+
+
+@given(
+    st.one_of(st.floats(1e-300, 1.0), st.just(1.0)),
+    st.one_of(st.floats(1e-9, 0.999999), st.sampled_from(NEXT_TO_1)),
+    st.floats(2.3e-308, 1.0),
+    st.integers(-5, 2**50),
+    st.integers(0, 2**50),
+)
+def test_counts_are_exact(weight: float, rate: float, level: float, guess: int, most: int) -> None:
+    """Tests that a count separates the products above the level from the others, however wrong the guess."""
+    count = above(weight, rate, level, guess, most)
+    assert 0 <= count <= most
+    assert count == 0 or weight * rate**count > level
+    assert count == most or not weight * rate ** (count + 1) > level
+
+
+@given(draft_allocations(clients=(1, 6), budget=(0, 40)), st.data())
+def test_more_never_hurts(problem: DraftAllocationProblem, data: st.DataObject) -> None:
+    """Tests that more budget, acceptance, weight or room under a cap never lowers the optimum."""
+    client = data.draw(st.integers(0, problem.clients - 1))
+    base = solve(problem).objective
+    assert base is not None
+    more = problem.to_dict()
+    what = data.draw(st.sampled_from(("budget_tokens", "acceptance_rates", "weights", "max_draft_tokens")))
+    if what == "budget_tokens":
+        more[what] += data.draw(st.integers(1, 10))
+    elif what == "acceptance_rates":
+        more[what][client] = data.draw(st.floats(more[what][client], 1.0, exclude_max=True))
+    elif what == "weights":
+        more[what][client] *= data.draw(st.floats(1.0, 2.0))
+    elif what in more:
+        more[what][client] += 1
+    raised = solve(DraftAllocationProblem.from_dict(more)).objective
+    assert raised is not None
+    assert raised >= base * (1 - 1e-14)
+
+
+@given(draft_allocations(clients=(2, 6), budget=(0, 40)), st.randoms(use_true_random=False), st.integers(-20, 20))
+def test_symmetries(problem: DraftAllocationProblem, random: object, exponent: int) -> None:
+    """Tests that neither the order of the clients nor the unit of the weights matters."""
+    order = list(range(problem.clients))
+    random.shuffle(order)  # type: ignore[attr-defined]
+    data = problem.to_dict()
+    mixed = {key: [value[i] for i in order] if isinstance(value, list) else value for key, value in data.items()}
+    mixed["weights"] = [weight * 2.0**exponent for weight in mixed["weights"]]
+    base, other = solve(problem).objective, solve(DraftAllocationProblem.from_dict(mixed)).objective
+    assert base is not None
+    assert other == pytest.approx(base * 2.0**exponent, rel=1e-12, abs=1e-300)
+
+
+def test_a_million_clients() -> None:
+    """Tests that a million clients are allocated optimally, by the default method."""
+    problem = generate("draft-allocation/uniform", clients=1_000_000, budget=4_000_000)
+    assert isinstance(problem, DraftAllocationProblem)
+    result = solve(problem)
+    assert result.method == "water-level"
+    assert result.status is Status.OPTIMAL
+    assert isinstance(result.plan, DraftAllocationPlan)
+    uncertain(problem.weights, problem.acceptance_rates, problem.budget_tokens, None, result.plan.draft_tokens)

@@ -1,0 +1,38 @@
+"""Hypothesis strategies for draft allocation: ties, zeros, rates next to 1, caps below and above the budget."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from specopt import DraftAllocationProblem
+
+NEXT_TO_1 = (1 - 1e-6, 1 - 1e-12, 1 - 2**-53)
+
+rates = st.one_of(
+    st.sampled_from((0.0, 0.25, 0.5, 0.5, 0.75, *NEXT_TO_1)),
+    st.floats(0.0, 0.999, allow_subnormal=False),
+)
+weights = st.one_of(
+    st.sampled_from((0.0, 0.25, 0.5, 1.0, 1.0, 2.0)),
+    st.floats(1e-3, 1e3),
+    st.sampled_from((5e-324, 1e-300, 1e-9, 1e280)),
+)
+
+
+@st.composite
+def draft_allocations(
+    draw: st.DrawFn, clients: tuple[int, int] = (1, 4), budget: tuple[int, int] = (0, 7)
+) -> DraftAllocationProblem:
+    """A valid problem; every other one has caps."""
+    size = draw(st.integers(*clients))
+    data = {
+        "format": "specopt/1",
+        "kind": "draft-allocation",
+        "acceptance_rates": draw(st.lists(rates, min_size=size, max_size=size)),
+        "weights": draw(st.lists(weights, min_size=size, max_size=size)),
+        "budget_tokens": draw(st.integers(*budget)),
+    }
+    if draw(st.booleans()):
+        caps = st.one_of(st.integers(0, 4), st.integers(0, 2 * budget[1]))
+        data["max_draft_tokens"] = draw(st.lists(caps, min_size=size, max_size=size))
+    return DraftAllocationProblem.from_dict(data)
