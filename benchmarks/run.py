@@ -9,13 +9,14 @@ import platform
 import sys
 from pathlib import Path
 
+import draft_allocation
 import serving_latency
 from table import markdown
 
 import specopt
 from specopt.models.files import write_text
 
-BENCHMARKS = (*serving_latency.BENCHMARKS,)
+BENCHMARKS = (*serving_latency.BENCHMARKS, *draft_allocation.BENCHMARKS)
 
 
 def main() -> None:

@@ -137,3 +137,45 @@ def trim(s, less, over):
         if step > 0.0:
             s[i] -= step
             over -= step
+
+
+# ---------------------------------------------------------------------------- rounds that last as long as their slowest
+
+
+@njit(cache=True)
+def _score(value, seconds, weight, g):
+    """Return the utility of rates mu / seconds where that of mu is `value`; it falls with the seconds."""
+    if g == 0.0:
+        return value / seconds
+    if g == 1.0:
+        return value - weight * np.log(seconds)
+    return value * seconds ** (g - 1.0)
+
+
+@njit("b1(f8[::1], f8[::1], f8[::1], f8[::1], i8, i8, f8, f8, f8, f8, i8, f8[::1])", cache=True)
+def best_round(finish, gain, prefix, limits, first, last, overhead, per_token, weight, g, C, best):
+    """Improve `best` = (score, limit's index, tokens) over the rounds that end drafting within limits first..last-1.
+
+    The tokens come by falling gain, `finish` says when each is drafted; prefix[t]: value of the first t of them with
+    no limit, prefix[0] of no token at all. Limits rise. Returns whether no later limit can be better.
+    """
+    for j in range(first, last):
+        limit = limits[j]
+        bound = -np.inf
+        for t in range(len(prefix)):
+            bound = max(bound, _score(prefix[t], limit + overhead + per_token * t, weight, g))
+        if bound <= best[0]:
+            return True
+        value, t, k = prefix[0], 0, 0
+        while True:
+            score = _score(value, limit + overhead + per_token * t, weight, g)
+            if score > best[0]:
+                best[0], best[1], best[2] = score, j, t
+            while k < len(gain) and finish[k] > limit:
+                k += 1
+            if k == len(gain) or t == C:
+                break
+            value += gain[k]
+            t += 1
+            k += 1
+    return False

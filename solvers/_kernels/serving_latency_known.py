@@ -536,7 +536,7 @@ def improve_batches(
 
 
 @njit(cache=True)
-def _range_stages(linear, l, unit, rates, draft_pieces, verify_pieces, b, k, n, count):
+def _range_stages(l, unit, rates, draft_pieces, verify_pieces, b, k, n, count):
     """Return the sums of T^d and T^v over the steps n..n+count-1."""
     if n == 1:
         return (
@@ -566,7 +566,7 @@ def _rebatch(
     vh = count * verify_pieces[0, 1]
     if linear:
         for e in range(A):
-            d, v = _range_stages(True, l, unit, rates, draft_pieces, verify_pieces, 1.0, active[e], n, count)
+            d, v = _range_stages(l, unit, rates, draft_pieces, verify_pieces, 1.0, active[e], n, count)
             alone[e, 0], alone[e, 1] = d - dh, v - vh
     f[0, 0] = 0.0
     f[0, 1] = f[0, 2] = f[0, 3] = INFINITY
@@ -583,7 +583,7 @@ def _rebatch(
             if linear:
                 d, v = b * alone[e - 1, 0] + dh, b * alone[e - 1, 1] + vh
             else:
-                d, v = _range_stages(False, l, unit, rates, draft_pieces, verify_pieces, b, k, n, count)
+                d, v = _range_stages(l, unit, rates, draft_pieces, verify_pieces, b, k, n, count)
             j = e - size
             if not overlap:
                 if f[j, 0] + d + v < f[e, 0]:
@@ -604,7 +604,7 @@ def _rebatch(
 
 
 @njit(cache=True)
-def _walk(linear, l, unit, rates, draft_pieces, verify_pieces, active, A, n, count, overlap, choice, batches):
+def _walk(l, unit, rates, draft_pieces, verify_pieces, active, A, n, count, overlap, choice, batches):
     """Write the batches of the shortest path; return how many and both of its stage sums, first and last included."""
     e, s = A, 3 if overlap else 0
     draft = verify = 0.0
@@ -612,7 +612,7 @@ def _walk(linear, l, unit, rates, draft_pieces, verify_pieces, active, A, n, cou
     while e > 0:
         size, state = choice[e, s] // 4, choice[e, s] % 4
         k = active[e - 1]
-        d, v = _range_stages(linear, l, unit, rates, draft_pieces, verify_pieces, float(size), k, n, count)
+        d, v = _range_stages(l, unit, rates, draft_pieces, verify_pieces, float(size), k, n, count)
         draft += d
         verify += v
         if (s & 1) > (state & 1):
@@ -665,7 +665,6 @@ def rebatching_ranges(
     starts, and seconds[r].
     """
     K = len(inputs)
-    linear = len(draft_pieces) == 1 and len(verify_pieces) == 1
     active = np.empty(K, np.int64)
     f = np.empty((K + 1, 4))
     choice = np.zeros((K + 1, 4), np.int64)
@@ -694,7 +693,7 @@ def rebatching_ranges(
             )  # fmt: skip
             value = f[A, 3 if overlap else 0]
             M, draft, verify = _walk(
-                linear, l, unit, rates, draft_pieces, verify_pieces, active, A, n, count, overlap, choice, batches
+                l, unit, rates, draft_pieces, verify_pieces, active, A, n, count, overlap, choice, batches
             )
             if value > bound:
                 bound = value
@@ -727,3 +726,129 @@ def rebatching_ranges(
                 if weight < 0.1:
                     weight = 0.0
         seconds[r] = executed if strict else bound
+
+
+# ---------------------------------------------------------------------------- columns: batches at dual prices
+
+
+@njit(
+    "void(i8, f8[:, ::1], f8[::1], f8[:, ::1], f8[:, ::1], i8[::1], i8[::1], i8[::1], i8[::1], f8[:, :, ::1])",
+    cache=True,
+)
+def batch_stages(l, unit, rates, draft_pieces, verify_pieces, sizes, tops, last, ends, out):
+    """Fill out[m] = (T^d, T^v, steps, T^d at the first step, T^v there) of batches, by range of steps.
+
+    Range r are the steps ends[r]+1..ends[r+1]; batch m takes part up to step last[m]; the first two are sums.
+    """
+    for m in range(len(sizes)):
+        b, k = float(sizes[m]), tops[m]
+        for r in range(len(ends) - 1):
+            n, count = ends[r] + 1, min(ends[r + 1], last[m]) - ends[r]
+            if count < 1:
+                out[m, :, r] = 0.0
+                continue
+            out[m, 2, r] = count
+            out[m, 0, r], out[m, 1, r] = _range_stages(l, unit, rates, draft_pieces, verify_pieces, b, k, n, count)
+            out[m, 3, r], out[m, 4, r] = _range_stages(l, unit, rates, draft_pieces, verify_pieces, b, k, n, 1)
+
+
+@njit(
+    "i8(b1, i8, f8[:, ::1], f8[::1], f8[:, ::1], f8[:, ::1], f8[::1], f8[::1], f8[::1], i8[::1], i8[::1], i8[::1],"
+    "f8[::1], f8[::1], f8[::1], f8[::1], i8, i8, f8, f8[::1], i8[:, ::1])",
+    cache=True,
+)
+def price_batches(
+    overlap, l, unit, rates, draft_pieces, verify_pieces, memory, inputs, outputs, steps, ends, dear,
+    price, weight, first_price, last_price, start, stop, noticeable, worst, found,
+):  # fmt: skip
+    """Find, for each longest input top = start..stop-1, the batch of least reduced cost; return how many matter.
+
+    Range r are the steps ends[r]+1..ends[r+1]. A batch of b tasks with longest input `top` and longest output that of
+    task q costs, over its steps, weight[r] T^d + (1 - weight[r]) T^v (without overlap: T^d + T^v), less the prices of
+    its tasks and, wherever that gains, first_price[r] - (1 - weight[r]) T^d or last_price[r] - weight[r] T^v per step,
+    the stage times of the range's first step. It holds `top`, q and the dearest others that do not exceed them; `dear`
+    are the tasks by falling price. Modified in place: worst, the least reduced cost per task met and the least ratio of
+    cost to the price of the tasks; rows (top, q, b) of found, for reduced costs below -noticeable.
+    """
+    K = len(inputs)
+    R = len(ends) - 1
+    base = np.empty((K + 1, R + 1))  # cost over the ranges before r, for every size
+    gain = np.empty((K + 1, R))  # what the roles gain per step
+    linear = len(draft_pieces) == 1 and len(verify_pieces) == 1  # then costs are affine in the size
+    below = np.empty(K, np.int64)
+    total = 0
+    for top in range(start, stop):
+        widest = 0
+        for b in range(1, K + 1):
+            if not _fits(memory, float(b), inputs[top] + outputs[top]) or b > top + 1:
+                break
+            widest = b
+        for size in range(1, widest + 1):
+            b = float(size)
+            base[size, 0] = 0.0
+            for r in range(R):
+                n, count, w = ends[r] + 1, ends[r + 1] - ends[r], weight[r]
+                d, v = _range_stages(l, unit, rates, draft_pieces, verify_pieces, b, top, n, count)
+                gain[size, r] = 0.0
+                if overlap:
+                    d1, v1 = _range_stages(l, unit, rates, draft_pieces, verify_pieces, b, top, n, 1)
+                    gain[size, r] = max(0.0, first_price[r] - (1.0 - w) * d1) + max(0.0, last_price[r] - w * v1)
+                    d, v = w * d, (1.0 - w) * v
+                base[size, r + 1] = base[size, r] + d + v - gain[size, r] * count
+        others = 0  # tasks with shorter inputs, dearest first
+        for t in range(K):
+            if dear[t] < top:
+                below[others] = dear[t]
+                others += 1
+        least = 0.0
+        least_q = least_b = -1
+        for q in range(top + 1):
+            if outputs[q] < outputs[top] or (outputs[q] == outputs[top] and q != top):
+                continue
+            r = 0  # the range in which the batch ends
+            while ends[r + 1] < steps[q]:
+                r += 1
+            count = steps[q] - ends[r]
+            whole = count == ends[r + 1] - ends[r]
+            tokens = inputs[top] + outputs[q]
+            paid = price[top] if q == top else price[top] + price[q]
+            b = 1 if q == top else 2
+            if not _fits(memory, float(b), tokens):
+                continue
+            tail = growth = 0.0  # the cost within the range in which the batch ends, for the size `known`
+            known = 0
+            for t in range(-1, others):  # first these two alone
+                if t >= 0:
+                    k = below[t]
+                    if k == q or outputs[k] > outputs[q]:
+                        continue
+                    b += 1
+                    if not _fits(memory, float(b), tokens):
+                        break
+                    paid += price[k]
+                if whole:
+                    cost = base[b, r + 1]
+                else:
+                    if known == 0 or not linear or growth == 0.0:
+                        d, v = _range_stages(
+                            l, unit, rates, draft_pieces, verify_pieces, float(b), top, ends[r] + 1, count
+                        )
+                        if overlap:
+                            d, v = weight[r] * d, (1.0 - weight[r]) * v
+                        if known > 0:
+                            growth = d + v - tail
+                        tail = d + v
+                        known = b
+                    cost = base[b, r] + tail + growth * (b - known) - gain[b, r] * count
+                rest = cost - paid
+                worst[0] = min(worst[0], rest / b)
+                if paid > 0.0:
+                    worst[1] = min(worst[1], cost / paid)
+                elif cost < 0.0:
+                    worst[1] = -INFINITY
+                if rest < least:
+                    least, least_q, least_b = rest, q, b
+        if least < -noticeable:
+            found[total, 0], found[total, 1], found[total, 2] = top, least_q, least_b
+            total += 1
+    return total

@@ -32,7 +32,7 @@ class Exact(ServingLatencyMethod):
     name: ClassVar[str] = "exact"
     exact: ClassVar[bool] = True
     source: ClassVar[str] = "own; problem (24) of paper 1, contiguity, Eq. 20 as a maximum over critical batches"
-    guarantee: ClassVar[str] = "optimal; beyond 9 batches a certified gap"
+    guarantee: ClassVar[str] = "optimal; a certified gap where more than about 12 batches are best"
     complexity: ClassVar[str] = "O(l_max K^2) without overlap; pipelined O(K B 2^M M) per bound, then enumeration"
     output_lengths: ClassVar[tuple[str, ...]] = ("conservative",)
     supports_warm_start: ClassVar[bool] = True
