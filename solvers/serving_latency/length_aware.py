@@ -20,7 +20,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -30,12 +30,15 @@ from specopt.models.result import Termination
 from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Outcome
-from specopt.solvers.serving_latency.columns import LARGEST, ColumnBound
 from specopt.solvers.serving_latency.known import Stages, stages
 from specopt.solvers.serving_latency.method import ServingLatencyMethod
 from specopt.solvers.serving_latency.prepare import Prepared, offer_quick_plan, prepare
 from specopt.solvers.serving_latency.rebatching import inference_bound
 
+if TYPE_CHECKING:
+    from specopt.solvers.serving_latency.columns import ColumnBound
+
+_LARGEST_PROGRAM = 300  # tasks up to which column generation is worth its time
 _SECONDS_PER_CALL = 0.03  # a kernel call's length, so that limits and callbacks are noticed
 _ROWS_PER_CALL = 200_000  # batches rated per call of the shortest path
 _WEIGHTS = ((1.0, 0.0), (0.5, 0.5), (0.0, 1.0))  # of draft and verify time in the shortest path
@@ -55,8 +58,8 @@ class LengthAware(ServingLatencyMethod):
         Linear programs solved to raise the bound, for all speculation lengths together.
     """
 
-    moves: PositiveInt = 800_000
-    rounds: NonNegativeInt = 50
+    moves: PositiveInt = 700_000
+    rounds: NonNegativeInt = 70
 
     name: ClassVar[str] = "length-aware"
     source: ClassVar[str] = "own; problem (24) of paper 1 with each task's own output length"
@@ -207,8 +210,10 @@ class _Search:
 
     def _certify(self) -> None:
         """Raise the least bound by column generation, as long as it rises."""
-        if self.able[0].tasks > LARGEST:
+        if self.able[0].tasks > _LARGEST_PROGRAM:
             return
+        from specopt.solvers.serving_latency.columns import ColumnBound
+
         latest: ColumnBound | None = None
         while self.rounds_done < self.rounds and not self._gap_reached():
             lowest = min(self.candidates, key=lambda candidate: candidate.objective_bound)

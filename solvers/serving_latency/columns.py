@@ -1,0 +1,250 @@
+"""Known output lengths: a bound from fractional partitions into batches, by column generation.
+
+A plan is a set of batches that holds every task once. Let the steps be divided into ranges, and let D_r, V_r be a
+batch's summed draft and verify times over range r. With overlap, the makespan of a step is at least all drafting and
+the last verification, and at least the first drafting and all verification; the first and the last of the batches
+that are still active differ from step to step. So every plan satisfies, with x = 1 for its batches,
+
+    T_r >= sum x (D_r + L_r v_r),    T_r >= sum x (V_r + F_r d_r),    sum x F_r >= |r|,    sum x L_r >= |r|,
+    sum of x over the batches that hold task k = 1,
+
+where F_r and L_r count the steps of range r in which the batch is first and last, and d_r, v_r are its stage times
+at the first step of the range, which later steps do not go below. Without overlap the costs simply add up. The linear
+program that allows fractional x bounds sum T_r from below.
+
+It has too many columns to write down, but any prices bound it: let pi_k be a price per task, phi_r and lambda_r per
+first and last step, w_r in [0, 1] the weight of the first row against the second. If no batch, whatever roles it
+plays, earns more than it costs, the prices' total is a bound. If some do, it is one after taking off every pi what the
+worst batch earns too much per task, or after scaling all pi by the least ratio of cost to earnings. Finding the worst
+is easy because a batch's cost depends on its size, its longest input and its longest output alone: given these, it
+holds the two tasks that set them and the dearest of those that exceed neither. So the bound never depends on the
+solver of the linear program, which only proposes prices.
+
+Prices settle fast because dearer tasks are kept dear: a task that exceeds another in neither length never needs a
+higher price, so the program has a column for each such pair that enforces it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from dataclasses import dataclass
+from typing import Any
+
+import highspy
+import numpy as np
+
+from specopt.models.fields import Floats, Ints
+from specopt.solvers.budget import Budget
+from specopt.solvers.serving_latency.known import Stages
+
+_RANGES = 3  # more of them bound better in the end, but later
+_TOPS_PER_CALL = 25  # longest inputs that are priced per kernel call
+_CLOSED = 1e-5  # relative distance to the program's own value at which it counts as solved
+
+
+@dataclass(frozen=True)
+class _Prices:
+    """Prices of tasks, of a step as first and as last, and the weights between the two stage rows."""
+
+    task: Floats
+    first: Floats
+    last: Floats
+    weight: Floats
+
+    def towards(self, other: _Prices, share: float) -> _Prices:
+        """Return the prices at this share of the way to others."""
+        pairs = (
+            (self.task, other.task), (self.first, other.first), (self.last, other.last), (self.weight, other.weight)
+        )  # fmt: skip
+        return _Prices(*((1.0 - share) * a + share * b for a, b in pairs))
+
+
+class ColumnBound:
+    """The linear program of one mechanism and speculation length, and the best bound so far.
+
+    Parameters
+    ----------
+    at
+        Stage times.
+    batches
+        A plan's batches in pipeline order, as sorted positions.
+    scale
+        Magnitude of T_inf, to keep the program well scaled.
+    budget
+        Whose clock is kept to.
+    """
+
+    def __init__(self, at: Stages, batches: list[Ints], scale: float, budget: Budget) -> None:
+        self.at = at
+        self.budget = budget
+        self.bound = 0.0
+        self.done = False
+        self._kernels: Any = budget.load("serving_latency_known")
+        self._scale = scale if scale > 0.0 else 1.0
+        steps = np.unique(np.concatenate([[0, 1], at.steps]))
+        if len(steps) > _RANGES + 1:
+            at_most = np.linspace(1, len(steps) - 1, _RANGES, dtype=np.int64)
+            steps = np.unique(np.concatenate([[0], steps[at_most]]))
+        self._ends = steps
+        self._ranges = len(steps) - 1 if at.overlap else 0
+        self._counts = np.diff(steps).astype(np.float64)[: self._ranges]
+        self._center: _Prices | None = None
+        self._smooth = False
+        self._model = highspy.Highs()  # type: ignore[no-untyped-call]  # highspy's constructor has no annotations
+        self._model.setOptionValue("output_flag", False)
+        self._write_rows()
+        self._write_pairs()
+        self._write_plan(batches)
+
+    def borrow(self, other: ColumnBound) -> None:
+        """Begin with another program's prices, brought to this one's magnitude: a bound at once."""
+        if other._center is None or len(other._ends) != len(self._ends):
+            return
+        center, factor = other._center, self._scale / other._scale
+        self._price(_Prices(center.task * factor, center.first * factor, center.last * factor, center.weight))
+
+    def improve(self) -> None:
+        """Solve the program once, price all batches, and raise the bound; sets `done` when nothing is left to gain."""
+        self._model.run()
+        if self._model.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+            self.done = True
+            return
+        value = self._model.getObjectiveValue() * self._scale
+        proposed = self._proposal()
+        smoothed = self._center is not None and self._smooth
+        prices = proposed
+        if smoothed:
+            assert self._center is not None
+            prices = self._center.towards(proposed, 0.7)
+        raised, found = self._price(prices)
+        self._smooth = raised
+        if value - self.bound <= _CLOSED * value or (not found and not smoothed):
+            self.done = True
+
+    def _price(self, prices: _Prices) -> tuple[bool, int]:
+        """Evaluate prices and add the batches that earn too much; return whether the bound rose, and how many."""
+        prepared = self.at.prepared
+        tasks = prepared.tasks
+        dear = np.argsort(-prices.task, kind="stable")
+        worst = np.array([0.0, np.inf])
+        rows: list[Ints] = []
+        for start in range(0, tasks, _TOPS_PER_CALL):
+            self.budget.check()
+            found = np.zeros((_TOPS_PER_CALL, 3), dtype=np.int64)
+            count = self._kernels.price_batches(
+                self.at.overlap, *self.at.arrays, prepared.memory, prepared.inputs, prepared.outputs, self.at.steps,
+                self._ends, dear, prices.task, prices.weight, prices.first, prices.last, start,
+                min(tasks, start + _TOPS_PER_CALL), 1e-9 * self._scale, worst, found,
+            )  # fmt: skip
+            rows.append(found[:count])
+        total = float(prices.task.sum())
+        roles = float(self._counts @ (prices.first + prices.last)[: self._ranges])
+        shifted, scaled = total + tasks * worst[0], total * worst[1] if total > 0 else -np.inf
+        value = float(roles + max(shifted, scaled))
+        raised = value > self.bound or self._center is None
+        if raised:
+            task = prices.task * worst[1] if scaled > max(shifted, 0.0) else prices.task
+            self._center = dataclasses.replace(prices, task=task)
+            self.bound = max(self.bound, value)
+        batches = [self._batch(dear, *row) for row in np.concatenate(rows)]
+        if batches:
+            self._write_batches(batches, prices=prices)
+        return raised, len(batches)
+
+    def _batch(self, dear: Ints, top: int, q: int, size: int) -> Ints:
+        """Return the two tasks that set the batch's lengths and the dearest that exceed neither."""
+        outputs = self.at.prepared.outputs
+        others = dear[(dear < top) & (dear != q) & (outputs[dear] <= outputs[q])]
+        both = np.unique([top, q])
+        return np.concatenate([both, others[: size - len(both)]])
+
+    def _proposal(self) -> _Prices:
+        """Return the prices that the program proposes."""
+        dual = np.maximum(0.0, np.array(self._model.getSolution().row_dual))
+        tasks, ranges = self.at.prepared.tasks, self._ranges
+        free = np.zeros(len(self._ends) - 1)
+        if not ranges:
+            return _Prices(dual[:tasks] * self._scale, free, free, free)
+        draft, verify, first, last = dual[tasks:].reshape(4, ranges)
+        total = draft + verify
+        weight = np.where(total > 0, draft / np.where(total > 0, total, 1.0), 0.5)
+        return _Prices(
+            dual[:tasks] * self._scale, first * self._scale / self._counts, last * self._scale / self._counts, weight
+        )
+
+    # ------------------------------------------------------------------ the program
+
+    def _write_rows(self) -> None:
+        infinite, nothing = highspy.kHighsInf, (0, np.zeros(0, dtype=np.int32), np.zeros(0))
+        model = self._model
+        for r in range(self._ranges):
+            model.addVar(0.0, infinite)
+            model.changeColCost(r, 1.0)
+        for _ in range(self.at.prepared.tasks):
+            model.addRow(1.0, infinite, *nothing)
+        for _ in range(2):
+            for r in range(self._ranges):
+                model.addRow(0.0, infinite, 1, np.array([r], dtype=np.int32), np.ones(1))
+        for _ in range(2 * self._ranges):
+            model.addRow(1.0, infinite, *nothing)
+
+    def _write_pairs(self) -> None:
+        """Keep a task at most as dear as the next ones that exceed it in both lengths."""
+        outputs = self.at.prepared.outputs
+        for k in range(len(outputs)):
+            closest = -1.0
+            for j in range(k - 1, -1, -1):
+                if closest < outputs[j] <= outputs[k]:
+                    closest = float(outputs[j])
+                    pair = np.array([j, k], dtype=np.int32)
+                    self._model.addCol(0.0, 0.0, highspy.kHighsInf, 2, pair, np.array([1.0, -1.0]))
+
+    def _write_plan(self, batches: list[Ints]) -> None:
+        """Add a plan's batches with the roles that they play."""
+        steps = np.array([self.at.steps[batch].max() for batch in batches])
+        first, last = np.zeros((2, len(batches), len(self._ends) - 1))
+        times = np.unique(np.concatenate([self._ends, steps]))
+        for before, end in itertools.pairwise(times):
+            r = int(np.searchsorted(self._ends[1:], end))
+            active = np.flatnonzero(steps >= end)
+            first[active[0], r] += end - before
+            last[active[-1], r] += end - before
+        self._write_batches(batches, roles=(first, last))
+
+    def _write_batches(
+        self, batches: list[Ints], prices: _Prices | None = None, roles: tuple[Floats, Floats] | None = None
+    ) -> None:
+        """Add columns; roles are given, or those that earn something at these prices."""
+        count, ranges, tasks = len(batches), self._ranges, self.at.prepared.tasks
+        stages = np.empty((count, 5, len(self._ends) - 1))
+        sizes = np.array([len(batch) for batch in batches])
+        tops = np.array([batch.max() for batch in batches])
+        last_steps = np.array([self.at.steps[batch].max() for batch in batches])
+        self._kernels.batch_stages(*self.at.arrays, sizes, tops, last_steps, self._ends, stages)
+        draft, verify, active, draft_step, verify_step = stages.transpose(1, 0, 2)
+        columns = np.zeros((count, tasks + 4 * ranges))
+        for m, batch in enumerate(batches):
+            columns[m, batch] = 1.0
+        cost = np.zeros(count)
+        if ranges:
+            if roles is None:
+                assert prices is not None
+                roles = (
+                    active * (prices.first > (1.0 - prices.weight) * draft_step),
+                    active * (prices.last > prices.weight * verify_step),
+                )
+            first, last = roles
+            blocks = columns[:, tasks:].reshape(count, 4, ranges)
+            blocks[:, 0] = -(draft + last * verify_step) / self._scale
+            blocks[:, 1] = -(verify + first * draft_step) / self._scale
+            blocks[:, 2] = first / self._counts
+            blocks[:, 3] = last / self._counts
+        else:
+            cost = (draft + verify).sum(axis=1) / self._scale
+        at, index = np.nonzero(columns)
+        starts = np.searchsorted(at, np.arange(count)).astype(np.int32)
+        self._model.addCols(
+            count, cost, np.zeros(count), np.full(count, highspy.kHighsInf), len(index), starts,
+            index.astype(np.int32), columns[at, index],
+        )  # fmt: skip
