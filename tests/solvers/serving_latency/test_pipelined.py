@@ -54,7 +54,7 @@ def test_pooled_parts_are_bounded(laborious: None, problem: ServingLatencyProble
 
 
 @settings(max_examples=60)
-@given(problems(tasks=(1, 7), max_output=20, max_length=3, output_lengths=["conservative"]))  # type: ignore[arg-type]
+@given(problems(tasks=(1, 7), max_output=20, max_length=3, output_lengths=["conservative"]))
 def test_lower_bound(problem: ServingLatencyProblem) -> None:
     """Tests that the bound given to heuristics never exceeds the optimum, for every mechanism."""
     optimum = solve(problem, "brute-force").objective
