@@ -1,0 +1,49 @@
+"""Time of one batched verification: a constant plus additive weights per request (paper 2, Eq. 18-19)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from specopt.models.fields import Floats, Ints, NonNegative, check
+
+
+@dataclass(frozen=True, kw_only=True)
+class VerificationTime:
+    """T(B) = c + sum of w_i, w_i = a L_new + b_compute (L_cached + L_new) L_new + b_read L_cached.
+
+    Parameters
+    ----------
+    seconds_per_new_token
+        a, the linear layers' cost of a token that is computed.
+    seconds_per_interaction
+        b_compute, the cost of one product of a query with a key (Eq. 18).
+    seconds_per_cached_token
+        b_read, the cost of reading one cached token.
+    overhead_seconds
+        c, the cost of any batch.
+    """
+
+    seconds_per_new_token: NonNegative
+    seconds_per_interaction: NonNegative
+    seconds_per_cached_token: NonNegative
+    overhead_seconds: NonNegative
+
+    def __post_init__(self) -> None:
+        check(self)
+
+    def weights(self, new_tokens: Ints | Floats, cached_tokens: Ints | Floats) -> Floats:
+        """Return w_i, the seconds that each request adds to its batch."""
+        new = np.asarray(new_tokens, dtype=np.float64)
+        cached = np.asarray(cached_tokens, dtype=np.float64)
+        found: Floats = (
+            self.seconds_per_new_token * new
+            + self.seconds_per_interaction * ((cached + new) * new)
+            + self.seconds_per_cached_token * cached
+        )
+        return found
+
+    def seconds(self, new_tokens: Ints | Floats, cached_tokens: Ints | Floats) -> float:
+        """Return T(B) of a batch of requests (Eq. 19)."""
+        return self.overhead_seconds + float(self.weights(new_tokens, cached_tokens).sum())
