@@ -24,16 +24,23 @@ from numpy.typing import NDArray
 
 from specopt.models.acceptance import expected_tokens
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import Column, Custom, Floats, HalfOpenUnit, Ints, NonNegative, Positive, read
+from specopt.models.fields import (
+    MAX_BUDGET,
+    Column,
+    Custom,
+    Floats,
+    HalfOpenUnit,
+    Ints,
+    NonNegative,
+    Positive,
+    TokenBudget,
+    read,
+)
 from specopt.models.problem import Evaluation, Plan, Problem
-
-MAX_BUDGET = 10**12
-"""Largest number of tokens per round that a field takes."""
 
 MAX_FAIRNESS = 100.0
 """Largest fairness: beyond it the utility leaves the range of floating-point numbers."""
 
-Tokens = Annotated[int, Meta(ge=0, le=MAX_BUDGET)]
 Fairness = Annotated[float, Meta(ge=0, le=MAX_FAIRNESS)]
 SCHEDULE_TOLERANCE = 1e-9
 """What a schedule may differ from what the plan declares, or fall short of a least rate by; of 1 or more, relative."""
@@ -41,8 +48,8 @@ SCHEDULE_TOLERANCE = 1e-9
 
 class _Entry(msgspec.Struct, forbid_unknown_fields=True):
     share: NonNegative
-    draft_tokens: list[Tokens] | msgspec.UnsetType = msgspec.UNSET
-    changes: list[tuple[Tokens, Tokens]] | msgspec.UnsetType = msgspec.UNSET
+    draft_tokens: list[TokenBudget] | msgspec.UnsetType = msgspec.UNSET
+    changes: list[tuple[TokenBudget, TokenBudget]] | msgspec.UnsetType = msgspec.UNSET
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -286,10 +293,10 @@ class FairGoodputProblem(Problem):
     objective_label: ClassVar[str] = "utility of the goodput"
 
     acceptance_rates: Annotated[Floats, Column(HalfOpenUnit, "client")]
-    budget_tokens: Tokens
+    budget_tokens: TokenBudget
     weights: Annotated[Floats, Column(Positive, "client")] | None = None
     fairness: Fairness = 1.0
-    max_draft_tokens: Annotated[Ints, Column(Tokens, "client")] | None = None
+    max_draft_tokens: Annotated[Ints, Column(TokenBudget, "client")] | None = None
     min_goodput: Annotated[Floats, Column(NonNegative, "client")] | None = None
     per: Literal["round", "second"] = "round"
     draft_seconds_per_token: Annotated[Floats, Column(NonNegative, "client")] | None = None

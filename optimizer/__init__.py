@@ -15,6 +15,7 @@ from specopt.instances import generate
 from specopt.models.decoder import ExactDecoder, PaperDecoder
 from specopt.models.draft_allocation import DraftAllocationPlan, DraftAllocationProblem
 from specopt.models.errors import InvalidInput, MissingDependency, SpecoptError, Unsupported
+from specopt.models.fair_goodput import FairGoodputPlan, FairGoodputProblem, Schedule
 from specopt.models.files import load, save
 from specopt.models.problem import Plan, Problem
 from specopt.models.result import Progress, Result, Status, Termination
@@ -32,6 +33,8 @@ __all__ = [
     "DraftAllocationPlan",
     "DraftAllocationProblem",
     "ExactDecoder",
+    "FairGoodputPlan",
+    "FairGoodputProblem",
     "InvalidInput",
     "LinearRuntime",
     "MissingDependency",
@@ -42,6 +45,7 @@ __all__ = [
     "Progress",
     "Report",
     "Result",
+    "Schedule",
     "Sensitivity",
     "ServingLatencyPlan",
     "ServingLatencyProblem",

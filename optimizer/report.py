@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from specopt.models.fair_goodput import FairGoodputPlan, FairGoodputProblem
 from specopt.models.problem import Plan, Problem
 from specopt.models.result import Result, Status
 from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
@@ -57,6 +58,8 @@ def print_result(problem: Problem, result: Result, out: Console) -> None:
         _line(out, "why", result.explanation)
     if isinstance(problem, ServingLatencyProblem) and isinstance(result.plan, ServingLatencyPlan):
         _print_serving_plan(problem, result.plan, out)
+    elif isinstance(problem, FairGoodputProblem) and isinstance(result.plan, FairGoodputPlan):
+        _print_fair_plan(problem, result.plan, out)
     elif result.plan is not None:
         _print_plan(result.plan, out)
 
@@ -114,6 +117,25 @@ def _print_serving_plan(problem: ServingLatencyProblem, plan: ServingLatencyPlan
     out.print(table)
     if len(plan.batches) > MOST_ROWS:
         out.print(f"  ... and {len(plan.batches) - MOST_ROWS} more batches")
+
+
+def _print_fair_plan(problem: FairGoodputProblem, plan: FairGoodputPlan, out: Console) -> None:
+    unit = f"tokens per {problem.per}"
+    _line(out, "goodput", f"{plan.goodput.sum():.6g} {unit} in all, {problem.clients:,} clients")
+    _line(out, "draft tokens", f"{plan.mean_draft_tokens.sum():.6g} of {problem.budget_tokens:,} per round")
+    shares = "time" if problem.per == "second" else "rounds"
+    _line(
+        out, "schedule", f"{len(plan.schedule):,} allocations by shares of {shares}, {plan.schedule.changes:,} changes"
+    )
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for header in ("  client", "acceptance", unit, "mean drafts"):
+        table.add_column(header, justify="right")
+    columns = (problem.acceptance_rates, plan.goodput, plan.mean_draft_tokens)
+    for client, (rate, goodput, drafts) in enumerate(zip(*(c[:MOST_ROWS].tolist() for c in columns), strict=True)):
+        table.add_row(str(client), f"{rate:.4g}", f"{goodput:.6g}", f"{drafts:.4g}")
+    out.print(table)
+    if problem.clients > MOST_ROWS:
+        out.print(f"  ... and {problem.clients - MOST_ROWS:,} more clients")
 
 
 # ---------------------------------------------------------------------------- several results

@@ -114,7 +114,16 @@ class Budget:
         OutOfTime
             If the module is not ready in time.
         """
-        name = f"specopt.solvers._kernels.{module}"
+        return self.load_library(f"specopt.solvers._kernels.{module}")
+
+    def load_library(self, name: str) -> Any:
+        """Import a module that takes long to import, without overrunning the time limit.
+
+        Raises
+        ------
+        OutOfTime
+            If the module is not ready in time.
+        """
         if name in _ready:
             return _ready[name]
         self.check()

@@ -9,7 +9,13 @@ from specopt.solvers.draft_allocation.brute_force import BruteForceAllocation
 from specopt.solvers.draft_allocation.greedy import Greedy
 from specopt.solvers.draft_allocation.milp import MilpAllocation
 from specopt.solvers.draft_allocation.water_level import WaterLevel
+from specopt.solvers.fair_goodput.baselines import BestConstant, Fixed, Random
+from specopt.solvers.fair_goodput.column_generation import ColumnGeneration
+from specopt.solvers.fair_goodput.convex import Convex
 from specopt.solvers.fair_goodput.dual import Dual
+from specopt.solvers.fair_goodput.enumeration import Enumeration
+from specopt.solvers.fair_goodput.threshold_greedy import ThresholdGreedy
+from specopt.solvers.fair_goodput.tokens_per_round import TokensPerRound
 from specopt.solvers.method import Method
 from specopt.solvers.serving_latency.algorithm_1 import Algorithm1
 from specopt.solvers.serving_latency.baselines import (
@@ -42,6 +48,14 @@ METHODS: tuple[type[Method], ...] = (
     BruteForceAllocation,
     MilpAllocation,
     Dual,
+    ThresholdGreedy,
+    ColumnGeneration,
+    BestConstant,
+    Convex,
+    Enumeration,
+    Fixed,
+    Random,
+    TokensPerRound,
 )
 
 

@@ -1,0 +1,1 @@
+"""Families of `fair-goodput` problems."""

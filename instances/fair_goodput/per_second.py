@@ -1,0 +1,49 @@
+"""Clients of one verifier in real time: drafting, network and verification all take their seconds."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from specopt.instances.fair_goodput.paper_5 import acceptance_rates, whole
+from specopt.models.fair_goodput import FairGoodputProblem
+
+# Synthetic clients from phones to workstations, on wires and radio.
+DRAFT_SECONDS_PER_TOKEN = (0.005, 0.040)
+NETWORK_SECONDS = (0.005, 0.060)
+VERIFY_OVERHEAD_SECONDS = 0.030
+VERIFY_SECONDS_PER_TOKEN = 0.0002
+
+
+def per_second(
+    *, clients: int = 8, budget: int = 20, rates: str = "wide", fairness: float = 1.0, seed: int = 0
+) -> FairGoodputProblem:
+    """Clients that draft at 5 to 40 ms per token, 5 to 60 ms away, with rounds as long as their slowest.
+
+    What makes it hard: a token for a slow client delays everybody, so the best rounds differ from those that are
+    best per round, and no single one of them is fair.
+
+    Parameters
+    ----------
+    clients
+        Number of clients N.
+    budget
+        Draft tokens C per round.
+    rates
+        Acceptance rates: "equal", "mild", "wide" or "extreme", in random order.
+    fairness
+        g of the utility.
+    seed
+        Seed of `numpy.random.default_rng`.
+    """
+    rng = np.random.default_rng(seed)
+    return FairGoodputProblem(
+        name=f"per-second N={clients} C={budget} {rates} g={fairness:g} seed={seed}",
+        acceptance_rates=rng.permutation(acceptance_rates(rates, whole("clients", clients, 1))),
+        budget_tokens=whole("budget", budget, 0),
+        fairness=fairness,
+        per="second",
+        draft_seconds_per_token=rng.uniform(*DRAFT_SECONDS_PER_TOKEN, size=clients),
+        network_seconds=rng.uniform(*NETWORK_SECONDS, size=clients),
+        verify_overhead_seconds=VERIFY_OVERHEAD_SECONDS,
+        verify_seconds_per_token=VERIFY_SECONDS_PER_TOKEN,
+    )

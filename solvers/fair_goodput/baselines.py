@@ -1,0 +1,140 @@
+"""What fair schedules are compared with: equal drafts, random drafts, and the best allocation that never changes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from specopt.models.acceptance import expected_tokens
+from specopt.models.fair_goodput import FairGoodputPlan, FairGoodputProblem, Schedule
+from specopt.models.fields import Floats, Ints, PositiveInt
+from specopt.solvers.budget import Budget
+from specopt.solvers.fair_goodput.method import FairGoodputMethod
+from specopt.solvers.fair_goodput.rounds import Rounds, declared, equal_drafts, in_time, mixture
+from specopt.solvers.method import Outcome
+
+
+@dataclass(frozen=True)
+class Fixed(FairGoodputMethod):
+    """Everybody drafts the same number of tokens in every round: Fixed-S."""
+
+    name: ClassVar[str] = "fixed"
+    source: ClassVar[str] = "paper 5, Sec. IV-B: S_i = floor(C / N)"
+    guarantee: ClassVar[str] = "none"
+    complexity: ClassVar[str] = "O(N)"
+    least_rates: ClassVar[bool] = False
+
+    def run(self, problem: FairGoodputProblem, budget: Budget) -> Outcome:
+        """Divide the budget evenly, rounded down."""
+        plan = equal_drafts(problem)
+        budget.offer(plan)
+        return Outcome(plan=plan)
+
+
+@dataclass(frozen=True)
+class Random(FairGoodputMethod):
+    """Every round throws the budget's tokens at random clients: Random-S, for some rounds.
+
+    Parameters
+    ----------
+    rounds
+        Rounds in the schedule.
+    """
+
+    rounds: PositiveInt = 50
+
+    name: ClassVar[str] = "random"
+    source: ClassVar[str] = (
+        "paper 5, Sec. IV-B; the distribution is not specified there: every token to a random client"
+    )
+    guarantee: ClassVar[str] = "none"
+    complexity: ClassVar[str] = "O(rounds N)"
+    least_rates: ClassVar[bool] = False
+
+    def run(self, problem: FairGoodputProblem, budget: Budget) -> Outcome:
+        """Draw allocations; tokens beyond a client's cap are lost."""
+        draw = np.random.default_rng(budget.seed)
+        even = np.full(problem.clients, 1.0 / problem.clients)
+        drafts: list[Ints] = []
+        for _ in range(self.rounds):
+            drafts.append(np.minimum(draw.multinomial(problem.budget_tokens, even), problem.most_tokens))
+            if len(drafts) == 1:
+                budget.offer(mixture(problem, np.ones(1), np.array(drafts)))
+            budget.check()
+        schedule = Schedule.of(np.full(len(drafts), 1.0 / len(drafts)), drafts)
+        plan = declared(problem, in_time(problem, schedule) if problem.per == "second" else schedule)
+        budget.offer(plan)
+        return Outcome(plan=plan)
+
+
+@dataclass(frozen=True)
+class BestConstant(FairGoodputMethod):
+    """The best allocation that stays the same in every round."""
+
+    name: ClassVar[str] = "best-constant"
+    source: ClassVar[str] = "own; greedy on the utility's gains, per second under every end of drafting"
+    guarantee: ClassVar[str] = "best among the plans that never change"
+    complexity: ClassVar[str] = "O(N log C) per level of gain, 60 levels; O((N C)^2) at worst per second"
+    least_rates: ClassVar[bool] = False
+    max_drafts: ClassVar[int] = 1_000_000
+
+    def run(self, problem: FairGoodputProblem, budget: Budget) -> Outcome:
+        """Find the allocation by greedy: the gains of a client's tokens fall."""
+        budget.offer(equal_drafts(problem))
+        if problem.per == "second":
+            _, allocation = Rounds(problem).best_utility(budget)
+        else:
+            allocation = best_allocation(problem, budget)
+        plan: FairGoodputPlan = mixture(problem, np.ones(1), allocation[None])
+        budget.offer(plan)
+        return Outcome(plan=plan)
+
+
+def best_allocation(problem: FairGoodputProblem, budget: Budget) -> Ints:
+    """Return the integer allocation of the largest utility per round: all tokens that gain at least some level.
+
+    The level is bisected until the tokens above it fit the budget and those at it do not all; those are then
+    given out in order.
+    """
+    rates, most = problem.acceptance_rates, problem.most_tokens
+
+    def above(level: float) -> Ints:
+        """Tokens of each client whose gain exceeds a level."""
+        low, high = np.zeros_like(most), most.copy()  # gain(low) > level >= gain(high + 1)
+        while (low < high).any():
+            middle = np.maximum(1, (low + high + 1) // 2)
+            worth = (token_gain(problem, middle) > level) & (low < high)
+            low, high = np.where(worth, middle, low), np.where(worth, high, np.minimum(high, middle - 1))
+        return low
+
+    least, largest = 0.0, float((problem.weight * rates).max())
+    if above(0.0).sum() <= problem.budget_tokens:
+        return above(0.0)
+    while True:
+        budget.check()
+        level = 0.5 * (least + largest)
+        if not least < level < largest:
+            break
+        if above(level).sum() > problem.budget_tokens:
+            least = level
+        else:
+            largest = level
+    taken, more = above(largest), above(least) - above(largest)
+    spare = problem.budget_tokens - int(taken.sum())
+    before = np.cumsum(more) - more
+    return np.asarray(taken + np.clip(spare - before, 0, more), dtype=np.int64)
+
+
+def token_gain(problem: FairGoodputProblem, token: Ints) -> Floats:
+    """Return what each client's draft token of some number, from 1, adds to the utility."""
+    g, rates = problem.fairness, problem.acceptance_rates
+    before = expected_tokens(rates, token - 1)
+    ratio = rates**token / before
+    if g == 1.0:
+        return np.asarray(problem.weight * np.log1p(ratio), dtype=np.float64)
+    if g == 0.0:
+        return np.asarray(problem.weight * rates**token, dtype=np.float64)
+    grown = np.expm1((1.0 - g) * np.log1p(ratio)) / (1.0 - g)
+    return np.asarray(problem.weight * before ** (1.0 - g) * grown, dtype=np.float64)

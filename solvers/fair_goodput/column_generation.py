@@ -1,0 +1,176 @@
+"""The fair optimum per second: mix rounds, and add the round that the current mixture prices highest.
+
+The long-run rates per second are the mixtures, by shares of time, of what each allocation k gains while it runs,
+mu(k) / T(k). At rates x the slope of the utility prices every client; a round worth more than x at these prices
+improves the mixture, and if there is none, concavity proves x optimal. The best round is found exactly
+(`specopt.solvers.fair_goodput.rounds`), so the proof is exact, too.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from specopt.models.fair_goodput import FairGoodputPlan, FairGoodputProblem
+from specopt.models.fields import Floats, Ints
+from specopt.models.result import Termination
+from specopt.solvers.budget import Budget
+from specopt.solvers.fair_goodput.master import fairest_mixture
+from specopt.solvers.fair_goodput.method import FairGoodputMethod
+from specopt.solvers.fair_goodput.rounds import Rounds, mixture, rates_of
+from specopt.solvers.fair_goodput.tokens_per_round import fair_per_round
+from specopt.solvers.method import Outcome
+
+PROVEN = 2e-10
+"""Relative gap at which the search ends; optimal is what lies within 1e-9."""
+
+DROPPED = 1e-11
+"""Shares below it are left out of the plan."""
+
+
+@dataclass(frozen=True)
+class ColumnGeneration(FairGoodputMethod):
+    """The fair optimum per second, from mixtures of best-priced rounds."""
+
+    name: ClassVar[str] = "column-generation"
+    exact: ClassVar[bool] = True
+    source: ClassVar[str] = "own; paper 5 with the duration of rounds, simplicial decomposition with an exact oracle"
+    guarantee: ClassVar[str] = "optimal, with the Frank-Wolfe gap as proof"
+    complexity: ClassVar[str] = "some 2 N rounds of O((N C)^2) at worst each, and O(N^3) per mixture"
+    per: ClassVar[tuple[str, ...]] = ("second",)
+    max_size: ClassVar[int] = 256
+    size_unit: ClassVar[str] = "clients"
+    max_drafts: ClassVar[int] = 300_000
+
+    def run(self, problem: FairGoodputProblem, budget: Budget) -> Outcome:
+        """Mix, price, add the best round, until none is worth more than the mixture."""
+        return Search(problem, budget).run()
+
+
+class Search:
+    """One run: the rounds so far, the best mixture, and the least bound.
+
+    Parameters
+    ----------
+    problem, budget
+        What to solve, and what it may take.
+    """
+
+    def __init__(self, problem: FairGoodputProblem, budget: Budget) -> None:
+        self.problem = problem
+        self.budget = budget
+        self.rounds = Rounds(problem)
+        self.least = np.zeros(problem.clients) if problem.min_goodput is None else problem.min_goodput
+        self.known: dict[bytes, int] = {}
+        self.allocations: list[Ints] = []
+        self.rates: list[Floats] = []
+
+    def run(self) -> Outcome:
+        """Return the best mixture with its proof."""
+        problem, budget = self.problem, self.budget
+        self.add(np.zeros(problem.clients, dtype=np.int64))
+        self.add(np.minimum(problem.budget_tokens // problem.clients, problem.most_tokens))
+        if problem.min_goodput is None:
+            for allocation in self.allocations:
+                budget.offer(mixture(problem, np.ones(1), allocation[None]))
+            budget.offer(fair_per_round(problem, budget))
+        assert budget.incumbent is None or isinstance(budget.incumbent, FairGoodputPlan)
+        if budget.incumbent is not None:
+            for _, allocation in budget.incumbent.schedule.allocations():
+                self.add(allocation)
+        self.add(self.rounds.best_utility(budget)[1])
+        if problem.min_goodput is not None:
+            clash = self.reach_least()
+            if clash is not None:
+                return Outcome.infeasible(clash)
+        plan, bound, masters = None, math.inf, 0
+        while True:
+            budget.check()
+            found = fairest_mixture(np.array(self.rates).T, problem.weight, problem.fairness, self.least)
+            masters += 1
+            shares = np.where(found.shares < DROPPED, 0.0, found.shares)
+            used = np.flatnonzero(shares)
+            plan = mixture(problem, shares[used], np.array(self.allocations)[used])
+            objective = budget.offer(plan)
+            if budget.objective is not None and objective < budget.objective:
+                assert isinstance(budget.incumbent, FairGoodputPlan)
+                plan, objective = budget.incumbent, budget.objective
+            x = np.array(self.rates).T @ (found.shares / found.shares.sum())
+            slope = problem.weight * x**-problem.fairness
+            prices = slope + found.extra
+            worth, allocation = self.rounds.best_sum(prices, budget)
+            gap = worth - float(slope @ x) - float(found.extra @ self.least)
+            bound = min(bound, problem.utility(x) + gap)
+            budget.improve_bound(bound)
+            close = max(budget.gap * abs(objective), PROVEN * max(1.0, abs(objective)))
+            if bound - objective <= close or not self.add(allocation):
+                break
+        return Outcome(
+            plan=plan,
+            bound=max(bound, objective),
+            termination=Termination.CONVERGED,
+            stats={"mixtures": masters, "rounds": len(self.allocations), "entries": len(plan.schedule)},
+        )
+
+    def add(self, allocation: Ints) -> bool:
+        """Add a round; return whether it was new."""
+        key = allocation.tobytes()
+        if key in self.known:
+            return False
+        self.known[key] = len(self.allocations)
+        self.allocations.append(allocation)
+        self.rates.append(rates_of(self.problem, allocation))
+        return True
+
+    def reach_least(self) -> str | None:
+        """Add rounds until some mixture gives every least rate; return why there is none otherwise."""
+        from scipy.optimize import linprog
+
+        due = np.flatnonzero(self.least > 0)
+        if not len(due):
+            return None
+        need = self.least[due]
+        alone = []
+        for client in due:
+            price = np.zeros(self.problem.clients)
+            price[client] = 1.0
+            best, allocation = self.rounds.best_sum(price, self.budget)
+            self.add(allocation)
+            if best < self.least[client] * (1.0 - 1e-12):
+                alone.append(
+                    f"client {client} needs {self.least[client]:.6g} tokens per second, and gains at most {best:.6g}"
+                )
+        if alone:
+            return "; ".join(alone[:3]) + (f", and {len(alone) - 3} more" if len(alone) > 3 else "")
+        while True:
+            self.budget.check()
+            reach = np.array(self.rates)[:, due] / need  # one row per round
+            count = len(reach)
+            # Maximise the part of the least rates that a mixture gives to all who are due one.
+            found = linprog(
+                np.append(np.zeros(count), -1.0),
+                A_ub=np.column_stack((-reach.T, np.ones(len(due)))),
+                b_ub=np.zeros(len(due)),
+                A_eq=np.append(np.ones(count), 0.0)[None],
+                b_eq=[1.0],
+                method="highs",
+            )
+            if -found.fun >= 1.0 + 1e-9:
+                return None
+            prices = np.zeros(self.problem.clients)
+            prices[due] = np.maximum(0.0, -found.ineqlin.marginals) / need
+            total = float(prices @ self.least)
+            best, allocation = self.rounds.best_sum(prices / total, self.budget)
+            if best < 1.0 - 1e-10:
+                names = ", ".join(
+                    f"client {i} {self.least[i]:.6g}" for i in due[np.argsort(-prices[due] * need, kind="stable")][:3]
+                )
+                return (
+                    f"no mixture of rounds gives all minimum rates (tokens per second: {names}"
+                    f"{', ...' if len(due) > 3 else ''}): at best {best:.4%} of all of them"
+                )
+            if not self.add(allocation):
+                return None

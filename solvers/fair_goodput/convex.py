@@ -1,0 +1,176 @@
+"""The problem per round as a convex program, written to be read; CVXPY states it, Clarabel solves it.
+
+Maximise U(x) with x_i <= every line through two neighbouring points of mu_i, sum s_i <= C, s within its limits. Lines
+beyond some number of draft tokens are left out and added where a solution comes near: what is left out can only make
+the program more generous, so its price per token bounds all plans, whatever lines there are.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from specopt.models.acceptance import expected_tokens
+from specopt.models.fair_goodput import FairGoodputProblem
+from specopt.models.fields import Floats, Ints
+from specopt.models.result import Termination
+from specopt.solvers.budget import Budget
+from specopt.solvers.fair_goodput.dual import offer_quick_plan
+from specopt.solvers.fair_goodput.method import FairGoodputMethod
+from specopt.solvers.fair_goodput.region import Region, plan_of, region_of
+from specopt.solvers.method import Outcome
+
+FIRST_LINES = 8
+"""Lines per client at first, or four times an even share if that is more."""
+
+ACCURACY = {"tol_gap_abs": 1e-11, "tol_gap_rel": 1e-11, "tol_feas": 1e-11}
+SOLVED = ("optimal", "optimal_inaccurate")
+
+
+@dataclass(frozen=True)
+class Convex(FairGoodputMethod):
+    """The readable reference: concave interpolations as lines, utilities as cones."""
+
+    name: ClassVar[str] = "convex"
+    exact: ClassVar[bool] = True
+    source: ClassVar[str] = "own; problem (1) of paper 5 over the region (2), CVXPY and Clarabel"
+    guarantee: ClassVar[str] = "optimal, to 1e-6"
+    complexity: ClassVar[str] = "an interior-point method over N cones and about 4 (N + C) lines"
+    per: ClassVar[tuple[str, ...]] = ("round",)
+    max_size: ClassVar[int] = 20_000
+    size_unit: ClassVar[str] = "clients"
+    tolerance: ClassVar[float] = 1e-6
+
+    def run(self, problem: FairGoodputProblem, budget: Budget) -> Outcome:
+        """Solve, and add lines, until no client comes near the last of its lines."""
+        region = region_of(problem)
+        if isinstance(region, str):
+            return Outcome.infeasible(region)
+        offer_quick_plan(problem, region, budget)
+        cp = budget.load_library("cvxpy")
+        even = problem.budget_tokens / problem.clients
+        lines = np.minimum(region.most, max(FIRST_LINES, math.ceil(4.0 * even))).astype(np.int64)
+        programs = 0
+        while True:
+            budget.check()
+            tokens, price, status = solve_program(cp, problem, region, lines, budget)
+            programs += 1
+            stats = {"programs": programs, "lines": int(lines.sum()), "price": price, "solver_status": status}
+            if tokens is None:
+                ended = Termination.TIME_LIMIT if status == "user_limit" else Termination.CONVERGED
+                return Outcome(plan=budget.incumbent, termination=ended, stats=stats)
+            short = (tokens > lines - 0.5) & (lines < region.most)
+            if not short.any():
+                break
+            lines = np.where(short, np.minimum(2 * lines, region.most), lines).astype(np.int64)
+        plan = plan_of(problem, repaired(region, tokens, float(problem.budget_tokens)))
+        budget.offer(plan)
+        return Outcome(plan=budget.incumbent, bound=price_bound(problem, region, price), stats=stats)
+
+
+def solve_program(
+    cp: Any, problem: FairGoodputProblem, region: Region, lines: Ints, budget: Budget
+) -> tuple[Floats | None, float, str]:
+    """Return mean draft tokens, the price per token and the solver's status; no tokens if it found no solution.
+
+    Parameters
+    ----------
+    cp
+        The module cvxpy.
+    problem, region
+        What to solve.
+    lines
+        How many lines each client's interpolation has here.
+    budget
+        Of time.
+    """
+    client = np.repeat(np.arange(problem.clients), np.maximum(1, lines))
+    line = np.arange(len(client)) - np.searchsorted(client, client)  # from mu(line) to mu(line + 1)
+    rate = problem.acceptance_rates[client]
+
+    s = cp.Variable(problem.clients)  # mean draft tokens
+    x = cp.Variable(problem.clients)  # goodput
+    within_budget = cp.sum(s) <= problem.budget_tokens
+    constraints = [
+        within_budget,
+        s >= region.least,
+        s <= region.most,
+        x[client] <= expected_tokens(rate, line) + cp.multiply(rate ** (line + 1.0), s[client] - line),
+    ]
+    program = cp.Problem(cp.Maximize(utility(cp, problem, x)), constraints)
+    status = run_clarabel(cp, program, budget)
+    if s.value is None or within_budget.dual_value is None or status not in SOLVED:
+        return None, 0.0, status
+    return np.asarray(s.value, dtype=np.float64), max(0.0, float(within_budget.dual_value)), status
+
+
+def run_clarabel(cp: Any, program: Any, budget: Budget) -> str:
+    """Solve a program as accurately and as long as allowed; return the solver's status.
+
+    "optimal_inaccurate" is good enough here: the plan is judged, and its bound computed, from the problem's data.
+    """
+    limit = {} if math.isinf(budget.remaining) else {"time_limit": max(1e-3, budget.remaining)}
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            program.solve(solver=cp.CLARABEL, **ACCURACY, **limit)
+    except cp.error.SolverError:
+        return "solver_error"
+    return str(program.status)
+
+
+def utility(cp: Any, problem: FairGoodputProblem, x: Any) -> Any:
+    """Return the utility of rates as an expression of CVXPY."""
+    g, w = problem.fairness, problem.weight
+    if g == 1.0:
+        return w @ cp.log(x)
+    if g == 0.0:
+        return w @ x
+    return (w @ cp.power(x, 1.0 - g)) / (1.0 - g)
+
+
+def repaired(region: Region, tokens: Floats, budget_tokens: float) -> Floats:
+    """Return mean draft tokens within all limits, near those of an inexact solution."""
+    inside = np.clip(tokens, region.least, region.most)
+    total = float(inside.sum())
+    if total > budget_tokens:
+        above = inside - region.least
+        inside = region.least + above * max(0.0, 1.0 - (total - budget_tokens) / float(above.sum()))
+    elif total < budget_tokens:
+        below = region.most - inside
+        inside = inside + below * min(1.0, (budget_tokens - total) / max(float(below.sum()), 1e-300))
+    return np.asarray(np.clip(inside, region.least, region.most), dtype=np.float64)
+
+
+def price_bound(problem: FairGoodputProblem, region: Region, price: float) -> float:
+    """Return the sum over clients of max_s (w U(f(s)) - price s), plus price C: no plan has more, at any price >= 0.
+
+    The gains of a client fall. So its best s lies in the last line that gains more than the price where it begins:
+    at one of its ends, at a limit, or where the slope of the utility meets the price.
+    """
+    g, w, a = problem.fairness, problem.weight, problem.acceptance_rates
+    low, high = np.zeros(problem.clients), region.most.copy()  # lines from 0 on that gain more, and may
+    while (low < high).any():
+        middle = np.ceil(0.5 * (low + high))
+        gains = (w * a**middle * expected_tokens(a, np.maximum(0.0, middle - 1.0)) ** -g > price) & (middle > low)
+        low, high = np.where(gains, middle, low), np.where(gains, high, np.minimum(high, middle - 1.0))
+    line = np.maximum(0.0, low - 1.0)
+    slope = a ** (line + 1.0)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        meets = line + (np.divide(w * slope, price) ** np.divide(1.0, g) - expected_tokens(a, line)) / slope
+    meets = np.clip(np.nan_to_num(meets, nan=0.0), line, line + 1.0)
+    candidates = [line, line + 1.0, meets]
+    values = [_value(problem, price, np.clip(tokens, region.least, region.most)) for tokens in candidates]
+    return float(np.max(values, axis=0).sum()) + price * problem.budget_tokens
+
+
+def _value(problem: FairGoodputProblem, price: float, tokens: Floats) -> Floats:
+    whole = np.floor(tokens)
+    a, g = problem.acceptance_rates, problem.fairness
+    x = expected_tokens(a, whole) + (tokens - whole) * a ** (whole + 1.0)
+    gain = np.log(x) if g == 1.0 else x ** (1.0 - g) / (1.0 - g)
+    return np.asarray(problem.weight * gain - price * tokens, dtype=np.float64)

@@ -1,0 +1,138 @@
+"""Every integer allocation as a column, and the fairest mixture of all of them: the region by its definition.
+
+Nothing is assumed about the region or about which rounds are worth mixing, so it is the oracle of the other methods,
+per round and per second. CVXPY states the mixture; the bound comes from the allocations themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from specopt.models.fair_goodput import FairGoodputProblem
+from specopt.models.fields import Floats
+from specopt.models.result import Termination
+from specopt.solvers.budget import Budget
+from specopt.solvers.fair_goodput.convex import SOLVED, run_clarabel, utility
+from specopt.solvers.fair_goodput.method import FairGoodputMethod
+from specopt.solvers.fair_goodput.rounds import equal_drafts, mixture, rates_of
+from specopt.solvers.method import Outcome
+
+DROPPED = 1e-10
+"""Shares below it are left out of the plan."""
+
+EXACT = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+
+
+@dataclass(frozen=True)
+class Enumeration(FairGoodputMethod):
+    """All integer allocations, mixed by a convex program."""
+
+    name: ClassVar[str] = "enumeration"
+    exact: ClassVar[bool] = True
+    source: ClassVar[str] = "the definition of region (2), paper 5: the hull of mu over all allocations"
+    guarantee: ClassVar[str] = "optimal, to 1e-6"
+    complexity: ClassVar[str] = "(C + N)! / (C! N!) columns: 2,002 for N = 5, C = 9"
+    max_allocations: ClassVar[int] = 3_000
+    tolerance: ClassVar[float] = 1e-6
+
+    def refusal(self, problem: FairGoodputProblem) -> str | None:
+        """Return why this method cannot take the problem, or None."""
+        reason = super().refusal(problem)
+        if reason is None and count_allocations(problem, self.max_allocations) > self.max_allocations:
+            return f"it has more than {self.max_allocations} allocations, the most that the method takes"
+        return reason
+
+    def run(self, problem: FairGoodputProblem, budget: Budget) -> Outcome:
+        """Mix all columns; the best column at the mixture's prices gives the bound."""
+        if problem.min_goodput is None:
+            budget.offer(equal_drafts(problem))
+        table = np.array(list(allocations(problem)), dtype=np.int64)
+        budget.check()
+        columns = np.array([rates_of(problem, allocation) for allocation in table]).T
+        least = np.zeros(problem.clients) if problem.min_goodput is None else problem.min_goodput
+        cp = budget.load_library("cvxpy")
+        budget.check()
+        if problem.min_goodput is not None:
+            clash = unreachable(problem, columns, least, cp)
+            if clash is not None:
+                return Outcome.infeasible(clash)
+        share = cp.Variable(len(table), nonneg=True)
+        x = cp.Variable(problem.clients)
+        reached = x >= least
+        constraints = [x == columns @ share, cp.sum(share) == 1.0, reached]
+        status = run_clarabel(cp, cp.Problem(cp.Maximize(utility(cp, problem, x)), constraints), budget)
+        stats = {"allocations": len(table), "solver_status": status}
+        if x.value is None or reached.dual_value is None or status not in SOLVED:
+            ended = Termination.TIME_LIMIT if status == cp.USER_LIMIT else Termination.CONVERGED
+            return Outcome(plan=budget.incumbent, termination=ended, stats=stats)
+        theta = nearest_mixture(columns, np.asarray(x.value, dtype=np.float64), least, cp)
+        used = np.flatnonzero(theta > DROPPED)
+        plan = mixture(problem, theta[used], table[used])
+        budget.offer(plan)
+        extra = np.where(least > 0, np.maximum(0.0, np.asarray(reached.dual_value, dtype=np.float64)), 0.0)
+        bound = linear_bound(problem, columns, plan.goodput, extra, least)
+        return Outcome(plan=plan, bound=bound, stats=stats | {"entries": len(used)})
+
+
+def unreachable(problem: FairGoodputProblem, columns: Floats, least: Floats, cp: Any) -> str | None:
+    """Return why no mixture gives all least rates, or None if one does."""
+    due = np.flatnonzero(least > 0)
+    share, reach = cp.Variable(columns.shape[1], nonneg=True), cp.Variable()
+    limits = [columns[due] @ share >= cp.multiply(reach, least[due]), cp.sum(share) == 1.0, reach <= 2.0]
+    cp.Problem(cp.Maximize(reach), limits).solve(solver=cp.HIGHS, **EXACT)
+    if reach.value >= 1.0 - 1e-10:
+        return None
+    alone = np.flatnonzero(columns.max(axis=1) < least)
+    clients = ", ".join(f"client {i} {least[i]:.6g}" for i in (alone if len(alone) else due)[:3])
+    return (
+        f"no mixture of allocations gives the minimum rates (tokens per {problem.per}: {clients}): "
+        f"at best {float(reach.value):.4%} of all of them"
+    )
+
+
+def nearest_mixture(columns: Floats, rates: Floats, least: Floats, cp: Any) -> Floats:
+    """Return the mixture of few columns that comes nearest to some rates and keeps the least ones."""
+    share, off = cp.Variable(columns.shape[1], nonneg=True), cp.Variable()
+    limits = [columns @ share >= least, columns @ share >= rates - off, cp.sum(share) == 1.0]
+    cp.Problem(cp.Minimize(off), limits).solve(solver=cp.HIGHS, **EXACT)
+    return np.maximum(0.0, np.asarray(share.value, dtype=np.float64))
+
+
+def linear_bound(problem: FairGoodputProblem, columns: Floats, rates: Floats, extra: Floats, least: Floats) -> float:
+    """Return U(x) + max over columns v of (grad U(x) + extra) . v - grad U(x) . x - extra . least: no plan has more."""
+    slope = problem.weight * rates**-problem.fairness
+    worth = float(((slope + extra) @ columns).max())
+    return problem.utility(rates) + worth - float(slope @ rates) - float(extra @ least)
+
+
+def count_allocations(problem: FairGoodputProblem, enough: int) -> int:
+    """Return the number of integer allocations within budget and caps; counting stops above `enough`."""
+    if int((problem.most_tokens > 0).sum()) > enough:
+        return enough + 1
+    count = 0
+    for count, _ in enumerate(allocations(problem), 1):
+        if count > enough:
+            break
+    return count
+
+
+def allocations(problem: FairGoodputProblem) -> Iterator[tuple[int, ...]]:
+    """Yield every integer allocation within budget and caps."""
+    most = problem.most_tokens.tolist()
+    current = [0] * len(most)
+    spare = problem.budget_tokens
+    while True:
+        yield tuple(current)
+        for i in range(len(most)):  # the next one, as an odometer counts
+            if spare > 0 and current[i] < most[i]:
+                current[i] += 1
+                spare -= 1
+                break
+            spare += current[i]
+            current[i] = 0
+        else:
+            return

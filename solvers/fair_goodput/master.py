@@ -1,0 +1,136 @@
+"""The fairest mixture of some given rounds: a small concave program, by a primal-dual interior-point method.
+
+Maximise sum w_i U(x_i) over x = V theta, theta >= 0, sum theta = 1, x_i >= r_i where a least rate r_i > 0 is due.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from specopt.models.fields import Floats
+
+STEPS = 80
+TO_THE_BOUNDARY = 0.995
+CLOSE = 1e-14
+"""Relative error of the optimality conditions at which the method stops."""
+
+PATIENCE = 6
+"""Steps without progress after which rounding is taken to have won."""
+
+
+@dataclass(frozen=True, eq=False)
+class Mixture:
+    """A mixture and its multipliers.
+
+    Parameters
+    ----------
+    shares
+        theta, one per given round.
+    extra
+        Multipliers of the least rates, zero where none is due.
+    """
+
+    shares: Floats
+    extra: Floats
+
+
+def fairest_mixture(rates: Floats, weights: Floats, fairness: float, least: Floats) -> Mixture:
+    """Return the best mixture of rounds.
+
+    Parameters
+    ----------
+    rates
+        One row per client, one column per round; all positive.
+    weights, fairness
+        Of the utility.
+    least
+        Least rate of each client; 0 for none. They must be reachable.
+    """
+    scale = rates.max(axis=1)  # rates in units of the largest one; it changes weights only
+    V = rates / scale[:, None]
+    w = weights * scale ** (1.0 - fairness)
+    w = w / w.max()
+    due = np.flatnonzero(least > 0)
+    r = least[due] / scale[due]
+    R = V[due]
+    K, due_count = V.shape[1], len(due)
+    theta = np.full(K, 1.0 / K)
+    z = np.maximum(R @ theta - r, 1e-3)
+    x = V @ theta
+    c = V.T @ (w * x**-fairness)  # the slope of the utility
+    nu = float(c.max()) * 1.1
+    lam = np.maximum(nu - c, 1e-3 * max(1.0, nu))
+    y = np.full(len(due), 1e-1)
+    best, best_error, since = (theta, y), math.inf, 0
+    for _ in range(STEPS):
+        x = V @ theta
+        slope = w * x**-fairness
+        curve = fairness * slope / x
+        dual = -(V.T @ slope) - R.T @ y - lam + nu
+        primal = float(theta.sum()) - 1.0
+        short = R @ theta - z - r
+        gap = float(lam @ theta) + float(y @ z)
+        error = (gap + float(np.abs(dual).max())) / max(1.0, float(slope @ x)) + float(np.abs(short).max(initial=0.0))
+        if error < best_error / 2.0:
+            best, best_error, since = (theta, y), error, 0
+        else:
+            since += 1
+        if error <= CLOSE or since >= PATIENCE or not math.isfinite(error):
+            break
+        # Newton's equations for (d_theta / S, d_y, d_nu); this scaling keeps them solvable as lam theta -> 0.
+        S = np.sqrt(theta / lam)
+        M = np.zeros((K + due_count + 1, K + due_count + 1))
+        VS, RS = V * S, R * S
+        M[:K, :K] = (VS.T * curve) @ VS
+        M[np.arange(K), np.arange(K)] += 1.0
+        M[:K, K:-1], M[K:-1, :K] = -RS.T, RS
+        M[np.arange(K, K + due_count), np.arange(K, K + due_count)] = z / y
+        M[:K, -1] = M[-1, :K] = S
+        try:
+            inverse = np.linalg.inv(M)
+        except np.linalg.LinAlgError:
+            break
+        state = (theta, lam, z, y, S, R, dual, short, primal)
+        d_theta, d_lam, d_z, d_y, d_nu = _direction(M, inverse, state, 0.0, 0.0)
+        p, q = _step(theta, d_theta, z, d_z), _step(lam, d_lam, y, d_y)
+        after = float((lam + q * d_lam) @ (theta + p * d_theta)) + float((y + q * d_y) @ (z + p * d_z))
+        mu = gap / (K + due_count) * min(1.0, max(0.0, after / gap)) ** 3
+        d_theta, d_lam, d_z, d_y, d_nu = _direction(M, inverse, state, mu - d_theta * d_lam, mu - d_z * d_y)
+        p, q = _step(theta, d_theta, z, d_z), _step(lam, d_lam, y, d_y)
+        if fairness > 0.0:
+            p = q = min(p, q)  # one step length where the dual residual is not linear
+        theta, z = theta + p * d_theta, z + p * d_z
+        lam, y, nu = lam + q * d_lam, y + q * d_y, nu + q * d_nu
+    theta, y = best
+    unit = (weights * scale ** (1.0 - fairness)).max()
+    extra = np.zeros(len(weights))
+    extra[due] = y * unit / scale[due]
+    return Mixture(theta / theta.sum(), extra)
+
+
+def _direction(
+    M: Floats, inverse: Floats, state: tuple[Any, ...], target: float | Floats, target_z: float | Floats
+) -> tuple[Floats, Floats, Floats, Floats, float]:
+    """Return Newton's direction towards lam theta = target and y z = target_z."""
+    theta, lam, z, y, S, R, dual, short, primal = state
+    K = len(theta)
+    push = target / theta - lam
+    right = np.concatenate((S * (push - dual), target_z / y - z - short, [-primal]))
+    solved = inverse @ right
+    solved += inverse @ (right - M @ solved)
+    d_theta = S * solved[:K]
+    return d_theta, push - lam / theta * d_theta, R @ d_theta + short, solved[K:-1], float(solved[-1])
+
+
+def _step(u: Floats, du: Floats, v: Floats, dv: Floats) -> float:
+    """Return the longest step up to 1 that keeps both positive."""
+    step = 1.0
+    for value, change in ((u, du), (v, dv)):
+        falls = change < 0
+        if falls.any():
+            step = min(step, TO_THE_BOUNDARY * float((-value[falls] / change[falls]).min()))
+    return step

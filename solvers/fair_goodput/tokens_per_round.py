@@ -1,0 +1,43 @@
+"""The rule that counts tokens per round, in real time: the fair optimum per round, however long its rounds take."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import ClassVar
+
+from specopt.models.fair_goodput import FairGoodputPlan, FairGoodputProblem
+from specopt.solvers.budget import Budget
+from specopt.solvers.fair_goodput.dual import optimise
+from specopt.solvers.fair_goodput.method import FairGoodputMethod
+from specopt.solvers.fair_goodput.region import plan_of, region_of
+from specopt.solvers.fair_goodput.rounds import declared, equal_drafts, in_time
+from specopt.solvers.method import Outcome
+
+
+@dataclass(frozen=True)
+class TokensPerRound(FairGoodputMethod):
+    """The optimum per round of paper 5, judged per second."""
+
+    name: ClassVar[str] = "tokens-per-round"
+    source: ClassVar[str] = "paper 5, problem (1): goodput counted per round"
+    guarantee: ClassVar[str] = "none per second"
+    complexity: ClassVar[str] = "that of `dual`"
+    per: ClassVar[tuple[str, ...]] = ("second",)
+    least_rates: ClassVar[bool] = False
+
+    def run(self, problem: FairGoodputProblem, budget: Budget) -> Outcome:
+        """Solve per round; rounds keep their numbers, so time goes where rounds are long."""
+        budget.offer(equal_drafts(problem))
+        plan = fair_per_round(problem, budget)
+        budget.offer(plan)
+        return Outcome(plan=plan)
+
+
+def fair_per_round(problem: FairGoodputProblem, budget: Budget) -> FairGoodputPlan:
+    """Return the plan per second that the optimum per round makes."""
+    per_round = dataclasses.replace(problem, per="round", min_goodput=None)
+    region = region_of(per_round)
+    assert not isinstance(region, str), "without least rates every problem has plans"
+    plan = plan_of(per_round, optimise(per_round, region, budget).tokens)
+    return declared(problem, in_time(problem, plan.schedule))
