@@ -1,0 +1,76 @@
+"""Workloads of verification in the long run: four speed classes on one verifier, and the settings of paper 2."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from specopt.models.verification_time import VerificationTime
+from specopt.models.verification_workload import DraftPredictor, VerificationWorkload
+
+TABLE_12 = VerificationTime(
+    seconds_per_new_token=3.314e-5,
+    seconds_per_interaction=3.450e-8,
+    seconds_per_cached_token=4.620e-6,
+    overhead_seconds=1.486e-2,
+)
+"""The estimator of Table 12: Qwen3-32B on an A100, as fitted there."""
+
+CLASS_SPEEDS = (2.0, 4.0, 6.0, 8.0)
+"""The speed classes of Sec. 5.1, tokens per second."""
+
+
+def mixed_classes(
+    *,
+    prompt_median_tokens: float = 150.0,
+    acceptance_rate: float = 0.73,
+    window: int = 4,
+    class_speeds: Sequence[float] = CLASS_SPEEDS,
+    class_shares: Sequence[float] | None = None,
+    estimator: VerificationTime = TABLE_12,
+    prefix_cache: bool = True,
+    predictor: DraftPredictor | None = None,
+) -> VerificationWorkload:
+    """Return devices of classes 2, 4, 6 and 8 tokens/s in equal shares that draft 50 tokens/s in windows of 4.
+
+    What paper 2 leaves open is set here: prompts are lognormal with sigma 0.5, responses lognormal with median 100
+    tokens and sigma 0.6, messages take 10 ms and an exponential 2 ms, devices think 2 s on average, memory is ample.
+
+    Parameters
+    ----------
+    prompt_median_tokens
+        Median of the lognormal prompt length.
+    acceptance_rate
+        Chance that a draft token is accepted, given that all before it were; the same at every position.
+    window
+        Draft tokens of a window.
+    class_speeds, class_shares
+        Token speeds of the classes, and the share of devices in each; None: equal shares.
+    estimator
+        Time of a batch.
+    prefix_cache
+        Whether the verifier keeps keys and values between the verifications of a response.
+    predictor
+        Stops drafting at the first predicted rejection; None: the whole window.
+    """
+    shares = np.full(len(class_speeds), 1.0 / len(class_speeds)) if class_shares is None else class_shares
+    return VerificationWorkload(
+        class_speeds=np.asarray(class_speeds, dtype=np.float64),
+        class_shares=np.asarray(shares, dtype=np.float64),
+        estimator=estimator,
+        acceptance_rates=np.full(window, acceptance_rate),
+        prompt_median_tokens=prompt_median_tokens,
+        prompt_sigma=0.5,
+        response_median_tokens=100.0,
+        response_sigma=0.6,
+        draft_tokens_per_second=50.0,
+        uplink_seconds=0.010,
+        downlink_seconds=0.010,
+        jitter_seconds=0.002,
+        think_seconds=2.0,
+        kv_bytes_per_token=262144.0,  # 64 layers, 8 heads of 128 for keys and values, 2 bytes
+        prefix_cache=prefix_cache,
+        guard_seconds=0.005,
+        predictor=predictor,
+    )

@@ -1,0 +1,155 @@
+"""A long run of verification: devices that draft responses, and the verifier that they share (paper 2, Sec. 5)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
+from msgspec import Meta
+
+from specopt.models.errors import InvalidInput
+from specopt.models.fields import Column, Floats, NonNegative, Positive, TokenCount, check
+from specopt.models.verification_time import VerificationTime
+
+Unit = Annotated[float, Meta(ge=0, le=1)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DraftPredictor:
+    """Bits that tell a device when to stop drafting (Sec. 4.1): right or wrong with fixed chances.
+
+    Parameters
+    ----------
+    false_accept
+        Chance to go on at the first token that the verifier will reject.
+    false_reject
+        Chance to stop at a token that it will accept.
+    false_accept_after
+        Chance to go on at a token after the first rejection.
+    """
+
+    false_accept: Unit
+    false_reject: Unit
+    false_accept_after: Unit
+
+    def __post_init__(self) -> None:
+        check(self)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class VerificationWorkload:
+    """What devices ask of one verifier, all of it but their number and the policy.
+
+    A device thinks, starts a response, and drafts and sends a window of tokens at a time until the response is
+    complete. Its class says how many tokens per second, from start to end, the response must reach.
+
+    Parameters
+    ----------
+    class_speeds
+        Token speed tau of every class, tokens per second.
+    class_shares
+        Share of the devices in every class; they sum to 1.
+    estimator
+        Time of a batch (Eq. 18-19).
+    acceptance_rates
+        By position in the window: chance that the token is accepted, given that all before it were. As many as the
+        window K holds.
+    prompt_median_tokens, prompt_sigma
+        Lognormal prompt lengths.
+    response_median_tokens, response_sigma
+        Lognormal response lengths.
+    most_prompt_tokens, most_response_tokens
+        Longer ones are cut.
+    draft_tokens_per_second
+        Drafting speed of a device.
+    uplink_seconds, downlink_seconds, jitter_seconds
+        Network delay to and from the verifier, and the mean of an exponential part that is added to either.
+    think_seconds
+        Mean of the exponential time between a response and the next.
+    prefix_cache
+        Whether the verifier keeps the keys and values of a response between its verifications.
+    kv_bytes_per_token
+        What a token occupies.
+    batch_memory_bytes, cache_memory_bytes
+        M of Eq. 14, and the room of the prefix cache, which drops the least recently used; None: ample.
+    guard_seconds
+        delta of Eq. 17.
+    time_noise
+        Relative standard deviation (lognormal) of the real time of a batch about the estimated one.
+    predictor
+        Stops drafting at the first predicted rejection; None: the whole window is drafted and sent.
+
+    Raises
+    ------
+    InvalidInput
+        If a value is outside its domain, or the shares do not sum to 1.
+    """
+
+    class_speeds: Annotated[Floats, Column(Positive, "class")]
+    class_shares: Annotated[Floats, Column(NonNegative, "class")]
+    estimator: VerificationTime
+    acceptance_rates: Annotated[Floats, Column(Unit, "window")]
+    prompt_median_tokens: Positive
+    prompt_sigma: NonNegative
+    response_median_tokens: Positive
+    response_sigma: NonNegative
+    draft_tokens_per_second: Positive
+    uplink_seconds: NonNegative
+    downlink_seconds: NonNegative
+    jitter_seconds: NonNegative
+    think_seconds: NonNegative
+    kv_bytes_per_token: Positive
+    most_prompt_tokens: TokenCount = 8192
+    most_response_tokens: TokenCount = 4096
+    prefix_cache: bool = True
+    batch_memory_bytes: Positive | None = None
+    cache_memory_bytes: NonNegative | None = None
+    guard_seconds: NonNegative = 0.0
+    time_noise: NonNegative = 0.0
+    predictor: DraftPredictor | None = None
+
+    def __post_init__(self) -> None:
+        check(self)
+        if abs(float(self.class_shares.sum()) - 1.0) > 1e-9:
+            raise InvalidInput(f"class_shares: expected a sum of 1, got {float(self.class_shares.sum())}")
+        if self.estimator.overhead_seconds <= 0.0:
+            raise InvalidInput("estimator: expected overhead_seconds > 0, so that time passes with every batch, got 0")
+        longest = self.kv_bytes_per_token * (self.most_prompt_tokens + self.most_response_tokens + self.window)
+        if self.batch_memory_bytes is not None and self.batch_memory_bytes < longest:
+            raise InvalidInput(
+                f"batch_memory_bytes: expected room for the longest request, {longest:.6g} bytes, "
+                f"got {self.batch_memory_bytes:.6g}"
+            )
+
+    @property
+    def window(self) -> int:
+        """Draft tokens of a window, K."""
+        return len(self.acceptance_rates)
+
+    @property
+    def expected_tokens(self) -> Floats:
+        """Expected tokens of a verification by the number of tokens sent, 0..K, the verifier's own included.
+
+        With a predictor, given its bits: Bayes over the position of the first rejection.
+        """
+        rates, window, predictor = self.acceptance_rates, self.window, self.predictor
+        if predictor is None:
+            tokens: Floats = np.cumsum(np.concatenate([[1.0], np.cumprod(rates)]))
+            return tokens
+        found = np.empty(window + 1)
+        for sent in range(window + 1):
+            before, mass, sum_of_tokens = 1.0, 0.0, 0.0  # before: all accepted so far, and every bit said go on
+            stop_after = 1.0 - predictor.false_accept_after if sent < window else 1.0
+            for i in range(sent):
+                wrong = before * (1.0 - rates[i]) * predictor.false_accept
+                wrong *= predictor.false_accept_after ** (sent - 1 - i) * stop_after
+                mass += wrong
+                sum_of_tokens += wrong * (i + 1)
+                before *= rates[i] * (1.0 - predictor.false_reject)
+            if sent < window:
+                before *= rates[sent] * predictor.false_reject + (1.0 - rates[sent]) * (1.0 - predictor.false_accept)
+            mass += before
+            sum_of_tokens += before * (sent + 1)
+            found[sent] = sum_of_tokens / mass if mass > 0.0 else 1.0
+        return found

@@ -1,0 +1,1 @@
+"""Methods for `verification-batch` (paper 2)."""

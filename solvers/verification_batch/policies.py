@@ -1,0 +1,100 @@
+"""Policies of a verifier in the long run: what it takes next, epoch after epoch.
+
+========================  ====================================================================================
+``fcfs``                  all that is pending, in order of arrival, as far as memory goes (SLED, without cache)
+``edf``                   earliest deadline of the iteration (Eq. 12) first, batches capped
+``algorithm-1``           as printed: it stops for ever once the most urgent critical request is late
+``algorithm-1-drop``      Algorithm 1 without the requests that cannot meet their deadline any more
+``per-epoch``             most expected tokens of this epoch: best over all tightest deadlines of the density greedy,
+                          optimal where all values are equal and memory is slack, else at least half when it is slack
+``slack``                 least slack of the *response* first, start + (done + E[tokens]) / tau - now; requests far
+                          ahead wait, batches are capped
+========================  ====================================================================================
+
+What becomes of late requests, which the paper leaves open: under ``algorithm-1-drop`` and ``per-epoch`` they fill the
+room that a batch leaves before its tightest deadline (with `fill_with_late`), and are served in order of arrival when
+nothing else is pending: the batch is never empty while anything waits.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+
+from specopt.models.errors import InvalidInput
+from specopt.models.fields import Floats, describe
+
+PolicyName = Literal["fcfs", "edf", "algorithm-1", "algorithm-1-drop", "per-epoch", "slack"]
+POLICIES: tuple[PolicyName, ...] = get_args(PolicyName)  # in the order of the kernel's codes
+
+
+@dataclass(frozen=True, kw_only=True)
+class Policy:
+    """How the verifier chooses; the defaults are those that a search on four mixed classes found good.
+
+    Parameters
+    ----------
+    name
+        One of `POLICIES`.
+    cap_seconds
+        Longest batch of ``fcfs``, ``edf`` and ``slack`` with more than one request; None: 0.15 s, and none for
+        ``fcfs``.
+    defer_seconds
+        ``slack``: a request waits while its response is further ahead than this.
+    spare_cap_seconds
+        ``slack``: longest batch while every request could wait; 0: the verifier idles instead.
+    give_up_seconds
+        ``slack``: responses later than this come last; infinity: never.
+    fill_with_late
+        ``algorithm-1-drop``, ``per-epoch``: whether late requests fill what room a batch leaves.
+
+    Raises
+    ------
+    InvalidInput
+        If a value is outside its domain.
+    """
+
+    name: PolicyName = "slack"
+    cap_seconds: float | None = None
+    defer_seconds: float = 2.0
+    spare_cap_seconds: float = 0.05
+    give_up_seconds: float = math.inf
+    fill_with_late: bool = True
+
+    def __post_init__(self) -> None:
+        if self.name not in POLICIES:
+            raise InvalidInput(f"policy: expected one of {', '.join(POLICIES)}, got {describe(self.name)}")
+        for name in ("cap_seconds", "defer_seconds", "spare_cap_seconds", "give_up_seconds"):
+            value = getattr(self, name)
+            if value is None and name == "cap_seconds":
+                continue
+            if isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= 0.0:
+                raise InvalidInput(f"{name}: expected seconds >= 0, got {describe(value)}")
+        if not isinstance(self.fill_with_late, bool):
+            raise InvalidInput(f"fill_with_late: expected true or false, got {describe(self.fill_with_late)}")
+
+    @property
+    def code(self) -> int:
+        """The policy's number in the kernel."""
+        return POLICIES.index(self.name)
+
+    def settings(self, overhead_seconds: float, guard_seconds: float, memory_bytes: float | None) -> Floats:
+        """Return the settings of the kernel's decision."""
+        cap = self.cap_seconds
+        if cap is None:
+            cap = math.inf if self.name == "fcfs" else 0.15
+        memory = math.inf if memory_bytes is None else memory_bytes
+        return np.array(
+            [
+                overhead_seconds, guard_seconds, memory, cap, self.defer_seconds, self.give_up_seconds,
+                float(self.fill_with_late), self.spare_cap_seconds,
+            ]
+        )  # fmt: skip
+
+
+def as_policy(policy: Policy | PolicyName) -> Policy:
+    """Return a policy, also from its name alone."""
+    return policy if isinstance(policy, Policy) else Policy(name=policy)

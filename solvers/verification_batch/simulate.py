@@ -1,0 +1,401 @@
+"""Verification in the long run: many devices, one verifier, and a policy that chooses every batch.
+
+A device thinks, starts a response with a prompt of its own, and until the response is complete drafts a window, sends
+it, waits in the queue, has it verified in a batch, and receives what was accepted and the verifier's own token. What
+the simulation assumes beyond the workload:
+
+* The first verification of a response is cold: it computes the prompt and the window. A later one reads the cached
+  prefix and computes the window and the verifier's last token. Without a prefix cache, or after an eviction, every
+  verification computes the whole prefix.
+* A response has the speed tokens / (last token received - response started), prompt and network included, and
+  violates its class if that is below tau. Its last window may yield fewer tokens than expected: what exceeds the
+  response is cut off. Per iteration (Eq. 4) violations are far more frequent, because few accepted tokens make an
+  iteration slow whatever the verifier does; they are reported apart.
+* Every device keeps its class. Classes are dealt out evenly, so that the shares hold for any number of devices.
+* Responses count that start in the window after the warm-up; the simulation goes on until they have ended. One that
+  spans the window, or has no end when the time is up and is lost whatever comes, counts as a violation.
+* Centralised serving decodes one token of every pending response per batch on the verifier itself; the network is
+  crossed once to ask and once at the end.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import statistics
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from types import ModuleType
+from typing import Any, Literal
+
+import numpy as np
+
+from specopt.models.errors import InvalidInput
+from specopt.models.fields import Floats, Ints, describe
+from specopt.models.verification_workload import VerificationWorkload
+from specopt.solvers.verification_batch.policies import Policy, PolicyName, as_policy
+
+MOST_DEVICES = 100_000
+MOST_RESPONSES = 2_000_000  # rows of `LongRun.responses`
+_GOLDEN = 0.6180339887498949
+_LOG_COLUMNS = ("batch", "device", "start", "queued", "verify", "deadline", "ratio", "missed")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LongRun:
+    """What happened while a policy served a number of devices.
+
+    Parameters
+    ----------
+    policy, devices, seed, centralised
+        What was simulated.
+    class_speeds
+        Token speed tau of every class.
+    class_responses, class_violations, class_mean_speed
+        Per class: responses that count, those below tau, and tokens / seconds over all of them.
+    goodput
+        Tokens committed per second within the window.
+    goodput_on_time
+        The share of `goodput` in responses that reach their speed, times `goodput`.
+    iterations, iteration_violations, compute_dominant
+        Per class: verifications within the window, those that end past the deadline of Eq. 12, and those of them
+        whose batch is a spike (Eq. 21); the other late ones are queue-dominant.
+    batches, busy_share, cold_share, wasted_share
+        Batches within the window, the verifier's busy time over the window, cold verifications over all, and drafted
+        tokens that did not count over all.
+    unfinished
+        Responses without an end when the simulation stopped.
+    stalled
+        Whether the policy took nothing although every device was waiting.
+    seconds
+        Computing time, the first call's compilation included.
+    responses
+        Class, speed, tokens, start, seconds of the responses that count.
+    events
+        Batch, device, start of the batch, queued seconds, seconds of the batch, deadline, ratio to the moving mean
+        (Eq. 21) and whether the deadline was missed, for as many iterations as were asked for.
+    """
+
+    policy: Policy
+    devices: int
+    seed: int
+    centralised: bool
+    class_speeds: Floats
+    class_responses: Ints
+    class_violations: Ints
+    class_mean_speed: Floats
+    goodput: float
+    goodput_on_time: float
+    iterations: Ints
+    iteration_violations: Ints
+    compute_dominant: Ints
+    batches: int
+    busy_share: float
+    cold_share: float
+    wasted_share: float
+    unfinished: int
+    stalled: bool
+    seconds: float
+    responses: Floats = field(repr=False)
+    events: Floats = field(repr=False)
+
+    @property
+    def violation_rate(self) -> float:
+        """Share of all responses below the speed of their class."""
+        return float(self.class_violations.sum()) / max(1, int(self.class_responses.sum()))
+
+    @property
+    def class_violation_rate(self) -> Floats:
+        """The same per class."""
+        rates: Floats = self.class_violations / np.maximum(1, self.class_responses)
+        return rates
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything but the single responses and events as JSON-like data."""
+        out: dict[str, Any] = {}
+        for entry in dataclasses.fields(self):
+            if entry.name in ("responses", "events"):
+                continue
+            value = getattr(self, entry.name)
+            if isinstance(value, Policy):
+                value = {
+                    name: None if isinstance(one, float) and math.isinf(one) else one
+                    for name, one in dataclasses.asdict(value).items()
+                }
+            out[entry.name] = value.tolist() if isinstance(value, np.ndarray) else value
+        out["violation_rate"] = self.violation_rate
+        return out
+
+
+def simulate(
+    workload: VerificationWorkload,
+    policy: Policy | PolicyName = "slack",
+    *,
+    devices: int,
+    seed: int = 0,
+    seconds: float = 240.0,
+    warm_up_seconds: float = 60.0,
+    centralised: bool = False,
+    events: int = 0,
+    spike_batches: int = 50,
+    spike_ratio: float = 1.5,
+) -> LongRun:
+    """Simulate a number of devices that share one verifier.
+
+    Parameters
+    ----------
+    workload, policy, devices
+        What is asked of the verifier, how it chooses, and by how many.
+    seed
+        The same seed gives a device's responses the same prompts, lengths, acceptances and delays under any policy.
+    seconds, warm_up_seconds
+        Length of the window in which responses must start to count, and the time before it.
+    centralised
+        Whether the verifier decodes alone, without drafts.
+    events
+        How many iterations to log, the first within the window.
+    spike_batches, spike_ratio
+        W and tau of Eq. 21: a batch is a spike if it lasts more than `spike_ratio` times the mean of the W before it.
+
+    Raises
+    ------
+    InvalidInput
+        If an argument is outside its domain.
+    """
+    begun = time.perf_counter()
+    _check_integer("devices", devices, 1, MOST_DEVICES)
+    _check_integer("seed", seed, 0, None)
+    _check_integer("events", events, 0, None)
+    _check_integer("spike_batches", spike_batches, 1, None)
+    _check_positive("seconds", seconds)
+    _check_positive("spike_ratio", spike_ratio)
+    if not warm_up_seconds >= 0.0:
+        raise InvalidInput(f"warm_up_seconds: expected a number >= 0, got {describe(warm_up_seconds)}")
+    chosen = as_policy(policy)
+    classes = len(workload.class_speeds)
+    by_class, totals, counts = np.zeros((classes, 8)), np.zeros(8), np.zeros(3, dtype=np.int64)
+    # no class can end more responses than its devices start at the speed of drafting
+    longest = min(MOST_RESPONSES, int(devices * (1.0 + (seconds + warm_up_seconds) / 0.05)))
+    responses, log = np.empty((longest, 5)), np.empty((events, len(_LOG_COLUMNS)))
+    estimator, predictor = workload.estimator, workload.predictor
+    stalled = _kernels().play(
+        chosen.code,
+        chosen.settings(estimator.overhead_seconds, workload.guard_seconds, workload.batch_memory_bytes),
+        np.random.SeedSequence(seed).generate_state(1, np.uint64)[0],
+        workload.class_speeds.copy(),  # kernels take no read-only arrays
+        device_classes(workload, devices),
+        np.array(
+            [
+                estimator.seconds_per_new_token, estimator.seconds_per_interaction,
+                estimator.seconds_per_cached_token, math.sqrt(math.log1p(workload.time_noise**2)),
+            ]
+        ),
+        np.empty(0) if centralised else workload.acceptance_rates.copy(),
+        np.empty(0) if predictor is None or centralised else np.array(dataclasses.astuple(predictor)),
+        np.ones(1) if centralised else workload.expected_tokens,
+        np.array(
+            [
+                workload.prompt_median_tokens, workload.prompt_sigma, workload.most_prompt_tokens,
+                workload.response_median_tokens, workload.response_sigma, workload.most_response_tokens,
+            ],
+            dtype=np.float64,
+        ),
+        np.array(
+            [
+                1.0 / workload.draft_tokens_per_second, workload.uplink_seconds, workload.downlink_seconds,
+                workload.jitter_seconds, workload.think_seconds, min(20.0, warm_up_seconds),
+            ]
+        ),
+        workload.prefix_cache,
+        centralised,
+        workload.kv_bytes_per_token,
+        math.inf if workload.cache_memory_bytes is None else workload.cache_memory_bytes,
+        np.array([warm_up_seconds, warm_up_seconds + seconds, 2.0 * (warm_up_seconds + seconds)]),
+        spike_batches, spike_ratio, by_class, responses, totals, log, counts,
+    )  # fmt: skip
+    tokens = by_class[:, 2].sum()
+    goodput = float(totals[4]) / seconds
+    return LongRun(
+        policy=chosen,
+        devices=devices,
+        seed=seed,
+        centralised=centralised,
+        class_speeds=workload.class_speeds,
+        class_responses=by_class[:, 0].astype(np.int64),
+        class_violations=by_class[:, 1].astype(np.int64),
+        class_mean_speed=by_class[:, 2] / np.maximum(by_class[:, 3], 1e-300),
+        goodput=goodput,
+        goodput_on_time=float(goodput * by_class[:, 4].sum() / max(1.0, tokens)),
+        iterations=by_class[:, 5].astype(np.int64),
+        iteration_violations=by_class[:, 6].astype(np.int64),
+        compute_dominant=by_class[:, 7].astype(np.int64),
+        batches=int(totals[1]),
+        busy_share=float(totals[3] / seconds),
+        cold_share=float(totals[7] / max(1.0, totals[2])),
+        wasted_share=float(totals[6] / max(1.0, totals[5])),
+        unfinished=int(counts[2]),
+        stalled=bool(stalled),
+        seconds=time.perf_counter() - begun,
+        responses=responses[: counts[0]].copy(),
+        events=log[: counts[1]],
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Capacity:
+    """How many devices a policy carries (Eq. 20).
+
+    Parameters
+    ----------
+    policy
+        What was simulated.
+    by_seed
+        Most devices found for every seed.
+    devices
+        Their mean.
+    confidence_interval
+        Its 95 % confidence interval (Student's t); the mean itself for a single seed.
+    runs, iterations, seconds
+        Simulations, verifications simulated within their windows, computing time.
+    """
+
+    policy: Policy
+    by_seed: tuple[int, ...]
+    devices: float
+    confidence_interval: tuple[float, float]
+    runs: int
+    iterations: int
+    seconds: float
+
+
+def capacity(
+    workload: VerificationWorkload,
+    policy: Policy | PolicyName = "slack",
+    *,
+    violation_rate: float = 0.01,
+    of: Literal["all", "worst-class"] = "all",
+    seeds: Iterable[int] = range(5),
+    resolution: float = 0.01,
+    most: int = 4096,
+    centralised: bool = False,
+    seconds: float = 240.0,
+    warm_up_seconds: float = 60.0,
+    callback: Callable[[int, int, float], object] | None = None,
+) -> Capacity:
+    """Return how many devices a policy carries at a violation rate (Eq. 20): doubling, then bisection, per seed.
+
+    The rate need not rise with every device; the search ends at one number that is carried below one that is not.
+
+    Parameters
+    ----------
+    workload, policy
+        As in `simulate`.
+    violation_rate
+        epsilon, the largest share of responses below the speed of their class.
+    of
+        Whether the share of all responses counts, or the largest share of a class.
+    seeds
+        One search each.
+    resolution
+        Relative distance at which a search ends; it is at least one device.
+    most
+        Devices beyond which no search goes.
+    centralised, seconds, warm_up_seconds
+        As in `simulate`.
+    callback
+        Called after every simulation with the seed, the devices and their violation rate.
+
+    Raises
+    ------
+    InvalidInput
+        If an argument is outside its domain.
+    """
+    begun = time.perf_counter()
+    chosen = as_policy(policy)
+    all_seeds = tuple(seeds)
+    if not all_seeds:
+        raise InvalidInput("seeds: expected at least one, got none")
+    if not 0.0 <= violation_rate < 1.0:
+        raise InvalidInput(f"violation_rate: expected a number in [0, 1), got {describe(violation_rate)}")
+    _check_positive("resolution", resolution)
+    _check_integer("most", most, 1, MOST_DEVICES)
+    runs, iterations = 0, 0
+
+    def carries(devices: int, seed: int) -> bool:
+        nonlocal runs, iterations
+        run = simulate(
+            workload, chosen, devices=devices, seed=seed, seconds=seconds, warm_up_seconds=warm_up_seconds,
+            centralised=centralised,
+        )  # fmt: skip
+        runs += 1
+        iterations += int(run.iterations.sum())
+        rate = run.violation_rate if of == "all" else float(run.class_violation_rate.max())
+        if callback is not None:
+            callback(seed, devices, rate)
+        return rate <= violation_rate and not run.stalled
+
+    found = []
+    for seed in all_seeds:
+        low, high = 0, 8
+        while high <= most and carries(high, seed):
+            low, high = high, 2 * high
+        high = min(high, most + 1)
+        while high - low > max(1.0, resolution * low):
+            middle = (low + high) // 2
+            if carries(middle, seed):
+                low = middle
+            else:
+                high = middle
+        found.append(low)
+    mean = statistics.fmean(found)
+    return Capacity(
+        policy=chosen,
+        by_seed=tuple(found),
+        devices=mean,
+        confidence_interval=interval(found),
+        runs=runs,
+        iterations=iterations,
+        seconds=time.perf_counter() - begun,
+    )
+
+
+def device_classes(workload: VerificationWorkload, devices: int) -> Ints:
+    """Return the class of every device: the shares hold, but for rounding, among any first devices."""
+    places = np.modf((np.arange(devices) + 0.5) * _GOLDEN)[0]
+    found = np.searchsorted(np.cumsum(workload.class_shares), places, side="right")
+    classes: Ints = np.minimum(found, len(workload.class_shares) - 1).astype(np.int64)
+    return classes
+
+
+def interval(samples: Sequence[float]) -> tuple[float, float]:
+    """Return the 95 % confidence interval of the mean (Student's t); the sample itself if there is but one."""
+    mean = statistics.fmean(samples)
+    if len(samples) < 2:
+        return mean, mean
+    from scipy.special import stdtrit
+
+    half = float(stdtrit(len(samples) - 1, 0.975)) * statistics.stdev(samples) / math.sqrt(len(samples))
+    return mean - half, mean + half
+
+
+@cache
+def _kernels() -> ModuleType:
+    """Import the kernel on first use: it compiles on a fresh machine."""
+    import specopt.solvers._kernels.verification_simulation as kernels
+
+    return kernels
+
+
+def _check_integer(name: str, value: object, low: int, high: int | None) -> None:
+    wrong = isinstance(value, bool) or not isinstance(value, (int, np.integer))
+    if wrong or value < low or (high is not None and value > high):  # type: ignore[operator]
+        word = f"an integer >= {low}" if high is None else f"an integer from {low} to {high}"
+        raise InvalidInput(f"{name}: expected {word}, got {describe(value)}")
+
+
+def _check_positive(name: str, value: object) -> None:
+    wrong = isinstance(value, bool) or not isinstance(value, (int, float))
+    if wrong or not 0.0 < value < math.inf:  # type: ignore[operator]
+        raise InvalidInput(f"{name}: expected a finite number > 0, got {describe(value)}")
