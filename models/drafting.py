@@ -1,0 +1,404 @@
+"""When to stop drafting: waste, rejection predictors and what a round yields (paper 2, Sec. 3.2 and 4.1).
+
+A round drafts up to `most_tokens` tokens. Each is accepted with probability alpha, independently, until the first
+rejection; what is drafted after it is wasted. Behind each drafted token a predictor reads a score. What is assumed of
+it: the score's distribution depends only on whether the token is accepted, the first rejection, or comes after it.
+
+A token whose score is read has been drafted: reading costs its drafting time. Eq. 25 then withholds the token that is
+predicted rejected, although sending it would cost no drafting time; `sends_flagged` is the other way.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Annotated, Literal
+
+import numpy as np
+from msgspec import Meta
+from numpy.typing import NDArray
+
+from specopt.models.errors import InvalidInput
+from specopt.models.fields import Column, Floats, Ints, Positive, check, describe
+
+Unit = Annotated[float, Meta(ge=0, le=1)]
+Window = Annotated[int, Meta(ge=1, le=100_000)]
+
+ACCEPTED, FIRST_REJECTION, AFTER = 1, 0, -1
+"""What a drafted token turned out to be, as a `DraftLog` counts it."""
+
+
+# ---------------------------------------------------------------------------- waste and tokens of a fixed window
+
+
+def wasted_tokens(drafted: int, accepted: int) -> int:
+    """Return the drafted tokens beyond the accepted prefix, W = max(0, K - L) (Eq. 7)."""
+    return max(0, drafted - accepted)
+
+
+def drafting_seconds(drafted: int, accepted: int, seconds_per_token: float) -> tuple[float, float]:
+    """Return the useful and the wasted part of a round's drafting time (Eq. 8-9); they sum to all of it.
+
+    Examples
+    --------
+    >>> drafting_seconds(8, 3, 0.25)
+    (0.75, 1.25)
+    """
+    waste = wasted_tokens(drafted, accepted)
+    return seconds_per_token * (drafted - waste), seconds_per_token * waste
+
+
+def geometric_sum(x: float, terms: int) -> float:
+    """Return S(x, n) = 1 + x + ... + x^(n-1), with S(1, n) = n and 0^0 = 1, without cancellation near 1."""
+    if terms <= 0:
+        return 0.0
+    if x == 1.0:
+        return float(terms)
+    if x <= 0.5:
+        return float((1.0 - x**terms) / (1.0 - x))
+    return math.expm1(terms * math.log1p(x - 1.0)) / (x - 1.0)
+
+
+def accepted_tokens(
+    acceptance_rate: float, drafted: int, *, rate: Literal["per-token", "fraction"] = "per-token"
+) -> float:
+    """Return E[L], the mean number of accepted tokens of a fixed window.
+
+    Parameters
+    ----------
+    acceptance_rate
+        alpha in [0, 1].
+    drafted
+        Tokens in the window.
+    rate
+        What alpha is: ``"fraction"``, the share of drafted tokens that are accepted (Table 5), for which Eq. 5's
+        alpha N_d is right, or ``"per-token"``, the probability that a token is accepted given that all before it were,
+        for which it is alpha S(alpha, N_d).
+
+    Examples
+    --------
+    >>> round(accepted_tokens(0.73, 8), 2), round(accepted_tokens(0.73, 8, rate="fraction"), 2)
+    (2.49, 5.84)
+    """
+    _check_rate(acceptance_rate)
+    if rate == "fraction":
+        return acceptance_rate * drafted
+    return acceptance_rate * geometric_sum(acceptance_rate, drafted)
+
+
+def verified_tokens(
+    acceptance_rate: float, drafted: int, *, rate: Literal["per-token", "fraction"] = "per-token"
+) -> float:
+    """Return E[L] + 1: what a round adds to the response, the server's own token included (Eq. 5, calibrated)."""
+    return accepted_tokens(acceptance_rate, drafted, rate=rate) + 1.0
+
+
+def per_token_rate(fraction: float, window: int) -> float:
+    """Return the per-token acceptance rate for which a fixed window has this share of its tokens accepted.
+
+    Examples
+    --------
+    >>> round(per_token_rate(0.311111, 8), 3)
+    0.73
+    """
+    _check_rate(fraction)
+    if window < 1:
+        raise InvalidInput(f"window: expected an integer >= 1, got {window}")
+    low, high = 0.0, 1.0
+    for _ in range(200):
+        middle = 0.5 * (low + high)
+        if not low < middle < high:
+            break
+        if accepted_tokens(middle, window) < fraction * window:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+# ---------------------------------------------------------------------------- setting and predictors
+
+
+@dataclass(frozen=True, kw_only=True)
+class DraftingSetting:
+    """What one round of drafting and verification costs, and how likely a token is accepted.
+
+    Parameters
+    ----------
+    acceptance_rate
+        Per-token alpha: the probability that a token is accepted given that all before it were.
+    most_tokens
+        Longest draft Kmax.
+    seconds_per_token
+        Drafting time of a token, the predictor's included.
+    overhead_seconds
+        Network, queue and verification time of a round, whatever its length.
+
+    Examples
+    --------
+    >>> setting = DraftingSetting(acceptance_rate=0.5, most_tokens=4, seconds_per_token=0.02, overhead_seconds=0.1)
+    >>> setting.tokens_per_second(accepted=1.0, drafted=5.0)
+    10.0
+    """
+
+    acceptance_rate: Unit
+    most_tokens: Window
+    seconds_per_token: Positive
+    overhead_seconds: Positive
+
+    def __post_init__(self) -> None:
+        check(self)
+
+    def tokens_per_second(self, accepted: float, drafted: float) -> float:
+        """Return the long-run token speed of rounds with these means, one server token per round included."""
+        return (accepted + 1.0) / (self.overhead_seconds + self.seconds_per_token * drafted)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BinaryPredictor:
+    """A rejection predictor that says only "accepted" or "rejected".
+
+    Parameters
+    ----------
+    false_accept
+        f, the probability of "accepted" at the first rejection (Table 4's FPR).
+    false_reject
+        g, the probability of "rejected" at an accepted token (1 - Rec_1).
+    goes_on_after
+        h, the probability of "accepted" behind the first rejection; f if None. The paper does not give it.
+    """
+
+    false_accept: Unit
+    false_reject: Unit
+    goes_on_after: Unit | None = None
+
+    def __post_init__(self) -> None:
+        check(self)
+
+    @property
+    def after(self) -> float:
+        """The probability h to go on after the first rejection."""
+        return self.false_accept if self.goes_on_after is None else self.goes_on_after
+
+    @property
+    def scores(self) -> ScoredPredictor:
+        """The same predictor with two score bins: 0 is "rejected", 1 is "accepted"."""
+        return ScoredPredictor(
+            accepted=_bits(1.0 - self.false_reject),
+            rejected=_bits(self.false_accept),
+            after=_bits(self.after),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoredPredictor:
+    """A rejection predictor whose score falls into bins; the more bins, the less of the score is lost.
+
+    Parameters
+    ----------
+    accepted, rejected, after
+        Probability of each bin at an accepted token, at the first rejection, and behind it; each sums to 1.
+    """
+
+    accepted: Annotated[Floats, Column(Unit, "bin")]
+    rejected: Annotated[Floats, Column(Unit, "bin")]
+    after: Annotated[Floats, Column(Unit, "bin")]
+
+    def __post_init__(self) -> None:
+        check(self)
+        for name in ("accepted", "rejected", "after"):
+            total = float(getattr(self, name).sum())
+            if abs(total - 1.0) > 1e-9:
+                raise InvalidInput(f"{name}: expected probabilities that sum to 1, got a sum of {total:.12g}")
+
+    @property
+    def bins(self) -> int:
+        """Number of score bins."""
+        return len(self.accepted)
+
+    def cut(self, first_accepted_bin: int) -> BinaryPredictor:
+        """Return the binary predictor that says "accepted" from a bin on."""
+        return BinaryPredictor(
+            false_accept=_clipped(self.rejected[first_accepted_bin:]),
+            false_reject=_clipped(self.accepted[:first_accepted_bin]),
+            goes_on_after=_clipped(self.after[first_accepted_bin:]),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExpectedRound:
+    """Means of one round.
+
+    Parameters
+    ----------
+    accepted
+        E[N], tokens sent and accepted.
+    wasted
+        E[W], tokens sent at or behind the first rejection.
+    drafted
+        Tokens drafted: those sent, and the one that was withheld if the rule withholds it.
+    """
+
+    accepted: float
+    wasted: float
+    drafted: float
+
+    @property
+    def sent(self) -> float:
+        """E[K] = E[N] + E[W]."""
+        return self.accepted + self.wasted
+
+
+def fixed_round(acceptance_rate: float, window: int) -> ExpectedRound:
+    """Return the means of a round with a fixed window."""
+    accepted = accepted_tokens(acceptance_rate, window)
+    return ExpectedRound(accepted=accepted, wasted=window - accepted, drafted=float(window))
+
+
+def first_flag_round(
+    acceptance_rate: float, most_tokens: int, predictor: BinaryPredictor, *, sends_flagged: bool = False
+) -> ExpectedRound:
+    """Return the means of a round that stops at the first predicted rejection (Eq. 25-26), in closed form.
+
+    With p = alpha (1 - g), q = (1 - alpha) f and S(x, n) = (1 - x^n)/(1 - x): E[N] = p S(p, Kmax) and
+    E[W] = q sum over j < Kmax of h^j S(p, Kmax - j).
+
+    Parameters
+    ----------
+    acceptance_rate, most_tokens
+        Per-token alpha and the longest draft.
+    predictor
+        Its operating point.
+    sends_flagged
+        Whether the token that is predicted rejected is sent too; Eq. 25 withholds it.
+
+    Examples
+    --------
+    >>> [first_flag_round(0.5, 2, BinaryPredictor(false_accept=f, false_reject=g, goes_on_after=h)).wasted
+    ...     for f, g, h in [(1.0, 1.0, 0.0), (0.75, 0.0, 1.0)]]
+    [0.5, 0.9375]
+    """
+    _check_rate(acceptance_rate)
+    f, g, h = predictor.false_accept, predictor.false_reject, predictor.after
+    p, q = acceptance_rate * (1.0 - g), (1.0 - acceptance_rate) * f
+    accepted = p * geometric_sum(p, most_tokens)
+    wasted = q * sum(h**j * geometric_sum(p, most_tokens - j) for j in range(most_tokens))
+    going, gone_wrong = 1.0, 0.0  # still going on with all accepted, and past a rejection
+    drafted = 0.0
+    for _ in range(most_tokens):
+        drafted += going + gone_wrong
+        going, gone_wrong = going * p, going * q + gone_wrong * h
+    if sends_flagged:
+        accepted = acceptance_rate * geometric_sum(p, most_tokens)
+        wasted = drafted - accepted
+    return ExpectedRound(accepted=accepted, wasted=wasted, drafted=drafted)
+
+
+def waste_bound(acceptance_rate: float, most_tokens: int, false_accept: float) -> float:
+    """Return the upper bound on E[W] that the paper's Theorem 1 orders (Eq. 31), for i.i.d. acceptance.
+
+    A lower false-alarm rate lowers this bound; it lowers E[W] itself where g and h are equal.
+    """
+    _check_rate(acceptance_rate)
+    terms = ((most_tokens - j) * acceptance_rate**j for j in range(most_tokens))
+    return (1.0 - acceptance_rate) * false_accept * sum(terms)
+
+
+# ---------------------------------------------------------------------------- logs
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class DraftLog:
+    """Logged drafted tokens: what the device saw, and what became of each.
+
+    Parameters
+    ----------
+    features
+        One row per token.
+    outcomes
+        1 accepted, 0 the first rejection of its round, -1 behind it.
+    names
+        Names of the features.
+    rounds
+        Round of each token, for splits that keep rounds together; None: every token is a round of its own.
+    """
+
+    features: NDArray[np.float64]
+    outcomes: Ints
+    names: tuple[str, ...] = ()
+    rounds: Ints | None = field(default=None)
+
+    def __post_init__(self) -> None:
+        try:
+            features = np.array(self.features, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise InvalidInput(f"features: expected a table of numbers, got {describe(self.features)}") from None
+        if features.ndim != 2 or 0 in features.shape:
+            raise InvalidInput(f"features: expected a table with rows and columns, got shape {features.shape}")
+        if not np.isfinite(features).all():
+            row = int(np.argmin(np.isfinite(features).all(axis=1)))
+            raise InvalidInput(f"features[{row}]: expected finite numbers, got {features[row].tolist()}")
+        outcomes = np.array(self.outcomes)
+        if outcomes.shape != (len(features),) or not np.isin(outcomes, (ACCEPTED, FIRST_REJECTION, AFTER)).all():
+            raise InvalidInput(f"outcomes: expected {len(features)} entries from 1, 0 and -1, got {describe(outcomes)}")
+        rounds = np.arange(len(features)) if self.rounds is None else np.array(self.rounds)
+        if rounds.shape != (len(features),) or rounds.dtype.kind not in "iu":
+            raise InvalidInput(f"rounds: expected {len(features)} integers, got {describe(self.rounds)}")
+        if self.names and len(self.names) != features.shape[1]:
+            raise InvalidInput(f"names: expected {features.shape[1]} names, got {len(self.names)}")
+        for array, name in (
+            (features, "features"),
+            (outcomes.astype(np.int64), "outcomes"),
+            (rounds.astype(np.int64), "rounds"),
+        ):
+            array.flags.writeable = False
+            object.__setattr__(self, name, array)
+        object.__setattr__(self, "names", tuple(self.names) or tuple(f"x{i}" for i in range(features.shape[1])))
+
+    def __len__(self) -> int:
+        return len(self.outcomes)
+
+    @property
+    def judged(self) -> NDArray[np.bool_]:
+        """Which tokens a predictor is trained on: accepted ones and first rejections."""
+        judged: NDArray[np.bool_] = self.outcomes != AFTER
+        return judged
+
+    @property
+    def acceptance_rate(self) -> float:
+        """Share of accepted tokens among the judged ones: the per-token alpha."""
+        judged = self.outcomes[self.judged]
+        if not len(judged):
+            raise InvalidInput("outcomes: expected at least one accepted or rejected token, got none")
+        return float(judged.mean())
+
+    def split(self, share: float = 0.7, *, seed: int = 0) -> tuple[DraftLog, DraftLog]:
+        """Return two logs, the first with this share of the rounds; no round is in both."""
+        if not 0.0 < share < 1.0:
+            raise InvalidInput(f"share: expected a number > 0 and < 1, got {describe(share)}")
+        assert self.rounds is not None
+        names = np.unique(self.rounds)
+        first = np.random.default_rng(seed).permutation(names)[: round(share * len(names))]
+        mine = np.isin(self.rounds, first)
+        if mine.all() or not mine.any():
+            raise InvalidInput(f"rounds: expected enough rounds for two parts, got {len(names)}")
+        return self._rows(mine), self._rows(~mine)
+
+    def _rows(self, rows: NDArray[np.bool_]) -> DraftLog:
+        assert self.rounds is not None
+        return DraftLog(
+            features=self.features[rows], outcomes=self.outcomes[rows], names=self.names, rounds=self.rounds[rows]
+        )
+
+
+def _check_rate(rate: float) -> None:
+    if not 0.0 <= rate <= 1.0:
+        raise InvalidInput(f"acceptance_rate: expected a number >= 0 and <= 1, got {describe(rate)}")
+
+
+def _bits(accepted: float) -> Floats:
+    return np.array([1.0 - accepted, accepted])
+
+
+def _clipped(probabilities: Floats) -> float:
+    return min(1.0, max(0.0, float(probabilities.sum())))

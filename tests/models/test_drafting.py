@@ -1,0 +1,168 @@
+"""Waste, closed forms and logs of drafting against enumeration, written straight from the definitions."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from specopt import InvalidInput
+from specopt.models.drafting import (
+    BinaryPredictor,
+    DraftingSetting,
+    DraftLog,
+    ScoredPredictor,
+    accepted_tokens,
+    drafting_seconds,
+    first_flag_round,
+    fixed_round,
+    geometric_sum,
+    per_token_rate,
+    verified_tokens,
+    waste_bound,
+    wasted_tokens,
+)
+
+units = st.one_of(st.sampled_from([0.0, 0.5, 1.0]), st.floats(0.0, 1.0))
+
+
+def enumerated(alpha: float, most: int, f: float, g: float, h: float, sends: bool) -> tuple[float, float, float]:
+    """E[N], E[W] and E[D] over all outcomes and all predictor bits (Eq. 22-26), each token judged on its own."""
+    accepted = wasted = drafted = 0.0
+    for A in itertools.product((0, 1), repeat=most):
+        R = A.index(0) if 0 in A else most  # the first rejection, from 0
+        for Z in itertools.product((0, 1), repeat=most):
+            weight = 1.0
+            for i in range(most):
+                weight *= alpha if A[i] else 1.0 - alpha
+                one = (1.0 - g) if i < R else f if i == R else h
+                weight *= one if Z[i] else 1.0 - one
+            K = Z.index(0) if 0 in Z else most
+            D = min(K + 1, most)
+            sent = D if sends else K
+            accepted += weight * min(sent, R)
+            wasted += weight * max(0, sent - R)
+            drafted += weight * D
+    return accepted, wasted, drafted
+
+
+@settings(max_examples=60)
+@given(units, st.integers(1, 4), units, units, units, st.booleans())
+def test_first_flag_is_the_enumeration(alpha: float, most: int, f: float, g: float, h: float, sends: bool) -> None:
+    """Tests that the closed forms are the means over every outcome and every predictor bit."""
+    predictor = BinaryPredictor(false_accept=f, false_reject=g, goes_on_after=h)
+    found = first_flag_round(alpha, most, predictor, sends_flagged=sends)
+    expected = enumerated(alpha, most, f, g, h, sends)
+    assert [found.accepted, found.wasted, found.drafted] == pytest.approx(expected, abs=1e-12)
+    assert found.sent == pytest.approx(expected[0] + expected[1], abs=1e-12)
+
+
+@given(units, st.integers(1, 12))
+def test_a_predictor_that_never_flags_is_a_fixed_window(alpha: float, most: int) -> None:
+    """Tests that f = 1, g = 0, h = 1 gives the fixed window."""
+    predictor = BinaryPredictor(false_accept=1.0, false_reject=0.0, goes_on_after=1.0)
+    found, fixed = first_flag_round(alpha, most, predictor), fixed_round(alpha, most)
+    assert [found.accepted, found.wasted, found.drafted] == pytest.approx(
+        [fixed.accepted, fixed.wasted, fixed.drafted], abs=1e-9
+    )
+
+
+@given(units, st.integers(1, 10), st.tuples(units, units), units, units)
+def test_theorem_1_holds_for_equal_g_and_h(
+    alpha: float, most: int, false_alarms: tuple[float, float], g: float, h: float
+) -> None:
+    """Tests that fewer false alarms waste no more, if g and h are equal, and that Eq. 31 bounds the waste."""
+    low, high = sorted(false_alarms)
+    waste = [
+        first_flag_round(alpha, most, BinaryPredictor(false_accept=f, false_reject=g, goes_on_after=h)).wasted
+        for f in (low, high)
+    ]
+    assert waste[0] <= waste[1] + 1e-12
+    assert waste[0] <= waste_bound(alpha, most, low) + 1e-9
+
+
+def test_theorem_1_fails_as_stated() -> None:
+    """Tests that of two predictors the one with the lower false-alarm rate can waste more (the bound is lower)."""
+    many = BinaryPredictor(false_accept=1.0, false_reject=1.0, goes_on_after=0.0)
+    few = BinaryPredictor(false_accept=0.75, false_reject=0.0, goes_on_after=1.0)
+    assert few.false_accept < many.false_accept
+    assert first_flag_round(0.5, 2, many).wasted == 0.5
+    assert first_flag_round(0.5, 2, few).wasted == 0.9375
+    assert waste_bound(0.5, 2, 0.75) < waste_bound(0.5, 2, 1.0)
+
+
+@given(st.integers(0, 50), st.integers(0, 50), st.floats(0.001, 1.0))
+def test_waste(drafted: int, accepted: int, seconds: float) -> None:
+    """Tests that waste is never negative and that the two parts make up the drafting time (Eq. 7-9)."""
+    useful, wasted = drafting_seconds(drafted, accepted, seconds)
+    assert wasted == seconds * max(0, drafted - accepted) == seconds * wasted_tokens(drafted, accepted)
+    assert useful + wasted == pytest.approx(seconds * drafted)
+
+
+@given(st.one_of(units, st.floats(0.999999, 1.0)), st.integers(0, 40))
+def test_geometric_sum(x: float, terms: int) -> None:
+    """Tests that S(x, n) is the sum that it stands for, next to 1 and at 0 too."""
+    assert geometric_sum(x, terms) == pytest.approx(math.fsum(x**i for i in range(terms)), rel=1e-12, abs=0)
+
+
+def test_the_two_readings_of_equation_5() -> None:
+    """Tests that alpha N_d overestimates E[L] for a per-token alpha and not for the fraction accepted."""
+    assert accepted_tokens(0.73, 8, rate="fraction") == pytest.approx(5.84)
+    assert accepted_tokens(0.73, 8) == pytest.approx(2.485, abs=1e-3)
+    assert verified_tokens(0.73, 8) == pytest.approx(3.485, abs=1e-3)
+    assert verified_tokens(0.73, 0) == 1.0
+
+
+@given(st.floats(0.0, 1.0), st.integers(1, 30))
+def test_per_token_rate_inverts(rate: float, window: int) -> None:
+    """Tests that the share of a window's tokens accepted gives back the per-token rate."""
+    fraction = min(1.0, accepted_tokens(rate, window) / window)
+    found = per_token_rate(fraction, window)
+    assert accepted_tokens(found, window) == pytest.approx(fraction * window, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: BinaryPredictor(false_accept=1.5, false_reject=0.0), "false_accept"),
+        (lambda: ScoredPredictor(accepted=np.array([0.5, 0.4]), rejected=np.ones(2) / 2, after=np.ones(2) / 2), "sum"),
+        (lambda: ScoredPredictor(accepted=np.ones(1), rejected=np.ones(2) / 2, after=np.ones(2) / 2), "entries"),
+        (lambda: accepted_tokens(1.2, 3), "acceptance_rate"),
+        (lambda: per_token_rate(0.5, 0), "window"),
+        (
+            lambda: DraftingSetting(acceptance_rate=0.5, most_tokens=0, seconds_per_token=0.1, overhead_seconds=0.1),
+            "most",
+        ),
+        (lambda: DraftLog(features=np.zeros(3), outcomes=np.zeros(3, int)), "features"),
+        (lambda: DraftLog(features=np.array([[np.nan]]), outcomes=np.zeros(1, int)), r"features\[0\]"),
+        (lambda: DraftLog(features=np.zeros((2, 1)), outcomes=np.array([2, 0])), "outcomes"),
+        (lambda: DraftLog(features=np.zeros((2, 1)), outcomes=np.array([1, 0]), rounds=np.zeros(3, int)), "rounds"),
+        (lambda: DraftLog(features=np.zeros((2, 1)), outcomes=np.array([1, 0]), names=("a", "b")), "names"),
+        (lambda: DraftLog(features=np.zeros((1, 1)), outcomes=np.array([1])).split(), "rounds"),
+        (lambda: DraftLog(features=np.zeros((1, 1)), outcomes=np.array([1])).split(1.0), "share"),
+        (lambda: DraftLog(features=np.zeros((1, 1)), outcomes=np.array([-1])).acceptance_rate, "outcomes"),
+    ],
+)
+def test_bad_input_names_the_field(build: object, message: str) -> None:
+    """Tests that a value outside its domain is refused with the name of its field."""
+    assert callable(build)
+    with pytest.raises(InvalidInput, match=message):
+        build()
+
+
+def test_split_keeps_rounds_together() -> None:
+    """Tests that no round is in both parts of a log, and that the log's arrays cannot be changed."""
+    rounds = np.repeat(np.arange(50), 4)
+    log = DraftLog(
+        features=np.arange(200.0).reshape(-1, 1), outcomes=np.tile([1, 1, 0, -1], 50), rounds=rounds, names=("x",)
+    )
+    first, second = log.split(0.6, seed=1)
+    assert first.rounds is not None and second.rounds is not None
+    assert len(first) == 120 and len(second) == 80
+    assert not set(first.rounds) & set(second.rounds)
+    assert log.acceptance_rate == pytest.approx(2 / 3)
+    assert not log.features.flags.writeable
