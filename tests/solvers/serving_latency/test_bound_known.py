@@ -40,7 +40,7 @@ def test_below_every_plan(case: tuple[ServingLatencyProblem, ServingLatencyPlan]
 @settings(max_examples=40)
 @given(problems(tasks=(1, 4), mechanisms=ONE_MECHANISM, output_lengths=["known"]))
 def test_below_the_optimum(problem: ServingLatencyProblem) -> None:
-    """Tests the bound against the exhaustive search that imports nothing of ours."""
+    """Tests that the bound is no more than what the exhaustive search finds that imports nothing of ours."""
     optimum, plan = naive.brute_force(problem.to_dict())
     assert plan is not None
     assert bound(problem) <= optimum * (1 + 1e-9)
@@ -49,7 +49,7 @@ def test_below_the_optimum(problem: ServingLatencyProblem) -> None:
 @settings(max_examples=100)
 @given(problems(tasks=(1, 5), max_output=40, mechanisms=ALL_MECHANISMS, output_lengths=["known"]))
 def test_below_the_optimum_of_more(problem: ServingLatencyProblem) -> None:
-    """Tests the bound against brute force where outputs are long and every mechanism may be chosen."""
+    """Tests that the bound is no more than the optimum where outputs are long and every mechanism may be chosen."""
     optimum = solve(problem, "brute-force").objective
     assert optimum is not None
     assert bound(problem) <= optimum * (1 + 1e-9)
@@ -114,7 +114,7 @@ def test_tight_for_one_step(problem: ServingLatencyProblem) -> None:
     )
 )
 def test_columns_below_the_optimum(case: tuple[ServingLatencyProblem, ServingLatencyPlan]) -> None:
-    """Tests every bound that column generation passes on its way, from any feasible plan, against brute force."""
+    """Tests that every bound that column generation passes on its way, from any plan, is below the optimum."""
     problem, plan = case
     if problem.violations(plan):
         plan = dataclasses.replace(plan, batches=tuple((k,) for k in range(problem.tasks)))

@@ -57,7 +57,7 @@ def test_kernel_is_the_judge(case: tuple[ServingLatencyProblem, ServingLatencyPl
 
 @given(st.data(), st.integers(0, 1000), st.sampled_from(PAIRS))
 def test_kernel_is_the_judge_at_the_papers_size(data: st.DataObject, seed: int, pair: str) -> None:
-    """Tests the same for long outputs, where ranges of steps are long and stages cross inside them."""
+    """Tests that the same holds for long outputs, where ranges of steps are long and stages cross inside them."""
     problem = paper_1(tasks=12, seed=seed, pair=pair)
     plan = data.draw(plans(problem))
     expected = problem.evaluate(plan).terms["inference_seconds"]
@@ -67,7 +67,7 @@ def test_kernel_is_the_judge_at_the_papers_size(data: st.DataObject, seed: int, 
 @settings(max_examples=150)
 @given(problems(tasks=(1, 5), max_output=30, **KNOWN))
 def test_between_bound_and_optimum(problem: ServingLatencyProblem) -> None:
-    """Tests bound <= optimum <= plan on small problems, and that the plan is within 1 % of the optimum."""
+    """Tests that bound <= optimum <= plan on small problems, and that the plan is within 1 % of the optimum."""
     result = solve(problem, "length-aware")
     optimum = objective(problem, "brute-force")
     if result.objective is None:
