@@ -12,6 +12,7 @@ from specopt.instances.draft_allocation.uniform import uniform as draft_allocati
 from specopt.instances.fair_goodput.paper_5 import paper_5 as fair_goodput_paper_5
 from specopt.instances.fair_goodput.per_second import per_second as fair_goodput_per_second
 from specopt.instances.serving_latency.paper_1 import paper_1
+from specopt.instances.verification_batch.pending import memory_bound, mixed, tight, warm
 from specopt.models.errors import InvalidInput
 from specopt.models.problem import Problem
 
@@ -48,6 +49,10 @@ FAMILIES: dict[str, Family] = {
         Family("serving-latency/paper-1", paper_1),
         Family("draft-allocation/paper-5", draft_allocation_paper_5),
         Family("draft-allocation/uniform", draft_allocation_uniform),
+        Family("verification-batch/warm", warm),
+        Family("verification-batch/mixed", mixed),
+        Family("verification-batch/tight", tight),
+        Family("verification-batch/memory-bound", memory_bound),
         Family("fair-goodput/paper-5", fair_goodput_paper_5),
         Family("fair-goodput/per-second", fair_goodput_per_second),
     )

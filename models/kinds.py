@@ -7,8 +7,14 @@ from specopt.models.errors import InvalidInput
 from specopt.models.fair_goodput import FairGoodputProblem
 from specopt.models.problem import Problem
 from specopt.models.serving_latency import ServingLatencyProblem
+from specopt.models.verification_batch import VerificationBatchProblem
 
-PROBLEMS: tuple[type[Problem], ...] = (ServingLatencyProblem, DraftAllocationProblem, FairGoodputProblem)
+PROBLEMS: tuple[type[Problem], ...] = (
+    ServingLatencyProblem,
+    DraftAllocationProblem,
+    FairGoodputProblem,
+    VerificationBatchProblem,
+)
 KINDS: dict[str, type[Problem]] = {problem.kind: problem for problem in PROBLEMS}
 
 

@@ -21,6 +21,8 @@ from specopt.models.problem import Plan, Problem
 from specopt.models.result import Progress, Result, Status, Termination
 from specopt.models.runtime import LinearRuntime, PiecewiseRuntime
 from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
+from specopt.models.verification_batch import VerificationBatchPlan, VerificationBatchProblem
+from specopt.models.verification_time import VerificationTime
 from specopt.sensitivity import Change, Sensitivity, sensitivity
 from specopt.simulate import simulate
 from specopt.solve import Report, methods, solve, verify
@@ -54,6 +56,9 @@ __all__ = [
     "Status",
     "Termination",
     "Unsupported",
+    "VerificationBatchPlan",
+    "VerificationBatchProblem",
+    "VerificationTime",
     "generate",
     "load",
     "methods",

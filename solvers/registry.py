@@ -30,6 +30,14 @@ from specopt.solvers.serving_latency.brute_force import BruteForce
 from specopt.solvers.serving_latency.exact import Exact
 from specopt.solvers.serving_latency.length_aware import LengthAware
 from specopt.solvers.serving_latency.milp import Milp
+from specopt.solvers.verification_batch.algorithm_1 import Algorithm1 as Algorithm1Batch
+from specopt.solvers.verification_batch.algorithm_1 import Algorithm1Drop
+from specopt.solvers.verification_batch.baselines import EarliestDeadlineFirst, FirstComeFirstServed
+from specopt.solvers.verification_batch.brute_force import BruteForceBatch
+from specopt.solvers.verification_batch.milp import MilpBatch
+from specopt.solvers.verification_batch.pareto import Pareto
+from specopt.solvers.verification_batch.sweep import Sweep
+from specopt.solvers.verification_batch.threshold import Threshold
 
 METHODS: tuple[type[Method], ...] = (
     Exact,
@@ -56,6 +64,15 @@ METHODS: tuple[type[Method], ...] = (
     Fixed,
     Random,
     TokensPerRound,
+    Threshold,
+    Sweep,
+    Pareto,
+    Algorithm1Batch,
+    Algorithm1Drop,
+    FirstComeFirstServed,
+    EarliestDeadlineFirst,
+    MilpBatch,
+    BruteForceBatch,
 )
 
 

@@ -1,0 +1,1 @@
+"""Families of `verification-batch` problems."""

@@ -1,0 +1,152 @@
+"""Requests that wait for a verifier: warm, mixed, tight and memory-bound (paper 2, Sec. 4).
+
+The paper prints no trace of its pending requests. These are drawn: response speeds from its four service classes,
+drafts of a few tokens, contexts of log-normal length, deadlines spread over what a class leaves for one iteration.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from specopt.models.acceptance import expected_tokens
+from specopt.models.errors import InvalidInput
+from specopt.models.verification_batch import VerificationBatchProblem
+from specopt.models.verification_time import VerificationTime
+
+COEFFICIENTS: dict[str, VerificationTime] = {
+    "table-12": VerificationTime(  # paper 2, Table 12
+        seconds_per_new_token=3.314e-5,
+        seconds_per_interaction=3.450e-8,
+        seconds_per_cached_token=4.620e-6,
+        overhead_seconds=1.486e-2,
+    ),
+    "section-4.4": VerificationTime(  # paper 2, Sec. 4.4, which prints no constant: that of Table 12
+        seconds_per_new_token=143.39e-6,
+        seconds_per_interaction=2.53e-9,
+        seconds_per_cached_token=2.67e-6,
+        overhead_seconds=1.486e-2,
+    ),
+}
+"""The two sets of coefficients that the paper prints; they contradict each other."""
+
+SPEEDS = (2.0, 4.0, 6.0, 8.0)
+"""Tokens per second that the four classes promise (paper 2, Sec. 5)."""
+
+KV_BYTES_PER_TOKEN = 64 * 8 * 128 * 2 * 2
+"""Qwen3-32B: 64 layers, 8 heads of 128 for keys and values each, 2 bytes."""
+
+AMPLE_BYTES = 1e15
+
+
+def warm(*, requests: int = 100, coefficients: str = "table-12", seed: int = 0) -> VerificationBatchProblem:
+    """Warm caches: a few drafted tokens on top of a long cached context.
+
+    Parameters
+    ----------
+    requests
+        Number of pending requests n.
+    coefficients
+        "table-12" or "section-4.4": the estimator, as printed in paper 2.
+    seed
+        Seed of `numpy.random.default_rng`.
+    """
+    return _pending("warm", requests, coefficients, seed)
+
+
+def mixed(
+    *, requests: int = 100, cold_share: float = 0.3, coefficients: str = "table-12", seed: int = 0
+) -> VerificationBatchProblem:
+    """Cold and warm requests together: some bring a whole prompt.
+
+    Parameters
+    ----------
+    requests
+        Number of pending requests n.
+    cold_share
+        Probability that a request has nothing cached.
+    coefficients
+        "table-12" or "section-4.4": the estimator, as printed in paper 2.
+    seed
+        Seed of `numpy.random.default_rng`.
+    """
+    return _pending("mixed", requests, coefficients, seed, cold_share=cold_share)
+
+
+def tight(
+    *, requests: int = 100, longest_seconds: float = 0.08, coefficients: str = "table-12", seed: int = 0
+) -> VerificationBatchProblem:
+    """Short budgets: every deadline is near, a batch holds a handful of requests.
+
+    Parameters
+    ----------
+    requests
+        Number of pending requests n.
+    longest_seconds
+        Deadlines are uniform on the seconds from now to this.
+    coefficients
+        "table-12" or "section-4.4": the estimator, as printed in paper 2.
+    seed
+        Seed of `numpy.random.default_rng`.
+    """
+    if not 0 < longest_seconds < np.inf:
+        raise InvalidInput(f"longest_seconds: expected a finite number > 0, got {longest_seconds}")
+    return _pending("tight", requests, coefficients, seed, cold_share=0.15, longest_seconds=longest_seconds)
+
+
+def memory_bound(
+    *, requests: int = 100, memory_share: float = 0.15, coefficients: str = "table-12", seed: int = 0
+) -> VerificationBatchProblem:
+    """Binding memory: the verifier has room for a share of what is pending.
+
+    Parameters
+    ----------
+    requests
+        Number of pending requests n.
+    memory_share
+        Free memory over the memory of all pending requests.
+    coefficients
+        "table-12" or "section-4.4": the estimator, as printed in paper 2.
+    seed
+        Seed of `numpy.random.default_rng`.
+    """
+    if not 0 <= memory_share < np.inf:
+        raise InvalidInput(f"memory_share: expected a finite number >= 0, got {memory_share}")
+    return _pending("memory-bound", requests, coefficients, seed, cold_share=0.3, memory_share=memory_share)
+
+
+def _pending(
+    family: str,
+    requests: int,
+    coefficients: str,
+    seed: int,
+    *,
+    cold_share: float = 0.0,
+    longest_seconds: float | None = None,
+    memory_share: float | None = None,
+) -> VerificationBatchProblem:
+    if isinstance(requests, bool) or not isinstance(requests, int) or requests < 0:
+        raise InvalidInput(f"requests: expected an integer >= 0, got {requests!r}")
+    if not 0 <= cold_share <= 1:
+        raise InvalidInput(f"cold_share: expected a number in [0, 1], got {cold_share}")
+    if coefficients not in COEFFICIENTS:
+        raise InvalidInput(f"coefficients: expected one of {', '.join(COEFFICIENTS)}, got {coefficients!r}")
+    rng = np.random.default_rng(seed)
+    drafted = rng.integers(1, 8, size=requests, endpoint=True)
+    acceptance = rng.uniform(0.55, 0.85, size=requests)
+    context = np.clip(np.exp(rng.normal(np.log(400.0), 0.7, size=requests)), 16, 8192).astype(np.int64)
+    cold = rng.uniform(size=requests) < cold_share
+    speed = rng.choice(SPEEDS, size=requests)
+    left = rng.uniform(size=requests)
+    tokens = expected_tokens(acceptance, drafted)
+    memory = (context + drafted + 1.0) * KV_BYTES_PER_TOKEN
+    return VerificationBatchProblem(
+        name=f"{family} n={requests} seed={seed}",
+        now_seconds=0.0,
+        memory_bytes=AMPLE_BYTES if memory_share is None else memory_share * float(memory.sum()),
+        expected_tokens=tokens,
+        new_tokens=np.where(cold, context, 0) + drafted + 1,
+        cached_tokens=np.where(cold, 0, context),
+        request_memory_bytes=memory,
+        deadline_seconds=left * (tokens / speed if longest_seconds is None else longest_seconds),
+        estimator=COEFFICIENTS[coefficients],
+    )

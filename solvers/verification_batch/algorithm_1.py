@@ -1,0 +1,89 @@
+"""Algorithm 1 of paper 2: critical requests by deadline first, then the others by value per second."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from specopt.models.verification_batch import VerificationBatchProblem
+from specopt.solvers.budget import Budget
+from specopt.solvers.method import Outcome
+from specopt.solvers.verification_batch.method import Pending, VerificationBatchMethod, certify, prepare
+
+
+@dataclass(frozen=True)
+class Algorithm1(VerificationBatchMethod):
+    """As printed: it stops at the first request that does not fit, so one late request can stop it for ever.
+
+    A request is critical if now >= d_i - v_i - delta (Eq. 17), with the problem's guard delta.
+
+    Parameters
+    ----------
+    cost
+        v_i, which the paper leaves open: "marginal" is what a request adds to its batch, w_i; "alone" is its time
+        in a batch of its own, c + w_i.
+    """
+
+    cost: Literal["marginal", "alone"] = "marginal"
+
+    name: ClassVar[str] = "algorithm-1"
+    source: ClassVar[str] = "paper 2, Algorithm 1; ties by index"
+    guarantee: ClassVar[str] = "none: its batch can be empty while others are feasible; a certified gap"
+    complexity: ClassVar[str] = "O(n log n), with bound O(n^2)"
+
+    def run(self, problem: VerificationBatchProblem, budget: Budget) -> Outcome:
+        """Build the batch of the algorithm, and nothing better."""
+        pending = prepare(problem, budget)
+        batch, critical = algorithm_1(pending, range(problem.requests), self.cost)
+        return certify(pending, batch, budget, critical=critical)
+
+
+@dataclass(frozen=True)
+class Algorithm1Drop(Algorithm1):
+    """Algorithm 1 after dropping hopeless requests: late ones, and those too large for the memory.
+
+    Then the first request in its order fits alone, and the batch is empty only if nothing fits. Its distance to the
+    optimum stays unbounded.
+    """
+
+    name: ClassVar[str] = "algorithm-1-drop"
+    source: ClassVar[str] = "paper 2, Algorithm 1, hopeless requests dropped first (own); ties by index"
+    guarantee: ClassVar[str] = "none; a certified gap"
+
+    def run(self, problem: VerificationBatchProblem, budget: Budget) -> Outcome:
+        """Drop, then build."""
+        pending = prepare(problem, budget)
+        hopeless = set(pending.hopeless)
+        left = [i for i in range(problem.requests) if i not in hopeless]
+        batch, critical = algorithm_1(pending, left, self.cost)
+        return certify(pending, batch, budget, critical=critical)
+
+
+def algorithm_1(
+    pending: Pending, queue: range | list[int], cost: Literal["marginal", "alone"]
+) -> tuple[list[int], int]:
+    """Return the batch of Algorithm 1, and how many requests of the queue are critical."""
+    problem = pending.problem
+    now, c, M = pending.clock
+    own = c if cost == "alone" else 0.0
+    seconds, values = (pending.seconds + own).tolist(), problem.expected_tokens.tolist()
+    due, memory = problem.deadline_seconds.tolist(), problem.request_memory_bytes.tolist()
+    adds = pending.seconds.tolist()
+
+    utility = [_ratio(values[i], seconds[i]) for i in range(problem.requests)]  # line 8
+    is_critical = [now >= due[i] - seconds[i] - problem.guard_seconds for i in range(problem.requests)]  # line 9, 11
+    critical = sorted((i for i in queue if is_critical[i]), key=lambda i: (due[i], i))  # line 13
+    others = sorted((i for i in queue if not is_critical[i]), key=lambda i: (-utility[i], i))  # line 14
+    batch: list[int] = []
+    t, used, earliest = 0.0, 0.0, math.inf
+    for i in critical + others:  # lines 17-33: a violation among the critical ones stops the others, too
+        if used + memory[i] > M or now + (c + (t + adds[i])) > min(earliest, due[i]):
+            break
+        batch.append(i)
+        t, used, earliest = t + adds[i], used + memory[i], min(earliest, due[i])
+    return batch, len(critical)
+
+
+def _ratio(value: float, cost: float) -> float:
+    return value / cost if cost > 0 else math.inf

@@ -1,0 +1,50 @@
+"""Brute force: every subset of the requests, rated by the judge's equations. It is the oracle of the others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+from typing import ClassVar
+
+from specopt.models.verification_batch import VerificationBatchProblem
+from specopt.solvers.budget import Budget
+from specopt.solvers.method import Outcome
+from specopt.solvers.verification_batch.method import VerificationBatchMethod, plan_of, prepare
+
+SUBSETS_PER_CHECK = 1024
+
+
+@dataclass(frozen=True)
+class BruteForceBatch(VerificationBatchMethod):
+    """All subsets, one by one."""
+
+    name: ClassVar[str] = "brute-force"
+    exact: ClassVar[bool] = True
+    source: ClassVar[str] = "enumeration of paper 2, Eq. 13-15 at one epoch"
+    guarantee: ClassVar[str] = "optimal"
+    complexity: ClassVar[str] = "O(2^n n)"
+    max_size: ClassVar[int] = 16
+
+    def refusal(self, problem: VerificationBatchProblem) -> str | None:
+        """Return why this method cannot take the problem, or None."""
+        if problem.requests > self.max_size:
+            return f"it has {problem.requests:,} requests, the method takes at most {self.max_size}"
+        return None
+
+    def run(self, problem: VerificationBatchProblem, budget: Budget) -> Outcome:
+        """Enumerate."""
+        pending = prepare(problem, budget)
+        values = problem.expected_tokens.tolist()
+        best, best_batch, seen = 0.0, (), 0
+        for size in range(1, problem.requests + 1):
+            for batch in combinations(range(problem.requests), size):
+                seen += 1
+                if seen % SUBSETS_PER_CHECK == 0:
+                    budget.check()
+                value = sum(values[i] for i in batch)
+                if value > best and pending.admits(batch):
+                    best, best_batch = value, batch
+        objective = budget.offer(plan_of(best_batch))
+        return Outcome(
+            plan=plan_of(best_batch), bound=objective, stats={"subsets": seen + 1, "hopeless": pending.hopeless}
+        )

@@ -1,0 +1,147 @@
+"""Pareto: one pass of (time, memory, value) labels that serves every tightest deadline."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from specopt.models.fields import Floats
+from specopt.models.result import Termination
+from specopt.models.verification_batch import VerificationBatchProblem
+from specopt.solvers.budget import Budget
+from specopt.solvers.method import Outcome
+from specopt.solvers.verification_batch.method import Pending, VerificationBatchMethod, enough, plan_of, prepare
+from specopt.solvers.verification_batch.sweep import sweep
+
+MOST_LABELS = 2_000_000
+
+
+@dataclass(frozen=True)
+class Pareto(VerificationBatchMethod):
+    """Requests join in order of decreasing deadline; whoever joins last sets the time that a label may take.
+
+    A label with more time, more memory and less value than another after the same requests goes. So does one that the
+    prices of every threshold still to come hold below the best batch known. Labels are exact, whatever the numbers.
+    """
+
+    name: ClassVar[str] = "pareto"
+    exact: ClassVar[bool] = True
+    source: ClassVar[str] = "own; paper 2, Eq. 13-15 at one epoch, a dynamic program over all thresholds at once"
+    guarantee: ClassVar[str] = "optimal, unless it needs more than 2,000,000 labels: then a certified gap"
+    complexity: ClassVar[str] = "O(n x labels log labels), exponential at worst"
+
+    def run(self, problem: VerificationBatchProblem, budget: Budget) -> Outcome:
+        """Start from the sweep, bound the thresholds, pass over the labels."""
+        pending = prepare(problem, budget)
+        objective = budget.offer(plan_of(sweep(pending, budget)))
+        budget.check()
+        bound, per_second, per_byte = pending.bounds(budget, enough(objective, budget.gap))
+        limit = max(objective, float(bound.max(initial=0.0)))
+        budget.improve_bound(limit)
+        alive = bound > enough(objective, budget.gap)
+        search = Labels(pending, np.flatnonzero(alive), per_second, per_byte, enough(objective, budget.gap))
+        complete = search.run(budget)
+        if search.batch is not None:
+            objective = budget.offer(plan_of(search.batch))
+        if complete:
+            limit = min(limit, max(search.enough, objective))
+            if budget.gap == 0:
+                limit = objective
+        return Outcome(
+            plan=budget.incumbent,
+            bound=limit,
+            termination=Termination.CONVERGED if complete else Termination.INTERRUPTED,
+            stats={"thresholds": int(alive.sum()), "labels": search.seen, "hopeless": pending.hopeless},
+        )
+
+
+class Labels:
+    """The pass over the items of the thresholds that a bound does not rule out.
+
+    Parameters
+    ----------
+    pending
+        The requests.
+    alive
+        Which thresholds to search.
+    per_second, per_byte
+        Prices of every threshold.
+    enough
+        Batches of no more value are of no interest.
+    """
+
+    def __init__(
+        self, pending: Pending, alive: np.ndarray, per_second: Floats, per_byte: Floats, enough: float
+    ) -> None:
+        self.pending = pending
+        self.ends = pending.ends[alive]
+        self.starts = np.where(alive > 0, pending.ends[alive - 1], 0)
+        self.prices = per_second[alive], per_byte[alive]
+        self.enough = enough
+        self.batch: list[int] | None = None
+        self.seen = 0
+
+    def run(self, budget: Budget) -> bool:
+        """Search; tell whether the pass is complete."""
+        if len(self.ends) == 0:
+            return True
+        kernels = budget.load("verification_batch")
+        values, seconds, memory, deadlines = self.pending.columns
+        now, c, M = self.pending.clock
+        last = int(self.ends[-1])
+        binding = memory[:last].sum() > M
+        limits = deadlines[self.ends - 1]
+        a, b = self.prices
+        gains = values[:, None] - a * seconds[:, None] - b * memory[:, None]
+        forced = [
+            min(0.0, float(gains[i:j, k].max())) for k, (i, j) in enumerate(zip(self.starts, self.ends, strict=True))
+        ]
+        gains = np.where(
+            (np.arange(len(values))[:, None] < self.ends) & (now + (c + seconds[:, None]) <= limits),
+            np.maximum(gains, 0.0),
+            0.0,
+        )
+        rest = np.vstack([np.cumsum(gains[::-1], axis=0)[::-1], np.zeros(len(a))])
+        for k, start in enumerate(self.starts):  # a batch of the threshold holds one of its own items at least
+            rest[: start + 1, k] += forced[k]
+        t, mem, val = np.zeros(1), np.zeros(1), np.zeros(1)
+        node, count, base = np.zeros(1, dtype=np.int64), 1, 1
+        history: list[tuple[int, np.ndarray]] = []  # first node and parents of each item's new nodes
+        best_node = -1
+        for item in range(last):
+            budget.check()
+            later = np.searchsorted(self.ends, item + 1, side="right")
+            out_t, out_mem, out_val = np.empty(2 * count), np.empty(2 * count), np.empty(2 * count)
+            out_node, parents = np.empty(2 * count, dtype=np.int64), np.empty(count, dtype=np.int64)
+            size, nodes, best, found = kernels.extend(
+                t, mem, val, node, count, values[item], seconds[item], memory[item] if binding else 0.0,
+                deadlines[item], now, c, M, limits[later:], a[later:], b[later:],
+                np.ascontiguousarray(rest[item + 1, later:]), self.enough,
+                out_t, out_mem, out_val, out_node, parents, base,
+            )  # fmt: skip
+            history.append((base, parents[:nodes].copy()))
+            base += nodes
+            t, mem, val, node, count = out_t[:size], out_mem[:size], out_val[:size], out_node[:size], size
+            if best > self.enough:
+                best_node, self.enough = found, enough(best, budget.gap)
+                self.batch = self._trace(best_node, history)
+                budget.offer(plan_of(self.batch))
+            self.seen += size
+            if size == 0:
+                return True
+            if size > MOST_LABELS:
+                return False
+        return True
+
+    def _trace(self, node: int, history: list[tuple[int, np.ndarray]]) -> list[int]:
+        batch = []
+        for item in range(len(history) - 1, -1, -1):
+            first, parents = history[item]
+            if node >= first:
+                batch.append(int(self.pending.items[item]))
+                node = int(parents[node - first])
+            if node == 0:
+                break
+        return batch

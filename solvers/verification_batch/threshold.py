@@ -1,0 +1,136 @@
+"""Threshold: bounds leave a few tightest deadlines, prices fix most of their requests, HiGHS solves what is left."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from specopt.models.fields import Floats, Ints
+from specopt.models.result import Termination
+from specopt.models.verification_batch import VerificationBatchProblem
+from specopt.solvers.budget import Budget
+from specopt.solvers.method import Outcome
+from specopt.solvers.verification_batch.method import Pending, VerificationBatchMethod, enough, plan_of, prepare
+from specopt.solvers.verification_batch.pareto import Labels
+from specopt.solvers.verification_batch.sweep import sweep
+
+OPTIONS: dict[str, float | str | bool | int] = {
+    "output_flag": False,
+    "threads": 1,
+    "mip_rel_gap": 0.0,
+    "mip_abs_gap": 0.0,
+    "mip_feasibility_tolerance": 1e-9,
+    "primal_feasibility_tolerance": 1e-9,
+    "dual_feasibility_tolerance": 1e-9,
+}
+
+
+@dataclass(frozen=True)
+class Threshold(VerificationBatchMethod):
+    """A knapsack in time and memory for every tightest deadline that a Lagrangian bound does not rule out.
+
+    Its prices fix each request whose exchange would cost more than the bound exceeds the best batch known. The
+    integer programs that remain are small. A solution that exceeds a limit by the tolerances of HiGHS does not count:
+    that threshold is then searched with exact labels, as by `pareto`.
+    """
+
+    name: ClassVar[str] = "threshold"
+    exact: ClassVar[bool] = True
+    source: ClassVar[str] = "own; paper 2, Eq. 13-15 at one epoch, Lagrangian bounds and reduced-cost fixing, HiGHS"
+    guarantee: ClassVar[str] = "optimal"
+    complexity: ClassVar[str] = "O(n^2) for the bounds; integer programs of what is left, exponential at worst"
+    supports_warm_start: ClassVar[bool] = True
+
+    def run(self, problem: VerificationBatchProblem, budget: Budget) -> Outcome:
+        """Bound, fix, and solve the thresholds, the most promising first."""
+        pending = prepare(problem, budget)
+        if budget.warm_start is not None:
+            budget.offer(budget.warm_start)
+        budget.offer(plan_of(sweep(pending, budget)))
+        budget.check()
+        assert budget.objective is not None
+        bound, per_second, per_byte = pending.bounds(budget, enough(budget.objective, budget.gap))
+        stats: dict[str, Any] = {"thresholds": 0, "largest_program": 0, "hopeless": pending.hopeless}
+        limit = max(budget.objective, float(bound.max(initial=0.0)))
+        budget.improve_bound(limit)
+        for k in np.argsort(-bound, kind="stable"):
+            limit = max(budget.objective, float(bound[k]))  # of this threshold and all that follow
+            if limit <= enough(budget.objective, budget.gap):
+                break
+            budget.improve_bound(limit)
+            budget.check()
+            stats["thresholds"] += 1
+            size = self._solve(pending, int(k), float(per_second[k]), float(per_byte[k]), float(bound[k]), budget)
+            stats["largest_program"] = max(stats["largest_program"], size)
+        else:
+            limit = budget.objective
+        return Outcome(plan=budget.incumbent, bound=limit, termination=Termination.CONVERGED, stats=stats)
+
+    def _solve(self, pending: Pending, k: int, per_second: float, per_byte: float, bound: float, budget: Budget) -> int:
+        """Offer the best batch of a threshold, if it is better than the best known; return the program's size."""
+        assert budget.objective is not None
+        now, c, M = pending.clock
+        end = int(pending.ends[k])
+        values, seconds, memory, deadlines = (column[:end] for column in pending.columns)
+        due = float(deadlines[-1])
+        able = now + (c + seconds) <= due
+        reduced = values - per_second * seconds - per_byte * memory
+        spare = bound - budget.objective
+        fixed_in = able & (reduced > spare)
+        left = np.flatnonzero(able & (np.abs(reduced) <= spare))
+        inside = np.flatnonzero(fixed_in)
+        room = due - now - c - math.fsum(seconds[inside])
+        memory_left = M - math.fsum(memory[inside])
+        if room < 0 or memory_left < 0:
+            return len(left)  # what a better batch would have to hold does not fit
+        chosen = knapsack(values[left], seconds[left], memory[left], room, memory_left, budget)
+        batch = [int(i) for i in pending.items[np.concatenate([inside, left[chosen]])]]
+        if pending.admits(batch):
+            budget.offer(plan_of(batch))
+            return len(left)
+        search = Labels(pending, np.array([k]), np.full(k + 1, per_second), np.full(k + 1, per_byte), budget.objective)
+        if not search.run(budget):
+            raise MemoryError("the labels of one threshold are too many")
+        return len(left)
+
+
+def knapsack(values: Floats, seconds: Floats, memory: Floats, room: float, space: float, budget: Budget) -> Ints:
+    """Return the positions of the best choice within room and space, by HiGHS from bare arrays.
+
+    Raises
+    ------
+    OutOfTime, Stopped
+        If HiGHS ends before it is done.
+    """
+    import highspy
+
+    count = len(values)
+    if count == 0:
+        return np.empty(0, dtype=np.int64)
+    model = highspy.Highs()  # type: ignore[no-untyped-call]  # highspy's constructor has no annotations
+    for name, value in OPTIONS.items():
+        assert model.setOptionValue(name, value) == highspy.HighsStatus.kOk, name
+    if math.isfinite(budget.remaining):
+        model.setOptionValue("time_limit", budget.remaining)
+    model.setOptionValue("random_seed", budget.seed % 2**31)
+    lp = highspy.HighsLp()
+    lp.num_col_, lp.num_row_ = count, 2
+    lp.sense_ = highspy.ObjSense.kMaximize
+    lp.col_cost_ = values / values.max()
+    lp.col_lower_, lp.col_upper_ = np.zeros(count), np.ones(count)
+    lp.integrality_ = [highspy.HighsVarType.kInteger] * count
+    lp.row_lower_ = np.full(2, -highspy.kHighsInf)
+    lp.row_upper_ = np.array([room / (room or 1.0), space / (space or 1.0)])
+    lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
+    lp.a_matrix_.start_ = np.arange(0, 2 * count + 1, 2, dtype=np.int32)
+    lp.a_matrix_.index_ = np.tile(np.array([0, 1], dtype=np.int32), count)
+    lp.a_matrix_.value_ = np.column_stack([seconds / (room or 1.0), memory / (space or 1.0)]).ravel()
+    model.passModel(lp)
+    model.run()
+    if model.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+        budget.check()
+        raise RuntimeError(f"HiGHS ended a knapsack with {model.getModelStatus()}")
+    return np.flatnonzero(np.array(model.getSolution().col_value) > 0.5)
