@@ -1,0 +1,177 @@
+"""The scheduler that a server embeds: the simulator's decisions, one call at a time."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import time
+
+import numpy as np
+import pytest
+
+from specopt.instances.verification_batch_workload import TABLE_12, mixed_classes
+from specopt.models.errors import InvalidInput
+from specopt.solvers.verification_batch.online import Scheduler
+from specopt.solvers.verification_batch.policies import POLICIES, Policy, PolicyName
+from specopt.solvers.verification_batch.simulate import simulate
+
+
+def submit(scheduler: Scheduler, key: int | str, **changes: float) -> None:
+    """Submit a request of a response of class 4 that is on time."""
+    fields: dict[str, float] = {
+        "class_speed": 4.0,
+        "expected_tokens": 3.0,
+        "new_tokens": 5,
+        "cached_tokens": 200,
+        "response_start_seconds": 0.0,
+        "tokens_done": 40,
+        "iteration_start_seconds": 9.9,
+    }
+    scheduler.submit(key, **(fields | changes))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_same_decisions_as_the_simulator(policy: PolicyName) -> None:
+    """Tests every batch of a simulation without randomness, replayed call by call through the scheduler."""
+    workload = dataclasses.replace(
+        mixed_classes(), prompt_sigma=0.0, response_sigma=0.0, jitter_seconds=0.0, acceptance_rates=np.ones(4)
+    )
+    devices, pace = 60, 0.02 if policy == "algorithm-1" else 1.0
+    workload = dataclasses.replace(workload, think_seconds=0.0, response_median_tokens=4096.0, class_speeds=np.array(
+        [2.0 * pace, 4.0 * pace, 6.0 * pace, 8.0 * pace]
+    ))  # fmt: skip
+    if policy == "slack":  # slow classes: requests are deferred too
+        workload = dataclasses.replace(workload, class_speeds=np.array([0.5, 1.0, 2.0, 9.0]))
+    run = simulate(workload, policy, devices=devices, seconds=10.0, warm_up_seconds=0.0, events=100_000)
+    events = run.events
+    assert len(events) > 2000
+    scheduler = Scheduler(
+        workload.estimator, policy, guard_seconds=workload.guard_seconds, kv_bytes_per_token=workload.kv_bytes_per_token
+    )
+    scheduler.warm_up()
+    speeds = workload.class_speeds[
+        np.floor(np.modf((np.arange(devices) + 0.5) * 0.6180339887498949)[0] * 4).astype(int)
+    ]
+    done, begun = np.zeros(devices), np.zeros(devices)
+    arrivals = [(4 / 50.0 + 0.01, j) for j in range(devices)]
+    clock, place = 0.0, 0
+    while place < len(events):
+        arrivals.sort()
+        while arrivals and arrivals[0][0] <= clock:
+            j = arrivals.pop(0)[1]
+            cold = done[j] == 0.0
+            scheduler.submit(
+                j, class_speed=float(speeds[j]), expected_tokens=5.0, new_tokens=154 if cold else 5,
+                cached_tokens=0 if cold else int(150 + done[j] - 1), response_start_seconds=0.0,
+                tokens_done=int(done[j]), iteration_start_seconds=float(begun[j]), return_seconds=0.01,
+            )  # fmt: skip
+        batch = scheduler.next_batch(clock)
+        if not batch.keys:
+            clock = min(batch.wake_seconds, arrivals[0][0])
+            continue
+        logged = events[place : place + len(batch.keys)]
+        if len(logged) < len(batch.keys):
+            break  # the last batch ends after the window
+        assert logged[:, 1].astype(int).tolist() == list(batch.keys)
+        assert logged[:, 2] == pytest.approx(clock)
+        assert logged[:, 4] == pytest.approx(batch.seconds)
+        scheduler.complete(batch.keys)
+        clock = float(logged[0, 2] + logged[0, 4])  # the simulator's own sum
+        for key in batch.keys:
+            j = int(key)
+            done[j] += 5
+            begun[j] = clock + 0.01
+            arrivals.append((begun[j] + 4 * (1 / 50.0) + 0.01, j))
+        place += len(batch.keys)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_state_round_trip(policy: PolicyName) -> None:
+    """Tests that a scheduler restored from its state, through JSON, decides as the one that it copies."""
+    scheduler = Scheduler(TABLE_12, Policy(name=policy, defer_seconds=1.0), memory_bytes=1e9, kv_bytes_per_token=1e5)
+    for key in range(300):
+        submit(scheduler, key, cached_tokens=50 + key % 7, tokens_done=30 + key % 11, iteration_start_seconds=9.0)
+    first = scheduler.next_batch(10.0)
+    copy = Scheduler.from_state(json.loads(json.dumps(scheduler.state())))
+    assert copy.state() == scheduler.state()
+    assert copy.running == scheduler.running == first.keys
+    for one in (scheduler, copy):
+        one.complete()
+    submit(copy, "late")
+    submit(scheduler, "late")
+    assert copy.next_batch(10.2) == scheduler.next_batch(10.2)
+
+
+def test_urgent_first() -> None:
+    """Tests that `slack` takes the response furthest behind first, defers the one far ahead, and names when to wake."""
+    scheduler = Scheduler(TABLE_12, Policy(spare_cap_seconds=0.0))
+    submit(scheduler, "ahead", tokens_done=60)
+    submit(scheduler, "on time", tokens_done=40)
+    submit(scheduler, "behind", tokens_done=30)
+    batch = scheduler.next_batch(10.0)
+    assert batch.keys == ("behind", "on time")
+    assert batch.seconds == pytest.approx(TABLE_12.seconds(np.array([5, 5]), np.array([200, 200])))
+    scheduler.complete()
+    waiting = scheduler.next_batch(10.05)
+    assert waiting.keys == ()
+    assert waiting.wake_seconds == pytest.approx(63 / 4.0 - 2.0)
+    assert scheduler.next_batch(waiting.wake_seconds).keys == ("ahead",)
+
+
+def test_never_idle_by_default() -> None:
+    """Tests that while every request could wait a small batch is served all the same."""
+    scheduler = Scheduler(TABLE_12)
+    for key in range(100):
+        submit(scheduler, key, tokens_done=100)
+    assert 0 < len(scheduler.next_batch(10.0).keys) < 100
+
+
+def test_batches_respect_memory() -> None:
+    """Tests that a batch keeps within the memory, and that a request that never fits is refused."""
+    scheduler = Scheduler(TABLE_12, memory_bytes=1000.0, kv_bytes_per_token=1.0)
+    for key in range(10):
+        submit(scheduler, key)
+    assert len(scheduler.next_batch(10.0).keys) == 4
+    with pytest.raises(InvalidInput, match="within the memory"):
+        submit(scheduler, "large", cached_tokens=1000)
+
+
+def test_misuse_is_refused() -> None:
+    """Tests keys used twice, batches that overlap and completions of something else."""
+    scheduler = Scheduler(TABLE_12)
+    assert scheduler.next_batch(0.0).keys == ()
+    submit(scheduler, 1)
+    with pytest.raises(InvalidInput, match="not in use"):
+        submit(scheduler, 1)
+    with pytest.raises(InvalidInput, match="class_speed: expected a number > 0"):
+        submit(scheduler, 2, class_speed=0.0)
+    submit(scheduler, 3)
+    scheduler.cancel(3)
+    assert scheduler.pending == (1,)
+    scheduler.update(1, new_tokens=205, cached_tokens=0)
+    batch = scheduler.next_batch(10.0)
+    assert batch.seconds == pytest.approx(TABLE_12.seconds(np.array([205]), np.array([0])))
+    with pytest.raises(InvalidInput, match="running batch"):
+        scheduler.next_batch(10.0)
+    with pytest.raises(InvalidInput, match="keys of the running batch"):
+        scheduler.complete([2])
+    with pytest.raises(InvalidInput, match="waiting request"):
+        scheduler.cancel(1)
+    scheduler.complete([1])
+    submit(scheduler, 1)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_decision_takes_less_than_a_millisecond(policy: PolicyName) -> None:
+    """Tests the time of a call with 200 pending requests, the median of many."""
+    generator = np.random.default_rng(0)
+    taken = []
+    for _ in range(15):
+        scheduler = Scheduler(TABLE_12, policy, guard_seconds=0.005)
+        scheduler.warm_up()
+        for key in range(200):
+            submit(scheduler, key, class_speed=float(generator.integers(2, 9)), tokens_done=int(generator.integers(80)))
+        start = time.perf_counter()
+        scheduler.next_batch(10.0)
+        taken.append(time.perf_counter() - start)
+    assert np.median(taken) < 1e-3
