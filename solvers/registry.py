@@ -18,18 +18,16 @@ from specopt.solvers.fair_goodput.threshold_greedy import ThresholdGreedy
 from specopt.solvers.fair_goodput.tokens_per_round import TokensPerRound
 from specopt.solvers.method import Method
 from specopt.solvers.serving_latency.algorithm_1 import Algorithm1
-from specopt.solvers.serving_latency.baselines import (
-    FixedLength,
-    HeuristicBatching,
-    MaxBatching,
-    NoBatching,
-    StaticBatching,
-    UniformBandwidth,
-)
 from specopt.solvers.serving_latency.brute_force import BruteForce
 from specopt.solvers.serving_latency.exact import Exact
+from specopt.solvers.serving_latency.fixed_length import FixedLength
+from specopt.solvers.serving_latency.heuristic_batching import HeuristicBatching
 from specopt.solvers.serving_latency.length_aware import LengthAware
+from specopt.solvers.serving_latency.max_batching import MaxBatching
 from specopt.solvers.serving_latency.milp import Milp
+from specopt.solvers.serving_latency.no_batching import NoBatching
+from specopt.solvers.serving_latency.static_batching import StaticBatching
+from specopt.solvers.serving_latency.uniform_bandwidth import UniformBandwidth
 from specopt.solvers.verification_batch.algorithm_1 import Algorithm1 as Algorithm1Batch
 from specopt.solvers.verification_batch.algorithm_1 import Algorithm1Drop
 from specopt.solvers.verification_batch.baselines import EarliestDeadlineFirst, FirstComeFirstServed

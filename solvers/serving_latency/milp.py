@@ -27,7 +27,7 @@ from specopt.models.result import Termination
 from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Outcome
-from specopt.solvers.serving_latency.baselines import feasible, slices_of
+from specopt.solvers.serving_latency.equal_sizes import feasible, slices_of
 from specopt.solvers.serving_latency.method import ServingLatencyMethod
 from specopt.solvers.serving_latency.prepare import Prepared, prepare, quick_batches
 

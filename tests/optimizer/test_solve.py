@@ -9,7 +9,7 @@ import pytest
 
 import specopt
 from specopt import InvalidInput, ServingLatencyPlan, ServingLatencyProblem, Status, Termination, Unsupported
-from specopt.solvers.serving_latency.baselines import StaticBatching
+from specopt.solvers.serving_latency.static_batching import StaticBatching
 
 
 def solved(problem: ServingLatencyProblem, **kwargs: Any) -> tuple[specopt.Result, ServingLatencyPlan]:

@@ -13,7 +13,9 @@ from hypothesis import given, settings
 from strategies import problems
 
 from specopt import InvalidInput, ServingLatencyPlan, ServingLatencyProblem, generate, solve
-from specopt.solvers.serving_latency.baselines import FixedLength, HeuristicBatching, StaticBatching
+from specopt.solvers.serving_latency.fixed_length import FixedLength
+from specopt.solvers.serving_latency.heuristic_batching import HeuristicBatching
+from specopt.solvers.serving_latency.static_batching import StaticBatching
 
 NAMED = ["pipelined", "sequential", "autoregressive"]
 

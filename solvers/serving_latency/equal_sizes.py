@@ -1,0 +1,85 @@
+"""Batches of one size, tasks sorted by input length, the last takes the rest: rivals of paper 1 (Sec. IV).
+
+`no-batching`, `static-batching`, `max-batching` and `heuristic-batching` differ in the sizes that they try; every
+speculation length is tried. The paper's other two rivals are problems, not methods: "SD without pipeline" is a
+pipelined plan judged on the `sequential` problem, autoregressive serving is `heuristic-batching` on the
+`autoregressive` one.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from specopt.solvers.budget import Budget
+from specopt.solvers.serving_latency.algorithm_1 import TIE
+from specopt.solvers.serving_latency.bound import lower_bound
+from specopt.solvers.serving_latency.method import Found, PerMechanism
+from specopt.solvers.serving_latency.prepare import Prepared
+
+
+def inference_seconds(prepared: Prepared, batches: list[list[int]], length: int, budget: Budget) -> float:
+    """Return T_inf of batches of sorted positions, by the compiled recursion (Eq. 20-22)."""
+    kernels = budget.load("serving_latency")
+    longest = np.array([prepared.outputs[batch].max() for batch in batches])
+    return float(
+        kernels.plan_seconds(
+            prepared.code,
+            np.array([float(len(batch)) for batch in batches]),
+            np.array([prepared.inputs[batch].max() for batch in batches]),
+            prepared.steps_of(longest, length),
+            length,
+            prepared.tokens_per_step(length),
+            *prepared.models,
+        )
+    )
+
+
+def slices_of(tasks: int, size: int) -> list[list[int]]:
+    """Return consecutive sorted positions in batches of one size; the last batch takes the rest."""
+    return [list(range(first, min(first + size, tasks))) for first in range(0, tasks, size)]
+
+
+def feasible(prepared: Prepared, batches: list[list[int]]) -> bool:
+    """Tell whether every batch fits the memory."""
+    return all(
+        prepared.fits(len(batch), prepared.inputs[batch].max(), prepared.outputs[batch].max()) for batch in batches
+    )
+
+
+def largest_feasible(prepared: Prepared, size: int) -> list[list[int]]:
+    """Return slices of the given size, or of the largest smaller one at which every batch fits."""
+    for smaller in range(min(size, prepared.tasks), 1, -1):
+        batches = slices_of(prepared.tasks, smaller)
+        if feasible(prepared, batches):
+            return batches
+    return slices_of(prepared.tasks, 1)
+
+
+@dataclass(frozen=True)
+class EqualSizes(PerMechanism):
+    """Base of the batching baselines: a rule that says which sizes to try, in order, for one speculation length."""
+
+    complexity: ClassVar[str] = "O(l_max M N) per size tried, M batches"
+    guarantee: ClassVar[str] = "none"
+
+    def find(self, prepared: Prepared, budget: Budget) -> Found:
+        """Try every speculation length and keep the best plan."""
+        best, plan = np.inf, None
+        for length in prepared.lengths:
+            for batches in self.candidates(prepared, length, budget):
+                budget.check()
+                seconds = inference_seconds(prepared, batches, length, budget)
+                if plan is None or seconds < best * (1 - TIE):
+                    best, plan = seconds, prepared.plan(batches, length)
+        assert plan is not None, "every rule falls back to sizes that fit"
+        budget.offer(plan)
+        return Found(plan, lower_bound(prepared, budget))
+
+    @abstractmethod
+    def candidates(self, prepared: Prepared, length: int, budget: Budget) -> Iterable[list[list[int]]]:
+        """Return the batches to try."""

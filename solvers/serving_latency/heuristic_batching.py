@@ -1,0 +1,52 @@
+"""Heuristic batching: sizes 2, 3, ... until the latency rises (paper 1, Sec. IV-A, benchmark 4; IV-B, benchmark 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from specopt.models.fields import PositiveInt
+from specopt.solvers.budget import Budget
+from specopt.solvers.serving_latency.equal_sizes import (
+    EqualSizes,
+    feasible,
+    inference_seconds,
+    largest_feasible,
+    slices_of,
+)
+from specopt.solvers.serving_latency.prepare import Prepared
+
+
+@dataclass(frozen=True)
+class HeuristicBatching(EqualSizes):
+    """Sizes 2, 3, ... until the latency first rises or a batch no longer fits, for every speculation length.
+
+    Parameters
+    ----------
+    first_size
+        The size to begin with.
+    """
+
+    first_size: PositiveInt = 2
+
+    name: ClassVar[str] = "heuristic-batching"
+    source: ClassVar[str] = "paper 1, Sec. IV-A, benchmark 4, and Sec. IV-B, benchmark 3"
+
+    def candidates(self, prepared: Prepared, length: int, budget: Budget) -> Iterable[list[list[int]]]:
+        """Return batches of growing size up to the first whose latency is above the one before."""
+        previous = np.inf
+        tried = []
+        for size in range(min(self.first_size, prepared.tasks), prepared.tasks + 1):
+            budget.check()
+            batches = slices_of(prepared.tasks, size)
+            if not feasible(prepared, batches):
+                break
+            seconds = inference_seconds(prepared, batches, length, budget)
+            if seconds > previous:
+                break
+            tried.append(batches)
+            previous = seconds
+        return tried[-1:] or [largest_feasible(prepared, self.first_size)]
