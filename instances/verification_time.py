@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from specopt.models.decoder import Decoder
+from specopt.models.decoder import Decoder, ExactDecoder
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import Floats, Positive, check, describe
 from specopt.models.verification_time import VerificationTime
@@ -354,7 +354,7 @@ def roofline(estimator: VerificationTime, decoder: Decoder, hardware: Hardware) 
         decoder.flops_per_token / hardware.flops_per_second,
         0.5 * decoder.flops_per_token_pair / hardware.flops_per_second,
         decoder.kv_bytes_per_token / hardware.bytes_per_second,
-        decoder.parameter_bytes / hardware.bytes_per_second,
+        _weight_bytes(decoder) / hardware.bytes_per_second,
     )
     return tuple(
         RooflineRow(name=name, fitted=getattr(estimator, name), least=one)
@@ -371,7 +371,7 @@ def least_seconds(decoder: Decoder, hardware: Hardware, new_tokens: Any, cached_
     new, cached = np.asarray(new_tokens, dtype=np.float64), np.asarray(cached_tokens, dtype=np.float64)
     pairs = float((new * cached + 0.5 * new**2).sum())
     flops = decoder.flops_per_token * float(new.sum()) + decoder.flops_per_token_pair * pairs
-    moved = decoder.parameter_bytes + decoder.kv_bytes_per_token * float(cached.sum())
+    moved = _weight_bytes(decoder) + decoder.kv_bytes_per_token * float(cached.sum())
     return max(flops / hardware.flops_per_second, moved / hardware.bytes_per_second)
 
 
@@ -384,6 +384,13 @@ def impossible_batches(
         for index, (new, cached) in enumerate(batches)
         if estimator.seconds(new, cached) < least_seconds(decoder, hardware, new, cached)
     )
+
+
+def _weight_bytes(decoder: Decoder) -> int:
+    """Return the bytes that a forward pass must read: all weights but input embeddings of their own."""
+    if isinstance(decoder, ExactDecoder) and not decoder.tied:
+        return decoder.parameter_bytes - decoder.hidden * decoder.vocabulary * decoder.bytes_per_value
+    return decoder.parameter_bytes
 
 
 # ---------------------------------------------------------------------------- arrays
