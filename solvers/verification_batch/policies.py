@@ -8,7 +8,7 @@
 ``per-epoch``             most expected tokens of this epoch: best over all tightest deadlines of the density greedy,
                           optimal where all values are equal and memory is slack, else at least half when it is slack
 ``slack``                 least slack of the *response* first, start + (done + E[tokens]) / tau - now; requests far
-                          ahead wait, batches are capped
+                          ahead wait, those far behind come last, batches are capped
 ========================  ====================================================================================
 
 What becomes of late requests, which the paper leaves open: under ``algorithm-1-drop`` and ``per-epoch`` they fill the
@@ -47,7 +47,8 @@ class Policy:
     spare_cap_seconds
         ``slack``: longest batch while every request could wait; 0: the verifier idles instead.
     give_up_seconds
-        ``slack``: responses later than this come last; infinity: never.
+        ``slack``: requests later than this come last, so that under overload some responses wait instead of all being
+        late; infinity: never.
     fill_with_late
         ``algorithm-1-drop``, ``per-epoch``: whether late requests fill what room a batch leaves.
 
@@ -61,7 +62,7 @@ class Policy:
     cap_seconds: float | None = None
     defer_seconds: float = 2.0
     spare_cap_seconds: float = 0.05
-    give_up_seconds: float = math.inf
+    give_up_seconds: float = 0.5
     fill_with_late: bool = True
 
     def __post_init__(self) -> None:

@@ -32,7 +32,7 @@ def submit(scheduler: Scheduler, key: int | str, **changes: float) -> None:
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_same_decisions_as_the_simulator(policy: PolicyName) -> None:
-    """Tests every batch of a simulation without randomness, replayed call by call through the scheduler."""
+    """Tests that the scheduler, call by call, takes every batch of a simulation without randomness."""
     workload = dataclasses.replace(
         mixed_classes(), prompt_sigma=0.0, response_sigma=0.0, jitter_seconds=0.0, acceptance_rates=np.ones(4)
     )
@@ -103,14 +103,15 @@ def test_state_round_trip(policy: PolicyName) -> None:
 
 
 def test_urgent_first() -> None:
-    """Tests that `slack` takes the response furthest behind first, defers the one far ahead, and names when to wake."""
+    """Tests that `slack` takes the response furthest behind first, the one given up last, and defers the one far ahead."""
     scheduler = Scheduler(TABLE_12, Policy(spare_cap_seconds=0.0))
     submit(scheduler, "ahead", tokens_done=60)
+    submit(scheduler, "given up", tokens_done=30)
     submit(scheduler, "on time", tokens_done=40)
-    submit(scheduler, "behind", tokens_done=30)
+    submit(scheduler, "behind", tokens_done=36)
     batch = scheduler.next_batch(10.0)
-    assert batch.keys == ("behind", "on time")
-    assert batch.seconds == pytest.approx(TABLE_12.seconds(np.array([5, 5]), np.array([200, 200])))
+    assert batch.keys == ("behind", "on time", "given up")
+    assert batch.seconds == pytest.approx(TABLE_12.seconds(np.array([5] * 3), np.array([200] * 3)))
     scheduler.complete()
     waiting = scheduler.next_batch(10.05)
     assert waiting.keys == ()
@@ -137,7 +138,7 @@ def test_batches_respect_memory() -> None:
 
 
 def test_misuse_is_refused() -> None:
-    """Tests keys used twice, batches that overlap and completions of something else."""
+    """Tests that keys used twice, batches that overlap and completions of something else are refused."""
     scheduler = Scheduler(TABLE_12)
     assert scheduler.next_batch(0.0).keys == ()
     submit(scheduler, 1)
@@ -163,7 +164,7 @@ def test_misuse_is_refused() -> None:
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_a_decision_takes_less_than_a_millisecond(policy: PolicyName) -> None:
-    """Tests the time of a call with 200 pending requests, the median of many."""
+    """Tests that the median call with 200 pending requests takes less than a millisecond."""
     generator = np.random.default_rng(0)
     taken = []
     for _ in range(15):

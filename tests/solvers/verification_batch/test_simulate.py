@@ -35,7 +35,7 @@ def batch_seconds(new: int, cached: int) -> float:
 
 
 def test_one_device_alone() -> None:
-    """Tests a single device without randomness against its closed form, first verification cold, the others warm."""
+    """Tests that one device without randomness keeps its closed form: first verification cold, the others warm."""
     workload = steady()
     expected = 20 * (4 / 50.0 + 0.020) + batch_seconds(154, 0)
     for done in range(5, 100, 5):
@@ -56,7 +56,7 @@ def test_one_device_without_cache() -> None:
 
 
 def test_one_device_served_centrally() -> None:
-    """Tests centralised serving of one device: the prompt, then one token per batch, the network twice."""
+    """Tests that centralised serving of one device is the prompt, then one token per batch, and the network twice."""
     workload = steady()
     expected = 0.020 + batch_seconds(150, 0) + sum(batch_seconds(1, 150 + done - 1) for done in range(1, 100))
     run = simulate(workload, "fcfs", devices=1, seconds=30.0, warm_up_seconds=5.0, centralised=True)
@@ -74,7 +74,7 @@ def test_a_cache_without_room_is_no_cache() -> None:
 
 @pytest.mark.parametrize("policy", [policy for policy in POLICIES if policy != "algorithm-1"])
 def test_conservation(policy: PolicyName) -> None:
-    """Tests what holds under any policy: busy time, tokens, batches and violations add up."""
+    """Tests that busy time, tokens, batches and violations add up under any policy."""
     run = simulate(WORKLOAD, policy, devices=120, seconds=30.0, warm_up_seconds=10.0, events=200_000)
     events, responses = run.events, run.responses
     assert len(events) == run.iterations.sum()
@@ -96,7 +96,7 @@ def test_conservation(policy: PolicyName) -> None:
 
 
 def test_acceptance_by_position() -> None:
-    """Tests the tokens of an iteration against their expectation, with rates that differ by position."""
+    """Tests that an iteration yields the expected tokens, with acceptance rates that differ by position."""
     workload = dataclasses.replace(WORKLOAD, acceptance_rates=np.array([0.9, 0.5, 0.7]))
     run = simulate(workload, devices=50, seconds=200.0)
     assert workload.expected_tokens[-1] == pytest.approx(1 + 0.9 + 0.45 + 0.315)
@@ -105,7 +105,7 @@ def test_acceptance_by_position() -> None:
 
 
 def test_tokens_with_a_predictor() -> None:
-    """Tests the expectation behind predicted windows against drafts drawn by hand, and waste against a full window."""
+    """Tests that the expected tokens of predicted windows match drafts drawn by hand, and that less is wasted."""
     predictor = DraftPredictor(false_accept=0.4, false_reject=0.2, false_accept_after=0.6)
     workload = mixed_classes(predictor=predictor)
     generator = np.random.default_rng(0)
@@ -173,7 +173,7 @@ def test_batches_keep_the_memory() -> None:
 
 
 def test_order_of_the_policies() -> None:
-    """Tests one load that `slack` carries and its rivals do not."""
+    """Tests that `slack` carries a load that none of its rivals does."""
     rates = {policy: simulate(WORKLOAD, policy, devices=300, seconds=120.0).violation_rate for policy in POLICIES}
     assert rates["slack"] <= 0.01
     assert 0.02 < rates["edf"] < 0.1 < min(rates[p] for p in POLICIES if p not in ("slack", "edf"))
@@ -195,7 +195,7 @@ def test_capacity_brackets() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("prompt", [150.0, 300.0])
 def test_slack_carries_more_in_mixed_classes(prompt: float) -> None:
-    """Tests 1.4 times FCFS and 1.5 times Algorithm 1 at 1 % violations, on seeds that tuned nothing."""
+    """Tests that `slack` carries 1.4 times FCFS and 1.5 times Algorithm 1 at 1 % violations, on seeds of their own."""
     workload = mixed_classes(prompt_median_tokens=prompt)
     slack, fcfs, algorithm_1, set_aside = (
         capacity(workload, policy, seeds=[20, 21], seconds=120.0).devices
