@@ -40,9 +40,8 @@ def _enough(a, L, w, g, lam, n):
 
 
 @njit(cache=True)
-def _demand(a, L, w, g, lam, lo, hi, start):
-    """Return the best s at a price > 0, and the integer at or just above it; the search begins at `start`."""
-    top = int(hi)
+def _integer(a, L, w, g, lam, top, start):
+    """Return the integer at or just above the best s up to `top` at a price; the search begins at `start`."""
     n = min(start, top)
     step = 1
     if n == top or _enough(a, L, w, g, lam, n):
@@ -65,15 +64,7 @@ def _demand(a, L, w, g, lam, lo, hi, start):
             above = middle
         else:
             below = middle
-    n = above
-    s = float(n)
-    if n > 0 and g > 0.0:
-        p = np.exp(n * L)
-        x = _mu(a, L, n)
-        if w * p < lam * _to_the(x, g):  # inside the segment that ends at n
-            want = w * p / lam if g == 1.0 else (w * p / lam) ** (1.0 / g)
-            s = max(n - 1.0, n - max(0.0, x - want) / p)
-    return min(max(s, lo), hi), n
+    return above
 
 
 @njit(cache=True)
@@ -83,12 +74,46 @@ def _rate(a, L, s):
     return _mu(a, L, n) + (s - n) * np.exp((n + 1) * L)
 
 
-@njit("f8(f8[::1], f8[::1], f8[::1], f8, f8, f8[::1], f8[::1], f8, i8[::1], f8[::1])", cache=True)
-def demands(a, L, w, g, lam, lo, hi, C, near, s):
-    """Fill s with every client's best at a price and return sum s - C; `near` holds where to search, and is updated."""
+@njit(cache=True)
+def _best(n, p, m, w, g, lam, lo, hi):
+    """Return the best s where n is the integer at or just above it, p = a^n and m = mu(n)."""
+    s = float(n)
+    if n > 0 and g > 0.0 and w * p < lam * _to_the(m, g):
+        want = w * p / lam if g == 1.0 else (w * p / lam) ** (1.0 / g)
+        s = max(n - 1.0, n - max(0.0, m - want) / p)
+    return min(max(s, lo), hi)
+
+
+@njit("f8(f8[::1], f8[::1], f8[::1], f8, f8, f8[::1], f8[::1], f8, i8[::1], f8[:, ::1], f8[::1])", cache=True)
+def demands(a, L, w, g, lam, lo, hi, C, near, state, s):
+    """Fill s with every client's best at a price > 0 and return sum s - C.
+
+    near[i] is the integer at or just above client i's best, state[i] = (a^n, mu(n)) for it: from one price to the next
+    they change little, and need no exponentials. Zeros mean that they are unknown; near is then where to search.
+    """
     total, lost = -C, 0.0
     for i in range(len(a)):
-        value, near[i] = _demand(a[i], L[i], w[i], g, lam, lo[i], hi[i], near[i])
+        n, p, m = near[i], state[i, 0], state[i, 1]
+        top = int(hi[i])
+        known = p > 0.0
+        steps = 0
+        while known and n < top and w[i] * p * a[i] > lam * _to_the(m, g):
+            n += 1
+            p *= a[i]
+            m += p
+            steps += 1
+            known = steps <= 16
+        while known and n > 0 and w[i] * p <= lam * _to_the(m - p, g):
+            m -= p
+            p /= a[i]
+            n -= 1
+            steps += 1
+            known = steps <= 16
+        if not known:
+            n = _integer(a[i], L[i], w[i], g, lam, top, n)
+            p, m = _power(L[i], n), _mu(a[i], L[i], n)
+        near[i], state[i, 0], state[i, 1] = n, p, m
+        value = _best(n, p, m, w[i], g, lam, lo[i], hi[i])
         s[i] = value
         new = total + value  # Neumaier's sum: the budget is met to the last digit even with millions of clients
         lost += (total - new) + value if abs(total) >= value else (value - new) + total
@@ -96,23 +121,42 @@ def demands(a, L, w, g, lam, lo, hi, C, near, s):
     return total + lost
 
 
-@njit("f8(f8[::1], f8[::1], f8[::1], f8, f8, f8[::1], f8[::1], f8, i8[::1], f8[::1])", cache=True)
-def duality_gap(a, L, w, g, lam, lo, hi, C, near, s):
-    """Return by how much the best value at a price exceeds that of the means s, sum s <= C: no plan gains more."""
-    gap, spare = 0.0, C
+@njit(
+    "void(f8[::1], f8[::1], f8[::1], f8, f8, f8[::1], f8[::1], f8, i8[::1], f8[:, ::1], f8[::1], f8[::1])", cache=True
+)
+def certify(a, L, w, g, lam, lo, hi, C, near, state, s, gaps):
+    """Fill gaps with two bounds on what any plan can gain over the means s, sum s <= C, from one price.
+
+    gaps[0]: max over y of U(y) - price sum s(y) + price C, minus U(x): the duality gap.
+    gaps[1]: the same with grad U(x) . y for U(y), at least the largest grad U(x) . (y - x): the Frank-Wolfe gap.
+    """
+    dual, linear, spare = 0.0, 0.0, C
     for i in range(len(a)):
-        best, _ = _demand(a[i], L[i], w[i], g, lam, lo[i], hi[i], near[i])
         spare -= s[i]
-        x = _rate(a[i], L[i], s[i])
-        y = _rate(a[i], L[i], best)
-        if g == 1.0:
-            gain = np.log1p((y - x) / x)
-        elif g == 0.0:
-            gain = y - x
+        n, p, m = near[i], state[i, 0], state[i, 1]
+        inside = n - 1.0 <= s[i] <= n
+        x = m - (n - s[i]) * p if inside else _rate(a[i], L[i], s[i])
+        best = _best(n, p, m, w[i], g, lam, lo[i], hi[i])
+        if best != s[i]:
+            y = m - (n - best) * p if n - 1.0 <= best <= n else _rate(a[i], L[i], best)
+            if g == 1.0:
+                gain = np.log1p((y - x) / x)
+            elif g == 0.0:
+                gain = y - x
+            else:
+                gain = x ** (1.0 - g) * np.expm1((1.0 - g) * np.log1p((y - x) / x)) / (1.0 - g)
+            dual += max(0.0, w[i] * gain - lam * (best - s[i]))
+        c = w[i] / _to_the(x, g)
+        here, after = c * p - lam, c * p * a[i] - lam  # what a token gains before n, and after it
+        if inside and here >= 0.0 and (after <= 0.0 or n >= hi[i]):
+            linear += here * (min(float(n), hi[i]) - s[i])
+        elif inside and n > 0 and here < 0.0 and (c * p >= lam * a[i] or n - 1.0 <= lo[i]):
+            linear += -here * (s[i] - max(n - 1.0, lo[i]))
         else:
-            gain = x ** (1.0 - g) * np.expm1((1.0 - g) * np.log1p((y - x) / x)) / (1.0 - g)
-        gap += max(0.0, w[i] * gain - lam * (best - s[i]))
-    return gap + lam * max(0.0, spare)
+            best = min(max(float(_integer(a[i], L[i], c, 0.0, lam, int(hi[i]), n)), lo[i]), hi[i])
+            linear += max(0.0, c * (_rate(a[i], L[i], best) - x) - lam * (best - s[i]))
+    gaps[0] = dual + lam * max(0.0, spare)
+    gaps[1] = linear + lam * max(0.0, spare)
 
 
 @njit("void(f8[::1], f8[::1], f8)", cache=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -18,11 +18,14 @@ from specopt.models.fields import Floats
 from specopt.models.result import Termination
 from specopt.solvers.budget import Budget
 from specopt.solvers.fair_goodput.method import FairGoodputMethod
-from specopt.solvers.fair_goodput.region import Region, goodput_of, plan_of, region_of
+from specopt.solvers.fair_goodput.region import Region, plan_of, region_of
 from specopt.solvers.method import Outcome
 
 SMALLEST_PRICE = 1e-290
 """Tokens worth less have no effect in floating-point numbers."""
+
+SAMPLE = 400
+"""Clients whose price alone is a first guess for all."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +51,6 @@ class Dual(FairGoodputMethod):
         if budget.callback is not None:
             budget.offer(plan)
         bound = problem.utility(plan.goodput) + best.gap
-        gradient = problem.weight * plan.goodput**-problem.fairness
-        certificate = linear_gap(problem, region, gradient, best, budget)
         return Outcome(
             plan=plan,
             bound=bound,
@@ -58,7 +59,7 @@ class Dual(FairGoodputMethod):
                 "price": best.price,
                 "prices": best.passes,
                 "duality_gap": best.gap,
-                "frank_wolfe_gap": certificate,
+                "frank_wolfe_gap": best.linear_gap,
                 "entries": len(plan.schedule),
                 "changes": plan.schedule.changes,
             },
@@ -67,7 +68,7 @@ class Dual(FairGoodputMethod):
 
 @dataclass(frozen=True, eq=False)
 class Optimum:
-    """An optimal mean allocation and its proof.
+    """An optimal mean allocation and its proofs.
 
     Parameters
     ----------
@@ -76,7 +77,9 @@ class Optimum:
     price
         Price per token, the budget's multiplier.
     gap
-        By how much any plan may gain more, at most.
+        By how much any plan may gain more, at most: the duality gap at the price.
+    linear_gap
+        The same from the slope of the utility alone, at least max grad U(x) . (y - x).
     passes
         Number of prices tried.
     """
@@ -84,6 +87,7 @@ class Optimum:
     tokens: Floats
     price: float
     gap: float
+    linear_gap: float
     passes: int
 
 
@@ -95,116 +99,173 @@ def offer_quick_plan(problem: FairGoodputProblem, region: Region, budget: Budget
     budget.offer(plan_of(problem, tokens))
 
 
-def optimise(
-    problem: FairGoodputProblem,
-    region: Region,
-    budget: Budget,
-    *,
-    fairness: float | None = None,
-    weights: Floats | None = None,
-    guess: float | None = None,
-) -> Optimum:
+def optimise(problem: FairGoodputProblem, region: Region, budget: Budget) -> Optimum:
     """Return the optimal mean allocation per round.
+
+    Raises
+    ------
+    OutOfTime, Stopped
+        Between two prices, if the budget says so.
+    """
+    market = Market(
+        budget=budget,
+        kernels=budget.load("fair_goodput"),
+        rates=np.array(problem.acceptance_rates),  # kernels take no read-only arrays
+        weights=np.array(problem.weight),
+        fairness=problem.fairness,
+        least=region.least,
+        most=region.most,
+        tokens=float(problem.budget_tokens),
+    )
+    return market.clear(market.guess())
+
+
+class Market:
+    """Clients who demand tokens at a price, and the tokens to be sold.
 
     Parameters
     ----------
-    problem, region
-        What to optimise over.
-    budget
-        Of time.
-    fairness, weights
-        Another utility than the problem's.
-    guess
-        A price that may be near the optimal one.
+    budget, kernels
+        The clock, and the compiled code.
+    rates, weights, fairness, least, most
+        Of the clients.
+    tokens
+        The budget per round.
     """
-    kernels = budget.load("fair_goodput")
-    rates = np.array(problem.acceptance_rates)  # kernels take no read-only arrays
-    with np.errstate(divide="ignore"):
-        logarithms = np.log1p(rates - 1.0)
-    g = problem.fairness if fairness is None else fairness
-    w = np.array(problem.weight if weights is None else weights)
-    C = float(problem.budget_tokens)
-    near = np.zeros(problem.clients, dtype=np.int64)
-    tokens = np.empty(problem.clients)
-    passes = 0
 
-    def excess(price: float) -> float:
-        """Return how far demand at a price exceeds the budget."""
-        nonlocal passes
-        budget.check()
-        passes += 1
-        return float(kernels.demands(rates, logarithms, w, g, price, region.least, region.most, C, near, tokens))
+    def __init__(
+        self,
+        *,
+        budget: Budget,
+        kernels: Any,
+        rates: Floats,
+        weights: Floats,
+        fairness: float,
+        least: Floats,
+        most: Floats,
+        tokens: float,
+    ) -> None:
+        with np.errstate(divide="ignore"):
+            logarithms = np.log1p(rates - 1.0)
+        self.budget, self.kernels, self.tokens = budget, kernels, tokens
+        self.rates, self.weights, self.fairness, self.least, self.most = rates, weights, fairness, least, most
+        even = math.ceil(tokens / len(rates))
+        self.near = np.minimum(most, even).astype(np.int64)
+        self.state = np.zeros((len(rates), 2))
+        self.demand = np.empty(len(rates))
+        self.clients = (rates, logarithms, weights, fairness)
+        self.highest = float((weights * rates).max())  # nobody wants a token beyond his least at this price
+        self.passes = 0
 
-    def optimum(price: float) -> Optimum:
-        gap = kernels.duality_gap(rates, logarithms, w, g, price, region.least, region.most, C, near, tokens)
-        return Optimum(tokens, price, float(gap), passes)
+    def excess(self, price: float) -> float:
+        """Set the demand at a price and return how far it exceeds the tokens."""
+        self.budget.check()
+        self.passes += 1
+        found = self.kernels.demands(
+            *self.clients, price, self.least, self.most, self.tokens, self.near, self.state, self.demand
+        )
+        return float(found)
 
-    # Bracket: above `high` demand is within the budget, at `low` it is not.
-    high = 2.0 * float((w * rates).max())
-    if high <= SMALLEST_PRICE or excess(SMALLEST_PRICE) <= 0.0:
-        excess(SMALLEST_PRICE)
-        return optimum(SMALLEST_PRICE)
-    near[:] = np.minimum(region.most, math.ceil(C / problem.clients)).astype(np.int64)
-    at_high = -C
-    price = high / 4.0 if guess is None else min(guess, high / 2.0)
-    factor = 4.0 if guess is None else 1.0 + 1e-9
-    low, at_low = 0.0, math.inf
-    while low == 0.0:
-        found = excess(price)
-        if found > 0.0:
-            low, at_low = price, found
-        else:
-            high, at_high = price, found
-            price = max(SMALLEST_PRICE, price / factor)
-            factor = min(1e6, factor * factor * 2.0)
-    factor = 1.0 + 1e-9
-    while guess is not None and at_high == -C:  # the guess was below: close in from above
-        price = low * factor
-        if price >= high:
-            break
-        found = excess(price)
-        if found > 0.0:
-            low, at_low = price, found
-        else:
-            high, at_high = price, found
-        factor = min(1e6, factor * factor * 2.0)
+    def guess(self) -> float | None:
+        """Return the price of a sample of many clients, None for few."""
+        step = len(self.rates) // SAMPLE
+        if step < 2:
+            return None
+        sample = slice(step // 2, None, step)
+        rates, least = self.rates[sample].copy(), self.least[sample].copy()
+        scale = len(rates) / len(self.rates)
+        market = Market(
+            budget=self.budget,
+            kernels=self.kernels,
+            rates=rates,
+            weights=self.weights[sample].copy(),
+            fairness=self.fairness,
+            least=least,
+            most=self.most[sample].copy(),
+            tokens=max(math.ceil(self.tokens * scale), float(least.sum())),
+        )
+        return market.clear(None).price
 
-    # Chandrupatla's root search in log price; it halves where demand has steps.
-    a, fa, b, fb = math.log(high), at_high, math.log(low), at_low
-    c, fc = a, fa
-    t = 0.5
-    while (math.exp(max(a, b)) - math.exp(min(a, b))) * abs(fa - fb) > 1e-16 * max(1.0, C * math.exp(min(a, b))):
-        x = a + t * (b - a)
-        if not min(a, b) < x < max(a, b):
-            x = 0.5 * (a + b)
+    def clear(self, guess: float | None) -> Optimum:
+        """Find the price at which demand meets the tokens; `guess` may be near it."""
+        if self.highest <= SMALLEST_PRICE:
+            self.excess(SMALLEST_PRICE)
+            return self._proven(SMALLEST_PRICE)
+        bracket = self._bracket(guess)
+        if isinstance(bracket, float):
+            return self._proven(bracket)
+        # Chandrupatla's root search in the logarithm of the price; it halves where demand has steps.
+        (low, at_low), (high, at_high) = bracket
+        a, fa, b, fb = math.log(high), at_high, math.log(low), at_low
+        t = 0.5
+        while abs(math.exp(a) - math.exp(b)) * abs(fa - fb) > 1e-16 * max(1.0, self.tokens * math.exp(min(a, b))):
+            x = a + t * (b - a)
             if not min(a, b) < x < max(a, b):
-                break
-        fx = excess(math.exp(x))
-        if abs(fx) * math.exp(x) <= 1e-14 * max(1.0, C * math.exp(x)):
-            if fx > 0.0:
-                kernels.trim(tokens, region.least, fx)
-            return optimum(math.exp(x))
-        c, fc = (a, fa) if (fx > 0.0) == (fa > 0.0) else (b, fb)
-        if (fx > 0.0) != (fa > 0.0):
-            b, fb = a, fa
-        a, fa = x, fx
-        xi = (a - b) / (c - b) if c != b else 0.0
-        phi = (fa - fb) / (fc - fb) if fc != fb else 0.0
-        if phi * phi < xi and (1.0 - phi) ** 2 < 1.0 - xi:
-            t = fa / (fb - fa) * fc / (fb - fc) + (c - a) / (b - a) * fa / (fc - fa) * fb / (fc - fb)
-            t = min(1.0 - 1e-9, max(1e-9, t))
-        else:
+                x = 0.5 * (a + b)
+                if not min(a, b) < x < max(a, b):
+                    break
+            price = math.exp(x)
+            fx = self.excess(price)
+            if self._meets(price, fx):
+                return self._proven(price)
+            c, fc = (a, fa) if (fx > 0.0) == (fa > 0.0) else (b, fb)
+            if (fx > 0.0) != (fa > 0.0):
+                b, fb = a, fa
+            a, fa = x, fx
+            xi, phi = (a - b) / (c - b), (fa - fb) / (fc - fb)
             t = 0.5
-    low, high = math.exp(min(a, b)), math.exp(max(a, b))
-    excess(low)
-    more = tokens.copy()
-    spare = -excess(high)
-    kernels.fill(tokens, more, spare)
-    return optimum(high)
+            if phi * phi < xi and (1.0 - phi) ** 2 < 1.0 - xi:
+                t = fa / (fb - fa) * fc / (fb - fc) + (c - a) / (b - a) * fa / (fc - fa) * fb / (fc - fb)
+                t = min(1.0 - 1e-9, max(1e-9, t))
+        low, high = math.exp(min(a, b)), math.exp(max(a, b))
+        step = 4e-16
+        while self.excess(low) < 0.0:  # the last digit of a step in demand depends on what was asked before
+            low *= 1.0 - step
+            step *= 2.0
+        more = self.demand.copy()
+        step = 4e-16
+        while (spare := -self.excess(high)) < 0.0 and high < 2.0 * self.highest:
+            high *= 1.0 + step
+            step *= 2.0
+        self.kernels.fill(self.demand, more, spare)
+        return self._proven(high)
 
+    def _meets(self, price: float, excess: float) -> bool:
+        """Tell whether demand is as good as met, and take back what is too much."""
+        if abs(excess) > 1e-14 * (self.tokens if excess > 0.0 else max(1.0 / price, self.tokens)):
+            return False
+        if excess > 0.0:
+            self.kernels.trim(self.demand, self.least, excess)
+        return True
 
-def linear_gap(problem: FairGoodputProblem, region: Region, gradient: Floats, found: Optimum, budget: Budget) -> float:
-    """Return the largest gradient . (y - x) over the region: concavity makes it a proof, too."""
-    best = optimise(problem, region, budget, fairness=0.0, weights=gradient, guess=found.price)
-    gain = goodput_of(problem.acceptance_rates, best.tokens) - goodput_of(problem.acceptance_rates, found.tokens)
-    return max(0.0, float((gradient * gain).sum()))
+    def _bracket(self, guess: float | None) -> float | tuple[tuple[float, float], tuple[float, float]]:
+        """Return prices with their excesses, one too low and one too high; or a price that meets the tokens."""
+        high, at_high = self.highest, min(0.0, float(self.least.sum()) - self.tokens)
+        low, at_low = 0.0, math.inf
+        factor = 4.0 if guess is None else 1.05
+        price = high / 4.0 if guess is None else min(guess, high / 1.05)
+        if float(self.most.sum()) <= self.tokens:
+            price = SMALLEST_PRICE
+        while True:
+            price = max(price, SMALLEST_PRICE)
+            found = self.excess(price)
+            if self._meets(price, found) or (price == SMALLEST_PRICE and found <= 0.0):
+                return price
+            if found > 0.0:
+                low, at_low = price, found
+                if high < self.highest or guess is None or price * factor >= high:
+                    return (low, at_low), (high, at_high)
+                price *= factor
+            else:
+                high, at_high = price, found
+                if low > 0.0:
+                    return (low, at_low), (high, at_high)
+                price /= factor
+            factor = min(1e6, factor * factor)
+
+    def _proven(self, price: float) -> Optimum:
+        gaps = np.zeros(2)
+        self.kernels.certify(
+            *self.clients, price, self.least, self.most, self.tokens, self.near, self.state, self.demand, gaps
+        )
+        return Optimum(self.demand, price, float(gaps[0]), float(gaps[1]), self.passes)

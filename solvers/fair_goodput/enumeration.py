@@ -62,19 +62,17 @@ class Enumeration(FairGoodputMethod):
                 return Outcome.infeasible(clash)
         share = cp.Variable(len(table), nonneg=True)
         x = cp.Variable(problem.clients)
-        reached = x >= least
-        constraints = [x == columns @ share, cp.sum(share) == 1.0, reached]
+        constraints = [x == columns @ share, cp.sum(share) == 1.0, x >= least]
         status = run_clarabel(cp, cp.Problem(cp.Maximize(utility(cp, problem, x)), constraints), budget)
         stats = {"allocations": len(table), "solver_status": status}
-        if x.value is None or reached.dual_value is None or status not in SOLVED:
+        if x.value is None or status not in SOLVED:
             ended = Termination.TIME_LIMIT if status == cp.USER_LIMIT else Termination.CONVERGED
             return Outcome(plan=budget.incumbent, termination=ended, stats=stats)
         theta = nearest_mixture(columns, np.asarray(x.value, dtype=np.float64), least, cp)
         used = np.flatnonzero(theta > DROPPED)
         plan = mixture(problem, theta[used], table[used])
         budget.offer(plan)
-        extra = np.where(least > 0, np.maximum(0.0, np.asarray(reached.dual_value, dtype=np.float64)), 0.0)
-        bound = linear_bound(problem, columns, plan.goodput, extra, least)
+        bound = linear_bound(problem, columns, plan.goodput, least, cp)
         return Outcome(plan=plan, bound=bound, stats=stats | {"entries": len(used)})
 
 
@@ -102,11 +100,16 @@ def nearest_mixture(columns: Floats, rates: Floats, least: Floats, cp: Any) -> F
     return np.maximum(0.0, np.asarray(share.value, dtype=np.float64))
 
 
-def linear_bound(problem: FairGoodputProblem, columns: Floats, rates: Floats, extra: Floats, least: Floats) -> float:
-    """Return U(x) + max over columns v of (grad U(x) + extra) . v - grad U(x) . x - extra . least: no plan has more."""
+def linear_bound(problem: FairGoodputProblem, columns: Floats, rates: Floats, least: Floats, cp: Any) -> float:
+    """Return U(x) + max of grad U(x) . (y - x) over all mixtures y that keep the least rates: no plan has more."""
     slope = problem.weight * rates**-problem.fairness
-    worth = float(((slope + extra) @ columns).max())
-    return problem.utility(rates) + worth - float(slope @ rates) - float(extra @ least)
+    if not least.any():
+        return problem.utility(rates) + float((slope @ columns).max()) - float(slope @ rates)
+    unit = float((slope @ columns).max())
+    share = cp.Variable(columns.shape[1], nonneg=True)
+    best = cp.Problem(cp.Maximize((slope / unit @ columns) @ share), [columns @ share >= least, cp.sum(share) == 1.0])
+    best.solve(solver=cp.HIGHS, **EXACT)
+    return problem.utility(rates) + max(0.0, float(best.value) * unit - float(slope @ rates))
 
 
 def count_allocations(problem: FairGoodputProblem, enough: int) -> int:

@@ -52,7 +52,7 @@ def region_of(problem: FairGoodputProblem) -> Region | str:
             for i in short[:3]
         ]
         return "; ".join(parts) + _and_more(len(short) - 3)
-    least = np.minimum(tokens_for(problem.acceptance_rates, np.minimum(problem.min_goodput, best)), most)
+    least = tokens_for(problem.acceptance_rates, np.minimum(problem.min_goodput, best), most)
     needed = float(least.sum(dtype=np.longdouble))
     if needed > problem.budget_tokens + ROUNDING * max(1.0, problem.budget_tokens):
         order = np.argsort(-least, kind="stable")
@@ -66,19 +66,18 @@ def region_of(problem: FairGoodputProblem) -> Region | str:
     return Region(least, most)
 
 
-def tokens_for(acceptance_rates: Floats, goodput: Floats) -> Floats:
-    """Return the least mean draft tokens s with f(s) = goodput, for rates that are reachable."""
-    a = acceptance_rates
-    with np.errstate(divide="ignore", invalid="ignore"):
-        left = -np.minimum(goodput * (1.0 - a), 1.0)
-        n = np.floor(np.log1p(left) / np.log1p(a - 1.0)) - 1.0
-    n = np.maximum(0.0, np.where(np.isfinite(n), n, 0.0))
-    n = np.where(expected_tokens(a, n) > goodput, np.maximum(0.0, n - 1.0), n)  # the logarithms may be off by one
-    n = np.where(expected_tokens(a, n + 1.0) <= goodput, n + 1.0, n)
-    part = goodput - expected_tokens(a, n)
-    slope = a ** (n + 1.0)
-    fraction = np.divide(part, slope, out=np.zeros_like(part), where=(part > 0) & (slope > 0))
-    return np.asarray(np.where(goodput <= 1.0, 0.0, n + np.minimum(fraction, 1.0)), dtype=np.float64)
+def tokens_for(acceptance_rates: Floats, goodput: Floats, most: Floats) -> Floats:
+    """Return the least mean draft tokens s with f(s) = goodput, for rates that `most` tokens reach."""
+    low = np.zeros(len(goodput))
+    high = np.where(goodput > 1.0, most, 1.0)  # mu(low) < goodput <= mu(high) where goodput > 1
+    while (high - low > 1.0).any():
+        middle = np.floor(0.5 * (low + high))
+        reached = (expected_tokens(acceptance_rates, middle) >= goodput) & (middle > low)
+        low, high = np.where(reached, low, middle), np.where(reached, middle, high)
+    slope = acceptance_rates**high
+    over = expected_tokens(acceptance_rates, high) - goodput
+    back = np.divide(over, slope, out=np.zeros_like(over), where=(over > 0) & (slope > 0))
+    return np.asarray(np.where(goodput <= 1.0, 0.0, high - np.clip(back, 0.0, 1.0)), dtype=np.float64)
 
 
 def goodput_of(acceptance_rates: Floats, tokens: Floats) -> Floats:
