@@ -18,13 +18,16 @@ PASSES = 30
 STARTS = 4
 """Thresholds from which `sweep` starts exchanges."""
 
-PRICINGS = 2
-"""Times that `sweep` prices time and memory anew, where memory may bind."""
+GRID = 4
+"""Mixes of time and memory at which `sweep` is greedy, where memory may bind."""
 
-MIXES = 6
+FEW = 10
+"""Bisections below which `dual` does without memory alone."""
+
+MIXES = 5
 """Bisections of the mix of time and memory in `sweep`."""
 
-CORE = 11
+CORE = 10
 """Items next to the price that `sweep` enumerates."""
 
 ROUNDS = 6
@@ -223,8 +226,11 @@ def prices(order, end, v, w, m, now, c, D, M, per_second, per_byte):
 
 
 @njit(cache=True)
-def dual(v, w, m, start, end, now, c, D, M, passes):
-    """Return (nearly) the least Lagrangian bound of a threshold, and its prices: a bisection of the surrogate's mix."""
+def dual(by_time, v, w, m, start, end, now, c, D, M, passes):
+    """Return (nearly) the least Lagrangian bound of a threshold, and its prices: a bisection of the surrogate's mix.
+
+    by_time: items, at least those below `end`, by decreasing value per second.
+    """
     scale_t, scale_mem = ratio(1.0, D - now - c), ratio(1.0, M)
     if not scale_t < np.inf:
         scale_t = 0.0
@@ -235,7 +241,9 @@ def dual(v, w, m, start, end, now, c, D, M, passes):
     for trial in range(passes + 2):
         mix = 0.0 if trial == 0 else (1.0 if trial == 1 else 0.5 * (low + high))
         a, b = (1.0 - mix) * scale_t, mix * scale_mem
-        order = by_density(v, w, m, a, b, end)
+        if trial == 1 and passes < FEW:
+            continue
+        order = by_density(v, w, m, a, b, end) if trial > 0 else by_time
         per_second, per_byte, too_much = prices(order, end, v, w, m, now, c, D, M, a, b)
         bound = lagrangian(v, w, m, start, end, now, c, D, M, per_second, per_byte)
         if bound < best:
@@ -317,50 +325,58 @@ def sweep(values, seconds, memory, deadlines, now, c, M, out):
         score[j] = greedy_value(by_time, end, v, w, m, now, c, D, M)
         if binding:
             score[j] = max(score[j], greedy_value(by_memory, end, v, w, m, now, c, D, M))
+    if binding:  # mixes of time and memory tell where both bind
+        room = d[ends[np.argmax(score)] - 1] - now - c
+        for k in range(GRID):
+            mix = (k + 1.0) / (GRID + 1.0)
+            mixed = by_density(
+                v, w, m, (1.0 - mix) * ratio(1.0, room) if room > 0.0 else 0.0, mix / max(M, 1e-300), size
+            )
+            for j in range(len(ends)):
+                score[j] = max(score[j], greedy_value(mixed, ends[j], v, w, m, now, c, d[ends[j] - 1], M))
     best_value = v[single]
     best = np.zeros(size, np.bool_)
     best[single] = True
-    by_price, per_second, per_byte = by_time, 0.0, 0.0
-    if binding:  # prices at the best threshold so far tell which thresholds are better still
-        for _ in range(PRICINGS):
-            j = np.argmax(score)
-            _, per_second, per_byte = dual(v, w, m, 0, ends[j], now, c, d[ends[j] - 1], M, MIXES)
-            if not (per_second > 0.0 or per_byte > 0.0):
-                break
-            by_price = by_density(v, w, m, per_second, per_byte, size)
-            for k in range(len(ends)):
-                value = greedy_value(by_price, ends[k], v, w, m, now, c, d[ends[k] - 1], M)
-                score[k] = max(score[k], value)
-    promise = np.empty(len(ends))
-    if not binding:
-        per_second, _, _ = prices(
-            by_time, ends[np.argmax(score)], v, w, m, now, c, d[ends[np.argmax(score)] - 1], M, 1.0, 0.0
-        )
-    for j in range(len(ends)):
-        start = ends[j - 1] if j > 0 else 0
-        promise[j] = lagrangian(v, w, m, start, ends[j], now, c, d[ends[j] - 1], M, per_second, per_byte)
+    top = np.argmax(score)
+    for other in (by_time, by_memory):  # the guarantee: never less than the best greedy of all thresholds
+        trial = np.zeros(size, np.bool_)
+        value = fill(other, ends[top], v, w, m, now, c, d[ends[top] - 1], M, trial, 0.0, 0.0)[0]
+        if value > best_value:
+            best_value = value
+            best = trial
+    promise = np.full(len(ends), np.inf)  # bounds at the prices of the thresholds visited so far
     taken, other_taken = np.empty(size, np.bool_), np.empty(size, np.bool_)
-    for start in range(min(STARTS, len(ends))):
-        j = np.argmax(score) if start < 1 else np.argmax(promise)
-        if promise[j] < best_value:
+    for visit in range(min(STARTS, len(ends))):
+        j = np.argmax(score) if visit % 2 == 0 else np.argmax(promise)
+        if promise[j] <= best_value:
+            score[j] = -1.0
             continue
-        score[j], promise[j] = -1.0, -1.0
+        score[j] = -1.0
         end, D = ends[j], d[ends[j] - 1]
-        least, order = -1.0, by_time
-        for k in range(3 if binding else 1):
-            other = by_time if k == 0 else (by_memory if k == 1 else by_price)
-            value = greedy_value(other, end, v, w, m, now, c, D, M)
-            if value > least:
-                least, order = value, other
+        if binding:
+            _, per_second, per_byte = dual(by_time, v, w, m, 0, end, now, c, D, M, MIXES)
+            order = by_density(v, w, m, per_second, per_byte, end) if per_second + per_byte > 0.0 else by_time
+        else:
+            per_second, per_byte, _ = prices(by_time, end, v, w, m, now, c, D, M, 1.0, 0.0)
+            order = by_time
+        for k in range(len(ends)):
+            if promise[k] > best_value:
+                start = ends[k - 1] if k > 0 else 0
+                bound = lagrangian(v, w, m, start, ends[k], now, c, d[ends[k] - 1], M, per_second, per_byte)
+                promise[k] = min(promise[k], bound)
+        promise[j] = -1.0
         taken[:] = False
-        fill(order, end, v, w, m, now, c, D, M, taken, 0.0, 0.0)
-        order = by_price[by_price < end]
-        a, b = per_second, per_byte
-        if not binding:
-            a, b, _ = prices(by_time, end, v, w, m, now, c, D, M, 1.0, 0.0)
-        if enumerate_core(v, w, m, end, now, c, D, M, a, b, order, other_taken) > least:
+        value = fill(order, end, v, w, m, now, c, D, M, taken, 0.0, 0.0)[0]
+        other_value = enumerate_core(v, w, m, end, now, c, D, M, per_second, per_byte, order, other_taken)
+        if other_value > value:
+            value = other_value
             taken[:] = other_taken
-        value = improve(order, end, v, w, m, now, c, D, M, taken)
+        for k in range(2 if binding else 0):
+            other = by_time if k == 0 else by_memory
+            if greedy_value(other, end, v, w, m, now, c, D, M) > value:
+                taken[:] = False
+                value = fill(other, end, v, w, m, now, c, D, M, taken, 0.0, 0.0)[0]
+        value = improve(order[order < end], end, v, w, m, now, c, D, M, taken)
         if value > best_value:
             best_value = value
             best[:] = taken
@@ -402,7 +418,7 @@ def bound_thresholds(v, w, m, d, ends, now, c, M, enough, bound, per_second, per
             if other < bound[j]:
                 bound[j], per_second[j], per_byte[j] = other, a, b
             if bound[j] > enough:
-                other, a, b = dual(v, w, m, start, end, now, c, D, M, PASSES)
+                other, a, b = dual(by_time, v, w, m, start, end, now, c, D, M, PASSES)
                 if other < bound[j]:
                     bound[j], per_second[j], per_byte[j] = other, a, b
         last_t, last_mem = per_second[j], per_byte[j]

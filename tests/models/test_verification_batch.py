@@ -1,0 +1,130 @@
+"""The judge of verification batching against exact rational arithmetic, and what the problem refuses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import naive_verification_batch as naive
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies_verification import verification_batches
+
+from specopt import InvalidInput, VerificationBatchPlan, VerificationBatchProblem, VerificationTime, load, save
+
+BASE: dict[str, Any] = {
+    "format": "specopt/1",
+    "kind": "verification-batch",
+    "now_seconds": 1.0,
+    "memory_bytes": 10.0,
+    "expected_tokens": [3.0, 2.0, 2.5],
+    "new_tokens": [4, 2, 1],
+    "cached_tokens": [0, 10, 20],
+    "request_memory_bytes": [4.0, 6.0, 2.0],
+    "deadline_seconds": [1.5, 2.0, 3.0],
+    "estimator": {
+        "seconds_per_new_token": 0.05,
+        "seconds_per_interaction": 0.005,
+        "seconds_per_cached_token": 0.01,
+        "overhead_seconds": 0.125,
+    },
+}
+
+
+def problem(**fields: Any) -> VerificationBatchProblem:
+    """A problem of three requests, with some fields replaced."""
+    return VerificationBatchProblem.from_dict(BASE | fields)
+
+
+def plan(*batch: int) -> VerificationBatchPlan:
+    """A plan."""
+    return VerificationBatchPlan(batch=np.array(batch, dtype=np.int64))
+
+
+@given(verification_batches(), st.data())
+def test_judge_equals_naive(problem: VerificationBatchProblem, data: st.DataObject) -> None:
+    """Tests that objective and verdict are the oracle's, feasible or not."""
+    batch = data.draw(
+        st.lists(st.sampled_from(range(problem.requests)), unique=True) if problem.requests else st.just([])
+    )
+    evaluation = problem.evaluate(plan(*batch))
+    assert evaluation.objective == float(naive.objective(problem.to_dict(), batch))
+    assert sum(evaluation.terms.values()) == evaluation.objective
+    assert (problem.violations(plan(*batch)) == []) == naive.feasible(problem.to_dict(), batch)
+
+
+def test_estimator_by_hand() -> None:
+    """Tests that Eq. 18-19 give 0.05 * 2 + 0.005 * (10 + 2) * 2 + 0.01 * 10 for the second request."""
+    estimator = problem().estimator
+    weights = estimator.weights(problem().new_tokens, problem().cached_tokens)
+    assert weights == pytest.approx([0.2 + 0.08, 0.1 + 0.12 + 0.1, 0.05 + 0.105 + 0.2])
+    assert estimator.seconds(problem().new_tokens, problem().cached_tokens) == pytest.approx(0.125 + weights.sum())
+
+
+@pytest.mark.parametrize(
+    ("batch", "message"),
+    [
+        ((0, 1), "batch: ends at 1.725 s, request 0 is due at 1.5 s"),
+        ((0, 1, 2), "batch: needs 12 bytes of memory, 10 are available"),
+        ((1, 3), "batch[1]: expected a request below 3, got 3"),
+        ((1, 1), "batch[1]: request 1 is in the batch already"),
+    ],
+)
+def test_violations(batch: tuple[int, ...], message: str) -> None:
+    """Tests that memory, deadlines, range and repetition are judged, one sentence each."""
+    assert message in problem().violations(plan(*batch))
+
+
+def test_every_member_is_judged() -> None:
+    """Tests that each late member is named, also one whose batch the others delay."""
+    found = problem(deadline_seconds=[1.1, 1.2, 9.0]).violations(plan(0, 1))
+    assert [text.partition(", ")[2] for text in found] == ["request 0 is due at 1.1 s", "request 1 is due at 1.2 s"]
+
+
+def test_defective_plans_have_no_objective() -> None:
+    """Tests that a plan with unknown or repeated requests is refused."""
+    for batch in ((3,), (0, 0)):
+        with pytest.raises(InvalidInput, match="batch"):
+            problem().evaluate(plan(*batch))
+
+
+def test_empty() -> None:
+    """Tests that the empty batch is feasible and worth 0, late requests and an empty queue included."""
+    assert problem(deadline_seconds=[0.0, 0.0, 0.0]).violations(plan()) == []
+    columns = ("expected_tokens", "new_tokens", "cached_tokens", "request_memory_bytes", "deadline_seconds")
+    nobody = problem(**dict.fromkeys(columns, []))
+    assert nobody.requests == 0
+    assert nobody.violations(plan()) == []
+    assert nobody.evaluate(plan()).objective == 0
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"expected_tokens": [1.0, -1.0, 1.0]}, r"expected_tokens\[1\]: expected .*>= 0"),
+        ({"new_tokens": [1, 2.0, 1]}, r"new_tokens\[1\]: expected int"),
+        ({"deadline_seconds": [1.0]}, "deadline_seconds: expected 3 entries, as in expected_tokens, got 1"),
+        ({"memory_bytes": -1.0}, "memory_bytes: expected .*>= 0"),
+        ({"guard_seconds": -0.1}, "guard_seconds: expected .*>= 0"),
+        ({"expected_tokens": [1e308, 1e308, 1e308]}, "expected_tokens: expected a finite sum"),
+        ({"estimator": BASE["estimator"] | {"overhead_seconds": -1.0}}, "estimator.overhead_seconds: expected .*>= 0"),
+        ({"estimator": {}}, "estimator.seconds_per_new_token: required"),
+        ({"colour": 1}, "colour: unknown field"),
+    ],
+)
+def test_refusals(fields: dict[str, Any], message: str) -> None:
+    """Tests that a field outside its domain is named, with what was expected and what came."""
+    with pytest.raises(InvalidInput, match=message):
+        problem(**fields)
+
+
+def test_files(tmp_path: Path) -> None:
+    """Tests that a saved problem is the same problem, and that guard 0 is the default."""
+    one = problem(name="three requests")
+    save(one, tmp_path / "problem.json")
+    assert load(tmp_path / "problem.json") == one
+    assert one.guard_seconds == 0
+    assert isinstance(one.estimator, VerificationTime)
+    assert "guard_seconds" not in VerificationBatchProblem.json_schema()["required"]

@@ -1,0 +1,218 @@
+"""The methods of verification batching against enumeration in rational numbers, and where Algorithm 1 fails."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import naive_verification_batch as naive
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies_verification import verification_batches
+
+from specopt import (
+    Status,
+    Unsupported,
+    VerificationBatchPlan,
+    VerificationBatchProblem,
+    generate,
+    solve,
+)
+from specopt.solvers.registry import methods_for
+from specopt.solvers.verification_batch.algorithm_1 import Algorithm1
+from specopt.solvers.verification_batch.threshold import Threshold
+
+METHODS = methods_for(VerificationBatchProblem)
+FAMILIES = ("warm", "mixed", "tight", "memory-bound")
+
+
+def make(family: str, **parameters: Any) -> VerificationBatchProblem:
+    """A problem of a family."""
+    problem = generate(f"verification-batch/{family}", **parameters)
+    assert isinstance(problem, VerificationBatchProblem)
+    return problem
+
+
+def batch_of(problem: VerificationBatchProblem, method: str) -> list[int]:
+    """The batch of a method."""
+    plan = solve(problem, method).plan
+    assert isinstance(plan, VerificationBatchPlan)
+    return [int(i) for i in plan.batch]
+
+
+@settings(max_examples=100)
+@given(verification_batches())
+def test_all_agree_with_enumeration(problem: VerificationBatchProblem) -> None:
+    """Tests that exact methods find the optimum of enumeration, and that bounds and heuristics enclose it."""
+    optimum = float(naive.optimum(problem.to_dict()))
+    for method in METHODS:
+        if method.name == "milp":
+            continue
+        result = solve(problem, method.name)
+        assert result.objective is not None and result.bound is not None
+        assert result.objective <= optimum <= result.bound * (1 + 1e-9)
+        assert isinstance(result.plan, VerificationBatchPlan)
+        assert naive.feasible(problem.to_dict(), result.plan.batch.tolist())
+        if method.exact:
+            assert result.objective == optimum
+            assert result.status is Status.OPTIMAL
+        if optimum > 0 and method.name != "algorithm-1":
+            hopeful = [i for i in range(problem.requests) if naive.feasible(problem.to_dict(), [i])]
+            assert len(result.plan.batch) > 0
+            assert result.stats["hopeless"] == [i for i in range(problem.requests) if i not in hopeful]
+
+
+@settings(max_examples=25)
+@given(verification_batches())
+def test_integer_program(problem: VerificationBatchProblem) -> None:
+    """Tests that the plain integer program agrees, too."""
+    result = solve(problem, "milp")
+    assert result.objective == pytest.approx(float(naive.optimum(problem.to_dict())), rel=1e-6)
+    assert result.status is Status.OPTIMAL
+
+
+@settings(max_examples=150)
+@given(verification_batches(requests=(1, 8), ample_memory=True))
+def test_sweep_has_half(problem: VerificationBatchProblem) -> None:
+    """Tests that the sweep is worth at least half of the optimum where memory is slack."""
+    result = solve(problem, "sweep")
+    assert result.objective is not None
+    assert 2 * result.objective >= float(naive.optimum(problem.to_dict()))
+
+
+@settings(max_examples=100)
+@given(verification_batches())
+def test_algorithm_1_as_printed(problem: VerificationBatchProblem) -> None:
+    """Tests that both variants are the algorithm line by line."""
+    assert batch_of(problem, "algorithm-1") == sorted(naive.algorithm_1(problem.to_dict(), drop_hopeless=False))
+    assert batch_of(problem, "algorithm-1-drop") == sorted(naive.algorithm_1(problem.to_dict(), drop_hopeless=True))
+
+
+@settings(max_examples=50)
+@given(verification_batches(requests=(1, 7)), st.integers(1, 8))
+def test_relaxing_never_hurts(problem: VerificationBatchProblem, more: int) -> None:
+    """Tests that the optimum does not fall with more memory or later deadlines."""
+    best = solve(problem).objective
+    assert best is not None
+    richer = dataclasses.replace(problem, memory_bytes=problem.memory_bytes + more)
+    later = dataclasses.replace(problem, deadline_seconds=problem.deadline_seconds + more * 2.0**-10)
+    for relaxed in (richer, later):
+        objective = solve(relaxed).objective
+        assert objective is not None and objective >= best
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("requests", [30, 100])
+def test_exact_methods_agree(family: str, requests: int) -> None:
+    """Tests that labels and integer programs find the same optimum, and that the sweep is next to it."""
+    for seed in range(3):
+        problem = make(family, requests=requests, seed=seed)
+        best, labels, quick = (solve(problem, name) for name in ("threshold", "pareto", "sweep"))
+        assert best.status is labels.status is Status.OPTIMAL
+        assert best.objective == pytest.approx(labels.objective, rel=1e-10)
+        assert best.objective is not None and quick.objective is not None and quick.bound is not None
+        assert quick.objective <= best.objective * (1 + 1e-10) <= quick.bound * (1 + 2e-10)
+        assert quick.objective >= 0.98 * best.objective
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_integer_program_agrees(family: str) -> None:
+    """Tests that the plain integer program finds the same optimum."""
+    problem = make(family, requests=25, seed=5)
+    assert solve(problem, "milp").objective == pytest.approx(solve(problem).objective, rel=1e-6)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_thousand(family: str) -> None:
+    """Tests that the default proves its plan for 1000 requests."""
+    result = solve(make(family, requests=1000, seed=1), time_limit=10)
+    assert result.status is Status.OPTIMAL
+
+
+def two(**fields: Any) -> VerificationBatchProblem:
+    """Two requests that cost 1 s each, without overhead."""
+    data = {
+        "format": "specopt/1",
+        "kind": "verification-batch",
+        "now_seconds": 0.0,
+        "memory_bytes": 100.0,
+        "expected_tokens": [1.0, 1.0],
+        "new_tokens": [1, 1],
+        "cached_tokens": [0, 0],
+        "request_memory_bytes": [1.0, 1.0],
+        "deadline_seconds": [10.0, 10.0],
+        "estimator": {
+            "seconds_per_new_token": 1.0,
+            "seconds_per_interaction": 0.0,
+            "seconds_per_cached_token": 0.0,
+            "overhead_seconds": 0.0,
+        },
+    }
+    return VerificationBatchProblem.from_dict(data | fields)
+
+
+def test_deadlock() -> None:
+    """Tests that one late request empties the batch of Algorithm 1 as printed for ever, and of no other method."""
+    late = two(deadline_seconds=[0.5, 10.0])
+    for now in (0.0, 1.0, 5.0):
+        assert batch_of(dataclasses.replace(late, now_seconds=now), "algorithm-1") == []
+    for method in METHODS:
+        if method.name != "algorithm-1":
+            assert batch_of(late, method.name) == [1]
+            assert solve(late, method.name).stats["hopeless"] == [0]
+
+
+@pytest.mark.parametrize("many", [10.0, 1e6])
+def test_algorithm_1_is_unbounded(many: float) -> None:
+    """Tests that a dense trifle keeps Algorithm 1 from a request worth any multiple, dropped or not."""
+    problem = two(expected_tokens=[1.0, many], new_tokens=[1, 1], deadline_seconds=[1.0, 2.0])
+    dense = dataclasses.replace(problem, expected_tokens=[1.0, many], deadline_seconds=[1.0, 1.0])
+    assert batch_of(dense, "algorithm-1-drop") == [0]
+    assert solve(dense).objective == many
+    assert solve(dense, "sweep").objective == many
+
+
+def test_cost_of_the_batch_alone() -> None:
+    """Tests that with v = w + c a request turns critical earlier."""
+    estimator = {**two().to_dict()["estimator"], "overhead_seconds": 1.0}
+    problem = two(estimator=estimator, deadline_seconds=[10.0, 3.5], guard_seconds=1.75, expected_tokens=[2.0, 1.0])
+    assert solve(problem, Algorithm1()).stats["critical"] == 0
+    assert solve(problem, Algorithm1(cost="alone")).stats["critical"] == 1
+
+
+def test_baselines_by_hand() -> None:
+    """Tests that the disciplines stop at the first request that does not fit, or skip it."""
+    problem = two(
+        expected_tokens=[1.0, 1.0, 1.0], new_tokens=[2, 2, 1], cached_tokens=[0, 0, 0],
+        request_memory_bytes=[1.0, 1.0, 1.0], deadline_seconds=[5.0, 3.0, 4.0],
+    )  # fmt: skip
+    assert batch_of(problem, "fcfs") == [0]
+    assert batch_of(problem, "edf") == [1, 2]
+    skipping = solve(problem, next(m for m in METHODS if m.name == "fcfs")(skip=True)).plan  # type: ignore[call-arg]
+    assert skipping == VerificationBatchPlan(batch=np.array([0, 2]))
+
+
+def test_out_of_time_keeps_plan_and_bound() -> None:
+    """Tests that without time there is a feasible plan and a valid bound."""
+    problem = make("mixed", requests=200, seed=1)
+    best = solve(problem)
+    quick = solve(problem, time_limit=0)
+    assert quick.objective is not None and quick.bound is not None and best.objective is not None
+    assert 0 < quick.objective <= best.objective <= quick.bound
+
+
+def test_warm_start() -> None:
+    """Tests that a start is a plan to improve on."""
+    problem = make("tight", requests=40, seed=2)
+    best = solve(problem)
+    assert solve(problem, Threshold(), warm_start=best).objective == best.objective
+
+
+def test_refusals() -> None:
+    """Tests that enumeration and the plain integer program refuse what is too large."""
+    for method, requests in (("brute-force", 17), ("milp", 301)):
+        with pytest.raises(Unsupported, match=f"it has {requests} requests.*; methods that can: threshold, sweep"):
+            solve(make("warm", requests=requests), method)
