@@ -94,7 +94,7 @@ def test_negative_coefficients() -> None:
 
 
 def test_metrics_by_hand() -> None:
-    """Tests the metrics of Table 7 on four numbers."""
+    """Tests that the metrics of Table 7 are right on five numbers."""
     found = metrics([1.0, 2.0, 3.0, 5.0, 5.0], [1.0, 2.0, 4.0, 4.0, 5.0])
     assert found.rmse_seconds == pytest.approx(np.sqrt(0.4))
     assert found.mae_seconds == pytest.approx(0.4)

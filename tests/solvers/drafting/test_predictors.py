@@ -85,7 +85,7 @@ def test_operating_points() -> None:
 
 
 def test_calibration_by_hand() -> None:
-    """Tests the reliability table and the scores on four tokens, and that equal predictions share a row."""
+    """Tests that table and scores are right on four tokens, and that equal predictions share a row."""
     found = calibration([0.2, 0.2, 0.8, 0.8], [0, 1, 1, 1], bins=2)
     assert found.predicted == pytest.approx([0.2, 0.8])
     assert found.accepted == pytest.approx([0.5, 1.0])
@@ -96,7 +96,7 @@ def test_calibration_by_hand() -> None:
 
 
 def test_roc_by_hand() -> None:
-    """Tests the curve and its area on five tokens with a tie."""
+    """Tests that curve and area are right on five tokens with a tie."""
     found = roc([0.9, 0.7, 0.7, 0.4, 0.1], [1, 1, 0, 1, 0])
     assert found.true_accept == pytest.approx([0, 1 / 3, 2 / 3, 1, 1])
     assert found.false_accept == pytest.approx([0, 0, 0.5, 0.5, 1])
