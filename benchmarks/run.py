@@ -11,12 +11,13 @@ from pathlib import Path
 
 import draft_allocation
 import serving_latency
+import verification_long_run
 from table import markdown
 
 import specopt
 from specopt.models.files import write_text
 
-BENCHMARKS = (*serving_latency.BENCHMARKS, *draft_allocation.BENCHMARKS)
+BENCHMARKS = (*serving_latency.BENCHMARKS, *draft_allocation.BENCHMARKS, *verification_long_run.BENCHMARKS)
 
 
 def main() -> None:

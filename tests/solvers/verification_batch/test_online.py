@@ -103,7 +103,7 @@ def test_state_round_trip(policy: PolicyName) -> None:
 
 
 def test_urgent_first() -> None:
-    """Tests that `slack` takes the response furthest behind first, the one given up last, and defers the one far ahead."""
+    """Tests that `slack` takes the response furthest behind first, the one given up last, none far ahead."""
     scheduler = Scheduler(TABLE_12, Policy(spare_cap_seconds=0.0))
     submit(scheduler, "ahead", tokens_done=60)
     submit(scheduler, "given up", tokens_done=30)
