@@ -94,7 +94,7 @@ def test_empty() -> None:
     """Tests that the empty batch is feasible and worth 0, late requests and an empty queue included."""
     assert problem(deadline_seconds=[0.0, 0.0, 0.0]).violations(plan()) == []
     columns = ("expected_tokens", "new_tokens", "cached_tokens", "request_memory_bytes", "deadline_seconds")
-    nobody = problem(**dict.fromkeys(columns, []))
+    nobody = problem(**{key: [] for key in columns})
     assert nobody.requests == 0
     assert nobody.violations(plan()) == []
     assert nobody.evaluate(plan()).objective == 0
