@@ -259,7 +259,7 @@ def dual(by_time, v, w, m, start, end, now, c, D, M, passes):
 
 
 @njit(cache=True)
-def enumerate_core(v, w, m, end, now, c, D, M, per_second, per_byte, order, taken):
+def enumerate_core(v, w, m, end, now, c, D, M, per_second, per_byte, order, core, taken):
     """Take what pays at given prices, and of the items next to the price the best subset; refill; return the value."""
     key = np.empty(end)
     for i in range(end):
@@ -268,7 +268,7 @@ def enumerate_core(v, w, m, end, now, c, D, M, per_second, per_byte, order, take
             key[i] = abs(v[i] - per_second * w[i] - per_byte * m[i])
     nearest = np.argsort(key)
     size = 0
-    while size < min(CORE, end) and key[nearest[size]] < np.inf:
+    while size < min(core, end) and key[nearest[size]] < np.inf:
         size += 1
     taken[:] = False
     for i in range(end):
@@ -367,7 +367,7 @@ def sweep(values, seconds, memory, deadlines, now, c, M, out):
         promise[j] = -1.0
         taken[:] = False
         value = fill(order, end, v, w, m, now, c, D, M, taken, 0.0, 0.0)[0]
-        other_value = enumerate_core(v, w, m, end, now, c, D, M, per_second, per_byte, order, other_taken)
+        other_value = enumerate_core(v, w, m, end, now, c, D, M, per_second, per_byte, order, CORE, other_taken)
         if other_value > value:
             value = other_value
             taken[:] = other_taken
@@ -390,6 +390,19 @@ def sweep(values, seconds, memory, deadlines, now, c, M, out):
             out[count] = i
             count += 1
     return count
+
+
+@njit(types.float64(_F, _F, _F, types.int64, _f, _f, _f, _f, _f, _f, types.int64, _B), cache=True)
+def polish(v, w, m, end, now, c, D, M, per_second, per_byte, core, taken):
+    """Fill `taken` with a batch of a threshold by its prices: the best subset of a core, exchanges; return its value.
+
+    The value is negative if what pays without the core does not fit.
+    """
+    order = by_density(v, w, m, per_second, per_byte, end)
+    value = enumerate_core(v, w, m, end, now, c, D, M, per_second, per_byte, order, core, taken)
+    if value >= 0.0:
+        value = improve(order, end, v, w, m, now, c, D, M, taken)
+    return value
 
 
 @njit(types.void(_F, _F, _F, _F, _I, _f, _f, _f, _f, _F, _F, _F), cache=True)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from specopt.models.fields import Floats
+from specopt.models.fields import Floats, Ints
 from specopt.models.result import Termination
 from specopt.models.verification_batch import VerificationBatchProblem
 from specopt.solvers.budget import Budget
@@ -70,10 +71,18 @@ class Labels:
         Prices of every threshold.
     enough
         Batches of no more value are of no interest.
+    most
+        Give up after so many labels.
     """
 
     def __init__(
-        self, pending: Pending, alive: np.ndarray, per_second: Floats, per_byte: Floats, enough: float
+        self,
+        pending: Pending,
+        alive: Ints,
+        per_second: Floats,
+        per_byte: Floats,
+        enough: float,
+        most: float = math.inf,
     ) -> None:
         self.pending = pending
         self.ends = pending.ends[alive]
@@ -82,6 +91,7 @@ class Labels:
         self.enough = enough
         self.batch: list[int] | None = None
         self.seen = 0
+        self.most = most
 
     def run(self, budget: Budget) -> bool:
         """Search; tell whether the pass is complete."""
@@ -108,7 +118,7 @@ class Labels:
             rest[: start + 1, k] += forced[k]
         t, mem, val = np.zeros(1), np.zeros(1), np.zeros(1)
         node, count, base = np.zeros(1, dtype=np.int64), 1, 1
-        history: list[tuple[int, np.ndarray]] = []  # first node and parents of each item's new nodes
+        history: list[tuple[int, Ints]] = []  # first node and parents of each item's new nodes
         best_node = -1
         for item in range(last):
             budget.check()
@@ -131,11 +141,11 @@ class Labels:
             self.seen += size
             if size == 0:
                 return True
-            if size > MOST_LABELS:
+            if size > MOST_LABELS or self.seen > self.most:
                 return False
         return True
 
-    def _trace(self, node: int, history: list[tuple[int, np.ndarray]]) -> list[int]:
+    def _trace(self, node: int, history: list[tuple[int, Ints]]) -> list[int]:
         batch = []
         for item in range(len(history) - 1, -1, -1):
             first, parents = history[item]

@@ -1,4 +1,4 @@
-"""Threshold: bounds leave a few tightest deadlines, prices fix most of their requests, HiGHS solves what is left."""
+"""Threshold: bounds leave a few tightest deadlines; labels settle them, or prices fix most requests and HiGHS the rest."""
 
 from __future__ import annotations
 
@@ -32,17 +32,23 @@ OPTIONS: dict[str, float | str | bool | int] = {
 class Threshold(VerificationBatchMethod):
     """A knapsack in time and memory for every tightest deadline that a Lagrangian bound does not rule out.
 
-    Its prices fix each request whose exchange would cost more than the bound exceeds the best batch known. The
-    integer programs that remain are small. A solution that exceeds a limit by the tolerances of HiGHS does not count:
-    that threshold is then searched with exact labels, as by `pareto`.
+    The best thresholds are polished first: the best subset of the requests next to the prices, then exchanges. If
+    few labels, as those of `pareto`, settle what is left, they do. Else prices fix each request whose exchange would
+    cost more than the bound exceeds the best batch known, and HiGHS solves the small programs that remain. A solution
+    that exceeds a limit by the tolerances of HiGHS does not count: labels then search that threshold to the end.
     """
 
     name: ClassVar[str] = "threshold"
     exact: ClassVar[bool] = True
-    source: ClassVar[str] = "own; paper 2, Eq. 13-15 at one epoch, Lagrangian bounds and reduced-cost fixing, HiGHS"
+    source: ClassVar[str] = (
+        "own; paper 2, Eq. 13-15 at one epoch, Lagrangian bounds, labels, reduced-cost fixing, HiGHS"
+    )
     guarantee: ClassVar[str] = "optimal"
     complexity: ClassVar[str] = "O(n^2) for the bounds; integer programs of what is left, exponential at worst"
     supports_warm_start: ClassVar[bool] = True
+    polished: ClassVar[int] = 6
+    core: ClassVar[int] = 15
+    few_labels: ClassVar[int] = 1_000_000
 
     def run(self, problem: VerificationBatchProblem, budget: Budget) -> Outcome:
         """Bound, fix, and solve the thresholds, the most promising first."""
@@ -56,7 +62,18 @@ class Threshold(VerificationBatchMethod):
         stats: dict[str, Any] = {"thresholds": 0, "largest_program": 0, "hopeless": pending.hopeless}
         limit = max(budget.objective, float(bound.max(initial=0.0)))
         budget.improve_bound(limit)
-        for k in np.argsort(-bound, kind="stable"):
+        order = np.argsort(-bound, kind="stable")
+        for k in order[: self.polished]:
+            if bound[k] > enough(budget.objective, budget.gap):
+                polish(pending, int(k), float(per_second[k]), float(per_byte[k]), budget)
+        alive = np.flatnonzero(bound > enough(budget.objective, budget.gap))
+        search = Labels(pending, alive, per_second, per_byte, enough(budget.objective, budget.gap), self.few_labels)
+        if search.run(budget):
+            stats |= {"thresholds": len(alive), "labels": search.seen}
+            limit = budget.objective if budget.gap == 0 else min(limit, max(search.enough, budget.objective))
+            budget.improve_bound(limit)
+            return Outcome(plan=budget.incumbent, bound=limit, stats=stats)
+        for k in order:
             limit = max(budget.objective, float(bound[k]))  # of this threshold and all that follow
             if limit <= enough(budget.objective, budget.gap):
                 break
@@ -95,6 +112,22 @@ class Threshold(VerificationBatchMethod):
         if not search.run(budget):
             raise MemoryError("the labels of one threshold are too many")
         return len(left)
+
+
+def polish(pending: Pending, k: int, per_second: float, per_byte: float, budget: Budget) -> None:
+    """Offer a good batch of a threshold: its prices, the best subset of the requests next to them, exchanges."""
+    kernels = budget.load("verification_batch")
+    now, c, M = pending.clock
+    values, seconds, memory, deadlines = pending.columns
+    end = int(pending.ends[k])
+    taken = np.zeros(len(values), dtype=np.bool_)
+    value = kernels.polish(
+        values, seconds, memory, end, now, c, float(deadlines[end - 1]), M, per_second, per_byte, Threshold.core, taken
+    )
+    if value >= 0:
+        batch = [int(i) for i in pending.items[taken]]
+        if pending.admits(batch):
+            budget.offer(plan_of(batch))
 
 
 def knapsack(values: Floats, seconds: Floats, memory: Floats, room: float, space: float, budget: Budget) -> Ints:
