@@ -1,0 +1,74 @@
+"""Decisions of the long run against the methods for a single epoch, which share no code with them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import specopt
+from specopt.instances.verification_batch_workload import TABLE_12
+from specopt.models.verification_batch import VerificationBatchPlan, VerificationBatchProblem
+from specopt.solvers.verification_batch.online import Scheduler
+from specopt.solvers.verification_batch.policies import Policy
+
+NOW, GUARD = 10.0, 0.004
+
+
+def epoch(seed: int, requests: int, equal: bool) -> tuple[VerificationBatchProblem, Scheduler, Scheduler]:
+    """Return one epoch as a problem, and as schedulers by Algorithm 1 without late requests and by the epoch's best."""
+    generator = np.random.default_rng(seed)
+    new = generator.integers(1, 8, requests)
+    cached = generator.integers(0, 1500, requests)
+    new[cached < 150] += 300
+    tokens = np.full(requests, 3.0) if equal else generator.uniform(1.0, 5.0, requests)
+    deadlines = NOW + generator.uniform(0.0, 0.15, requests)
+    schedulers = [
+        Scheduler(TABLE_12, Policy(name=name, fill_with_late=False), guard_seconds=GUARD)
+        for name in ("algorithm-1-drop", "per-epoch")
+    ]
+    for scheduler in schedulers:
+        for i in range(requests):
+            scheduler.submit(
+                i, class_speed=1.0, expected_tokens=float(tokens[i]), new_tokens=int(new[i]),
+                cached_tokens=int(cached[i]), response_start_seconds=0.0, tokens_done=0,
+                iteration_start_seconds=float(deadlines[i] - tokens[i]),
+            )  # fmt: skip
+    problem = VerificationBatchProblem(
+        now_seconds=NOW,
+        memory_bytes=1e12,
+        guard_seconds=GUARD,
+        expected_tokens=tokens,
+        new_tokens=new,
+        cached_tokens=cached,
+        request_memory_bytes=np.ones(requests),
+        deadline_seconds=np.array([deadlines[i] - tokens[i] + tokens[i] for i in range(requests)]),
+        estimator=TABLE_12,
+    )
+    return problem, schedulers[0], schedulers[1]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_algorithm_1_is_that_of_one_epoch(seed: int) -> None:
+    """Tests that the policy's batch is the batch of the method `algorithm-1-drop`, unless all requests are late."""
+    problem, scheduler, _ = epoch(seed, 40, equal=False)
+    result = specopt.solve(problem, "algorithm-1-drop")
+    assert isinstance(result.plan, VerificationBatchPlan)
+    batch = sorted(scheduler.next_batch(NOW).keys, key=int)
+    assert batch
+    assert batch == sorted(result.plan.batch.tolist())
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_best_of_the_epoch(seed: int) -> None:
+    """Tests that the policy is optimal in its epoch where all values are equal, and never below half of the optimum."""
+    for equal in (True, False):
+        problem, _, scheduler = epoch(seed, 40, equal)
+        best = specopt.solve(problem)
+        found = VerificationBatchPlan(batch=np.array(scheduler.next_batch(NOW).keys, dtype=np.int64))
+        assert problem.violations(found) == []
+        objective = problem.evaluate(found).objective
+        assert best.status is specopt.Status.OPTIMAL
+        assert best.objective is not None
+        if equal:
+            assert objective == pytest.approx(best.objective)
+        assert 0.5 * best.objective <= objective <= best.objective + 1e-9
