@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import draft_allocation
+import fair_goodput
 import serving_latency
 import verification_long_run
 from table import markdown
@@ -17,7 +18,12 @@ from table import markdown
 import specopt
 from specopt.models.files import write_text
 
-BENCHMARKS = (*serving_latency.BENCHMARKS, *draft_allocation.BENCHMARKS, *verification_long_run.BENCHMARKS)
+BENCHMARKS = (
+    *serving_latency.BENCHMARKS,
+    *draft_allocation.BENCHMARKS,
+    *fair_goodput.BENCHMARKS,
+    *verification_long_run.BENCHMARKS,
+)
 
 
 def main() -> None:

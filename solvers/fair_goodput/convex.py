@@ -16,7 +16,7 @@ import numpy as np
 
 from specopt.models.acceptance import expected_tokens
 from specopt.models.fair_goodput import FairGoodputProblem
-from specopt.models.fields import Floats, Ints
+from specopt.models.fields import Floats, Ints, Positive
 from specopt.models.result import Termination
 from specopt.solvers.budget import Budget
 from specopt.solvers.fair_goodput.dual import offer_quick_plan
@@ -27,13 +27,20 @@ from specopt.solvers.method import Outcome
 FIRST_LINES = 8
 """Lines per client at first, or four times an even share if that is more."""
 
-ACCURACY = {"tol_gap_abs": 1e-11, "tol_gap_rel": 1e-11, "tol_feas": 1e-11}
 SOLVED = ("optimal", "optimal_inaccurate")
 
 
 @dataclass(frozen=True)
 class Convex(FairGoodputMethod):
-    """The readable reference: concave interpolations as lines, utilities as cones."""
+    """The readable reference: concave interpolations as lines, utilities as cones.
+
+    Parameters
+    ----------
+    accuracy
+        Tolerance that Clarabel is given, for gap and feasibility; its own default is 1e-8.
+    """
+
+    accuracy: Positive = 1e-11
 
     name: ClassVar[str] = "convex"
     exact: ClassVar[bool] = True
@@ -57,7 +64,7 @@ class Convex(FairGoodputMethod):
         programs = 0
         while True:
             budget.check()
-            tokens, price, status = solve_program(cp, problem, region, lines, budget)
+            tokens, price, status = solve_program(cp, problem, region, lines, budget, self.accuracy)
             programs += 1
             stats = {"programs": programs, "lines": int(lines.sum()), "price": price, "solver_status": status}
             if tokens is None:
@@ -73,7 +80,7 @@ class Convex(FairGoodputMethod):
 
 
 def solve_program(
-    cp: Any, problem: FairGoodputProblem, region: Region, lines: Ints, budget: Budget
+    cp: Any, problem: FairGoodputProblem, region: Region, lines: Ints, budget: Budget, accuracy: float
 ) -> tuple[Floats | None, float, str]:
     """Return mean draft tokens, the price per token and the solver's status; no tokens if it found no solution.
 
@@ -87,6 +94,8 @@ def solve_program(
         How many lines each client's interpolation has here.
     budget
         Of time.
+    accuracy
+        Tolerance of the solver.
     """
     client = np.repeat(np.arange(problem.clients), np.maximum(1, lines))
     line = np.arange(len(client)) - np.searchsorted(client, client)  # from mu(line) to mu(line + 1)
@@ -102,22 +111,23 @@ def solve_program(
         x[client] <= expected_tokens(rate, line) + cp.multiply(rate ** (line + 1.0), s[client] - line),
     ]
     program = cp.Problem(cp.Maximize(utility(cp, problem, x)), constraints)
-    status = run_clarabel(cp, program, budget)
+    status = run_clarabel(cp, program, budget, accuracy)
     if s.value is None or within_budget.dual_value is None or status not in SOLVED:
         return None, 0.0, status
     return np.asarray(s.value, dtype=np.float64), max(0.0, float(within_budget.dual_value)), status
 
 
-def run_clarabel(cp: Any, program: Any, budget: Budget) -> str:
+def run_clarabel(cp: Any, program: Any, budget: Budget, accuracy: float = 1e-11) -> str:
     """Solve a program as accurately and as long as allowed; return the solver's status.
 
     "optimal_inaccurate" is good enough here: the plan is judged, and its bound computed, from the problem's data.
     """
+    options = dict.fromkeys(("tol_gap_abs", "tol_gap_rel", "tol_feas"), accuracy)
     limit = {} if math.isinf(budget.remaining) else {"time_limit": max(1e-3, budget.remaining)}
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            program.solve(solver=cp.CLARABEL, **ACCURACY, **limit)
+            program.solve(solver=cp.CLARABEL, **options, **limit)
     except cp.error.SolverError:
         return "solver_error"
     return str(program.status)

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from specopt.models.acceptance import expected_tokens
 from specopt.models.fair_goodput import FairGoodputProblem
 from specopt.models.fields import Floats
 from specopt.models.result import Termination
@@ -145,13 +146,14 @@ class Market:
         most: Floats,
         tokens: float,
     ) -> None:
-        with np.errstate(divide="ignore"):
+        near = np.minimum(most, math.ceil(tokens / len(rates)))
+        with np.errstate(divide="ignore", invalid="ignore"):
             logarithms = np.log1p(rates - 1.0)
+            powers = np.where(near > 0.0, np.exp(near * logarithms), 1.0)
         self.budget, self.kernels, self.tokens = budget, kernels, tokens
         self.rates, self.weights, self.fairness, self.least, self.most = rates, weights, fairness, least, most
-        even = math.ceil(tokens / len(rates))
-        self.near = np.minimum(most, even).astype(np.int64)
-        self.state = np.zeros((len(rates), 2))
+        self.near = near.astype(np.int64)
+        self.state = np.column_stack((powers, expected_tokens(rates, near)))
         self.demand = np.empty(len(rates))
         self.clients = (rates, logarithms, weights, fairness)
         self.highest = float((weights * rates).max())  # nobody wants a token beyond his least at this price
