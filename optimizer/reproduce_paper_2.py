@@ -15,12 +15,12 @@ scheduling, which ``fcfs`` with the same cache isolates.
 
 What is found: the order WISP > centralised > SLED of Tables 2 and 3. Devices: 1.9-2.1 times centralised serving
 (printed: 1.7-2.1) and 7-8 times SLED (printed: 2.0-4.1, rising with the class); goodput: 2.2 and 5.7 times (printed:
-1.94 and 3.7). FCFS with WISP's cache does as well as Algorithm 1, and better than Algorithm 1 once drafting stops at the first predicted rejection with Table
-10's error rates, which makes windows too short. In Fig. 7 both policies have their knee at the same number of
-devices; beyond it Algorithm 1 spares the fast classes at the expense of the slow ones. In Table 1 it does better than
-FCFS in the three fast classes, as printed, but also lets some responses of the slowest class be late. In Fig. 8
-late iterations are nearly all queue-dominant: near saturation all batches are about equally long, and the printed
-majority of spikes does not come back.
+1.94 and 3.7). FCFS with WISP's cache does as well as Algorithm 1, and better than Algorithm 1 once drafting stops at
+the first predicted rejection with Table 10's error rates, which makes windows too short. In Fig. 7 both policies have
+their knee at the same number of devices; beyond it Algorithm 1 spares the fast classes at the expense of the slow
+ones. In Table 1 it does better than FCFS in the three fast classes, as printed, but also lets some responses of the
+slowest class be late. In Fig. 8 late iterations are nearly all queue-dominant: near saturation all batches are about
+equally long, and the printed majority of spikes does not come back.
 """
 
 from __future__ import annotations
