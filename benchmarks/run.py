@@ -12,6 +12,7 @@ from pathlib import Path
 import draft_allocation
 import fair_goodput
 import serving_latency
+import verification_batch
 import verification_long_run
 from table import markdown
 
@@ -22,6 +23,7 @@ BENCHMARKS = (
     *serving_latency.BENCHMARKS,
     *draft_allocation.BENCHMARKS,
     *fair_goodput.BENCHMARKS,
+    *verification_batch.BENCHMARKS,
     *verification_long_run.BENCHMARKS,
 )
 
