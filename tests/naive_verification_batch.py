@@ -14,7 +14,7 @@ from typing import Any
 def weight(problem: dict[str, Any], i: int) -> Fraction:
     """What request i adds to the time of its batch (Eq. 18-19)."""
     e = problem["estimator"]
-    new, cached = problem["new_tokens"][i], problem["cached_tokens"][i]
+    new, cached = int(problem["new_tokens"][i]), int(problem["cached_tokens"][i])
     return (
         Fraction(e["seconds_per_new_token"]) * new
         + Fraction(e["seconds_per_interaction"]) * ((cached + new) * new)

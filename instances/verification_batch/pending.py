@@ -138,7 +138,7 @@ def _pending(
     speed = rng.choice(SPEEDS, size=requests)
     left = rng.uniform(size=requests)
     tokens = expected_tokens(acceptance, drafted)
-    memory = (context + drafted + 1.0) * KV_BYTES_PER_TOKEN
+    memory = ((context + drafted + 1) * KV_BYTES_PER_TOKEN).astype(np.float64)
     return VerificationBatchProblem(
         name=f"{family} n={requests} seed={seed}",
         now_seconds=0.0,

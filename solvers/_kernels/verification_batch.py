@@ -480,7 +480,10 @@ def dominated(mem, val, front_mem, front_val, size):
     return size + shift
 
 
-@njit(types.Tuple((types.int64, types.int64, _f, types.int64))(
+_FOUND = types.Tuple((types.int64, types.int64, _f, types.int64))  # type: ignore[no-untyped-call]
+
+
+@njit(_FOUND(
     _F, _F, _F, _I, types.int64, _f, _f, _f, _f, _f, _f, _f, _F, _F, _F, _F, _f,
     _F, _F, _F, _I, _I, types.int64), cache=True)  # fmt: skip
 def extend(t, mem, val, node, count, value, weight, memory, deadline, now, c, M, D, per_second, per_byte, rest, enough,

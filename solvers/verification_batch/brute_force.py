@@ -35,7 +35,8 @@ class BruteForceBatch(VerificationBatchMethod):
         """Enumerate."""
         pending = prepare(problem, budget)
         values = problem.expected_tokens.tolist()
-        best, best_batch, seen = 0.0, (), 0
+        best, seen = 0.0, 0
+        best_batch: tuple[int, ...] = ()
         for size in range(1, problem.requests + 1):
             for batch in combinations(range(problem.requests), size):
                 seen += 1

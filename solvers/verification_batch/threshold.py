@@ -1,4 +1,4 @@
-"""Threshold: bounds leave a few tightest deadlines; labels settle them, or prices fix most requests and HiGHS the rest."""
+"""Threshold: bounds leave a few tightest deadlines; labels settle them, or HiGHS what prices do not fix."""
 
 from __future__ import annotations
 

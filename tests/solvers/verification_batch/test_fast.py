@@ -18,11 +18,16 @@ def call(problem: VerificationBatchProblem) -> list[int]:
     """The batch of the bare call."""
     weights = problem.estimator.weights(problem.new_tokens, problem.cached_tokens)
     out = np.empty(problem.requests, np.int64)
-    columns = problem.expected_tokens, weights, problem.request_memory_bytes, problem.deadline_seconds
-    copies = [column.copy() for column in columns]
     count = fast.sweep(
-        *copies, problem.now_seconds, problem.estimator.overhead_seconds, problem.memory_bytes, out
-    )  # fmt: skip
+        problem.expected_tokens.copy(),
+        weights,
+        problem.request_memory_bytes.copy(),
+        problem.deadline_seconds.copy(),
+        problem.now_seconds,
+        problem.estimator.overhead_seconds,
+        problem.memory_bytes,
+        out,
+    )
     return [int(i) for i in out[:count]]
 
 
@@ -45,9 +50,9 @@ def test_is_feasible_and_not_empty(problem: VerificationBatchProblem) -> None:
 def test_arguments_that_do_not_fit() -> None:
     """Tests that other lengths and other types are refused."""
     x, out = np.ones(3), np.empty(3, np.int64)
-    for columns in ((x[:2], x, x, x), (x, x[:2], x, x), (x, x, x[:2], x), (x, x, x, x[:2])):
+    for a, b, c, d in ((x[:2], x, x, x), (x, x[:2], x, x), (x, x, x[:2], x), (x, x, x, x[:2])):
         with pytest.raises(ValueError, match="must have one length"):
-            fast.sweep(*columns, 0.0, 0.0, 9.0, out)
+            fast.sweep(a, b, c, d, 0.0, 0.0, 9.0, out)
     with pytest.raises(TypeError):
         fast.sweep(x, x, x, x, 0.0, 0.0, 9.0, np.empty(3, np.int32))
 

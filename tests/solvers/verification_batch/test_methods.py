@@ -169,7 +169,7 @@ def test_deadlock() -> None:
 def test_algorithm_1_is_unbounded(many: float) -> None:
     """Tests that a dense trifle keeps Algorithm 1 from a request worth any multiple, dropped or not."""
     problem = two(expected_tokens=[1.0, many], new_tokens=[1, 1], deadline_seconds=[1.0, 2.0])
-    dense = dataclasses.replace(problem, expected_tokens=[1.0, many], deadline_seconds=[1.0, 1.0])
+    dense = dataclasses.replace(problem, deadline_seconds=np.ones(2))
     assert batch_of(dense, "algorithm-1-drop") == [0]
     assert solve(dense).objective == many
     assert solve(dense, "sweep").objective == many
@@ -216,3 +216,15 @@ def test_refusals() -> None:
     for method, requests in (("brute-force", 17), ("milp", 301)):
         with pytest.raises(Unsupported, match=f"it has {requests} requests.*; methods that can: threshold, sweep"):
             solve(make("warm", requests=requests), method)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_integer_programs_settle_it_too(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that without labels, and without polishing, HiGHS finds the same optimum."""
+    monkeypatch.setattr(Threshold, "few_labels", -1)
+    monkeypatch.setattr(Threshold, "polished", 0)
+    for seed in range(3):
+        problem = make(family, requests=40, seed=seed)
+        result = solve(problem)
+        assert result.status is Status.OPTIMAL
+        assert result.objective == pytest.approx(solve(problem, "pareto").objective, rel=1e-10)
