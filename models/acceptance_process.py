@@ -1,0 +1,143 @@
+"""How acceptance rates move from round to round: fixed, drifting, or switching between regimes."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from specopt.models.errors import InvalidInput
+from specopt.models.fields import Floats, describe
+
+MOST_MODES = 5000
+
+
+@dataclass(frozen=True, eq=False)
+class AcceptanceProcess:
+    """The acceptance rates of N clients over the rounds; use the constructors `fixed`, `drifting` and `switching`.
+
+    Parameters
+    ----------
+    rates
+        Shape (P, R, N), in [0, 1): rate of a client in regime r during round p; the path of P rounds is repeated.
+    transition
+        Shape (R, R): chances of a client's next regime, by its present one. Every client switches by itself.
+    """
+
+    rates: NDArray[np.float64]
+    transition: NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        rates, transition = _array("rates", self.rates, 3), _array("transition", self.transition, 2)
+        if not ((rates >= 0.0) & (rates < 1.0)).all():
+            raise InvalidInput(f"rates: expected acceptance rates in [0, 1), got {describe(float(rates.flat[0]))}, ...")
+        regimes = rates.shape[1]
+        if transition.shape != (regimes, regimes):
+            raise InvalidInput(f"transition: expected {regimes} x {regimes} chances, got shape {transition.shape}")
+        if (transition < 0.0).any() or np.abs(transition.sum(axis=1) - 1.0).max() > 1e-9:
+            raise InvalidInput("transition: expected rows of chances >= 0 that sum to 1")
+        object.__setattr__(self, "rates", rates)
+        object.__setattr__(self, "transition", transition)
+
+    @classmethod
+    def fixed(cls, rates: ArrayLike) -> Self:
+        """Return clients whose rates never change."""
+        return cls(_array("rates", rates, 1)[None, None], np.ones((1, 1)))
+
+    @classmethod
+    def drifting(cls, low: ArrayLike, high: ArrayLike, period_rounds: int) -> Self:
+        """Return clients whose rates go up and down in sine waves, each with a phase of its own.
+
+        Parameters
+        ----------
+        low, high
+            Extreme rates of every client.
+        period_rounds
+            Rounds of one wave, at least 2.
+        """
+        least, most = _array("low", low, 1), _array("high", high, 1)
+        if len(least) != len(most):
+            raise InvalidInput(f"high: expected {len(least)} entries, as in low, got {len(most)}")
+        if isinstance(period_rounds, bool) or not isinstance(period_rounds, int) or period_rounds < 2:
+            raise InvalidInput(f"period_rounds: expected an integer >= 2, got {describe(period_rounds)}")
+        turns = np.arange(period_rounds)[:, None] / period_rounds + np.arange(len(least)) / len(least)
+        path = least + (most - least) * (0.5 - 0.5 * np.cos(2.0 * np.pi * turns))
+        return cls(path[:, None], np.ones((1, 1)))
+
+    @classmethod
+    def switching(cls, regimes: Sequence[ArrayLike], mean_rounds: float) -> Self:
+        """Return clients that switch between regimes, each by itself, after a geometric number of rounds.
+
+        Parameters
+        ----------
+        regimes
+            At least two: the rates of all clients in each regime. A client that switches goes to any other regime.
+        mean_rounds
+            Mean rounds between two switches of a client, at least 1.
+        """
+        rates = _array("regimes", regimes, 2)
+        count = len(rates)
+        if count < 2:
+            raise InvalidInput(f"regimes: expected at least 2, got {count}")
+        if not 1.0 <= mean_rounds < np.inf:
+            raise InvalidInput(f"mean_rounds: expected a number >= 1, got {describe(mean_rounds)}")
+        transition = np.full((count, count), 1.0 / mean_rounds / (count - 1))
+        np.fill_diagonal(transition, 1.0 - 1.0 / mean_rounds)
+        return cls(rates[None], transition)
+
+    @property
+    def clients(self) -> int:
+        """Number of clients N."""
+        return int(self.rates.shape[2])
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether the rates never change."""
+        return self.rates.shape[:2] == (1, 1)
+
+    @property
+    def regime_shares(self) -> Floats:
+        """Share of rounds that a client spends in each regime in the long run; even if the chain does not say."""
+        count = len(self.transition)
+        system = np.vstack([self.transition.T - np.eye(count), np.ones(count)])
+        shares: Floats = np.linalg.lstsq(system, np.append(np.zeros(count), 1.0), rcond=None)[0]
+        shares = np.maximum(shares, 0.0)
+        return shares / float(shares.sum())
+
+    def modes(self, path_points: int = 500) -> tuple[NDArray[np.float64], Floats]:
+        """Return the rates of all clients in every joint mode, shape (M, N), and the share of rounds of each.
+
+        Parameters
+        ----------
+        path_points
+            At most so many rounds stand for a drifting path.
+
+        Raises
+        ------
+        InvalidInput
+            If there are more than 5000 modes.
+        """
+        P, R, N = self.rates.shape
+        chosen = np.unique(np.linspace(0, P - 1, min(P, path_points)).astype(np.int64))
+        if float(R) ** N * len(chosen) > MOST_MODES:
+            raise InvalidInput(f"process: expected at most {MOST_MODES} joint modes, got {len(chosen)} x {R}^{N}")
+        joint = np.array(list(itertools.product(range(R), repeat=N)))
+        rates = self.rates[chosen][:, joint, np.arange(N)].reshape(-1, N)
+        shares = np.tile(self.regime_shares[joint].prod(axis=1), len(chosen)) / len(chosen)
+        return np.ascontiguousarray(rates), shares
+
+
+def _array(name: str, values: object, dimensions: int) -> NDArray[np.float64]:
+    try:
+        array = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        array = np.empty(0)
+    if array.ndim != dimensions or array.size == 0 or not np.isfinite(array).all():
+        shape = ("a list", "a list of lists", "a cube")[dimensions - 1]
+        raise InvalidInput(f"{name}: expected {shape} of finite numbers, got {describe(values)}")
+    array.flags.writeable = False
+    return array

@@ -1,0 +1,434 @@
+"""Fair goodput, online: one round of the scheduler, and whole simulated runs that take the same decisions.
+
+Clients i = 1..N (letters of paper 5: S draft tokens, alpha acceptance rate, X smoothed goodput, C budget). What the
+scheduler knows about them is in two tables, one row per client:
+
+* ``facts`` (float): WEIGHT, ESTIMATE (alpha-hat), GOODPUT (X), PRIOR (the estimate it began with); then, for `robust`
+  only, MEAN, SLOPE and ANCHOR (running means of mu, of its derivative and of the derivative times the estimate), and K
+  columns each of accepted drafts, tested drafts and belief, one for every memory in ``discounts``, the last endless;
+* ``counts`` (int): CAP, IDLE (rounds since the last evidence), ROUNDS (with this client), SEEN (rounds with evidence).
+
+``options``: FAIRNESS; SMOOTHING (beta: constant for `gradient`, the least step for `robust`); LEARNING (eta);
+PRIOR_TESTED (drafts that the prior counts for); PROBE_AFTER (idle rounds; 0: never); OPTIMISM; RELUCTANCE.
+
+Random numbers are SplitMix64 by counter: the fate of draft j of client i in round t of run r depends on (key, r, t, i,
+j) and on nothing else, so all policies meet the same luck.
+"""
+
+import numpy as np
+from numba import float64, int64, njit, uint64, void
+
+ROBUST, GRADIENT, FIXED, RANDOM = 0, 1, 2, 3
+WEIGHT, ESTIMATE, GOODPUT, PRIOR, MEAN, SLOPE, ANCHOR, MEMORIES = 0, 1, 2, 3, 4, 5, 6, 7
+CAP, IDLE, ROUNDS, SEEN = 0, 1, 2, 3
+FAIRNESS, SMOOTHING, LEARNING, PRIOR_TESTED, PROBE_AFTER, OPTIMISM, RELUCTANCE = 0, 1, 2, 3, 4, 5, 6
+LEAST, MOST = 1e-4, 1.0 - 1e-6  # estimates of `robust` stay inside: no client is written off, none is free
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+
+
+@njit(cache=True)
+def _mixed(z):
+    """Return the output function of SplitMix64."""
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
+@njit(cache=True)
+def _uniform(stream):
+    """Return the number in [0, 1) of a place in a stream."""
+    return np.float64(_mixed(stream) >> np.uint64(11)) * 2.0**-53
+
+
+@njit(cache=True)
+def _power(base, exponent):
+    """Return base ** exponent, fast for the small whole exponents that counts are."""
+    if exponent > 32.0 or exponent != np.floor(exponent):
+        return base**exponent
+    out = 1.0
+    for _ in range(int(exponent)):
+        out *= base
+    return out
+
+
+@njit(cache=True)
+def expected_goodput(alpha, drafts):
+    """Return mu = 1 + alpha + ... + alpha^S; right at alpha = 1 too."""
+    if alpha < 0.99 and drafts > 16:
+        return (1.0 - alpha ** (drafts + 1)) / (1.0 - alpha)
+    total = 1.0
+    term = 1.0
+    for _ in range(drafts):
+        term *= alpha
+        total += term
+    return total
+
+
+@njit(cache=True)
+def _slope(alpha, drafts):
+    """Return the derivative of mu in alpha."""
+    total = 0.0
+    term = 1.0
+    for j in range(1, drafts + 1):
+        total += j * term
+        term *= alpha
+    return total
+
+
+@njit(cache=True)
+def _before(gain, heap, a, b):
+    """Tell whether place a of the heap goes before place b: larger gain first, then the smaller index."""
+    i, j = heap[a], heap[b]
+    return gain[i] > gain[j] or (gain[i] == gain[j] and i < j)
+
+
+@njit(cache=True)
+def _sink(gain, heap, size, place):
+    """Restore the heap below a place whose gain has shrunk."""
+    while True:
+        best = place
+        child = 2 * place + 1
+        if child < size and _before(gain, heap, child, best):
+            best = child
+        if child + 1 < size and _before(gain, heap, child + 1, best):
+            best = child + 1
+        if best == place:
+            return
+        heap[place], heap[best] = heap[best], heap[place]
+        place = best
+
+
+@njit(cache=True)
+def _greedy(weights, alphas, firsts, counts, left, drafts):
+    """Give out what is left of the budget by Eq. 5: always the draft with the largest marginal.
+
+    Draft j of a client is worth w alpha^j, its first one w times the client's entry in ``firsts``, at least alpha.
+    ``drafts`` holds what clients have already, 0 or 1, and modified in place. Drafts that gain nothing are not given.
+    """
+    n = len(drafts)
+    gain = np.empty(n)
+    power = np.empty(n)
+    heap = np.empty(n, dtype=np.int64)
+    size = 0
+    for i in range(n):
+        if drafts[i] >= counts[i, CAP]:
+            continue
+        power[i] = alphas[i] if drafts[i] == 0 else alphas[i] * alphas[i]
+        gain[i] = weights[i] * (firsts[i] if drafts[i] == 0 else power[i])
+        if gain[i] > 0.0:
+            heap[size] = i
+            size += 1
+    for place in range(size // 2 - 1, -1, -1):
+        _sink(gain, heap, size, place)
+    while left > 0 and size > 0:
+        i = heap[0]
+        drafts[i] += 1
+        left -= 1
+        power[i] *= alphas[i]
+        gain[i] = weights[i] * power[i]
+        if drafts[i] >= counts[i, CAP] or gain[i] <= 0.0:
+            size -= 1
+            heap[0] = heap[size]
+        _sink(gain, heap, size, 0)
+
+
+@njit(cache=True)
+def _marginal_utility(weight, goodput, fairness):
+    """Return the gradient of the alpha-fair utility at a goodput."""
+    if fairness == 1.0:
+        return weight / goodput
+    return weight * goodput ** (-fairness)
+
+
+@njit(
+    void(int64, float64[::1], float64[:, ::1], int64[:, ::1], int64, int64[::1]),
+    cache=True,
+    nogil=True,
+)
+def allocate(policy, options, facts, counts, budget, drafts):
+    """Write the draft tokens of the next round into ``drafts``: Eq. 5.
+
+    `robust` gives a client without evidence for PROBE_AFTER rounds one draft ahead of the others, the longest idle
+    first, and values first drafts at the estimate plus OPTIMISM standard errors: whoever drafts nothing can teach
+    nothing.
+    """
+    n = len(drafts)
+    drafts[:] = 0
+    left = budget
+    weights = np.empty(n)
+    firsts = np.empty(n)
+    memories = (facts.shape[1] - MEMORIES) // 3
+    for i in range(n):
+        weights[i] = _marginal_utility(facts[i, WEIGHT], facts[i, GOODPUT], options[FAIRNESS])
+        alpha = facts[i, ESTIMATE]
+        firsts[i] = alpha
+        if policy == ROBUST:
+            trials = options[PRIOR_TESTED]
+            for k in range(MEMORIES + memories, MEMORIES + 2 * memories):
+                trials += facts[i, k] * facts[i, k + memories]
+            firsts[i] = min(alpha + options[OPTIMISM] * np.sqrt(alpha * (1.0 - alpha) / trials), 1.0)
+    after = np.int64(options[PROBE_AFTER])
+    if policy == ROBUST and after > 0:
+        while left > 0:
+            chosen = -1
+            for i in range(n):
+                due = counts[i, IDLE] >= after and drafts[i] == 0 and counts[i, CAP] > 0
+                if due and (chosen < 0 or counts[i, IDLE] > counts[chosen, IDLE]):
+                    chosen = i
+            if chosen < 0:
+                break
+            drafts[chosen] = 1
+            left -= 1
+    _greedy(weights, facts[:, ESTIMATE], firsts, counts, left, drafts)
+
+
+@njit(cache=True)
+def _learn(row, discounts, hits, tested, seen, prior_tested, reluctance):
+    """Update one client's counts for every memory and the belief in each; return the new estimate.
+
+    A memory is believed by how well it has foretold: its belief is multiplied by the likelihood p^hits (1 - p)^misses
+    that it gave to the evidence before seeing it. Then a share 1 / (seen + 1) of all belief is spread as at the start,
+    so that another memory can take over when the client changes: every memory RELUCTANCE times as much as the next
+    longer one.
+    """
+    K = len(discounts)
+    prior = row[PRIOR] * prior_tested
+    accepted = row[MEMORIES : MEMORIES + K]
+    trials = row[MEMORIES + K : MEMORIES + 2 * K]
+    belief = row[MEMORIES + 2 * K :]
+    total = 0.0
+    start = 0.0
+    for k in range(K):
+        p = (accepted[k] + prior) / (trials[k] + prior_tested)
+        p = min(max(p, LEAST), MOST)
+        belief[k] = belief[k] * _power(p, hits) * _power(1.0 - p, tested - hits) + 1e-280
+        total += belief[k]
+        start = start * reluctance + 1.0
+        accepted[k] = discounts[k] * accepted[k] + hits
+        trials[k] = discounts[k] * trials[k] + tested
+    share = 1.0 / (seen + 1.0)
+    spread = share / start
+    estimate = 0.0
+    for k in range(K - 1, -1, -1):
+        belief[k] = (1.0 - share) * belief[k] / total + spread
+        spread *= reluctance
+        estimate += belief[k] * (accepted[k] + prior) / (trials[k] + prior_tested)
+    return min(max(estimate, LEAST), MOST)
+
+
+@njit(int64(int64[::1], int64[::1], int64[::1]), cache=True, nogil=True)
+def first_wrong(drafts, accepted, tested):
+    """Return the first client whose counts cannot be, -1 if there is none.
+
+    Tested are the accepted drafts and the first rejected one, if any. Negative drafts: nothing is known of the client.
+    """
+    for i in range(len(drafts)):
+        if drafts[i] >= 0 and not (0 <= accepted[i] <= tested[i] <= min(accepted[i] + 1, drafts[i])):
+            return i
+    return -1
+
+
+@njit(cache=True)
+def _value(row, drafts, beta):
+    """Update what a client has got so far, in expectation (Eq. 4 with mu in place of the realised goodput).
+
+    Earlier rounds were valued at earlier estimates. As far as the endless memory is believed, that is, as far as the
+    client has always been the same, they are valued again at today's, to first order.
+    """
+    alpha = row[ESTIMATE]
+    slope = _slope(alpha, drafts)
+    row[MEAN] += beta * (expected_goodput(alpha, drafts) - row[MEAN])
+    row[SLOPE] += beta * (slope - row[SLOPE])
+    row[ANCHOR] += beta * (slope * alpha - row[ANCHOR])
+    row[GOODPUT] = max(1.0, row[MEAN] + row[-1] * (alpha * row[SLOPE] - row[ANCHOR]))
+
+
+@njit(
+    void(
+        int64, float64[::1], float64[::1], float64[:, ::1], int64[:, ::1], int64[::1], int64[::1], float64[::1],
+        float64[::1],
+    ),
+    cache=True,
+    nogil=True,
+)  # fmt: skip
+def observe(policy, options, discounts, facts, counts, drafts, accepted, hits, tested):
+    """Learn from a round; modified in place: ``facts`` and ``counts``.
+
+    ``drafts``: what each client drafted, -1 if nothing is known of it (it is left as it was). ``accepted``: drafts
+    accepted before the first rejection. ``hits`` of ``tested``: the evidence on the acceptance rate.
+    """
+    for i in range(len(drafts)):
+        if drafts[i] < 0:
+            continue
+        if tested[i] > 0.0:
+            counts[i, SEEN] += 1
+            counts[i, IDLE] = 0
+        else:
+            counts[i, IDLE] += 1
+        counts[i, ROUNDS] += 1
+        if policy == GRADIENT:
+            if tested[i] > 0.0:  # Eq. 3, which says nothing about a client without drafts
+                facts[i, ESTIMATE] = (1.0 - options[LEARNING]) * facts[i, ESTIMATE] + options[LEARNING] * (
+                    hits[i] / tested[i]
+                )
+            beta = options[SMOOTHING]
+            facts[i, GOODPUT] = (1.0 - beta) * facts[i, GOODPUT] + beta * (accepted[i] + 1.0)  # Eq. 4
+        else:
+            if tested[i] > 0.0:
+                facts[i, ESTIMATE] = _learn(
+                    facts[i], discounts, hits[i], tested[i], counts[i, SEEN], options[PRIOR_TESTED],
+                    options[RELUCTANCE],
+                )  # fmt: skip
+            _value(facts[i], drafts[i], max(options[SMOOTHING], 1.0 / counts[i, ROUNDS]))
+
+
+@njit(cache=True)
+def _regime(cumulative, u):
+    """Return the first regime whose cumulative probability exceeds u."""
+    regime = 0
+    while regime < len(cumulative) - 1 and u >= cumulative[regime]:
+        regime += 1
+    return regime
+
+
+@njit(cache=True)
+def _spread(counts, budget, stream, drafts):
+    """Write a random allocation: every draft of the budget to a client drawn evenly; above its cap it is lost."""
+    drafts[:] = 0
+    for _ in range(budget):
+        stream += GOLDEN
+        i = np.int64(_uniform(stream) * len(drafts))
+        if drafts[i] < counts[i, CAP]:
+            drafts[i] += 1
+
+
+@njit(
+    void(
+        int64, float64[::1], float64[::1], float64[:, ::1], int64[:, ::1], int64, float64[:, :, ::1], float64[:, ::1],
+        float64[::1], uint64, int64, int64[::1], int64, int64[:, :, ::1], float64[:, :, ::1],
+        float64[:, :, ::1],
+    ),
+    cache=True,
+    nogil=True,
+)  # fmt: skip
+def simulate(
+    policy, options, discounts, facts, counts, budget, rates, transition, initial, key, first, checkpoints, every_draft,
+    record, expected, realised,
+):  # fmt: skip
+    """Play runs first, first + 1, ... and sum up every client's expected and realised goodput until each checkpoint.
+
+    ``rates[p, r, i]``: acceptance rate of client i in regime r during round p; the path is repeated.
+    ``transition`` (R, R) and ``initial`` (R,) are cumulative; every client changes its regime by itself.
+    ``checkpoints``: rounds played, increasing. ``every_draft``: whether the verifier learns the fate of every draft, as
+    in Eq. 3, or up to the first rejection only. ``record`` (runs, rounds, N) takes the allocations, or is empty.
+
+    Modified in place: ``expected`` and ``realised``, shape (runs, points, N), and ``record``.
+    """
+    n = len(facts)
+    drafts = np.empty(n, dtype=np.int64)
+    accepted = np.empty(n, dtype=np.int64)
+    hits = np.empty(n)
+    tested = np.empty(n)
+    regimes = np.empty(n, dtype=np.int64)
+    sums = np.empty((2, n))
+    for r in range(len(expected)):
+        run = _mixed(key + np.uint64(first + r + 1) * GOLDEN)
+        other = _mixed(run ^ np.uint64(0x5851F42D4C957F2D))  # regimes and random allocations
+        known, counted = facts.copy(), counts.copy()
+        sums[:] = 0.0
+        for i in range(n):
+            regimes[i] = _regime(initial, _uniform(other + np.uint64(i + 1) * GOLDEN))
+        point = 0
+        for t in range(checkpoints[-1]):
+            stage = t % len(rates)
+            if policy == FIXED:
+                for i in range(n):
+                    drafts[i] = min(budget // n, counts[i, CAP])
+            elif policy == RANDOM:
+                _spread(counts, budget, _mixed(other + np.uint64((t + 1) * (n + 1)) * GOLDEN), drafts)
+            else:
+                allocate(policy, options, known, counted, budget, drafts)
+            for i in range(n):
+                place = np.uint64(t * n + i + 1) * GOLDEN
+                alpha = rates[stage, regimes[i], i]
+                stream = _mixed(run + place)
+                run_length = -1
+                right = 0
+                for j in range(drafts[i]):
+                    stream += GOLDEN
+                    if _uniform(stream) < alpha:
+                        right += 1
+                    elif run_length < 0:
+                        run_length = j
+                accepted[i] = drafts[i] if run_length < 0 else run_length
+                if every_draft:
+                    hits[i], tested[i] = right, drafts[i]
+                else:
+                    hits[i], tested[i] = accepted[i], min(accepted[i] + 1, drafts[i])
+                sums[0, i] += expected_goodput(alpha, drafts[i])
+                sums[1, i] += accepted[i] + 1.0
+                if len(initial) > 1:
+                    regimes[i] = _regime(transition[regimes[i]], _uniform(_mixed(other + place)))
+            if policy in (ROBUST, GRADIENT):
+                observe(policy, options, discounts, known, counted, drafts, accepted, hits, tested)
+            if len(record) > 0:
+                record[r, t] = drafts
+            if t + 1 == checkpoints[point]:
+                expected[r, point] = sums[0]
+                realised[r, point] = sums[1]
+                point += 1
+
+
+@njit(cache=True)
+def _best_step(x, target, weights, fairness):
+    """Return the step from x towards a target that maximises the utility, by bisection on its slope."""
+    low, high = 0.0, 1.0
+    for _ in range(50):
+        step = 0.5 * (low + high)
+        slope = 0.0
+        for i in range(len(x)):
+            slope += (target[i] - x[i]) * _marginal_utility(weights[i], x[i] + step * (target[i] - x[i]), fairness)
+        if slope > 0.0:
+            low = step
+        else:
+            high = step
+    return 0.5 * (low + high)
+
+
+@njit(
+    float64(float64[:, ::1], float64[::1], float64[::1], float64, int64[:, ::1], int64, int64, float64, float64[::1]),
+    cache=True,
+    nogil=True,
+)
+def fair_rates_over_modes(rates, shares, weights, fairness, counts, budget, rounds, tolerance, x):
+    """Write the fair long-run rates where modes alternate into ``x``; return a bound on what their utility lacks.
+
+    ``rates`` (M, N) and ``shares`` (M,): in mode m, which has that share of all rounds, the clients' acceptance rates.
+    All modes are served with common weights, the gradient at the mean over modes: Frank-Wolfe, whose duality gap
+    bounds the loss. Stops within the tolerance or after so many rounds.
+    """
+    M, n = rates.shape
+    x[:] = 1.0
+    direction = np.empty(n)
+    gradient = np.empty(n)
+    drafts = np.empty(n, dtype=np.int64)
+    gap = np.inf
+    for _ in range(rounds):
+        for i in range(n):
+            gradient[i] = _marginal_utility(weights[i], x[i], fairness)
+        direction[:] = 0.0
+        for m in range(M):
+            drafts[:] = 0
+            _greedy(gradient, rates[m], rates[m], counts, budget, drafts)
+            for i in range(n):
+                direction[i] += shares[m] * expected_goodput(rates[m, i], drafts[i])
+        gap = 0.0
+        for i in range(n):
+            gap += gradient[i] * (direction[i] - x[i])
+        if gap <= tolerance:
+            gap = max(gap, 0.0)
+            break
+        step = _best_step(x, direction, weights, fairness)
+        for i in range(n):
+            x[i] += step * (direction[i] - x[i])
+    return gap

@@ -1,0 +1,361 @@
+"""The scheduler that a server embeds: who drafts how many tokens, round after round (paper 5, Algorithm 1).
+
+>>> scheduler = Scheduler(3, budget_tokens=9)
+>>> scheduler.allocate()
+array([3, 3, 3])
+>>> scheduler.observe([3, 1, 0])  # drafts accepted before the first rejection
+>>> scheduler.allocate()
+array([5, 2, 2])
+>>> scheduler.observe({0: 5, 1: 0})  # nothing is known of client 2
+>>> scheduler.leave(2)
+>>> scheduler.join("new", initial_estimate=0.6)
+>>> scheduler.clients
+(0, 1, 'new')
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from functools import cache
+from types import ModuleType
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from specopt.models.errors import InvalidInput
+from specopt.models.fields import MAX_TOKENS, Floats, Ints, describe
+from specopt.solvers.fair_goodput.policies import (
+    Gradient,
+    OnlinePolicy,
+    Robust,
+    as_policy,
+    discounts_of,
+    first_facts,
+    name_of,
+    options_of,
+)
+
+Key = str | int
+Counts = Sequence[int] | Ints | Mapping[Key, int]
+Ratios = Sequence[float] | Floats | Mapping[Key, float]
+
+_ESTIMATE, _GOODPUT = 1, 2  # columns of the kernel's facts
+
+
+class Scheduler:
+    """Give out a verifier's token budget fairly, and learn the clients' acceptance rates on the way.
+
+    Call `allocate`, let the clients draft and the server verify, call `observe` with what was accepted; and again.
+    Rounds are the only clock.
+
+    Parameters
+    ----------
+    clients
+        Their names, or how many there are.
+    budget_tokens
+        C: draft tokens per round; may be changed between rounds.
+    policy
+        "robust", "gradient", or one of them with options.
+    fairness
+        g of the utility: 1 proportional fairness, 0 the weighted sum of the rates.
+    weights, max_draft_tokens, initial_estimates
+        Of each client; None: 1, no cap, the policy's.
+
+    Raises
+    ------
+    InvalidInput
+        If a value is outside its domain.
+    """
+
+    def __init__(
+        self,
+        clients: int | Sequence[Key],
+        budget_tokens: int,
+        policy: OnlinePolicy | str = "robust",
+        *,
+        fairness: float = 1.0,
+        weights: Sequence[float] | Floats | None = None,
+        max_draft_tokens: Sequence[int] | Ints | None = None,
+        initial_estimates: Sequence[float] | Floats | None = None,
+    ) -> None:
+        chosen = as_policy(policy)
+        if not isinstance(chosen, (Robust, Gradient)):
+            raise InvalidInput(f"policy: expected robust or gradient, got {name_of(chosen)}: it is for simulations")
+        self.policy = chosen
+        self.fairness = _number("fairness", fairness, 0.0)
+        self.budget_tokens = budget_tokens
+        self._options = options_of(chosen, self.fairness)
+        self._discounts = discounts_of(chosen)
+        self._clients: tuple[Key, ...] = ()
+        self._facts: NDArray[np.float64] = first_facts(chosen, [], None)
+        self._counts: NDArray[np.int64] = np.zeros((0, 4), dtype=np.int64)
+        self._round: tuple[tuple[Key, ...], Ints] | None = None
+        names: list[Key] = (
+            list(range(_whole("clients", clients, 0))) if isinstance(clients, (int, np.integer)) else list(clients)
+        )
+        for name, column in (
+            ("weights", weights), ("max_draft_tokens", max_draft_tokens), ("initial_estimates", initial_estimates)
+        ):  # fmt: skip
+            if column is not None and len(column) != len(names):
+                raise InvalidInput(f"{name}: expected {len(names)} entries, one per client, got {len(column)}")
+        for index, key in enumerate(names):
+            self.join(
+                key,
+                weight=1.0 if weights is None else weights[index],
+                max_draft_tokens=None if max_draft_tokens is None else max_draft_tokens[index],
+                initial_estimate=None if initial_estimates is None else initial_estimates[index],
+            )
+
+    # ------------------------------------------------------------------ clients
+
+    @property
+    def clients(self) -> tuple[Key, ...]:
+        """The clients, in the order of `allocate`."""
+        return self._clients
+
+    @property
+    def budget_tokens(self) -> int:
+        """Draft tokens C per round."""
+        return self._budget
+
+    @budget_tokens.setter
+    def budget_tokens(self, value: int) -> None:
+        self._budget = _whole("budget_tokens", value, 0)
+
+    @property
+    def estimates(self) -> Floats:
+        """The estimated acceptance rate of each client."""
+        return self._facts[:, _ESTIMATE].copy()
+
+    @property
+    def goodput(self) -> Floats:
+        """What each client gets per round, as smoothed by the policy (Eq. 4)."""
+        return self._facts[:, _GOODPUT].copy()
+
+    def join(
+        self,
+        client: Key,
+        *,
+        weight: float = 1.0,
+        max_draft_tokens: int | None = None,
+        initial_estimate: float | None = None,
+    ) -> None:
+        """Add a client; it drafts from the next `allocate` on.
+
+        Raises
+        ------
+        InvalidInput
+            If the name is taken, or a value is outside its domain.
+        """
+        if isinstance(client, np.integer):
+            client = int(client)
+        if not isinstance(client, (str, int)) or isinstance(client, bool):
+            raise InvalidInput(f"client: expected a string or an integer, got {describe(client)}")
+        if client in self._clients:
+            raise InvalidInput(f"client: expected a new name, got {describe(client)}, which is taken")
+        weight = _number("weight", weight, 0.0)
+        if weight == 0.0:
+            raise InvalidInput("weight: expected a number > 0, got 0.0")
+        cap = MAX_TOKENS if max_draft_tokens is None else _whole("max_draft_tokens", max_draft_tokens, 0)
+        estimate = None if initial_estimate is None else [_number("initial_estimate", initial_estimate, 0.0, 1.0)]
+        self._facts = np.concatenate([self._facts, first_facts(self.policy, [weight], estimate)])
+        self._counts = np.concatenate([self._counts, np.array([[cap, 0, 0, 0]], dtype=np.int64)])
+        self._clients = (*self._clients, client)
+
+    def leave(self, client: Key) -> None:
+        """Remove a client and what is known of it; of a round that is under way its part no longer counts.
+
+        Raises
+        ------
+        InvalidInput
+            If there is no such client.
+        """
+        if client not in self._clients:
+            raise InvalidInput(f"client: expected one of the clients, got {describe(client)}")
+        place = self._clients.index(client)
+        self._facts = np.ascontiguousarray(np.delete(self._facts, place, axis=0))
+        self._counts = np.ascontiguousarray(np.delete(self._counts, place, axis=0))
+        self._clients = self._clients[:place] + self._clients[place + 1 :]
+
+    # ------------------------------------------------------------------ rounds
+
+    def warm_up(self) -> None:
+        """Load the kernels, so that no later call compiles."""
+        twin = self.from_state(self.state())
+        if twin.clients:
+            twin.observe([0] * len(twin.allocate()))
+        _kernels()
+
+    def allocate(self) -> Ints:
+        """Return the draft tokens of each client in the next round (Eq. 5).
+
+        A round that was never observed is forgotten.
+        """
+        drafts = np.empty(len(self._clients), dtype=np.int64)
+        _kernels().allocate(self.policy.code, self._options, self._facts, self._counts, self._budget, drafts)
+        self._round = (self._clients, drafts)
+        return drafts.copy()
+
+    def observe(
+        self, accepted: Counts, tested: Counts | None = None, *, acceptance_ratios: Ratios | None = None
+    ) -> None:
+        """Learn from the round that `allocate` gave out last (Eq. 3-4).
+
+        Parameters
+        ----------
+        accepted
+            Drafts of each client that were accepted before the first rejection: in the order of the allocation, or by
+            client. Of clients that are left out nothing is learned.
+        tested
+            Drafts whose fate this tells: the accepted ones and the first rejected one. Only to be given if clients
+            drafted fewer than they were allowed to; else it follows from `accepted`.
+        acceptance_ratios
+            Mean of min(1, p/q) over all drafted tokens (Eq. 3): more evidence than the counts, if the server has it.
+            Ignored, NaN too, for clients without drafts.
+
+        Raises
+        ------
+        InvalidInput
+            If there is no such round, a client was not in it, or a value cannot be.
+        """
+        if self._round is None:
+            raise InvalidInput("observe: expected a call of allocate before")
+        roster, drafts = self._round
+        known = drafts
+        if isinstance(accepted, Mapping):
+            known = np.full(len(roster), -1, dtype=np.int64)
+            for key in accepted:
+                if key not in roster:
+                    raise InvalidInput(f"accepted: expected clients of the round, got {describe(key)}")
+                known[roster.index(key)] = drafts[roster.index(key)]
+        taken = _column("accepted", accepted, accepted, roster, "iu")
+        counted = np.minimum(taken + 1, drafts) if tested is None else _column("tested", tested, accepted, roster, "iu")
+        wrong = _kernels().first_wrong(known, taken, counted)
+        if wrong >= 0:
+            raise InvalidInput(_defect(roster[wrong], int(drafts[wrong]), int(taken[wrong]), int(counted[wrong])))
+        hits, evidence = taken.astype(np.float64), counted.astype(np.float64)
+        if acceptance_ratios is not None:
+            ratios = np.where(drafts > 0, _column("acceptance_ratios", acceptance_ratios, accepted, roster, "iuf"), 0.0)
+            outside = (known > 0) & ~((ratios >= 0.0) & (ratios <= 1.0))
+            if outside.any():
+                place = int(outside.argmax())
+                raise InvalidInput(
+                    f"acceptance_ratios[{describe(roster[place])}]: expected a ratio from 0 to 1, got {ratios[place]}"
+                )
+            evidence = drafts.astype(np.float64)
+            hits = ratios * evidence
+        self._round = None
+        if roster != self._clients:
+            places = [roster.index(key) if key in roster else -1 for key in self._clients]
+            there = np.array(places, dtype=np.int64)
+            known = np.where(there >= 0, known[there], -1)
+            taken, hits, evidence = taken[there], hits[there], evidence[there]
+        _kernels().observe(
+            self.policy.code, self._options, self._discounts, self._facts, self._counts, known, taken, hits, evidence
+        )
+
+    # ------------------------------------------------------------------ state
+
+    def state(self) -> dict[str, Any]:
+        """Return everything as JSON-like data."""
+        policy = {"name": name_of(self.policy), **dataclasses.asdict(self.policy)}
+        if isinstance(self.policy, Robust):
+            policy["memories"] = list(self.policy.memories)
+        under_way = None
+        if self._round is not None:
+            under_way = {"clients": list(self._round[0]), "draft_tokens": self._round[1].tolist()}
+        return {
+            "policy": policy,
+            "fairness": self.fairness,
+            "budget_tokens": self.budget_tokens,
+            "clients": list(self._clients),
+            "facts": self._facts.tolist(),
+            "counts": self._counts.tolist(),
+            "round": under_way,
+        }
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Self:
+        """Return the scheduler whose `state` this is.
+
+        Raises
+        ------
+        InvalidInput
+            If it is not the state of a scheduler.
+        """
+        try:
+            options = dict(state["policy"])
+            kind: Any = type(as_policy(options.pop("name")))
+            scheduler = cls(list(state["clients"]), state["budget_tokens"], kind(**options), fairness=state["fairness"])
+            facts, counts = np.array(state["facts"], dtype=np.float64), np.array(state["counts"], dtype=np.int64)
+            if scheduler.clients:
+                if facts.shape != scheduler._facts.shape or counts.shape != scheduler._counts.shape:
+                    raise InvalidInput("state: expected one row of facts and counts per client")
+                scheduler._facts, scheduler._counts = facts, counts
+            if state["round"] is not None:
+                drafts = np.array(state["round"]["draft_tokens"], dtype=np.int64)
+                scheduler._round = (tuple(state["round"]["clients"]), drafts)
+        except (KeyError, TypeError, ValueError) as error:
+            if isinstance(error, InvalidInput):
+                raise
+            raise InvalidInput(f"state: expected the state of a scheduler, but {error!r}") from None
+        if scheduler._round is not None and len(scheduler._round[0]) != len(scheduler._round[1]):
+            raise InvalidInput("state: expected draft tokens for every client of the round")
+        return scheduler
+
+
+@cache
+def _kernels() -> ModuleType:
+    import specopt.solvers._kernels.fair_goodput_simulation as kernels
+
+    return kernels
+
+
+def _column(name: str, values: Any, accepted: Any, roster: tuple[Key, ...], kinds: str) -> NDArray[Any]:
+    """Return values in the order of the round; 0 for clients that are left out."""
+    if isinstance(values, Mapping) != isinstance(accepted, Mapping) or (
+        isinstance(values, Mapping) and values.keys() != accepted.keys()
+    ):
+        raise InvalidInput(f"{name}: expected the clients of `accepted`, in the same form")
+    if isinstance(values, Mapping):
+        values = [values.get(key, 0) for key in roster]
+    try:
+        array = np.asarray(values)
+    except (TypeError, ValueError):
+        array = np.empty(0, dtype=object)
+    if array.shape != (len(roster),):
+        raise InvalidInput(
+            f"{name}: expected {len(roster)} entries, one per client of the round, got {describe(values)}"
+        )
+    if len(array) and array.dtype.kind not in kinds:
+        word = "integers" if kinds == "iu" else "numbers"
+        raise InvalidInput(f"{name}: expected {word}, got {describe(values)}")
+    return np.ascontiguousarray(array, dtype=np.int64 if kinds == "iu" else np.float64)
+
+
+def _defect(client: Key, drafts: int, accepted: int, tested: int) -> str:
+    """Say what is wrong with a client's counts."""
+    if not 0 <= accepted <= drafts:
+        return f"accepted[{describe(client)}]: expected 0 to {drafts}, its draft tokens, got {accepted}"
+    most = min(accepted + 1, drafts)
+    return (
+        f"tested[{describe(client)}]: expected {accepted} to {most}, the accepted drafts and at most one that was "
+        f"rejected, got {tested}"
+    )
+
+
+def _whole(name: str, value: object, least: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not least <= value <= MAX_TOKENS:
+        raise InvalidInput(f"{name}: expected an integer from {least} to {MAX_TOKENS}, got {describe(value)}")
+    return int(value)
+
+
+def _number(name: str, value: object, least: float, most: float = math.inf) -> float:
+    wrong = isinstance(value, bool) or not isinstance(value, (int, float, np.number))
+    if wrong or not least <= value <= most or math.isinf(value):  # type: ignore[operator, arg-type]
+        word = f">= {least:g}" if math.isinf(most) else f"from {least:g} to {most:g}"
+        raise InvalidInput(f"{name}: expected a number {word}, got {describe(value)}")
+    return float(value)  # type: ignore[arg-type]

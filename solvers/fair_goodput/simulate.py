@@ -1,0 +1,262 @@
+"""Rounds of drafting with random acceptances: what a policy's clients get, beside the fair optimum.
+
+Every draft of client i is accepted with its rate alpha_i, independently, up to the first rejection; the server adds a
+token of its own. Rates are fixed, drift, or switch between regimes (`AcceptanceProcess`); the policy never sees them.
+It learns the fate of every draft, as Eq. 3 supposes (the verifier knows p and q at every position), or, with
+`every_draft` off, only up to the first rejection.
+
+The gap of a run is U(x*) - U(mean over its rounds of mu(true rates, S(t))): expected rates, so that the luck of the
+acceptances does not hide what the policy decides. x* is the optimum of `fair-goodput` where rates are fixed. Where they
+move, it is the program over modes: the policy that knows every mode and serves all modes with common weights, each
+client's rate averaged over the modes. A finite run may do better than x* if its share of good modes is larger.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from specopt.models.acceptance_process import AcceptanceProcess
+from specopt.models.errors import InvalidInput
+from specopt.models.fair_goodput import FairGoodputPlan, FairGoodputProblem
+from specopt.models.fields import MAX_TOKENS, Floats, Ints, describe
+from specopt.solvers.budget import Budget
+from specopt.solvers.fair_goodput.dual import Dual
+from specopt.solvers.fair_goodput.policies import Policy, as_policy, discounts_of, first_facts, options_of
+
+MOST_ROUNDS = 10_000_000
+_RUNS_PER_CALL = 5
+_MODE_ROUNDS = 20_000
+_MODE_TOLERANCE = 1e-6
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Benchmark:
+    """The fair long-run rates of whoever knows the clients.
+
+    Parameters
+    ----------
+    goodput
+        x*, tokens per round of each client.
+    utility
+        An upper bound on the utility of any policy.
+    slack
+        By how much the utility of `goodput` is below it.
+    """
+
+    goodput: Floats
+    utility: float
+    slack: float
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class OnlineSimulation:
+    """What the clients got, run by run, at the checkpoints.
+
+    Parameters
+    ----------
+    policy
+        Who gave out the tokens.
+    problem
+        Budget, weights, fairness and caps; its acceptance rates are those of the first round, first regime.
+    benchmark
+        The optimum to compare with.
+    seed
+        The same seed gives every draft the same luck, whatever the policy: differences between policies are paired.
+    checkpoints
+        Rounds played, increasing.
+    expected, realised
+        Shape (replications, checkpoints, N): summed mu(true rates, S(t)), and summed tokens, up to each checkpoint.
+    allocations
+        Shape (replications, rounds, N), if they were recorded, else empty.
+    seconds
+        Computing time.
+    """
+
+    policy: Policy
+    problem: FairGoodputProblem
+    benchmark: Benchmark
+    seed: int
+    checkpoints: Ints
+    expected: NDArray[np.float64] = field(repr=False)
+    realised: NDArray[np.float64] = field(repr=False)
+    allocations: NDArray[np.int64] = field(repr=False)
+    seconds: float
+
+    def mean_rates(self, start: int = 0, stop: int | None = None, *, realised: bool = False) -> NDArray[np.float64]:
+        """Return the mean rates over rounds start + 1 to stop, shape (replications, N); both 0 or checkpoints."""
+        sums = self.realised if realised else self.expected
+        stop = int(self.checkpoints[-1]) if stop is None else stop
+        first = 0.0 if start == 0 else sums[:, self._place(start)]
+        rates: NDArray[np.float64] = (sums[:, self._place(stop)] - first) / (stop - start)
+        return rates
+
+    def gap(self, start: int = 0, stop: int | None = None) -> float:
+        """Return the mean over replications of U(x*) - U(mean rates over the rounds)."""
+        return float(self.gaps(start, stop).mean())
+
+    def gaps(self, start: int = 0, stop: int | None = None) -> Floats:
+        """Return U(x*) - U(mean rates over the rounds) of every replication."""
+        return self.benchmark.utility - self._utility(self.mean_rates(start, stop))
+
+    def utility_curve(self, *, realised: bool = False) -> Floats:
+        """Return the utility of the mean rates up to each checkpoint, averaged over replications (Figure 4)."""
+        sums = self.realised if realised else self.expected
+        curve: Floats = self._utility(sums / self.checkpoints[:, None]).mean(axis=0)
+        return curve
+
+    def _utility(self, rates: NDArray[np.float64]) -> NDArray[np.float64]:
+        weights, g = self.problem.weight, self.problem.fairness
+        each = weights * (np.log(rates) if g == 1.0 else rates ** (1.0 - g) / (1.0 - g))
+        total: NDArray[np.float64] = each.sum(axis=-1)
+        return total
+
+    def _place(self, rounds: int) -> int:
+        place = int(np.searchsorted(self.checkpoints, rounds))
+        if place == len(self.checkpoints) or self.checkpoints[place] != rounds:
+            raise InvalidInput(f"rounds: expected a checkpoint, got {describe(rounds)}")
+        return place
+
+
+def benchmark(process: AcceptanceProcess, problem: FairGoodputProblem) -> Benchmark:
+    """Return the fair optimum under an acceptance process.
+
+    Parameters
+    ----------
+    process
+        The clients' rates.
+    problem
+        Budget, weights, fairness and caps, per round, without least rates.
+    """
+    if process.is_fixed:
+        outcome = Dual().run(problem, Budget(problem))
+        assert isinstance(outcome.plan, FairGoodputPlan) and outcome.bound is not None
+        utility = problem.utility(outcome.plan.goodput)
+        return Benchmark(goodput=outcome.plan.goodput, utility=outcome.bound, slack=outcome.bound - utility)
+    kernels = Budget(problem).load("fair_goodput_simulation")
+    rates, shares = process.modes()
+    goodput = np.empty(problem.clients)
+    slack = kernels.fair_rates_over_modes(
+        rates, shares, np.array(problem.weight), problem.fairness, _first_counts(problem), problem.budget_tokens,
+        _MODE_ROUNDS if len(shares) < 50 else _MODE_ROUNDS // 10, _MODE_TOLERANCE, goodput,
+    )  # fmt: skip
+    return Benchmark(goodput=goodput, utility=problem.utility(goodput) + slack, slack=slack)
+
+
+def simulate(
+    process: AcceptanceProcess | Sequence[float] | Floats,
+    budget_tokens: int,
+    policy: Policy | str = "robust",
+    *,
+    rounds: int = 600,
+    replications: int = 100,
+    seed: int = 0,
+    checkpoints: Sequence[int] | Ints | None = None,
+    fairness: float = 1.0,
+    weights: Sequence[float] | Floats | None = None,
+    max_draft_tokens: Sequence[int] | Ints | None = None,
+    initial_estimates: Sequence[float] | Floats | None = None,
+    every_draft: bool = True,
+    record: bool = False,
+    optimum: Benchmark | None = None,
+) -> OnlineSimulation:
+    """Play rounds under a policy, many times.
+
+    Parameters
+    ----------
+    process
+        How the clients' acceptance rates move, or fixed rates.
+    budget_tokens
+        C: draft tokens per round.
+    policy
+        "robust", "gradient", "fixed", "random", or one of them with options.
+    rounds, replications, seed
+        How long, how often, and with which luck.
+    checkpoints
+        Rounds after which sums are kept, increasing; None: after every round, at most 1000 of them.
+    fairness, weights, max_draft_tokens, initial_estimates
+        As for the scheduler.
+    every_draft
+        Whether the policy learns the fate of every draft, or up to the first rejection only.
+    record
+        Whether to keep every allocation.
+    optimum
+        A benchmark computed before, to save time.
+
+    Raises
+    ------
+    InvalidInput
+        If a value is outside its domain.
+    """
+    started = time.perf_counter()
+    chosen = as_policy(policy)
+    moves = process if isinstance(process, AcceptanceProcess) else AcceptanceProcess.fixed(process)
+    last = _whole("rounds", rounds, 1, MOST_ROUNDS)
+    runs = _whole("replications", replications, 1, MOST_ROUNDS)
+    problem = FairGoodputProblem(
+        acceptance_rates=moves.rates[0, 0],
+        budget_tokens=budget_tokens,
+        fairness=fairness,
+        weights=None if weights is None else np.asarray(weights, dtype=np.float64),
+        max_draft_tokens=None if max_draft_tokens is None else np.asarray(max_draft_tokens),
+    )
+    points = _checkpoints(checkpoints, last)
+    if initial_estimates is not None and len(initial_estimates) != problem.clients:
+        raise InvalidInput(f"initial_estimates: expected {problem.clients} entries, got {len(initial_estimates)}")
+    facts = first_facts(chosen, problem.weight, initial_estimates)
+    kernels = Budget(problem).load("fair_goodput_simulation")
+    expected, realised = (np.empty((runs, len(points), problem.clients)) for _ in range(2))
+    allocations = np.empty((runs if record else 0, last, problem.clients), dtype=np.int64)
+    common: tuple[Any, ...] = (
+        chosen.code, options_of(chosen, problem.fairness), discounts_of(chosen), facts, _first_counts(problem),
+        problem.budget_tokens, np.array(moves.rates), np.cumsum(moves.transition, axis=1),
+        np.cumsum(moves.regime_shares),
+        np.random.SeedSequence(_whole("seed", seed, 0, 2**63)).generate_state(1, np.uint64)[0],
+    )  # fmt: skip
+
+    def play(first: int) -> None:
+        part = slice(first, min(first + _RUNS_PER_CALL, runs))
+        kernels.simulate(*common, first, points, int(every_draft), allocations[part], expected[part], realised[part])
+
+    with ThreadPoolExecutor(max(1, os.cpu_count() or 1)) as pool:  # the kernel does not hold the interpreter's lock
+        list(pool.map(play, range(0, runs, _RUNS_PER_CALL)))
+    return OnlineSimulation(
+        policy=chosen,
+        problem=problem,
+        benchmark=benchmark(moves, problem) if optimum is None else optimum,
+        seed=seed,
+        checkpoints=points,
+        expected=expected,
+        realised=realised,
+        allocations=allocations,
+        seconds=time.perf_counter() - started,
+    )
+
+
+def _first_counts(problem: FairGoodputProblem) -> NDArray[np.int64]:
+    counts = np.zeros((problem.clients, 4), dtype=np.int64)
+    counts[:, 0] = problem.most_tokens
+    return counts
+
+
+def _checkpoints(given: Sequence[int] | Ints | None, rounds: int) -> Ints:
+    if given is None:
+        return np.unique(np.linspace(1, rounds, min(rounds, 1000)).astype(np.int64))
+    points = np.asarray(given)
+    good = points.ndim == 1 and len(points) > 0 and points.dtype.kind in "iu"
+    if not good or points[0] < 1 or points[-1] != rounds or (np.diff(points) <= 0).any():
+        raise InvalidInput(f"checkpoints: expected increasing rounds, the last {rounds}, got {describe(given)}")
+    return points.astype(np.int64)
+
+
+def _whole(name: str, value: object, least: int, most: int = MAX_TOKENS) -> int:
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not least <= value <= most:
+        raise InvalidInput(f"{name}: expected an integer from {least} to {most}, got {describe(value)}")
+    return int(value)
