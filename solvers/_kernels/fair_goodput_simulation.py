@@ -148,9 +148,9 @@ def _marginal_utility(weight, goodput, fairness):
 def allocate(policy, options, facts, counts, budget, drafts):
     """Write the draft tokens of the next round into ``drafts``: Eq. 5.
 
-    `robust` gives a client without evidence for PROBE_AFTER rounds one draft ahead of the others, the longest idle
-    first, and values first drafts at the estimate plus OPTIMISM standard errors: whoever drafts nothing can teach
-    nothing.
+    Whoever drafts nothing can teach nothing. So `robust` values first drafts at the estimate plus OPTIMISM standard
+    errors, and gives a client without evidence for PROBE_AFTER rounds one draft ahead of the others, the longest idle
+    first; after an eighth of that if it has never been seen, after two eighths if once, and so on.
     """
     n = len(drafts)
     drafts[:] = 0
@@ -172,7 +172,8 @@ def allocate(policy, options, facts, counts, budget, drafts):
         while left > 0:
             chosen = -1
             for i in range(n):
-                due = counts[i, IDLE] >= after and drafts[i] == 0 and counts[i, CAP] > 0
+                wait = min(after, after * (counts[i, SEEN] + 1) // 8)
+                due = counts[i, IDLE] >= wait and drafts[i] == 0 and counts[i, CAP] > 0
                 if due and (chosen < 0 or counts[i, IDLE] > counts[chosen, IDLE]):
                     chosen = i
             if chosen < 0:

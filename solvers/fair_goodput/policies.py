@@ -57,7 +57,7 @@ class Robust:
     optimism
         Standard errors that are added to the estimate in valuing a client's first draft.
     probe_after
-        Rounds without evidence after which a client gets a draft; 0: never.
+        Rounds without evidence after which a client gets a draft; sooner if it has hardly been seen; 0: never.
     horizon_rounds
         Rounds over which fairness looks back.
     """

@@ -1,0 +1,142 @@
+"""The online policies of fair goodput once more, slowly, from their description; imports nothing of ours."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+MASK = 2**64 - 1
+GOLDEN = 0x9E3779B97F4A7C15
+
+
+def mixed(z: int) -> int:
+    """The output function of SplitMix64."""
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 & MASK
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EB & MASK
+    return z ^ (z >> 31)
+
+
+def fate(key: int, run: int, place: int, draft: int, alpha: float) -> bool:
+    """Whether a draft (from 1) is accepted; its place is round x N + client."""
+    stream = mixed(mixed((key + (run + 1) * GOLDEN) & MASK) + (place + 1) * GOLDEN & MASK)
+    return (mixed(stream + draft * GOLDEN & MASK) >> 11) * 2.0**-53 < alpha
+
+
+def goodput(alpha: float, drafts: int) -> float:
+    """Expected tokens of a round."""
+    return math.fsum(alpha**j for j in range(drafts + 1))
+
+
+def greedy(weights: list[float], alphas: list[float], firsts: list[float], drafts: list[int], left: int) -> None:
+    """Give out drafts one by one, each where it is worth most."""
+    for _ in range(left):
+        worth = [
+            w * (first if s == 0 else a ** (s + 1))
+            for w, a, first, s in zip(weights, alphas, firsts, drafts, strict=True)
+        ]
+        drafts[worth.index(max(worth))] += 1
+
+
+@dataclass
+class GradientClient:
+    """What Algorithm 1 knows of a client."""
+
+    estimate: float = 0.5
+    goodput: float = 1.0
+    idle: int = 0
+
+    def first(self) -> float:
+        """Its first draft is worth its estimate."""
+        return self.estimate
+
+    def due(self) -> bool:
+        """It is never probed."""
+        return False
+
+    def learn(self, drafts: int, accepted: int, hits: int, tested: int) -> None:
+        """Eq. 3 and 4."""
+        if tested:
+            self.estimate = 0.9 * self.estimate + 0.1 * hits / tested
+        self.goodput = 0.5 * self.goodput + 0.5 * (accepted + 1)
+
+
+MEMORIES = (4.0, 16.0, 64.0, 256.0, math.inf)
+
+
+@dataclass
+class RobustClient:
+    """What the robust policy knows of a client, with its default options."""
+
+    prior: float = 0.5
+    estimate: float = 0.5
+    goodput: float = 1.0
+    idle: int = 0
+    seen: int = 0
+    history: list[tuple[int, float]] = field(default_factory=list)  # drafts and the estimate then
+    accepted: list[float] = field(default_factory=lambda: [0.0] * 5)
+    trials: list[float] = field(default_factory=lambda: [0.0] * 5)
+    belief: list[float] = field(default_factory=lambda: [10.0**k / 11111 for k in range(5)])
+
+    def first(self) -> float:
+        """Optimism about the first draft."""
+        trials = 4.0 + math.fsum(b * t for b, t in zip(self.belief, self.trials, strict=True))
+        return min(1.0, self.estimate + 0.85 * math.sqrt(self.estimate * (1 - self.estimate) / trials))
+
+    def due(self) -> bool:
+        """Whether it has been idle for too long."""
+        return self.idle >= min(200, 200 * (self.seen + 1) // 8)
+
+    def guess(self, k: int) -> float:
+        """The acceptance rate according to one memory."""
+        return (self.accepted[k] + 4.0 * self.prior) / (self.trials[k] + 4.0)
+
+    def learn(self, drafts: int, accepted: int, hits: int, tested: int) -> None:
+        """Evidence, belief, estimate, goodput."""
+        self.idle = 0 if tested else self.idle + 1
+        if tested:
+            self.seen += 1
+            belief = [
+                b * self.guess(k) ** hits * (1 - self.guess(k)) ** (tested - hits) for k, b in enumerate(self.belief)
+            ]
+            share = 1 / (self.seen + 1)
+            self.belief = [(1 - share) * b / math.fsum(belief) + share * 10.0**k / 11111 for k, b in enumerate(belief)]
+            self.accepted = [a * (1 - 1 / m) + hits for a, m in zip(self.accepted, MEMORIES, strict=True)]
+            self.trials = [t * (1 - 1 / m) + tested for t, m in zip(self.trials, MEMORIES, strict=True)]
+            self.estimate = math.fsum(b * self.guess(k) for k, b in enumerate(self.belief))
+        self.history.append((drafts, self.estimate))
+        n = len(self.history)  # below the horizon: plain means
+        mean = math.fsum(goodput(a, s) for s, a in self.history) / n
+        shift = math.fsum(
+            math.fsum(j * a ** (j - 1) for j in range(1, s + 1)) * (self.estimate - a) for s, a in self.history
+        )
+        self.goodput = max(1.0, mean + self.belief[-1] * shift / n)
+
+
+def allocations(
+    kind: type[GradientClient | RobustClient],
+    rates: list[float],
+    budget: int,
+    rounds: int,
+    key: int,
+    run: int = 0,
+) -> list[list[int]]:
+    """The allocations of every round of a run with fixed rates."""
+    clients = [kind() for _ in rates]
+    N = len(rates)
+    out = []
+    for t in range(rounds):
+        drafts = [0] * N
+        left = budget
+        for i in sorted((i for i in range(N) if clients[i].due()), key=lambda i: -clients[i].idle):
+            if left:
+                drafts[i] = 1
+                left -= 1
+        greedy(
+            [1 / c.goodput for c in clients], [c.estimate for c in clients], [c.first() for c in clients], drafts, left
+        )
+        out.append(drafts)
+        for i, client in enumerate(clients):
+            fates = [fate(key, run, t * N + i, j, rates[i]) for j in range(1, drafts[i] + 1)]
+            accepted = fates.index(False) if False in fates else drafts[i]
+            client.learn(drafts[i], accepted, sum(fates), drafts[i])
+    return out

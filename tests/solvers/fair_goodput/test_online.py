@@ -1,0 +1,287 @@
+"""The scheduler as a server uses it: rounds, clients that come and go, corners, and its state."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from specopt import InvalidInput
+from specopt.solvers.fair_goodput.online import Scheduler
+from specopt.solvers.fair_goodput.policies import Fixed, Gradient, Robust
+
+POLICIES = ("robust", "gradient")
+
+
+def play(scheduler: Scheduler, rates: dict[Any, float], rounds: int, seed: int = 0) -> dict[Any, float]:
+    """Play rounds with random acceptances and return the mean drafts of each client."""
+    draw = np.random.default_rng(seed)
+    total = dict.fromkeys(scheduler.clients, 0.0)
+    for _ in range(rounds):
+        clients, drafts = scheduler.clients, scheduler.allocate()
+        accepted = []
+        for client, count in zip(clients, drafts.tolist(), strict=True):
+            total[client] += count / rounds
+            accepted.append(min(int(draw.geometric(1.0 - rates[client])) - 1, count) if count else 0)
+        scheduler.observe(accepted)
+    return total
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_budget_and_caps(policy: str) -> None:
+    """Tests that allocations keep the budget, of which nothing is wasted, and the caps."""
+    scheduler = Scheduler(["a", "b", "c"], 9, policy, max_draft_tokens=[0, 2, 20])
+    for _ in range(30):
+        drafts = scheduler.allocate()
+        assert drafts.tolist() == [0, 2, 7]
+        scheduler.observe(drafts)
+    scheduler.budget_tokens = 1
+    assert scheduler.allocate().sum() == 1
+
+
+def test_robust_learns_the_rates() -> None:
+    """Tests that estimates come near the true rates of clients that draft."""
+    rates = {0: 0.3, 1: 0.6, 2: 0.9}
+    scheduler = Scheduler(3, 9)
+    play(scheduler, rates, 3000)
+    assert scheduler.estimates == pytest.approx([0.3, 0.6, 0.9], abs=0.03)
+
+
+def test_weights_matter() -> None:
+    """Tests that among equals the heavier client drafts more, and that weights alone matter, not their unit."""
+    rates = {0: 0.8, 1: 0.8}
+    drafts = play(Scheduler(2, 8, weights=[1.0, 3.0]), rates, 500)
+    assert drafts[1] > 1.5 * drafts[0]
+    assert drafts == play(Scheduler(2, 8, weights=[4.0, 12.0]), rates, 500)
+
+
+def test_fairness_zero_is_the_sum() -> None:
+    """Tests that with fairness 0 drafts go where they are worth most, whatever the others get."""
+    drafts = play(Scheduler(2, 6, fairness=0.0), {0: 0.2, 1: 0.95}, 1000)
+    assert drafts[1] > 5.5
+
+
+@pytest.mark.parametrize("rate", [0.0, 1.0])
+@pytest.mark.parametrize("policy", POLICIES)
+def test_estimates_at_the_ends(policy: str, rate: float) -> None:
+    """Tests that clients who always or never succeed, and estimates of 0 and 1, make no trouble."""
+    scheduler = Scheduler(3, 6, policy, initial_estimates=[0.0, 1.0, 0.5])
+    for _ in range(1000):
+        drafts = scheduler.allocate()
+        assert drafts.sum() <= 6
+        scheduler.observe(drafts if rate else np.zeros(3, dtype=int))
+    assert np.isfinite(scheduler.estimates).all()
+    assert np.isfinite(scheduler.goodput).all()
+    assert ((scheduler.estimates >= 0.0) & (scheduler.estimates <= 1.0)).all()
+
+
+def test_idle_clients_are_probed() -> None:
+    """Tests that a client that starves under Algorithm 1 gets its probes under the robust policy."""
+    options = {"initial_estimates": [0.001, 0.9, 0.9]}
+    for policy, least, most in (("gradient", 0, 0), (Robust(optimism=0.0, probe_after=40), 4, 60)):
+        scheduler = Scheduler(3, 4, policy, **options)  # type: ignore[arg-type]
+        probes = 0
+        for _ in range(200):
+            drafts = scheduler.allocate()
+            probes += int(drafts[0])
+            scheduler.observe([0, *drafts[1:].tolist()])
+        assert least <= probes <= most
+    scheduler = Scheduler(3, 4, Robust(optimism=0.0, probe_after=0), **options)  # type: ignore[arg-type]
+    for _ in range(500):
+        assert scheduler.allocate()[0] == 0
+        scheduler.observe([0, 0, 0] if scheduler.estimates[1] > 0.5 else scheduler.allocate())
+
+
+def test_eq_3_and_4() -> None:
+    """Tests one round of Algorithm 1 by hand."""
+    scheduler = Scheduler(2, 4, Gradient(smoothing=0.5, estimate_smoothing=0.1))
+    assert scheduler.allocate().tolist() == [2, 2]
+    scheduler.observe([2, 0], acceptance_ratios=[1.0, 0.25])
+    assert scheduler.estimates == pytest.approx([0.55, 0.475])
+    assert scheduler.goodput == pytest.approx([2.0, 1.0])
+    assert scheduler.allocate().tolist() == [2, 2]  # 0.475, 0.55 / 2, 0.475^2, 0.55^2 / 2
+
+
+def test_no_drafts_no_news() -> None:
+    """Tests that Eq. 3, which is 0/0 without drafts, leaves the estimate alone, and that NaN ratios do no harm."""
+    for policy in POLICIES:
+        scheduler = Scheduler(2, 4, policy, max_draft_tokens=[0, 4])
+        scheduler.allocate()
+        scheduler.observe([0, 3], acceptance_ratios=[math.nan, 0.8])
+        assert scheduler.estimates[0] == 0.5
+        assert np.isfinite(scheduler.goodput).all()
+
+
+def test_counts_and_ratios_are_one_evidence() -> None:
+    """Tests that a ratio of accepted to tested drafts says the same as the counts if all were accepted."""
+    one, two = Scheduler(2, 6), Scheduler(2, 6)
+    for scheduler in (one, two):
+        drafts = scheduler.allocate()
+    one.observe(drafts)
+    two.observe(drafts, acceptance_ratios=[1.0, 1.0])
+    assert (one.estimates == two.estimates).all()
+
+
+def test_clients_join_and_leave() -> None:
+    """Tests that clients may come and go at any moment, also while a round is under way."""
+    scheduler = Scheduler(["a", "b"], 6)
+    first = scheduler.allocate()
+    scheduler.join("c", weight=2.0, initial_estimate=0.7)
+    scheduler.leave("a")
+    assert scheduler.clients == ("b", "c")
+    before = scheduler.estimates
+    scheduler.observe(first)  # of the round with a and b
+    assert scheduler.estimates[0] > before[0]
+    assert scheduler.estimates[1] == before[1] == 0.7
+    assert scheduler.allocate().sum() == 6
+    scheduler.observe({"b": 1})
+    assert scheduler.estimates[1] == 0.7
+    scheduler.leave("b")
+    scheduler.leave("c")
+    assert scheduler.allocate().tolist() == []
+    scheduler.observe([])
+    scheduler.join("a")
+    assert scheduler.estimates.tolist() == [0.5]  # what was known of a is forgotten
+
+
+def test_a_newcomer_gets_its_share() -> None:
+    """Tests that a client that joins late is not made to wait, nor given all: equals become equal again."""
+    rates = {0: 0.7, 1: 0.7, "new": 0.7}
+    scheduler = Scheduler(2, 9)
+    play(scheduler, rates, 500)
+    scheduler.join("new")
+    drafts = play(scheduler, rates, 500)
+    assert drafts["new"] == pytest.approx(3.0, abs=0.3)
+
+
+@given(st.data())
+@settings(max_examples=30)
+def test_state_resumes(data: st.DataObject) -> None:
+    """Tests that a scheduler restored from JSON goes on exactly as the original, from any moment of a round."""
+    policy: Any = data.draw(st.sampled_from([Robust(), Robust(memories=()), Gradient(), "robust"]))
+    scheduler = Scheduler(
+        ["a", 1, "c"], data.draw(st.integers(0, 12)), policy, fairness=data.draw(st.sampled_from([0.0, 1.0, 2.0]))
+    )
+    rates = {"a": 0.2, 1: 0.6, "c": 0.9}
+    play(scheduler, rates, data.draw(st.integers(0, 20)))
+    under_way = data.draw(st.booleans())
+    if under_way:
+        scheduler.allocate()
+    twin = Scheduler.from_state(json.loads(json.dumps(scheduler.state())))
+    assert twin.state() == scheduler.state()
+    for one in (scheduler, twin):
+        if under_way:
+            one.observe([0, 0, 0])
+    assert play(twin, rates, 20, seed=1) == play(scheduler, rates, 20, seed=1)
+    assert twin.state() == scheduler.state()
+
+
+def test_warm_up_changes_nothing() -> None:
+    """Tests that warming up loads the kernels and leaves the scheduler as it was."""
+    scheduler = Scheduler(3, 6)
+    before = scheduler.state()
+    scheduler.warm_up()
+    assert scheduler.state() == before
+    Scheduler(0, 6).warm_up()
+
+
+def test_allocations_are_the_callers() -> None:
+    """Tests that what the caller does to an allocation does not reach the scheduler."""
+    scheduler = Scheduler(2, 4)
+    scheduler.allocate()[:] = 100
+    scheduler.observe([2, 2])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"accepted": [1, 2, 3]}, "accepted: expected 2 entries"),
+        ({"accepted": [1.0, 2.0]}, "accepted: expected integers"),
+        ({"accepted": [3, 0]}, "accepted[0]: expected 0 to 2, its draft tokens, got 3"),
+        ({"accepted": [0, -1]}, "accepted[1]: expected 0 to 2"),
+        ({"accepted": [1, 0], "tested": [2, 2]}, "tested[1]: expected 0 to 1"),
+        ({"accepted": [1, 0], "tested": [0, 0]}, "tested[0]: expected 1 to 2"),
+        ({"accepted": [1, 0], "acceptance_ratios": [0.5, 1.5]}, "acceptance_ratios[1]: expected a ratio from 0 to 1"),
+        ({"accepted": [1, 0], "acceptance_ratios": [math.nan, 0.5]}, "acceptance_ratios[0]: expected a ratio"),
+        ({"accepted": {7: 0}}, "accepted: expected clients of the round, got 7"),
+        ({"accepted": {0: 0}, "tested": [0, 0]}, "tested: expected the clients of `accepted`"),
+        ({"accepted": {0: 0}, "tested": {1: 0}}, "tested: expected the clients of `accepted`"),
+    ],
+)
+def test_impossible_observations(arguments: dict[str, Any], message: str) -> None:
+    """Tests that observations that cannot be are refused by name, and change nothing."""
+    scheduler = Scheduler(2, 4)
+    scheduler.allocate()
+    before = scheduler.state()
+    with pytest.raises(InvalidInput) as caught:
+        scheduler.observe(**arguments)
+    assert message in str(caught.value)
+    assert scheduler.state() == before
+
+
+def test_fewer_drafts_than_allowed() -> None:
+    """Tests that a client may draft less than it was given: only tested drafts are evidence."""
+    scheduler = Scheduler(2, 8, "gradient")
+    scheduler.allocate()
+    scheduler.observe([2, 2], tested=[2, 3])
+    assert scheduler.estimates == pytest.approx([0.55, 0.9 * 0.5 + 0.1 * 2 / 3])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"clients": -1}, "clients: expected an integer from 0"),
+        ({"clients": True}, "clients: expected an integer"),
+        ({"clients": ["a", "a"]}, "client: expected a new name, got 'a'"),
+        ({"clients": [1.5]}, "client: expected a string or an integer"),
+        ({"budget_tokens": 2.5}, "budget_tokens: expected an integer"),
+        ({"policy": "best"}, "policy: expected one of robust, gradient"),
+        ({"policy": Fixed()}, "policy: expected robust or gradient, got fixed"),
+        ({"fairness": -1.0}, "fairness: expected a number >= 0"),
+        ({"fairness": math.inf}, "fairness: expected a number >= 0"),
+        ({"weights": [1.0]}, "weights: expected 2 entries"),
+        ({"weights": [1.0, 0.0]}, "weight: expected a number > 0"),
+        ({"max_draft_tokens": [1, -1]}, "max_draft_tokens: expected an integer from 0"),
+        ({"initial_estimates": [0.5, 1.5]}, "initial_estimate: expected a number from 0 to 1"),
+    ],
+)
+def test_bad_input(arguments: dict[str, Any], message: str) -> None:
+    """Tests that what makes no sense is refused by name."""
+    with pytest.raises(InvalidInput) as caught:
+        Scheduler(**{"clients": 2, "budget_tokens": 4, **arguments})
+    assert message in str(caught.value)
+
+
+def test_bad_calls() -> None:
+    """Tests that observing nothing, removing nobody and restoring nonsense are refused."""
+    scheduler = Scheduler(2, 4)
+    with pytest.raises(InvalidInput, match="expected a call of allocate before"):
+        scheduler.observe([0, 0])
+    with pytest.raises(InvalidInput, match="expected one of the clients, got 'x'"):
+        scheduler.leave("x")
+    for change in ({"facts": [[1.0]]}, {"policy": {"name": "robust", "speed": 1}}, {"round": {"clients": [0]}}):
+        with pytest.raises(InvalidInput, match="state: expected"):
+            Scheduler.from_state({**scheduler.state(), **change})
+    with pytest.raises(InvalidInput, match="state: expected the state of a scheduler"):
+        Scheduler.from_state({})
+
+
+def test_bad_policies() -> None:
+    """Tests that options outside their domains are refused."""
+    for make in (
+        lambda: Gradient(smoothing=0.0),
+        lambda: Gradient(estimate_smoothing=1.0),
+        lambda: Gradient(initial_goodput=0.0),
+        lambda: Robust(memories=(16, 4)),
+        lambda: Robust(memories=(0,)),
+        lambda: Robust(optimism=-1.0),
+        lambda: Robust(reluctance=1.0),
+        lambda: Robust(probe_after=-1),
+    ):
+        with pytest.raises(InvalidInput):
+            make()

@@ -1,0 +1,281 @@
+"""Rounds under the online policies: the kernel against a slow replay, benchmarks, and how close policies come."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import naive_online
+import numpy as np
+import pytest
+from naive_online import GradientClient, RobustClient
+
+from specopt import InvalidInput
+from specopt.instances.fair_goodput.paper_5 import acceptance_rates
+from specopt.models.acceptance_process import AcceptanceProcess
+from specopt.solvers.fair_goodput.online import Scheduler
+from specopt.solvers.fair_goodput.policies import Gradient, Robust
+from specopt.solvers.fair_goodput.simulate import benchmark, simulate
+
+TABLE_1 = ((4, 24), (4, 28), (8, 16), (8, 20))
+WIDE = [0.3, 0.5, 0.7, 0.95]
+
+
+def key_of(seed: int) -> int:
+    """The key of the random numbers that belongs to a seed."""
+    return int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0])
+
+
+# ---------------------------------------------------------------------------- the same decisions
+
+
+@pytest.mark.parametrize(("policy", "client"), [("gradient", GradientClient), ("robust", RobustClient)])
+@pytest.mark.parametrize(("rates", "budget"), [(WIDE, 10), ([0.05, 0.4, 0.9], 4)])
+def test_the_kernel_decides_as_described(policy: str, client: Any, rates: list[float], budget: int) -> None:
+    """Tests that every allocation of a run is that of a slow replay from the description of the policy."""
+    run = simulate(rates, budget, policy, rounds=250, replications=2, seed=3, record=True)
+    for replication in range(2):
+        slow = naive_online.allocations(client, rates, budget, 250, key_of(3), replication)
+        assert run.allocations[replication].tolist() == slow
+
+
+@pytest.mark.parametrize("policy", ["gradient", "robust"])
+@pytest.mark.parametrize("every_draft", [True, False])
+def test_the_scheduler_decides_as_the_kernel(policy: str, every_draft: bool) -> None:
+    """Tests that the scheduler, fed with the luck of a simulated run, takes the same decisions round by round."""
+    rates, rounds = [*WIDE, 0.02], 400
+    run = simulate(rates, 9, policy, rounds=rounds, replications=1, seed=5, record=True, every_draft=every_draft)
+    scheduler = Scheduler(len(rates), 9, policy)
+    for t in range(rounds):
+        drafts = scheduler.allocate()
+        assert drafts.tolist() == run.allocations[0, t].tolist()
+        accepted, ratios = [], []
+        for i, rate in enumerate(rates):
+            fates = [naive_online.fate(key_of(5), 0, t * len(rates) + i, j, rate) for j in range(1, drafts[i] + 1)]
+            accepted.append(fates.index(False) if False in fates else len(fates))
+            ratios.append(sum(fates) / len(fates) if fates else math.nan)
+        scheduler.observe(accepted, acceptance_ratios=ratios if every_draft else None)
+
+
+def test_sums_are_those_of_the_allocations() -> None:
+    """Tests that the checkpoints hold the summed expected rates of the recorded allocations."""
+    run = simulate(WIDE, 10, "robust", rounds=30, replications=3, checkpoints=[10, 30], record=True)
+    for r in range(3):
+        expected = np.array(
+            [[naive_online.goodput(a, s) for a, s in zip(WIDE, S, strict=True)] for S in run.allocations[r]]
+        )
+        assert run.expected[r, 0] == pytest.approx(expected[:10].sum(axis=0))
+        assert run.expected[r, 1] == pytest.approx(expected.sum(axis=0))
+        assert run.mean_rates(10, 30)[r] == pytest.approx(expected[10:].mean(axis=0))
+
+
+def test_realised_goodput_agrees_with_its_expectation() -> None:
+    """Tests that realised tokens are the expected ones within their standard error."""
+    run = simulate(WIDE, 10, "fixed", rounds=4000, replications=20, checkpoints=[4000])
+    mean, error = run.mean_rates(realised=True).mean(axis=0), run.mean_rates(realised=True).std(axis=0) / math.sqrt(19)
+    assert (np.abs(mean - run.mean_rates()[0]) < 4 * error).all()
+
+
+def test_fixed_and_random() -> None:
+    """Tests that Fixed-S gives floor(C / N) to all, and Random-S all of the budget, evenly in the mean."""
+    fixed = simulate(WIDE, 10, "fixed", rounds=5, replications=1, record=True)
+    assert (fixed.allocations == 2).all()
+    random = simulate(WIDE, 10, "random", rounds=2000, replications=1, record=True).allocations[0]
+    assert (random.sum(axis=1) == 10).all()
+    assert random.mean(axis=0) == pytest.approx(np.full(4, 2.5), abs=0.15)
+    assert random.var(axis=0) == pytest.approx(np.full(4, 10 * 0.25 * 0.75), rel=0.1)
+    capped = simulate(WIDE, 10, "random", rounds=50, replications=1, record=True, max_draft_tokens=[1, 2, 3, 4])
+    assert (capped.allocations[0].max(axis=0) <= [1, 2, 3, 4]).all()
+
+
+def test_same_seed_same_run() -> None:
+    """Tests that a seed fixes a run, and that runs do not depend on how many there are."""
+    one, two = (simulate(WIDE, 10, rounds=100, replications=r, seed=1) for r in (3, 12))
+    assert (one.expected == two.expected[:3]).all()
+    assert (one.realised == two.realised[:3]).all()
+    assert (simulate(WIDE, 10, rounds=100, replications=3, seed=2).realised != one.realised).any()
+
+
+# ---------------------------------------------------------------------------- benchmarks
+
+
+@pytest.mark.parametrize("fairness", [0.0, 0.5, 1.0, 2.0])
+def test_modes_of_a_fixed_process_are_the_fair_optimum(fairness: float) -> None:
+    """Tests that the program over modes agrees with `dual` where two modes are the same."""
+    fixed = simulate(WIDE, 10, "fixed", rounds=1, replications=1, fairness=fairness)
+    twice = AcceptanceProcess.switching([WIDE, WIDE], 10)
+    found = benchmark(twice, fixed.problem)
+    assert found.slack <= 2e-4
+    assert found.utility - found.slack - 1e-9 <= fixed.benchmark.utility <= found.utility + 1e-9
+
+
+def test_modes_bound_every_mixture() -> None:
+    """Tests that nobody who knows the modes can do better: all allocations of every mode, by a linear program."""
+    import itertools
+
+    from scipy.optimize import linprog
+
+    regimes = [[0.3, 0.6], [0.9, 0.8]]
+    process = AcceptanceProcess.switching(regimes, 5)
+    optimum = benchmark(process, simulate([0.3, 0.6], 3, "fixed", rounds=1, replications=1).problem)
+    allocations = [S for S in itertools.product(range(4), repeat=2) if sum(S) <= 3]
+    gradient = 1 / optimum.goodput
+    total = 0.0
+    for mode in itertools.product(range(2), repeat=2):
+        values = [
+            sum(
+                g * naive_online.goodput(regimes[r][i], s)
+                for i, (g, r, s) in enumerate(zip(gradient, mode, S, strict=True))
+            )
+            for S in allocations
+        ]
+        found = linprog(-np.array(values), A_eq=np.ones((1, len(values))), b_eq=[1.0])
+        total -= 0.25 * found.fun
+    slack = total - float(gradient @ optimum.goodput)
+    assert slack == pytest.approx(optimum.slack, abs=1e-9)
+    assert optimum.slack < 1e-3
+
+
+def test_processes() -> None:
+    """Tests shares of regimes, joint modes and the path of a drift."""
+    process = AcceptanceProcess(np.array([[[0.2, 0.3], [0.8, 0.9]]]), np.array([[0.9, 0.1], [0.3, 0.7]]))
+    assert process.regime_shares == pytest.approx([0.75, 0.25])
+    rates, shares = process.modes()
+    assert rates.tolist() == [[0.2, 0.3], [0.2, 0.9], [0.8, 0.3], [0.8, 0.9]]
+    assert shares == pytest.approx([9 / 16, 3 / 16, 3 / 16, 1 / 16])
+    drift = AcceptanceProcess.drifting([0.2, 0.5], [0.4, 0.9], 100)
+    assert drift.rates[:, 0].min(axis=0) == pytest.approx([0.2, 0.5])
+    assert drift.rates[:, 0].max(axis=0) == pytest.approx([0.4, 0.9])
+    assert drift.modes()[1].sum() == pytest.approx(1.0)
+
+
+def test_clients_switch_as_often_as_said() -> None:
+    """Tests that the rates of a switching client follow its chain: mean rate, and how it varies over a run."""
+    process = AcceptanceProcess.switching([[0.0], [0.9]], 20)
+    run = simulate(process, 1, "fixed", rounds=20_000, replications=40, checkpoints=[20_000])
+    rates = run.mean_rates()[:, 0]
+    assert rates.mean() == pytest.approx(1.45, abs=0.01)
+    # the mean of a two-state chain with correlation 1 - 2/20 per round
+    variance = 0.45**2 / 20_000 * (1 + 0.9) / (1 - 0.9)
+    assert rates.var(ddof=1) == pytest.approx(variance, rel=0.7)
+
+
+# ---------------------------------------------------------------------------- how close policies come
+
+
+def test_robust_comes_close_soon() -> None:
+    """Tests the gap over the first 600 rounds on two configurations, and that the paper's policy is behind."""
+    for clients, budget, name in ((4, 24, "wide"), (8, 20, "mild")):
+        rates = acceptance_rates(name, clients)
+        robust = simulate(rates, budget, "robust", replications=20)
+        assert robust.gap() <= 0.008
+        assert simulate(rates, budget, "gradient", replications=20, optimum=robust.benchmark).gap() >= 0.025
+
+
+@pytest.mark.slow
+def test_table_1() -> None:
+    """Tests the long run and the first 600 rounds of all of Table I's configurations with four sets of rates."""
+    for clients, budget in TABLE_1:
+        for name in ("equal", "mild", "wide", "extreme"):
+            rates = acceptance_rates(name, clients)
+            robust = simulate(rates, budget, rounds=20_000, checkpoints=[600, 5000, 20_000])
+            paper = simulate(
+                rates, budget, Gradient(smoothing=0.5, estimate_smoothing=0.1, initial_estimate=0.5), rounds=20_000,
+                checkpoints=[5000, 20_000], replications=20, optimum=robust.benchmark,
+            )  # fmt: skip
+            assert robust.gap(0, 600) <= 0.012, (clients, budget, name)
+            assert 0.0 <= robust.gap(5000, 20_000) <= 0.003, (clients, budget, name)
+            assert paper.gap(5000, 20_000) >= 9 * robust.gap(5000, 20_000), (clients, budget, name)
+
+
+@pytest.mark.parametrize(("clients", "budget"), TABLE_1)
+def test_a_wronged_client_recovers(clients: int, budget: int) -> None:
+    """Tests that a client with 0.9 first taken for 0.02 gets 90 % of its fair rate within 600 rounds."""
+    rates = np.r_[0.9, np.linspace(0.3, 0.95, clients - 1)]
+    estimates = np.r_[0.02, np.full(clients - 1, 0.5)]
+    run = simulate(rates, budget, initial_estimates=estimates, checkpoints=[500, 600])
+    fair = run.benchmark.goodput[0]
+    assert run.mean_rates(0, 600)[:, 0].mean() >= 0.9 * fair
+    assert run.mean_rates(500, 600)[:, 0].min() >= 0.9 * fair
+
+
+def test_the_paper_starves_a_wronged_client() -> None:
+    """Tests that under Algorithm 1 as printed the same client stays without drafts for ever."""
+    rates, estimates = np.r_[0.9, np.linspace(0.6, 0.9, 7)], np.r_[0.02, np.full(7, 0.5)]
+    run = simulate(rates, 16, "gradient", rounds=3000, replications=5, initial_estimates=estimates, record=True)
+    assert run.allocations[:, :, 0].max() == 0
+
+
+@pytest.mark.parametrize("mean_rounds", [20, 100, 500])
+def test_memory_follows_regimes(mean_rounds: float) -> None:
+    """Tests that learned memories do as well as the best single one, and better than the paper's smoothing."""
+    process = AcceptanceProcess.switching([np.full(4, 0.3), np.full(4, 0.9)], mean_rounds)
+    common: dict[str, Any] = {"rounds": 8000, "checkpoints": [1000, 8000], "replications": 8}
+    robust = simulate(process, 24, **common)
+    gap = robust.gap(1000, 8000)
+    single = [
+        simulate(process, 24, Robust(memories=(rounds,)), optimum=robust.benchmark, **common).gap(1000, 8000)
+        for rounds in (4, 16, 64, 256)
+    ]
+    assert gap <= 1.1 * min(single) + 0.005
+    assert simulate(process, 24, "gradient", optimum=robust.benchmark, **common).gap(1000, 8000) >= 1.3 * gap
+    assert simulate(process, 24, Robust(memories=()), optimum=robust.benchmark, **common).gap(1000, 8000) >= 2 * gap
+
+
+def test_drift() -> None:
+    """Tests that slow waves are followed closely."""
+    process = AcceptanceProcess.drifting(np.full(4, 0.3), np.full(4, 0.9), 2000)
+    run = simulate(process, 24, rounds=8000, checkpoints=[2000, 8000], replications=8)
+    assert 0.0 <= run.gap(2000, 8000) <= 0.04
+
+
+@pytest.mark.parametrize("fairness", [0.0, 0.5, 2.0])
+def test_other_fairness(fairness: float) -> None:
+    """Tests that the long run is near the optimum for other utilities, weights and caps too."""
+    run = simulate(
+        WIDE, 10, rounds=6000, checkpoints=[2000, 6000], replications=8, fairness=fairness, weights=[1, 2, 1, 0.5],
+        max_draft_tokens=[1, 4, 4, 3],
+    )  # fmt: skip
+    assert -1e-9 <= run.gap(2000, 6000) <= 0.004 * max(1.0, abs(run.benchmark.utility))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"rounds": 0}, "rounds: expected an integer from 1"),
+        ({"replications": True}, "replications: expected an integer"),
+        ({"seed": -1}, "seed: expected an integer from 0"),
+        ({"checkpoints": [3, 2, 10]}, "checkpoints: expected increasing rounds, the last 10"),
+        ({"policy": "best"}, "policy: expected one of robust, gradient, fixed, random"),
+        ({"initial_estimates": [0.5]}, "initial_estimates: expected 4 entries, got 1"),
+        ({"process": [0.5, 1.0]}, "rates: expected acceptance rates in [0, 1)"),
+        ({"budget_tokens": -1}, "budget_tokens: expected"),
+    ],
+)
+def test_bad_input(change: dict[str, Any], message: str) -> None:
+    """Tests that what makes no sense is refused by name."""
+    with pytest.raises(InvalidInput) as caught:
+        simulate(**{"process": WIDE, "budget_tokens": 10, "rounds": 10, **change})
+    assert message in str(caught.value)
+
+
+def test_bad_processes() -> None:
+    """Tests that processes that make no sense are refused."""
+    for make, message in (
+        (lambda: AcceptanceProcess.fixed([]), "rates"),
+        (lambda: AcceptanceProcess.switching([[0.5]], 5), "regimes: expected at least 2"),
+        (lambda: AcceptanceProcess.switching([[0.5], [0.6]], 0.5), "mean_rounds"),
+        (lambda: AcceptanceProcess.drifting([0.5], [0.6, 0.7], 5), "high: expected 1 entries"),
+        (lambda: AcceptanceProcess.drifting([0.5], [0.6], 1), "period_rounds"),
+        (lambda: AcceptanceProcess(np.array([[[0.5]]]), np.array([[0.5]])), "transition"),
+        (lambda: AcceptanceProcess.switching([[0.5] * 20, [0.6] * 20], 5).modes(), "joint modes"),
+    ):
+        with pytest.raises(InvalidInput, match=message):
+            make()
+
+
+def test_gaps_at_checkpoints_only() -> None:
+    """Tests that rounds without a checkpoint are refused."""
+    run = simulate(WIDE, 10, rounds=20, replications=1, checkpoints=[10, 20])
+    with pytest.raises(InvalidInput, match="expected a checkpoint, got 15"):
+        run.gap(10, 15)
