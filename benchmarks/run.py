@@ -11,6 +11,7 @@ from pathlib import Path
 
 import draft_allocation
 import fair_goodput
+import fair_goodput_online
 import serving_latency
 import verification_batch
 import verification_long_run
@@ -23,6 +24,7 @@ BENCHMARKS = (
     *serving_latency.BENCHMARKS,
     *draft_allocation.BENCHMARKS,
     *fair_goodput.BENCHMARKS,
+    *fair_goodput_online.BENCHMARKS,
     *verification_batch.BENCHMARKS,
     *verification_long_run.BENCHMARKS,
 )
