@@ -266,7 +266,7 @@ def enumerate_blocks(
             level += 1
             stack[level, 0] = e
             stack[level, 1] = after
-            stack[level, 2] = 0
+            stack[level, 2] = (K - e - 1) * M if level == M - 1 else 0  # the last block takes the rest
             spent[level] = cost
             continue
         total = 0.0
