@@ -8,9 +8,8 @@ verification and sending are round numbers for the hardware that Table I names.
 
 Figure 4, reproduced: under Algorithm 1 the utility of the mean goodput is flat after 400 rounds at the latest, and
 above Fixed-S and Random-S from about the tenth round on. Not as printed: nearly all of the rise is over after 50
-rounds; and what it converges to is not the optimum. With beta = 0.5 a gap remains that `robust` closes. It grows with the spread of
-the rates, and where they hardly differ and N divides C, Fixed-S is better than Algorithm 1 (N = 8, C = 16, rates of
-0.5-0.85).
+rounds; and what it converges to is not the optimum. With beta = 0.5 a gap remains that `robust` closes. Where rates
+hardly differ and N divides C, Fixed-S is better than Algorithm 1 (N = 8, C = 16, rates of 0.5-0.85).
 
 Figure 3, in part. Reproduced: Random-S has longer rounds than Fixed-S (27-53 %; printed 5-25 %), because its largest
 draft is longer and a round waits for the slowest client; receiving and verification are nearly all of the time; per
@@ -23,7 +22,7 @@ The paper's times can only be equal if drafting hardly matters in its rounds.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -219,7 +218,7 @@ def _label(axes: Axes, title: str, x: str, y: str) -> None:
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def _figure(width: float, height: float) -> Any:
+def _figure(width: float, height: float) -> Figure:
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
