@@ -18,7 +18,7 @@ from specopt.models.fair_goodput import FairGoodputPlan, FairGoodputProblem
 from specopt.models.fields import Floats, Ints
 from specopt.models.result import Termination
 from specopt.solvers.budget import Budget
-from specopt.solvers.fair_goodput.master import fairest_mixture
+from specopt.solvers.fair_goodput.master import fairest_mixture, keep_least
 from specopt.solvers.fair_goodput.method import FairGoodputMethod
 from specopt.solvers.fair_goodput.rounds import Rounds, mixture, rates_of
 from specopt.solvers.fair_goodput.tokens_per_round import fair_per_round
@@ -89,16 +89,18 @@ class Search:
         plan, bound, masters = None, math.inf, 0
         while True:
             budget.check()
-            found = fairest_mixture(np.array(self.rates).T, problem.weight, problem.fairness, self.least)
+            table = np.array(self.rates).T
+            found = fairest_mixture(table, problem.weight, problem.fairness, self.least)
             masters += 1
             shares = np.where(found.shares < DROPPED, 0.0, found.shares)
+            shares = keep_least(table, shares / shares.sum(), self.least)
             used = np.flatnonzero(shares)
             plan = mixture(problem, shares[used], np.array(self.allocations)[used])
             objective = budget.offer(plan)
             if budget.objective is not None and objective < budget.objective:
                 assert isinstance(budget.incumbent, FairGoodputPlan)
                 plan, objective = budget.incumbent, budget.objective
-            x = np.array(self.rates).T @ (found.shares / found.shares.sum())
+            x = table @ shares
             slope = problem.weight * x**-problem.fairness
             prices = slope + found.extra
             worth, allocation = self.rounds.best_sum(prices, budget)

@@ -27,6 +27,7 @@ from specopt.solvers.method import Outcome
 FIRST_LINES = 8
 """Lines per client at first, or four times an even share if that is more."""
 
+CLARABEL_DEFAULT = 1e-8
 SOLVED = ("optimal", "optimal_inaccurate")
 
 
@@ -37,7 +38,7 @@ class Convex(FairGoodputMethod):
     Parameters
     ----------
     accuracy
-        Tolerance that Clarabel is given, for gap and feasibility; its own default is 1e-8.
+        Tolerance that Clarabel is given, for gap and feasibility; its own default, 1e-8, is tried next.
     """
 
     accuracy: Positive = 1e-11
@@ -122,15 +123,20 @@ def run_clarabel(cp: Any, program: Any, budget: Budget, accuracy: float = 1e-11)
 
     "optimal_inaccurate" is good enough here: the plan is judged, and its bound computed, from the problem's data.
     """
-    options = dict.fromkeys(("tol_gap_abs", "tol_gap_rel", "tol_feas"), accuracy)
-    limit = {} if math.isinf(budget.remaining) else {"time_limit": max(1e-3, budget.remaining)}
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            program.solve(solver=cp.CLARABEL, **options, **limit)
-    except cp.error.SolverError:
-        return "solver_error"
-    return str(program.status)
+    status = "solver_error"
+    for tolerance, step in ((accuracy, 0.99), (accuracy, 0.9), (max(accuracy, CLARABEL_DEFAULT), 0.9)):
+        options = {"max_step_fraction": step} | dict.fromkeys(("tol_gap_abs", "tol_gap_rel", "tol_feas"), tolerance)
+        if not math.isinf(budget.remaining):
+            options["time_limit"] = max(1e-3, budget.remaining)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                program.solve(solver=cp.CLARABEL, **options)
+        except cp.error.SolverError:
+            continue  # numerical trouble: shorter steps help, or less accuracy
+        status = str(program.status)
+        break
+    return status
 
 
 def utility(cp: Any, problem: FairGoodputProblem, x: Any) -> Any:

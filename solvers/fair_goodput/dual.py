@@ -234,7 +234,7 @@ class Market:
 
     def _meets(self, price: float, excess: float) -> bool:
         """Tell whether demand is as good as met, and take back what is too much."""
-        if abs(excess) > 1e-14 * (self.tokens if excess > 0.0 else max(1.0 / price, self.tokens)):
+        if abs(excess) > max(1e-15 * self.tokens, 1e-14 / price if excess < 0.0 else 0.0):
             return False
         if excess > 0.0:
             self.kernels.trim(self.demand, self.least, excess)

@@ -24,6 +24,9 @@ from specopt.solvers.method import Outcome
 DROPPED = 1e-10
 """Shares below it are left out of the plan."""
 
+NEAR = 1e-3
+"""Columns worth so much less than the best one, relatively, are left out of the second program."""
+
 EXACT = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
 
 
@@ -60,20 +63,33 @@ class Enumeration(FairGoodputMethod):
             clash = unreachable(problem, columns, least, cp)
             if clash is not None:
                 return Outcome.infeasible(clash)
-        share = cp.Variable(len(table), nonneg=True)
-        x = cp.Variable(problem.clients)
-        constraints = [x == columns @ share, cp.sum(share) == 1.0, x >= least]
-        status = run_clarabel(cp, cp.Problem(cp.Maximize(utility(cp, problem, x)), constraints), budget)
+        rates, status = fairest_rates(cp, problem, columns, least, budget)
         stats = {"allocations": len(table), "solver_status": status}
-        if x.value is None or status not in SOLVED:
+        if rates is None:
             ended = Termination.TIME_LIMIT if status == cp.USER_LIMIT else Termination.CONVERGED
             return Outcome(plan=budget.incumbent, termination=ended, stats=stats)
-        theta = nearest_mixture(columns, np.asarray(x.value, dtype=np.float64), least, cp)
+        worth = (problem.weight * rates**-problem.fairness) @ columns
+        near = worth >= (1.0 - NEAR) * worth.max()  # the same again with fewer columns is more accurate
+        polished, _ = fairest_rates(cp, problem, columns[:, near], least, budget)
+        theta = nearest_mixture(columns, rates if polished is None else polished, least, cp)
         used = np.flatnonzero(theta > DROPPED)
         plan = mixture(problem, theta[used], table[used])
         budget.offer(plan)
         bound = linear_bound(problem, columns, plan.goodput, least, cp)
         return Outcome(plan=plan, bound=bound, stats=stats | {"entries": len(used)})
+
+
+def fairest_rates(
+    cp: Any, problem: FairGoodputProblem, columns: Floats, least: Floats, budget: Budget
+) -> tuple[Floats | None, str]:
+    """Return the rates of the fairest mixture of some columns, None if there are none, and the solver's status."""
+    share = cp.Variable(columns.shape[1], nonneg=True)
+    x = cp.Variable(problem.clients)
+    constraints = [x == columns @ share, cp.sum(share) == 1.0, x >= least]
+    status = run_clarabel(cp, cp.Problem(cp.Maximize(utility(cp, problem, x)), constraints), budget)
+    if x.value is None or status not in SOLVED:
+        return None, status
+    return np.asarray(x.value, dtype=np.float64), status
 
 
 def unreachable(problem: FairGoodputProblem, columns: Floats, least: Floats, cp: Any) -> str | None:

@@ -22,6 +22,10 @@ PATIENCE = 6
 """Steps without progress after which rounding is taken to have won."""
 
 
+ACCURATE = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+"""For HiGHS, whose own tolerances are 1e-7."""
+
+
 @dataclass(frozen=True, eq=False)
 class Mixture:
     """A mixture and its multipliers.
@@ -50,6 +54,8 @@ def fairest_mixture(rates: Floats, weights: Floats, fairness: float, least: Floa
     least
         Least rate of each client; 0 for none. They must be reachable.
     """
+    if fairness == 0.0:
+        return _largest_sum(rates, weights, least)
     scale = rates.max(axis=1)  # rates in units of the largest one; it changes weights only
     V = rates / scale[:, None]
     w = weights * scale ** (1.0 - fairness)
@@ -110,6 +116,57 @@ def fairest_mixture(rates: Floats, weights: Floats, fairness: float, least: Floa
     extra = np.zeros(len(weights))
     extra[due] = y * unit / scale[due]
     return Mixture(theta / theta.sum(), extra)
+
+
+def keep_least(rates: Floats, shares: Floats, least: Floats) -> Floats:
+    """Return shares near some that give every least rate exactly: those themselves if they do."""
+    x = rates @ shares
+    if (x >= least).all():
+        return shares
+    from scipy.optimize import linprog
+
+    unit = rates.max(axis=1)
+    count = len(shares)
+    found = linprog(  # the smallest part of any rate to give up
+        np.append(np.zeros(count), 1.0),
+        A_ub=np.block(
+            [[-rates / unit[:, None], -(x / unit)[:, None]], [-rates / unit[:, None], np.zeros((len(x), 1))]]
+        ),
+        b_ub=-np.concatenate((x, least)) / np.concatenate((unit, unit)),
+        A_eq=np.append(np.ones(count), 0.0)[None],
+        b_eq=[1.0],
+        options=ACCURATE,
+    )
+    if found.x is None:
+        return shares
+    kept: Floats = np.maximum(0.0, found.x[:-1])
+    return np.asarray(kept / kept.sum(), dtype=np.float64)
+
+
+def _largest_sum(rates: Floats, weights: Floats, least: Floats) -> Mixture:
+    """Return the best mixture for a weighted sum: a linear program."""
+    values = weights @ rates
+    extra = np.zeros(len(weights))
+    due = np.flatnonzero(least > 0)
+    if not len(due):
+        return Mixture((np.arange(len(values)) == int(values.argmax())).astype(np.float64), extra)
+    from scipy.optimize import linprog
+
+    unit = values.max()
+    found = linprog(
+        -values / unit,
+        A_ub=-rates[due] / least[due, None],
+        b_ub=-np.ones(len(due)),
+        A_eq=np.ones((1, len(values))),
+        b_eq=[1.0],
+        options=ACCURATE,
+    )
+    if found.x is None:  # the least rates are reached to the last digit, and not beyond
+        reach = (rates[due] / least[due, None]).min(axis=0)
+        return Mixture((np.arange(len(values)) == int(reach.argmax())).astype(np.float64), extra)
+    extra[due] = np.maximum(0.0, -found.ineqlin.marginals) * unit / least[due]
+    shares = np.maximum(0.0, found.x)
+    return Mixture(shares / shares.sum(), extra)
 
 
 def _direction(

@@ -23,6 +23,9 @@ SNAP = 1 << 8
 ROUNDING = 1e-12
 """Relative slack with which least rates count as reachable: their own rounding."""
 
+LAST_DIGITS = 4e-15
+"""Taken off least rates: where another token gains next to nothing, their last digits are worth many tokens."""
+
 
 @dataclass(frozen=True)
 class Region:
@@ -52,7 +55,8 @@ def region_of(problem: FairGoodputProblem) -> Region | str:
             for i in short[:3]
         ]
         return "; ".join(parts) + _and_more(len(short) - 3)
-    least = tokens_for(problem.acceptance_rates, np.minimum(problem.min_goodput, best), most)
+    due = np.minimum(problem.min_goodput, best) * (1.0 - LAST_DIGITS)
+    least = tokens_for(problem.acceptance_rates, due, most)
     needed = float(least.sum(dtype=np.longdouble))
     if needed > problem.budget_tokens + ROUNDING * max(1.0, problem.budget_tokens):
         order = np.argsort(-least, kind="stable")

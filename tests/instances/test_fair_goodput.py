@@ -1,0 +1,56 @@
+"""Families of fair goodput: Table I of paper 5, and synthetic clients in real time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from specopt import FairGoodputProblem, InvalidInput, generate
+
+
+@pytest.mark.parametrize(
+    ("name", "low", "high"), [("equal", 0.75, 0.75), ("mild", 0.6, 0.9), ("wide", 0.3, 0.95), ("extreme", 0.05, 0.98)]
+)
+@pytest.mark.parametrize(("clients", "budget"), [(4, 24), (4, 28), (8, 16), (8, 20)])
+def test_table_1(clients: int, budget: int, name: str, low: float, high: float) -> None:
+    """Tests that sizes and budgets are those of Table I, the rates evenly spaced."""
+    problem = generate("fair-goodput/paper-5", clients=clients, budget=budget, rates=name)
+    assert isinstance(problem, FairGoodputProblem)
+    assert problem.budget_tokens == budget
+    assert problem.acceptance_rates == pytest.approx(np.linspace(low, high, clients))
+    assert problem.per == "round" and problem.fairness == 1.0
+
+
+def test_per_second_draws() -> None:
+    """Tests that the clients' times lie in their ranges, and that the seed decides."""
+    problem = generate("fair-goodput/per-second", clients=500, budget=100, seed=1)
+    assert isinstance(problem, FairGoodputProblem) and problem.per == "second"
+    for column, low, high in (
+        (problem.draft_seconds_per_token, 0.005, 0.04),
+        (problem.network_seconds, 0.005, 0.06),
+    ):
+        assert column is not None
+        assert low <= column.min() and column.max() <= high
+        assert column.mean() == pytest.approx((low + high) / 2, rel=0.1)
+    assert (problem.verify_overhead_seconds, problem.verify_seconds_per_token) == (0.03, 0.0002)
+    assert problem == generate("fair-goodput/per-second", clients=500, budget=100, seed=1)
+    assert problem != generate("fair-goodput/per-second", clients=500, budget=100, seed=2)
+
+
+@pytest.mark.parametrize("family", ["fair-goodput/paper-5", "fair-goodput/per-second"])
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"rates": "odd"}, "rates: expected one of equal, mild, wide, extreme, got 'odd'"),
+        ({"clients": 0}, "clients: expected an integer >= 1, got 0"),
+        ({"budget": -1}, "budget: expected an integer >= 0, got -1"),
+        ({"budget": 2.5}, "budget: expected an integer >= 0, got 2.5"),
+        ({"fairness": -1.0}, "fairness: expected float >= 0.0, got -1.0"),
+    ],
+)
+def test_parameters_are_checked(family: str, parameters: dict[str, Any], message: str) -> None:
+    """Tests that a parameter outside its domain is refused by name."""
+    with pytest.raises(InvalidInput, match=message):
+        generate(family, **parameters)

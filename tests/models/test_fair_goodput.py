@@ -1,0 +1,273 @@
+"""The judge of fair goodput against one that plays every entry, and what problem, plan and schedule refuse."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import naive_fair_goodput as naive
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies_fair_goodput import fair_goodputs, plans
+
+from specopt import FairGoodputPlan, FairGoodputProblem, InvalidInput, Schedule, load, save, solve
+
+BASE: dict[str, Any] = {
+    "format": "specopt/1",
+    "kind": "fair-goodput",
+    "acceptance_rates": [0.5, 0.0, 0.75],
+    "budget_tokens": 4,
+}
+SECOND: dict[str, Any] = {
+    "per": "second",
+    "draft_seconds_per_token": [0.01, 0.02, 0.03],
+    "network_seconds": [0.03, 0.02, 0.01],
+    "verify_overhead_seconds": 0.05,
+    "verify_seconds_per_token": 0.001,
+}
+PLAN: dict[str, Any] = {
+    "goodput": [1.5625, 1.0, 1.9375],
+    "mean_draft_tokens": [1.25, 0.0, 1.5],
+    "schedule": [
+        {"share": 0.25, "draft_tokens": [2, 0, 0]},
+        {"share": 0.5, "changes": [[2, 2], [0, 1]]},
+        {"share": 0.25, "draft_tokens": [1, 0, 2]},
+    ],
+}
+
+
+def problem(**fields: Any) -> FairGoodputProblem:
+    """A problem of three clients, with some fields replaced."""
+    return FairGoodputProblem.from_dict(BASE | fields)
+
+
+def plan(**fields: Any) -> FairGoodputPlan:
+    """A plan of three entries, with some fields replaced."""
+    return FairGoodputPlan.from_dict(PLAN | fields)
+
+
+def test_an_example_by_hand() -> None:
+    """Tests that goodput, mean drafts and utility are those computed on paper."""
+    goodput, tokens = problem().realised(plan().schedule)
+    assert goodput == pytest.approx([0.25 * 1.75 + 0.75 * 1.5, 1.0, 0.25 + 0.75 * 2.3125])
+    assert tokens == pytest.approx([1.25, 0.0, 1.5])
+    assert problem().evaluate(plan()).objective == pytest.approx(sum(np.log(goodput)))
+    assert problem(fairness=0.0).evaluate(plan()).objective == pytest.approx(goodput.sum())
+    assert problem(fairness=2.0).evaluate(plan()).objective == pytest.approx(-(1 / goodput).sum())
+
+
+def test_an_example_per_second_by_hand() -> None:
+    """Tests that rounds last as long as the slowest client, those without drafts too, and the verification."""
+    timed = problem(**SECOND)
+    assert timed.round_seconds(np.array([2, 0, 0])) == pytest.approx(0.05 + 0.05 + 0.002)
+    assert timed.round_seconds(np.array([0, 0, 0])) == pytest.approx(0.03 + 0.05)
+    assert timed.round_seconds(np.array([1, 0, 2])) == pytest.approx(0.07 + 0.05 + 0.003)
+    goodput, tokens = timed.realised(plan().schedule)
+    assert goodput[1] == pytest.approx(0.25 / 0.102 + 0.75 / 0.123)
+    assert tokens[0] == pytest.approx((2 * 0.25 / 0.102 + 0.75 / 0.123) / (0.25 / 0.102 + 0.75 / 0.123))
+
+
+@given(st.data())
+def test_judge_equals_naive(data: st.DataObject) -> None:
+    """Tests that rates, drafts, utility and verdict are those of playing the schedule entry by entry."""
+    problem = data.draw(fair_goodputs())
+    plan = data.draw(plans(problem))
+    form, schedule = problem.to_dict(), plan.to_dict()["schedule"]
+    goodput, tokens = naive.played(form, schedule)
+    assert plan.goodput == pytest.approx(goodput, rel=1e-12)
+    assert plan.mean_draft_tokens == pytest.approx(tokens, rel=1e-12, abs=1e-12)
+    assert problem.evaluate(plan).objective == pytest.approx(naive.utility(form, goodput), rel=1e-9, abs=1e-12)
+    assert problem.violations(plan) == []
+    assert naive.keeps_limits(form, schedule)
+
+
+@given(st.data())
+def test_limits_equal_naive(data: st.DataObject) -> None:
+    """Tests that schedules made for another problem are judged as the oracle judges them."""
+    loose = data.draw(fair_goodputs(clients=(3, 3), per=("round",)))
+    tight = data.draw(fair_goodputs(clients=(3, 3), budget=(0, 4), per=("round",)))
+    schedule = data.draw(plans(loose)).to_dict()["schedule"]
+    zeros = {"goodput": [0.0] * 3, "mean_draft_tokens": [0.0] * 3}
+    goodput, tokens = tight.realised(FairGoodputPlan.from_dict({**zeros, "schedule": schedule}).schedule)
+    plan = FairGoodputPlan(goodput=goodput, mean_draft_tokens=tokens, schedule=schedule)
+    assert (tight.violations(plan) == []) == naive.keeps_limits(tight.to_dict(), schedule)
+
+
+@given(st.data())
+def test_round_trip(data: st.DataObject) -> None:
+    """Tests that problem and plan come back from their JSON form, entries as they were written."""
+    problem = data.draw(fair_goodputs(least=True))
+    assert FairGoodputProblem.from_dict(json.loads(json.dumps(problem.to_dict()))) == problem
+    plan = data.draw(plans(problem))
+    form = json.loads(json.dumps(plan.to_dict()))
+    assert FairGoodputPlan.from_dict(form).to_dict() == form
+
+
+def test_changes_and_full_entries_say_the_same() -> None:
+    """Tests that a schedule in full is judged as the one with changes."""
+    changed = plan().schedule
+    shares, tables = zip(*changed.allocations(), strict=True)
+    full = Schedule.of(shares, tables)
+    for one, other in zip(problem().realised(changed), problem().realised(full), strict=True):
+        assert one == pytest.approx(other, rel=1e-15)
+    assert changed.changes == full.changes == 2
+
+
+VIOLATED: list[tuple[dict[str, Any], dict[str, Any], str]] = [
+    ({"budget_tokens": 2}, {}, "schedule[1]: 3 draft tokens, 2 are allowed (and 1 more such)"),
+    ({"max_draft_tokens": [2, 0, 1]}, {}, "schedule[1]: 2 draft tokens for client 2, 1 are allowed (and 1 more such)"),
+    ({}, {"goodput": [1.5625, 1.0, 1.94]}, "goodput[2]: 1.94, but the schedule gives 1.984375"),
+    ({}, {"mean_draft_tokens": [1.25, 0.5, 1.5]}, "mean_draft_tokens[1]: 0.5, but the schedule gives 0"),
+    (
+        {"min_goodput": [1.0, 1.1, 2.0]},
+        {},
+        "min_goodput[1]: the schedule gives 1, at least 1.1 is due (and 1 more such)",
+    ),
+    ({}, {"schedule": [{"share": 0.5, "draft_tokens": [1, 0, 1]}]}, "schedule: shares sum to 0.5 instead of 1"),
+    ({}, {"goodput": [1.0, 1.0]}, "goodput: expected 3 entries, got 2"),
+    ({}, {"schedule": [{"share": 1.0, "draft_tokens": [1]}]}, "schedule[0].draft_tokens: expected 3 entries, got 1"),
+]
+
+
+@pytest.mark.parametrize(("fields", "other", "message"), VIOLATED)
+def test_violations_name_the_place(fields: dict[str, Any], other: dict[str, Any], message: str) -> None:
+    """Tests that every constraint is judged, and its sentence says where and by how much."""
+    goodput = {"goodput": [1.5625, 1.0, 1.984375], "mean_draft_tokens": [1.25, 0.0, 1.5]}
+    if "goodput" in other and len(other["goodput"]) == 2:
+        other = other | {"mean_draft_tokens": [0.0, 0.0]}
+    assert message in problem(**fields).violations(plan(**(goodput | other)))
+
+
+REFUSED_PLANS: list[tuple[Any, str]] = [
+    ([], "plan.schedule: expected at least one entry, got none"),
+    ({}, "plan.schedule: expected array, got .*object"),
+    ([{"share": 1.0, "changes": []}], r"plan.schedule\[0\].draft_tokens: required field is missing"),
+    ([{"share": 1.0, "draft_tokens": []}], r"plan.schedule\[0\].draft_tokens: expected at least 1 entry, got 0"),
+    ([{"draft_tokens": [1]}], r"plan.schedule\[0\].share: required field is missing"),
+    ([{"share": -0.5, "draft_tokens": [1]}], r"plan.schedule\[0\].share: expected float >= 0.0, got -0.5"),
+    ([{"share": 1.0, "draft_tokens": [1.5]}], r"plan.schedule\[0\].draft_tokens\[0\]: expected int, got 1.5"),
+    ([{"share": 1.0, "draft_tokens": [-1]}], r"plan.schedule\[0\].draft_tokens\[0\]: expected int >= 0, got -1"),
+    ([{"share": 1.0, "tokens": [1]}], r"plan.schedule\[0\].tokens: unknown field"),
+    ([{"share": 1.0}], r"plan.schedule\[0\]: expected one of draft_tokens and changes, got neither"),
+    (
+        [{"share": 1.0, "draft_tokens": [1], "changes": []}],
+        r"plan.schedule\[0\]: expected one of draft_tokens and changes, got both",
+    ),
+    (
+        [{"share": 0.5, "draft_tokens": [1, 2]}, {"share": 0.5, "changes": [[2, 1]]}],
+        r"plan.schedule\[1\].changes: expected clients 0 to 1, got 2",
+    ),
+    (
+        [{"share": 0.5, "draft_tokens": [1, 2]}, {"share": 0.5, "changes": [[1, 1], [1, 2]]}],
+        r"plan.schedule\[1\].changes: expected every client at most once, got 1",
+    ),
+    (
+        [{"share": 0.5, "draft_tokens": [1, 2]}, {"share": 0.5, "draft_tokens": [1]}],
+        r"plan.schedule\[1\].draft_tokens: expected 2 entries, as in schedule\[0\], got 1",
+    ),
+    (
+        [{"share": 0.5, "draft_tokens": [1, 2]}, {"share": 0.5, "changes": [[1]]}],
+        r"plan.schedule\[1\].changes\[0\]: expected array of length 2",
+    ),
+]
+
+
+@pytest.mark.parametrize(("schedule", "message"), REFUSED_PLANS)
+def test_bad_schedules_are_refused(schedule: Any, message: str) -> None:
+    """Tests that what is no schedule is refused with the place and what was expected."""
+    with pytest.raises(InvalidInput, match=f"^{message}"):
+        plan(schedule=schedule)
+
+
+def test_schedules_built_from_arrays_are_checked() -> None:
+    """Tests that arrays that make no schedule are refused, and that the caller's arrays stay theirs."""
+    share = np.array([1.0])
+    good = {"share": share, "starts": [0, 2], "clients": [0, 1], "tokens": [1, 1], "full": [True]}
+    schedule = Schedule(**good)  # type: ignore[arg-type]
+    share[0] = 7.0
+    assert schedule.share[0] == 1.0
+    for wrong in ({"share": [np.nan]}, {"starts": [0, 3]}, {"clients": [1, 0]}, {"tokens": [1, -1]}, {"share": [-1.0]}):
+        with pytest.raises(InvalidInput, match=r"^schedule"):
+            Schedule(**{**good, **wrong})  # type: ignore[arg-type]
+
+
+REFUSED: list[tuple[dict[str, Any], str]] = [
+    ({"acceptance_rates": [0.5, 1.0, 0.2]}, r"acceptance_rates\[1\]: expected .*< 1.*, got 1.0"),
+    ({"acceptance_rates": []}, "acceptance_rates: expected at least 1 entry, got 0"),
+    ({"weights": [1.0, 0.0, 1.0]}, r"weights\[1\]: expected .*> 0.*, got 0.0"),
+    ({"weights": [1.0]}, "weights: expected 3 entries, as in acceptance_rates, got 1"),
+    ({"budget_tokens": -1}, "budget_tokens: expected int >= 0, got -1"),
+    ({"budget_tokens": 4.0}, "budget_tokens: expected int, got 4.0"),
+    ({"fairness": -0.5}, "fairness: expected float >= 0.0, got -0.5"),
+    ({"per": "minute"}, "per: .*'minute'"),
+    ({"min_goodput": [1.0, -1.0, 1.0]}, r"min_goodput\[1\]: expected .*>= 0.*, got -1.0"),
+    ({"max_draft_tokens": [1, 2.5, 3]}, r"max_draft_tokens\[1\]: expected int, got 2.5"),
+    ({"per": "second"}, r"draft_seconds_per_token: required field is missing \(per 'second' needs it\)"),
+    (
+        SECOND | {"network_seconds": [0.0] * 3, "verify_overhead_seconds": 0.0},
+        "verify_overhead_seconds: expected more than 0 where no client's network takes time",
+    ),
+    ({"budget": 3}, "budget: unknown field"),
+]
+
+
+@pytest.mark.parametrize(("fields", "message"), REFUSED)
+def test_bad_problems_are_refused(fields: dict[str, Any], message: str) -> None:
+    """Tests that a value outside its domain is refused by name."""
+    with pytest.raises(InvalidInput, match=f"^{message}"):
+        problem(**fields)
+
+
+def test_plans_of_other_problems_are_no_plans() -> None:
+    """Tests that a plan for another number of clients cannot be evaluated."""
+    with pytest.raises(InvalidInput, match="goodput: expected 2 entries, got 3"):
+        problem(acceptance_rates=[0.5, 0.5]).evaluate(plan())
+
+
+def test_gap_has_no_small_denominator() -> None:
+    """Tests that the gap is relative to the utility or to 1, whichever is larger."""
+    assert problem().gap(0.5, 0.6) == pytest.approx(0.1)
+    assert problem().gap(-4.0, -3.0) == pytest.approx(0.25)
+
+
+def test_schema_has_both_forms_of_an_entry() -> None:
+    """Tests that the plan's schema knows entries in full and as changes, the problem's its defaults."""
+    from specopt.models.fields import schema
+
+    forms = schema(FairGoodputPlan)["properties"]["schedule"]["items"]["anyOf"]
+    assert [form["required"] for form in forms] == [["share", "draft_tokens"], ["share", "changes"]]
+    assert FairGoodputProblem.json_schema()["required"] == ["format", "kind", "acceptance_rates", "budget_tokens"]
+
+
+def test_files(tmp_path: Path) -> None:
+    """Tests that problem and result are read back as they were written."""
+    saved = problem(min_goodput=[1.0, 0.0, 1.5], fairness=2.0)
+    save(saved, tmp_path / "problem.json")
+    assert load(tmp_path / "problem.json") == saved
+    result = solve(saved)
+    save(result, tmp_path / "result.json")
+    assert load(tmp_path / "result.json").to_dict() == result.to_dict()
+
+
+def test_many_changes_are_judged_in_time() -> None:
+    """Tests that the judge's work grows with the changes, not with clients times entries."""
+    size = 200_000
+    clients = np.arange(size)
+    schedule = Schedule(
+        share=np.full(size + 1, 1 / (size + 1)),
+        starts=np.concatenate(([0], size + np.arange(size + 1))),
+        clients=np.concatenate((clients, clients)),
+        tokens=np.concatenate((np.zeros(size), np.ones(size))),
+        full=np.arange(size + 1) == 0,
+    )
+    judged = FairGoodputProblem(acceptance_rates=np.full(size, 0.5), budget_tokens=size)
+    started = time.perf_counter()
+    goodput, tokens = judged.realised(schedule)
+    assert judged.violations(FairGoodputPlan(goodput=goodput, mean_draft_tokens=tokens, schedule=schedule)) == []
+    assert time.perf_counter() - started < 5
+    assert tokens == pytest.approx((size - clients) / (size + 1), rel=1e-9)
+    assert goodput == pytest.approx(1 + 0.5 * tokens, rel=1e-12)

@@ -1,0 +1,157 @@
+"""Optima per second: proven from scratch, never below the rule that counts tokens per round, within their time."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import naive_fair_goodput as naive
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from strategies_fair_goodput import fair_goodputs
+
+from specopt import FairGoodputPlan, FairGoodputProblem, Status, generate, solve
+from specopt.solvers.budget import Budget
+from specopt.solvers.fair_goodput.master import fairest_mixture
+from specopt.solvers.fair_goodput.rounds import Rounds
+
+
+def timed(**parameters: Any) -> FairGoodputProblem:
+    """A problem of the family per second."""
+    problem = generate("fair-goodput/per-second", **parameters)
+    assert isinstance(problem, FairGoodputProblem)
+    return problem
+
+
+@given(fair_goodputs(clients=(1, 4), budget=(0, 5), per=("second",), least=True))
+def test_the_oracle_proves_it(problem: FairGoodputProblem) -> None:
+    """Tests that no mixture of allocations beats the plan, by enumeration in code of its own, or that none exists."""
+    result = solve(problem, "column-generation")
+    form = problem.to_dict()
+    reach = naive.least_rates_reach(form)
+    assume(abs(reach - 1) > 1e-8)
+    if reach < 1:
+        assert result.status is Status.INFEASIBLE
+        return
+    assert result.status is Status.OPTIMAL
+    assert isinstance(result.plan, FairGoodputPlan) and result.objective is not None
+    goodput, _ = naive.played(form, result.plan.to_dict()["schedule"])
+    assert naive.certificate(form, goodput) <= 1e-8 * max(1.0, abs(result.objective))
+
+
+@given(fair_goodputs(clients=(1, 3), budget=(0, 5), per=("second",)), st.data())
+def test_the_best_round_is_exact(problem: FairGoodputProblem, data: st.DataObject) -> None:
+    """Tests that no allocation is worth more at any prices than the one found over ends of drafting."""
+    size = problem.clients
+    prices = np.array(data.draw(st.lists(st.floats(0.01, 10), min_size=size, max_size=size)))
+    worth, allocation = Rounds(problem).best_sum(prices, Budget(problem))
+    form = problem.to_dict()
+    assert worth == pytest.approx(float((prices @ naive.columns(form)).max()), rel=1e-12)
+    assert worth == pytest.approx(float(prices @ naive.rates(form, allocation.tolist())), rel=1e-12)
+
+
+@given(fair_goodputs(clients=(1, 4), budget=(0, 6), per=("second",)))
+def test_the_sum_needs_one_round(problem: FairGoodputProblem) -> None:
+    """Tests that threshold-greedy and column-generation find the same sum, and that one allocation has it."""
+    problem = dataclasses.replace(problem, fairness=0.0)
+    one, other = solve(problem, "threshold-greedy"), solve(problem, "column-generation")
+    assert one.status is Status.OPTIMAL and other.status is Status.OPTIMAL
+    assert one.objective == pytest.approx(other.objective, rel=1e-9)
+    assert solve(problem).method == "threshold-greedy"
+    assert isinstance(one.plan, FairGoodputPlan) and len(one.plan.schedule) == 1
+
+
+@pytest.mark.parametrize("fairness", [0.0, 1.0, 2.0])
+def test_never_below_tokens_per_round_at_any_budget(fairness: float) -> None:
+    """Tests that the optimum is at least what the rule per round makes of any part of the budget."""
+    for seed in range(3):
+        problem = timed(clients=5, budget=16, rates="extreme", fairness=fairness, seed=seed)
+        best = solve(problem)
+        assert best.status is Status.OPTIMAL and best.objective is not None
+        for budget in range(problem.budget_tokens + 1):
+            rule = solve(dataclasses.replace(problem, budget_tokens=budget), "tokens-per-round").plan
+            assert isinstance(rule, FairGoodputPlan)
+            assert problem.violations(rule) == []
+            assert problem.evaluate(rule).objective <= best.objective + 1e-9 * max(1.0, abs(best.objective))
+
+
+@settings(max_examples=25)
+@given(fair_goodputs(clients=(1, 10), budget=(0, 40), per=("second",)))
+def test_never_below_tokens_per_round(problem: FairGoodputProblem) -> None:
+    """Tests the same at the problem's own budget over random clients, the bound above both."""
+    best, rule = solve(problem), solve(problem, "tokens-per-round")
+    assert best.status is Status.OPTIMAL
+    assert best.objective is not None and rule.objective is not None and best.bound is not None
+    assert rule.objective <= best.objective + 1e-9 * max(1.0, abs(best.objective))
+    assert best.bound >= best.objective
+
+
+@settings(max_examples=25)
+@given(fair_goodputs(clients=(1, 5), budget=(0, 12), per=("second",)), st.integers(1, 8))
+def test_more_budget_never_hurts(problem: FairGoodputProblem, more: int) -> None:
+    """Tests that the optimum per second rises with the budget: nobody has to use it."""
+    richer = dataclasses.replace(problem, budget_tokens=problem.budget_tokens + more)
+    before, after = solve(problem).objective, solve(richer).objective
+    assert before is not None and after is not None
+    assert after >= before - 2e-9 * max(1.0, abs(before))
+
+
+def test_rounds_of_no_length_but_one_second_are_rounds() -> None:
+    """Tests that where every round lasts one second the optimum per second is the one per round."""
+    problem = generate("fair-goodput/paper-5", clients=4, budget=9, rates="wide")
+    assert isinstance(problem, FairGoodputProblem)
+    zeros = np.zeros(4)
+    second = dataclasses.replace(
+        problem, per="second", draft_seconds_per_token=zeros, network_seconds=zeros,
+        verify_overhead_seconds=1.0, verify_seconds_per_token=0.0,
+    )  # fmt: skip
+    assert solve(second, "column-generation").objective == pytest.approx(solve(problem).objective, abs=1e-9)
+
+
+@pytest.mark.parametrize("rates", ["wide", "extreme", "equal"])
+@pytest.mark.parametrize("fairness", [0.0, 0.5, 1.0, 3.0])
+def test_32_clients_within_2_seconds(rates: str, fairness: float) -> None:
+    """Tests that N = 32 and C = 128 are proven in time."""
+    solve(timed(clients=2, budget=3))  # compiles
+    result = solve(timed(clients=32, budget=128, rates=rates, fairness=fairness, seed=5))
+    assert result.status is Status.OPTIMAL
+    assert result.seconds < 2
+
+
+def test_impossible_least_rates_are_named() -> None:
+    """Tests that an infeasible result says who cannot get what even alone, or what all get together."""
+    problem = timed(clients=3, budget=6, seed=1)
+    alone = solve(dataclasses.replace(problem, min_goodput=np.array([0.0, 500.0, 1.0])))
+    assert alone.status is Status.INFEASIBLE
+    assert (alone.explanation or "").startswith("client 1 needs 500 tokens per second, and gains at most ")
+    most = [float(Rounds(problem).best_sum(np.eye(3)[i], Budget(problem))[0]) for i in range(3)]
+    together = solve(dataclasses.replace(problem, min_goodput=0.999 * np.array(most)))
+    assert together.status is Status.INFEASIBLE
+    assert "no mixture of rounds gives all minimum rates" in (together.explanation or "")
+    assert "at best" in (together.explanation or "")
+
+
+@pytest.mark.parametrize("fairness", [0.0, 0.3, 1.0, 4.0])
+def test_mixtures_are_optimal(fairness: float) -> None:
+    """Tests that the interior-point method meets the conditions of optimality, with and without least rates."""
+    rng = np.random.default_rng(1)
+    for _ in range(20):
+        clients, count = rng.integers(1, 9), rng.integers(1, 30)
+        table = rng.uniform(0.5, 30.0, (clients, count))
+        weights = rng.uniform(0.1, 3.0, clients)
+        least = table @ rng.dirichlet(np.ones(count)) * 0.9 * (rng.random(clients) < 0.5)
+        found = fairest_mixture(table, weights, fairness, least)
+        x = table @ found.shares
+        assert (x >= least * (1 - 1e-9)).all()
+        assert (found.extra >= 0).all()
+        slope = weights * x**-fairness + found.extra
+        gap = float((slope @ table).max() - slope @ x + found.extra @ (x - least))
+        assert gap <= 1e-9 * max(1.0, float(slope @ x))
+
+
+def test_large_problems_are_refused_with_a_way_out() -> None:
+    """Tests that what is too large per second still has a method."""
+    problem = timed(clients=1000, budget=4000)
+    assert solve(problem, time_limit=5.0).plan is not None

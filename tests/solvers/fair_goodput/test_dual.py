@@ -1,0 +1,254 @@
+"""The optimum per round: proven from scratch, equal to a convex program and to enumeration, and its properties."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+
+import naive_fair_goodput as naive
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from strategies_fair_goodput import fair_goodputs, rates
+
+from specopt import DraftAllocationProblem, FairGoodputPlan, FairGoodputProblem, Status, generate, solve
+from specopt.solvers.budget import Budget
+from specopt.solvers.fair_goodput.dual import optimise
+from specopt.solvers.fair_goodput.region import goodput_of, region_of
+
+TABLE_1 = [(4, 24), (4, 28), (8, 16), (8, 20)]
+RATES = ["equal", "mild", "wide", "extreme"]
+
+
+def close(one: float, other: float, tolerance: float = 1e-9) -> bool:
+    """Whether two utilities are equal, relative or absolute."""
+    return abs(one - other) <= tolerance * max(1.0, abs(one))
+
+
+def optimum(problem: FairGoodputProblem) -> float:
+    """The optimal utility, proven."""
+    result = solve(problem, "dual")
+    assert result.status is Status.OPTIMAL and result.objective is not None
+    return result.objective
+
+
+@given(fair_goodputs(per=("round",), least=True))
+def test_the_oracle_proves_it(problem: FairGoodputProblem) -> None:
+    """Tests that no mixture of allocations beats the plan, by enumeration in code of its own, or that none exists."""
+    result = solve(problem, "dual")
+    reach = naive.least_rates_reach(problem.to_dict())
+    assume(abs(reach - 1) > 1e-9 or result.status is Status.OPTIMAL)
+    if reach < 1:
+        assert result.status is Status.INFEASIBLE or reach > 1 - 1e-9
+        return
+    assert result.status is Status.OPTIMAL
+    assert isinstance(result.plan, FairGoodputPlan) and result.objective is not None
+    form = problem.to_dict()
+    goodput, _ = naive.played(form, result.plan.to_dict()["schedule"])
+    assert naive.certificate(form, goodput) <= 1e-8 * max(1.0, abs(result.objective))
+
+
+@given(fair_goodputs(clients=(1, 40), budget=(0, 300), per=("round",), least=True))
+def test_both_certificates(problem: FairGoodputProblem) -> None:
+    """Tests that duality gap and Frank-Wolfe gap are never negative and at most 1e-11, the bound above the plan."""
+    result = solve(problem, "dual")
+    if result.status is Status.INFEASIBLE:
+        return
+    assert result.objective is not None and result.bound is not None
+    assert result.bound >= result.objective
+    scale = max(1.0, abs(result.objective))
+    assert 0 <= result.stats["duality_gap"] <= 1e-11 * scale
+    assert result.stats["frank_wolfe_gap"] >= 0
+    assert isinstance(result.plan, FairGoodputPlan)
+    slope = float(problem.weight @ result.plan.goodput ** (1 - problem.fairness))  # the size of grad U . x
+    assert result.stats["frank_wolfe_gap"] <= 1e-9 * max(scale, slope)
+
+
+@pytest.mark.parametrize(("clients", "budget"), TABLE_1)
+@pytest.mark.parametrize("name", RATES)
+def test_table_1(clients: int, budget: int, name: str) -> None:
+    """Tests that the paper's configurations are solved and that the convex program agrees."""
+    problem = generate("fair-goodput/paper-5", clients=clients, budget=budget, rates=name)
+    result, other = solve(problem), solve(problem, "convex")
+    assert result.method == "dual" and result.status is Status.OPTIMAL and other.status is Status.OPTIMAL
+    assert result.objective is not None and other.objective is not None
+    assert close(result.objective, other.objective, 1e-6)
+    for baseline in ("fixed", "random", "best-constant"):
+        rival = solve(problem, baseline).objective
+        assert rival is not None and rival <= result.objective + 1e-12
+
+
+def test_equal_clients_share_equally() -> None:
+    """Tests that clients alike get alike: 16 tokens for 8 clients of rate 0.75."""
+    plan = solve(generate("fair-goodput/paper-5", clients=8, budget=16, rates="equal")).plan
+    assert isinstance(plan, FairGoodputPlan)
+    assert plan.mean_draft_tokens == pytest.approx(np.full(8, 2.0))
+    assert plan.goodput == pytest.approx(np.full(8, 2.3125))
+    assert len(plan.schedule) == 1
+
+
+def test_two_clients_by_hand() -> None:
+    """Tests that one token between rates 0.5 and 0.25 splits where a / x is equal, or goes to one alone."""
+    problem = FairGoodputProblem(acceptance_rates=np.array([0.5, 0.25]), budget_tokens=1)
+    plan = solve(problem).plan
+    assert isinstance(plan, FairGoodputPlan)
+    assert plan.mean_draft_tokens.tolist() == [1.0, 0.0]  # 0.5 / 1.5 > 0.25 / 1
+    plan = solve(dataclasses.replace(problem, acceptance_rates=np.array([0.5, 0.4]))).plan
+    assert isinstance(plan, FairGoodputPlan)
+    s = plan.mean_draft_tokens[0]
+    assert 0.5 / (1 + 0.5 * s) == pytest.approx(0.4 / (1 + 0.4 * (1 - s)), rel=1e-9)
+
+
+@given(fair_goodputs(clients=(1, 12), budget=(0, 60), per=("round",)), st.integers(1, 20))
+def test_more_budget_never_hurts(problem: FairGoodputProblem, more: int) -> None:
+    """Tests that the optimum rises with the budget."""
+    richer = dataclasses.replace(problem, budget_tokens=problem.budget_tokens + more)
+    before, after = optimum(problem), optimum(richer)
+    assert after >= before - 1e-9 * max(1.0, abs(before))
+
+
+@given(fair_goodputs(clients=(1, 12), budget=(0, 60), per=("round",)), st.data())
+def test_more_acceptance_never_hurts(problem: FairGoodputProblem, data: st.DataObject) -> None:
+    """Tests that the optimum rises with any client's acceptance rate."""
+    client = data.draw(st.integers(0, problem.clients - 1))
+    raised = problem.acceptance_rates.copy()
+    raised[client] = max(raised[client], data.draw(rates))
+    before, after = optimum(problem), optimum(dataclasses.replace(problem, acceptance_rates=raised))
+    assert after >= before - 1e-9 * max(1.0, abs(before))
+
+
+@given(fair_goodputs(clients=(2, 12), budget=(0, 60), per=("round",)), st.randoms(use_true_random=False))
+def test_order_does_not_matter(problem: FairGoodputProblem, random: object) -> None:
+    """Tests that permuting the clients permutes the rates; the optimum stays."""
+    order = np.arange(problem.clients)
+    random.shuffle(order)  # type: ignore[attr-defined]
+    columns = ("acceptance_rates", "weights", "max_draft_tokens")
+    moved = {name: getattr(problem, name)[order] for name in columns if getattr(problem, name) is not None}
+    one, other = solve(problem, "dual"), solve(dataclasses.replace(problem, **moved), "dual")
+    assert one.objective is not None and other.objective is not None
+    assert close(one.objective, other.objective, 1e-12)
+    if problem.fairness >= 0.5:  # strictly concave: the rates are unique
+        assert isinstance(one.plan, FairGoodputPlan) and isinstance(other.plan, FairGoodputPlan)
+        assert one.plan.goodput[order] == pytest.approx(other.plan.goodput, rel=1e-5)
+
+
+@given(fair_goodputs(clients=(1, 12), budget=(0, 60), per=("round",)), st.floats(0.01, 100))
+def test_scaling_weights_scales_the_utility(problem: FairGoodputProblem, factor: float) -> None:
+    """Tests that weights times a factor give utility times the factor."""
+    scaled = optimum(dataclasses.replace(problem, weights=problem.weight * factor))
+    assert close(scaled, factor * optimum(problem), 1e-9)
+
+
+@given(fair_goodputs(clients=(1, 12), budget=(0, 60), per=("round",)))
+def test_without_fairness_it_is_draft_allocation(problem: FairGoodputProblem) -> None:
+    """Tests that the weighted sum of rates is the best single round's (Eq. 5), and that one allocation attains it."""
+    result = solve(dataclasses.replace(problem, fairness=0.0), "dual")
+    allocation = DraftAllocationProblem(
+        acceptance_rates=problem.acceptance_rates,
+        weights=problem.weight,
+        budget_tokens=problem.budget_tokens,
+        max_draft_tokens=problem.max_draft_tokens,
+    )
+    best = solve(allocation)
+    assert result.objective == pytest.approx(best.objective, rel=1e-12)
+    assert isinstance(result.plan, FairGoodputPlan)
+    assert len(result.plan.schedule) == 1
+
+
+@given(fair_goodputs(clients=(1, 5), budget=(0, 12), per=("round",)))
+def test_little_budget_left(problem: FairGoodputProblem) -> None:
+    """Tests that with more budget than the caps take, everybody drafts all that is worth something."""
+    caps = np.arange(problem.clients) % 3
+    plenty = dataclasses.replace(problem, max_draft_tokens=caps, budget_tokens=1000)
+    plan = solve(plenty, "dual").plan
+    assert isinstance(plan, FairGoodputPlan)
+    assert plan.goodput == pytest.approx(goodput_of(plenty.acceptance_rates, caps.astype(float)), rel=1e-15)
+
+
+@given(fair_goodputs(clients=(1, 6), budget=(0, 20), per=("round",)))
+def test_least_rates_already_met_change_nothing(problem: FairGoodputProblem) -> None:
+    """Tests that the optimum with its own rates as least rates is the optimum."""
+    result = solve(problem, "dual")
+    assert isinstance(result.plan, FairGoodputPlan) and result.objective is not None
+    bound = dataclasses.replace(problem, min_goodput=result.plan.goodput)
+    again = solve(bound, "dual")
+    assert again.status is Status.OPTIMAL and again.objective is not None
+    assert close(again.objective, result.objective)
+
+
+def test_least_rates_are_kept() -> None:
+    """Tests that a client who would get little gets what is due, no more than that."""
+    problem = generate("fair-goodput/paper-5", clients=4, budget=24, rates="extreme")
+    free = solve(problem).plan
+    assert isinstance(free, FairGoodputPlan) and isinstance(problem, FairGoodputProblem)
+    due = free.goodput.copy()
+    due[0] = 1.0525
+    assert free.goodput[0] < due[0]
+    plan = solve(dataclasses.replace(problem, min_goodput=np.array([1.0525, 0.0, 0.0, 0.0]))).plan
+    assert isinstance(plan, FairGoodputPlan)
+    assert plan.goodput[0] == pytest.approx(1.0525, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("least", "message"),
+    [
+        ([0.0, 1.5, 0.0], "client 1 needs 1.5 tokens per round, and gains at most 1.33325 with 6 draft tokens"),
+        ([1.9, 0.0, 2.9], "the minimum rates need 6.92346 draft tokens per round, 6 .*: client 2 3.5.* client 0 3.4"),
+        ([2.5, 1.4, 9.0], "client 0 needs 2.5 .*; client 1 needs 1.4 .*; client 2 needs 9 "),
+    ],
+)  # fmt: skip
+def test_impossible_least_rates_are_named(least: list[float], message: str) -> None:
+    """Tests that an infeasible result says which clients need what, and what there is."""
+    problem = FairGoodputProblem(
+        acceptance_rates=np.array([0.5, 0.25, 0.75]), budget_tokens=6, min_goodput=np.array(least)
+    )
+    for method in ("dual", "convex"):
+        result = solve(problem, method)
+        assert result.status is Status.INFEASIBLE
+        assert re.search(message, result.explanation or ""), result.explanation
+
+
+def test_rates_next_to_1() -> None:
+    """Tests that acceptance next to 1 loses no digits: every token gains one token."""
+    problem = FairGoodputProblem(acceptance_rates=np.array([1 - 2**-53, 1 - 1e-12]), budget_tokens=10)
+    plan = solve(problem).plan
+    assert isinstance(plan, FairGoodputPlan)
+    assert plan.goodput == pytest.approx([6.0, 6.0], rel=1e-9)
+
+
+def test_interrupting_between_prices() -> None:
+    """Tests that no time gives a quick plan that keeps every limit, least rates too."""
+    problem = FairGoodputProblem(
+        acceptance_rates=np.full(5000, 0.5), budget_tokens=9000, min_goodput=np.full(5000, 1.25)
+    )
+    result = solve(problem, time_limit=0)
+    assert result.status is Status.FEASIBLE
+    assert isinstance(result.plan, FairGoodputPlan)
+    assert result.plan.goodput == pytest.approx(np.full(5000, 1.25))
+
+
+def test_sampled_first_price() -> None:
+    """Tests that thousands of clients in sorted order, whom a sample meets unevenly, are solved as any others."""
+    rates = np.sort(np.random.default_rng(3).beta(2, 1, 5000))
+    sorted_problem = FairGoodputProblem(acceptance_rates=rates, budget_tokens=11_111)
+    region = region_of(sorted_problem)
+    assert not isinstance(region, str)
+    best = optimise(sorted_problem, region, Budget(sorted_problem))
+    assert best.tokens.sum() == pytest.approx(11_111, rel=1e-12)
+    assert best.gap <= 1e-11 * 5000
+    assert best.passes <= 40
+
+
+@pytest.mark.slow
+def test_a_million_clients() -> None:
+    """Tests that a million clients take seconds, schedule and judge included."""
+    rates = np.random.default_rng(1).uniform(0.05, 0.95, 1_000_000)
+    problem = FairGoodputProblem(acceptance_rates=rates, budget_tokens=4_000_000)
+    solve(generate("fair-goodput/paper-5"))
+    result = solve(problem)
+    assert result.status is Status.OPTIMAL
+    assert result.seconds < 8
+    assert result.objective is not None
+    assert result.stats["duality_gap"] <= 1e-11 * result.objective
+    assert result.stats["changes"] <= 2_000_000
