@@ -1,0 +1,75 @@
+"""The kernels of fair goodput against plain Python."""
+
+from __future__ import annotations
+
+import importlib
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies_fair_goodput import fairness, rates, weights
+
+
+def rate(a: float, s: float) -> float:
+    """f(s): the interpolation of 1 + a + ... + a^n at the integers."""
+    n = math.floor(s)
+    return math.fsum(a**k for k in range(n + 1)) + (s - n) * a ** (n + 1)
+
+
+def value(a: float, w: float, g: float, price: float, s: float) -> float:
+    """w U(f(s)) - price s."""
+    x = rate(a, s)
+    return w * (math.log(x) if g == 1 else x ** (1 - g) / (1 - g)) - price * s
+
+
+clients = st.lists(
+    st.tuples(rates, weights, st.integers(0, 6), st.sampled_from((0.0, 0.25, 1.0))), min_size=1, max_size=6
+)
+
+
+@given(clients, fairness, st.lists(st.floats(1e-6, 2.0), min_size=1, max_size=5))
+def test_demand_is_the_best_there_is(
+    rows: list[tuple[float, float, int, float]], g: float, prices: list[float]
+) -> None:
+    """Tests that no other draft is worth more at a price, whatever prices were asked before, and the sum is right."""
+    kernels = importlib.import_module("specopt.solvers._kernels.fair_goodput")
+    a, w, most, part = (np.array(column, dtype=np.float64) for column in zip(*rows, strict=True))
+    least = part * most
+    with np.errstate(divide="ignore"):
+        logarithms = np.log1p(a - 1)
+    near, state, found = np.zeros(len(a), dtype=np.int64), np.zeros((len(a), 2)), np.zeros(len(a))
+    for price in prices:
+        excess = kernels.demands(a, logarithms, w, g, price, least, most, 7.0, near, state, found)
+        assert excess == pytest.approx(found.sum() - 7.0, abs=1e-12)
+        for i, s in enumerate(found):
+            assert least[i] <= s <= most[i]
+            best = value(a[i], w[i], g, price, s)
+            for other in np.linspace(least[i], most[i], 41):
+                assert value(a[i], w[i], g, price, other) <= best + 1e-12 * max(1.0, abs(best))
+
+
+@given(clients, fairness, st.floats(1e-3, 2.0))
+def test_certificates_are_their_definitions(
+    rows: list[tuple[float, float, int, float]], g: float, price: float
+) -> None:
+    """Tests both gaps of any allocation at any price against their definitions, client by client."""
+    kernels = importlib.import_module("specopt.solvers._kernels.fair_goodput")
+    a, w, most, part = (np.array(column, dtype=np.float64) for column in zip(*rows, strict=True))
+    s, least = part * most, np.zeros(len(a))
+    budget = float(s.sum()) + 1.0
+    with np.errstate(divide="ignore"):
+        logarithms = np.log1p(a - 1)
+    near, state, best = np.zeros(len(a), dtype=np.int64), np.zeros((len(a), 2)), np.zeros(len(a))
+    kernels.demands(a, logarithms, w, g, price, least, most, budget, near, state, best)
+    gaps = np.zeros(2)
+    kernels.certify(a, logarithms, w, g, price, least, most, budget, near, state, s, gaps)
+    dual, linear = price, price  # of the token that is left over
+    for i in range(len(a)):
+        dual += value(a[i], w[i], g, price, best[i]) - value(a[i], w[i], g, price, s[i])
+        slope = w[i] * rate(a[i], s[i]) ** -g
+        worth = [slope * rate(a[i], t) - price * t for t in range(int(most[i]) + 1)]
+        linear += max(worth) - (slope * rate(a[i], s[i]) - price * s[i])
+    assert gaps[0] == pytest.approx(dual, rel=1e-9, abs=1e-9)
+    assert gaps[1] == pytest.approx(linear, rel=1e-9, abs=1e-9)
