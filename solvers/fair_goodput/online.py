@@ -123,6 +123,7 @@ class Scheduler:
 
     @budget_tokens.setter
     def budget_tokens(self, value: int) -> None:
+        """Change the budget of the rounds to come."""
         self._budget = _whole("budget_tokens", value, 0)
 
     @property

@@ -28,14 +28,14 @@ def test_figure_4(found: Reproduction) -> None:
 
 
 def test_where_fixed_is_better() -> None:
-    """Tests the exception: rates that hardly differ, and a budget that divides evenly."""
+    """Tests that Fixed-S beats Algorithm 1 where rates hardly differ and the budget divides evenly."""
     near = Setting(name="near", clients=8, budget_tokens=16, lowest=0.5, highest=0.85)
     gaps = reproduce(settings=(near,), replications=20).gaps["near"]
     assert gaps["robust"] < gaps["Fixed-S"] < gaps["Algorithm 1"] < gaps["Random-S"]
 
 
 def test_figure_3(found: Reproduction) -> None:
-    """Tests what the docstring says of the times of rounds."""
+    """Tests that the times of rounds are as the docstring of the module says."""
     for setting in SETTINGS:
         rounds, tokens = found.seconds_per_round[setting.name], found.seconds_per_token[setting.name]
         whole = {policy: sum(parts.values()) for policy, parts in rounds.items()}

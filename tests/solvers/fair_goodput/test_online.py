@@ -98,7 +98,7 @@ def test_idle_clients_are_probed() -> None:
 
 
 def test_eq_3_and_4() -> None:
-    """Tests one round of Algorithm 1 by hand."""
+    """Tests that a round of Algorithm 1 is as computed by hand."""
     scheduler = Scheduler(2, 4, Gradient(smoothing=0.5, estimate_smoothing=0.1))
     assert scheduler.allocate().tolist() == [2, 2]
     scheduler.observe([2, 0], acceptance_ratios=[1.0, 0.25])

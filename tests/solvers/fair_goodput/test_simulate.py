@@ -137,7 +137,7 @@ def test_modes_bound_every_mixture() -> None:
 
 
 def test_processes() -> None:
-    """Tests shares of regimes, joint modes and the path of a drift."""
+    """Tests that shares of regimes, joint modes and the path of a drift are right."""
     process = AcceptanceProcess(np.array([[[0.2, 0.3], [0.8, 0.9]]]), np.array([[0.9, 0.1], [0.3, 0.7]]))
     assert process.regime_shares == pytest.approx([0.75, 0.25])
     rates, shares = process.modes()
@@ -164,7 +164,7 @@ def test_clients_switch_as_often_as_said() -> None:
 
 
 def test_robust_comes_close_soon() -> None:
-    """Tests the gap over the first 600 rounds on two configurations, and that the paper's policy is behind."""
+    """Tests that the gap over the first 600 rounds is small, and that the paper's policy is behind."""
     for clients, budget, name in ((4, 24, "wide"), (8, 20, "mild")):
         rates = acceptance_rates(name, clients)
         robust = simulate(rates, budget, "robust", replications=20)
@@ -174,7 +174,7 @@ def test_robust_comes_close_soon() -> None:
 
 @pytest.mark.slow
 def test_table_1() -> None:
-    """Tests the long run and the first 600 rounds of all of Table I's configurations with four sets of rates."""
+    """Tests that the targets of both spans are met on Table I's configurations, with four sets of rates."""
     for clients, budget in TABLE_1:
         for name in ("equal", "mild", "wide", "extreme"):
             rates = acceptance_rates(name, clients)
