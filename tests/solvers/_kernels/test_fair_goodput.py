@@ -54,7 +54,7 @@ def test_demand_is_the_best_there_is(
 def test_certificates_are_their_definitions(
     rows: list[tuple[float, float, int, float]], g: float, price: float
 ) -> None:
-    """Tests both gaps of any allocation at any price against their definitions, client by client."""
+    """Tests that both gaps of any allocation at any price are what their definitions say, client by client."""
     kernels = importlib.import_module("specopt.solvers._kernels.fair_goodput")
     a, w, most, part = (np.array(column, dtype=np.float64) for column in zip(*rows, strict=True))
     s, least = part * most, np.zeros(len(a))

@@ -80,7 +80,7 @@ def test_never_below_tokens_per_round_at_any_budget(fairness: float) -> None:
 @settings(max_examples=25)
 @given(fair_goodputs(clients=(1, 10), budget=(0, 40), per=("second",)))
 def test_never_below_tokens_per_round(problem: FairGoodputProblem) -> None:
-    """Tests the same at the problem's own budget over random clients, the bound above both."""
+    """Tests that the rule stays below at the problem's own budget over random clients, the bound above both."""
     best, rule = solve(problem), solve(problem, "tokens-per-round")
     assert best.status is Status.OPTIMAL
     assert best.objective is not None and rule.objective is not None and best.bound is not None
