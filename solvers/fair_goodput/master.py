@@ -19,7 +19,10 @@ CLOSE = 1e-14
 """Relative error of the optimality conditions at which the method stops."""
 
 PATIENCE = 6
-"""Steps without progress after which rounding is taken to have won."""
+"""Steps without progress, near the end, after which rounding is taken to have won."""
+
+NEAR = 1e-6
+"""Relative error from which on the end is near; a steep utility takes many steps to come here."""
 
 
 ACCURATE = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
@@ -67,14 +70,16 @@ def fairest_mixture(rates: Floats, weights: Floats, fairness: float, least: Floa
     theta = np.full(K, 1.0 / K)
     z = np.maximum(R @ theta - r, 1e-3)
     x = V @ theta
-    c = V.T @ (w * x**-fairness)  # the slope of the utility
+    c = V.T @ (w * x**-fairness) / float(w @ x ** (1.0 - fairness))  # the slope; see the loop
     nu = float(c.max()) * 1.1
     lam = np.maximum(nu - c, 1e-3 * max(1.0, nu))
     y = np.full(len(due), 1e-1)
     best, best_error, since = (theta, y), math.inf, 0
     for _ in range(STEPS):
         x = V @ theta
+        # The same maximum, without steep slopes: log(sum w x^(1-g)) / (1-g), concave for every g, its slope . x = 1.
         slope = w * x**-fairness
+        slope /= float(slope @ x)
         curve = fairness * slope / x
         dual = -(V.T @ slope) - R.T @ y - lam + nu
         primal = float(theta.sum()) - 1.0
@@ -85,13 +90,14 @@ def fairest_mixture(rates: Floats, weights: Floats, fairness: float, least: Floa
             best, best_error, since = (theta, y), error, 0
         else:
             since += 1
-        if error <= CLOSE or since >= PATIENCE or not math.isfinite(error):
+        if error <= CLOSE or (since >= PATIENCE and best_error <= NEAR) or not math.isfinite(error):
             break
         # Newton's equations for (d_theta / S, d_y, d_nu); this scaling keeps them solvable as lam theta -> 0.
         S = np.sqrt(theta / lam)
         M = np.zeros((K + due_count + 1, K + due_count + 1))
         VS, RS = V * S, R * S
-        M[:K, :K] = (VS.T * curve) @ VS
+        toward = slope @ VS
+        M[:K, :K] = (VS.T * curve) @ VS + (1.0 - fairness) * np.outer(toward, toward)
         M[np.arange(K), np.arange(K)] += 1.0
         M[:K, K:-1], M[K:-1, :K] = -RS.T, RS
         M[np.arange(K, K + due_count), np.arange(K, K + due_count)] = z / y
@@ -114,7 +120,8 @@ def fairest_mixture(rates: Floats, weights: Floats, fairness: float, least: Floa
     theta, y = best
     unit = (weights * scale ** (1.0 - fairness)).max()
     extra = np.zeros(len(weights))
-    extra[due] = y * unit / scale[due]
+    x = V @ theta
+    extra[due] = y * float(w @ x ** (1.0 - fairness)) * unit / scale[due]
     return Mixture(theta / theta.sum(), extra)
 
 
