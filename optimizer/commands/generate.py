@@ -1,0 +1,34 @@
+"""`specopt generate`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from specopt.commands.shared import Output, Seed, check_target, write
+
+
+def generate(
+    family: Annotated[str, typer.Argument(metavar="KIND/FAMILY", help="A named family of problems.")],
+    param: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="A parameter of the family.")] = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="FIELD=VALUE", help="Replace a problem field (JSON; dots lead inside)."),
+    ] = None,
+    seed: Seed = 0,
+    output: Output = None,
+) -> None:
+    """Make a problem from a named family."""
+    from specopt.arguments import parameters_of, with_fields
+    from specopt.instances import generate as generate_problem
+    from specopt.models.files import to_json
+
+    check_target(output)
+    parameters = parameters_of(family, param or ())
+    problem = with_fields(generate_problem(family, seed=seed, **parameters), set_ or ())
+    if output is None:
+        typer.echo(to_json(problem.to_dict()))
+    else:
+        write(problem, output)
+        typer.echo(f"written to {output}", err=True)

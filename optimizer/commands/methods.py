@@ -1,0 +1,26 @@
+"""`specopt methods`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from specopt.commands.shared import AsJson, print_json
+
+
+def methods(
+    kind: Annotated[str | None, typer.Argument(metavar="[KIND]", help="Only this kind of problem.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the methods: what they solve, promise and cost."""
+    from specopt.models.kinds import problem_type
+    from specopt.report import console, method_entry, print_methods
+    from specopt.solve import methods as methods_of
+
+    found = methods_of(None if kind is None else problem_type(kind))
+    entries = [method_entry(method) for method in found]
+    if as_json:
+        print_json(entries)
+    else:
+        print_methods(entries, console())

@@ -1,0 +1,50 @@
+"""`specopt sensitivity`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from specopt.commands.shared import (
+    FOUND,
+    INTERRUPTED,
+    NOT_FOUND,
+    AsJson,
+    File,
+    Seconds,
+    Seed,
+    number,
+    print_json,
+    read_problem,
+)
+
+
+def sensitivity(
+    file: File,
+    method: Annotated[str | None, typer.Option(help="A method of `specopt methods`; default: the best one.")] = None,
+    option: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="An option of the method.")] = None,
+    time_limit: Seconds = None,
+    gap: Annotated[float, typer.Option(metavar="G", parser=number, help="Relative gap at which to stop.")] = 0.0,
+    seed: Seed = 0,
+    as_json: AsJson = False,
+) -> int:
+    """Show what one more unit of each resource is worth: the problem is solved again with it."""
+    from specopt import sensitivity as differences
+    from specopt.arguments import method_of
+    from specopt.progress import patience
+
+    problem = read_problem(file)
+    chosen = method_of(problem, method, option or ())
+    with patience():
+        found = differences(problem, chosen, time_limit=time_limit, gap=gap, seed=seed, verbose=True)
+    if as_json:
+        print_json(found.to_dict())
+    else:
+        from specopt.report import console
+        from specopt.what_if import print_sensitivity
+
+        print_sensitivity(problem, found, console())
+    if found.interrupted:
+        return INTERRUPTED
+    return FOUND if found.base.plan is not None else NOT_FOUND

@@ -1,0 +1,89 @@
+"""What the commands share: exit codes, options, reading and writing files."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from specopt.models.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from specopt.models.problem import Problem
+    from specopt.models.result import Result
+
+FOUND, NOT_FOUND, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
+
+
+def number(text: str | float) -> float:  # typer parses the default, too
+    """Return the number that an option gives."""
+    try:
+        return float(text)
+    except ValueError:
+        raise typer.BadParameter(f"expected a number, got {text!r}") from None
+
+
+def count(text: str | int) -> int:
+    """Return the integer, at least 0, that an option gives."""
+    if not str(text).isdecimal():
+        raise typer.BadParameter(f"expected an integer >= 0, got {text!r}")
+    return int(text)
+
+
+File = Annotated[Path, typer.Argument(metavar="FILE", help="A problem file (JSON).")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
+Output = Annotated[Path | None, typer.Option("-o", "--output", help="Write to this file, all or nothing.")]
+Seed = Annotated[int, typer.Option(metavar="N", parser=count, help="Seed of everything random.")]
+Seconds = Annotated[float | None, typer.Option(metavar="S", parser=number, help="Seconds for everything.")]
+
+
+def read_problem(path: Path) -> Problem:
+    """Read a problem file."""
+    from specopt.models.files import load
+    from specopt.models.problem import Problem
+
+    loaded = load(path)
+    if not isinstance(loaded, Problem):
+        raise InvalidInput(f"{path}: expected a problem, got a result")
+    return loaded
+
+
+def read_result(path: Path) -> Result:
+    """Read a result file."""
+    from specopt.models.files import load
+    from specopt.models.result import Result
+
+    loaded = load(path)
+    if not isinstance(loaded, Result):
+        raise InvalidInput(f"{path}: expected a result, got a problem")
+    return loaded
+
+
+def write(obj: Problem | Result, path: Path | None) -> None:
+    """Write a problem or result, if there is a path."""
+    from specopt.models.files import save
+
+    if path is not None:
+        save(obj, path)
+
+
+def check_target(target: Path | None, source: Path | None = None) -> None:
+    """Refuse a file that cannot be written before the work is done, not after."""
+    if target is None:
+        return
+    if target.is_dir():
+        raise InvalidInput(f"{target}: cannot be written (is a directory)")
+    if not target.parent.is_dir():
+        raise InvalidInput(f"{target}: cannot be written (no such directory: {target.parent})")
+    if not os.access(target.parent, os.W_OK):
+        raise InvalidInput(f"{target}: cannot be written (no permission in {target.parent})")
+    if source is not None and target.exists() and source.exists() and target.samefile(source):
+        raise InvalidInput(f"{target}: would overwrite the problem; choose another file")
+
+
+def print_json(data: Any) -> None:
+    """Print JSON on stdout."""
+    typer.echo(json.dumps(data, indent=1, allow_nan=False))

@@ -1,0 +1,46 @@
+"""`specopt simulate`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from specopt.commands.shared import AsJson, File, Seed, count, print_json, read_problem, read_result
+from specopt.models.errors import InvalidInput, SpecoptError
+
+
+def simulate(
+    file: File,
+    result: Annotated[Path, typer.Argument(metavar="RESULT", help="A result file (JSON) of this problem.")],
+    replications: Annotated[
+        int, typer.Option(metavar="R", parser=count, help="How often the plan is played, at least twice.")
+    ] = 1000,
+    drop_finished: Annotated[
+        bool, typer.Option("--drop-finished", help="Tasks that have finished leave their batch at once.")
+    ] = False,
+    seed: Seed = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Play a plan with random acceptances: the distribution of the real latency beside the model's number."""
+    from specopt import simulate as simulate_plan
+    from specopt.progress import patience
+    from specopt.solve import verify
+
+    problem, claimed = read_problem(file), read_result(result)
+    try:
+        verify(problem, claimed)
+    except SpecoptError as error:
+        raise InvalidInput(f"{result}: {error}") from None
+    with patience():
+        simulation = simulate_plan(
+            problem, claimed, replications=replications, seed=seed, drop_finished=drop_finished, verbose=True
+        )
+    if as_json:
+        print_json(simulation.to_dict())
+    else:
+        from specopt.report import console
+        from specopt.what_if import print_simulation
+
+        print_simulation(problem, claimed, simulation, console())

@@ -1,0 +1,63 @@
+"""`specopt solve`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from specopt.commands.shared import (
+    FOUND,
+    INTERRUPTED,
+    NOT_FOUND,
+    AsJson,
+    File,
+    Output,
+    Seconds,
+    Seed,
+    check_target,
+    number,
+    print_json,
+    read_problem,
+    read_result,
+    write,
+)
+
+
+def solve(
+    file: File,
+    method: Annotated[str | None, typer.Option(help="A method of `specopt methods`; default: the best one.")] = None,
+    option: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="An option of the method.")] = None,
+    time_limit: Seconds = None,
+    gap: Annotated[float, typer.Option(metavar="G", parser=number, help="Relative gap at which to stop.")] = 0.0,
+    seed: Seed = 0,
+    warm_start: Annotated[Path | None, typer.Option(metavar="RESULT", help="Start from this result.")] = None,
+    as_json: AsJson = False,
+    output: Output = None,
+) -> int:
+    """Solve a problem and show or save the result."""
+    from specopt import solve as solve_problem
+    from specopt.arguments import method_of
+    from specopt.progress import patience
+
+    check_target(output, file)
+    problem = read_problem(file)
+    earlier = None if warm_start is None else read_result(warm_start)
+    chosen = method_of(problem, method, option or ())
+    with patience():
+        result = solve_problem(
+            problem, chosen, time_limit=time_limit, gap=gap, seed=seed, warm_start=earlier, verbose=True
+        )
+    write(result, output)
+    if as_json:
+        print_json(result.to_dict())
+    else:
+        from specopt.report import console, print_result
+
+        print_result(problem, result, console())
+        if output is not None:
+            typer.echo(f"written to {output}", err=True)
+    if result.termination == "interrupted":
+        return INTERRUPTED
+    return FOUND if result.plan is not None else NOT_FOUND
