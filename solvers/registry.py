@@ -9,11 +9,13 @@ from specopt.solvers.draft_allocation.brute_force import BruteForceAllocation
 from specopt.solvers.draft_allocation.greedy import Greedy
 from specopt.solvers.draft_allocation.milp import MilpAllocation
 from specopt.solvers.draft_allocation.water_level import WaterLevel
-from specopt.solvers.fair_goodput.baselines import BestConstant, Fixed, Random
+from specopt.solvers.fair_goodput.best_constant import BestConstant
 from specopt.solvers.fair_goodput.column_generation import ColumnGeneration
 from specopt.solvers.fair_goodput.convex import Convex
 from specopt.solvers.fair_goodput.dual import Dual
 from specopt.solvers.fair_goodput.enumeration import Enumeration
+from specopt.solvers.fair_goodput.fixed import Fixed
+from specopt.solvers.fair_goodput.random import Random
 from specopt.solvers.fair_goodput.threshold_greedy import ThresholdGreedy
 from specopt.solvers.fair_goodput.tokens_per_round import TokensPerRound
 from specopt.solvers.method import Method
@@ -30,8 +32,9 @@ from specopt.solvers.serving_latency.static_batching import StaticBatching
 from specopt.solvers.serving_latency.uniform_bandwidth import UniformBandwidth
 from specopt.solvers.verification_batch.algorithm_1 import Algorithm1 as Algorithm1Batch
 from specopt.solvers.verification_batch.algorithm_1 import Algorithm1Drop
-from specopt.solvers.verification_batch.baselines import EarliestDeadlineFirst, FirstComeFirstServed
 from specopt.solvers.verification_batch.brute_force import BruteForceBatch
+from specopt.solvers.verification_batch.edf import EarliestDeadlineFirst
+from specopt.solvers.verification_batch.fcfs import FirstComeFirstServed
 from specopt.solvers.verification_batch.milp import MilpBatch
 from specopt.solvers.verification_batch.pareto import Pareto
 from specopt.solvers.verification_batch.sweep import Sweep

@@ -11,7 +11,7 @@ from hypothesis import given
 from strategies_fair_goodput import fair_goodputs
 
 from specopt import FairGoodputPlan, FairGoodputProblem, generate, solve
-from specopt.solvers.fair_goodput.baselines import Random
+from specopt.solvers.fair_goodput.random import Random
 
 
 @given(fair_goodputs(clients=(1, 3), budget=(0, 6)))

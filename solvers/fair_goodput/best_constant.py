@@ -1,4 +1,4 @@
-"""What fair schedules are compared with: equal drafts, random drafts, and the best allocation that never changes."""
+"""The best allocation that never changes: what mixing rounds is worth is measured against it."""
 
 from __future__ import annotations
 
@@ -8,65 +8,12 @@ from typing import ClassVar
 import numpy as np
 
 from specopt.models.acceptance import expected_tokens
-from specopt.models.fair_goodput import FairGoodputPlan, FairGoodputProblem, Schedule
-from specopt.models.fields import Floats, Ints, PositiveInt
+from specopt.models.fair_goodput import FairGoodputPlan, FairGoodputProblem
+from specopt.models.fields import Floats, Ints
 from specopt.solvers.budget import Budget
 from specopt.solvers.fair_goodput.method import FairGoodputMethod
-from specopt.solvers.fair_goodput.rounds import Rounds, declared, equal_drafts, in_time, mixture
+from specopt.solvers.fair_goodput.rounds import Rounds, equal_drafts, mixture
 from specopt.solvers.method import Outcome
-
-
-@dataclass(frozen=True)
-class Fixed(FairGoodputMethod):
-    """Everybody drafts the same number of tokens in every round: Fixed-S."""
-
-    name: ClassVar[str] = "fixed"
-    source: ClassVar[str] = "paper 5, Sec. IV-B: S_i = floor(C / N)"
-    guarantee: ClassVar[str] = "none"
-    complexity: ClassVar[str] = "O(N)"
-    least_rates: ClassVar[bool] = False
-
-    def run(self, problem: FairGoodputProblem, budget: Budget) -> Outcome:
-        """Divide the budget evenly, rounded down."""
-        plan = equal_drafts(problem)
-        budget.offer(plan)
-        return Outcome(plan=plan)
-
-
-@dataclass(frozen=True)
-class Random(FairGoodputMethod):
-    """Every round throws the budget's tokens at random clients: Random-S, for some rounds.
-
-    Parameters
-    ----------
-    rounds
-        Rounds in the schedule.
-    """
-
-    rounds: PositiveInt = 50
-
-    name: ClassVar[str] = "random"
-    source: ClassVar[str] = (
-        "paper 5, Sec. IV-B; the distribution is not specified there: every token to a random client"
-    )
-    guarantee: ClassVar[str] = "none"
-    complexity: ClassVar[str] = "O(rounds N)"
-    least_rates: ClassVar[bool] = False
-
-    def run(self, problem: FairGoodputProblem, budget: Budget) -> Outcome:
-        """Draw allocations; tokens beyond a client's cap are lost."""
-        draw = np.random.default_rng(budget.seed)
-        even = np.full(problem.clients, 1.0 / problem.clients)
-        drafts: list[Ints] = []
-        for _ in range(self.rounds):
-            drafts.append(np.minimum(draw.multinomial(problem.budget_tokens, even), problem.most_tokens))
-            if len(drafts) == 1:
-                budget.offer(mixture(problem, np.ones(1), np.array(drafts)))
-            budget.check()
-        schedule = Schedule.of(np.full(len(drafts), 1.0 / len(drafts)), drafts)
-        plan = declared(problem, in_time(problem, schedule) if problem.per == "second" else schedule)
-        budget.offer(plan)
-        return Outcome(plan=plan)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,51 @@
+"""Random drafts in every round: the baseline Random-S."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from specopt.models.fair_goodput import FairGoodputProblem, Schedule
+from specopt.models.fields import Ints, PositiveInt
+from specopt.solvers.budget import Budget
+from specopt.solvers.fair_goodput.method import FairGoodputMethod
+from specopt.solvers.fair_goodput.rounds import declared, in_time, mixture
+from specopt.solvers.method import Outcome
+
+
+@dataclass(frozen=True)
+class Random(FairGoodputMethod):
+    """Every round throws the budget's tokens at random clients: Random-S, for some rounds.
+
+    Parameters
+    ----------
+    rounds
+        Rounds in the schedule.
+    """
+
+    rounds: PositiveInt = 50
+
+    name: ClassVar[str] = "random"
+    source: ClassVar[str] = (
+        "paper 5, Sec. IV-B; the distribution is not specified there: every token to a random client"
+    )
+    guarantee: ClassVar[str] = "none"
+    complexity: ClassVar[str] = "O(rounds N)"
+    least_rates: ClassVar[bool] = False
+
+    def run(self, problem: FairGoodputProblem, budget: Budget) -> Outcome:
+        """Draw allocations; tokens beyond a client's cap are lost."""
+        draw = np.random.default_rng(budget.seed)
+        even = np.full(problem.clients, 1.0 / problem.clients)
+        drafts: list[Ints] = []
+        for _ in range(self.rounds):
+            drafts.append(np.minimum(draw.multinomial(problem.budget_tokens, even), problem.most_tokens))
+            if len(drafts) == 1:
+                budget.offer(mixture(problem, np.ones(1), np.array(drafts)))
+            budget.check()
+        schedule = Schedule.of(np.full(len(drafts), 1.0 / len(drafts)), drafts)
+        plan = declared(problem, in_time(problem, schedule) if problem.per == "second" else schedule)
+        budget.offer(plan)
+        return Outcome(plan=plan)
