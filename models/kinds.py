@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from specopt.models.draft_allocation import DraftAllocationProblem
+from specopt.models.draft_control import DraftControlProblem
 from specopt.models.errors import InvalidInput
 from specopt.models.fair_goodput import FairGoodputProblem
 from specopt.models.problem import Problem
+from specopt.models.prompt_chunking import PromptChunkingProblem
 from specopt.models.serving_latency import ServingLatencyProblem
 from specopt.models.verification_batch import VerificationBatchProblem
 
 PROBLEMS: tuple[type[Problem], ...] = (
     ServingLatencyProblem,
+    PromptChunkingProblem,
     DraftAllocationProblem,
     FairGoodputProblem,
     VerificationBatchProblem,
+    DraftControlProblem,
 )
 KINDS: dict[str, type[Problem]] = {problem.kind: problem for problem in PROBLEMS}
 

@@ -14,9 +14,11 @@ from importlib.metadata import version as _version
 from specopt.instances import generate
 from specopt.models.decoder import ExactDecoder, PaperDecoder
 from specopt.models.draft_allocation import DraftAllocationPlan, DraftAllocationProblem
+from specopt.models.draft_control import ChannelState, DraftChoice, DraftControlPlan, DraftControlProblem
 from specopt.models.errors import InvalidInput, MissingDependency, SpecoptError, Unsupported
 from specopt.models.fair_goodput import FairGoodputPlan, FairGoodputProblem, Schedule
 from specopt.models.files import load, save
+from specopt.models.markov_chain import TransitionMatrix
 from specopt.models.problem import Plan, Problem
 from specopt.models.result import Progress, Result, Status, Termination
 from specopt.models.runtime import LinearRuntime, PiecewiseRuntime
@@ -32,8 +34,12 @@ __version__ = _version("specopt")
 
 __all__ = [
     "Change",
+    "ChannelState",
     "DraftAllocationPlan",
     "DraftAllocationProblem",
+    "DraftChoice",
+    "DraftControlPlan",
+    "DraftControlProblem",
     "ExactDecoder",
     "FairGoodputPlan",
     "FairGoodputProblem",
@@ -55,6 +61,7 @@ __all__ = [
     "SpecoptError",
     "Status",
     "Termination",
+    "TransitionMatrix",
     "Unsupported",
     "VerificationBatchPlan",
     "VerificationBatchProblem",

@@ -9,6 +9,7 @@ from specopt.solvers.draft_allocation.brute_force import BruteForceAllocation
 from specopt.solvers.draft_allocation.greedy import Greedy
 from specopt.solvers.draft_allocation.milp import MilpAllocation
 from specopt.solvers.draft_allocation.water_level import WaterLevel
+from specopt.solvers.draft_control.policy_iteration import PolicyIteration
 from specopt.solvers.fair_goodput.best_constant import BestConstant
 from specopt.solvers.fair_goodput.column_generation import ColumnGeneration
 from specopt.solvers.fair_goodput.convex import Convex
@@ -19,6 +20,7 @@ from specopt.solvers.fair_goodput.random import Random
 from specopt.solvers.fair_goodput.threshold_greedy import ThresholdGreedy
 from specopt.solvers.fair_goodput.tokens_per_round import TokensPerRound
 from specopt.solvers.method import Method
+from specopt.solvers.prompt_chunking.whole import Whole
 from specopt.solvers.serving_latency.algorithm_1 import Algorithm1
 from specopt.solvers.serving_latency.brute_force import BruteForce
 from specopt.solvers.serving_latency.exact import Exact
@@ -52,6 +54,7 @@ METHODS: tuple[type[Method], ...] = (
     NoBatching,
     StaticBatching,
     UniformBandwidth,
+    Whole,
     WaterLevel,
     Greedy,
     BruteForceAllocation,
@@ -74,6 +77,7 @@ METHODS: tuple[type[Method], ...] = (
     EarliestDeadlineFirst,
     MilpBatch,
     BruteForceBatch,
+    PolicyIteration,
 )
 
 

@@ -1,0 +1,1 @@
+"""Families of `draft-control` problems."""

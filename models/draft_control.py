@@ -1,0 +1,290 @@
+"""Draft control: how many tokens a device drafts, and how finely it quantises, per state of its channel (paper 3).
+
+A device drafts L tokens, each from a distribution quantised to the lattice of some resolution (Eq. 5), and sends tokens
+and distributions up to a server that verifies them and answers with what it accepted and one token of its own. A
+state says how fast the links are and how likely a draft is accepted at each resolution; states follow each other as a
+Markov chain, one step per iteration, whatever the device does. The objective is the long-run rate of tokens, the
+ratio of expectations E[N] / E[T]: Eq. 12 as written is the expectation of a ratio.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated, ClassVar, Literal
+
+from msgspec import Meta
+
+from specopt.models.errors import InvalidInput
+from specopt.models.fields import MAX_TOKENS, Column, Floats, Ints, NonNegative, Positive, check, describe
+from specopt.models.markov_chain import TransitionMatrix, recurrent_classes, stationary_distribution
+from specopt.models.problem import Evaluation, Plan, Problem
+
+MAX_DRAFT_LENGTH = 10_000
+"""Longest draft that a problem may allow: a guard against, say, bytes given as tokens."""
+
+MAX_RESOLUTION = 1_000_000
+"""Finest lattice that a problem may allow."""
+
+VocabularySize = Annotated[int, Meta(ge=2, le=MAX_TOKENS)]
+DraftLength = Annotated[int, Meta(ge=0, le=MAX_DRAFT_LENGTH)]
+Resolution = Annotated[int, Meta(ge=1, le=MAX_RESOLUTION)]
+Probability = Annotated[float, Meta(ge=0, le=1)]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ChannelState:
+    """What the device knows at the start of an iteration: its links, and how likely its drafts are accepted.
+
+    Parameters
+    ----------
+    uplink_bits_per_second
+        C_u.
+    acceptance_rates
+        Per resolution: probability in [0, 1] that a draft is accepted, given that all before it were.
+    downlink_bits_per_second
+        C_d; None stands for a downlink that takes no time.
+    distribution_bits
+        Per resolution: expected bits of a quantised distribution. Used with the code "support" alone.
+    """
+
+    uplink_bits_per_second: Positive
+    acceptance_rates: Annotated[Floats, Column(Probability, "resolution")]
+    downlink_bits_per_second: Positive | None = None
+    distribution_bits: Annotated[Floats, Column(NonNegative, "resolution")] | None = None
+
+    def __post_init__(self) -> None:
+        check(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DraftChoice:
+    """What the device does in one state.
+
+    Parameters
+    ----------
+    draft_length
+        L, the tokens that it drafts.
+    resolution
+        l, the resolution of the lattice that it quantises to: the value, not its index.
+    """
+
+    draft_length: DraftLength
+    resolution: Resolution
+
+    def __post_init__(self) -> None:
+        check(self)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class DraftControlPlan(Plan):
+    """A stationary policy.
+
+    Parameters
+    ----------
+    policy
+        Per state: draft length and resolution.
+    """
+
+    policy: tuple[DraftChoice, ...]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for state, choice in enumerate(self.policy):
+            if not isinstance(choice, DraftChoice):
+                raise InvalidInput(f"policy[{state}]: expected DraftChoice, got {describe(choice)}")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class DraftControlProblem(Problem):
+    """Maximise the long-run tokens per second of quantise, sample and verify (paper 3, Eq. 12 as a ratio of means).
+
+    Parameters
+    ----------
+    vocabulary_size
+        V.
+    draft_seconds_per_token, verify_seconds
+        T_SLM, T_LLM.
+    draft_lengths
+        Smallest and largest draft length allowed, both included.
+    resolutions
+        Lattice resolutions allowed (l of Eq. 5), distinct.
+    states
+        The states of the channel and of the draft model's confidence.
+    transition
+        Probabilities of the next state (column) given this one (row), shape (S, S); one step per iteration. There
+        must be exactly one recurrent class; it may be periodic, and further states may lead to it.
+    distribution_code
+        How a quantised distribution is sent: "lattice" (Eq. 6) or "support" (bits as each state says).
+    """
+
+    kind: ClassVar[str] = "draft-control"
+    plan_type: ClassVar[type[Plan]] = DraftControlPlan
+    sense: ClassVar[Literal["minimize", "maximize"]] = "maximize"
+    objective_label: ClassVar[str] = "tokens per second"
+
+    vocabulary_size: VocabularySize
+    draft_seconds_per_token: NonNegative
+    verify_seconds: NonNegative
+    draft_lengths: tuple[DraftLength, DraftLength]
+    resolutions: Annotated[Ints, Column(Resolution, "resolution")]
+    states: tuple[ChannelState, ...]
+    transition: TransitionMatrix
+    distribution_code: Literal["lattice", "support"] = "lattice"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        shortest, longest = self.draft_lengths
+        if shortest > longest:
+            raise InvalidInput(f"draft_lengths: expected [min, max] with min <= max, got [{shortest}, {longest}]")
+        values = self.resolutions.tolist()
+        for index, value in enumerate(values):
+            if value in values[:index]:
+                raise InvalidInput(f"resolutions[{index}]: expected distinct resolutions, got {value} twice")
+        if not self.states:
+            raise InvalidInput("states: expected at least 1 entry, got 0")
+        for index, state in enumerate(self.states):
+            self._check_state(state, f"states[{index}]")
+        if len(self.transition) != len(self.states):
+            raise InvalidInput(
+                f"transition: expected {len(self.states)} rows, one for each of the states, got {len(self.transition)}"
+            )
+        classes = recurrent_classes(self.transition.rows)
+        if len(classes) != 1:
+            shown = " and ".join(describe(members) for members in classes[:4])
+            more = f" and {len(classes) - 4} more" if len(classes) > 4 else ""
+            raise InvalidInput(
+                f"transition: expected exactly one recurrent class, got {len(classes)}: states {shown}{more}"
+            )
+
+    def _check_state(self, state: ChannelState, where: str) -> None:
+        if not isinstance(state, ChannelState):
+            raise InvalidInput(f"{where}: expected ChannelState, got {describe(state)}")
+        count = len(self.resolutions)
+        if len(state.acceptance_rates) != count:
+            raise InvalidInput(
+                f"{where}.acceptance_rates: expected {count} entries, as in resolutions, "
+                f"got {len(state.acceptance_rates)}"
+            )
+        if state.distribution_bits is not None and len(state.distribution_bits) != count:
+            raise InvalidInput(
+                f"{where}.distribution_bits: expected {count} entries, as in resolutions, "
+                f"got {len(state.distribution_bits)}"
+            )
+        if state.distribution_bits is None and self.distribution_code == "support":
+            raise InvalidInput(
+                f'{where}.distribution_bits: expected {count} entries with the distribution code "support", got none'
+            )
+        if not self.verify_seconds and not self.draft_lengths[0] and state.downlink_bits_per_second is None:
+            raise InvalidInput(
+                "verify_seconds: expected a number > 0, because an iteration without drafts would take no time "
+                f"in {where}, got {self.verify_seconds}"
+            )
+        bits = max(self.distribution_bits(state))
+        slowest = self._seconds(state, self.draft_lengths[1], bits)
+        quickest = self._seconds(state, self.draft_lengths[0], 0.0)
+        if not (math.isfinite(slowest) and math.isfinite(1.0 / quickest if quickest else math.inf)):
+            raise InvalidInput(
+                f"{where}.uplink_bits_per_second: expected iterations whose seconds are floating-point numbers > 0, "
+                f"got from {quickest} to {slowest}"
+            )
+
+    @cached_property
+    def recurrent_states(self) -> list[int]:
+        """The states that are visited again and again, in order; the objective depends on these alone."""
+        return recurrent_classes(self.transition.rows)[0]
+
+    @cached_property
+    def stationary_distribution(self) -> Floats:
+        """Long-run share of iterations in each state, shape (S,)."""
+        shares = stationary_distribution(self.transition.scaled, self.recurrent_states)
+        shares.flags.writeable = False
+        return shares
+
+    def distribution_bits(self, state: ChannelState) -> list[float]:
+        """Return the bits of a quantised distribution at each resolution: of Eq. 6, or as the state says."""
+        if self.distribution_code == "support" and state.distribution_bits is not None:
+            bits: list[float] = state.distribution_bits.tolist()
+            return bits
+        return self._lattice_bits
+
+    @cached_property
+    def _lattice_bits(self) -> list[float]:
+        V = self.vocabulary_size
+        # ceil(log2 n) is the bit length of n - 1 (Eq. 6); integers know no rounding
+        return [float((math.comb(length + V - 1, V - 1) - 1).bit_length()) for length in self.resolutions.tolist()]
+
+    # ------------------------------------------------------------------ the judge
+
+    def iteration_seconds(self, state: int, choice: DraftChoice) -> float:
+        """Return the seconds of an iteration (Eq. 7-9; Eq. 8 with log2(L + 1): L + 1 counts are possible).
+
+        Parameters
+        ----------
+        state
+            Index of the state.
+        choice
+            Draft length, and one of the problem's resolutions.
+        """
+        now = self.states[state]
+        bits = self.distribution_bits(now)[self.resolutions.tolist().index(choice.resolution)]
+        return self._seconds(now, choice.draft_length, bits)
+
+    def _seconds(self, state: ChannelState, L: int, bits: float) -> float:
+        token_bits = (self.vocabulary_size - 1).bit_length()  # ceil(log2 V)
+        uplink = L * (token_bits + bits) / state.uplink_bits_per_second  # Eq. 7
+        downlink = 0.0
+        if state.downlink_bits_per_second is not None:
+            downlink = (L.bit_length() + token_bits) / state.downlink_bits_per_second  # Eq. 8
+        return L * self.draft_seconds_per_token + uplink + self.verify_seconds + downlink  # Eq. 9
+
+    def iteration_tokens(self, state: int, choice: DraftChoice) -> float:
+        """Return the tokens that an iteration is expected to yield, the server's own included (Eq. 14).
+
+        With one acceptance rate a for all drafts, Eq. 14 is 1 + a + ... + a^L.
+        """
+        a = float(self.states[state].acceptance_rates[self.resolutions.tolist().index(choice.resolution)])
+        return math.fsum(a**n for n in range(choice.draft_length + 1))
+
+    def evaluate(self, plan: DraftControlPlan) -> Evaluation:
+        """Return the long-run tokens per second E[N] / E[T] of a policy, under the chain's stationary distribution.
+
+        The terms tell the server's own tokens, one per iteration, from the accepted drafts.
+        """
+        defects = self._defects(plan)
+        if defects:
+            raise InvalidInput(defects[0])
+        shares = self.stationary_distribution.tolist()
+        tokens = math.fsum(shares[s] * self.iteration_tokens(s, choice) for s, choice in enumerate(plan.policy))
+        seconds = math.fsum(shares[s] * self.iteration_seconds(s, choice) for s, choice in enumerate(plan.policy))
+        terms = {
+            "own_tokens_per_second": 1.0 / seconds,
+            "accepted_draft_tokens_per_second": (tokens - 1.0) / seconds,
+        }
+        return Evaluation(tokens / seconds, terms)
+
+    def violations(self, plan: DraftControlPlan) -> list[str]:
+        """Return what the plan violates: the range of draft lengths."""
+        found = self._defects(plan)
+        if found:
+            return found
+        shortest, longest = self.draft_lengths
+        return [
+            f"policy[{state}].draft_length: expected {shortest} to {longest}, got {choice.draft_length}"
+            for state, choice in enumerate(plan.policy)
+            if not shortest <= choice.draft_length <= longest
+        ]
+
+    def _defects(self, plan: DraftControlPlan) -> list[str]:
+        """Return why the plan is no plan for this problem at all."""
+        if len(plan.policy) != len(self.states):
+            return [f"policy: expected {len(self.states)} entries, one for each of the states, got {len(plan.policy)}"]
+        allowed = self.resolutions.tolist()
+        for state, choice in enumerate(plan.policy):
+            if choice.resolution not in allowed:
+                return [
+                    f"policy[{state}].resolution: expected one of {', '.join(map(str, allowed))}, "
+                    f"got {choice.resolution}"
+                ]
+        return []

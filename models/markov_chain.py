@@ -1,0 +1,165 @@
+"""Finite Markov chains: the transition matrix as a field of a problem, recurrent classes, the stationary distribution.
+
+The diagonal counts as one minus the rest of its row, and a row that sums to 1 but for rounding is scaled to do so:
+a chain that hardly ever leaves a state is then as well defined as its small entries are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from specopt.models.errors import InvalidInput
+from specopt.models.fields import Custom, Floats, describe
+
+ROW_TOLERANCE = 1e-9
+"""What the sum of a row may differ from 1 by."""
+
+
+@dataclass(frozen=True, eq=False)
+class TransitionMatrix(Custom):
+    """Probabilities of going from one state (row) to another (column) in one step.
+
+    Its JSON form is the list of its rows.
+
+    Parameters
+    ----------
+    rows
+        Shape (S, S), entries >= 0, rows that sum to 1 within 1e-9; as given, not scaled.
+    """
+
+    rows: Floats
+
+    def __post_init__(self) -> None:
+        rows = np.array(self.rows, dtype=np.float64)  # always a copy: the caller's array stays theirs
+        if rows.ndim != 2 or rows.shape[0] != rows.shape[1] or not len(rows):
+            raise InvalidInput(f"rows: expected a square matrix with at least one row, got shape {rows.shape}")
+        wrong = ~((rows >= 0) & (rows <= 1 + ROW_TOLERANCE))
+        if wrong.any():
+            row, column = np.argwhere(wrong)[0].tolist()
+            raise InvalidInput(f"rows[{row}][{column}]: expected a probability, got {rows[row, column]}")
+        sums = rows.sum(axis=1)
+        off = np.abs(sums - 1.0) > ROW_TOLERANCE
+        if off.any():
+            row = int(np.argmax(off))
+            raise InvalidInput(
+                f"rows[{row}]: expected probabilities that sum to 1 within {ROW_TOLERANCE:g}, got {float(sums[row])!r}"
+            )
+        rows.flags.writeable = False
+        object.__setattr__(self, "rows", rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def scaled(self) -> Floats:
+        """The matrix with rows scaled to sum to 1, shape (S, S)."""
+        scaled: Floats = self.rows / self.rows.sum(axis=1, keepdims=True)
+        return scaled
+
+    @classmethod
+    def parse(cls, data: object, where: str) -> Self:
+        """Build a matrix from the list of its rows, or from an array."""
+        rows = list(data) if isinstance(data, np.ndarray) and data.ndim == 2 else data
+        if not isinstance(rows, (list, tuple)) or not rows:
+            raise InvalidInput(f"{where}: expected a list of at least one row, got {describe(data)}")
+        arrays = [_numbers(row, len(rows), f"{where}[{index}]") for index, row in enumerate(rows)]
+        try:
+            return cls(np.array(arrays))
+        except InvalidInput as error:
+            raise InvalidInput(where + str(error).removeprefix("rows")) from None
+
+    def dump(self) -> list[list[float]]:
+        """Return the list of rows."""
+        rows: list[list[float]] = self.rows.tolist()
+        return rows
+
+    @classmethod
+    def schema(cls) -> dict[str, Any]:
+        """Return the JSON Schema of the list of rows."""
+        row = {"type": "array", "items": {"type": "number", "minimum": 0, "maximum": 1}, "minItems": 1}
+        return {"type": "array", "items": row, "minItems": 1}
+
+
+def _numbers(row: Any, size: int, where: str) -> Floats:
+    """Return one row as an array."""
+    if not isinstance(row, (list, tuple, np.ndarray)):
+        raise InvalidInput(f"{where}: expected a list of {size} probabilities, got {describe(row)}")
+    if len(row) != size:
+        raise InvalidInput(f"{where}: expected {size} entries, as many as there are rows, got {len(row)}")
+    for column, value in enumerate(row):
+        if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
+            raise InvalidInput(f"{where}[{column}]: expected a probability, got {describe(value)}")
+    return np.array(row, dtype=np.float64)
+
+
+def recurrent_classes(transition: Floats) -> list[list[int]]:
+    """Return the recurrent classes of a chain, each as its states in order: the sets that are never left.
+
+    From any state, a state that does not lead back is a step closer to a class; one to which everything that it
+    reaches leads back is in a class, and what it reaches is the class. A search costs O(S^2); a chain of S transient
+    states in a row takes S searches at worst.
+
+    Parameters
+    ----------
+    transition
+        Shape (S, S); positive entries are the possible transitions.
+    """
+    possible = transition > 0
+    backward = np.ascontiguousarray(possible.T)
+    open_states = np.ones(len(transition), dtype=np.bool_)  # states not known to lead to a class found so far
+    classes = []
+    while open_states.any():
+        state = int(np.argmax(open_states))
+        while True:
+            reached, order = _reachable(possible, state)
+            leads_back, _ = _reachable(backward, state)
+            away = [other for other in order if not leads_back[other]]
+            if not away:
+                break
+            state = away[-1]  # the farthest: many transient states are passed at once
+        classes.append(np.flatnonzero(reached).tolist())
+        open_states &= ~leads_back
+    return sorted(classes)
+
+
+def _reachable(possible: NDArray[np.bool_], start: int) -> tuple[NDArray[np.bool_], list[int]]:
+    """Return which states a state reaches, itself included, and their order by distance."""
+    reached = np.zeros(len(possible), dtype=np.bool_)
+    reached[start] = True
+    frontier, order = np.array([start]), [start]
+    while len(frontier):
+        frontier = np.flatnonzero(possible[frontier].any(axis=0) & ~reached)
+        reached[frontier] = True
+        order.extend(frontier.tolist())
+    return reached, order
+
+
+def stationary_distribution(transition: Floats, recurrent: list[int]) -> Floats:
+    """Return the long-run share of steps in each state, shape (S,): of a chain with one recurrent class.
+
+    States are eliminated one by one (Grassmann, Taksar and Heyman, 1985): no subtraction occurs, so that every share
+    is right to a few units of rounding, in chains that hardly mix and in periodic ones too. O(S^3).
+
+    Parameters
+    ----------
+    transition
+        Shape (S, S), rows that sum to 1; the diagonal is not looked at.
+    recurrent
+        The states of the recurrent class; the shares of all others are 0.
+    """
+    part = transition[np.ix_(recurrent, recurrent)].copy()
+    for last in range(len(part) - 1, 0, -1):
+        leaving = part[last, :last].sum()
+        part[:last, last] /= leaving
+        part[:last, :last] += np.outer(part[:last, last], part[last, :last])
+    weights = np.zeros(len(part))
+    weights[0] = 1.0
+    for state in range(1, len(part)):
+        weights[state] = weights[:state] @ part[:state, state]
+    shares = np.zeros(len(transition))
+    shares[recurrent] = weights / weights.sum()
+    return shares

@@ -1,0 +1,1 @@
+"""Methods for `draft-control` (paper 3, Eq. 12)."""

@@ -1,0 +1,120 @@
+"""The problem as arrays: what an action of a state yields and takes, for the methods of draft control."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from specopt.models.draft_control import DraftChoice, DraftControlPlan, DraftControlProblem
+from specopt.models.fields import Floats, Ints
+
+
+@dataclass(frozen=True, eq=False)
+class Tables:
+    """One problem in arrays; an iteration of state s with L drafts at resolution index r takes
+    fixed[s] + L per_draft[s, r] + ceil(log2(L + 1)) per_count_bit[s] seconds.
+
+    Parameters
+    ----------
+    rates
+        Acceptance rates, shape (S, R).
+    per_draft
+        Seconds of one more draft: drafting and sending it, shape (S, R).
+    fixed
+        Seconds of verification and of the token sent down, shape (S,).
+    per_count_bit
+        Seconds of one downlink bit, shape (S,).
+    shortest, longest
+        The range of draft lengths.
+    resolutions
+        Values of the resolution indices, shape (R,).
+    transition
+        Rows sum to 1, shape (S, S).
+    recurrent
+        Indices of the recurrent states.
+    """  # the summary holds the formula
+
+    rates: Floats
+    per_draft: Floats
+    fixed: Floats
+    per_count_bit: Floats
+    shortest: int
+    longest: int
+    resolutions: Ints
+    transition: Floats
+    recurrent: Ints
+
+    @classmethod
+    def of(cls, problem: DraftControlProblem) -> Tables:
+        """Return the arrays of a problem."""
+        token_bits = np.ceil(np.log2(problem.vocabulary_size))  # exact at powers of two; V is far below 2^48
+        uplink = np.array([state.uplink_bits_per_second for state in problem.states])
+        downlink = np.array([
+            np.inf if state.downlink_bits_per_second is None else state.downlink_bits_per_second
+            for state in problem.states
+        ])  # fmt: skip
+        bits = np.array([problem.distribution_bits(state) for state in problem.states])
+        return cls(
+            rates=np.array([state.acceptance_rates for state in problem.states]),
+            per_draft=problem.draft_seconds_per_token + (token_bits + bits) / uplink[:, None],
+            fixed=problem.verify_seconds + token_bits / downlink,
+            per_count_bit=1.0 / downlink,
+            shortest=problem.draft_lengths[0],
+            longest=problem.draft_lengths[1],
+            resolutions=np.array(problem.resolutions),
+            transition=problem.transition.scaled,
+            recurrent=np.array(problem.recurrent_states),
+        )
+
+    @property
+    def states(self) -> int:
+        """Number of states S."""
+        return len(self.fixed)
+
+    @property
+    def actions(self) -> int:
+        """Number of actions of each state."""
+        return len(self.resolutions) * (self.longest - self.shortest + 1)
+
+    @property
+    def arrays(self) -> tuple[Floats, Floats, Floats, Floats]:
+        """The four arrays that every kernel takes first."""
+        return self.rates, self.per_draft, self.fixed, self.per_count_bit
+
+    @property
+    def quickest(self) -> float:
+        """Seconds of the quickest iteration of any recurrent state."""
+        least = self.per_draft.min(axis=1) * self.shortest + self.shortest.bit_length() * self.per_count_bit
+        return float((self.fixed + least)[self.recurrent].min())
+
+    def all_actions(self) -> tuple[Floats, Floats, Ints, Ints]:
+        """Return tokens and seconds of every action, shape (S, A), and the lengths and indices behind them, (A,)."""
+        lengths = np.arange(self.shortest, self.longest + 1)
+        powers = self.rates[:, :, None] ** np.arange(self.longest + 1)
+        tokens = np.cumsum(powers, axis=2)[:, :, self.shortest :]
+        bits = np.array([int(length).bit_length() for length in lengths])
+        seconds = (
+            self.fixed[:, None, None] + lengths * self.per_draft[:, :, None] + bits * self.per_count_bit[:, None, None]
+        )
+        shape = (self.states, self.actions)
+        count = len(self.resolutions)
+        return (
+            np.ascontiguousarray(tokens.reshape(shape)),
+            seconds.reshape(shape),
+            np.tile(lengths, count),
+            np.repeat(np.arange(count), len(lengths)),
+        )
+
+    def plan(self, lengths: Ints, indices: Ints) -> DraftControlPlan:
+        """Return the plan of one draft length and one resolution index per state.
+
+        Without drafts nothing is quantised: such a state gets the first resolution.
+        """
+        values = np.where(lengths > 0, self.resolutions[indices], self.resolutions[0])
+        return DraftControlPlan(
+            policy=tuple(
+                DraftChoice(draft_length=length, resolution=value)
+                for length, value in zip(lengths.tolist(), values.tolist(), strict=True)
+            )
+        )
