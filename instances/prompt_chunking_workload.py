@@ -1,0 +1,171 @@
+"""Workloads of paper 4: SpecBench on Vicuna-7B and CNN/DM on Vicuna-13B, 30 Jetson devices, 8 A6000 GPUs.
+
+What the paper prints: prompt lengths (Table 3), hidden sizes, layers, at most 128 generated tokens, bandwidths from 5 to
+10 and from 10 to 15 MB/s. What it leaves open is set here, and calibrated in `reproduce_paper_4`:
+
+* g for Vicuna-7B: four knots that reproduce Fig. 1 and what the text says of it. For Vicuna-13B the same curve, longer
+  by the parameters of the layers in the cloud (37 of 40 against 30 of 32).
+* Drafting: a step reads the draft model's weights once from memory: first layers, adapter and head in 16 bits, at the
+  bandwidths of Jetson AGX Xavier (136.5 GB/s, two of three devices) and Orin (204.8 GB/s).
+* Fig. 1's local computation, 0.09 s for 2000 tokens, is taken as proportional to tokens.
+* How long drafts are, what is accepted at each place, and how often the top-k candidates hit is not printed. Here every
+  draft token is accepted with the probability that gives the accept length of Table 4, drafts end after each token
+  with a fixed probability or at `most_drafted`, and the last token sent is the one below the threshold (Eq. 5).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from specopt.models.cloud_delay import CloudDelay
+from specopt.models.errors import InvalidInput
+from specopt.models.fields import describe
+from specopt.models.prompt_workload import PromptWorkload, Rounds
+
+FIGURE_1 = CloudDelay(
+    tokens=np.array([0.0, 10.0, 512.0, 2000.0]), seconds=np.array([0.026141581, 0.027021974, 0.071217721, 0.28])
+)
+"""g of Vicuna-7B on one A6000: gives the printed 10.1 % at 32 tokens and 0.28 s at 2000."""
+
+LAYER_PARAMETERS = {"vicuna-7b": 4 * 4096**2 + 3 * 4096 * 11008, "vicuna-13b": 4 * 5120**2 + 3 * 5120 * 13824}
+ADAPTER_PARAMETERS = {"vicuna-7b": 67e6, "vicuna-13b": 105e6}
+"""Table 4."""
+JETSON_BYTES_PER_SECOND = (136.5e9, 136.5e9, 204.8e9)
+"""Memory bandwidth of two AGX Xavier and one AGX Orin: 20 and 10 of the 30 devices."""
+
+_LAYERS = {"vicuna-7b": (32, 2, 4096), "vicuna-13b": (40, 3, 5120)}  # all, on the device, hidden size
+_PROMPTS = {"specbench": (351.2, 397.3), "cnn-dm": (1036.6, 511.8)}  # Table 3
+_MODELS = {"specbench": "vicuna-7b", "cnn-dm": "vicuna-13b"}
+LOCAL_SECONDS_PER_TOKEN = 0.09 / 2000.0
+
+
+def cloud_delay(model: str) -> CloudDelay:
+    """Return g of a model's middle part on one A6000."""
+    layers, local, _ = _LAYERS[model]
+    share = (layers - local) * LAYER_PARAMETERS[model] / (30 * LAYER_PARAMETERS["vicuna-7b"])
+    return CloudDelay(tokens=FIGURE_1.tokens, seconds=FIGURE_1.seconds * share)
+
+
+def draft_seconds(model: str, *, adapter: bool = True) -> tuple[float, ...]:
+    """Return seconds per step of the draft model, or of the first layers and the head alone, by kind of device."""
+    _, local, hidden = _LAYERS[model]
+    weights = local * LAYER_PARAMETERS[model] + 32000 * hidden + (ADAPTER_PARAMETERS[model] if adapter else 0.0)
+    return tuple(2.0 * weights / bandwidth for bandwidth in JETSON_BYTES_PER_SECOND)
+
+
+def paper_4_workload(
+    dataset: str = "specbench",
+    *,
+    requests_per_second: float = 6.0,
+    pipeline_length: int = 4,
+    link_scale: float = 1.0,
+    link_latency_seconds: float = 0.0,
+    message_overhead_seconds: float = 0.0,
+    local_overhead_seconds: float | None = None,
+) -> PromptWorkload:
+    """Return the requests of one of the two data sets.
+
+    Parameters
+    ----------
+    dataset
+        "specbench" or "cnn-dm".
+    requests_per_second
+        Rate of the Poisson process.
+    pipeline_length
+        GPUs in the pipeline.
+    link_scale
+        Times the printed bandwidths: 5-10 MB/s up, 10-15 MB/s down.
+    link_latency_seconds, message_overhead_seconds
+        Not printed.
+    local_overhead_seconds
+        What every pass through the device's layers costs; None: reading their weights once, the mean over devices.
+
+    Raises
+    ------
+    InvalidInput
+        If there is no such data set, or a value is outside its domain.
+    """
+    if dataset not in _PROMPTS:
+        raise InvalidInput(f"dataset: expected one of {', '.join(_PROMPTS)}, got {describe(dataset)}")
+    model = _MODELS[dataset]
+    mean, std = _PROMPTS[dataset]
+    if local_overhead_seconds is None:
+        local_overhead_seconds = float(np.mean(draft_seconds(model, adapter=False)))
+    return PromptWorkload(
+        requests_per_second=requests_per_second,
+        prompt_mean_tokens=mean,
+        prompt_std_tokens=std,
+        bytes_per_token=2.0 * _LAYERS[model][2],
+        uplink_bytes_per_second=np.array([5e6, 10e6]) * link_scale,
+        downlink_bytes_per_second=np.array([10e6, 15e6]) * link_scale,
+        draft_seconds=np.array(draft_seconds(model)),
+        cloud_delay=cloud_delay(model),
+        pipeline_length=pipeline_length,
+        local_overhead_seconds=local_overhead_seconds,
+        local_seconds_per_token=LOCAL_SECONDS_PER_TOKEN,
+        message_overhead_seconds=message_overhead_seconds,
+        link_latency_seconds=link_latency_seconds,
+    )
+
+
+def threshold_rounds(
+    mean_gained: float, *, stop: float = 0.5, most_drafted: int = 8, candidates: float = 0.6
+) -> Rounds:
+    """Return rounds of drafts that end at the first token below a threshold, with a given accept length.
+
+    Tokens above the threshold are accepted with one probability a, the last one with a lower one, (1 - stop) a, since
+    it is the one below the threshold. a is chosen so that the mean gain is as given.
+
+    Parameters
+    ----------
+    mean_gained
+        Tokens per round, the verifier's own included: the accept length of Table 4.
+    stop
+        Chance that a token is below the threshold.
+    most_drafted
+        Longest draft.
+    candidates
+        Chance that the top-k candidates hold the token that follows, given that all before it were accepted.
+
+    Raises
+    ------
+    InvalidInput
+        If no such acceptance exists, or a value is outside its domain.
+    """
+    if not 0.0 < stop < 1.0:
+        raise InvalidInput(f"stop: expected a number in (0, 1), got {describe(stop)}")
+    if most_drafted < 1:
+        raise InvalidInput(f"most_drafted: expected an integer >= 1, got {describe(most_drafted)}")
+    low, high = 0.0, 1.0
+    for _ in range(60):
+        rate = 0.5 * (low + high)
+        low, high = (rate, high) if _threshold(rate, stop, most_drafted, candidates).mean_gained < mean_gained else (
+            low, rate
+        )  # fmt: skip
+    found = _threshold(high, stop, most_drafted, candidates)
+    if abs(found.mean_gained - mean_gained) > 1e-6:
+        raise InvalidInput(f"mean_gained: expected up to {found.mean_gained:.3g} with these drafts, got {mean_gained}")
+    return found
+
+
+def _threshold(rate: float, stop: float, most_drafted: int, candidates: float) -> Rounds:
+    """Return the rounds for an acceptance probability above the threshold."""
+    rows = []
+    for length in range(1, most_drafted + 1):
+        stops = 1.0 if length == most_drafted else stop
+        chance = (1.0 - stop) ** (length - 1) * stops
+        last = (1.0 - stop) * rate
+        for gained in range(1, length + 2):  # the last draft token is the length-th
+            if gained < length:
+                share, hit = rate ** (gained - 1) * (1.0 - rate), 0.0
+            elif gained == length:
+                share, hit = rate ** (length - 1) * (1.0 - last), candidates
+            else:
+                share, hit = rate ** (length - 1) * last, candidates
+            rows.append((length, length, gained, chance * share, hit))
+    table = np.array(rows)
+    law = table[:, 3] / table[:, 3].sum()
+    return Rounds(
+        drafted=table[:, 0].astype(np.int64), sent=table[:, 1].astype(np.int64), gained=table[:, 2].astype(np.int64),
+        probabilities=law, hit=table[:, 4],
+    )  # fmt: skip

@@ -1,0 +1,204 @@
+"""Prompts that many devices send to one cloud (paper 4, Sec. 4.1), and the schemes that serve them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+import numpy as np
+from msgspec import Meta
+
+from specopt.models.cloud_delay import CloudDelay
+from specopt.models.errors import InvalidInput
+from specopt.models.fields import Column, Floats, Ints, NonNegative, Positive, PositiveInt, TokenCount, check
+
+Unit = Annotated[float, Meta(ge=0, le=1)]
+
+Chunking = Literal["whole", "equation-3", "server", "planned"]
+"""Who cuts prompts: nobody; the device by Eq. 3; the server, after one message; a method that is given."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PromptWorkload:
+    """Requests of many devices: a Poisson process, every request with a link and a device of its own.
+
+    Devices that have several requests at a time are not modelled: no two requests share a link or a draft model.
+
+    Parameters
+    ----------
+    requests_per_second
+        Rate of the Poisson process.
+    prompt_mean_tokens, prompt_std_tokens
+        Lognormal prompt lengths, rounded and cut at `most_prompt_tokens`.
+    most_prompt_tokens
+        Longest prompt.
+    prompt_tokens
+        Prompt lengths to draw from instead, a trace; None: lognormal.
+    output_tokens
+        Length of every response, the first token included.
+    bytes_per_token
+        A, the size of the hidden state of a token.
+    uplink_bytes_per_second, downlink_bytes_per_second
+        Lowest and highest bandwidth; uniform in between.
+    draft_seconds
+        gamma, seconds per drafted token, of kinds of devices that are equally frequent.
+    cloud_delay
+        g: seconds of a batch by its tokens, on one GPU.
+    pipeline_length
+        P, GPUs in the pipeline; each takes g/P.
+    background_tokens
+        Tokens that every batch has besides those of the requests.
+    local_overhead_seconds, local_seconds_per_token, message_overhead_seconds, link_latency_seconds, head_seconds
+        As in `PromptChunkingProblem`; a round of decoding pays them too.
+
+    Raises
+    ------
+    InvalidInput
+        If a value is outside its domain, or a bandwidth's bounds are not two numbers in increasing order.
+    """
+
+    requests_per_second: Positive
+    prompt_mean_tokens: Positive
+    prompt_std_tokens: NonNegative
+    bytes_per_token: Positive
+    uplink_bytes_per_second: Annotated[Floats, Column(Positive, "uplink", 2)]
+    downlink_bytes_per_second: Annotated[Floats, Column(Positive, "downlink", 2)]
+    draft_seconds: Annotated[Floats, Column(Positive, "device")]
+    cloud_delay: CloudDelay
+    pipeline_length: PositiveInt = 4
+    most_prompt_tokens: TokenCount = 4096
+    prompt_tokens: Annotated[Ints, Column(TokenCount, "trace")] | None = None
+    output_tokens: TokenCount = 128
+    background_tokens: NonNegative = 0.0
+    local_overhead_seconds: NonNegative = 0.0
+    local_seconds_per_token: NonNegative = 0.0
+    message_overhead_seconds: NonNegative = 0.0
+    link_latency_seconds: NonNegative = 0.0
+    head_seconds: NonNegative = 0.0
+
+    def __post_init__(self) -> None:
+        check(self)
+        for name in ("uplink_bytes_per_second", "downlink_bytes_per_second"):
+            bounds = getattr(self, name)
+            if len(bounds) != 2 or bounds[0] > bounds[1]:
+                raise InvalidInput(f"{name}: expected the lowest and the highest bandwidth, got {bounds.tolist()}")
+
+    def lengths(self, count: int, random: np.random.Generator) -> Ints:
+        """Draw prompt lengths, tokens (count,)."""
+        if self.prompt_tokens is not None:
+            drawn: Ints = random.choice(self.prompt_tokens, count)
+            return drawn
+        variance = math.log1p((self.prompt_std_tokens / self.prompt_mean_tokens) ** 2)
+        raw = random.lognormal(math.log(self.prompt_mean_tokens) - 0.5 * variance, math.sqrt(variance), count)
+        tokens: Ints = np.clip(np.rint(raw), 1, self.most_prompt_tokens).astype(np.int64)
+        return tokens
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Rounds:
+    """What rounds of decoding are like: a law over (drafted, sent, gained) tokens.
+
+    Parameters
+    ----------
+    drafted, sent, gained
+        By kind of round: tokens drafted one after the other, tokens whose hidden states cross the link and enter a
+        batch, and tokens that the response gains, the verifier's own included.
+    probabilities
+        Of each kind.
+    hit
+        By kind: chance that parallel drafting has begun the draft that follows.
+
+    Raises
+    ------
+    InvalidInput
+        If a value is outside its domain, or the probabilities do not sum to 1.
+    """
+
+    drafted: Annotated[Ints, Column(Annotated[int, Meta(ge=0)], "round")]
+    sent: Annotated[Ints, Column(TokenCount, "round")]
+    gained: Annotated[Ints, Column(TokenCount, "round")]
+    probabilities: Annotated[Floats, Column(Unit, "round")]
+    hit: Annotated[Floats, Column(Unit, "round")] | None = None
+
+    def __post_init__(self) -> None:
+        check(self)
+        if abs(float(self.probabilities.sum()) - 1.0) > 1e-9:
+            raise InvalidInput(f"probabilities: expected a sum of 1, got {float(self.probabilities.sum())}")
+
+    @property
+    def mean_gained(self) -> float:
+        """Expected tokens per round: the "accept length" of Table 4."""
+        return float(self.probabilities @ self.gained)
+
+    @property
+    def mean_drafted(self) -> float:
+        """Expected drafted tokens per round."""
+        return float(self.probabilities @ self.drafted)
+
+    @classmethod
+    def one_by_one(cls) -> Rounds:
+        """Return the rounds of U-shape: one token each, no draft."""
+        return cls(drafted=np.zeros(1, int), sent=np.ones(1, int), gained=np.ones(1, int), probabilities=np.ones(1))
+
+    @classmethod
+    def tree(cls, sent: int, mean_gained: float, most_gained: int = 5) -> Rounds:
+        """Return rounds that send a tree of `sent` tokens and gain 1 to `most_gained` with the given mean.
+
+        Gains follow a truncated geometric law, the simplest one with a given mean; its heads draft at no cost.
+
+        Raises
+        ------
+        InvalidInput
+            If the mean is not above 1 and below the middle of the range.
+        """
+        if not 1.0 < mean_gained < 0.5 * (1 + most_gained):
+            raise InvalidInput(f"mean_gained: expected a number in (1, {0.5 * (1 + most_gained):g}), got {mean_gained}")
+        gains = np.arange(1, most_gained + 1)
+        low, high = 0.0, 1.0
+        for _ in range(100):
+            rate = 0.5 * (low + high)
+            law = rate ** (gains - 1.0)
+            law /= law.sum()
+            low, high = (rate, high) if float(law @ gains) < mean_gained else (low, rate)
+        count = len(gains)
+        return cls(drafted=np.zeros(count, int), sent=np.full(count, sent), gained=gains, probabilities=law)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Scheme:
+    """How a framework serves requests.
+
+    Parameters
+    ----------
+    name
+        For tables and legends.
+    chunking
+        Who cuts prompts.
+    rounds
+        What a round of decoding is like.
+    server_chunk_tokens
+        With "server": tokens that the prompts and rounds of one batch may have together (rounds always go first).
+    parallel_drafting
+        Whether devices draft on while they wait for the cloud.
+    parallel_steps
+        How many steps; None: as many as Eq. 6 says.
+    parallel_cost
+        Seconds of such a step over those of an ordinary one: it extends several candidates.
+
+    Raises
+    ------
+    InvalidInput
+        If a value is outside its domain.
+    """
+
+    name: str
+    chunking: Chunking = "whole"
+    rounds: Rounds
+    server_chunk_tokens: PositiveInt = 128
+    parallel_drafting: bool = False
+    parallel_steps: Annotated[int, Meta(ge=0, le=10_000)] | None = None
+    parallel_cost: Annotated[float, Meta(ge=1)] = 1.0
+
+    def __post_init__(self) -> None:
+        check(self)

@@ -1,0 +1,376 @@
+"""Prefill and decoding of many devices on one cloud pipeline: TTFT, TBT, in-cloud delay and compliance with SLAs.
+
+What the simulation assumes beyond the event model of `prompt-chunking`:
+
+* Batching is continuous: whenever the first stage is free, everything that waits there enters one batch, but at most
+  one chunk of a prompt. A batch takes g(its tokens)/P per stage, so other requests are what mu stands for.
+* A round of decoding drafts, computes the shallow states of what it sends, crosses the link, takes part in one batch
+  and comes back; all tokens of a round appear at once. TBT of a request is (last - first token)/(tokens - 1).
+* "equation-3" takes mu from the moving average of the batches so far (Eq. 1), and g as it is. Where Eq. 3 has no root
+  the prompt is one chunk.
+* "server" is U-Sarathi: one message, chunks of a common token budget per batch, nothing comes back before the prompt
+  is complete.
+* Requests that count come after the warm-up; more arrive until all of those have ended.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from types import ModuleType
+from typing import Any, Literal
+
+import numpy as np
+
+from specopt.models.errors import InvalidInput
+from specopt.models.fields import Floats, Ints, describe
+from specopt.models.prompt_chunking import PromptChunkingProblem
+from specopt.models.prompt_workload import PromptWorkload, Scheme
+
+Planner = Callable[[PromptChunkingProblem], Sequence[int] | Ints]
+
+MOST_REQUESTS = 1_000_000
+_MODES = {"planned": 0, "equation-3": 1, "whole": 0, "server": 2}
+_WAITS = {"none": 0, "serial": 1, "overlap": 2}
+_LOG_COLUMNS = ("start", "prompt tokens", "round tokens", "seconds per stage")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Requests:
+    """The requests of a run, drawn before it: the same for every scheme.
+
+    Parameters
+    ----------
+    arrival_seconds, prompt_tokens, output_tokens
+        When each arrives, and its lengths, in order of arrival.
+    uplink_bytes_per_second, downlink_bytes_per_second, draft_seconds
+        Its link and device.
+    """
+
+    arrival_seconds: Floats
+    prompt_tokens: Ints
+    output_tokens: Ints
+    uplink_bytes_per_second: Floats
+    downlink_bytes_per_second: Floats
+    draft_seconds: Floats
+
+    @classmethod
+    def draw(cls, workload: PromptWorkload, count: int, seed: int = 0) -> Requests:
+        """Draw requests of a workload."""
+        random = np.random.default_rng(seed)
+        return cls(
+            arrival_seconds=np.cumsum(random.exponential(1.0 / workload.requests_per_second, count)),
+            prompt_tokens=workload.lengths(count, random),
+            output_tokens=np.full(count, workload.output_tokens, dtype=np.int64),
+            uplink_bytes_per_second=random.uniform(*workload.uplink_bytes_per_second, count),
+            downlink_bytes_per_second=random.uniform(*workload.downlink_bytes_per_second, count),
+            draft_seconds=random.choice(workload.draft_seconds, count),
+        )
+
+    def problem(self, workload: PromptWorkload, index: int, background_tokens: float, wait: str) -> Any:
+        """Return the prompt-chunking problem of one request among other requests of so many tokens per batch."""
+        return PromptChunkingProblem(
+            prompt_tokens=int(self.prompt_tokens[index]),
+            bytes_per_token=workload.bytes_per_token,
+            uplink_bytes_per_second=float(self.uplink_bytes_per_second[index]),
+            downlink_bytes_per_second=float(self.downlink_bytes_per_second[index]),
+            cloud_delay=workload.cloud_delay,
+            background_tokens=workload.background_tokens + background_tokens,
+            pipeline_length=workload.pipeline_length,
+            local_overhead_seconds=workload.local_overhead_seconds,
+            local_seconds_per_token=workload.local_seconds_per_token,
+            message_overhead_seconds=workload.message_overhead_seconds,
+            link_latency_seconds=workload.link_latency_seconds,
+            head_seconds=workload.head_seconds,
+            wait=wait,  # type: ignore[arg-type]  # checked by the problem
+        )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ChunkingRun:
+    """What happened while a scheme served a workload.
+
+    Parameters
+    ----------
+    scheme, seed
+        What was simulated.
+    prompt_tokens, ttft_seconds, tbt_seconds
+        By request that counts; TBT is NaN for responses of one token, and both are if the run ended before.
+    chunks, rounds, hidden_steps
+        By request: chunks processed, rounds of decoding, draft steps that parallel drafting has taken off them.
+    stage_seconds, stage_seconds_std
+        Mean and standard deviation of the time of a batch on one GPU (Fig. 8).
+    batch_tokens, background_tokens
+        Mean tokens of a batch, and the mean of mu as Eq. 1 sees it.
+    chunk_cloud_seconds, chunk_cloud_seconds_std, round_cloud_seconds, round_cloud_seconds_std
+        Mean and standard deviation of the time from arrival in the cloud to leaving the last stage.
+    busy_share
+        Share of time in which the first stage works.
+    batches, events, seconds
+        Batches that count, all events, computing time without planning and compilation.
+    log
+        Start, tokens of prompts, tokens of rounds and seconds per stage of the first batches.
+    """
+
+    scheme: Scheme
+    seed: int
+    prompt_tokens: Ints = field(repr=False)
+    ttft_seconds: Floats = field(repr=False)
+    tbt_seconds: Floats = field(repr=False)
+    chunks: Ints = field(repr=False)
+    rounds: Ints = field(repr=False)
+    hidden_steps: Ints = field(repr=False)
+    stage_seconds: float
+    stage_seconds_std: float
+    batch_tokens: float
+    background_tokens: float
+    chunk_cloud_seconds: float
+    chunk_cloud_seconds_std: float
+    round_cloud_seconds: float
+    round_cloud_seconds_std: float
+    busy_share: float
+    batches: int
+    events: int
+    seconds: float
+    log: Floats = field(repr=False)
+
+    @property
+    def mean_ttft_seconds(self) -> float:
+        """TTFT, the mean over requests."""
+        return float(self.ttft_seconds.mean())
+
+    @property
+    def mean_tbt_seconds(self) -> float:
+        """TBT, the mean over requests."""
+        return float(self.tbt_seconds.mean())
+
+    def compliance(self, phase: Literal["prefill", "decode"], limit_seconds: float | Floats) -> Floats:
+        """Return the share of requests within a limit: seconds per 128 prompt tokens, or per 10 tokens of decoding.
+
+        A prompt of N tokens has ceil(N / 128) times the limit.
+        """
+        delays = np.sort(self._sla_seconds(phase))
+        found: Floats = np.searchsorted(delays, np.asarray(limit_seconds) * (1.0 + 1e-12), side="right") / len(delays)
+        return found
+
+    def sla_seconds(self, phase: Literal["prefill", "decode"], share: float) -> float:
+        """Return the limit that a share of the requests keeps."""
+        return float(np.quantile(self._sla_seconds(phase), share, method="inverted_cdf"))
+
+    def _sla_seconds(self, phase: str) -> Floats:
+        if phase not in ("prefill", "decode"):
+            raise InvalidInput(f"phase: expected 'prefill' or 'decode', got {describe(phase)}")
+        if phase == "decode":
+            return 10.0 * self.tbt_seconds
+        parts: Floats = self.ttft_seconds / np.ceil(self.prompt_tokens / 128.0)
+        return parts
+
+
+def simulate(
+    workload: PromptWorkload,
+    scheme: Scheme,
+    *,
+    requests: int = 1000,
+    seed: int = 0,
+    warm_up_requests: int = 200,
+    planner: Planner | None = None,
+    planner_background_tokens: float | None = None,
+    smoothing: float = 0.8,
+    wait: Literal["none", "serial", "overlap"] = "none",
+    download: Literal["all", "last"] = "all",
+    log_batches: int = 0,
+) -> ChunkingRun:
+    """Simulate requests until those that count are complete.
+
+    Parameters
+    ----------
+    workload, scheme
+        What is asked of the cloud, and how it is served.
+    requests, warm_up_requests
+        Requests that count, and those before them; as many as both together may arrive after them.
+    seed
+        The same seed gives the same requests under any scheme.
+    planner
+        For schemes whose chunking is "planned": chunk sizes for a problem; None: the method `DEFAULT_METHOD`.
+    planner_background_tokens
+        mu of the problems that the planner gets; None: the mean under "equation-3", from a run before.
+    smoothing
+        alpha of Eq. 1.
+    wait
+        What a chunk waits for besides the batches of the run: g(background)/P as in the event model of
+        `prompt-chunking`. "none" unless `background_tokens` stands for other requests.
+    download
+        Whether all states of a prompt come back, or those of the last token.
+    log_batches
+        How many batches to log.
+
+    Raises
+    ------
+    InvalidInput
+        If an argument is outside its domain, or a plan does not fit its prompt.
+    """
+    for name, value, least in (
+        ("requests", requests, 1), ("warm_up_requests", warm_up_requests, 0), ("seed", seed, 0),
+        ("log_batches", log_batches, 0),
+    ):  # fmt: skip
+        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not least <= value <= MOST_REQUESTS:
+            raise InvalidInput(f"{name}: expected an integer from {least} to {MOST_REQUESTS}, got {describe(value)}")
+    drawn = Requests.draw(workload, 2 * (warm_up_requests + requests), seed)
+    plans = None
+    if scheme.chunking == "planned":
+        if planner_background_tokens is None:
+            pilot = Scheme(name="pilot", chunking="equation-3", rounds=scheme.rounds)
+            planner_background_tokens = simulate(
+                workload, pilot, requests=min(300, requests), seed=seed, warm_up_requests=min(100, warm_up_requests)
+            ).background_tokens
+        plan = default_planner if planner is None else planner
+        count = len(drawn.prompt_tokens)
+        plans = [plan(drawn.problem(workload, i, planner_background_tokens, "overlap")) for i in range(count)]
+    return play(
+        workload, scheme, drawn, plans=plans, counted=(warm_up_requests, warm_up_requests + requests), seed=seed,
+        smoothing=smoothing, wait=wait, download=download, log_batches=log_batches,
+    )  # fmt: skip
+
+
+def play(
+    workload: PromptWorkload,
+    scheme: Scheme,
+    requests: Requests,
+    *,
+    plans: Sequence[Sequence[int] | Ints] | None = None,
+    counted: tuple[int, int] | None = None,
+    seed: int = 0,
+    smoothing: float = 0.8,
+    wait: Literal["none", "serial", "overlap"] = "none",
+    download: Literal["all", "last"] = "all",
+    log_batches: int = 0,
+) -> ChunkingRun:
+    """Simulate given requests, with given plans if the scheme's chunking is "planned".
+
+    Parameters
+    ----------
+    workload, scheme, seed, smoothing, wait, download, log_batches
+        As in `simulate`.
+    requests
+        Who arrives when, and with what.
+    plans
+        Chunk sizes by request.
+    counted
+        First request that counts and the first after it that does not; None: all.
+
+    Raises
+    ------
+    InvalidInput
+        If an argument is outside its domain, or a plan does not fit its prompt.
+    """
+    count = len(requests.prompt_tokens)
+    first, last = (0, count) if counted is None else counted
+    if not 0 <= first < last <= count:
+        raise InvalidInput(f"counted: expected a range of requests from 0 to {count}, got {describe(counted)}")
+    if not 0.0 <= smoothing <= 1.0:
+        raise InvalidInput(f"smoothing: expected a number in [0, 1], got {describe(smoothing)}")
+    if wait not in _WAITS:
+        raise InvalidInput(f"wait: expected none, serial or overlap, got {describe(wait)}")
+    if download not in ("all", "last"):
+        raise InvalidInput(f"download: expected 'all' or 'last', got {describe(download)}")
+    offsets, sizes = _flat(scheme, requests.prompt_tokens, plans)
+    rounds = scheme.rounds
+    hit = np.zeros(len(rounds.sent)) if rounds.hit is None else rounds.hit
+    parallel = 0
+    if scheme.parallel_drafting:
+        parallel = 1 if scheme.parallel_steps is None else scheme.parallel_steps + 2
+    out = np.zeros((count, 5))
+    out[:, :2] = math.nan
+    totals, log = np.zeros(16), np.zeros((log_batches, len(_LOG_COLUMNS)))
+    kernels = _kernels()
+    begun = time.perf_counter()
+    events = kernels.play(
+        np.random.SeedSequence(seed).generate_state(1, np.uint64)[0],
+        np.array(
+            [
+                workload.bytes_per_token, workload.background_tokens, workload.local_overhead_seconds,
+                workload.local_seconds_per_token, workload.message_overhead_seconds, workload.link_latency_seconds,
+                workload.head_seconds, smoothing, scheme.parallel_cost,
+            ]
+        ),
+        np.array(
+            [
+                _MODES[scheme.chunking], scheme.server_chunk_tokens, _WAITS[wait], int(download == "last"),
+                workload.pipeline_length, parallel,
+            ]
+        ),
+        requests.arrival_seconds, requests.prompt_tokens, requests.output_tokens, requests.uplink_bytes_per_second,
+        requests.downlink_bytes_per_second, requests.draft_seconds, offsets, sizes,
+        np.concatenate([workload.cloud_delay.tokens, workload.cloud_delay.seconds]),
+        np.column_stack([rounds.drafted, rounds.sent, rounds.gained]),
+        np.concatenate([np.cumsum(rounds.probabilities), hit]), first, last, out, totals, log,
+    )  # fmt: skip
+    seconds = time.perf_counter() - begun
+    stage, stage_std = _moments(totals[0:3])
+    chunk, chunk_std = _moments(totals[4:7])
+    step, step_std = _moments(totals[8:11])
+    rows = out[first:last]
+    responses = requests.output_tokens[first:last]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        between = (rows[:, 1] - rows[:, 0]) / (responses - 1)
+    return ChunkingRun(
+        scheme=scheme,
+        seed=seed,
+        prompt_tokens=requests.prompt_tokens[first:last],
+        ttft_seconds=rows[:, 0].copy(),
+        tbt_seconds=between,
+        chunks=rows[:, 2].astype(np.int64),
+        rounds=rows[:, 3].astype(np.int64),
+        hidden_steps=rows[:, 4].astype(np.int64),
+        stage_seconds=stage,
+        stage_seconds_std=stage_std,
+        batch_tokens=float(totals[3] / max(1.0, totals[0])),
+        background_tokens=float(totals[12] / max(1.0, totals[0])),
+        chunk_cloud_seconds=chunk,
+        chunk_cloud_seconds_std=chunk_std,
+        round_cloud_seconds=step,
+        round_cloud_seconds_std=step_std,
+        busy_share=float(totals[14] / totals[15]) if totals[15] > 0.0 else 0.0,
+        batches=int(totals[0]),
+        events=int(events),
+        seconds=seconds,
+        log=log,
+    )
+
+
+def warm_up() -> None:
+    """Load the kernel, so that no later call compiles."""
+    _kernels()
+
+
+def _flat(scheme: Scheme, prompt_tokens: Ints, plans: Sequence[Sequence[int] | Ints] | None) -> tuple[Ints, Ints]:
+    """Return all plans in one column, and where each begins."""
+    count = len(prompt_tokens)
+    if scheme.chunking != "planned":
+        # one chunk per prompt; of no use where Eq. 3 or the server chunk
+        return np.arange(count + 1), prompt_tokens.astype(np.int64)
+    if plans is None or len(plans) != count:
+        raise InvalidInput(f"plans: expected {count}, one per request, got {0 if plans is None else len(plans)}")
+    columns = [np.asarray(plan, dtype=np.int64) for plan in plans]
+    for index, (column, prompt) in enumerate(zip(columns, prompt_tokens.tolist(), strict=True)):
+        if column.ndim != 1 or not len(column) or column.min() < 1 or column.sum() != prompt:
+            raise InvalidInput(f"plans[{index}]: expected chunks >= 1 that sum to {prompt}, got {describe(column)}")
+    return np.concatenate([[0], np.cumsum([len(column) for column in columns])]), np.concatenate(columns)
+
+
+def _moments(sums: Floats) -> tuple[float, float]:
+    """Return mean and standard deviation from count, sum and sum of squares."""
+    count = max(1.0, float(sums[0]))
+    mean = float(sums[1]) / count
+    return mean, math.sqrt(max(0.0, float(sums[2]) / count - mean * mean))
+
+
+@cache
+def _kernels() -> ModuleType:
+    """Import the kernel on first use: it compiles on a fresh machine."""
+    import specopt.solvers._kernels.prompt_chunking_simulation as kernels
+
+    return kernels
