@@ -11,6 +11,8 @@ from specopt.instances.draft_allocation.paper_5 import paper_5 as draft_allocati
 from specopt.instances.draft_allocation.uniform import uniform as draft_allocation_uniform
 from specopt.instances.fair_goodput.paper_5 import paper_5 as fair_goodput_paper_5
 from specopt.instances.fair_goodput.per_second import per_second as fair_goodput_per_second
+from specopt.instances.prompt_chunking.paper_4 import paper_4
+from specopt.instances.prompt_chunking.random import random as prompt_chunking_random
 from specopt.instances.serving_latency.paper_1 import paper_1
 from specopt.instances.verification_batch.pending import memory_bound, mixed, tight, warm
 from specopt.models.errors import InvalidInput
@@ -55,6 +57,8 @@ FAMILIES: dict[str, Family] = {
         Family("verification-batch/memory-bound", memory_bound),
         Family("fair-goodput/paper-5", fair_goodput_paper_5),
         Family("fair-goodput/per-second", fair_goodput_per_second),
+        Family("prompt-chunking/paper-4", paper_4),
+        Family("prompt-chunking/random", prompt_chunking_random),
     )
 }
 

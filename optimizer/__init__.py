@@ -12,6 +12,7 @@ from __future__ import annotations
 from importlib.metadata import version as _version
 
 from specopt.instances import generate
+from specopt.models.cloud_delay import CloudDelay
 from specopt.models.decoder import ExactDecoder, PaperDecoder
 from specopt.models.draft_allocation import DraftAllocationPlan, DraftAllocationProblem
 from specopt.models.draft_control import ChannelState, DraftChoice, DraftControlPlan, DraftControlProblem
@@ -20,6 +21,7 @@ from specopt.models.fair_goodput import FairGoodputPlan, FairGoodputProblem, Sch
 from specopt.models.files import load, save
 from specopt.models.markov_chain import TransitionMatrix
 from specopt.models.problem import Plan, Problem
+from specopt.models.prompt_chunking import PromptChunkingPlan, PromptChunkingProblem
 from specopt.models.result import Progress, Result, Status, Termination
 from specopt.models.runtime import LinearRuntime, PiecewiseRuntime
 from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
@@ -35,6 +37,7 @@ __version__ = _version("specopt")
 __all__ = [
     "Change",
     "ChannelState",
+    "CloudDelay",
     "DraftAllocationPlan",
     "DraftAllocationProblem",
     "DraftChoice",
@@ -51,6 +54,8 @@ __all__ = [
     "Plan",
     "Problem",
     "Progress",
+    "PromptChunkingPlan",
+    "PromptChunkingProblem",
     "Report",
     "Result",
     "Schedule",

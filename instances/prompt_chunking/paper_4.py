@@ -1,0 +1,75 @@
+"""The prototype of paper 4: one prompt, a WiFi link, and the cloud delay of its Fig. 1.
+
+Vicuna-13B has a hidden size of 5120 at 2 bytes per value. The uplinks are 5-10 MB/s and the downlinks 10-15 MB/s; the
+cloud delay comes from knots calibrated to Fig. 1. The paper does not print what a message costs.
+"""
+
+from __future__ import annotations
+
+import math
+
+from specopt.models.cloud_delay import CloudDelay
+from specopt.models.errors import InvalidInput
+from specopt.models.prompt_chunking import PromptChunkingProblem
+
+HIDDEN_BYTES = {"vicuna-7b": 4096 * 2.0, "vicuna-13b": 5120 * 2.0}
+FIGURE_1_TOKENS = (0.0, 10.0, 512.0, 2000.0)
+FIGURE_1_SECONDS = (0.026141581, 0.027021974, 0.071217721, 0.28)
+
+
+def figure_1_delay() -> CloudDelay:
+    """Return g calibrated from Fig. 1: seconds of a cloud batch by its tokens."""
+    return CloudDelay(tokens=FIGURE_1_TOKENS, seconds=FIGURE_1_SECONDS)  # type: ignore[arg-type]
+
+
+def paper_4(
+    *,
+    prompt_tokens: int = 891,
+    uplink_megabytes_per_second: float = 7.5,
+    downlink_megabytes_per_second: float = 12.5,
+    pipeline_length: int = 4,
+    background_tokens: float = 10.0,
+    message_milliseconds: float = 3.0,
+    model: str = "vicuna-13b",
+    seed: int = 0,
+) -> PromptChunkingProblem:
+    """One prompt on the testbed of paper 4 (Sec. 4.1).
+
+    Parameters
+    ----------
+    prompt_tokens
+        N.
+    uplink_megabytes_per_second, downlink_megabytes_per_second
+        Link in 10^6 bytes per second: 5-10 up and 10-15 down in the paper.
+    pipeline_length
+        P, GPUs in the cloud pipeline.
+    background_tokens
+        mu, batched tokens of other devices.
+    message_milliseconds
+        What each uploaded chunk costs on top of its bytes.
+    model
+        "vicuna-7b" (SpecBench) or "vicuna-13b" (CNN/DM): the bytes of a hidden state.
+    seed
+        Not used: nothing here is random.
+    """
+    if model not in HIDDEN_BYTES:
+        raise InvalidInput(f"model: expected one of {', '.join(HIDDEN_BYTES)}, got {model!r}")
+    for name, value in (
+        ("uplink_megabytes_per_second", uplink_megabytes_per_second),
+        ("downlink_megabytes_per_second", downlink_megabytes_per_second),
+    ):
+        if not 0 < value < math.inf:
+            raise InvalidInput(f"{name}: expected a number > 0, got {value!r}")
+    if not 0 <= message_milliseconds < math.inf:
+        raise InvalidInput(f"message_milliseconds: expected a number >= 0, got {message_milliseconds!r}")
+    return PromptChunkingProblem(
+        name=f"paper-4 N={prompt_tokens} up={uplink_megabytes_per_second:g} MB/s P={pipeline_length}",
+        prompt_tokens=prompt_tokens,
+        bytes_per_token=HIDDEN_BYTES[model],
+        uplink_bytes_per_second=uplink_megabytes_per_second * 1e6,
+        downlink_bytes_per_second=downlink_megabytes_per_second * 1e6,
+        cloud_delay=figure_1_delay(),
+        background_tokens=float(background_tokens),
+        pipeline_length=pipeline_length,
+        message_overhead_seconds=message_milliseconds * 1e-3,
+    )

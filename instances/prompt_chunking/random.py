@@ -1,0 +1,75 @@
+"""Prompts on random links and clouds: bandwidths from the ranges of paper 4, random increasing cloud delays."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from specopt.models.cloud_delay import CloudDelay
+from specopt.models.errors import InvalidInput
+from specopt.models.prompt_chunking import PromptChunkingProblem
+
+
+def random(
+    *,
+    prompt_tokens: int = 1000,
+    pipeline_length: int = 0,
+    knots: int = 5,
+    wait: str = "serial",
+    download: str = "all",
+    max_message_milliseconds: float = 5.0,
+    seed: int = 0,
+) -> PromptChunkingProblem:
+    """A prompt on a random link and cloud.
+
+    The uplink is uniform on 5-10 MB/s, the downlink on 10-15 MB/s. The cloud delay starts at 5-40 ms and rises by
+    log-uniform slopes of 10^-5.5 to 10^-3.5 seconds per token between log-uniform knots up to twice the prompt;
+    neither convex nor concave. The device takes up to 1 ms per chunk and up to 30 % of a token's upload per token.
+
+    Parameters
+    ----------
+    prompt_tokens
+        N.
+    pipeline_length
+        P; 0 stands for one of 1, 2, 4, 8 at random.
+    knots
+        Knots of the cloud delay, at least 2.
+    wait, download
+        As in the problem.
+    max_message_milliseconds
+        What a message costs is uniform up to this.
+    seed
+        Seed of `numpy.random.default_rng`.
+    """
+    for name, value, least in (
+        ("prompt_tokens", prompt_tokens, 1),
+        ("pipeline_length", pipeline_length, 0),
+        ("knots", knots, 2),
+    ):
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise InvalidInput(f"{name}: expected an integer >= {least}, got {value!r}")
+    if not 0 <= max_message_milliseconds < np.inf:
+        raise InvalidInput(f"max_message_milliseconds: expected a number >= 0, got {max_message_milliseconds!r}")
+    rng = np.random.default_rng(seed)
+    up, down = 1e6 * rng.uniform(5, 10), 1e6 * rng.uniform(10, 15)
+    stages = pipeline_length or int(rng.choice((1, 2, 4, 8)))
+    steps = np.exp(rng.uniform(0, np.log(2.0 * prompt_tokens + 16), knots - 1))
+    tokens = np.concatenate(([0.0], np.cumsum(steps + 1.0)))
+    slopes = 10 ** rng.uniform(-5.5, -3.5, knots - 1)
+    seconds = rng.uniform(0.005, 0.04) + np.concatenate(([0.0], np.cumsum(slopes * np.diff(tokens))))
+    bytes_per_token = float(rng.choice((8192.0, 10240.0)))
+    return PromptChunkingProblem(
+        name=f"random N={prompt_tokens} P={stages} seed={seed}",
+        prompt_tokens=prompt_tokens,
+        bytes_per_token=bytes_per_token,
+        uplink_bytes_per_second=up,
+        downlink_bytes_per_second=down,
+        cloud_delay=CloudDelay(tokens=tokens, seconds=seconds),
+        background_tokens=float(rng.integers(0, 40)),
+        pipeline_length=stages,
+        local_overhead_seconds=rng.uniform(0, 1e-3),
+        local_seconds_per_token=rng.uniform(0, 0.3) * bytes_per_token / up,
+        message_overhead_seconds=1e-3 * rng.uniform(0, max_message_milliseconds) if max_message_milliseconds else 0.0,
+        link_latency_seconds=rng.uniform(0, 0.01),
+        wait=wait,  # type: ignore[arg-type]  # the problem checks it
+        download=download,  # type: ignore[arg-type]
+    )

@@ -1,0 +1,62 @@
+"""Delay of one cloud batch against its tokens: a piecewise-linear g through knots (paper 4, Eq. 2 and Fig. 1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
+
+from specopt.models.errors import InvalidInput
+from specopt.models.fields import Column, Floats, NonNegative, check, dump
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CloudDelay:
+    """g(m), seconds that the cloud takes for a batch of m tokens on one GPU.
+
+    Linear between the knots; the first value holds to the left of them, the last slope continues to the right.
+
+    Parameters
+    ----------
+    tokens
+        Where the knots are, at least two, increasing, shape (n,).
+    seconds
+        Delay at each knot, non-decreasing, shape (n,).
+    """
+
+    tokens: Annotated[Floats, Column(NonNegative, "knot", 2)]
+    seconds: Annotated[Floats, Column(NonNegative, "knot", 2)]
+
+    def __post_init__(self) -> None:
+        check(self)
+        for name, values, step in (("tokens", self.tokens, "more"), ("seconds", self.seconds, "no less")):
+            rises = np.diff(values)
+            wrong = rises <= 0 if step == "more" else rises < 0
+            if wrong.any():
+                at = int(np.argmax(wrong)) + 1
+                raise InvalidInput(
+                    f"{name}[{at}]: expected {step} than {values[at - 1]:g} before it, got {values[at]:g}"
+                )
+        if not np.isfinite(self.slopes).all():
+            raise InvalidInput("tokens: expected knots so far apart that the slopes between them are finite")
+
+    @property
+    def slopes(self) -> Floats:
+        """Seconds per token between each knot and the next, shape (n - 1,)."""
+        with np.errstate(over="ignore"):
+            found: Floats = np.diff(self.seconds) / np.diff(self.tokens)
+        return found
+
+    def at(self, tokens: float) -> float:
+        """Return g of one batch of `tokens` tokens (real numbers are fine: a mean, for example)."""
+        if tokens <= self.tokens[0]:
+            return float(self.seconds[0])
+        piece = min(int(np.searchsorted(self.tokens, tokens, side="left")) - 1, len(self.tokens) - 2)
+        rise = (self.seconds[piece + 1] - self.seconds[piece]) / (self.tokens[piece + 1] - self.tokens[piece])
+        return float(self.seconds[piece] + rise * (tokens - self.tokens[piece]))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, CloudDelay) and dump(self) == dump(other)
+
+    __hash__ = None  # type: ignore[assignment]  # arrays inside

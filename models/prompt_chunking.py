@@ -1,0 +1,218 @@
+"""Prompt chunking: in which pieces a device uploads a long prompt's hidden states (paper 4, HAT, Sec. 3.3).
+
+The device holds the first and the last layers of a model, the cloud the layers between. It uploads the shallow hidden
+states of its prompt chunk by chunk, the cloud's pipeline of P stages processes each chunk in a batch with the tokens
+of other devices, and the deep hidden states come back: while one chunk is uploaded, earlier ones are processed and
+downloaded. Small chunks overlap more, but each costs a message and a batch.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
+
+from specopt.models.cloud_delay import CloudDelay
+from specopt.models.errors import InvalidInput
+from specopt.models.fields import Column, Ints, NonNegative, Positive, PositiveInt, TokenCount
+from specopt.models.problem import Evaluation, Plan, Problem, exceeds
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PromptChunkingPlan(Plan):
+    """How many tokens each chunk has.
+
+    Parameters
+    ----------
+    chunks
+        Tokens of each chunk, in the order of the prompt; they sum to the prompt.
+    """
+
+    chunks: Annotated[Ints, Column(TokenCount, "chunk")]
+
+
+@dataclass(frozen=True)
+class ChunkTimes:
+    """When one chunk passes through each resource, in seconds since the request began.
+
+    Parameters
+    ----------
+    tokens
+        Tokens of the chunk.
+    local
+        Start and end of its computation on the device.
+    upload
+        Start and end of its upload, message overhead included.
+    arrive
+        When the cloud has it.
+    stages
+        Start and end on each of the P stages; a serial wait lies before the start on the first one.
+    download
+        Start and end of the download of its deep hidden states.
+    """
+
+    tokens: int
+    local: tuple[float, float]
+    upload: tuple[float, float]
+    arrive: float
+    stages: tuple[tuple[float, float], ...]
+    download: tuple[float, float]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PromptChunkingProblem(Problem):
+    """Minimise the time to first token over the chunk sizes of a prompt (paper 4, Sec. 3.3).
+
+    Parameters
+    ----------
+    prompt_tokens
+        N, the tokens to prefill.
+    bytes_per_token
+        A, hidden state per token.
+    uplink_bytes_per_second, downlink_bytes_per_second
+        beta_up, beta_down.
+    cloud_delay
+        g, seconds of a batch by its tokens.
+    background_tokens
+        mu, tokens of other devices in the batch.
+    pipeline_length
+        P, GPUs in the cloud pipeline: a batch of m tokens takes g(m) / P on each stage.
+    local_overhead_seconds, local_seconds_per_token
+        a and b: computing a chunk of x tokens on the device takes a + b x.
+    message_overhead_seconds
+        What uploading any chunk costs, whatever its size.
+    link_latency_seconds
+        One way, in each direction.
+    head_seconds
+        What the device computes once, at the end.
+    wait
+        Each chunk waits w = g(mu) / P for the running batch: on the first stage before it starts ("serial", the
+        assumption behind Eq. 3), from its arrival while the previous chunk is processed ("overlap"), or not at all
+        ("none").
+    download
+        Deep hidden states of every token come back ("all"), or of the last one ("last").
+    max_chunks
+        The most chunks; None stands for no limit.
+    grid_tokens
+        Chunks end at multiples of this only, the last one at the end of the prompt; None stands for any.
+    """
+
+    kind: ClassVar[str] = "prompt-chunking"
+    plan_type: ClassVar[type[Plan]] = PromptChunkingPlan
+    sense: ClassVar[Literal["minimize", "maximize"]] = "minimize"
+    objective_label: ClassVar[str] = "seconds to the first token"
+
+    prompt_tokens: TokenCount
+    bytes_per_token: NonNegative
+    uplink_bytes_per_second: Positive
+    downlink_bytes_per_second: Positive
+    cloud_delay: CloudDelay
+    background_tokens: NonNegative
+    pipeline_length: PositiveInt
+    local_overhead_seconds: NonNegative = 0.0
+    local_seconds_per_token: NonNegative = 0.0
+    message_overhead_seconds: NonNegative = 0.0
+    link_latency_seconds: NonNegative = 0.0
+    head_seconds: NonNegative = 0.0
+    wait: Literal["serial", "overlap", "none"] = "serial"
+    download: Literal["all", "last"] = "all"
+    max_chunks: PositiveInt | None = None
+    grid_tokens: PositiveInt | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("uplink_bytes_per_second", "downlink_bytes_per_second"):
+            if not math.isfinite(self.bytes_per_token * self.prompt_tokens / getattr(self, name)):
+                raise InvalidInput(f"{name}: expected a finite time for the whole prompt, got {getattr(self, name):g}")
+        slowest = self.cloud_delay.at(self.background_tokens + self.prompt_tokens)
+        per_chunk = self.local_overhead_seconds + self.message_overhead_seconds + 2 * slowest
+        if not math.isfinite(self.prompt_tokens * (per_chunk + self.local_seconds_per_token)):
+            raise InvalidInput("cloud_delay: expected finite times, also if every token is a chunk of its own")
+
+    @property
+    def most_chunks(self) -> int:
+        """The most chunks that any plan has: the cap, and one per multiple of the grid."""
+        grid = self.grid_tokens or 1
+        return min(self.max_chunks or self.prompt_tokens, -(-self.prompt_tokens // grid))
+
+    # ------------------------------------------------------------------ the judge
+
+    def evaluate(self, plan: PromptChunkingPlan) -> Evaluation:
+        """Return the time to first token of a plan.
+
+        The terms follow the last chunk: until it is uploaded, until it has left the cloud (latency and waiting
+        included), until all deep hidden states are there (latency included), and the head.
+        """
+        last = self.timeline(plan)[-1]
+        uploaded, processed, down = last.upload[1], last.stages[-1][1], last.download[1]
+        terms = {
+            "upload_seconds": uploaded,
+            "cloud_seconds": processed - uploaded,
+            "download_seconds": down - processed,
+            "head_seconds": self.head_seconds,
+        }
+        return Evaluation(down + self.head_seconds, terms)
+
+    def timeline(self, plan: PromptChunkingPlan) -> list[ChunkTimes]:
+        """Return when each chunk is computed, uploaded, processed and downloaded: the event model, line by line.
+
+        Raises
+        ------
+        InvalidInput
+            If the chunks do not sum to the prompt.
+        """
+        defects = self._defects(plan)
+        if defects:
+            raise InvalidInput(defects[0])
+        A, P, mu = self.bytes_per_token, self.pipeline_length, self.background_tokens
+        w = self.cloud_delay.at(mu) / P
+        local = up = down = 0.0
+        f = [0.0] * P
+        times = []
+        chunks = plan.chunks.tolist()
+        for position, x in enumerate(chunks):
+            begun = local
+            local = local + self.local_overhead_seconds + self.local_seconds_per_token * x
+            sent = max(local, up)
+            up = sent + self.message_overhead_seconds + x * A / self.uplink_bytes_per_second
+            arrive = up + self.link_latency_seconds
+            if self.wait == "serial":
+                start = max(arrive, f[0]) + w
+            elif self.wait == "overlap":
+                start = max(arrive + w, f[0])
+            else:
+                start = max(arrive, f[0])
+            busy = self.cloud_delay.at(mu + x) / P
+            f[0] = start + busy
+            stages = [(start, f[0])]
+            for q in range(1, P):
+                ready = max(f[q - 1], f[q])
+                f[q] = ready + busy
+                stages.append((ready, f[q]))
+            back = max(f[-1] + self.link_latency_seconds, down)
+            if self.download == "all":
+                down = back + x * A / self.downlink_bytes_per_second
+            elif position == len(chunks) - 1:
+                down = back + A / self.downlink_bytes_per_second
+            else:
+                down = back
+            times.append(ChunkTimes(x, (begun, local), (sent, up), arrive, tuple(stages), (back, down)))
+        return times
+
+    def violations(self, plan: PromptChunkingPlan) -> list[str]:
+        """Return what the plan violates: the sum, the cap on chunks, the grid."""
+        found = self._defects(plan)
+        if self.max_chunks is not None and exceeds(len(plan.chunks), self.max_chunks):
+            found.append(f"chunks: expected at most {self.max_chunks} entries, got {len(plan.chunks)}")
+        if self.grid_tokens is not None:
+            for position, x in enumerate(plan.chunks.tolist()[:-1]):
+                if x % self.grid_tokens:
+                    found.append(f"chunks[{position}]: expected a multiple of {self.grid_tokens} tokens, got {x}")
+        return found
+
+    def _defects(self, plan: PromptChunkingPlan) -> list[str]:
+        """Return why the plan is no plan for this problem at all."""
+        total = sum(plan.chunks.tolist())
+        if total != self.prompt_tokens:
+            return [f"chunks: sum to {total}, the prompt has {self.prompt_tokens} tokens"]
+        return []

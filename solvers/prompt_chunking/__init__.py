@@ -1,0 +1,1 @@
+"""Methods for `prompt-chunking` (paper 4, Sec. 3.3)."""

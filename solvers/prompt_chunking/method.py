@@ -1,0 +1,42 @@
+"""What the methods of prompt chunking share: a plan to start from, and the certificate."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from specopt.models.fields import Ints
+from specopt.models.prompt_chunking import PromptChunkingPlan, PromptChunkingProblem
+from specopt.solvers.budget import Budget
+from specopt.solvers.method import Method, Outcome
+from specopt.solvers.prompt_chunking.bound import path_bound
+
+
+@dataclass(frozen=True)
+class PromptChunkingMethod(Method):
+    """Base of the methods for `prompt-chunking`."""
+
+    solves: ClassVar[type[PromptChunkingProblem]] = PromptChunkingProblem
+    size_unit: ClassVar[str] = "tokens"
+
+
+def plan_of(chunks: Sequence[int] | Ints) -> PromptChunkingPlan:
+    """Return the plan of some chunks."""
+    return PromptChunkingPlan(chunks=np.asarray(chunks, dtype=np.int64))
+
+
+def offer_whole(problem: PromptChunkingProblem, budget: Budget) -> None:
+    """Offer one chunk, which is always feasible, and a bound that needs no search."""
+    budget.offer(plan_of([problem.prompt_tokens]))
+    budget.improve_bound(path_bound(problem))
+    budget.check()
+
+
+def certify(problem: PromptChunkingProblem, chunks: Sequence[int] | Ints, budget: Budget, **stats: object) -> Outcome:
+    """Return the outcome of some chunks: themselves and the best bound so far."""
+    plan = plan_of(chunks)
+    budget.offer(plan)
+    return Outcome(plan=plan, bound=budget.bound, stats={"chunks": len(plan.chunks), **stats})
