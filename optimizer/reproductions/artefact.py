@@ -1,0 +1,130 @@
+"""A figure or table of a paper, computed again: its data, its claims, its picture, and what became of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from specopt.models.errors import MissingDependency
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Value = str | int | float | None
+"""An entry of the data of a figure or table."""
+
+
+class Verdict(StrEnum):
+    """How much of a figure or table comes out."""
+
+    REPRODUCED = "reproduced"
+    IN_SHAPE = "reproduced in shape"
+    NOT = "not reproduced"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim:
+    """Something that the paper says of a figure or table.
+
+    Parameters
+    ----------
+    text
+        The claim, in a few words.
+    printed
+        What the paper prints; empty for a matter of order or trend.
+    measured
+        What was computed.
+    holds
+        Whether the two agree.
+    essential
+        Whether the shape depends on it: an order, a trend. Else it is a level.
+    """
+
+    text: str
+    printed: str = ""
+    measured: str = ""
+    holds: bool
+    essential: bool = True
+
+    def __str__(self) -> str:
+        numbers = "; ".join(
+            f"{label} {value}" for label, value in (("printed", self.printed), ("here", self.measured)) if value
+        )
+        return f"{self.text}{f' ({numbers})' if numbers else ''}: {'yes' if self.holds else 'no'}"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Artefact:
+    """One figure or table, computed again.
+
+    Parameters
+    ----------
+    name
+        As on the command line, such as ``figure-7a``.
+    title
+        What it shows.
+    rows
+        Its data, one mapping per row, all with the same keys.
+    claims
+        What the paper says of it, and whether that holds here.
+    remark
+        Why something does not come out, what had to be assumed, what would be needed.
+    draw
+        Makes its picture; None for a table.
+    """
+
+    name: str
+    title: str
+    rows: Sequence[Mapping[str, Value]]
+    claims: Sequence[Claim]
+    remark: str = ""
+    draw: Callable[[], Figure] | None = None
+
+    @property
+    def verdict(self) -> Verdict:
+        """All claims hold; at least those on orders and trends; or not even those."""
+        if all(claim.holds for claim in self.claims):
+            return Verdict.REPRODUCED
+        shape = [claim.holds for claim in self.claims if claim.essential]
+        return Verdict.IN_SHAPE if shape and all(shape) else Verdict.NOT
+
+    @property
+    def paragraph(self) -> str:
+        """The verdict, the claims one by one, and the remark."""
+        sentences = [f"{self.verdict.capitalize()}.", *(f"{claim}." for claim in self.claims)]
+        return " ".join((*sentences, self.remark)).strip()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything but the picture as JSON-like data."""
+        return {
+            "name": self.name,
+            "title": self.title,
+            "verdict": self.verdict.value,
+            "claims": [
+                {"text": claim.text, "printed": claim.printed, "measured": claim.measured, "holds": claim.holds}
+                for claim in self.claims
+            ],
+            "remark": self.remark,
+            "rows": [dict(row) for row in self.rows],
+        }
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """Return an empty picture, in inches.
+
+    Raises
+    ------
+    MissingDependency
+        If matplotlib is not installed.
+    """
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+        from matplotlib.layout_engine import ConstrainedLayoutEngine
+    except ImportError:
+        raise MissingDependency("pictures need matplotlib: pip install 'specopt[plot]'") from None
+    figure = Figure(figsize=(width, height), dpi=150, layout=ConstrainedLayoutEngine(h_pad=0.1, w_pad=0.1))
+    FigureCanvasAgg(figure)
+    return figure
