@@ -1,0 +1,233 @@
+"""Many devices on one cloud: the event model, a plain simulation, conservation laws, and the order of the schemes."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import naive_prompt_simulation
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from specopt.instances.prompt_chunking_workload import paper_4_workload, threshold_rounds
+from specopt.models.errors import InvalidInput
+from specopt.models.prompt_chunking import PromptChunkingPlan
+from specopt.models.prompt_workload import PromptWorkload, Rounds, Scheme
+from specopt.solvers.prompt_chunking.simulate import Requests, play, simulate, warm_up
+
+WORKLOAD = paper_4_workload(link_latency_seconds=0.005)
+U_SHAPE = Scheme(name="U-shape", rounds=Rounds.one_by_one())
+PLANNED = Scheme(name="planned", chunking="planned", rounds=Rounds.one_by_one())
+SARATHI = Scheme(name="U-Sarathi", chunking="server", rounds=Rounds.one_by_one())
+HAT = Scheme(name="HAT", chunking="equation-3", rounds=threshold_rounds(2.06), parallel_drafting=True)
+
+
+def split(draw: st.DrawFn, tokens: int) -> list[int]:
+    """Some chunks of a prompt."""
+    cuts = sorted(draw(st.sets(st.integers(1, tokens - 1), max_size=8))) if tokens > 1 else []
+    return np.diff([0, *cuts, tokens]).tolist()
+
+
+@st.composite
+def workloads(draw: st.DrawFn) -> PromptWorkload:
+    """Links, stages and overheads of any size."""
+    up, down = draw(st.floats(1e6, 2e7)), draw(st.floats(1e6, 2e7))
+    small = st.floats(0.0, 0.02)
+    return dataclasses.replace(
+        WORKLOAD,
+        uplink_bytes_per_second=np.array([up, up]),
+        downlink_bytes_per_second=np.array([down, down]),
+        bytes_per_token=draw(st.floats(100.0, 20000.0)),
+        pipeline_length=draw(st.integers(1, 6)),
+        background_tokens=draw(st.sampled_from([0.0, 10.0, 300.5])),
+        local_overhead_seconds=draw(small),
+        message_overhead_seconds=draw(small),
+        link_latency_seconds=draw(small),
+        head_seconds=draw(small),
+    )
+
+
+@given(st.data(), workloads(), st.sampled_from(["none", "serial", "overlap"]), st.sampled_from(["all", "last"]))
+def test_a_single_request_is_the_event_model(
+    data: st.DataObject, workload: PromptWorkload, wait: str, download: str
+) -> None:
+    """Tests that one request in an empty system with constant background has exactly the judge's TTFT."""
+    tokens = data.draw(st.integers(1, 400))
+    chunks = data.draw(st.composite(lambda draw: split(draw, tokens))())
+    one = dataclasses.replace(
+        Requests.draw(workload, 1), arrival_seconds=np.zeros(1), prompt_tokens=np.array([tokens]),
+        output_tokens=np.array([1]),
+    )  # fmt: skip
+    problem = dataclasses.replace(one.problem(workload, 0, 0.0, wait), download=download)
+    expected = problem.evaluate(PromptChunkingPlan(chunks=np.array(chunks))).objective
+    run = play(workload, PLANNED, one, plans=[chunks], wait=wait, download=download)  # type: ignore[arg-type]
+    assert run.ttft_seconds[0] == pytest.approx(expected, rel=1e-9)
+    assert run.chunks.tolist() == [len(chunks)]
+
+
+@given(st.data(), workloads(), st.integers(1, 6), st.booleans(), st.integers(1, 4))
+def test_kernel_is_the_plain_simulation(
+    data: st.DataObject, workload: PromptWorkload, count: int, server: bool, gained: int
+) -> None:
+    """Tests that several requests with chunks, rounds and drafts go as in a simulation that shares no code."""
+    workload = dataclasses.replace(workload, background_tokens=0.0, output_tokens=9)
+    requests = Requests.draw(workload, count, seed=data.draw(st.integers(0, 1000)))
+    requests = dataclasses.replace(
+        requests,
+        prompt_tokens=np.array(data.draw(st.lists(st.integers(1, 300), min_size=count, max_size=count))),
+        arrival_seconds=np.sort(data.draw(st.lists(st.floats(0.0, 0.5), min_size=count, max_size=count))),
+    )
+    plans = [data.draw(st.composite(lambda draw, n=n: split(draw, n))()) for n in requests.prompt_tokens.tolist()]
+    if server:
+        plans = [[n] for n in requests.prompt_tokens.tolist()]
+    rounds = Rounds(
+        drafted=np.array([gained - 1]), sent=np.array([gained + 1]), gained=np.array([gained]),
+        probabilities=np.ones(1),
+    )  # fmt: skip
+    scheme = Scheme(name="", chunking="server" if server else "planned", rounds=rounds, server_chunk_tokens=64)
+    run = play(workload, scheme, requests, plans=plans)
+    expected = naive_prompt_simulation.simulate(
+        list(zip(workload.cloud_delay.tokens.tolist(), workload.cloud_delay.seconds.tolist(), strict=True)),
+        [
+            {"arrival": a, "prompt": n, "output": 9, "up": u, "down": d, "draft": g, "chunks": c}
+            for a, n, u, d, g, c in zip(
+                requests.arrival_seconds.tolist(), requests.prompt_tokens.tolist(),
+                requests.uplink_bytes_per_second.tolist(), requests.downlink_bytes_per_second.tolist(),
+                requests.draft_seconds.tolist(), plans, strict=True,
+            )
+        ],
+        stages=workload.pipeline_length, size=workload.bytes_per_token, local=workload.local_overhead_seconds,
+        local_token=workload.local_seconds_per_token, message=workload.message_overhead_seconds,
+        latency=workload.link_latency_seconds, head=workload.head_seconds, sent=gained + 1, gained=gained,
+        drafted=gained - 1, budget=64 if server else None,
+    )  # fmt: skip
+    last = run.ttft_seconds + 8 * run.tbt_seconds
+    assert run.ttft_seconds == pytest.approx([first for first, _ in expected], rel=1e-9)
+    assert last == pytest.approx([last for _, last in expected], rel=1e-9)
+
+
+def test_parallel_drafting_hides_what_equation_6_says() -> None:
+    """Tests that with sure hits every draft but the first is hidden, up to the steps of Eq. 6."""
+    workload = dataclasses.replace(WORKLOAD, output_tokens=31, draft_seconds=np.array([0.008]))
+    four = Rounds(
+        drafted=np.array([6]), sent=np.array([6]), gained=np.array([3]), probabilities=np.ones(1), hit=np.ones(1)
+    )
+    one = Requests.draw(workload, 1)
+    alone = play(workload, Scheme(name="", rounds=four), one)
+    both = play(workload, Scheme(name="", rounds=four, parallel_drafting=True), one)
+    link = 6 * 8192 * (1 / one.uplink_bytes_per_second[0] + 1 / one.downlink_bytes_per_second[0])
+    steps = min(6, math.floor((link + 0.026141581) / 0.008))  # g(mu) >= g(0)
+    assert both.rounds.tolist() == [10]
+    assert 9 * steps <= both.hidden_steps[0] <= 9 * 6
+    saved = 30 * (alone.tbt_seconds[0] - both.tbt_seconds[0])
+    assert saved == pytest.approx(both.hidden_steps[0] * 0.008, rel=1e-9)
+    fixed = play(workload, Scheme(name="", rounds=four, parallel_drafting=True, parallel_steps=2), one)
+    assert fixed.hidden_steps.tolist() == [18]
+
+
+def test_equation_3_in_the_kernel_balances() -> None:
+    """Tests that the root of Eq. 3 balances both sides, is the smallest, and is infinite where there is none."""
+    import specopt.solvers._kernels.prompt_chunking_simulation as kernels
+
+    delay = WORKLOAD.cloud_delay
+    for mu in (0.0, 7.0, 300.0, 5000.0):
+        for stages in (1.0, 4.0):
+            for rate in (1e-5, 1e-4, 1e-3, 1e-2):
+                root = kernels.balanced_chunk(delay.tokens.copy(), delay.seconds.copy(), mu, rate, stages)
+                grid = np.linspace(0.0, min(root, 1e5), 200)[:-1]
+                left = [x * rate - (delay.at(mu) + delay.at(mu + x)) / stages for x in grid]
+                assert max(left) < 1e-12
+                if math.isfinite(root):
+                    assert root * rate == pytest.approx((delay.at(mu) + delay.at(mu + root)) / stages, rel=1e-9)
+                else:
+                    assert rate <= delay.slopes[-1] / stages
+
+
+def test_same_seed_same_run_and_same_requests() -> None:
+    """Tests that a seed fixes the run, and that schemes meet the same prompts."""
+    runs = [simulate(WORKLOAD, HAT, requests=50, warm_up_requests=10, seed=3) for _ in range(2)]
+    assert runs[0].ttft_seconds.tolist() == runs[1].ttft_seconds.tolist()
+    assert runs[0].tbt_seconds.tolist() == runs[1].tbt_seconds.tolist()
+    other = simulate(WORKLOAD, U_SHAPE, requests=50, warm_up_requests=10, seed=3)
+    assert other.prompt_tokens.tolist() == runs[0].prompt_tokens.tolist()
+
+
+def test_every_scheme_conserves_tokens() -> None:
+    """Tests that rounds yield at least the tokens asked for and not a round more, and chunks cover the prompt."""
+    for scheme in (U_SHAPE, SARATHI, HAT):
+        run = simulate(WORKLOAD, scheme, requests=100, warm_up_requests=20, log_batches=20)
+        assert np.isfinite(run.ttft_seconds).all()
+        assert np.isfinite(run.tbt_seconds).all()
+        most = int(scheme.rounds.gained.max())
+        assert (run.rounds * most >= 127).all()
+        assert (run.rounds <= 127).all()
+        assert run.log[:, 3] == pytest.approx([WORKLOAD.cloud_delay.at(m) / 4 for m in run.log[:, 1:3].sum(axis=1)])
+        assert (np.diff(run.log[:, 0]) >= run.log[:-1, 3] - 1e-12).all()
+    ones = simulate(WORKLOAD, U_SHAPE, requests=100)
+    assert ones.rounds.tolist() == [127] * 100
+    assert ones.chunks.tolist() == [1] * 100
+
+
+def test_chunks_of_equation_3_overlap_and_drafts_save_rounds() -> None:
+    """Tests the order of the schemes at low load: HAT has the lowest TTFT and TBT, and fewer rounds."""
+    runs = {s.name: simulate(WORKLOAD, s, requests=300) for s in (U_SHAPE, SARATHI, HAT)}
+    assert runs["HAT"].mean_ttft_seconds < 0.75 * runs["U-Sarathi"].mean_ttft_seconds
+    assert runs["U-Sarathi"].mean_ttft_seconds < runs["U-shape"].mean_ttft_seconds
+    assert runs["HAT"].mean_tbt_seconds < 0.8 * runs["U-shape"].mean_tbt_seconds
+    assert runs["HAT"].rounds.mean() == pytest.approx(127 / 2.06, rel=0.05)
+
+
+def test_compliance_is_a_distribution() -> None:
+    """Tests that compliance rises from 0 to 1, and that the limit for a share is the least that keeps it."""
+    run = simulate(WORKLOAD, U_SHAPE, requests=200)
+    curve = run.compliance("decode", np.linspace(0.0, 10.0, 50))
+    assert curve[0] == 0.0
+    assert curve[-1] == 1.0
+    assert (np.diff(curve) >= 0.0).all()
+    limit = run.sla_seconds("prefill", 0.9)
+    assert run.compliance("prefill", limit) >= 0.9
+    assert run.compliance("prefill", limit * 0.999) < 0.9
+    with pytest.raises(InvalidInput, match="phase"):
+        run.compliance("other", 1.0)  # type: ignore[arg-type]
+
+
+def test_overload_ends() -> None:
+    """Tests that a cloud far too slow still serves everybody, later and later."""
+    busy = dataclasses.replace(WORKLOAD, requests_per_second=200.0, pipeline_length=1)
+    run = simulate(busy, U_SHAPE, requests=200, warm_up_requests=0)
+    assert run.busy_share > 0.95
+    assert run.mean_ttft_seconds > 5.0 * simulate(WORKLOAD, U_SHAPE, requests=200).mean_ttft_seconds
+
+
+def test_planner_is_asked_for_every_request() -> None:
+    """Tests that a planner's chunks are used, and get the mean background of equation-3's run."""
+    asked = []
+
+    def halves(problem: object) -> list[int]:
+        asked.append(problem.background_tokens)  # type: ignore[attr-defined]
+        n = problem.prompt_tokens  # type: ignore[attr-defined]
+        return [n - n // 2, n // 2] if n > 1 else [n]
+
+    run = simulate(WORKLOAD, PLANNED, requests=40, warm_up_requests=10, planner=halves)
+    assert len(asked) == 100
+    assert set(run.chunks.tolist()) <= {1, 2}
+    assert min(asked) == max(asked) > 1.0
+
+
+def test_bad_arguments_are_refused() -> None:
+    """Tests that each refusal names the argument."""
+    warm_up()
+    one = Requests.draw(WORKLOAD, 1)
+    for changes, match in (
+        ({"requests": 0}, "requests"), ({"seed": -1}, "seed"), ({"warm_up_requests": True}, "warm_up_requests"),
+        ({"smoothing": 1.5}, "smoothing"), ({"wait": "maybe"}, "wait"), ({"download": "some"}, "download"),
+    ):  # fmt: skip
+        with pytest.raises(InvalidInput, match=match):
+            simulate(WORKLOAD, U_SHAPE, **changes)  # type: ignore[arg-type]
+    for plans in (None, [[1]], [[0, int(one.prompt_tokens[0])]]):
+        with pytest.raises(InvalidInput, match="plans"):
+            play(WORKLOAD, PLANNED, one, plans=plans)
+    with pytest.raises(InvalidInput, match="counted"):
+        play(WORKLOAD, U_SHAPE, one, counted=(0, 2))
