@@ -9,7 +9,15 @@ from specopt.solvers.draft_allocation.brute_force import BruteForceAllocation
 from specopt.solvers.draft_allocation.greedy import Greedy
 from specopt.solvers.draft_allocation.milp import MilpAllocation
 from specopt.solvers.draft_allocation.water_level import WaterLevel
+from specopt.solvers.draft_control.best_static import BestStatic
+from specopt.solvers.draft_control.brute_force import BruteForceControl
+from specopt.solvers.draft_control.decoupled import Decoupled
+from specopt.solvers.draft_control.enumeration import EnumerationControl
+from specopt.solvers.draft_control.linear_program import LinearProgram
+from specopt.solvers.draft_control.myopic import Myopic
 from specopt.solvers.draft_control.policy_iteration import PolicyIteration
+from specopt.solvers.draft_control.unimodal import Unimodal
+from specopt.solvers.draft_control.value_iteration import ValueIteration
 from specopt.solvers.fair_goodput.best_constant import BestConstant
 from specopt.solvers.fair_goodput.column_generation import ColumnGeneration
 from specopt.solvers.fair_goodput.convex import Convex
@@ -20,6 +28,7 @@ from specopt.solvers.fair_goodput.random import Random
 from specopt.solvers.fair_goodput.threshold_greedy import ThresholdGreedy
 from specopt.solvers.fair_goodput.tokens_per_round import TokensPerRound
 from specopt.solvers.method import Method
+from specopt.solvers.prompt_chunking.exact import ExactChunking
 from specopt.solvers.prompt_chunking.whole import Whole
 from specopt.solvers.serving_latency.algorithm_1 import Algorithm1
 from specopt.solvers.serving_latency.brute_force import BruteForce
@@ -54,6 +63,7 @@ METHODS: tuple[type[Method], ...] = (
     NoBatching,
     StaticBatching,
     UniformBandwidth,
+    ExactChunking,
     Whole,
     WaterLevel,
     Greedy,
@@ -78,6 +88,14 @@ METHODS: tuple[type[Method], ...] = (
     MilpBatch,
     BruteForceBatch,
     PolicyIteration,
+    ValueIteration,
+    Decoupled,
+    LinearProgram,
+    EnumerationControl,
+    Unimodal,
+    Myopic,
+    BestStatic,
+    BruteForceControl,
 )
 
 

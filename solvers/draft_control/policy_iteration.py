@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from specopt.models.draft_control import DraftControlProblem
-from specopt.models.errors import OutOfTime, Stopped
-from specopt.models.fields import Floats, Ints
 from specopt.solvers.budget import Budget
-from specopt.solvers.draft_control.method import SLACK, DraftControlMethod, certified, relative_values, start, weigh
-from specopt.solvers.draft_control.tables import Tables
+from specopt.solvers.draft_control.method import (
+    MOST_ROUNDS,
+    DraftControlMethod,
+    best_price,
+    certified,
+    relative_values,
+    rounding,
+    shares_of,
+    start,
+    weigh,
+)
 from specopt.solvers.method import Outcome
-
-MOST_ITERATIONS = 1000
-"""More are never needed: the rate rises from step to step, about as fast as Newton's method."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +28,7 @@ class PolicyIteration(DraftControlMethod):
     """Evaluate a policy's rate and relative values; take the action of largest value in every state; repeat.
 
     The rate never falls, and where no action is better the policy solves the optimality equation, in transient
-    states too.
+    states too. Relative values do not depend on the action: N - rate T decides in the improvement.
     """
 
     name: ClassVar[str] = "policy-iteration"
@@ -37,34 +41,20 @@ class PolicyIteration(DraftControlMethod):
         """Iterate until no state has a better action."""
         tables = start(problem, budget)
         kernels = budget.load("draft_control")
-        lengths, indices, rate, values, iterations = optimal_policy(kernels, tables, budget)
-        return certified(kernels, tables, lengths, indices, rate, values, budget, iterations=iterations)
-
-
-def optimal_policy(kernels: Any, tables: Tables, budget: Budget) -> tuple[Ints, Ints, float, Floats, int]:
-    """Return lengths and resolution indices of an optimal policy, its rate, relative values, and the iterations.
-
-    Raises
-    ------
-    OutOfTime, Stopped
-        From the budget's checks; the policy at hand is offered before.
-    """
-    lengths = np.full(tables.states, tables.shortest)
-    indices = np.zeros(tables.states, dtype=np.int64)
-    best = np.empty(tables.states)
-    rate, values, iterations = 0.0, best, 0
-    try:
-        while iterations < MOST_ITERATIONS:
+        lengths = np.full(tables.states, tables.shortest)
+        indices = np.zeros(tables.states, dtype=np.int64)
+        best = np.empty(tables.states)
+        iterations = 0
+        while True:
             iterations += 1
             tokens, seconds = weigh(kernels, tables, lengths, indices)
             rate, values = relative_values(tables, tokens, seconds)
-            budget.check()
-            # the expected relative value of the next state is the same for all actions: only N - rate T is compared
-            slack = SLACK * float(np.abs(tokens).max() + abs(rate) * seconds.max())
-            low, high = tables.shortest, tables.longest
-            if not kernels.improve(*tables.arrays, low, high, rate, slack, lengths, indices, best):
+            low, high, slack = tables.shortest, tables.longest, rounding(tokens, seconds, rate)
+            changed = kernels.improve(*tables.arrays, low, high, rate, slack, lengths, indices, best)
+            if not changed or iterations == MOST_ROUNDS:
                 break
-    except (OutOfTime, Stopped, KeyboardInterrupt):
-        budget.offer(tables.plan(lengths, indices))
-        raise
-    return lengths, indices, rate, values, iterations
+            budget.offer(tables.plan(lengths, indices))
+            budget.check()
+        # where the chain hardly mixes the linear system has lost digits, and the rate is put right here
+        lengths, indices, rate, _ = best_price(kernels, tables, shares_of(kernels, tables), lengths, indices, budget)
+        return certified(kernels, tables, lengths, indices, rate, values, budget, iterations=iterations)

@@ -83,10 +83,10 @@ class Tables:
         return self.rates, self.per_draft, self.fixed, self.per_count_bit
 
     @property
-    def quickest(self) -> float:
-        """Seconds of the quickest iteration of any recurrent state."""
-        least = self.per_draft.min(axis=1) * self.shortest + self.shortest.bit_length() * self.per_count_bit
-        return float((self.fixed + least)[self.recurrent].min())
+    def quickest(self) -> Floats:
+        """Seconds of the quickest iteration of each state, shape (S,)."""
+        least: Floats = self.per_draft.min(axis=1) * self.shortest + self.shortest.bit_length() * self.per_count_bit
+        return self.fixed + least
 
     def all_actions(self) -> tuple[Floats, Floats, Ints, Ints]:
         """Return tokens and seconds of every action, shape (S, A), and the lengths and indices behind them, (A,)."""

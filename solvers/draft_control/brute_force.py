@@ -1,0 +1,56 @@
+"""Brute force: every policy over the recurrent states. Nothing is assumed, so it is the oracle of the others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from specopt.models.draft_control import DraftControlProblem
+from specopt.solvers.budget import Budget
+from specopt.solvers.draft_control.method import DraftControlMethod, start
+from specopt.solvers.method import Outcome
+
+
+@dataclass(frozen=True)
+class BruteForceControl(DraftControlMethod):
+    """All policies, by one array of E[N] and one of E[T]; a transient state takes its best action at the rate found."""
+
+    name: ClassVar[str] = "brute-force"
+    exact: ClassVar[bool] = True
+    source: ClassVar[str] = "enumeration of Eq. 12, paper 3"
+    guarantee: ClassVar[str] = "optimal"
+    complexity: ClassVar[str] = "O(A^S) in time and memory"
+    max_size: ClassVar[int] = 1_000_000
+    size_unit: ClassVar[str] = "policies"
+
+    def refusal(self, problem: DraftControlProblem) -> str | None:
+        """Return why this method cannot take the problem, or None."""
+        shortest, longest = problem.draft_lengths
+        actions = len(problem.resolutions) * (longest - shortest + 1)
+        if actions ** len(problem.recurrent_states) > self.max_size:
+            return f"it has more than {self.max_size:,} {self.size_unit}, the method takes at most so many"
+        return None
+
+    def run(self, problem: DraftControlProblem, budget: Budget) -> Outcome:
+        """Enumerate."""
+        tables = start(problem, budget)
+        tokens, seconds, lengths, indices = tables.all_actions()
+        inside = tables.recurrent
+        chain = tables.transition[np.ix_(inside, inside)]
+        balance = chain.T - np.eye(len(inside))
+        balance[0] = 1.0  # one equation is implied by the others; the shares sum to 1
+        shares = np.linalg.solve(balance, np.eye(len(inside))[0])
+        all_tokens, all_seconds = np.zeros(1), np.zeros(1)
+        for share, state in zip(shares.tolist(), inside.tolist(), strict=True):
+            all_tokens = np.add.outer(all_tokens, share * tokens[state]).ravel()
+            all_seconds = np.add.outer(all_seconds, share * seconds[state]).ravel()
+        rates = all_tokens / all_seconds
+        best = int(np.argmax(rates))
+        price = float(rates[best])
+        choice = np.argmax(tokens - price * seconds, axis=1)
+        choice[inside] = np.unravel_index(best, (tables.actions,) * len(inside))
+        plan = tables.plan(lengths[choice], indices[choice])
+        budget.offer(plan)
+        return Outcome(plan=plan, bound=price, stats={"price": price, "policies": len(rates)})

@@ -1,0 +1,102 @@
+"""Draft control as a linear program over occupation measures, solved by HiGHS."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from specopt.models.draft_control import DraftControlProblem
+from specopt.models.errors import OutOfTime
+from specopt.models.fields import Floats, Ints
+from specopt.solvers.budget import Budget
+from specopt.solvers.draft_control.method import DraftControlMethod, certified, start
+from specopt.solvers.draft_control.tables import Tables
+from specopt.solvers.method import Outcome
+
+OPTIONS = {
+    "output_flag": False,
+    "primal_feasibility_tolerance": 1e-9,
+    "dual_feasibility_tolerance": 1e-9,
+}
+
+VISITED = 1e-7
+"""Share of a state below which the program's tolerances say nothing about its action."""
+
+
+@dataclass(frozen=True)
+class LinearProgram(DraftControlMethod):
+    """Maximise sum N x over occupation measures x(s, a) >= 0, scaled so that the seconds sum to a constant.
+
+    With y(s) = sum over a of x(s, a), the flow balance y = y P needs y alone, because the next state does not depend
+    on the action: S^2 + 2 S A entries in place of S^2 A. The multipliers are the price of a second and the relative
+    values, and the bound comes from them, not from HiGHS.
+    """
+
+    name: ClassVar[str] = "linear-program"
+    exact: ClassVar[bool] = True
+    source: ClassVar[str] = "own; Eq. 12 of paper 3 as a linear fractional program (Charnes and Cooper 1962), HiGHS"
+    guarantee: ClassVar[str] = "optimal, to 1e-6"
+    complexity: ClassVar[str] = "a linear program of S A + S columns, 2 S + 1 rows"
+    max_size: ClassVar[int] = 500_000
+    tolerance: ClassVar[float] = 1e-6
+
+    def run(self, problem: DraftControlProblem, budget: Budget) -> Outcome:
+        """State the program in arrays, solve it, and read policy, price and relative values off."""
+        tables = start(problem, budget)
+        kernels = budget.load("draft_control")
+        highspy = budget.load_library("highspy")
+        tokens, seconds, lengths, indices = tables.all_actions()
+        typical = float(seconds[tables.recurrent].mean())  # the measure then sums to about 1, whatever the unit of time
+        model = highspy.Highs()
+        for name, value in OPTIONS.items():
+            if model.setOptionValue(name, value) != highspy.HighsStatus.kOk:
+                raise AssertionError(f"HiGHS has no option {name}")
+        if np.isfinite(budget.remaining):
+            model.setOptionValue("time_limit", budget.remaining)
+        _pass(highspy, model, tables, tokens, seconds / typical)
+        model.run()
+        budget.check()
+        if model.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+            raise OutOfTime  # with HiGHS's own clock, a little before ours; the plan at hand is the result
+        solution = model.getSolution()
+        measure = np.array(solution.col_value[: tokens.size]).reshape(tokens.shape)
+        duals = np.array(solution.row_dual)
+        price, values = float(duals[0]) / typical, duals[1 + tables.states :]
+        price = max(price, 0.0)
+        choice = np.argmax(measure, axis=1)
+        rare = measure.sum(axis=1) <= VISITED * measure.sum()
+        choice[rare] = np.argmax(tokens[rare] - price * seconds[rare], axis=1)
+        steps = int(model.getInfo().simplex_iteration_count)
+        return certified(
+            kernels, tables, lengths[choice], indices[choice], price, values, budget, simplex_iterations=steps
+        )  # fmt: skip
+
+
+def _pass(highspy: Any, model: Any, tables: Tables, tokens: Floats, seconds: Floats) -> None:
+    """Pass the program, column by column: x(s, a), then y(s); rows: seconds, x against y, balance of y."""
+    S, A = tokens.shape
+    state = np.repeat(np.arange(S), A)
+    column = np.arange(S * A)
+    flow = -tables.transition
+    np.fill_diagonal(flow, 0.0)
+    np.fill_diagonal(flow, -flow.sum(axis=1))  # I - P
+    start_state, next_state = np.nonzero(flow)
+    parts: list[tuple[Ints, Ints, Floats]] = [
+        (column, np.zeros(S * A, dtype=np.int64), seconds.ravel()),
+        (column, 1 + state, np.ones(S * A)),
+        (S * A + np.arange(S), 1 + np.arange(S), -np.ones(S)),
+        (S * A + start_state, 1 + S + next_state, flow[start_state, next_state]),
+    ]
+    columns, rows, entries = (np.concatenate(group) for group in zip(*parts, strict=True))
+    order = np.argsort(columns, kind="stable")
+    starts = np.searchsorted(columns[order], np.arange(S * A + S + 1))
+    sides = np.zeros(2 * S + 1)
+    sides[0] = 1.0
+    model.passModel(
+        S * A + S, 2 * S + 1, len(entries), int(highspy.MatrixFormat.kColwise), int(highspy.ObjSense.kMaximize), 0.0,
+        np.append(tokens.ravel(), np.zeros(S)), np.zeros(S * A + S), np.full(S * A + S, highspy.kHighsInf),
+        sides, sides, starts.astype(np.int32), rows[order].astype(np.int32), entries[order],
+        np.zeros(S * A + S, dtype=np.int32),
+    )  # fmt: skip

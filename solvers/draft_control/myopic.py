@@ -1,0 +1,34 @@
+"""The reward of paper 3, maximised: the most tokens per second of this iteration, whatever comes next."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from specopt.models.draft_control import DraftControlProblem
+from specopt.solvers.budget import Budget
+from specopt.solvers.draft_control.method import DraftControlMethod, compared, start
+from specopt.solvers.method import Outcome
+
+
+@dataclass(frozen=True)
+class Myopic(DraftControlMethod):
+    """The action of largest N / T in every state (Eq. 13), which is what the paper's learned policy aims at.
+
+    Not optimal where states differ: an iteration on a slow link should be cut short for the sake of the fast ones.
+    """
+
+    name: ClassVar[str] = "myopic"
+    source: ClassVar[str] = "paper 3, Eq. 13"
+    guarantee: ClassVar[str] = "none; optimal for one state"
+    complexity: ClassVar[str] = "O(S A), and O(S^3) for its bound"
+
+    def run(self, problem: DraftControlProblem, budget: Budget) -> Outcome:
+        """Maximise state by state."""
+        tables = start(problem, budget)
+        kernels = budget.load("draft_control")
+        lengths, indices = np.empty(tables.states, dtype=np.int64), np.empty(tables.states, dtype=np.int64)
+        kernels.most_at_once(*tables.arrays, tables.shortest, tables.longest, lengths, indices)
+        return compared(kernels, tables, lengths, indices, budget)
