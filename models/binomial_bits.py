@@ -1,0 +1,96 @@
+"""Bits that tell apart as many things as a binomial coefficient counts: ceil(log2 C(n, k)), exactly.
+
+Sums of logarithms in double precision come with a bound on their error. Where the bound leaves two integers possible,
+which is about where C(n, k) is a power of two or next to one, integers decide. A whole row of Pascal's triangle thus
+costs about as much as its logarithms.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from specopt.models.fields import Floats, Ints
+
+_EPSILON = float(np.finfo(np.float64).eps)
+
+_ULPS = 16.0
+"""Error allowed for one computed log2 of a quotient of integers, in units of epsilon: libraries keep within 4."""
+
+_BLOCK = 256
+"""Terms summed one after the other; then blocks are: the error grows with their numbers, not with their product."""
+
+_DIRECT = 2000
+"""Up to this k, one coefficient in integers takes less time than it takes to care."""
+
+
+def binomial_bits(n: int, k: int) -> int:
+    """Return ceil(log2 C(n, k)), exact; O(min(k, n - k)) but for powers of two and their neighbours.
+
+    Parameters
+    ----------
+    n, k
+        0 <= k <= n.
+
+    Examples
+    --------
+    >>> binomial_bits(4, 1), binomial_bits(5, 1), binomial_bits(50371, 100)
+    (2, 3, 1038)
+    """
+    k = min(k, n - k)
+    if k <= _DIRECT:
+        return _exact(n, k)
+    return int(row_bits(n, k)[-1])
+
+
+def row_bits(n: int, largest: int) -> Ints:
+    """Return ceil(log2 C(n, k)) for k = 0..largest, exact, shape (largest + 1,): a row of Pascal's triangle.
+
+    Parameters
+    ----------
+    n, largest
+        0 <= largest <= n.
+    """
+    half = min(largest, n // 2)
+    k = np.arange(1, half + 1)
+    bits = np.concatenate([[0], _rounded_up(np.log2((n + 1.0 - k) / k), lambda index: _exact(n, index + 1))])
+    return bits[np.minimum(np.arange(largest + 1), n - np.arange(largest + 1))]
+
+
+def diagonal_bits(gap: int, largest: int) -> Ints:
+    """Return ceil(log2 C(gap + k, k)) for k = 0..largest, exact, shape (largest + 1,).
+
+    Parameters
+    ----------
+    gap, largest
+        Integers >= 0.
+    """
+    k = np.arange(1, largest + 1)
+    terms = np.log1p(gap / k) / math.log(2.0)
+    return np.concatenate([[0], _rounded_up(terms, lambda index: _exact(gap + index + 1, index + 1))])
+
+
+def _exact(n: int, k: int) -> int:
+    return (math.comb(n, k) - 1).bit_length()  # ceil(log2 m) is the bit length of m - 1
+
+
+def _rounded_up(terms: Floats, exact: Callable[[int], int]) -> Ints:
+    """Return the running sums of terms >= 0, rounded up; `exact` is asked where the error leaves that open."""
+    count = len(terms)
+    if not count:
+        return np.zeros(0, dtype=np.int64)
+    blocks = -(-count // _BLOCK)
+    padded = np.zeros(blocks * _BLOCK)
+    padded[:count] = terms
+    within = np.cumsum(padded.reshape(blocks, _BLOCK), axis=1)
+    before = np.concatenate([[0.0], np.cumsum(within[:-1, -1])])
+    sums = (within + before[:, None]).ravel()[:count]
+    # an addition is off by half an epsilon of its result, all of which are at most the sum; a term by _ULPS epsilons,
+    # of itself, or of 1 where its quotient is close to 1
+    error = _EPSILON * ((_BLOCK + blocks + _ULPS) * sums + _ULPS * np.arange(1, count + 1))
+    bits = np.ceil(sums - error).astype(np.int64)
+    for index in np.flatnonzero(bits != np.ceil(sums + error)).tolist():
+        bits[index] = exact(index)
+    return bits
