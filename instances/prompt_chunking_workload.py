@@ -39,11 +39,11 @@ _MODELS = {"specbench": "vicuna-7b", "cnn-dm": "vicuna-13b"}
 LOCAL_SECONDS_PER_TOKEN = 0.09 / 2000.0
 
 
-def cloud_delay(model: str) -> CloudDelay:
-    """Return g of a model's middle part on one A6000."""
+def cloud_delay(model: str, scale: float = 1.0) -> CloudDelay:
+    """Return g of a model's middle part on one A6000, times a scale."""
     layers, local, _ = _LAYERS[model]
     share = (layers - local) * LAYER_PARAMETERS[model] / (30 * LAYER_PARAMETERS["vicuna-7b"])
-    return CloudDelay(tokens=FIGURE_1.tokens, seconds=FIGURE_1.seconds * share)
+    return CloudDelay(tokens=FIGURE_1.tokens, seconds=FIGURE_1.seconds * share * scale)
 
 
 def draft_seconds(model: str, *, adapter: bool = True) -> tuple[float, ...]:
@@ -59,6 +59,7 @@ def paper_4_workload(
     requests_per_second: float = 6.0,
     pipeline_length: int = 4,
     link_scale: float = 1.0,
+    cloud_scale: float = 1.0,
     link_latency_seconds: float = 0.0,
     message_overhead_seconds: float = 0.0,
     local_overhead_seconds: float | None = None,
@@ -75,6 +76,8 @@ def paper_4_workload(
         GPUs in the pipeline.
     link_scale
         Times the printed bandwidths: 5-10 MB/s up, 10-15 MB/s down.
+    cloud_scale
+        Times g.
     link_latency_seconds, message_overhead_seconds
         Not printed.
     local_overhead_seconds
@@ -99,7 +102,7 @@ def paper_4_workload(
         uplink_bytes_per_second=np.array([5e6, 10e6]) * link_scale,
         downlink_bytes_per_second=np.array([10e6, 15e6]) * link_scale,
         draft_seconds=np.array(draft_seconds(model)),
-        cloud_delay=cloud_delay(model),
+        cloud_delay=cloud_delay(model, cloud_scale),
         pipeline_length=pipeline_length,
         local_overhead_seconds=local_overhead_seconds,
         local_seconds_per_token=LOCAL_SECONDS_PER_TOKEN,

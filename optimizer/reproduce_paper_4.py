@@ -1,0 +1,226 @@
+"""Tables 4 and 5 and Figures 1 and 6-12 of paper 4 (HAT), in simulation, from one calibration to U-shape.
+
+Calibrated (`calibrate`), to U-shape's TTFT and TBT in Table 5 and to nothing else: a factor on the printed bandwidths
+of each data set, the latency of the link (SpecBench's TBT), and a factor on g of Vicuna-13B (CNN/DM's TBT). Taken from
+Fig. 1: g of Vicuna-7B. Taken from Table 4: the accept lengths. What else the paper leaves open is set in
+`prompt_chunking_workload`; the rates of Tables 4-5 and of Figs. 8-12 are not printed: 6 requests/s for SpecBench and 4
+for CNN/DM, and with one GPU, which could not carry that, 2 for CNN/DM.
+
+Every printed number stands beside ours with a verdict: "reproduced" within 10 %, "close" within 25 %, otherwise "not
+reproduced", and "impossible" where it is below what the printed bandwidths allow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from specopt.instances.prompt_chunking_workload import paper_4_workload, threshold_rounds
+from specopt.models.prompt_workload import PromptWorkload, Rounds, Scheme
+from specopt.reproduce_paper_4_published import PUBLISHED_TABLE_5, Measured, Row, published_rows
+from specopt.solvers.prompt_chunking.simulate import ChunkingRun, Planner, simulate
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+DATASETS = ("specbench", "cnn-dm")
+RATES = {"specbench": (4.0, 5.0, 6.0, 7.0, 8.0, 9.0), "cnn-dm": (2.0, 3.0, 4.0, 5.0)}
+RATE = {"specbench": 6.0, "cnn-dm": 4.0}
+RATE_ONE_GPU = {"specbench": 6.0, "cnn-dm": 2.0}
+STAGES = (1, 2, 4, 8)
+
+_ACCEPT = {"specbench": (1.89, 2.06), "cnn-dm": (1.75, 1.98)}  # Table 4: U-Medusa, HAT
+_SERVER_CHUNK = {"specbench": 128, "cnn-dm": 256}  # Sec. 4.1
+_TREE = 8
+
+
+def schemes(dataset: str) -> dict[str, Scheme]:
+    """Return the four schemes of the paper and HAT with planned chunks instead of those of Eq. 3."""
+    medusa, hat = _ACCEPT[dataset]
+    drafts = threshold_rounds(hat)
+    return {
+        "U-shape": Scheme(name="U-shape", rounds=Rounds.one_by_one()),
+        "U-Medusa": Scheme(name="U-Medusa", rounds=Rounds.tree(_TREE, medusa)),
+        "U-Sarathi": Scheme(
+            name="U-Sarathi", chunking="server", rounds=Rounds.one_by_one(), server_chunk_tokens=_SERVER_CHUNK[dataset]
+        ),
+        "HAT": Scheme(name="HAT", chunking="equation-3", rounds=drafts, parallel_drafting=True),
+        "ours": Scheme(name="ours", chunking="planned", rounds=drafts, parallel_drafting=True),
+    }
+
+
+def strategies(dataset: str) -> dict[tuple[bool, bool, bool], Scheme]:
+    """Return the rows of Table 5: speculative decoding, prompt chunking, parallel drafting."""
+    drafts, single = threshold_rounds(_ACCEPT[dataset][1]), Rounds.one_by_one()
+    return {
+        (sd, pc, pd): Scheme(
+            name=" + ".join(word for word, on in (("SD", sd), ("PC", pc), ("PD", pd)) if on) or "none",
+            chunking="equation-3" if pc else "whole", rounds=drafts if sd else single, parallel_drafting=pd,
+        )
+        for sd, pc, pd in PUBLISHED_TABLE_5[dataset]
+    }  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Calibration:
+    """What was fitted to U-shape, by data set.
+
+    Parameters
+    ----------
+    link_scale
+        Times the printed bandwidths.
+    link_latency_seconds
+        One way, the same for both data sets.
+    cloud_scale
+        Times g; 1 for SpecBench.
+    """
+
+    link_scale: dict[str, float]
+    link_latency_seconds: float
+    cloud_scale: dict[str, float]
+
+    def workload(self, dataset: str, rate: float, pipeline_length: int = 4) -> PromptWorkload:
+        """Return a calibrated workload."""
+        return paper_4_workload(
+            dataset,
+            requests_per_second=rate,
+            pipeline_length=pipeline_length,
+            link_scale=self.link_scale[dataset],
+            cloud_scale=self.cloud_scale[dataset],
+            link_latency_seconds=self.link_latency_seconds,
+        )
+
+
+def calibrate(requests: int = 2000, *, seed: int = 0, rounds: int = 12) -> Calibration:
+    """Fit bandwidths, latency and Vicuna-13B's g to U-shape's TTFT and TBT in Table 5, by fixed-point steps."""
+    scale, cloud, latency = dict.fromkeys(DATASETS, 1.0), dict.fromkeys(DATASETS, 1.0), 0.005
+    for dataset in DATASETS:
+        ttft, tbt = (1e-3 * value for value in PUBLISHED_TABLE_5[dataset][False, False, False])
+        scheme = schemes(dataset)["U-shape"]
+        for _ in range(rounds):
+            found = Calibration(link_scale=dict(scale), link_latency_seconds=latency, cloud_scale=dict(cloud))
+            workload = found.workload(dataset, RATE[dataset])
+            run = simulate(workload, scheme, requests=requests, seed=seed)
+            # what the link takes of TTFT, to be scaled; the rest stays
+            up, down = workload.uplink_bytes_per_second, workload.downlink_bytes_per_second
+            pace = sum(float(np.log(high / low) / (high - low)) for low, high in (up, down))
+            link = float(run.prompt_tokens.mean()) * workload.bytes_per_token * pace
+            scale[dataset] *= link / max(0.1 * link, link + ttft - run.mean_ttft_seconds)
+            if dataset == "specbench":
+                latency = max(0.0, latency + 0.5 * (tbt - run.mean_tbt_seconds))
+            else:
+                cloud[dataset] *= (tbt / run.mean_tbt_seconds) ** 0.7
+    return Calibration(link_scale=scale, link_latency_seconds=latency, cloud_scale=cloud)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Reproduction:
+    """What came out.
+
+    Parameters
+    ----------
+    calibration
+        What was fitted.
+    rows
+        Printed numbers beside ours.
+    by_rate, by_stages
+        Figures 6-7 and 11-12: runs by data set, scheme and request rate, or GPUs.
+    one_gpu
+        Figures 9-10: runs by data set and scheme.
+    """
+
+    calibration: Calibration
+    rows: tuple[Row, ...]
+    by_rate: dict[str, dict[str, dict[float, ChunkingRun]]]
+    by_stages: dict[str, dict[str, dict[int, ChunkingRun]]]
+    one_gpu: dict[str, dict[str, ChunkingRun]]
+
+    def counts(self) -> dict[str, int]:
+        """Return how many rows have which verdict."""
+        names = [row.verdict for row in self.rows]
+        return {name: names.count(name) for name in dict.fromkeys(names)}
+
+    def figure(self, number: int) -> Figure:
+        """Return the picture of Figure 1, 6 (with 7), 8, 9 (with 10) or 11 (with 12).
+
+        Raises
+        ------
+        InvalidInput
+            If there is no such figure.
+        """
+        from specopt.reproduce_paper_4_pictures import picture
+
+        return picture(self, number)
+
+
+def reproduce(
+    requests: int = 1000,
+    *,
+    seed: int = 0,
+    planner: Planner | None = None,
+    rates: dict[str, Sequence[float]] | None = None,
+    stages: Sequence[int] = STAGES,
+    calibration: Calibration | None = None,
+    with_ours: bool = True,
+) -> Reproduction:
+    """Run everything.
+
+    Parameters
+    ----------
+    requests
+        That count, per run.
+    seed
+        Of all runs.
+    planner
+        Chunks of "ours"; None: the default of `simulate`.
+    rates, stages
+        Request rates of Figures 6-7 by data set, and GPUs of Figures 11-12.
+    calibration
+        None: `calibrate` with twice as many requests.
+    with_ours
+        Whether planned chunks are simulated too; a plan is made for every request.
+    """
+    fitted = calibrate(2 * requests, seed=seed) if calibration is None else calibration
+    chosen = RATES if rates is None else rates
+
+    def run(dataset: str, scheme: Scheme, rate: float, gpus: int = 4) -> ChunkingRun:
+        workload = fitted.workload(dataset, rate, gpus)
+        return simulate(workload, scheme, requests=requests, seed=seed, planner=planner)
+
+    named = {
+        dataset: {name: scheme for name, scheme in schemes(dataset).items() if with_ours or name != "ours"}
+        for dataset in DATASETS
+    }
+    by_rate = {
+        dataset: {
+            name: {rate: run(dataset, scheme, rate) for rate in sorted({*chosen[dataset], RATE[dataset]})}
+            for name, scheme in named[dataset].items()
+        }
+        for dataset in DATASETS
+    }
+    by_stages = {
+        dataset: {
+            name: {gpus: run(dataset, scheme, RATE_ONE_GPU[dataset], gpus) for gpus in sorted({*stages, 1})}
+            for name, scheme in named[dataset].items()
+        }
+        for dataset in DATASETS
+    }
+    one_gpu = {d: {name: runs[1] for name, runs in by_stages[d].items()} for d in DATASETS}
+    table_5 = {
+        d: {key: run(d, scheme, RATE[d]) for key, scheme in strategies(d).items()} for d in DATASETS
+    }
+    alone = {
+        d: {
+            name: simulate(fitted.workload(d, 0.01), named[d][name], requests=100, seed=seed, warm_up_requests=0)
+            for name in ("U-shape", "U-Medusa", "HAT")
+        }
+        for d in DATASETS
+    }  # fmt: skip
+    measured = Measured(by_rate=by_rate, by_stages=by_stages, one_gpu=one_gpu, table_5=table_5, alone=alone)
+    return Reproduction(
+        calibration=fitted, rows=tuple(published_rows(measured)), by_rate=by_rate, by_stages=by_stages,
+        one_gpu=one_gpu,
+    )  # fmt: skip
