@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import draft_allocation
+import draft_control
 import fair_goodput
 import fair_goodput_online
 import serving_latency
@@ -23,6 +24,7 @@ from specopt.models.files import write_text
 BENCHMARKS = (
     *serving_latency.BENCHMARKS,
     *draft_allocation.BENCHMARKS,
+    *draft_control.BENCHMARKS,
     *fair_goodput.BENCHMARKS,
     *fair_goodput_online.BENCHMARKS,
     *verification_batch.BENCHMARKS,

@@ -9,6 +9,9 @@ from typing import Any
 
 from specopt.instances.draft_allocation.paper_5 import paper_5 as draft_allocation_paper_5
 from specopt.instances.draft_allocation.uniform import uniform as draft_allocation_uniform
+from specopt.instances.draft_control.alternating import alternating
+from specopt.instances.draft_control.paper_3 import paper_3
+from specopt.instances.draft_control.random import random as draft_control_random
 from specopt.instances.fair_goodput.paper_5 import paper_5 as fair_goodput_paper_5
 from specopt.instances.fair_goodput.per_second import per_second as fair_goodput_per_second
 from specopt.instances.prompt_chunking.paper_4 import paper_4
@@ -55,6 +58,9 @@ FAMILIES: dict[str, Family] = {
         Family("verification-batch/mixed", mixed),
         Family("verification-batch/tight", tight),
         Family("verification-batch/memory-bound", memory_bound),
+        Family("draft-control/paper-3", paper_3),
+        Family("draft-control/random", draft_control_random),
+        Family("draft-control/alternating", alternating),
         Family("fair-goodput/paper-5", fair_goodput_paper_5),
         Family("fair-goodput/per-second", fair_goodput_per_second),
         Family("prompt-chunking/paper-4", paper_4),

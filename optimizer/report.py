@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from specopt.models.draft_control import DraftControlPlan, DraftControlProblem
 from specopt.models.fair_goodput import FairGoodputPlan, FairGoodputProblem
 from specopt.models.problem import Plan, Problem
 from specopt.models.result import Result, Status
@@ -60,6 +61,8 @@ def print_result(problem: Problem, result: Result, out: Console) -> None:
         _print_serving_plan(problem, result.plan, out)
     elif isinstance(problem, FairGoodputProblem) and isinstance(result.plan, FairGoodputPlan):
         _print_fair_plan(problem, result.plan, out)
+    elif isinstance(problem, DraftControlProblem) and isinstance(result.plan, DraftControlPlan):
+        _print_policy(problem, result.plan, out)
     elif result.plan is not None:
         _print_plan(result.plan, out)
 
@@ -136,6 +139,25 @@ def _print_fair_plan(problem: FairGoodputProblem, plan: FairGoodputPlan, out: Co
     out.print(table)
     if problem.clients > MOST_ROWS:
         out.print(f"  ... and {problem.clients - MOST_ROWS:,} more clients")
+
+
+def _print_policy(problem: DraftControlProblem, plan: DraftControlPlan, out: Console) -> None:
+    shares = problem.stationary_distribution.tolist()
+    resolutions = problem.resolutions.tolist()
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for header in ("  state", "share", "uplink bit/s", "acceptance", "draft length", "resolution"):
+        table.add_column(header, justify="right")
+    for index, choice in enumerate(plan.policy[:MOST_ROWS]):
+        state = problem.states[index]
+        cells = (str(index), f"{shares[index]:.2%}", f"{state.uplink_bits_per_second:.4g}")
+        if choice.draft_length:
+            rate = state.acceptance_rates[resolutions.index(choice.resolution)]
+            table.add_row(*cells, f"{rate:.4g}", str(choice.draft_length), str(choice.resolution))
+        else:
+            table.add_row(*cells, "", "0", "")
+    out.print(table)
+    if len(plan.policy) > MOST_ROWS:
+        out.print(f"  ... and {len(plan.policy) - MOST_ROWS} more states")
 
 
 # ---------------------------------------------------------------------------- several results

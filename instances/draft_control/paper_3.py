@@ -1,0 +1,117 @@
+"""The setting of paper 3, Sec. V: OPT-125M drafts for OPT-13B over an uplink that is slow or fast by turns.
+
+The paper prints the mean uplink rates of its two regimes, the two models and the form of the channel, a Markov chain
+of a slow and a fast state. Its transition probabilities, its two rates, its timings and its acceptance rates are not
+printed. Here a draft takes 5 ms and a verification 32 ms, and the acceptance rate at resolution l is
+alpha_inf - c TV(q, q_l): what the models disagree about, and what the lattice takes away from a synthetic softmax
+distribution q of the vocabulary's size. A state of confidence is a temperature of q.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from specopt.models.draft_control import ChannelState, DraftControlProblem
+from specopt.models.errors import InvalidInput
+from specopt.models.fields import Floats
+from specopt.models.markov_chain import TransitionMatrix
+
+UPLINKS = {"low": 350e3, "high": 4e6}
+RESOLUTIONS = (10, 30, 100, 300, 1000)
+VOCABULARY = 50272
+DECAY = 3.0
+"""At temperature 1 and usual confidence a token's probability falls with its rank to this power."""
+
+CONFIDENCE = {"sure": (0.75, 0.95), "usual": (1.0, 0.85), "unsure": (1.5, 0.65)}
+"""Factor of the temperature and alpha_inf of each state of confidence."""
+
+
+def paper_3(
+    *,
+    regime: str = "low",
+    temperature: float = 1.0,
+    contrast: float = 10.0,
+    low_to_high: float = 0.1,
+    high_to_low: float = 0.1,
+    keep_confidence: float = 0.8,
+    loss: float = 0.8,
+    min_draft: int = 1,
+    max_draft: int = 32,
+    seed: int = 0,
+) -> DraftControlProblem:
+    """Two states of the uplink times three of the draft model's confidence (paper 3, Sec. V); free downlink.
+
+    Parameters
+    ----------
+    regime
+        "low" (350 kbit/s on average) or "high" (4 Mbit/s).
+    temperature
+        Sampling temperature; higher ones flatten the distributions, which costs acceptance at coarse resolutions.
+    contrast
+        Fast over slow uplink rate.
+    low_to_high, high_to_low
+        Transition probabilities of the uplink, per iteration.
+    keep_confidence
+        Probability that the confidence stays; the other two states are then equally likely.
+    loss
+        c: acceptance lost per total variation of the quantised distribution.
+    min_draft, max_draft
+        Draft lengths allowed.
+    seed
+        Not used: nothing here is random.
+    """
+    if regime not in UPLINKS:
+        raise InvalidInput(f"regime: expected one of {', '.join(UPLINKS)}, got {regime!r}")
+    for name, value in (("temperature", temperature), ("contrast", contrast)):
+        if not 0 < value < np.inf:
+            raise InvalidInput(f"{name}: expected a finite number > 0, got {value}")
+    for name, value in (("low_to_high", low_to_high), ("high_to_low", high_to_low)):
+        if not 0 < value <= 1:
+            raise InvalidInput(f"{name}: expected a probability > 0, got {value}")
+    for name, value in (("keep_confidence", keep_confidence), ("loss", loss)):
+        if not 0 <= value <= 1:
+            raise InvalidInput(f"{name}: expected a number in [0, 1], got {value}")
+    fast_share = low_to_high / (low_to_high + high_to_low)
+    slow = UPLINKS[regime] / (1.0 - fast_share + contrast * fast_share)
+    rates = [
+        [max(0.0, alpha - loss * lattice_distance(_softmax(temperature * factor), value)) for value in RESOLUTIONS]
+        for factor, alpha in CONFIDENCE.values()
+    ]
+    channel = np.array([[1.0 - low_to_high, low_to_high], [high_to_low, 1.0 - high_to_low]])
+    confidence = np.full((3, 3), (1.0 - keep_confidence) / 2.0)
+    np.fill_diagonal(confidence, keep_confidence)
+    return DraftControlProblem(
+        name=f"paper-3 {regime} rate, temperature {temperature:g}",
+        notes="states: slow uplink and a sure, usual, unsure draft model; then the fast uplink and the same",
+        vocabulary_size=VOCABULARY,
+        draft_seconds_per_token=5e-3,
+        verify_seconds=32e-3,
+        draft_lengths=(min_draft, max_draft),
+        resolutions=np.array(RESOLUTIONS),
+        states=tuple(
+            ChannelState(uplink_bits_per_second=uplink, acceptance_rates=np.array(row))
+            for uplink in (slow, slow * contrast)
+            for row in rates
+        ),
+        transition=TransitionMatrix(np.kron(channel, confidence)),
+    )
+
+
+def _softmax(temperature: float) -> Floats:
+    """Return a synthetic next-token distribution: logits that fall with the logarithm of the rank."""
+    logits = -DECAY * np.log(np.arange(1, VOCABULARY + 1)) / temperature
+    weights: Floats = np.exp(logits - logits.max())
+    return weights / weights.sum()
+
+
+def lattice_distance(distribution: Floats, resolution: int) -> float:
+    """Return the total variation between a distribution and the nearest point of its lattice (Eq. 5).
+
+    Parts are rounded down and the units left over go to the largest remainders, which is nearest in this distance.
+    """
+    scaled = resolution * distribution
+    units = np.floor(scaled)
+    left = resolution - int(units.sum())
+    order = np.argsort(units - scaled, kind="stable")
+    units[order[:left]] += 1.0
+    return float(np.abs(units - scaled).sum()) / (2.0 * resolution)

@@ -1,0 +1,89 @@
+"""Random states, acceptance rates and transitions, of any number."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from specopt.models.draft_control import ChannelState, DraftControlProblem
+from specopt.models.errors import InvalidInput
+from specopt.models.markov_chain import TransitionMatrix
+
+FINEST = 1000
+
+
+def random(
+    *,
+    states: int = 20,
+    resolutions: int = 5,
+    min_draft: int = 1,
+    max_draft: int = 53,
+    slow_bits_per_second: float = 1e5,
+    fast_bits_per_second: float = 1e7,
+    downlink_factor: float = 4.0,
+    stay: float = 0.5,
+    seed: int = 0,
+) -> DraftControlProblem:
+    """States with log-uniform links and random acceptance rates, in a chain that goes from any state to any.
+
+    Timings and vocabulary are those of OPT-125M and OPT-13B: 5 ms per drafted token, 32 ms per verification, 50272
+    tokens.
+
+    Parameters
+    ----------
+    states
+        Number of states S.
+    resolutions
+        Number of lattice resolutions, spread evenly by their logarithm over 10 to 1000.
+    min_draft, max_draft
+        Draft lengths allowed.
+    slow_bits_per_second, fast_bits_per_second
+        Uplink rates are log-uniform between these.
+    downlink_factor
+        Downlink over uplink rate; 0 for a free downlink.
+    stay
+        Probability of staying in a state, beside that of coming back by chance.
+    seed
+        Seed of `numpy.random.default_rng`.
+    """
+    for name, count in (("states", states), ("resolutions", resolutions)):
+        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+            raise InvalidInput(f"{name}: expected an integer >= 1, got {count!r}")
+    if resolutions > FINEST // 10:
+        raise InvalidInput(f"resolutions: expected at most {FINEST // 10}, got {resolutions}")
+    if not 0 < slow_bits_per_second <= fast_bits_per_second < math.inf:
+        raise InvalidInput(
+            "slow_bits_per_second, fast_bits_per_second: expected 0 < slow <= fast, "
+            f"got {slow_bits_per_second} and {fast_bits_per_second}"
+        )
+    if not 0 <= downlink_factor < math.inf:
+        raise InvalidInput(f"downlink_factor: expected a finite number >= 0, got {downlink_factor}")
+    if not 0 <= stay < 1:
+        raise InvalidInput(f"stay: expected a number in [0, 1), got {stay}")
+    rng = np.random.default_rng(seed)
+    spread = math.log(fast_bits_per_second / slow_bits_per_second)
+    uplinks = slow_bits_per_second * np.exp(spread * rng.uniform(size=states))
+    values = np.unique(np.round(np.geomspace(10, FINEST, resolutions)).astype(np.int64))
+    best = rng.uniform(0.4, 0.95, size=states)
+    losses = rng.uniform(0.3, 1.5, size=states)[:, None] / np.sqrt(values)  # finer lattices lose less
+    rates = np.clip(best[:, None] - losses, 0.0, 1.0)
+    jumps = rng.exponential(size=(states, states))
+    jumps /= jumps.sum(axis=1, keepdims=True)
+    return DraftControlProblem(
+        name=f"random S={states} R={len(values)} L={min_draft}..{max_draft} seed={seed}",
+        vocabulary_size=50272,
+        draft_seconds_per_token=5e-3,
+        verify_seconds=32e-3,
+        draft_lengths=(min_draft, max_draft),
+        resolutions=values,
+        states=tuple(
+            ChannelState(
+                uplink_bits_per_second=uplink,
+                acceptance_rates=row,
+                downlink_bits_per_second=uplink * downlink_factor if downlink_factor else None,
+            )
+            for uplink, row in zip(uplinks.tolist(), rates, strict=True)
+        ),
+        transition=TransitionMatrix(stay * np.eye(states) + (1.0 - stay) * jumps),
+    )
