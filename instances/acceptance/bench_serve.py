@@ -1,0 +1,72 @@
+"""The ``spec_decode_*`` keys in the JSON of ``vllm bench serve``.
+
+``spec_decode_per_position_acceptance_rates`` is cumulative, per draft. ``spec_decode_acceptance_rate`` is the share of
+drafted tokens that were accepted, not an acceptance rate alpha, and is not used.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from specopt.instances.acceptance.prometheus import length_note
+from specopt.models.errors import InvalidInput
+from specopt.models.fields import describe
+from specopt.models.position_acceptance import LEVEL, PositionAcceptance
+
+PREFIX = "spec_decode_"
+RATES = f"{PREFIX}per_position_acceptance_rates"
+
+
+def is_bench(data: object) -> bool:
+    """Tell whether data looks like the result of a benchmark with speculation."""
+    return isinstance(data, Mapping) and any(isinstance(key, str) and key.startswith(PREFIX) for key in data)
+
+
+def from_bench(data: Mapping[str, Any], where: str, level: float = LEVEL) -> PositionAcceptance:
+    """Return the acceptance that a benchmark measured; with ``spec_decode_num_drafts``, also how sure it is.
+
+    Raises
+    ------
+    InvalidInput
+        If the rates per position are missing or malformed, or the totals contradict them.
+    """
+    rates = data.get(RATES)
+    if not isinstance(rates, list) or not rates:
+        raise InvalidInput(f"{where}.{RATES}: expected a list of rates, got {describe(rates)}")
+    known = PositionAcceptance.from_cumulative(_numbers(f"{where}.{RATES}", rates))
+    drafts = _count(data, "num_drafts", where)
+    tokens, accepted = _count(data, "draft_tokens", where), _count(data, "accepted_tokens", where)
+    if drafts is None:
+        return known
+    if drafts == 0.0:
+        raise InvalidInput(f"{where}.{PREFIX}num_drafts: expected drafts, got none")
+    counts = np.round(np.array(rates) * drafts)
+    if accepted is not None and abs(counts.sum() - accepted) > 0.5 * len(counts) + 1e-6 * accepted:
+        raise InvalidInput(
+            f"{where}.{PREFIX}accepted_tokens: expected {counts.sum():.0f}, the rates times {drafts:.0f} drafts, "
+            f"got {accepted:.0f}"
+        )
+    notes = () if tokens is None else length_note(drafts, tokens, len(rates))
+    return PositionAcceptance.from_counts(np.concatenate(([drafts], counts[:-1])), counts, level, notes)
+
+
+def _numbers(name: str, values: list[object]) -> list[float]:
+    numbers = []
+    for i, value in enumerate(values):
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 <= value <= 1.0:
+            raise InvalidInput(f"{name}[{i}]: expected a number in [0, 1], got {describe(value)}")
+        numbers.append(float(value))
+    return numbers
+
+
+def _count(data: Mapping[str, Any], name: str, where: str) -> float | None:
+    value = data.get(f"{PREFIX}{name}")
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
+        raise InvalidInput(f"{where}.{PREFIX}{name}: expected a count >= 0, got {describe(value)}")
+    return float(value)

@@ -1,0 +1,168 @@
+"""vLLM's Prometheus counters of speculative decoding, as one scrape of ``/metrics`` or the difference of two.
+
+Counters: ``vllm:spec_decode_num_drafts_total``, ``..._num_draft_tokens_total``, ``..._num_accepted_tokens_total``,
+``..._num_accepted_tokens_per_pos_total{position="0"}``: the drafts, their tokens, the accepted ones, and how often the
+tokens at each position, from 0, were accepted. Engines of one model are added up.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from specopt.models.errors import InvalidInput
+from specopt.models.position_acceptance import LEVEL, PositionAcceptance
+
+PREFIX = "vllm:spec_decode_num_"
+_SAMPLE = re.compile(
+    r"(?P<name>[A-Za-z_:][\w:]*)\s*(?:\{(?P<labels>(?:[^\"}]|\"(?:[^\"\\]|\\.)*\")*)\})?\s+(?P<value>\S+)"
+    r"(?:\s+[-+]?\d+)?\s*\Z",
+    re.ASCII,
+)
+_LABEL = re.compile(r"([A-Za-z_]\w*)\s*=\s*\"((?:[^\"\\]|\\.)*)\"", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Counters:
+    """The counters of one model: drafts, drafted and accepted tokens, and accepted tokens by position."""
+
+    drafts: float
+    draft_tokens: float
+    accepted_tokens: float
+    accepted_at: tuple[float, ...]
+
+
+def is_scrape(text: str) -> bool:
+    """Tell whether a text looks like a scrape of an engine that speculates."""
+    return PREFIX in text
+
+
+def counters(text: str, where: str, model: str | None = None) -> Counters:
+    """Return the counters in a scrape.
+
+    Parameters
+    ----------
+    text
+        The Prometheus text format.
+    where
+        Its file, for messages.
+    model
+        The ``model_name`` to take; None: the only one.
+
+    Raises
+    ------
+    InvalidInput
+        If a line is malformed or a counter is missing, or there are several models and none is named.
+    """
+    found: dict[str, dict[str, dict[int, float]]] = {}
+    for number, line in enumerate(text.splitlines(), start=1):
+        line = line.strip()
+        if not line.startswith(PREFIX):
+            continue
+        match = _SAMPLE.match(line)
+        if match is None:
+            raise InvalidInput(f"{where}, line {number}: expected name{{labels}} value, got {line[:80]!r}")
+        name = match["name"].removeprefix(PREFIX).removesuffix("_total")
+        if name.endswith("_created"):
+            continue
+        labels = dict(_LABEL.findall(match["labels"] or ""))
+        value = _value(match["value"], where, number)
+        position = 0
+        if name == "accepted_tokens_per_pos":
+            text_position = labels.get("position", "")
+            if not (text_position.isascii() and text_position.isdecimal() and int(text_position) < 1000):
+                raise InvalidInput(f'{where}, line {number}: expected position="0", "1", ..., got {text_position!r}')
+            position = int(text_position)
+        series = found.setdefault(labels.get("model_name", ""), {}).setdefault(name, {})
+        series[position] = series.get(position, 0.0) + value
+    if not found:
+        raise InvalidInput(f"{where}: expected counters {PREFIX}*, got none; does the engine speculate?")
+    if model is None:
+        if len(found) > 1:
+            raise InvalidInput(f"{where}: expected one model, got {', '.join(sorted(found))}; name the one to take")
+        (model,) = found
+    if model not in found:
+        raise InvalidInput(f"{where}: expected model_name {model!r}, got {', '.join(sorted(found))}")
+    return _counters(found[model], where)
+
+
+def from_scrapes(before: Counters | None, after: Counters, where: str, level: float = LEVEL) -> PositionAcceptance:
+    """Return the acceptance between two scrapes, or since the engine's start if there is none before.
+
+    Raises
+    ------
+    InvalidInput
+        If a counter went down, nothing was drafted, or the counters contradict each other.
+    """
+    if before is None:
+        before = Counters(0.0, 0.0, 0.0, (0.0,) * len(after.accepted_at))
+    pairs = (
+        ("drafts", before.drafts, after.drafts),
+        ("draft_tokens", before.draft_tokens, after.draft_tokens),
+        ("accepted_tokens", before.accepted_tokens, after.accepted_tokens),
+    )
+    for name, old, new in pairs:
+        if new < old:
+            raise InvalidInput(
+                f"{where}: {PREFIX}{name} went down from {old:.0f} to {new:.0f}: "
+                "the scrapes are in the wrong order, or the engine restarted between them"
+            )
+    old_at = np.zeros(len(after.accepted_at))
+    if len(before.accepted_at) > len(old_at):
+        raise InvalidInput(f"{where}: expected at least {len(before.accepted_at)} positions, got {len(old_at)}")
+    old_at[: len(before.accepted_at)] = before.accepted_at
+    accepted = np.array(after.accepted_at) - old_at
+    drafts = after.drafts - before.drafts
+    if drafts <= 0.0:
+        raise InvalidInput(f"{where}: expected drafts between the scrapes, got none")
+    reached = np.concatenate(([drafts], accepted[:-1]))
+    if (accepted < 0.0).any() or (accepted > reached).any():
+        raise InvalidInput(
+            f"{where}: expected accepted tokens that do not rise with the position, at most the {drafts:.0f} drafts; "
+            f"got {', '.join(f'{count:.0f}' for count in accepted)}"
+        )
+    total = after.accepted_tokens - before.accepted_tokens
+    if abs(float(accepted.sum()) - total) > 0.5:
+        raise InvalidInput(
+            f"{where}: the positions' accepted tokens sum to {accepted.sum():.0f}, but {total:.0f} were accepted in all"
+        )
+    notes = length_note(drafts, after.draft_tokens - before.draft_tokens, len(accepted))
+    return PositionAcceptance.from_counts(reached, accepted, level, notes)
+
+
+def length_note(drafts: float, draft_tokens: float, positions: int) -> tuple[str, ...]:
+    """Return a warning if not every draft had all positions: their rates are then too low."""
+    if abs(draft_tokens - drafts * positions) <= 0.5:
+        return ()
+    return (
+        f"drafts had {draft_tokens / drafts:.3g} tokens on average, not all {positions}: where a draft was shorter its "
+        "later positions count as rejected, so the rates of later positions are lower limits",
+    )
+
+
+def _counters(series: dict[str, dict[int, float]], where: str) -> Counters:
+    def total(name: str) -> float:
+        if name not in series:
+            raise InvalidInput(f"{where}: expected a counter {PREFIX}{name}_total, got none")
+        return series[name][0]
+
+    at = series.get("accepted_tokens_per_pos", {})
+    if sorted(at) != list(range(len(at))) or not at:
+        raise InvalidInput(
+            f"{where}: expected {PREFIX}accepted_tokens_per_pos_total for the positions 0, 1, ..., "
+            f"got {', '.join(map(str, sorted(at))) or 'none'}"
+        )
+    return Counters(total("drafts"), total("draft_tokens"), total("accepted_tokens"), tuple(at[j] for j in sorted(at)))
+
+
+def _value(text: str, where: str, number: int) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value) or value < 0.0:
+        raise InvalidInput(f"{where}, line {number}: expected a count >= 0, got {text[:40]!r}")
+    return value

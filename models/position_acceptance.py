@@ -1,0 +1,186 @@
+"""Acceptance by draft position: what speculation of each length yields, and how sure that is.
+
+alpha_j is the probability that draft token j is accepted, given that all before it were. A step of K drafts yields
+1 + alpha_1 + alpha_1 alpha_2 + ... tokens on average, the server's own included. Engines report *cumulative* rates,
+r_j = alpha_1 ... alpha_j; the share of drafted tokens that are accepted ("draft acceptance rate") is neither.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from specopt.models.errors import InvalidInput
+from specopt.models.fields import Floats, describe
+
+LEVEL = 0.95
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PositionAcceptance:
+    """Conditional acceptance rates by position, with confidence intervals where counts are known.
+
+    Parameters
+    ----------
+    rates
+        alpha_1, ..., alpha_J, each in [0, 1].
+    lower, upper
+        Confidence limits of the same; the rates themselves where there are no counts.
+    reached
+        How often each position was drafted after an accepted prefix; None without counts.
+    level
+        Confidence of each interval.
+    extends
+        Whether positions beyond the last have its rate: so for a single rate that is meant for every position.
+    notes
+        What a reader should know, in the user's terms.
+    """
+
+    rates: Floats
+    lower: Floats
+    upper: Floats
+    reached: Floats | None = None
+    level: float = LEVEL
+    extends: bool = False
+    notes: tuple[str, ...] = field(default=())
+
+    def __post_init__(self) -> None:
+        for name in ("rates", "lower", "upper"):
+            object.__setattr__(self, name, _rates(name, getattr(self, name)))
+        if not len(self.lower) == len(self.rates) == len(self.upper):
+            raise InvalidInput(f"lower, upper: expected {len(self.rates)} entries each, as in rates")
+        if (self.lower > self.rates).any() or (self.rates > self.upper).any():
+            raise InvalidInput("lower, upper: expected limits on both sides of the rates")
+
+    @classmethod
+    def constant(cls, rate: float, lower: float | None = None, upper: float | None = None) -> Self:
+        """Return one rate for every position."""
+        return cls(
+            rates=np.array([rate]),
+            lower=np.array([rate if lower is None else lower]),
+            upper=np.array([rate if upper is None else upper]),
+            extends=True,
+        )
+
+    @classmethod
+    def exactly(cls, rates: ArrayLike, notes: tuple[str, ...] = ()) -> Self:
+        """Return rates without intervals."""
+        known = _rates("acceptance_rates", rates)
+        return cls(rates=known, lower=known, upper=known, notes=notes)
+
+    @classmethod
+    def from_cumulative(cls, rates: ArrayLike, notes: tuple[str, ...] = ()) -> Self:
+        """Return conditional rates alpha_j = r_j / r_(j-1) of cumulative ones, without intervals."""
+        cumulative = _rates("cumulative acceptance rates", rates)
+        if (np.diff(cumulative) > 0.0).any():
+            raise InvalidInput("cumulative acceptance rates: expected rates that do not rise with the position")
+        return cls.exactly(_conditional(cumulative, 1.0), notes)
+
+    @classmethod
+    def from_counts(
+        cls, reached: ArrayLike, accepted: ArrayLike, level: float = LEVEL, notes: tuple[str, ...] = ()
+    ) -> Self:
+        """Return rates from counts, with exact binomial (Clopper-Pearson) intervals.
+
+        Parameters
+        ----------
+        reached, accepted
+            By position: how often it was drafted after an accepted prefix, and how often it was then accepted.
+        level
+            Confidence of each interval.
+        notes
+            What a reader should know.
+
+        Raises
+        ------
+        InvalidInput
+            If counts are negative, accepted exceeds reached, or nothing was drafted at all.
+        """
+        n, k = np.asarray(reached, dtype=np.float64), np.asarray(accepted, dtype=np.float64)
+        if n.ndim != 1 or n.shape != k.shape or not len(n):
+            raise InvalidInput("counts: expected one number of drafts and one of accepted tokens per position")
+        if not 0.0 < level < 1.0:
+            raise InvalidInput(f"level: expected a confidence in (0, 1), got {describe(level)}")
+        if not (np.isfinite(n).all() and np.isfinite(k).all()) or (k < 0.0).any() or (n < k).any():
+            raise InvalidInput("counts: expected 0 <= accepted <= drafted at every position")
+        seen = int((n > 0.0).sum())
+        if seen == 0 or not (n[:seen] > 0.0).all():
+            raise InvalidInput("counts: expected at least one draft, at the first position")
+        from scipy.stats import beta
+
+        n, k, tail = n[:seen], k[:seen], (1.0 - level) / 2.0
+        lower = np.where(k > 0.0, beta.ppf(tail, np.maximum(k, 1e-9), n - k + 1.0), 0.0)
+        upper = np.where(k < n, beta.ppf(1.0 - tail, k + 1.0, np.maximum(n - k, 1e-9)), 1.0)
+        rates = k / n
+        return cls(
+            rates=rates,
+            lower=np.minimum(lower, rates),
+            upper=np.maximum(upper, rates),
+            reached=n,
+            level=level,
+            notes=notes,
+        )
+
+    @property
+    def most_drafts(self) -> int | None:
+        """Longest draft that the rates say anything about; None: any."""
+        return None if self.extends else len(self.rates)
+
+    def expected_tokens(self, most: int, which: str = "rates") -> Floats:
+        """Return the mean tokens of a step with 0, 1, ..., `most` drafts, the server's own included.
+
+        Parameters
+        ----------
+        most
+            Longest draft.
+        which
+            ``"rates"``, or ``"lower"`` or ``"upper"`` for a limit; the yield rises with every rate, so these give
+            limits of it, at more than the confidence of one interval.
+
+        Raises
+        ------
+        InvalidInput
+            If the rates end before that.
+        """
+        if not self.extends and most > len(self.rates):
+            raise InvalidInput(f"acceptance: known for {len(self.rates)} draft positions, {most} are asked for")
+        values: Floats = getattr(self, which)[:most]
+        values = np.append(values, np.full(most - len(values), values[-1] if len(values) else 0.0))
+        return np.concatenate(([1.0], 1.0 + np.cumsum(np.cumprod(values))))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the rates as JSON-like data, which the reader takes back."""
+        data: dict[str, Any] = {
+            "acceptance_rates": self.rates.tolist(),
+            "lower": self.lower.tolist(),
+            "upper": self.upper.tolist(),
+            "level": self.level,
+            "extends": self.extends,
+        }
+        if self.reached is not None:
+            data["reached"] = self.reached.tolist()
+        if self.notes:
+            data["notes"] = list(self.notes)
+        return data
+
+
+def _conditional(cumulative: Floats, before: float) -> Floats:
+    previous = np.concatenate(([before], cumulative[:-1]))
+    known = previous > 0.0
+    if not known.all():  # a position that is never reached says nothing: the rates end there
+        cumulative, previous = cumulative[: int(known.argmin())], previous[: int(known.argmin())]
+    return np.asarray(np.minimum(1.0, cumulative / previous), dtype=np.float64)
+
+
+def _rates(name: str, values: ArrayLike) -> Floats:
+    try:
+        array = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        array = np.empty(0)
+    if array.ndim != 1 or not array.size or not np.isfinite(array).all() or (array < 0.0).any() or (array > 1.0).any():
+        raise InvalidInput(f"{name}: expected a list of numbers in [0, 1], got {describe(values)}")
+    array.flags.writeable = False
+    return array

@@ -1,0 +1,232 @@
+"""Reading acceptance: every source, its quirks, and arbitrary files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from specopt.instances.acceptance import read_acceptance
+from specopt.models.errors import InvalidInput
+from specopt.models.position_acceptance import PositionAcceptance
+
+
+def scrape(drafts: int, tokens: int, accepted: list[int], engine: str = "0", model: str = 'm{}\\"x') -> str:
+    """Return a scrape as an engine gives it, other counters around."""
+    labels = f'engine="{engine}",model_name="{model}"'
+    lines = [
+        "# HELP vllm:spec_decode_num_drafts_total Number of spec decoding drafts.",
+        "# TYPE vllm:spec_decode_num_drafts_total counter",
+        f"vllm:spec_decode_num_drafts_total{{{labels}}} {drafts}.0",
+        f"vllm:spec_decode_num_drafts_created{{{labels}}} 1.75e+09",
+        f"vllm:spec_decode_num_draft_tokens_total{{{labels}}} {tokens}.0",
+        f"vllm:spec_decode_num_accepted_tokens_total{{{labels}}} {sum(accepted)}.0",
+        *(
+            f'vllm:spec_decode_num_accepted_tokens_per_pos_total{{{labels},position="{j}"}} {count}.0'
+            for j, count in enumerate(accepted)
+        ),
+        'vllm:num_requests_running{engine="0"} 3.0',
+    ]
+    return "\n".join(lines)
+
+
+def written(tmp_path: Path, content: str | bytes, name: str = "file") -> Path:
+    """Return a file with a content."""
+    path = tmp_path / name
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+def test_difference_of_two_scrapes(tmp_path: Path) -> None:
+    """Tests that counts between two scrapes give conditional rates: 900 of 1000, then 600 of 900, then 150 of 600."""
+    before = written(tmp_path, scrape(500, 1500, [400, 300, 200]), "before")
+    after = written(tmp_path, scrape(1500, 4500, [1300, 900, 350]), "after")
+    found = read_acceptance(after, before)
+    assert found.rates == pytest.approx([0.9, 600 / 900, 150 / 600])
+    assert found.reached is not None
+    assert found.reached.tolist() == [1000.0, 900.0, 600.0]
+    assert found.notes == ()
+    since_start = read_acceptance(after)
+    assert since_start.rates == pytest.approx([1300 / 1500, 900 / 1300, 350 / 900])
+
+
+def test_engines_add_up_and_models_are_told_apart(tmp_path: Path) -> None:
+    """Tests that the engines of a model count together, and that several models must be named."""
+    two = scrape(100, 200, [80, 40]) + "\n" + scrape(300, 600, [200, 100], engine="1") + "\r\n"
+    assert read_acceptance(written(tmp_path, two)).rates == pytest.approx([280 / 400, 140 / 280])
+    models = scrape(100, 200, [80, 40], model="a") + "\n" + scrape(100, 200, [50, 25], model="b")
+    path = written(tmp_path, models)
+    with pytest.raises(InvalidInput, match="expected one model, got a, b"):
+        read_acceptance(path)
+    assert read_acceptance(path, model="b").rates == pytest.approx([0.5, 0.5])
+    with pytest.raises(InvalidInput, match="expected model_name 'c', got a, b"):
+        read_acceptance(path, model="c")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        (None, "vllm:spec_decode_num_drafts_total{ 3", "line 1: expected name{labels} value"),
+        (None, 'vllm:spec_decode_num_drafts_total{a="b"} x', "line 1: expected a count >= 0, got 'x'"),
+        (None, 'vllm:spec_decode_num_drafts_total{a="b"} NaN', "expected a count"),
+        (None, "vllm:spec_decode_num_drafts_total 3", "accepted_tokens_per_pos_total for the positions 0, 1"),
+        (None, scrape(10, 20, [5, 6]), "do not rise with the position"),
+        (None, scrape(0, 0, [0, 0]), "expected drafts between the scrapes, got none"),
+        (scrape(20, 40, [15, 5]), scrape(10, 20, [5, 5]), "went down from 20 to 10"),
+        (scrape(10, 30, [5, 4, 3]), scrape(20, 40, [9, 6]), "expected at least 3 positions, got 2"),
+    ],
+)
+def test_bad_scrapes_are_named(tmp_path: Path, before: str | None, after: str, message: str) -> None:
+    """Tests that each impossible scrape is refused with its reason."""
+    earlier = None if before is None else written(tmp_path, before, "before")
+    with pytest.raises(InvalidInput, match=message):
+        read_acceptance(written(tmp_path, after, "after"), earlier)
+
+
+def test_totals_must_agree(tmp_path: Path) -> None:
+    """Tests that positions which do not sum to the total are refused."""
+    text = scrape(10, 20, [8, 4], model="m").replace('model_name="m"} 12.0', 'model_name="m"} 11.0')
+    with pytest.raises(InvalidInput, match="sum to 12, but 11 were accepted"):
+        read_acceptance(written(tmp_path, text))
+
+
+def test_shorter_drafts_are_warned_of(tmp_path: Path) -> None:
+    """Tests that drafts of different lengths leave a note."""
+    found = read_acceptance(written(tmp_path, scrape(10, 15, [8, 4])))
+    assert "1.5 tokens on average, not all 2" in found.notes[0]
+
+
+def test_histograms_of_requests(tmp_path: Path) -> None:
+    """Tests that histograms are pooled, wherever in the responses they lie."""
+    one = {"acceptance_histogram": [8, 0, 6, 6], "num_draft_tokens": 60, "num_spec_tokens": 3}
+    two = {"metrics": {"speculative_decoding": {"acceptance_histogram": [2, 8, 0, 0], "num_draft_tokens": 30}}}
+    found = read_acceptance(written(tmp_path, json.dumps([one, two])))
+    assert found.rates == pytest.approx([20 / 30, 12 / 20, 6 / 12])
+    lines = "\ufeff" + json.dumps(one) + "\r\n\r\n" + json.dumps(two)
+    assert read_acceptance(written(tmp_path, lines)).rates == pytest.approx(found.rates)
+    assert found.notes == ()
+
+
+def test_steps_give_shorter_drafts_their_due(tmp_path: Path) -> None:
+    """Tests that with drafts step by step a position counts only where it was drafted."""
+    request = {
+        "acceptance_histogram": [1, 2, 1],
+        "per_step_drafted": [2, 1, 1, 2],
+        "per_step_accepted": [2, 1, 0, 1],
+        "num_draft_tokens": 6,
+    }
+    found = read_acceptance(written(tmp_path, json.dumps(request)))
+    assert found.rates == pytest.approx([3 / 4, 1 / 2])
+    assert found.notes == ()
+    del request["per_step_drafted"]
+    assert "lower limits" in read_acceptance(written(tmp_path, json.dumps(request))).notes[0]
+
+
+def test_bench_serve(tmp_path: Path) -> None:
+    """Tests that the benchmark's cumulative rates become conditional, and its percentage is not taken for alpha."""
+    bench = {
+        "spec_decode_acceptance_rate": 50.0,
+        "spec_decode_acceptance_length": 2.8,
+        "spec_decode_num_drafts": 500,
+        "spec_decode_draft_tokens": 1500,
+        "spec_decode_accepted_tokens": 900,
+        "spec_decode_per_position_acceptance_rates": [1.0, 0.6, 0.2],
+        "ttfts": [0.1],
+    }
+    found = read_acceptance(written(tmp_path, json.dumps(bench)))
+    assert found.rates == pytest.approx([1.0, 0.6, 1 / 3])
+    assert found.reached is not None
+    assert found.reached.tolist() == [500.0, 500.0, 300.0]
+    bench["spec_decode_accepted_tokens"] = 800
+    with pytest.raises(InvalidInput, match=r"spec_decode_accepted_tokens: expected 900"):
+        read_acceptance(written(tmp_path, json.dumps(bench)))
+    only = {"spec_decode_per_position_acceptance_rates": [0.5, 0.25]}
+    assert read_acceptance(written(tmp_path, json.dumps(only))).reached is None
+    with pytest.raises(InvalidInput, match="per_position_acceptance_rates: expected a list of rates, got None"):
+        read_acceptance(written(tmp_path, json.dumps({"spec_decode_acceptance_rate": 50.0})))
+
+
+def test_rates_of_ones_own(tmp_path: Path) -> None:
+    """Tests the plain form, that what is written is read back, and that one rate holds for every position."""
+    found = PositionAcceptance.from_counts([100.0, 60.0], [60.0, 30.0])
+    again = read_acceptance(written(tmp_path, json.dumps(found.to_dict())))
+    assert again.rates.tolist() == found.rates.tolist()
+    assert again.lower.tolist() == found.lower.tolist()
+    one = read_acceptance(written(tmp_path, '{"acceptance_rate": 0.8, "lower": 0.7, "upper": 0.9}'))
+    assert one.extends
+    assert one.lower.tolist() == [0.7]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "got an empty file"),
+        (b"\xff\xfe", "expected text in UTF-8"),
+        ("[]", "expected a Prometheus scrape"),
+        ('{"acceptance_rate": 0.5, "acceptance_rates": [0.5]}', "either acceptance_rate or acceptance_rates"),
+        ('{"acceptance_rate": true}', r"acceptance_rate: expected numbers in \[0, 1\]"),
+        ('{"acceptance_rate": NaN}', "NaN is not a number of JSON"),
+        ('{"acceptance_rates": [0.5], "levels": 1}', "unknown field 'levels'"),
+        ('{"acceptance_histogram": [1]}', "acceptance_histogram: expected counts of steps"),
+        ('{"acceptance_histogram": [1, 2.5]}', r"acceptance_histogram\[1\]: expected a count"),
+        ('{"acceptance_rates": [0.5]}\n{"acceptance', "line 2: expected JSON"),
+    ],
+)
+def test_bad_files_are_named(tmp_path: Path, content: str | bytes, message: str) -> None:
+    """Tests that each unusable file is refused with its reason."""
+    with pytest.raises(InvalidInput, match=message):
+        read_acceptance(written(tmp_path, content))
+
+
+def test_missing_file_is_named(tmp_path: Path) -> None:
+    """Tests that a file that is not there is a message."""
+    with pytest.raises(InvalidInput, match="cannot be read"):
+        read_acceptance(tmp_path / "none")
+
+
+def _mutated(draw: st.DrawFn, text: str) -> bytes:
+    data = bytearray(text.encode())
+    for _ in range(draw(st.integers(1, 6))):
+        at = draw(st.integers(0, len(data) - 1))
+        data[at : at + draw(st.integers(0, 8))] = draw(st.binary(max_size=6))
+        if not data:
+            return b""
+    return bytes(data)
+
+
+@st.composite
+def files(draw: st.DrawFn) -> bytes:
+    """Arbitrary bytes, arbitrary JSON, or a good file with some bytes changed."""
+    good = (
+        scrape(100, 200, [80, 40]),
+        json.dumps({"acceptance_histogram": [1, 2, 3], "per_step_drafted": [2] * 6, "per_step_accepted": [1] * 6}),
+        json.dumps({"spec_decode_num_drafts": 10, "spec_decode_per_position_acceptance_rates": [0.5, 0.1]}),
+        json.dumps({"acceptance_rates": [0.5, 0.4], "lower": [0.4, 0.3], "upper": [0.6, 0.5]}),
+    )
+    kind = draw(st.integers(0, 5))
+    if kind == 0:
+        return draw(st.binary(max_size=60))
+    if kind == 1:
+        scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5)
+        key = st.sampled_from(["acceptance_histogram", "acceptance_rates", "spec_decode_num_drafts", "lower"])
+        value = draw(st.recursive(scalars, lambda x: st.lists(x, max_size=3) | st.dictionaries(key, x, max_size=3)))
+        return json.dumps(value).encode()
+    return _mutated(draw, draw(st.sampled_from(good)))
+
+
+@given(files())
+def test_any_file_is_refused_or_read(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
+    """Tests that arbitrary files give valid rates or one clear refusal."""
+    path = tmp_path_factory.mktemp("fuzz") / "file"
+    path.write_bytes(content)
+    try:
+        found = read_acceptance(path)
+    except InvalidInput as error:
+        assert str(path) in str(error) or "counts" in str(error) or "rates" in str(error)
+        return
+    assert ((found.lower >= 0.0) & (found.lower <= found.rates) & (found.rates <= found.upper)).all()
+    assert np.isfinite(found.expected_tokens(len(found.rates))).all()

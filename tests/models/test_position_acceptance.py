@@ -1,0 +1,89 @@
+"""Acceptance by position: conditional and cumulative rates, yields, intervals."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from specopt.models.errors import InvalidInput
+from specopt.models.position_acceptance import PositionAcceptance
+
+rates = st.lists(st.floats(0.0, 1.0, allow_subnormal=False), min_size=1, max_size=8)
+
+
+@given(rates)
+def test_yield_counts_every_accepted_prefix(values: list[float]) -> None:
+    """Tests that a step of K drafts yields one token and every product of leading rates."""
+    found = PositionAcceptance.exactly(values).expected_tokens(len(values))
+    expected, product = [1.0], 1.0
+    for rate in values:
+        product *= rate
+        expected.append(expected[-1] + product)
+    assert found == pytest.approx(expected, rel=1e-12)
+
+
+@given(rates)
+def test_cumulative_rates_are_products(values: list[float]) -> None:
+    """Tests that alpha_j = r_j / r_(j-1), up to where a position is reached at all."""
+    positive = [max(value, 0.05) for value in values]
+    found = PositionAcceptance.from_cumulative(np.cumprod(positive)).rates
+    assert found == pytest.approx(positive, rel=1e-9)
+
+
+def test_cumulative_rates_end_where_nothing_is_reached() -> None:
+    """Tests that after a cumulative rate of 0 nothing is known."""
+    assert PositionAcceptance.from_cumulative([0.5, 0.0, 0.0]).rates.tolist() == [0.5, 0.0]
+
+
+def test_intervals_cover_the_truth() -> None:
+    """Tests that 95 % intervals hold the true rate about as often as they say, and more of them with more draws."""
+    rng = np.random.default_rng(0)
+    covered = 0
+    for _ in range(400):
+        n = np.full(1, 50)
+        found = PositionAcceptance.from_counts(n, rng.binomial(n, 0.7))
+        covered += bool(found.lower[0] <= 0.7 <= found.upper[0])
+    assert 0.94 <= covered / 400 <= 1.0
+    few, many = (PositionAcceptance.from_counts([n], [0.7 * n]) for n in (100.0, 10_000.0))
+    assert many.upper[0] - many.lower[0] < 0.2 * (few.upper[0] - few.lower[0])
+
+
+def test_clopper_pearson_by_hand() -> None:
+    """Tests the exact interval where it has a closed form: no or only successes among n."""
+    none, all_ = (PositionAcceptance.from_counts([10.0], [k]) for k in (0.0, 10.0))
+    assert none.lower[0] == 0.0
+    assert none.upper[0] == pytest.approx(1.0 - 0.025**0.1)
+    assert all_.lower[0] == pytest.approx(0.025**0.1)
+    assert all_.upper[0] == 1.0
+
+
+def test_limits_of_the_yield_hold_it() -> None:
+    """Tests that the yields at the limits enclose the yield, and that a constant rate extends to any length."""
+    found = PositionAcceptance.from_counts([100.0, 60.0], [60.0, 30.0])
+    low, mean, high = (found.expected_tokens(2, which) for which in ("lower", "rates", "upper"))
+    assert (low[1:] < mean[1:]).all()
+    assert (mean[1:] < high[1:]).all()
+    assert PositionAcceptance.constant(0.5).expected_tokens(20)[-1] == pytest.approx(2.0, abs=1e-5)
+    with pytest.raises(InvalidInput, match="known for 2 draft positions, 3 are asked for"):
+        found.expected_tokens(3)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: PositionAcceptance.exactly([0.5, 1.5]), r"acceptance_rates: expected a list of numbers in \[0, 1\]"),
+        (lambda: PositionAcceptance.exactly([]), "acceptance_rates"),
+        (lambda: PositionAcceptance.from_cumulative([0.5, 0.6]), "do not rise with the position"),
+        (lambda: PositionAcceptance.from_counts([10.0], [11.0]), "accepted <= drafted"),
+        (lambda: PositionAcceptance.from_counts([0.0], [0.0]), "at least one draft"),
+        (lambda: PositionAcceptance.from_counts([1.0], [1.0], level=1.0), "level: expected a confidence"),
+        (lambda: PositionAcceptance.constant(0.5, 0.6, 0.7), "both sides"),
+    ],
+)
+def test_bad_input_is_named(make: object, message: str) -> None:
+    """Tests that each impossible input is refused with what was expected."""
+    assert callable(make)
+    with pytest.raises(InvalidInput, match=message):
+        make()
