@@ -1,0 +1,295 @@
+"""Exact: deadlines for the first token, each settled by labels over chunk boundaries, until one is proven least."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+
+from specopt.models.fields import Floats, Ints, PositiveInt
+from specopt.models.prompt_chunking import PromptChunkingProblem
+from specopt.models.result import Termination
+from specopt.solvers.budget import Budget
+from specopt.solvers.method import Outcome
+from specopt.solvers.prompt_chunking.method import PromptChunkingMethod, offer_whole, plan_of
+
+CLOSE = 4e-10
+"""Relative: by how much a deadline must at least beat the plan."""
+
+SLIP = 1e-10
+"""Relative: what all labels on a way from the first token to the last may lose together."""
+
+ENOUGH = 6e-10
+"""Relative gap of a proven plan; more than CLOSE and SLIP together, so that one failed attempt to improve ends it."""
+
+NEAR = 1e-4
+"""Relative gap from which on a pass may try to prove the plan at once instead of halving the gap."""
+
+WORK = 2_000_000
+"""Steps of a kernel between two looks at the clock: about 10 ms."""
+
+RATIOS = np.geomspace(0.2, 1.25, 24)
+"""Of a chunk to the one before it, in the plans to start from."""
+
+MOST_GEOMETRIC = 40
+"""Chunks up to which these plans are tried."""
+
+FIRST_LABELS = 1 << 14
+
+MOST_ENTRIES = 10_000_000
+"""Of the tables of earliest and latest states: 160 megabytes for both."""
+
+
+@dataclass(frozen=True)
+class ExactChunking(PromptChunkingMethod):
+    """The least deadline that some chunking meets, bracketed from both sides.
+
+    A deadline turns the download into a due time for each chunk that depends on where the chunk starts alone, which
+    leaves the uplink and the stages as state. Earliest and latest states of every boundary, each component on its own,
+    rule most deadlines out; labels between them settle the rest: dominated ones go, and states that differ only in
+    time that no later chunk can use are one. A search starts from chunks in geometric progression and halves the gap
+    between plan and bound, or, close to the end, tries whether the plan can be improved at all.
+
+    Parameters
+    ----------
+    max_labels
+        Labels to hold at once, about 32 + 8 (1 + P) bytes each; beyond them the best plan and its gap are the result.
+    """
+
+    name: ClassVar[str] = "exact"
+    exact: ClassVar[bool] = True
+    source: ClassVar[str] = "own; paper 4, Sec. 3.3, dominance between states of the pipeline, bounds from both ends"
+    guarantee: ClassVar[str] = "optimal, unless it needs more than max_labels labels: then a certified gap"
+    complexity: ClassVar[str] = "O(B^2 P) per deadline over B boundaries where the bounds suffice; exponential at worst"
+    supports_warm_start: ClassVar[bool] = True
+    max_size: ClassVar[int | None] = 50_000
+    size_unit: ClassVar[str] = "chunk boundaries"
+
+    max_labels: PositiveInt = 5_000_000
+
+    def refusal(self, problem: PromptChunkingProblem) -> str | None:
+        """Refuse more boundaries than two loops over them can take; a grid makes them fewer."""
+        boundaries = -(-problem.prompt_tokens // (problem.grid_tokens or 1))
+        if self.max_size is not None and boundaries > self.max_size:
+            return (
+                f"the prompt has {boundaries} places where a chunk can end, the method takes {self.max_size}: "
+                "a larger grid_tokens makes them fewer"
+            )
+        if boundaries * problem.pipeline_length > MOST_ENTRIES:
+            return (
+                f"the tables would have {boundaries} rows for {problem.pipeline_length} stages each, the method takes "
+                f"{MOST_ENTRIES} entries: a larger grid_tokens makes them fewer"
+            )
+        return None
+
+    def run(self, problem: PromptChunkingProblem, budget: Budget) -> Outcome:
+        """Bracket the optimum until plan and bound meet."""
+        if budget.warm_start is not None:
+            budget.offer(budget.warm_start)
+        offer_whole(problem, budget)
+        search = Search(problem, budget, self.max_labels)
+        search.start()
+        done = search.bracket()
+        termination = Termination.CONVERGED
+        if not done:
+            termination = Termination.INTERRUPTED
+        elif search.distance > ENOUGH:
+            termination = Termination.GAP
+        stats = {"deadlines": search.deadlines, "label_passes": search.passes, "labels": search.labels}
+        return Outcome(plan=budget.incumbent, bound=budget.bound, termination=termination, stats=stats)
+
+
+class Search:
+    """What a search over deadlines keeps: tables, plan and bound so far, counters.
+
+    Parameters
+    ----------
+    problem
+        The problem.
+    budget
+        Holds the plan and the bound.
+    max_labels
+        Labels to hold at once.
+    """
+
+    def __init__(self, problem: PromptChunkingProblem, budget: Budget, max_labels: int) -> None:
+        self.problem = problem
+        self.budget = budget
+        self.max_labels = max_labels
+        self.kernels = budget.load("prompt_chunking_exact")
+        self.deadlines = self.passes = self.labels = 0
+        rows, columns = len(self.position), problem.pipeline_length + 1
+        self.floor = np.empty((rows, columns))
+        self.ceiling = np.empty((rows, columns))
+        self.shortest = np.zeros(rows, dtype=np.int64)
+        self.fewest = np.zeros(rows, dtype=np.int64)
+        self.rows_at_once = max(1, WORK // (rows * columns))
+
+    @cached_property
+    def position(self) -> Ints:
+        """Tokens before each boundary, shape (B + 1,)."""
+        N, grid = self.problem.prompt_tokens, self.problem.grid_tokens or 1
+        return np.minimum(np.arange(-(-N // grid) + 1, dtype=np.int64) * grid, N)
+
+    @cached_property
+    def model(self) -> tuple[Ints, Floats, Floats, int]:
+        """Boundaries, seconds of 0..N tokens on one stage, costs of link and device, and P, as the kernels take them."""
+        problem = self.problem
+        A, P, mu = problem.bytes_per_token, problem.pipeline_length, problem.background_tokens
+        knots, seconds = problem.cloud_delay.tokens, problem.cloud_delay.seconds
+        batch = mu + np.arange(problem.prompt_tokens + 1, dtype=np.float64)
+        beyond = np.maximum(batch - knots[-1], 0.0) * (seconds[-1] - seconds[-2]) / (knots[-1] - knots[-2])
+        stage = (np.interp(batch, knots, seconds) + beyond) / P
+        w = float(stage[0]) if problem.wait != "none" else 0.0
+        cost = np.array(
+            [
+                A / problem.uplink_bytes_per_second,
+                A / problem.downlink_bytes_per_second,
+                problem.message_overhead_seconds,
+                problem.link_latency_seconds,
+                w if problem.wait == "overlap" else 0.0,
+                w if problem.wait == "serial" else 0.0,
+                problem.local_overhead_seconds,
+                problem.local_seconds_per_token,
+                problem.head_seconds,
+            ]
+        )
+        return self.position, stage, cost, P
+
+    @property
+    def last(self) -> bool:
+        """Whether the deep state of the last token alone comes back."""
+        return self.problem.download == "last"
+
+    @property
+    def plan_seconds(self) -> float:
+        """Time to first token of the best plan."""
+        assert self.budget.objective is not None
+        return self.budget.objective
+
+    @property
+    def bound(self) -> float:
+        """The best lower bound."""
+        assert self.budget.bound is not None
+        return self.budget.bound
+
+    @property
+    def distance(self) -> float:
+        """Gap between plan and bound, relative to the plan."""
+        spread = self.plan_seconds - self.bound
+        return spread / self.plan_seconds if spread > 0 else 0.0
+
+    def start(self) -> None:
+        """Offer chunks in geometric progression, and fill the table of earliest states."""
+        position, stage, cost, P = self.model
+        most = min(self.problem.most_chunks, MOST_GEOMETRIC)
+        best = np.zeros(most, dtype=np.int64)
+        self.kernels.geometric(RATIOS, most, position, stage, cost, P, self.last, best)
+        self.budget.offer(plan_of(best[best > 0]))
+        self.budget.check()
+        for begin in range(0, len(position), self.rows_at_once):
+            self.kernels.earliest(
+                position, stage, cost, P, self.floor, begin, min(begin + self.rows_at_once, len(position))
+            )
+            self.tick()
+
+    def bracket(self) -> bool:
+        """Try deadlines until plan and bound meet, within the gap asked for; tell whether they did."""
+        enough = max(ENOUGH, self.budget.gap)
+        high = self.plan_seconds
+        while self.distance > enough and high - self.bound > 0.1 * NEAR * high:  # bounds from both ends alone
+            deadline = self.bound + (high - self.bound) / 2
+            if self.may_meet(deadline):
+                high = deadline
+            else:
+                self.rule_out(deadline)
+        at_once = True
+        while self.distance > enough:
+            best = self.plan_seconds
+            deadline = self.bound + (best - self.bound) / 2
+            surely = best * (1.0 - CLOSE)
+            if deadline > surely or (at_once and self.distance < NEAR):
+                deadline = surely
+            at_once = not at_once
+            if not self.may_meet(deadline):
+                self.rule_out(deadline)
+                continue
+            chunks = self.meet(deadline)
+            if chunks is None:
+                return False
+            if len(chunks) == 0:
+                self.rule_out(deadline)
+            else:
+                self.budget.offer(plan_of(chunks))
+        return True
+
+    def rule_out(self, deadline: float) -> None:
+        """Record that no plan ends by a deadline."""
+        self.budget.improve_bound(min(self.plan_seconds, deadline * (1.0 - SLIP)))
+        self.budget.check()
+
+    def may_meet(self, deadline: float) -> bool:
+        """Fill the table of latest states for a deadline; False if they prove that no plan meets it."""
+        position, stage, cost, P = self.model
+        self.deadlines += 1
+        possible = True
+        for above in range(len(position), 0, -self.rows_at_once):
+            begin = max(0, above - self.rows_at_once)
+            possible = self.kernels.latest(
+                position, stage, cost, P, self.last, deadline,
+                self.floor, self.ceiling, self.shortest, self.fewest, begin, above,
+            )  # fmt: skip
+            self.tick()
+        return possible
+
+    def meet(self, deadline: float) -> Ints | None:
+        """Return chunks that meet a deadline, none if there are no such, or None if it takes too many labels."""
+        position, stage, cost, P = self.model
+        kernels = self.kernels
+        self.passes += 1
+        counted = self.problem.max_chunks is not None or self.problem.local_overhead_seconds > 0
+        slack = SLIP / 2 * deadline / len(position)
+        size = min(FIRST_LABELS, self.max_labels)
+        values, links = np.zeros((size, P + 1)), np.zeros((size, 4), dtype=np.int64)
+        links[0] = (-1, -1, 0, 0)
+        heads = np.full(len(position), -1, dtype=np.int64)
+        heads[0] = 0
+        control = np.zeros(6, dtype=np.int64)
+        control[[kernels.LABEL, kernels.FREE, kernels.GOAL]] = -1
+        control[kernels.USED] = 1
+        while True:
+            state = kernels.extend(
+                position, stage, cost, P, self.last, deadline, self.ceiling, self.shortest, self.fewest,
+                self.problem.most_chunks, counted, slack, values, links, heads, control, WORK,
+            )  # fmt: skip
+            if state == kernels.FULL:
+                if size == self.max_labels:
+                    self.labels += int(control[kernels.SEEN])
+                    return None
+                size = min(2 * size, self.max_labels)
+                values, links = _grown(values, size), _grown(links, size)
+            elif state != kernels.PAUSED:
+                break
+            self.tick()
+        self.labels += int(control[kernels.SEEN])
+        if state == kernels.INFEASIBLE:
+            return np.empty(0, dtype=np.int64)
+        ends = []
+        label = int(control[kernels.GOAL])
+        while label >= 0:
+            ends.append(int(links[label, 2]))
+            label = int(links[label, 1])
+        return np.diff(position[ends[::-1]])
+
+    def tick(self) -> None:
+        """Let the caller see where things stand, and stop if the time is up."""
+        self.budget.report()
+        self.budget.check()
+
+
+def _grown(array: Any, size: int) -> Any:
+    larger = np.zeros((size, array.shape[1]), dtype=array.dtype)
+    larger[: len(array)] = array
+    return larger

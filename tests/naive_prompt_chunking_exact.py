@@ -1,0 +1,98 @@
+"""Independent routes to the least time to first token of a chunked prompt; imports nothing of ours.
+
+A problem is a mapping as in its JSON form. Both routes play the event model with the state (local, up, f_1, ..., f_P,
+down): one over all compositions, one over the non-dominated states of each prefix, without any bound.
+"""
+
+import math
+from itertools import combinations
+
+import numpy as np
+
+
+def delay(problem, tokens):
+    """Return g(tokens) by a walk over the knots."""
+    xs, ys = problem["cloud_delay"]["tokens"], problem["cloud_delay"]["seconds"]
+    if tokens <= xs[0]:
+        return ys[0]
+    k = 1
+    while k < len(xs) - 1 and tokens > xs[k]:
+        k += 1
+    share = (tokens - xs[k - 1]) / (xs[k] - xs[k - 1])
+    return ys[k - 1] + share * (ys[k] - ys[k - 1])
+
+
+def after_chunk(problem, state, tokens, is_last):
+    """Return (local, up, f_1, ..., f_P, down) after one more chunk."""
+    P, mu, A = problem["pipeline_length"], problem["background_tokens"], problem["bytes_per_token"]
+    latency = problem.get("link_latency_seconds", 0.0)
+    w = delay(problem, mu) / P
+    local, up, *f, down = state
+    local += problem.get("local_overhead_seconds", 0.0) + problem.get("local_seconds_per_token", 0.0) * tokens
+    up = max(local, up) + problem.get("message_overhead_seconds", 0.0) + tokens * A / problem["uplink_bytes_per_second"]
+    arrive = up + latency
+    start = {
+        "serial": max(arrive, f[0]) + w,
+        "overlap": max(arrive + w, f[0]),
+        "none": max(arrive, f[0]),
+    }[problem.get("wait", "serial")]
+    busy = delay(problem, mu + tokens) / P
+    f[0] = start + busy
+    for q in range(1, P):
+        f[q] = max(f[q - 1], f[q]) + busy
+    down = max(f[-1] + latency, down)
+    if problem.get("download", "all") == "all":
+        down += tokens * A / problem["downlink_bytes_per_second"]
+    elif is_last:
+        down += A / problem["downlink_bytes_per_second"]
+    return (local, up, *f, down)
+
+
+def first_token_seconds(problem, chunks):
+    """Return the time to first token."""
+    state = (0.0,) * (3 + problem["pipeline_length"])
+    for k, tokens in enumerate(chunks):
+        state = after_chunk(problem, state, tokens, k == len(chunks) - 1)
+    return state[-1] + problem.get("head_seconds", 0.0)
+
+
+def best_composition(problem):
+    """Return the least time to first token over all feasible compositions, and one that has it."""
+    N, grid = problem["prompt_tokens"], problem.get("grid_tokens") or 1
+    inner = list(range(grid, N, grid))
+    cap = problem.get("max_chunks") or N
+    best = math.inf, []
+    for cuts in range(min(cap, len(inner) + 1)):
+        for ends in combinations(inner, cuts):
+            edges = [0, *ends, N]
+            chunks = [b - a for a, b in zip(edges, edges[1:], strict=False)]
+            seconds = first_token_seconds(problem, chunks)
+            if seconds < best[0]:
+                best = seconds, chunks
+    return best
+
+
+def best_by_prefixes(problem, slack=1e-13):
+    """Return the least time to first token from the non-dominated states of each prefix, with counts if there is a cap.
+
+    Exact but for `slack` seconds per chunk, which spares states that rounding alone tells apart.
+    """
+    N, grid = problem["prompt_tokens"], problem.get("grid_tokens") or 1
+    ends = [*range(grid, N, grid), N]
+    cap = problem.get("max_chunks")
+    states = {0: [(0, (0.0,) * (3 + problem["pipeline_length"]))]}
+    for j, end in enumerate(ends):
+        found = []
+        for start in [0, *ends[:j]]:
+            for count, state in states[start]:
+                if cap is None or count < cap:
+                    found.append((count + 1, after_chunk(problem, state, end - start, end == N)))
+        found.sort(key=lambda entry: sum(entry[1]))
+        kept, table = [], np.empty((len(found), len(found[0][1]) + 1))
+        for count, state in found:
+            row = np.array([count if cap is not None else 0, *state])
+            if not (table[: len(kept)] <= row + slack).all(axis=1).any():
+                table[len(kept)] = row
+                kept.append((count, state))
+        states[end] = kept
+    return min(state[-1] for _, state in states[N]) + problem.get("head_seconds", 0.0)
