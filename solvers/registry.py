@@ -28,7 +28,13 @@ from specopt.solvers.fair_goodput.random import Random
 from specopt.solvers.fair_goodput.threshold_greedy import ThresholdGreedy
 from specopt.solvers.fair_goodput.tokens_per_round import TokensPerRound
 from specopt.solvers.method import Method
+from specopt.solvers.prompt_chunking.best_equal import BestEqual
+from specopt.solvers.prompt_chunking.brute_force import BruteForceChunking
+from specopt.solvers.prompt_chunking.deadline import Deadline
+from specopt.solvers.prompt_chunking.equation_3 import Equation3
 from specopt.solvers.prompt_chunking.exact import ExactChunking
+from specopt.solvers.prompt_chunking.fixed import Fixed as FixedChunks
+from specopt.solvers.prompt_chunking.geometric import Geometric
 from specopt.solvers.prompt_chunking.whole import Whole
 from specopt.solvers.serving_latency.algorithm_1 import Algorithm1
 from specopt.solvers.serving_latency.brute_force import BruteForce
@@ -63,7 +69,13 @@ METHODS: tuple[type[Method], ...] = (
     NoBatching,
     StaticBatching,
     UniformBandwidth,
+    Deadline,
     ExactChunking,
+    Equation3,
+    BestEqual,
+    BruteForceChunking,
+    FixedChunks,
+    Geometric,
     Whole,
     WaterLevel,
     Greedy,

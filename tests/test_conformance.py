@@ -195,13 +195,13 @@ def draft_control() -> dict[str, Problem]:
 
 def prompt_chunking() -> dict[str, Problem]:
     """Small instances of `prompt-chunking`: every wait and download, caps, grids, steps in g, no bytes, no delay."""
-    base = generate("prompt-chunking/paper-4", prompt_tokens=14)
+    base = generate("prompt-chunking/paper-4", prompt_tokens=10, message_milliseconds=0.5)
     assert isinstance(base, PromptChunkingProblem)
     replace = dataclasses.replace
     steps = {"tokens": [0.0, 10.0, 11.0, 16.0, 17.0], "seconds": [0.01, 0.01, 0.02, 0.02, 0.06]}
     return {
         "base": base,
-        "random": generate("prompt-chunking/random", prompt_tokens=12, seed=1),
+        "random": generate("prompt-chunking/random", prompt_tokens=9, seed=1),
         "one token": replace(base, prompt_tokens=1),
         "one GPU": replace(base, pipeline_length=1),
         "no wait": replace(base, wait="none"),

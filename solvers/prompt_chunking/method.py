@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from specopt.models.prompt_chunking import PromptChunkingPlan, PromptChunkingPro
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Method, Outcome
 from specopt.solvers.prompt_chunking.bound import path_bound
+from specopt.solvers.prompt_chunking.prepare import Prepared, prepare
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,18 @@ def offer_whole(problem: PromptChunkingProblem, budget: Budget) -> None:
     budget.check()
 
 
-def certify(problem: PromptChunkingProblem, chunks: Sequence[int] | Ints, budget: Budget, **stats: object) -> Outcome:
+def begin(problem: PromptChunkingProblem, budget: Budget) -> tuple[Prepared, Any]:
+    """Offer one chunk and the lower bound that every result carries; return the arrays and the kernels."""
+    offer_whole(problem, budget)
+    kernels = budget.load("prompt_chunking")
+    prepared = prepare(problem)
+    assert budget.bound is not None and budget.objective is not None, "offer_whole has given both"
+    budget.improve_bound(kernels.lower_bound(*prepared.arguments, prepared.most, budget.bound, budget.objective))
+    budget.check()
+    return prepared, kernels
+
+
+def certify(chunks: Sequence[int] | Ints, budget: Budget, **stats: object) -> Outcome:
     """Return the outcome of some chunks: themselves and the best bound so far."""
     plan = plan_of(chunks)
     budget.offer(plan)

@@ -8,7 +8,7 @@ from typing import ClassVar
 from specopt.models.prompt_chunking import PromptChunkingProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Outcome
-from specopt.solvers.prompt_chunking.method import PromptChunkingMethod, certify, offer_whole
+from specopt.solvers.prompt_chunking.method import PromptChunkingMethod, begin, certify
 
 
 @dataclass(frozen=True)
@@ -18,9 +18,9 @@ class Whole(PromptChunkingMethod):
     name: ClassVar[str] = "whole"
     source: ClassVar[str] = "U-shaped inference, a baseline of paper 4"
     guarantee: ClassVar[str] = "none; a certified gap"
-    complexity: ClassVar[str] = "O(1)"
+    complexity: ClassVar[str] = "O(1), the bound O(N)"
 
     def run(self, problem: PromptChunkingProblem, budget: Budget) -> Outcome:
         """Take everything at once."""
-        offer_whole(problem, budget)
-        return certify(problem, [problem.prompt_tokens], budget)
+        begin(problem, budget)
+        return certify([problem.prompt_tokens], budget)

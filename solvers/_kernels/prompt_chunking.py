@@ -1,0 +1,432 @@
+"""Prompt chunking (paper 4, event model): play a plan, equal and geometric chunks, chunks by a deadline, local search.
+
+A plan is a list of boundaries 0 = b_0 < b_1 < ... < b_K = M, indices into `position`, the tokens before each place
+where a chunk may end. `stage` holds g(mu + x) / P by the tokens x of a chunk. `cost` holds what the link and the
+device take (see `COSTS`); `last` says whether the deep state of the last token alone comes back.
+"""
+
+import math
+
+import numpy as np
+from numba import njit, types
+
+COSTS = (
+    "seconds up per token",
+    "seconds down per token",
+    "seconds per message",
+    "latency in seconds",
+    "wait from the arrival in seconds",
+    "wait from the start on the first stage in seconds",
+    "device seconds per chunk",
+    "device seconds per token",
+    "head in seconds",
+)
+"""Meaning of the entries of `cost`."""
+
+HALVINGS = 44
+"""Of an interval of deadlines: down to a relative 1e-13."""
+
+_FLOATS = types.float64[::1]
+_INTS = types.int64[::1]
+_PROBLEM = (_INTS, _FLOATS, _FLOATS, types.int64, types.boolean)
+
+
+@njit(types.float64(_INTS, types.int64, *_PROBLEM, _FLOATS), cache=True)
+def play(bounds, chunks, position, stage, cost, P, last, free):
+    """Return the time to first token of the plan bounds[0..chunks]; O(chunks P). free: scratch, shape (P,)."""
+    for q in range(P):
+        free[q] = 0.0
+    up = 0.0
+    down = 0.0
+    before = 0
+    for k in range(chunks):
+        after = position[bounds[k + 1]]
+        x = after - before
+        before = after
+        busy = stage[x]
+        up = max(cost[6] * (k + 1) + cost[7] * after, up) + cost[2] + x * cost[0]
+        f = max(up + cost[3] + cost[4], free[0]) + cost[5] + busy
+        free[0] = f
+        for q in range(1, P):
+            f = max(f, free[q]) + busy
+            free[q] = f
+        down = max(f + cost[3], down)
+        if not last:
+            down += x * cost[1]
+        elif k == chunks - 1:
+            down += cost[1]
+    return down + cost[8]
+
+
+@njit(types.UniTuple(types.int64, 2)(types.int64, types.int64, types.int64, *_PROBLEM, _FLOATS), cache=True)
+def best_equal(largest, least, work, position, stage, cost, P, last, free):
+    """Try equal chunks of `largest` cells and fewer, down to `least`; return the best size and the next to try.
+
+    The last chunk takes the rest; the larger size wins a tie. work: about how many chunks to play before returning.
+    """
+    M = position.size - 1
+    bounds = np.empty(M // max(least, 1) + 2, np.int64)
+    best = math.inf
+    found = largest
+    size = largest
+    while size >= least and work > 0:
+        chunks = -(-M // size)
+        for k in range(chunks):
+            bounds[k] = k * size
+        bounds[chunks] = M
+        value = play(bounds, chunks, position, stage, cost, P, last, free)
+        if value < best:
+            best = value
+            found = size
+        work -= chunks
+        size -= 1
+    return found, size
+
+
+@njit(types.void(types.int64, types.float64, types.int64, _INTS), cache=True)
+def spread(chunks, ratio, M, bounds):
+    """Fill bounds with sizes proportional to 1, ratio, ratio^2, ..., each boundary rounded, no chunk empty."""
+    total = 0.0
+    for k in range(chunks):
+        total += ratio**k
+    part = 0.0
+    bounds[0] = 0
+    for k in range(1, chunks):
+        part += ratio ** (k - 1)
+        at = int(M * part / total + 0.5)
+        bounds[k] = min(max(at, bounds[k - 1] + 1), M - (chunks - k))
+    bounds[chunks] = M
+
+
+@njit(types.int64(types.int64, types.int64, *_PROBLEM, _FLOATS, _INTS), cache=True)
+def best_geometric(fewest, most, position, stage, cost, P, last, free, out):
+    """Fill `out` with the best geometric chunks and return their number: a search over the number and the ratio.
+
+    For each number 17 ratios between 1/4 and 4 for two chunks (closer to 1 for more), then four rounds of finer
+    steps around the best. The number goes on growing until four in a row have not helped.
+    """
+    M = position.size - 1
+    trial = np.empty(most + 1, np.int64)
+    found = math.inf
+    number = 0
+    since = 0
+    for chunks in range(max(1, fewest), min(most, M) + 1):
+        reach = math.log(64.0) / chunks
+        centre = 0.0
+        best = math.inf
+        width = reach / 8
+        rounds = 1 if chunks == 1 else 5
+        for r in range(rounds):
+            middle = centre
+            for step in range(-8, 9):
+                if (chunks == 1 or r > 0) and step % 4 == 0 and step != 0 and r > 0:
+                    continue
+                if chunks == 1 and step != 0:
+                    continue
+                log_ratio = middle + step * width
+                spread(chunks, math.exp(log_ratio), M, trial)
+                value = play(trial, chunks, position, stage, cost, P, last, free)
+                if value < best:
+                    best = value
+                    centre = log_ratio
+                if value < found:
+                    found = value
+                    number = chunks
+                    since = -1
+                    for k in range(chunks + 1):
+                        out[k] = trial[k]
+            width /= 8
+        since += 1
+        if since >= 4:
+            break
+    return number
+
+
+@njit(cache=True)
+def done(i, j, k, first, queue, position, stage, cost, P, last):
+    """Return the least time to first token of a plan whose k-th chunk runs from place i to j, by that chunk alone."""
+    x = position[j] - position[i]
+    up = max(first + k * cost[2] + position[j] * cost[0], k * cost[6] + cost[7] * position[j] + cost[2] + x * cost[0])
+    end = max(up + cost[3] + cost[4], queue) + cost[5] + P * stage[x] + cost[3] + cost[8]
+    return end + (cost[1] if last else (position[-1] - position[i]) * cost[1])
+
+
+@njit(cache=True)
+def relaxed(T, position, stage, cost, P, last, most, offset, slope):
+    """Tell whether T is within reach when chunks meet in the cloud only as in `lower_bound`: False is a proof."""
+    M = position.size - 1
+    N = position[M]
+    first = cost[6] + cost[7] * position[1]  # the device cannot have anything to send earlier
+    ready = first + cost[2] + position[1] * cost[0] + cost[3] + cost[4]  # nor the cloud anything to do
+    least = stage[position[1]]
+    rest = stage[N - position[M - 1]] if last else 0.0  # the last chunk may be smaller than the grid
+    if done(0, M, 1, first, 0.0, position, stage, cost, P, last) <= T:
+        return True
+    before = 0  # the furthest place after k - 2 chunks
+    i = 0  # and after k - 1
+    for k in range(1, most + 1):
+        # may the k-th be the last? Places up to `before` were tried with fewer chunks
+        for s in range(i, before, -1):
+            queue = ready + (k - 1) * (cost[5] + offset) + slope * position[s]
+            if done(s, M, k, first, queue, position, stage, cost, P, last) > T:
+                break  # an earlier place makes it worse
+            up = first + (k - 1) * cost[2] + position[s] * cost[0] + cost[3] + cost[4]
+            x = N - position[s]
+            end = up + 2 * cost[5] + least + P * stage[x] + cost[3] + cost[8] + cost[1] * (1 if last else x)
+            if end <= T:
+                return True
+        queue = ready + (k - 1) * (cost[5] + offset) + slope * position[i] if k > 1 else 0.0
+        low = i
+        high = M
+        while high - low > 1:
+            j = low + (high - low) // 2
+            if done(i, j, k, first, queue, position, stage, cost, P, last) + rest <= T:
+                low = j
+            else:
+                high = j
+        if low == i:
+            return False
+        before = i
+        i = low
+    return False
+
+
+@njit(types.float64(*_PROBLEM, types.int64, types.float64, types.float64), cache=True)
+def lower_bound(position, stage, cost, P, last, most, low, high):
+    """Return a lower bound on the time to first token of every plan: the largest T found to be out of reach.
+
+    low: a lower bound; high: the time of some plan.
+
+    A plan whose k-th chunk runs from token s to t cannot be done before
+        max(uploaded(k, s, t) + latency + wait, queue(k, s)) + wait + P stage[t - s] + latency + download of s..N,
+    where uploaded is the larger of "first token computed, then k messages and t tokens up without a break" and "k
+    chunks with t tokens computed, then this chunk up", and queue is "the first token there, then k - 1 chunks with s
+    tokens on the first stage", a sum of stage[x] >= offset + slope x for some line with slope <= seconds down per
+    token. For a fixed t all of this falls (or stays) as s grows, and it grows with t and k: by induction no plan that
+    ends by T is further along after k chunks than the one that always takes the largest chunk that meets T. If that
+    one gets stuck, or runs out of chunks, T is out of reach. (If the last token alone comes back, s..N is one token,
+    and the slope is 0; a chunk that is not the last is followed by one more on the last stage.)
+
+    The last chunk, from s <= that place to N, must also wait for the one before it: uploaded through s, then the
+    least chunk and the last one through the first stage, the last one through the others and down. That does not
+    fall with s, so all s are tried for which the other condition holds.
+
+    Halvings of T, each O(chunks log M) and as many steps as the last chunk has places.
+    """
+    down = 0.0 if last else cost[1]
+    best = low
+    least = position[1]  # tokens of the smallest chunk that is not the last
+    steepest = math.inf  # of the lines below stage through its value there
+    for x in range(least + 1, stage.size):
+        steepest = min(steepest, (stage[x] - stage[least]) / (x - least))
+    for tilt in range(2):
+        slope = 0.0 if tilt == 0 else min(down, steepest)
+        if tilt == 1 and slope <= 0.0:
+            break
+        offset = math.inf
+        for x in range(least, stage.size):
+            offset = min(offset, stage[x] - slope * x)
+        top = high
+        for _ in range(HALVINGS):
+            T = best + 0.5 * (top - best)
+            if not best < T < top:
+                break
+            if relaxed(T, position, stage, cost, P, last, most, offset, slope):
+                top = T
+            else:
+                best = T
+    return best
+
+
+@njit(cache=True)
+def by_deadline(T, share, position, stage, cost, P, last, most, free, out):
+    """Fill `out` with chunks that take `share` of the largest size with which T can still be met; return how many.
+
+    The state of the device, the link and the stages is the plan's own; what is still to come counts at its least.
+    Returns 0 if T is not met.
+    """
+    M = position.size - 1
+    N = position[M]
+    for q in range(P):
+        free[q] = 0.0
+    least = stage[min(position[1], N - position[M - 1])]
+    up = 0.0
+    i = 0
+    out[0] = 0
+    for k in range(1, most + 1):
+        low = i
+        high = M + 1
+        j = M
+        if k < most:
+            while True:
+                x = position[j] - position[i]
+                busy = stage[x]
+                sent = max(k * cost[6] + cost[7] * position[j], up) + cost[2] + x * cost[0]
+                f = max(sent + cost[3] + cost[4], free[0]) + cost[5] + busy
+                queue = f + cost[5] + P * least
+                for q in range(1, P):
+                    f = max(f, free[q]) + busy
+                    queue = max(queue, f + (P - q) * least)
+                left = (N - position[j]) * cost[1]
+                if last:
+                    end = f + cost[1] if j == M else queue + cost[1]
+                else:
+                    end = f + (N - position[i]) * cost[1]
+                    if j < M:
+                        end = max(end, queue + left)
+                if j < M:
+                    rest = sent + cost[2] + (N - position[j]) * cost[0] + cost[3] + cost[4] + cost[5] + P * least
+                    end = max(end, rest + cost[1])
+                if end + cost[3] + cost[8] <= T:
+                    low = j
+                else:
+                    high = j
+                if high - low <= 1:
+                    break
+                j = low + (high - low) // 2
+            if low == i:
+                return 0
+            if low < M and share < 1.0:
+                low = i + max(1, int((low - i) * share))
+        else:
+            low = M
+        x = position[low] - position[i]
+        busy = stage[x]
+        up = max(k * cost[6] + cost[7] * position[low], up) + cost[2] + x * cost[0]
+        f = max(up + cost[3] + cost[4], free[0]) + cost[5] + busy
+        free[0] = f
+        for q in range(1, P):
+            f = max(f, free[q]) + busy
+            free[q] = f
+        out[k] = low
+        i = low
+        if i == M:
+            return k
+    return 0
+
+
+@njit(cache=True)
+def polish(bounds, chunks, value, position, stage, cost, P, last, most, free, work):
+    """Improve a plan in place by moving, merging and splitting; return the number of chunks and the value.
+
+    A move takes some cells from one chunk and gives them to another. Step sizes halve once no move helps. work: the
+    most stages of chunks to play.
+    """
+    M = position.size - 1
+    trial = np.empty(bounds.size, np.int64)
+    delta = max(1, M // 8)
+    while True:
+        improved = False
+        for gap in range(1, chunks):
+            for a in range(1, chunks - gap + 1):  # boundaries a .. a + gap - 1 move together
+                b = a + gap - 1
+                for sign in (-1, 1):
+                    while work > 0:
+                        if sign < 0 and bounds[a] - delta <= bounds[a - 1]:
+                            break
+                        if sign > 0 and bounds[b] + delta >= bounds[b + 1]:
+                            break
+                        for k in range(a, b + 1):
+                            bounds[k] += sign * delta
+                        new = play(bounds, chunks, position, stage, cost, P, last, free)
+                        work -= chunks * (P + 4)
+                        if new < value:
+                            value = new
+                            improved = True
+                            continue
+                        for k in range(a, b + 1):
+                            bounds[k] -= sign * delta
+                        break
+        for j in range(1, chunks):  # merge two neighbours
+            if work <= 0 or j >= chunks:
+                break
+            for k in range(j):
+                trial[k] = bounds[k]
+            for k in range(j, chunks):
+                trial[k] = bounds[k + 1]
+            new = play(trial, chunks - 1, position, stage, cost, P, last, free)
+            work -= chunks * (P + 4)
+            if new < value:
+                value = new
+                improved = True
+                chunks -= 1
+                for k in range(chunks + 1):
+                    bounds[k] = trial[k]
+        j = 0
+        while j < chunks and chunks < most and work > 0:  # split one in three ways
+            width = bounds[j + 1] - bounds[j]
+            for part in range(1, 4):
+                cut = bounds[j] + (width * part) // 4
+                if cut <= bounds[j]:
+                    continue
+                for k in range(j + 1):
+                    trial[k] = bounds[k]
+                trial[j + 1] = cut
+                for k in range(j + 1, chunks + 1):
+                    trial[k + 1] = bounds[k]
+                new = play(trial, chunks + 1, position, stage, cost, P, last, free)
+                work -= chunks * (P + 4)
+                if new < value:
+                    value = new
+                    improved = True
+                    chunks += 1
+                    for k in range(chunks + 1):
+                        bounds[k] = trial[k]
+                    break
+            j += 1
+        if work <= 0:
+            break
+        if not improved:
+            if delta == 1:
+                break
+            delta = max(1, delta // 2)
+    return chunks, value
+
+
+@njit(types.int64(*_PROBLEM, types.int64, types.float64, types.int64, _INTS), cache=True)
+def search(position, stage, cost, P, last, most, bound, work, out):
+    """Fill `out` with the best plan of a short search and return its number of chunks.
+
+    Starts: the best geometric chunks, and chunks by the earliest deadline that they meet (halving between `bound`, a
+    lower bound, and the best time), at several shares of the largest size. The best starts are polished.
+    """
+    M = position.size - 1
+    free = np.empty(P)
+    current = np.empty(M + 2, np.int64)
+    trial = np.empty(M + 2, np.int64)
+    limit = min(most, M)
+    value = math.inf
+    chunks = 0
+    starts = 6
+    for s in range(starts):
+        if s == 0:
+            count = best_geometric(1, min(limit, 32), position, stage, cost, P, last, free, current)
+        else:
+            share = 1.0 - 0.12 * (s - 1)
+            low = bound
+            high = value
+            count = 0
+            for _ in range(24):
+                T = low + 0.5 * (high - low)
+                if not low < T < high:
+                    break
+                found = by_deadline(T, share, position, stage, cost, P, last, limit, free, trial)
+                if found > 0:
+                    new = play(trial, found, position, stage, cost, P, last, free)
+                    if new <= T * (1.0 + 1e-12):
+                        high = T
+                        count = found
+                        for k in range(found + 1):
+                            current[k] = trial[k]
+                        continue
+                low = T
+            if count == 0:
+                continue
+        new = play(current, count, position, stage, cost, P, last, free)
+        count, new = polish(current, count, new, position, stage, cost, P, last, limit, free, work // starts)
+        if new < value:
+            value = new
+            chunks = count
+            for k in range(count + 1):
+                out[k] = current[k]
+    return chunks

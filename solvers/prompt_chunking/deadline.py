@@ -1,0 +1,44 @@
+"""Deadline: the largest chunks that are done just in time for the earliest deadline, then polished."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from specopt.models.fields import PositiveInt
+from specopt.models.prompt_chunking import PromptChunkingProblem
+from specopt.solvers.budget import Budget
+from specopt.solvers.method import Outcome
+from specopt.solvers.prompt_chunking.method import PromptChunkingMethod, begin, certify
+
+
+@dataclass(frozen=True)
+class Deadline(PromptChunkingMethod):
+    """Chunks by a deadline for the first token that is halved towards the bound, and a local search from there.
+
+    With a deadline, the largest chunk that can still be through the cloud when the downlink must have it is the best
+    one, as long as chunks do not queue in the cloud: then this is optimal, and the lower bound, which is the same
+    rule without the queues, says so. Queues are played as they are; local search (boundaries move, chunks merge and
+    split) makes up for what the rule does not see. It starts from the best geometric chunks, too.
+
+    Parameters
+    ----------
+    effort
+        Thousands of stages that the local search may play.
+    """
+
+    effort: PositiveInt = 2000
+
+    name: ClassVar[str] = "deadline"
+    source: ClassVar[str] = "own; paper 4, Sec. 3.3"
+    guarantee: ClassVar[str] = "none; a certified gap, mostly below 0.5 %"
+    complexity: ClassVar[str] = "O(N + effort)"
+
+    def run(self, problem: PromptChunkingProblem, budget: Budget) -> Outcome:
+        """Make one compiled call."""
+        prepared, kernels = begin(problem, budget)
+        bounds = np.empty(prepared.cells + 2, dtype=np.int64)
+        count = kernels.search(*prepared.arguments, prepared.most, budget.bound, 1000 * self.effort, bounds)
+        return certify(prepared.chunks(bounds[: count + 1]), budget)

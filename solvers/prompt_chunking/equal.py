@@ -1,0 +1,43 @@
+"""Equal chunks: a size made feasible, and the best size by enumeration."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from specopt.models.fields import Ints
+from specopt.models.prompt_chunking import PromptChunkingProblem
+from specopt.solvers.budget import Budget
+from specopt.solvers.prompt_chunking.method import plan_of
+from specopt.solvers.prompt_chunking.prepare import Prepared
+
+CHUNKS_PER_CHECK = 500_000
+"""Chunks to play between two looks at the clock: about 10 ms."""
+
+
+def equal_chunks(problem: PromptChunkingProblem, tokens: int) -> Ints:
+    """Return chunks of `tokens` tokens, or the least more that grid and cap allow; the last takes the rest."""
+    N, grid = problem.prompt_tokens, problem.grid_tokens or 1
+    size = max(1, min(N, tokens))
+    if problem.max_chunks is not None:
+        size = max(size, -(-N // problem.max_chunks))
+    size = -(-size // grid) * grid
+    full = (N - 1) // size
+    return np.array([size] * full + [N - full * size], dtype=np.int64)
+
+
+def best_equal_chunks(problem: PromptChunkingProblem, prepared: Prepared, kernels: Any, budget: Budget) -> Ints:
+    """Return the best chunks of one size; of those that tie, the larger ones. O(P N log N)."""
+    grid, free = problem.grid_tokens or 1, np.empty(prepared.stages)
+    least = -(-prepared.cells // prepared.most)
+    size, best, best_seconds = prepared.cells, None, np.inf
+    while size >= least:
+        found, size = kernels.best_equal(size, least, CHUNKS_PER_CHECK, *prepared.arguments, free)
+        chunks = equal_chunks(problem, found * grid)
+        seconds = problem.evaluate(plan_of(chunks)).objective
+        if best is None or seconds < best_seconds:
+            best, best_seconds = chunks, seconds
+        budget.check()
+    assert best is not None, "the whole prompt is always tried"
+    return best

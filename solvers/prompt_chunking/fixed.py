@@ -1,0 +1,37 @@
+"""Fixed: chunks of a given size."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from specopt.models.fields import PositiveInt
+from specopt.models.prompt_chunking import PromptChunkingProblem
+from specopt.solvers.budget import Budget
+from specopt.solvers.method import Outcome
+from specopt.solvers.prompt_chunking.equal import equal_chunks
+from specopt.solvers.prompt_chunking.method import PromptChunkingMethod, begin, certify
+
+
+@dataclass(frozen=True)
+class Fixed(PromptChunkingMethod):
+    """Chunks of a given size, the last takes the rest; the size goes up to the grid and to what the cap needs.
+
+    Parameters
+    ----------
+    chunk_tokens
+        Tokens per chunk.
+    """
+
+    chunk_tokens: PositiveInt = 128
+
+    name: ClassVar[str] = "fixed"
+    source: ClassVar[str] = "chunked prefill with a constant size; U-Sarathi's sizes in paper 4 are 128 and 256"
+    guarantee: ClassVar[str] = "none; a certified gap"
+    complexity: ClassVar[str] = "O(N)"
+
+    def run(self, problem: PromptChunkingProblem, budget: Budget) -> Outcome:
+        """Cut the prompt."""
+        begin(problem, budget)
+        chunks = equal_chunks(problem, self.chunk_tokens)
+        return certify(chunks, budget, chunk_tokens=int(chunks[0]))

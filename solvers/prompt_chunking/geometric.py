@@ -1,0 +1,43 @@
+"""Geometric: few chunks, each the same multiple of the one before."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from specopt.models.fields import PositiveInt
+from specopt.models.prompt_chunking import PromptChunkingProblem
+from specopt.solvers.budget import Budget
+from specopt.solvers.method import Outcome
+from specopt.solvers.prompt_chunking.method import PromptChunkingMethod, begin, certify
+
+
+@dataclass(frozen=True)
+class Geometric(PromptChunkingMethod):
+    """The best geometric sequence over its length and its ratio.
+
+    Where chunks do not meet in the cloud, every chunk that is done just in time makes the optimum: each is then about
+    beta_up / beta_down times the one before.
+
+    Parameters
+    ----------
+    max_length
+        The most chunks to try; the search ends before, after four lengths in a row that do not help.
+    """
+
+    max_length: PositiveInt = 32
+
+    name: ClassVar[str] = "geometric"
+    source: ClassVar[str] = "own; paper 4, Sec. 3.3, with chunks that shrink"
+    guarantee: ClassVar[str] = "none; a certified gap"
+    complexity: ClassVar[str] = "O(P max_length^2)"
+
+    def run(self, problem: PromptChunkingProblem, budget: Budget) -> Outcome:
+        """Search the ratio for each length."""
+        prepared, kernels = begin(problem, budget)
+        most = min(self.max_length, prepared.most)
+        bounds = np.empty(most + 1, dtype=np.int64)
+        count = kernels.best_geometric(1, most, *prepared.arguments, np.empty(prepared.stages), bounds)
+        return certify(prepared.chunks(bounds[: count + 1]), budget)
