@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from specopt.commands import demo, evaluate, generate, methods, schema, sensitivity, simulate, solve
+from specopt.commands import demo, evaluate, generate, import_, methods, model, schema, sensitivity, simulate, solve
 from specopt.commands.shared import BAD_INPUT, FOUND, INTERRUPTED
 from specopt.models.errors import SpecoptError
 
@@ -92,7 +92,9 @@ COMMANDS = (
     sensitivity.sensitivity,
     methods.methods,
     generate.generate,
+    import_.import_,
     schema.schema,
+    model.model,
     demo.demo,
 )
 """In the order of `specopt --help`; a command is called as its function, without a closing underscore."""

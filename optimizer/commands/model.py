@@ -1,0 +1,31 @@
+"""`specopt model`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from specopt.commands.shared import AsJson, print_json
+
+
+def model(
+    config: Annotated[Path, typer.Argument(metavar="CONFIG", help="A Hugging Face config.json, or its folder.")],
+    dtype: Annotated[
+        str | None, typer.Option(metavar="D", help="Count bytes at this data type, such as float32; default: 2 bytes.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what a model costs: parameters, bytes, FLOPs, exactly and as the papers count."""
+    from specopt.instances.model_config import read_model_config
+
+    found = read_model_config(config, dtype=dtype)
+    from specopt.model_costs import model_costs, print_model_costs
+
+    if as_json:
+        print_json(model_costs(found))
+    else:
+        from specopt.report import console
+
+        print_model_costs(found, dtype, console())

@@ -1,0 +1,142 @@
+"""`specopt model`: both cost models, as JSON and for people."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import naive
+import pytest
+
+from specopt.cli import run
+from specopt.models.decoder import ExactDecoder, PaperDecoder
+from specopt.models.fields import parse
+
+TINY_LLAMA = {
+    "model_type": "llama",
+    "hidden_size": 2048,
+    "intermediate_size": 5632,
+    "num_hidden_layers": 22,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 4,
+    "vocab_size": 32000,
+    "torch_dtype": "bfloat16",
+}
+OPT_350M = {
+    "model_type": "opt",
+    "hidden_size": 1024,
+    "ffn_dim": 4096,
+    "num_hidden_layers": 24,
+    "num_attention_heads": 16,
+    "vocab_size": 50272,
+    "word_embed_proj_dim": 512,
+    "do_layer_norm_before": False,
+    "max_position_embeddings": 2048,
+}
+
+
+@pytest.fixture
+def tiny_llama(tmp_path: Path) -> Path:
+    """The config of a model whose counts are published."""
+    path = tmp_path / "tiny-llama.json"
+    path.write_text(json.dumps(TINY_LLAMA))
+    return path
+
+
+def test_json(tiny_llama: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests that --json gives name, both cost models at two bytes per value, and the config's own data type."""
+    assert run(["model", str(tiny_llama), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["name"] == "tiny-llama"
+    assert found["bytes_per_value"] == 2 and found["config_dtype"] == "bfloat16"
+    exact, paper = found["exact"], found["paper"]
+    assert (exact["parameters"], exact["kv_bytes_per_token"], exact["weight_bytes"]) == (
+        1_100_048_384,
+        22_528,
+        2_200_096_768,
+    )
+    assert (paper["parameters"], paper["kv_bytes_per_token"], paper["weight_bytes"]) == (
+        22 * (4 * 2048**2 + 2 * 2048 * 5632),
+        4 * 22 * 2048,
+        44 * (4 * 2048**2 + 2 * 2048 * 5632),
+    )
+
+
+def test_models_can_be_pasted(tiny_llama: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests that both `model` objects are what problems take, and cost what the FLOPs beside them say."""
+    assert run(["model", str(tiny_llama), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    shapes: tuple[tuple[str, type[PaperDecoder | ExactDecoder]], ...] = (
+        ("paper", PaperDecoder),
+        ("exact", ExactDecoder),
+    )
+    for key, cls in shapes:
+        costs: Any = found[key]
+        decoder = parse(cls, costs["model"])
+        assert type(decoder) is cls
+        flops = costs["flops_per_token"] * 9 + costs["flops_per_token_pair"] * 9 * 50 + 3 * costs["flops_per_logit"]
+        if key == "exact":
+            weights = 2048 * 64 * (2 * 32 + 2 * 4) + 3 * 2048 * 5632
+            assert flops == 22 * (2 * weights * 9 + 4 * 32 * 64 * 9 * 50) + 2 * 2048 * 32000 * 3
+        assert costs["kv_bytes_per_token"] == naive.kv_bytes(costs["model"])
+
+
+def test_dtype(tiny_llama: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests that --dtype scales the bytes of both cost models, and nothing else."""
+    assert run(["model", str(tiny_llama), "--json"]) == 0
+    two = json.loads(capsys.readouterr().out)
+    assert run(["model", str(tiny_llama), "--json", "--dtype", "float32"]) == 0
+    four = json.loads(capsys.readouterr().out)
+    assert four["bytes_per_value"] == 4
+    for key in ("paper", "exact"):
+        for name in ("kv_bytes_per_token", "weight_bytes"):
+            assert four[key][name] == 2 * two[key][name]
+        for name in ("parameters", "flops_per_token", "flops_per_token_pair", "flops_per_logit"):
+            assert four[key][name] == two[key][name]
+
+
+def test_for_people(tiny_llama: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests that the table shows both cost models and how far the papers' is off."""
+    assert run(["model", str(tiny_llama)]) == 0
+    out = capsys.readouterr().out
+    for word in ("1,100,048,384", "876,609,536", "-20.3%", "22,528", "180,224", "+700.0%", "bfloat16", "92,160"):
+        assert word in out
+
+
+def test_what_no_cost_model_can_say(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests that embeddings behind a projection are counted, and that no `model` object pretends to hold them."""
+    path = tmp_path / "opt.json"
+    path.write_text(json.dumps(OPT_350M))
+    assert run(["model", str(path), "--json"]) == 0
+    exact = json.loads(capsys.readouterr().out)["exact"]
+    assert exact["parameters"] == 331_196_416
+    assert exact["model"] is None and exact["flops_per_logit"] is None
+    assert run(["model", str(path)]) == 0
+    assert "word_embed_proj_dim" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("content", "arguments", "words"),
+    [
+        ('{"model_type": "rwkv"}', (), ("bad.json", "model_type", "rwkv")),
+        (json.dumps(TINY_LLAMA | {"num_local_experts": 8}), (), ("bad.json", "num_local_experts")),
+        ("[", (), ("bad.json", "JSON")),
+        (json.dumps(TINY_LLAMA), ("--dtype", "int3"), ("dtype", "int3", "float32")),
+    ],
+)
+def test_refusals(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    content: str,
+    arguments: tuple[str, ...],
+    words: tuple[str, ...],
+) -> None:
+    """Tests that a refusal is one line on stderr, exit code 2."""
+    path = tmp_path / "bad.json"
+    path.write_text(content)
+    assert run(["model", str(path), *arguments]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == "" and captured.err.startswith("specopt: ") and captured.err.count("\n") == 1
+    for word in words:
+        assert word in captured.err
