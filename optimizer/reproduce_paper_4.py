@@ -94,7 +94,7 @@ class Calibration:
         )
 
 
-def calibrate(requests: int = 2000, *, seed: int = 0, rounds: int = 12) -> Calibration:
+def calibrate(requests: int = 1000, *, seed: int = 0, rounds: int = 12) -> Calibration:
     """Fit bandwidths, latency and Vicuna-13B's g to U-shape's TTFT and TBT in Table 5, by fixed-point steps."""
     scale, cloud, latency = dict.fromkeys(DATASETS, 1.0), dict.fromkeys(DATASETS, 1.0), 0.005
     for dataset in DATASETS:
@@ -179,11 +179,11 @@ def reproduce(
     rates, stages
         Request rates of Figures 6-7 by data set, and GPUs of Figures 11-12.
     calibration
-        None: `calibrate` with twice as many requests.
+        None: `calibrate` with the same requests as those of the runs.
     with_ours
         Whether planned chunks are simulated too; a plan is made for every request.
     """
-    fitted = calibrate(2 * requests, seed=seed) if calibration is None else calibration
+    fitted = calibrate(requests, seed=seed) if calibration is None else calibration
     chosen = RATES if rates is None else rates
 
     def run(dataset: str, scheme: Scheme, rate: float, gpus: int = 4) -> ChunkingRun:
@@ -209,9 +209,7 @@ def reproduce(
         for dataset in DATASETS
     }
     one_gpu = {d: {name: runs[1] for name, runs in by_stages[d].items()} for d in DATASETS}
-    table_5 = {
-        d: {key: run(d, scheme, RATE[d]) for key, scheme in strategies(d).items()} for d in DATASETS
-    }
+    table_5 = {d: {key: run(d, scheme, RATE[d]) for key, scheme in strategies(d).items()} for d in DATASETS}
     alone = {
         d: {
             name: simulate(fitted.workload(d, 0.01), named[d][name], requests=100, seed=seed, warm_up_requests=0)

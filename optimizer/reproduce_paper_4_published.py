@@ -62,7 +62,12 @@ PUBLISHED_DECODE = {
 }
 """Figures 9-10: ms per 10 tokens that a share of the requests keeps."""
 
-PUBLISHED_ONE_GPU = {"HAT": (431.4, 39.2), "U-Sarathi": (1080.0, 67.5), "U-Medusa": (727.1, 65.3), "U-shape": (694.0, 88.6)}
+PUBLISHED_ONE_GPU = {
+    "HAT": (431.4, 39.2),
+    "U-Sarathi": (1080.0, 67.5),
+    "U-Medusa": (727.1, 65.3),
+    "U-shape": (694.0, 88.6),
+}
 """Figure 11: TTFT and TBT in ms on SpecBench with one GPU."""
 
 PUBLISHED_FIGURE_12 = {"U-Sarathi": (36.9, 32.3), "U-Medusa": (40.7, 33.9), "U-shape": (40.1, 47.1)}

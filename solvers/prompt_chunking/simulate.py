@@ -194,7 +194,7 @@ def simulate(
     seed
         The same seed gives the same requests under any scheme.
     planner
-        For schemes whose chunking is "planned": chunk sizes for a problem; None: the method `DEFAULT_METHOD`.
+        For schemes whose chunking is "planned": chunk sizes for a problem; None: the method ``geometric``.
     planner_background_tokens
         mu of the problems that the planner gets; None: the mean under "equation-3", from a run before.
     smoothing
@@ -226,7 +226,7 @@ def simulate(
             planner_background_tokens = simulate(
                 workload, pilot, requests=min(300, requests), seed=seed, warm_up_requests=min(100, warm_up_requests)
             ).background_tokens
-        plan = default_planner if planner is None else planner
+        plan = geometric_chunks if planner is None else planner
         count = len(drawn.prompt_tokens)
         plans = [plan(drawn.problem(workload, i, planner_background_tokens, "overlap")) for i in range(count)]
     return play(
@@ -339,6 +339,16 @@ def play(
         seconds=seconds,
         log=log,
     )
+
+
+def geometric_chunks(problem: PromptChunkingProblem) -> Ints:
+    """Return the chunks of the method ``geometric``."""
+    from specopt.solvers.budget import Budget
+    from specopt.solvers.prompt_chunking.geometric import Geometric
+
+    plan: Any = Geometric().run(problem, Budget(problem)).plan
+    chunks: Ints = plan.chunks
+    return chunks
 
 
 def warm_up() -> None:

@@ -1,0 +1,93 @@
+"""Pictures of prompt chunking: when each chunk is computed, uploaded, processed and downloaded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from specopt.models.errors import InvalidInput, MissingDependency
+from specopt.models.prompt_chunking import ChunkTimes, PromptChunkingPlan, PromptChunkingProblem
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Bar = tuple[str, float, float]  # row, start, end
+
+_SHADES = {"device": ("#7d8790", "#aab2b9"), "upload": ("#33658a", "#7fa6c2"), "GPU": ("#2f7d4f", "#86bd9b"),
+           "download": ("#b5495b", "#d9949f")}  # fmt: skip
+
+
+def timeline_bars(times: list[ChunkTimes]) -> list[list[Bar]]:
+    """Return the bars of each chunk: device (if it takes time), upload, each GPU, download."""
+    bars = []
+    for chunk in times:
+        own: list[Bar] = [("device", *chunk.local)] if chunk.local[1] > chunk.local[0] else []
+        own.append(("upload", *chunk.upload))
+        own += [(f"GPU {index + 1}", *span) for index, span in enumerate(chunk.stages)]
+        own.append(("download", *chunk.download))
+        bars.append(own)
+    return bars
+
+
+def chunk_timeline(problem: PromptChunkingProblem, plans: Mapping[str, PromptChunkingPlan]) -> Figure:
+    """Return a Gantt chart with a panel per plan, all on one time axis; shades alternate from chunk to chunk.
+
+    Parameters
+    ----------
+    problem
+        What is chunked.
+    plans
+        Plans by title.
+
+    Raises
+    ------
+    InvalidInput
+        If there is no plan, or one does not fit the prompt.
+    MissingDependency
+        If matplotlib is not installed.
+    """
+    if not plans:
+        raise InvalidInput("plans: expected at least one")
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+        from matplotlib.layout_engine import ConstrainedLayoutEngine
+    except ImportError:
+        raise MissingDependency("pictures need matplotlib: pip install 'specopt[plot]'") from None
+    charts = {title: timeline_bars(problem.timeline(plan)) for title, plan in plans.items()}
+    seconds = {title: problem.evaluate(plan).objective for title, plan in plans.items()}
+    rows = list(dict.fromkeys(bar[0] for bars in charts.values() for bar in bars[0]))
+    figure = Figure(
+        figsize=(9.0, 0.6 + len(charts) * (0.6 + 0.2 * len(rows))), dpi=150,
+        layout=ConstrainedLayoutEngine(h_pad=0.08, w_pad=0.1),
+    )  # fmt: skip
+    FigureCanvasAgg(figure)
+    panels = figure.subplots(len(charts), 1, sharex=True, squeeze=False)[:, 0]
+    for axes, (title, bars) in zip(panels, charts.items(), strict=True):
+        _draw(axes, bars, rows)
+        count = len(bars)
+        axes.axvline(1e3 * seconds[title], color="black", linewidth=0.9, linestyle=":")
+        words = f"{title}: {count} chunk{'s' if count != 1 else ''}, first token after {1e3 * seconds[title]:.0f} ms"
+        axes.set_title(words, loc="left", fontsize=10)
+    panels[-1].set_xlim(0.0, 1e3 * max(seconds.values()) * 1.01)
+    panels[-1].set_xlabel("time since the request arrived (ms)")
+    return figure
+
+
+def _draw(axes: Axes, bars: list[list[Bar]], rows: list[str]) -> None:
+    for index, own in enumerate(bars):
+        for row, start, end in own:
+            shades = _SHADES[row.split()[0]]
+            axes.barh(
+                rows.index(row),
+                1e3 * (end - start),
+                left=1e3 * start,
+                height=0.82,
+                color=shades[index % 2],
+                linewidth=0,
+            )
+    axes.set_yticks(range(len(rows)), rows, fontsize=8)
+    axes.set_ylim(len(rows) - 0.45, -0.55)
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    axes.tick_params(axis="y", length=0)
