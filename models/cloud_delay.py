@@ -53,8 +53,8 @@ class CloudDelay:
         if tokens <= self.tokens[0]:
             return float(self.seconds[0])
         piece = min(int(np.searchsorted(self.tokens, tokens, side="left")) - 1, len(self.tokens) - 2)
-        rise = (self.seconds[piece + 1] - self.seconds[piece]) / (self.tokens[piece + 1] - self.tokens[piece])
-        return float(self.seconds[piece] + rise * (tokens - self.tokens[piece]))
+        (x0, x1), (y0, y1) = self.tokens[piece : piece + 2].tolist(), self.seconds[piece : piece + 2].tolist()
+        return float(y0 + (y1 - y0) / (x1 - x0) * (tokens - x0))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, CloudDelay) and dump(self) == dump(other)

@@ -307,7 +307,7 @@ def by_deadline(T, share, position, stage, cost, P, last, most, free, out):
 
 @njit(cache=True)
 def polish(bounds, chunks, value, position, stage, cost, P, last, most, free, work):
-    """Improve a plan in place by moving, merging and splitting; return the number of chunks and the value.
+    """Improve a plan in place by moving, merging and splitting; return the number of chunks, the value, the work left.
 
     A move takes some cells from one chunk and gives them to another. Step sizes halve once no move helps. work: the
     most stages of chunks to play.
@@ -380,15 +380,36 @@ def polish(bounds, chunks, value, position, stage, cost, P, last, most, free, wo
             if delta == 1:
                 break
             delta = max(1, delta // 2)
-    return chunks, value
+    return chunks, value, work
+
+
+@njit(cache=True)
+def neighbour(bounds, chunks, move, trial):
+    """Fill `trial` with a plan of one chunk less (merge the move-th and the next) or more (halve one); its chunks.
+
+    Moves 0 .. chunks - 2 merge, the next `chunks` halve. Returns 0 if the chunk cannot be halved.
+    """
+    if move < chunks - 1:
+        for k in range(chunks):
+            trial[k] = bounds[k] if k <= move else bounds[k + 1]
+        return chunks - 1
+    j = move - (chunks - 1)
+    if bounds[j + 1] - bounds[j] < 2:
+        return 0
+    for k in range(chunks + 1):
+        trial[k if k <= j else k + 1] = bounds[k]
+    trial[j + 1] = bounds[j] + (bounds[j + 1] - bounds[j]) // 2
+    return chunks + 1
 
 
 @njit(types.int64(*_PROBLEM, types.int64, types.float64, types.int64, _INTS), cache=True)
 def search(position, stage, cost, P, last, most, bound, work, out):
-    """Fill `out` with the best plan of a short search and return its number of chunks.
+    """Fill `out`, shape (M + 2,), with the best plan of a short search and return its number of chunks.
 
     Starts: the best geometric chunks, and chunks by the earliest deadline that they meet (halving between `bound`, a
-    lower bound, and the best time), at several shares of the largest size. The best starts are polished.
+    lower bound, and the best time), at several shares of the largest size. All of them are polished. Then the best
+    one is left by one merge or one cut and polished again, as long as that helps and there is work left: the most
+    stages of chunks to play.
     """
     M = position.size - 1
     free = np.empty(P)
@@ -397,6 +418,7 @@ def search(position, stage, cost, P, last, most, bound, work, out):
     limit = min(most, M)
     value = math.inf
     chunks = 0
+    enough = bound * (1.0 + 1e-10)
     starts = 6
     for s in range(starts):
         if s == 0:
@@ -423,10 +445,35 @@ def search(position, stage, cost, P, last, most, bound, work, out):
             if count == 0:
                 continue
         new = play(current, count, position, stage, cost, P, last, free)
-        count, new = polish(current, count, new, position, stage, cost, P, last, limit, free, work // starts)
+        allowed = work // 8
+        count, new, left = polish(current, count, new, position, stage, cost, P, last, limit, free, allowed)
+        work -= allowed - left
         if new < value:
             value = new
             chunks = count
             for k in range(count + 1):
                 out[k] = current[k]
+        if value <= enough:
+            return chunks
+    move = 0
+    tried = 0
+    while work > 0 and tried < 2 * chunks - 1:
+        count = neighbour(out, chunks, move, current)
+        tried += 1
+        move = (move + 1) % (2 * chunks - 1)
+        if count == 0 or count > limit:
+            continue
+        new = play(current, count, position, stage, cost, P, last, free)
+        allowed = work // 4
+        count, new, left = polish(current, count, new, position, stage, cost, P, last, limit, free, allowed)
+        work -= max(1, allowed - left)
+        if new < value * (1.0 - 1e-12):
+            value = new
+            chunks = count
+            for k in range(count + 1):
+                out[k] = current[k]
+            move = move % (2 * chunks - 1)
+            tried = 0
+            if value <= enough:
+                break
     return chunks

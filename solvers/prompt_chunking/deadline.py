@@ -21,7 +21,8 @@ class Deadline(PromptChunkingMethod):
     With a deadline, the largest chunk that can still be through the cloud when the downlink must have it is the best
     one, as long as chunks do not queue in the cloud: then this is optimal, and the lower bound, which is the same
     rule without the queues, says so. Queues are played as they are; local search (boundaries move, chunks merge and
-    split) makes up for what the rule does not see. It starts from the best geometric chunks, too.
+    split) makes up for what the rule does not see. It starts from the best geometric chunks, too, and stops when a merge
+    or a cut followed by moves does not help either, or when `effort` is spent.
 
     Parameters
     ----------
@@ -29,7 +30,7 @@ class Deadline(PromptChunkingMethod):
         Thousands of stages that the local search may play.
     """
 
-    effort: PositiveInt = 2000
+    effort: PositiveInt = 700
 
     name: ClassVar[str] = "deadline"
     source: ClassVar[str] = "own; paper 4, Sec. 3.3"

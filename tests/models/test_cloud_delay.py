@@ -1,0 +1,34 @@
+"""The piecewise-linear delay of a cloud batch."""
+
+from __future__ import annotations
+
+import naive_prompt_chunking as naive
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies_prompt_chunking import cloud_delays
+
+from specopt import CloudDelay
+from specopt.instances.prompt_chunking.paper_4 import figure_1_delay
+
+
+@given(cloud_delays(), st.floats(0, 60))
+def test_equals_naive(delay: dict[str, list[float]], tokens: float) -> None:
+    """Tests g between, left and right of the knots against rational arithmetic."""
+    g = CloudDelay(**delay)  # type: ignore[arg-type]
+    assert g.at(tokens) == pytest.approx(float(naive.delay({"cloud_delay": delay}, tokens)), rel=1e-12)  # type: ignore[arg-type]
+
+
+def test_figure_1() -> None:
+    """Tests that the calibrated delay passes through its knots and goes on with its last slope."""
+    g = figure_1_delay()
+    assert [g.at(float(t)) for t in g.tokens] == pytest.approx(g.seconds.tolist(), rel=1e-15)
+    assert g.at(3000.0) == pytest.approx(0.28 + 1000 * (0.28 - 0.071217721) / 1488)
+    assert np.all(np.diff(g.slopes) > 0)
+
+
+def test_equality_is_by_value() -> None:
+    """Tests that two delays with the same knots are equal."""
+    assert CloudDelay(tokens=[0, 1], seconds=[0, 1]) == CloudDelay(tokens=[0.0, 1.0], seconds=[0.0, 1.0])  # type: ignore[arg-type]
+    assert CloudDelay(tokens=[0, 1], seconds=[0, 1]) != CloudDelay(tokens=[0, 2], seconds=[0, 1])  # type: ignore[arg-type]
