@@ -9,7 +9,20 @@ from typing import Annotated
 
 import typer
 
-from specopt.commands import demo, evaluate, generate, import_, methods, model, schema, sensitivity, simulate, solve
+from specopt.commands import (
+    demo,
+    evaluate,
+    export,
+    generate,
+    import_,
+    measure,
+    methods,
+    model,
+    schema,
+    sensitivity,
+    simulate,
+    solve,
+)
 from specopt.commands.shared import BAD_INPUT, FOUND, INTERRUPTED
 from specopt.models.errors import SpecoptError
 
@@ -95,9 +108,11 @@ COMMANDS = (
     import_.import_,
     schema.schema,
     model.model,
+    measure.measure,
     demo.demo,
 )
 """In the order of `specopt --help`; a command is called as its function, without a closing underscore."""
 
 for command in COMMANDS:
     app.command(command.__name__.rstrip("_"))(command)
+app.add_typer(export.export)

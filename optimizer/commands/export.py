@@ -1,0 +1,108 @@
+"""`specopt export`: what other programs take."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from specopt.commands.shared import AsJson, Output, check_target, count, number, read_result
+from specopt.models.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from specopt.models.result import Result
+
+export = typer.Typer(
+    name="export",
+    help="Write a configuration for vLLM, or a plan as CSV or YAML.",
+    rich_markup_mode=None,
+    add_completion=False,
+)
+
+
+@export.command()
+def vllm(
+    runtime: Annotated[
+        Path, typer.Option("--runtime", metavar="FILE", help='{"draft": runtime, "verify": runtime} (JSON).')
+    ],
+    acceptance: Annotated[
+        Path,
+        typer.Option(
+            "--acceptance", metavar="FILE", help="Scrape of /metrics, acceptance histogram, vllm bench serve, or rates."
+        ),
+    ],
+    before: Annotated[
+        Path | None, typer.Option("--before", metavar="FILE", help="An earlier scrape; the difference counts.")
+    ] = None,
+    model: Annotated[str | None, typer.Option(metavar="NAME", help="The model_name to take from the scrapes.")] = None,
+    max_batch: Annotated[int, typer.Option(metavar="B", parser=count, help="Largest batch.")] = 256,
+    max_length: Annotated[
+        int | None, typer.Option(metavar="K", parser=count, help="Longest draft; default: as acceptance is known.")
+    ] = None,
+    loss: Annotated[
+        float, typer.Option(metavar="SHARE", parser=number, help="Goodput that a batch size may lose for fewer ranges.")
+    ] = 0.01,
+    robust: Annotated[
+        bool, typer.Option("--robust", help="Best in the worst case inside the confidence limits.")
+    ] = False,
+    as_json: AsJson = False,
+    output: Output = None,
+) -> None:
+    """Compute num_speculative_tokens_per_batch_size: the goodput-optimal speculation length per batch size."""
+    from specopt.instances.acceptance import read_acceptance
+    from specopt.models.files import read_json, to_json, write_text
+    from specopt.vllm_table import Runtimes, speculation_table
+
+    check_target(output)
+    runtimes = Runtimes.from_dict(read_json(runtime), str(runtime))
+    rates = read_acceptance(acceptance, before, model=model)
+    table = speculation_table(runtimes, rates, max_batch=max_batch, max_length=max_length, loss=loss, robust=robust)
+    if output is not None:
+        write_text(output, json.dumps(table.config) + "\n")
+    if as_json:
+        typer.echo(to_json(table.to_dict()))  # a line per field: short, and easy to copy from
+        return
+    from specopt.report import console
+    from specopt.vllm_report import print_speculation_table
+
+    print_speculation_table(table, rates, console())
+    if output is not None:
+        typer.echo(f"written to {output}", err=True)
+
+
+PlanFile = Annotated[Path, typer.Argument(metavar="RESULT", help="A result file (JSON).")]
+
+
+@export.command()
+def csv(result: PlanFile, output: Output = None) -> None:
+    """Write the plan of a result as CSV: a row per task, request, client, chunk or state."""
+    from specopt.plan_table import to_csv
+
+    _export(result, output, to_csv)
+
+
+@export.command()
+def yaml(result: PlanFile, output: Output = None) -> None:
+    """Write the plan of a result as YAML."""
+    from specopt.plan_table import to_yaml
+
+    _export(result, output, to_yaml)
+
+
+def _export(path: Path, output: Path | None, write: Callable[[Result], str]) -> None:
+    from specopt.models.files import write_text
+
+    check_target(output, path)
+    found = read_result(path)
+    try:
+        text = write(found)
+    except InvalidInput as error:
+        raise InvalidInput(f"{path}: {error}") from None
+    if output is None:
+        typer.echo(text, nl=False)
+    else:
+        write_text(output, text)
+        typer.echo(f"written to {output}", err=True)

@@ -1,0 +1,227 @@
+"""vLLM's ``num_speculative_tokens_per_batch_size``, computed: the goodput-optimal speculation length per batch size."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from specopt.models.decoder import Decoder
+from specopt.models.errors import InvalidInput
+from specopt.models.fields import MAX_TOKENS, Floats, describe, parse
+from specopt.models.pass_time import PassTime, Which, pass_time
+from specopt.models.position_acceptance import PositionAcceptance
+from specopt.solvers.speculation_table.goodput import goodput
+from specopt.solvers.speculation_table.ranges import fewest_ranges
+
+KEY = "num_speculative_tokens_per_batch_size"
+MOST_REQUESTS = 65_536
+MOST_DRAFTS = 1_000
+DEFAULT_DRAFTS = 8
+_FIELDS = {"draft", "verify", "draft_model", "verify_model", "context_tokens", "step_overhead_seconds"}
+LIMITS: tuple[Which, ...] = ("lower", "upper")
+
+
+@dataclass(frozen=True, eq=False)
+class Runtimes:
+    """Times of the draft and the verify model's passes, and of what every step takes besides."""
+
+    draft: PassTime
+    verify: PassTime
+    step_overhead_seconds: float = 0.0
+
+    @classmethod
+    def from_dict(cls, data: object, where: str = "runtime") -> Runtimes:
+        """Build runtimes from JSON-like data.
+
+        Parameters
+        ----------
+        data
+            ``{"draft": runtime, "verify": runtime}``, each a runtime or the content of a fit's file; optionally
+            ``draft_model`` and ``verify_model`` (as in serving-latency) to count operations with, ``context_tokens``
+            that a request has cached (0), and ``step_overhead_seconds`` (0).
+        where
+            Path of the data, for messages.
+
+        Raises
+        ------
+        InvalidInput
+            If a field is unknown, missing or outside its domain.
+        """
+        if not isinstance(data, Mapping):
+            raise InvalidInput(f"{where}: expected an object with draft and verify, got {describe(data)}")
+        unknown = sorted(str(key) for key in set(data) - _FIELDS)
+        if unknown:
+            raise InvalidInput(f"{where}: unknown field {unknown[0]!r}; known: {', '.join(sorted(_FIELDS))}")
+        context = data.get("context_tokens", 0)
+        if isinstance(context, bool) or not isinstance(context, int) or not 0 <= context <= MAX_TOKENS:
+            raise InvalidInput(f"{where}.context_tokens: expected an integer >= 0, got {describe(context)}")
+        overhead = data.get("step_overhead_seconds", 0.0)
+        if isinstance(overhead, bool) or not isinstance(overhead, int | float) or not 0.0 <= overhead < np.inf:
+            raise InvalidInput(f"{where}.step_overhead_seconds: expected seconds >= 0, got {describe(overhead)}")
+        times = {}
+        for name in ("draft", "verify"):
+            if name not in data:
+                raise InvalidInput(f"{where}.{name}: required field is missing")
+            model = data.get(f"{name}_model")
+            decoder = None if model is None else parse(Decoder, model, f"{where}.{name}_model")  # type: ignore[arg-type]
+            times[name] = pass_time(
+                data[name],
+                f"{where}.{name}",
+                decoder=decoder,
+                context_tokens=context,
+                all_logits=name == "verify",
+            )
+        return cls(times["draft"], times["verify"], float(overhead))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SpeculationTable:
+    """The table, and what it is worth.
+
+    Parameters
+    ----------
+    ranges
+        First and last batch size, both included, and drafts per step.
+    speedup
+        By range: mean over its batch sizes of the goodput relative to no speculation.
+    speedup_limits
+        By range: lowest and highest mean within the confidence limits of acceptance and runtimes; None without any.
+    loss
+        By range: the largest share of goodput lost against the best length of a batch size.
+    most_drafts
+        Longest draft that was considered.
+    robust
+        Whether the lengths are best in the worst case within the limits.
+    notes
+        What a reader should know.
+    """
+
+    ranges: tuple[tuple[int, int, int], ...]
+    speedup: tuple[float, ...]
+    speedup_limits: tuple[tuple[float, float], ...] | None
+    loss: tuple[float, ...]
+    most_drafts: int
+    robust: bool
+    notes: tuple[str, ...]
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """The part to paste into vLLM's ``speculative_config``."""
+        return {
+            "num_speculative_tokens": max(1, max(choice for *_, choice in self.ranges)),
+            KEY: [list(entry) for entry in self.ranges],
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the table and what it is worth as JSON-like data."""
+        limits = self.speedup_limits or ((None, None),) * len(self.ranges)
+        rows = [
+            {
+                "batch": [low, high],
+                "num_speculative_tokens": choice,
+                "speedup": speedup,
+                "speedup_low": limit[0],
+                "speedup_high": limit[1],
+                "largest_loss": loss,
+            }
+            for (low, high, choice), speedup, limit, loss in zip(
+                self.ranges, self.speedup, limits, self.loss, strict=True
+            )
+        ]
+        return {
+            **self.config,
+            "ranges": rows,
+            "robust": self.robust,
+            "max_length": self.most_drafts,
+            "notes": list(self.notes),
+        }
+
+
+def speculation_table(
+    runtimes: Runtimes,
+    acceptance: PositionAcceptance,
+    *,
+    max_batch: int = 256,
+    max_length: int | None = None,
+    loss: float = 0.01,
+    robust: bool = False,
+) -> SpeculationTable:
+    """Return the goodput-optimal speculation length for every batch size, in the fewest ranges.
+
+    Parameters
+    ----------
+    runtimes, acceptance
+        Of the two models.
+    max_batch
+        Largest batch.
+    max_length
+        Longest draft; None: as far as the acceptance is known, or 8.
+    loss
+        Share of the best goodput that a batch size may lose to make ranges fewer.
+    robust
+        Take the length that is best in the worst case within the confidence limits: acceptance at its lower, runtimes
+        at their upper limits, which is the worst for every length.
+
+    Raises
+    ------
+    InvalidInput
+        If an argument is outside its domain, or the acceptance is not known for so many positions.
+    """
+    for name, value, most in (("max_batch", max_batch, MOST_REQUESTS), ("max_length", max_length, MOST_DRAFTS)):
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most):
+            raise InvalidInput(f"{name}: expected an integer in 1..{most}, got {describe(value)}")
+    known = acceptance.most_drafts
+    drafts = (known or DEFAULT_DRAFTS) if max_length is None else max_length
+    notes = list(acceptance.notes)
+    if known is not None and drafts > known:
+        notes.append(f"acceptance is known for {known} draft positions: longer drafts were not considered")
+        drafts = known
+    has_limits = bool(
+        (acceptance.lower < acceptance.upper).any() or runtimes.draft.has_limits or runtimes.verify.has_limits
+    )
+    if robust and not has_limits:
+        notes.append("neither acceptance nor runtimes have confidence limits: the worst case is the expected case")
+
+    def worth(accepted: str, draft: Which, verify: Which) -> Floats:
+        return goodput(
+            acceptance.expected_tokens(drafts, accepted),
+            runtimes.draft,
+            runtimes.verify,
+            max_batch,
+            step_overhead_seconds=runtimes.step_overhead_seconds,
+            which_draft=draft,
+            which_verify=verify,
+        )
+
+    fitted = worth("rates", "fitted", "fitted")
+    judged = worth("lower", "upper", "upper") if robust else fitted
+    if not np.isfinite(judged).all():
+        raise InvalidInput("runtime: expected passes that take some time, got a step of 0 seconds")
+    ranges = fewest_ranges(judged, loss)
+
+    def means(goodputs: Floats) -> Floats:
+        relative = goodputs / goodputs[:, :1]
+        return np.array([relative[low - 1 : high, choice].mean() for low, high, choice in ranges])
+
+    limits = None
+    if has_limits:  # the extremes lie in the corners: the speed-up is monotone in every limit
+        corners = [
+            means(worth(accepted, draft, verify)) for accepted in LIMITS for draft in LIMITS for verify in LIMITS
+        ]
+        corners.append(means(fitted))
+        limits = tuple(
+            zip(np.min(corners, axis=0).tolist(), np.max(corners, axis=0).tolist(), strict=True),
+        )
+    lost = 1.0 - judged / judged.max(axis=1, keepdims=True)
+    return SpeculationTable(
+        ranges=tuple(ranges),
+        speedup=tuple(means(fitted).tolist()),
+        speedup_limits=limits,
+        loss=tuple(float(lost[low - 1 : high, choice].max()) for low, high, choice in ranges),
+        most_drafts=drafts,
+        robust=robust,
+        notes=tuple(notes),
+    )

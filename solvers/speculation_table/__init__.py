@@ -1,0 +1,1 @@
+"""The best speculation length for every batch size, in few ranges."""

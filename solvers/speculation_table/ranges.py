@@ -1,0 +1,64 @@
+"""Merge the best choice per batch size into the fewest ranges that lose at most a given share.
+
+Method: dynamic program over batch sizes and choices, lexicographic in (ranges, sum of losses): exact, O(B K).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from specopt.models.errors import InvalidInput
+from specopt.models.fields import Floats, describe
+
+Range = tuple[int, int, int]
+"""First and last batch size, both included, and the choice."""
+
+
+def fewest_ranges(value: Floats, loss: float) -> list[Range]:
+    """Return consecutive ranges of batch sizes with one choice each.
+
+    Parameters
+    ----------
+    value
+        Shape (B, C): what each choice is worth at batch sizes 1..B; positive.
+    loss
+        A choice may be used at a size if it is worth at least (1 - loss) times the best one there.
+
+    Returns
+    -------
+    list of (low, high, choice)
+        As few as possible, and among those with the least sum of relative losses; ties go to the smaller choice.
+
+    Raises
+    ------
+    InvalidInput
+        If the loss is outside [0, 1), or values are not positive and finite.
+    """
+    if isinstance(loss, bool) or not isinstance(loss, int | float) or not 0.0 <= loss < 1.0:
+        raise InvalidInput(f"loss: expected a share in [0, 1), got {describe(loss)}")
+    if value.ndim != 2 or not value.size or not np.isfinite(value).all() or (value <= 0.0).any():
+        raise InvalidInput("value: expected positive finite goodputs, one row per batch size")
+    sizes, choices = value.shape
+    lost = 1.0 - value / value.max(axis=1, keepdims=True)
+    lost[lost > loss + 1e-12] = np.inf
+    count = np.zeros(choices, dtype=np.int64)
+    total = lost[0].copy()
+    came_from = np.zeros((sizes, choices), dtype=np.int64)
+    came_from[0] = -1
+    for size in range(1, sizes):
+        usable = np.flatnonzero(np.isfinite(total))
+        best = int(usable[np.lexsort((usable, total[usable], count[usable]))[0]])
+        stay = np.isfinite(total) & ((count < count[best] + 1) | ((count == count[best] + 1) & (total <= total[best])))
+        came_from[size] = np.where(stay, np.arange(choices), best)
+        count = np.where(stay, count, count[best] + 1)
+        total = np.where(stay, total, total[best]) + lost[size]
+    usable = np.flatnonzero(np.isfinite(total))
+    choice = int(usable[np.lexsort((usable, total[usable], count[usable]))[0]])
+    ranges: list[Range] = []
+    high = sizes
+    for size in range(sizes - 1, -1, -1):
+        previous = int(came_from[size, choice])
+        if previous != choice:
+            ranges.append((size + 1, high, choice))
+            high, choice = size, previous
+    return ranges[::-1]

@@ -1,0 +1,99 @@
+"""`specopt export`: the table for vLLM, plans as CSV and YAML."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from specopt import Result, Status, load, save, solve
+from specopt.cli import run
+from specopt.instances import FAMILIES, generate
+from specopt.models.kinds import KINDS
+
+RUNTIME = {
+    "draft": {"seconds_per_token": 2e-5, "overhead_seconds": 0.002},
+    "verify": {"seconds_per_token": 2e-4, "overhead_seconds": 0.03},
+}
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[str, str]:
+    """Runtimes and an acceptance histogram."""
+    runtime, acceptance = tmp_path / "runtime.json", tmp_path / "acceptance.json"
+    runtime.write_text(json.dumps(RUNTIME))
+    acceptance.write_text(json.dumps({"acceptance_histogram": [100, 80, 60, 160], "num_draft_tokens": 1200}))
+    return str(runtime), str(acceptance)
+
+
+def test_vllm_table(files: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests that the table covers all batch sizes, as JSON and as the file to paste, and is shown readably."""
+    command = ["export", "vllm", "--runtime", files[0], "--acceptance", files[1], "--max-batch", "64"]
+    target = tmp_path / "config.json"
+    assert run([*command, "--json", "-o", str(target)]) == 0
+    found = json.loads(capsys.readouterr().out)
+    ranges = found["num_speculative_tokens_per_batch_size"]
+    assert ranges[0][0] == 1
+    assert ranges[-1][1] == 64
+    assert set(json.loads(target.read_text())) == {
+        "num_speculative_tokens",
+        "num_speculative_tokens_per_batch_size",
+    }
+    assert run(command) == 0
+    shown = capsys.readouterr().out
+    assert "batch size" in shown
+    assert '"num_speculative_tokens_per_batch_size"' in shown
+    assert run([*command, "--robust", "--max-length", "2"]) == 0
+    assert "best in the worst case, up to 2 drafts" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (["--runtime", "none.json"], "none.json: cannot be read"),
+        (["--max-batch", "0"], "max_batch: expected an integer in 1"),
+        (["--loss", "2"], "loss: expected a share"),
+        (["--before", "none"], "expected a Prometheus scrape"),
+    ],
+)
+def test_bad_usage_is_one_message(
+    files: tuple[str, str], capsys: pytest.CaptureFixture[str], change: list[str], message: str
+) -> None:
+    """Tests that what cannot work exits with 2 and one message."""
+    assert run(["export", "vllm", "--runtime", files[0], "--acceptance", files[1], *change]) == 2
+    captured = capsys.readouterr()
+    assert message in captured.err
+    assert captured.err.count("\n") == 1
+    assert not captured.out
+
+
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_plans_of_every_kind(kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests that a plan of every kind becomes a table with equal rows, and YAML that says what the plan says."""
+    problem = generate(next(name for name in FAMILIES if name.startswith(f"{kind}/")), seed=1)
+    path = tmp_path / "result.json"
+    save(solve(problem, time_limit=20.0), path)
+    assert run(["export", "csv", str(path)]) == 0
+    rows = list(csv.DictReader(capsys.readouterr().out.splitlines()))
+    assert rows
+    assert run(["export", "yaml", str(path), "-o", str(tmp_path / "plan.yaml")]) == 0
+    found = yaml.safe_load((tmp_path / "plan.yaml").read_text())
+    result = load(path)
+    assert isinstance(result, Result)
+    assert result.plan is not None
+    assert found["plan"] == result.plan.to_dict()
+    assert found["objective"] == result.objective
+    assert run(["export", "csv", str(path), "-o", str(path)]) == 2
+
+
+def test_results_without_a_plan_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests that there is a message where there is no plan to write."""
+    problem = generate("serving-latency/paper-1", tasks=5, seed=1)
+    path = tmp_path / "result.json"
+    save(dataclasses.replace(solve(problem), plan=None, status=Status.NONE), path)
+    assert run(["export", "csv", str(path)]) == 2
+    assert "plan: expected a plan, got none" in capsys.readouterr().err
