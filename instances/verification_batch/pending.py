@@ -6,10 +6,13 @@ drafts of a few tokens, contexts of log-normal length, deadlines spread over wha
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 
 from specopt.models.acceptance import expected_tokens
 from specopt.models.errors import InvalidInput
+from specopt.models.fields import Ints
 from specopt.models.verification_batch import VerificationBatchProblem
 from specopt.models.verification_time import VerificationTime
 
@@ -114,6 +117,48 @@ def memory_bound(
     return _pending("memory-bound", requests, coefficients, seed, cold_share=0.3, memory_share=memory_share)
 
 
+def with_contexts(problem: VerificationBatchProblem, contexts: Ints, *, seed: int) -> VerificationBatchProblem:
+    """Return a problem of these families with contexts of given lengths; all else stays as drawn.
+
+    Drafts, speed classes, deadlines and which requests are cold do not depend on contexts. Memory that is short stays
+    the same share of what all requests need, memory that is ample stays ample.
+
+    Parameters
+    ----------
+    problem
+        What a family returned.
+    contexts
+        Tokens before the draft, per request.
+    seed
+        The seed that the family was given.
+
+    Raises
+    ------
+    InvalidInput
+        If there are not as many contexts as requests.
+    """
+    if len(contexts) != problem.requests:
+        raise InvalidInput(f"contexts: expected {problem.requests} lengths, one per request, got {len(contexts)}")
+    drafted = _drafted(np.random.default_rng(seed), problem.requests)
+    cold = problem.cached_tokens == 0
+    memory = ((contexts + drafted + 1) * KV_BYTES_PER_TOKEN).astype(np.float64)
+    needed, drawn = float(memory.sum()), float(problem.request_memory_bytes.sum())
+    ample = problem.memory_bytes == AMPLE_BYTES or drawn == 0.0
+    return dataclasses.replace(
+        problem,
+        memory_bytes=max(AMPLE_BYTES, needed) if ample else problem.memory_bytes / drawn * needed,
+        new_tokens=np.where(cold, contexts, 0) + drafted + 1,
+        cached_tokens=np.where(cold, 0, contexts),
+        request_memory_bytes=memory,
+    )
+
+
+def _drafted(rng: np.random.Generator, requests: int) -> Ints:
+    """Draw the drafted tokens of each request: the first that is drawn of a seed."""
+    drafted: Ints = rng.integers(1, 8, size=requests, endpoint=True)
+    return drafted
+
+
 def _pending(
     family: str,
     requests: int,
@@ -131,7 +176,7 @@ def _pending(
     if coefficients not in COEFFICIENTS:
         raise InvalidInput(f"coefficients: expected one of {', '.join(COEFFICIENTS)}, got {coefficients!r}")
     rng = np.random.default_rng(seed)
-    drafted = rng.integers(1, 8, size=requests, endpoint=True)
+    drafted = _drafted(rng, requests)
     acceptance = rng.uniform(0.55, 0.85, size=requests)
     context = np.clip(np.exp(rng.normal(np.log(400.0), 0.7, size=requests)), 16, 8192).astype(np.int64)
     cold = rng.uniform(size=requests) < cold_share

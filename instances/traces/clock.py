@@ -1,0 +1,98 @@
+"""Times of a trace as seconds: numbers in a unit, or dates."""
+
+from __future__ import annotations
+
+import re
+from datetime import date
+from functools import lru_cache
+
+from specopt.models.errors import InvalidInput
+from specopt.models.fields import describe
+
+UNITS: dict[str, float] = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
+"""Units of times that are numbers: so many of them are one second."""
+
+DATE = "date"
+"""The unit of times that are dates, such as 2023-11-16 18:15:46.6805900 or 2024-05-10T00:00:00.009930+00:00."""
+
+TIME_UNITS = (*UNITS, DATE)
+
+MOST_SECONDS = 1e11
+"""Largest time that is believed, 3,000 years: milliseconds since 1970 that are given as seconds are more than that."""
+
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_DATE = re.compile(
+    r"([0-9]{4}-[0-9]{2}-[0-9]{2})[ T]([01][0-9]|2[0-3]):([0-5][0-9]):([0-5][0-9])(?:\.([0-9]{1,9}))?"
+    r"(?:(Z)|([+-])([01][0-9]|2[0-3]):([0-5][0-9]))?"
+)
+
+
+class Clock:
+    """Reads the times of one trace. Dates are counted from the first one, exactly, before they become floats.
+
+    Parameters
+    ----------
+    unit
+        "s", "ms", "us" or "ns" for numbers, or "date".
+
+    Raises
+    ------
+    InvalidInput
+        If there is no such unit.
+    """
+
+    def __init__(self, unit: str) -> None:
+        if unit not in TIME_UNITS:
+            raise InvalidInput(f"time_unit: expected one of {', '.join(TIME_UNITS)}, got {describe(unit)}")
+        self.unit = unit
+        self._per_second = UNITS.get(unit, 1.0)
+        self._origin: int | None = None
+        self._zoned = False
+
+    @property
+    def expected(self) -> str:
+        """What a time must look like, for messages."""
+        if self.unit != DATE:
+            return f"a time in {self.unit} of less than {MOST_SECONDS * self._per_second:g}"
+        if self._origin is None:
+            return "a date and time such as 2023-11-16 18:15:46.68"
+        return f"a date and time {'with' if self._zoned else 'without'} a time zone, as in the first row"
+
+    def seconds(self, text: str) -> float | None:
+        """Return a time in seconds, dates since the first one; None if the text is none."""
+        return self._date(text.strip()) if self.unit == DATE else self._number(text.strip())
+
+    def scaled(self, number: float) -> float | None:
+        """Return a number of units in seconds; None if it is not believed."""
+        if not abs(number) < MOST_SECONDS * self._per_second:  # catches NaN, and integers that no float holds
+            return None
+        return number / self._per_second
+
+    def _number(self, text: str) -> float | None:
+        return self.scaled(float(text)) if _NUMBER.fullmatch(text) else None
+
+    def _date(self, text: str) -> float | None:
+        found = _DATE.fullmatch(text)
+        if found is None:
+            return None
+        day, hours, minutes, seconds, fraction, utc, sign, zone_hours, zone_minutes = found.groups()
+        days = _days(day)
+        zoned = utc is not None or sign is not None
+        if days is None or (self._origin is not None and zoned != self._zoned):
+            return None
+        whole = days * 86400 + int(hours) * 3600 + int(minutes) * 60 + int(seconds)
+        if sign is not None:
+            offset = int(zone_hours) * 3600 + int(zone_minutes) * 60
+            whole -= offset if sign == "+" else -offset
+        nanoseconds = whole * 10**9 + (int(fraction.ljust(9, "0")) if fraction else 0)
+        if self._origin is None:
+            self._origin, self._zoned = nanoseconds, zoned
+        return (nanoseconds - self._origin) / 10**9  # of integers: rounded once
+
+
+@lru_cache(maxsize=1024)
+def _days(text: str) -> int | None:
+    try:
+        return date.fromisoformat(text).toordinal()
+    except ValueError:
+        return None

@@ -1,0 +1,69 @@
+"""The lines of a text file, numbered, in UTF-8 and free of what no trace holds."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import TextIO
+
+from specopt.models.errors import InvalidInput
+from specopt.models.fields import describe
+
+LONGEST_LINE = 1_000_000
+"""Characters; a guard against files that have no lines at all."""
+
+
+def open_lines(path: str | os.PathLike[str]) -> TextIO:
+    """Open a file for `Lines`: bytes that are no UTF-8 become lone surrogates, so that their line is known."""
+    return open(path, encoding="utf-8-sig", errors="surrogateescape", newline="")
+
+
+class Lines:
+    """The lines of a file, each with its end; a byte-order mark is skipped, and CR, LF and CRLF all end a line.
+
+    Parameters
+    ----------
+    stream
+        The file, from `open_lines`.
+    where
+        What messages call it.
+    """
+
+    def __init__(self, stream: TextIO, where: str) -> None:
+        self.where = where
+        self.number = 0  # of the line handed out last, from 1
+        self._stream = stream
+        self._ahead: list[str] = []
+
+    def peek(self) -> tuple[int, str]:
+        """Return the first line that is not blank, and its number, without handing it out; empty if there is none."""
+        while line := self._stream.readline(LONGEST_LINE):
+            self._ahead.append(line)
+            if line.strip():
+                self._check(line, len(self._ahead))
+                return len(self._ahead), line
+        return len(self._ahead), ""
+
+    def __iter__(self) -> Iterator[str]:
+        readline = self._stream.readline
+        while line := self._ahead.pop(0) if self._ahead else readline(LONGEST_LINE):
+            self.number += 1
+            if not line.isascii() or "\0" in line or len(line) >= LONGEST_LINE:
+                self._check(line, self.number)
+            yield line
+
+    def refuse(self, line: int, expected: str, got: object, column: str | None = None) -> InvalidInput:
+        """Return the exception that names a line, a column of it, what was expected there and what came."""
+        place = f"line {line}" if column is None else f"line {line}, {column}"
+        return InvalidInput(f"{self.where}: {place}: expected {expected}, got {describe(got)}")
+
+    def _check(self, line: str, number: int) -> None:
+        if len(line) >= LONGEST_LINE:
+            raise self.refuse(number, f"a line of less than {LONGEST_LINE:,} characters", line)
+        if "\0" in line:
+            raise self.refuse(number, "text", "a NUL byte")
+        try:
+            line.encode("utf-8")
+        except UnicodeEncodeError as error:
+            byte = ord(line[error.start]) - 0xDC00
+            raise self.refuse(number, "text in UTF-8", f"the byte 0x{byte:02x}") from None

@@ -1,0 +1,77 @@
+"""Mooncake: one JSON object a line, times in milliseconds. The ids of its prefix blocks are left out."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from specopt.instances.traces.clock import Clock
+from specopt.instances.traces.lines import Lines
+from specopt.instances.traces.rows import Rows
+from specopt.models.fields import MAX_TOKENS
+
+FIELDS = ("timestamp", "input_length", "output_length")
+
+
+class Mooncake:
+    """The format of Mooncake's traces."""
+
+    name = "mooncake"
+    columns = FIELDS
+
+    def recognises(self, first_line: str) -> bool:
+        """Tell whether a file with this first line is one of them."""
+        row = _object(first_line)
+        return row is not None and set(FIELDS) <= set(row)
+
+    def read(self, lines: Lines, rows: Rows) -> None:
+        """Read the rows of a file until no more are wanted.
+
+        Raises
+        ------
+        InvalidInput
+            If a line is no JSON object, or lacks a field or holds something else there; the message names both.
+        """
+        clock = Clock("ms")
+        for line in lines:
+            if not line.strip():
+                continue
+            row = _object(line)
+            if row is None:
+                raise lines.refuse(lines.number, "one JSON object, no key twice", line.strip())
+            for field in FIELDS:
+                if field not in row:
+                    raise lines.refuse(lines.number, f"the fields {', '.join(FIELDS)}", ", ".join(row), field)
+            time = row["timestamp"]
+            seconds = clock.scaled(time) if type(time) in (int, float) else None
+            if seconds is None:
+                raise lines.refuse(lines.number, clock.expected, _shown(time), "timestamp")
+            for field in FIELDS[1:]:
+                if type(row[field]) is not int or not 0 <= row[field] <= MAX_TOKENS:
+                    expected = f"a whole number of tokens from 0 to {MAX_TOKENS:,}"
+                    raise lines.refuse(lines.number, expected, _shown(row[field]), field)
+            if not rows.add(seconds, row["input_length"], row["output_length"]):
+                return
+
+
+MOONCAKE = Mooncake()
+
+
+def _shown(value: object) -> object:
+    """Return what a message shows of a value: lists may be nested deeper than repr can follow."""
+    return type(value).__name__ if isinstance(value, (dict, list)) else value
+
+
+def _object(line: str) -> dict[str, Any] | None:
+    try:
+        row = json.loads(line, object_pairs_hook=_unique)
+    except (ValueError, RecursionError):
+        return None
+    return row if isinstance(row, dict) else None
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    row = dict(pairs)
+    if len(row) != len(pairs):
+        raise ValueError("a key comes twice")
+    return row

@@ -1,0 +1,45 @@
+"""Any CSV table with a header: arrival_seconds, input_tokens, output_tokens, or columns that the user names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from specopt.instances.traces.clock import Clock
+from specopt.instances.traces.table import Table
+from specopt.models.errors import InvalidInput
+from specopt.models.fields import describe
+
+COLUMNS = {"arrival": "arrival_seconds", "input": "input_tokens", "output": "output_tokens"}
+"""The columns unless others are named."""
+
+PLAIN_CSV = Table(name="csv", time_unit="s", **COLUMNS)
+
+
+def plain_csv(columns: Mapping[str, str] | None = None, time_unit: str | None = None) -> Table:
+    """Return the format of a CSV table.
+
+    Parameters
+    ----------
+    columns
+        Names of the columns "arrival", "input" and "output", and of "name" if requests have names; those not given
+        are called as in `COLUMNS`.
+    time_unit
+        One of "s" (default), "ms", "us", "ns" and "date".
+
+    Raises
+    ------
+    InvalidInput
+        If there is no such unit, or a key is none of these, or two name one column.
+    """
+    unit = Clock("s" if time_unit is None else time_unit).unit
+    known = (*COLUMNS, "name")
+    for key, name in (columns or {}).items():
+        if key not in known:
+            raise InvalidInput(f"columns: expected keys among {', '.join(known)}, got {describe(key)}")
+        if not isinstance(name, str) or not name.strip():
+            raise InvalidInput(f"columns: expected the name of a column for {key}, got {describe(name)}")
+    names = {key: name.strip() for key, name in (COLUMNS | dict(columns or {})).items()}
+    label = names.pop("name", None)
+    if len(set(names.values())) < len(names):
+        raise InvalidInput(f"columns: expected three different columns, got {', '.join(names.values())}")
+    return Table(name=PLAIN_CSV.name, time_unit=unit, label=label, **names)

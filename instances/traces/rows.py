@@ -1,0 +1,89 @@
+"""Rows of a trace while its file is read: kept, dropped, or before the window that was asked for."""
+
+from __future__ import annotations
+
+from array import array
+
+import numpy as np
+
+from specopt.instances.traces.trace import Trace, check_window, past_the_end
+from specopt.models.errors import InvalidInput
+
+NO_OUTPUT, NO_INPUT = "0 output tokens", "0 input tokens"
+"""Why rows are dropped: the request failed, or there was none."""
+
+
+class Rows:
+    """Collects the usable rows start, start + 1, ... of a file.
+
+    Parameters
+    ----------
+    start, count
+        First usable row wanted, and how many; None: all from there on.
+    """
+
+    def __init__(self, start: int = 0, count: int | None = None) -> None:
+        check_window(start, count)
+        self._start, self._count = start, count
+        self._read = self._usable = 0
+        self._dropped: dict[str, int] = {}
+        self._seconds, self._inputs, self._outputs = array("d"), array("q"), array("q")
+        self._names: list[str] = []
+
+    def add(self, seconds: float, input_tokens: int, output_tokens: int, name: str | None = None) -> bool:
+        """Take one row and tell whether more are wanted."""
+        self._read += 1
+        if not input_tokens or not output_tokens:
+            reason = NO_INPUT if output_tokens else NO_OUTPUT
+            self._dropped[reason] = self._dropped.get(reason, 0) + 1
+            return True
+        self._usable += 1
+        if self._usable <= self._start:
+            return True
+        self._seconds.append(seconds)
+        self._inputs.append(input_tokens)
+        self._outputs.append(output_tokens)
+        if name is not None:
+            self._names.append(name)
+        return self._count is None or len(self._seconds) < self._count
+
+    def trace(self, source: str, where: str, format: str) -> Trace:
+        """Return what was collected as a trace, sorted by arrival; rows that arrive together keep their order.
+
+        Parameters
+        ----------
+        source
+            Name of the file, to be remembered.
+        where
+            What messages call it.
+        format
+            Name of the format.
+
+        Raises
+        ------
+        InvalidInput
+            If no row is usable, or the window reaches past the last one.
+        """
+        reasons = ", ".join(f"{count} with {reason}" for reason, count in self._dropped.items())
+        if self._read == 0:
+            raise InvalidInput(f"{where}: expected at least one row, got none")
+        if self._usable == 0:
+            raise InvalidInput(f"{where}: expected a row to keep, but all {self._read} are dropped: {reasons}")
+        if not len(self._seconds) or (self._count is not None and len(self._seconds) < self._count):
+            had = f" ({self._read} read; dropped: {reasons})" if reasons else ""
+            raise InvalidInput(f"{where}: {past_the_end(self._start, self._count, self._usable)}{had}")
+        seconds = np.frombuffer(self._seconds, dtype=np.float64)
+        backwards = int((np.diff(seconds) < 0).sum())
+        order = np.argsort(seconds, kind="stable") if backwards else np.arange(len(seconds))
+        return Trace(
+            arrival_seconds=seconds[order] - seconds.min(),
+            input_tokens=np.frombuffer(self._inputs, dtype=np.int64)[order],
+            output_tokens=np.frombuffer(self._outputs, dtype=np.int64)[order],
+            names=tuple(self._names[row] for row in order) if self._names else None,
+            source=source,
+            format=format,
+            start=self._start,
+            rows_read=self._read,
+            dropped=tuple(self._dropped.items()),
+            out_of_order=backwards,
+        )

@@ -1,0 +1,148 @@
+"""What a trace of requests says: when each arrived, how long its prompt was, and how long its response."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
+from msgspec import Meta
+
+from specopt.models.errors import InvalidInput
+from specopt.models.fields import Column, Floats, Ints, NonNegative, TokenCount, check, describe
+
+Count = Annotated[int, Meta(ge=0)]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Trace:
+    """Requests in the order of their arrival, and how the file that they came from was read.
+
+    Parameters
+    ----------
+    arrival_seconds
+        Per request: seconds since the first one here arrived; never decreasing.
+    input_tokens, output_tokens
+        Per request: tokens of the prompt and of the response.
+    names
+        Per request: what its file calls it, such as the model that answered; None if the file names none.
+    source, format
+        Name of the file, and the format that it was read in.
+    start
+        Usable rows of the file before the first one here.
+    rows_read
+        Rows of the file that were read, dropped ones included; not header and blank lines.
+    dropped
+        Why rows were dropped, and how many for each reason.
+    out_of_order
+        Rows that came earlier than the row before them in the file, before they were sorted.
+
+    Raises
+    ------
+    InvalidInput
+        If a value is outside its domain, arrivals decrease, or columns differ in length.
+    """
+
+    arrival_seconds: Annotated[Floats, Column(NonNegative, "row")]
+    input_tokens: Annotated[Ints, Column(TokenCount, "row")]
+    output_tokens: Annotated[Ints, Column(TokenCount, "row")]
+    names: tuple[str, ...] | None = None
+    source: str | None = None
+    format: str | None = None
+    start: Count = 0
+    rows_read: Count = 0
+    dropped: tuple[tuple[str, Count], ...] = ()
+    out_of_order: Count = 0
+
+    def __post_init__(self) -> None:
+        check(self)
+        if self.names is not None and len(self.names) != len(self):
+            raise InvalidInput(f"names: expected {len(self)} entries, as in arrival_seconds, got {len(self.names)}")
+        if (np.diff(self.arrival_seconds) < 0).any():
+            raise InvalidInput("arrival_seconds: expected seconds that never decrease")
+
+    def __len__(self) -> int:
+        return len(self.arrival_seconds)
+
+    @property
+    def duration_seconds(self) -> float:
+        """Seconds from the first to the last arrival."""
+        return float(self.arrival_seconds[-1])
+
+    @property
+    def requests_per_second(self) -> float:
+        """Mean rate of arrivals: the gaps over the seconds that they take.
+
+        Raises
+        ------
+        InvalidInput
+            If all requests arrive at once.
+        """
+        if self.duration_seconds == 0.0:
+            raise InvalidInput("arrival_seconds: expected arrivals at more than one time, to tell a rate by")
+        return (len(self) - 1) / self.duration_seconds
+
+    @property
+    def dropped_rows(self) -> int:
+        """Rows dropped, for whatever reason."""
+        return sum(count for _, count in self.dropped)
+
+    def window(self, start: int = 0, rows: int | None = None) -> Trace:
+        """Return the requests start, start + 1, ... of this trace; its clock starts at the first of them.
+
+        Parameters
+        ----------
+        start
+            First request, from 0.
+        rows
+            How many; None: all from there on.
+
+        Raises
+        ------
+        InvalidInput
+            If the window is empty or reaches past the end.
+        """
+        check_window(start, rows)
+        stop = len(self) if rows is None else start + rows
+        if stop > len(self) or start >= len(self):
+            raise InvalidInput(past_the_end(start, rows, len(self)))
+        part = slice(start, stop)
+        return dataclasses.replace(
+            self,
+            arrival_seconds=self.arrival_seconds[part] - self.arrival_seconds[start],
+            input_tokens=self.input_tokens[part],
+            output_tokens=self.output_tokens[part],
+            names=None if self.names is None else self.names[part],
+            start=self.start + start,
+        )
+
+    def between(self, from_seconds: float, to_seconds: float) -> Trace:
+        """Return the requests that arrive at `from_seconds` or later and before `to_seconds`.
+
+        Raises
+        ------
+        InvalidInput
+            If none does.
+        """
+        first, stop = np.searchsorted(self.arrival_seconds, [from_seconds, to_seconds], side="left").tolist()
+        if not stop > first:
+            raise InvalidInput(
+                f"from_seconds, to_seconds: expected a time in which requests arrive (the trace lasts "
+                f"{self.duration_seconds:g} s), got {from_seconds:g} to {to_seconds:g}"
+            )
+        return self.window(first, stop - first)
+
+
+def check_window(start: object, rows: object) -> None:
+    """Refuse a start that is no integer >= 0, and a number of rows that is neither None nor an integer >= 1."""
+    if isinstance(start, bool) or not isinstance(start, int) or start < 0:
+        raise InvalidInput(f"start: expected an integer >= 0, got {describe(start)}")
+    if rows is not None and (isinstance(rows, bool) or not isinstance(rows, int) or rows < 1):
+        raise InvalidInput(f"rows: expected an integer >= 1, got {describe(rows)}")
+
+
+def past_the_end(start: int, rows: int | None, usable: int) -> str:
+    """Return what is wrong with a window that a trace of so many usable rows does not hold."""
+    wanted = f"rows from {start} on" if rows is None else f"rows {start} to {start + rows - 1}"
+    return f"expected a window within the {usable} usable rows of the trace (0 to {usable - 1}), got {wanted}"
