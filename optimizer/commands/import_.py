@@ -1,0 +1,91 @@
+"""`specopt import`."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from specopt.commands.shared import Output, Seed, check_target, count, number, write
+from specopt.models.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from specopt.instances.traces import Trace
+
+
+def import_(
+    trace: Annotated[Path, typer.Argument(metavar="TRACE", help="A file of requests: CSV or JSON lines.")],
+    kind: Annotated[str, typer.Option("--as", metavar="KIND", help="serving-latency or verification-batch.")],
+    tasks: Annotated[
+        int | None, typer.Option(metavar="N", parser=count, help="Rows to take; default: all from the start on.")
+    ] = None,
+    start: Annotated[
+        int | None, typer.Option(metavar="N", parser=count, help="First row, from 0; dropped ones do not count.")
+    ] = None,
+    from_seconds: Annotated[
+        float | None, typer.Option(metavar="S", parser=number, help="Take what arrives from then on; first row: 0.")
+    ] = None,
+    to_seconds: Annotated[
+        float | None, typer.Option(metavar="S", parser=number, help="Take what arrives before then.")
+    ] = None,
+    family: Annotated[
+        str | None, typer.Option(metavar="F", help="Family of KIND that gives what no trace says.")
+    ] = None,
+    param: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="A parameter of the family.")] = None,
+    seed: Seed = 0,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="FIELD=VALUE", help="Replace a problem field (JSON; dots lead inside)."),
+    ] = None,
+    format_: Annotated[
+        str | None,
+        typer.Option("--format", metavar="F", help="azure, burstgpt, mooncake, vidur or csv; default: recognised."),
+    ] = None,
+    column: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KEY=NAME", help="A column of a CSV file; KEY: arrival, input, output, name."),
+    ] = None,
+    time_unit: Annotated[
+        str | None, typer.Option(metavar="UNIT", help="Unit of arrivals in a CSV file: s, ms, us, ns or date.")
+    ] = None,
+    output: Output = None,
+) -> None:
+    """Make a problem from rows of a trace."""
+    from specopt.arguments import pairs_of, parameters_of, with_fields
+    from specopt.instances.traces import problem_from_trace, read_trace
+    from specopt.instances.traces.problem import maker_of
+    from specopt.models.files import to_json
+
+    check_target(output, trace)
+    by_time = from_seconds is not None or to_seconds is not None
+    if by_time and (start is not None or tasks is not None):
+        raise InvalidInput("--from-seconds, --to-seconds: expected rows by time or by number, got both")
+    if tasks == 0:
+        raise InvalidInput("--tasks: expected an integer >= 1, got 0")
+    _, name = maker_of(kind, family)
+    parameters = parameters_of(f"{kind}/{name}", param or ())
+    columns = pairs_of(column or (), "--column")
+    read = read_trace(trace, format_, columns=columns, time_unit=time_unit, start=start or 0, rows=tasks)
+    if by_time:
+        low = 0.0 if from_seconds is None else from_seconds
+        read = read.between(low, math.inf if to_seconds is None else to_seconds)
+    problem = with_fields(problem_from_trace(read, kind, name, seed=seed, **parameters), set_ or ())
+    if output is None:
+        typer.echo(to_json(problem.to_dict()))
+    else:
+        write(problem, output)
+    typer.echo(_summary(read, kind), err=True)
+    if output is not None:
+        typer.echo(f"written to {output}", err=True)
+
+
+def _summary(trace: Trace, kind: str) -> str:
+    reasons = ", ".join(f"{rows} with {reason}" for reason, rows in trace.dropped)
+    dropped = f"{trace.dropped_rows} dropped" + (f" ({reasons})" if reasons else "")
+    order = f", {trace.out_of_order} out of order and sorted" if trace.out_of_order else ""
+    return (
+        f"{trace.source} ({trace.format}): {trace.rows_read} rows read, {dropped}{order}; rows {trace.start} to "
+        f"{trace.start + len(trace) - 1}, {trace.duration_seconds:g} s of arrivals, become a {kind} problem"
+    )
