@@ -1,0 +1,66 @@
+"""The kernels of prompt chunking against plain Python."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies_prompt_chunking import plans, prompt_chunkings
+
+from specopt import PromptChunkingPlan, PromptChunkingProblem
+from specopt.solvers.prompt_chunking.prepare import prepare
+
+
+def load() -> Any:
+    """The kernels."""
+    return importlib.import_module("specopt.solvers._kernels.prompt_chunking")
+
+
+@given(prompt_chunkings(tokens=(1, 40), restricted=False), st.data())
+def test_play_is_the_judge(problem: PromptChunkingProblem, data: st.DataObject) -> None:
+    """Tests that the compiled event model gives the judge's number for any plan."""
+    chunks = np.array(data.draw(plans(problem)))
+    bounds = np.concatenate(([0], np.cumsum(chunks)))
+    prepared = prepare(problem)
+    value = load().play(bounds, len(chunks), *prepared.arguments, np.empty(prepared.stages))
+    assert value == pytest.approx(problem.evaluate(PromptChunkingPlan(chunks=chunks)).objective, rel=1e-14)
+    assert prepared.chunks(bounds).tolist() == chunks.tolist()
+
+
+@settings(max_examples=30)
+@given(prompt_chunkings(tokens=(1, 12)))
+def test_compiled_is_plain_python(problem: PromptChunkingProblem) -> None:
+    """Tests that bound and search give the same in plain Python as compiled."""
+    kernels, prepared = load(), prepare(problem)
+    whole = problem.evaluate(PromptChunkingPlan(chunks=np.array([problem.prompt_tokens]))).objective
+    bounds = [f(*prepared.arguments, prepared.most, 0.0, whole) for f in both(kernels.lower_bound)]
+    assert bounds[0] == pytest.approx(bounds[1], rel=1e-12)
+    outs = np.zeros((2, prepared.cells + 2), dtype=np.int64)
+    found = [
+        f(*prepared.arguments, prepared.most, bounds[0], 3000, out)
+        for f, out in zip(both(kernels.search), outs, strict=True)
+    ]
+    assert found[0] == found[1]
+    assert outs[0, : found[0] + 1].tolist() == outs[1, : found[0] + 1].tolist()
+
+
+@given(st.integers(1, 12), st.floats(0.02, 50.0), st.integers(0, 200))
+def test_spread(chunks: int, ratio: float, more: int) -> None:
+    """Tests that geometric boundaries increase, end at the end, and follow the ratio within rounding."""
+    M = chunks + more
+    bounds = np.zeros(chunks + 1, dtype=np.int64)
+    load().spread(chunks, ratio, M, bounds)
+    assert bounds[0] == 0 and bounds[-1] == M
+    assert np.all(np.diff(bounds) >= 1)
+    exact = M * np.cumsum(ratio ** np.arange(chunks)) / np.sum(ratio ** np.arange(chunks))
+    if np.all(np.diff(exact, prepend=0.0) >= 2):
+        assert np.all(np.abs(bounds[1:] - exact) <= 0.5 + 1e-9)
+
+
+def both(kernel: Any) -> tuple[Any, Any]:
+    """A kernel compiled, and as plain Python (what it calls stays compiled)."""
+    return kernel, kernel.py_func

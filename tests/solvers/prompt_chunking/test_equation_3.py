@@ -1,0 +1,110 @@
+"""Equation 3 of paper 4: the root by closed form, by the definition, by hand; rounding; and no root."""
+
+from __future__ import annotations
+
+import dataclasses
+from fractions import Fraction
+from typing import Any
+
+import naive_prompt_chunking as naive
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies_prompt_chunking import prompt_chunkings
+
+from specopt import PromptChunkingPlan, PromptChunkingProblem, solve
+from specopt.solvers.prompt_chunking.equation_3 import chunk_size, round_up
+
+BASE: dict[str, Any] = {
+    "format": "specopt/1",
+    "kind": "prompt-chunking",
+    "prompt_tokens": 100,
+    "bytes_per_token": 1.0,
+    "uplink_bytes_per_second": 100.0,
+    "downlink_bytes_per_second": 200.0,
+    "cloud_delay": {"tokens": [0.0, 10.0], "seconds": [0.2, 0.25]},
+    "background_tokens": 10.0,
+    "pipeline_length": 2,
+}
+
+
+def problem(**fields: Any) -> PromptChunkingProblem:
+    """A problem with an affine delay, with some fields replaced."""
+    return PromptChunkingProblem.from_dict(BASE | fields)
+
+
+def plan_of(one: PromptChunkingProblem) -> list[int]:
+    """The chunks of the method."""
+    plan = solve(one, "equation-3").plan
+    assert isinstance(plan, PromptChunkingPlan)
+    return plan.chunks.tolist()
+
+
+def test_by_hand() -> None:
+    """Tests 2 X / 100 = 0.25 + 0.25 + 0.005 X, X = 100 / 3, and that the plan rounds it up."""
+    assert chunk_size(problem()) == pytest.approx(100 / 3)
+    assert plan_of(problem()) == [34, 34, 32]
+    assert plan_of(problem(grid_tokens=8)) == [40, 40, 20]
+    assert plan_of(problem(max_chunks=2)) == [50, 50]
+    assert plan_of(problem(prompt_tokens=20)) == [20]
+
+
+@given(
+    st.integers(0, 20),
+    st.integers(0, 20),
+    st.sampled_from((0.0, 1.0, 4.5)),
+    st.sampled_from((1, 2, 5)),
+    st.integers(1, 60),
+)
+def test_affine_closed_form(g0: int, g1: int, mu: float, stages: int, rate: int) -> None:
+    """Tests X = 2 (g0 + g1 mu) / (P A / beta - g1), and none where P A / beta <= g1 or nothing is to be waited for."""
+    delay = {"tokens": [0.0, 8.0], "seconds": [g0 / 64, (g0 + 8 * g1) / 64]}
+    one = problem(
+        cloud_delay=delay, background_tokens=mu, pipeline_length=stages, bytes_per_token=float(rate),
+        uplink_bytes_per_second=64.0,
+    )  # fmt: skip
+    root = chunk_size(one)
+    if stages * rate <= g1 or g0 + g1 * mu == 0:
+        assert root is None
+    else:
+        assert root == pytest.approx(2 * (g0 + g1 * mu) / (stages * rate - g1), rel=1e-12)
+
+
+@given(prompt_chunkings(tokens=(1, 40), plain=True))
+def test_root_by_definition(one: PromptChunkingProblem) -> None:
+    """Tests that the root balances Eq. 3, and that at every knot and every step before it the left side is smaller."""
+    data = one.to_dict()
+    root = chunk_size(one)
+    knots = [Fraction(t) - Fraction(one.background_tokens) for t in data["cloud_delay"]["tokens"]]
+    trials = [k for k in knots if k > 0] + [Fraction(n, 4) for n in range(1, 400)]
+    if root is None:
+        if one.cloud_delay.at(one.background_tokens) > 0:
+            assert all(naive.balance(data, size) < 0 for size in [*trials, Fraction(10**9)])
+        return
+    assert root > 0
+    assert abs(naive.balance(data, Fraction(root))) <= 1e-9 * max(1.0, root)
+    assert all(naive.balance(data, size) < 1e-12 for size in trials if size < root * (1 - 1e-12))
+
+
+def test_several_roots() -> None:
+    """Tests that the smallest of three roots is taken: 0.02 X crosses 0.2 + g at 10, then below again, then above."""
+    steps = {"tokens": [0.0, 20.0, 21.0, 22.0], "seconds": [0.1, 0.1, 9.0, 9.0]}
+    one = problem(cloud_delay=steps, background_tokens=0.0)
+    assert chunk_size(one) == pytest.approx(10.0)
+    assert plan_of(one) == [10] * 10
+
+
+def test_no_root_is_the_best_equal() -> None:
+    """Tests that a cloud that grows faster than the upload leaves the best size by enumeration."""
+    steep = {"tokens": [0.0, 10.0], "seconds": [0.2, 0.6]}
+    one = problem(cloud_delay=steep)
+    assert chunk_size(one) is None
+    assert plan_of(one) == [int(x) for x in solve(one, "best-equal").to_dict()["plan"]["chunks"]]
+    assert solve(one, "equation-3").stats["root"] is None
+
+
+def test_rounding() -> None:
+    """Tests that sizes round up, that floating point does not make 12 into 13, and that there is at least a token."""
+    assert [round_up(x) for x in (0.2, 1.0, 11.5, 12.0, 12.000000000000002, 12.0001)] == [1, 1, 12, 12, 12, 13]
+    fast = dataclasses.replace(problem(), uplink_bytes_per_second=1e-6)
+    assert plan_of(fast)[0] == 1
