@@ -159,7 +159,7 @@ class Rounds:
         for _ in range(100):
             rate = 0.5 * (low + high)
             law = rate ** (gains - 1.0)
-            law /= law.sum()
+            law = law / float(law.sum())
             low, high = (rate, high) if float(law @ gains) < mean_gained else (low, rate)
         count = len(gains)
         return cls(drafted=np.zeros(count, int), sent=np.full(count, sent), gained=gains, probabilities=law)

@@ -49,7 +49,7 @@ def _figure_1(data: Reproduction) -> Figure:
     tokens = np.array([128, 256, 512, 1024, 2000])
     parts = {
         "communication": tokens * 3.20 / 2000,
-        "in-cloud": np.array([FIGURE_1.at(m) for m in tokens]),
+        "in-cloud": np.array([FIGURE_1.at(m) for m in tokens.tolist()]),
         "device": tokens * 0.09 / 2000,
     }
     bottom = np.zeros(len(tokens))
@@ -60,12 +60,12 @@ def _figure_1(data: Reproduction) -> Figure:
     panels[0, 0].set_xticks(range(len(tokens)), tokens.tolist())
     _label(panels[0, 0], "(b) U-shape, one request", "tokens of the prompt", "TTFT (s)")
     lengths = np.arange(1, 2001, 7)
-    panels[0, 1].plot(lengths, [1e3 * FIGURE_1.at(9 + m) for m in lengths], color="#2f7d4f")
+    panels[0, 1].plot(lengths, [1e3 * FIGURE_1.at(9 + m) for m in lengths.tolist()], color="#2f7d4f")
     panels[0, 1].plot([32, 2000], [1.101 * 1e3 * FIGURE_1.at(10), 280.0], "x", color="black", label="printed")
     _label(panels[0, 1], "(c) with 9 requests in decode", "tokens of the prompt", "delay of a batch (ms)")
     sizes = np.array([32, 64, 128, 256, 512, 1024, 2000])
     steps = np.ceil(2000 / sizes)
-    delays = np.array([FIGURE_1.at(9 + m) for m in sizes])
+    delays = np.array([FIGURE_1.at(9 + m) for m in sizes.tolist()])
     saved = 1e3 * (FIGURE_1.at(2009) + 63 * FIGURE_1.at(10) - steps * delays - (64 - steps) * FIGURE_1.at(10))
     axes: Any = panels[0, 2]
     axes.semilogx(sizes, saved, "o-", color="#33658a", base=2)

@@ -6,6 +6,7 @@ A calendar of what reaches the cloud is kept as a sorted list, and a batch takes
 from __future__ import annotations
 
 import bisect
+import itertools
 import math
 from typing import Any
 
@@ -14,7 +15,7 @@ def delay(knots: list[tuple[float, float]], m: float) -> float:
     """g(m) through knots, flat to the left, last slope to the right."""
     if m <= knots[0][0]:
         return knots[0][1]
-    for (x0, y0), (x1, y1) in zip(knots, knots[1:], strict=False):
+    for (x0, y0), (x1, y1) in itertools.pairwise(knots):
         if m <= x1 or (x1, y1) == knots[-1]:
             return y0 + (y1 - y0) * (m - x0) / (x1 - x0)
     raise AssertionError
@@ -54,8 +55,8 @@ def simulate(
                 rounds.append(index)
             continue
         now = start
-        batch = {}
-        left = math.inf if budget is None else max(1, budget - sent * len(rounds))
+        batch: dict[int, int] = {}
+        left = 10**9 if budget is None else max(1, budget - sent * len(rounds))
         for index, queue in queues.items():
             if left <= 0:
                 break

@@ -334,10 +334,9 @@ def play(
                         chunk_next[c] = free
                         free = c
                     last = served[r] == prompt[r]
+                    back = x
                     if choices[MODE] == SERVER:
                         back = prompt[r] if last else 0  # nothing comes back before the prompt is complete
-                    else:
-                        back = x
                     if choices[DOWNLOAD] == LAST:
                         back = 1 if last else 0
                     down[r] = max(out_of_cloud + settings[LATENCY], down[r]) + back * settings[BYTES] / downlink[r]

@@ -6,6 +6,7 @@ changes only at confidences that occur, so comparing those is exact. O(M log M) 
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -58,7 +59,7 @@ def confidence_threshold(trace: ConfidenceTrace, cost: RoundCost) -> ThresholdCh
     # by candidate: change of the total tokens drafted and gained against the candidate below
     drafted, gained = np.zeros(count + 1), np.zeros(count + 1)
     starts = trace.starts.tolist()
-    for begin, end in zip(starts[:-1], starts[1:], strict=True):
+    for begin, end in itertools.pairwise(starts):
         lowest = np.minimum.accumulate(trace.confidence[begin:end])
         # the draft ends with token t for thresholds in (lowest[t], lowest[t - 1]]; with its last one also below that
         above = np.searchsorted(thresholds, lowest, side="right")

@@ -155,7 +155,7 @@ class StateMonitor:
             return
         place = size if self.pinned == "observed" else self._batches.value
         before = self._at(place)
-        unit = before if before > 0.0 else max(delay, 1.0)
+        unit = max(before, 1e-6 * delay, 1e-12)
         left, weight = self._place(place)
         errors = self._errors[left + (weight > 0.5)]
         step = errors.limited((delay - before) / unit, 1.0) * unit

@@ -61,12 +61,13 @@ class Requests:
     def draw(cls, workload: PromptWorkload, count: int, seed: int = 0) -> Requests:
         """Draw requests of a workload."""
         random = np.random.default_rng(seed)
+        up, down = workload.uplink_bytes_per_second.tolist(), workload.downlink_bytes_per_second.tolist()
         return cls(
             arrival_seconds=np.cumsum(random.exponential(1.0 / workload.requests_per_second, count)),
             prompt_tokens=workload.lengths(count, random),
             output_tokens=np.full(count, workload.output_tokens, dtype=np.int64),
-            uplink_bytes_per_second=random.uniform(*workload.uplink_bytes_per_second, count),
-            downlink_bytes_per_second=random.uniform(*workload.downlink_bytes_per_second, count),
+            uplink_bytes_per_second=random.uniform(up[0], up[1], count),
+            downlink_bytes_per_second=random.uniform(down[0], down[1], count),
             draft_seconds=random.choice(workload.draft_seconds, count),
         )
 

@@ -63,4 +63,4 @@ def test_bad_tables_are_refused() -> None:
         ([1.0], [1.0], {"knots": [2.0, 1.0]}, "knots"), ([1.0], [1.0], {"most_knots": 1}, "most_knots"),
     ):  # fmt: skip
         with pytest.raises(InvalidInput, match=match):
-            fit_cloud_delay(tokens, seconds, **options)  # type: ignore[arg-type]
+            fit_cloud_delay(tokens, seconds, **options)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -25,11 +27,11 @@ def test_bars_of_a_chunk() -> None:
     """Tests that a chunk has a bar on each resource, in order, and on the device only if that takes time."""
     bars = timeline_bars(PROBLEM.timeline(plan(200, 151)))
     assert [[row for row, _, _ in own] for own in bars] == [["upload", "GPU 1", "GPU 2", "GPU 3", "download"]] * 2
-    assert bars[0][0][1:] == (0.0, pytest.approx(200 * 8192 / 7.5e6))
+    assert bars[0][0][1:] == pytest.approx((0.0, 200 * 8192 / 7.5e6))
     assert bars[1][0][1] == bars[0][0][2]
     assert bars[1][-1][2] == PROBLEM.evaluate(plan(200, 151)).objective
     for own in bars:
-        assert all(after[1] >= before[2] - 1e-12 for before, after in zip(own, own[1:], strict=False))
+        assert all(after[1] >= before[2] - 1e-12 for before, after in itertools.pairwise(own))
 
 
 def test_picture_has_a_panel_per_plan() -> None:

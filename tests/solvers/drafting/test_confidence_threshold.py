@@ -75,4 +75,4 @@ def test_synthetic_trace_is_what_it_says() -> None:
     assert synthetic_trace(5, seed=2).confidence.tolist() == synthetic_trace(5, seed=2).confidence.tolist()
     for changes in ({"drafts": 0}, {"length": 0}, {"easy_share": 2.0}, {"calibration": -1.0}):
         with pytest.raises(InvalidInput, match=next(iter(changes))):
-            synthetic_trace(**changes)  # type: ignore[arg-type]
+            synthetic_trace(**changes)

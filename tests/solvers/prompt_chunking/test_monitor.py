@@ -47,9 +47,7 @@ def test_two_knots_move_by_the_smallest_change() -> None:
 
 
 @given(BATCHES, st.sampled_from(["observed", "smoothed"]), st.sampled_from([None, 4.0]), st.booleans())
-def test_g_stays_in_order(
-    batches: list[tuple[float, float]], pinned: str, limit: float | None, empty: bool
-) -> None:
+def test_g_stays_in_order(batches: list[tuple[float, float]], pinned: str, limit: float | None, empty: bool) -> None:
     """Tests that g is non-negative and non-decreasing whatever comes, and pinned where the plain averages say."""
     monitor = StateMonitor(None if empty else FIGURE_1, pinned=pinned, outlier_limit=limit)  # type: ignore[arg-type]
     known = not empty
@@ -155,7 +153,7 @@ def test_bad_values_are_refused_and_change_nothing() -> None:
         ({"draft_seconds": -1.0}, "draft_seconds"),
     ):  # fmt: skip
         with pytest.raises(InvalidInput, match=match):
-            StateMonitor(**options)  # type: ignore[arg-type]
+            StateMonitor(**options)
     for broken in ({}, {**monitor.state(), "errors": []}, {**monitor.state(), "devices": [1]}):
         with pytest.raises(InvalidInput):
             StateMonitor.from_state(broken)

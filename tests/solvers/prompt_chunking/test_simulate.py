@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 
 import naive_prompt_simulation
@@ -27,7 +28,8 @@ HAT = Scheme(name="HAT", chunking="equation-3", rounds=threshold_rounds(2.06), p
 def split(draw: st.DrawFn, tokens: int) -> list[int]:
     """Some chunks of a prompt."""
     cuts = sorted(draw(st.sets(st.integers(1, tokens - 1), max_size=8))) if tokens > 1 else []
-    return np.diff([0, *cuts, tokens]).tolist()
+    edges = [0, *cuts, tokens]
+    return [after - before for before, after in itertools.pairwise(edges)]
 
 
 @st.composite
@@ -225,7 +227,7 @@ def test_bad_arguments_are_refused() -> None:
         ({"smoothing": 1.5}, "smoothing"), ({"wait": "maybe"}, "wait"), ({"download": "some"}, "download"),
     ):  # fmt: skip
         with pytest.raises(InvalidInput, match=match):
-            simulate(WORKLOAD, U_SHAPE, **changes)  # type: ignore[arg-type]
+            simulate(WORKLOAD, U_SHAPE, **changes)
     for plans in (None, [[1]], [[0, int(one.prompt_tokens[0])]]):
         with pytest.raises(InvalidInput, match="plans"):
             play(WORKLOAD, PLANNED, one, plans=plans)
