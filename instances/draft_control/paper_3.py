@@ -101,7 +101,8 @@ def _softmax(temperature: float) -> Floats:
     """Return a synthetic next-token distribution: logits that fall with the logarithm of the rank."""
     logits = -DECAY * np.log(np.arange(1, VOCABULARY + 1)) / temperature
     weights: Floats = np.exp(logits - logits.max())
-    return weights / weights.sum()
+    weights /= weights.sum()
+    return weights
 
 
 def lattice_distance(distribution: Floats, resolution: int) -> float:

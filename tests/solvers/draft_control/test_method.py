@@ -1,0 +1,88 @@
+"""The certificate of draft control: what any price and any relative values prove."""
+
+from __future__ import annotations
+
+import importlib
+
+import naive_draft_control as naive
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies_draft_control import draft_controls
+
+from specopt import DraftControlProblem
+from specopt.solvers.budget import Budget
+from specopt.solvers.draft_control.method import certified, relative_values, weigh
+from specopt.solvers.draft_control.tables import Tables
+
+
+@settings(max_examples=60)
+@given(draft_controls(), st.floats(0.0, 3.0), st.data())
+def test_any_price_and_values_give_a_bound(problem: DraftControlProblem, factor: float, data: st.DataObject) -> None:
+    """Tests that the bound holds for prices off the optimum and any relative values, and follows its definition."""
+    tables = Tables.of(problem)
+    best = float(naive.optimum(problem.to_dict()))
+    price = factor * best
+    values = np.array(
+        data.draw(st.lists(st.floats(-5.0, 5.0), min_size=len(problem.states), max_size=len(problem.states)))
+    )
+    kernels = importlib.import_module("specopt.solvers._kernels.draft_control")
+    nothing = np.zeros(len(problem.states), dtype=np.int64)
+    outcome = certified(kernels, tables, nothing + tables.shortest, nothing, price, values, Budget(problem))
+    assert outcome.bound is not None
+    assert outcome.bound >= best * (1 - 1e-12)
+    exact = problem.to_dict()
+    P = problem.transition.scaled
+    expected = max(
+        max(float(naive.tokens(exact, s, a)) - price * float(naive.seconds(exact, s, a)) for a in naive.actions(exact))
+        + float(P[s] @ values)
+        - values[s]
+        for s in problem.recurrent_states
+    )
+    assert outcome.stats["largest_violation"] == pytest.approx(expected, rel=1e-9, abs=1e-9 * max(1.0, price))
+
+
+@settings(max_examples=60)
+@given(draft_controls(longest=5), st.data())
+def test_relative_values_solve_the_evaluation_equations(problem: DraftControlProblem, data: st.DataObject) -> None:
+    """Tests that N - g T + P h - h = 0 in every state, and that g is the oracle's rate of the policy."""
+    exact = problem.to_dict()
+    able = naive.actions(exact)
+    policy = data.draw(
+        st.lists(st.sampled_from(able), min_size=len(problem.states), max_size=len(problem.states))
+    )  # fmt: skip
+    tables = Tables.of(problem)
+    kernels = importlib.import_module("specopt.solvers._kernels.draft_control")
+    lengths = np.array([length for length, _ in policy])
+    indices = np.array([exact["resolutions"].index(resolution) for _, resolution in policy])
+    tokens, seconds = weigh(kernels, tables, lengths, indices)
+    assert tokens == pytest.approx([float(naive.tokens(exact, s, a)) for s, a in enumerate(policy)], rel=1e-13)
+    assert seconds == pytest.approx([float(naive.seconds(exact, s, a)) for s, a in enumerate(policy)], rel=1e-13)
+    rate, values = relative_values(tables, tokens, seconds)
+    assert rate == pytest.approx(float(naive.objective(exact, policy)), rel=1e-11)
+    rest = tokens - rate * seconds + problem.transition.scaled @ values - values
+    assert rest == pytest.approx(np.zeros(len(policy)), abs=1e-10 * max(1.0, float(np.abs(values).max())))
+
+
+def test_all_actions_are_what_the_kernel_weighs() -> None:
+    """Tests that the table of all actions has the tokens and seconds of each, in the order of its two columns."""
+    problem = DraftControlProblem.from_dict(
+        {
+            "format": "specopt/1", "kind": "draft-control", "vocabulary_size": 9, "draft_seconds_per_token": 0.5,
+            "verify_seconds": 0.25, "draft_lengths": [1, 6], "resolutions": [4, 2], "transition": [[0, 1], [1, 0]],
+            "states": [{"uplink_bits_per_second": 3.0, "acceptance_rates": [0.5, 1.0]},
+                       {"uplink_bits_per_second": 7.0, "downlink_bits_per_second": 2.0,
+                        "acceptance_rates": [0.0, 0.9]}],
+        }
+    )  # fmt: skip
+    tokens, seconds, lengths, indices = Tables.of(problem).all_actions()
+    data = problem.to_dict()
+    for column, (length, index) in enumerate(zip(lengths.tolist(), indices.tolist(), strict=True)):
+        action = (length, data["resolutions"][index])
+        for state in range(2):
+            assert tokens[state, column] == pytest.approx(float(naive.tokens(data, state, action)), rel=1e-14)
+            assert seconds[state, column] == pytest.approx(float(naive.seconds(data, state, action)), rel=1e-14)
+    assert {(a, b) for a, b in zip(lengths.tolist(), indices.tolist(), strict=True)} == {
+        (length, index) for length in range(1, 7) for index in range(2)
+    }

@@ -1,0 +1,65 @@
+"""Hypothesis strategies for draft control: chains of one recurrent class, periodic ones and transient states too."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import strategies as st
+
+from specopt import DraftControlProblem
+
+acceptance = st.sampled_from((0.0, 0.125, 0.5, 0.75, 0.9, 1.0)) | st.floats(0.0, 1.0)
+uplinks = st.sampled_from((10.0, 300.0, 5e3, 1e6)) | st.floats(1.0, 1e6)
+draft_seconds = st.sampled_from((0.0, 1e-3, 0.02))
+verify_seconds = st.sampled_from((1e-3, 0.1, 1.0))
+
+
+@st.composite
+def transitions(draw: st.DrawFn, size: int) -> list[list[float]]:
+    """A matrix whose state 0 can be reached from everywhere: the class of state 0 is then the only recurrent one."""
+    rows = []
+    for state in range(size):
+        weights = draw(st.lists(st.integers(0, 3), min_size=size, max_size=size))
+        weights[max(0, state - 1)] += state > 0 or not any(weights)
+        rows.append([weight / sum(weights) for weight in weights])
+    return rows
+
+
+@st.composite
+def draft_controls(
+    draw: st.DrawFn, states: tuple[int, int] = (1, 3), longest: int = 3, resolutions: int = 2
+) -> DraftControlProblem:
+    """A valid problem of few policies."""
+    size = draw(st.integers(*states))
+    values = draw(st.lists(st.integers(1, 12), min_size=1, max_size=resolutions, unique=True))
+    count = len(values)
+    shortest = draw(st.integers(0, 2))
+    code = draw(st.sampled_from(("lattice", "support")))
+
+    def state() -> dict[str, Any]:
+        data: dict[str, Any] = {
+            "uplink_bits_per_second": draw(uplinks),
+            "acceptance_rates": draw(st.lists(acceptance, min_size=count, max_size=count)),
+        }
+        if draw(st.booleans()):
+            data["downlink_bits_per_second"] = draw(uplinks)
+        if code == "support":
+            data["distribution_bits"] = draw(
+                st.lists(st.sampled_from((0.0, 3.5, 40.0)), min_size=count, max_size=count)
+            )
+        return data
+
+    return DraftControlProblem.from_dict(
+        {
+            "format": "specopt/1",
+            "kind": "draft-control",
+            "vocabulary_size": draw(st.sampled_from((2, 3, 8, 17, 500))),
+            "draft_seconds_per_token": draw(draft_seconds),
+            "verify_seconds": draw(verify_seconds),
+            "draft_lengths": [shortest, draw(st.integers(shortest, max(shortest, longest)))],
+            "resolutions": values,
+            "states": [state() for _ in range(size)],
+            "transition": draw(transitions(size)),
+            "distribution_code": code,
+        }
+    )
