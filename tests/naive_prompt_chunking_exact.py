@@ -5,7 +5,7 @@ down): one over all compositions, one over the non-dominated states of each pref
 """
 
 import math
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import numpy as np
 
@@ -65,7 +65,7 @@ def best_composition(problem):
     for cuts in range(min(cap, len(inner) + 1)):
         for ends in combinations(inner, cuts):
             edges = [0, *ends, N]
-            chunks = [b - a for a, b in zip(edges, edges[1:], strict=False)]
+            chunks = [b - a for a, b in pairwise(edges)]
             seconds = first_token_seconds(problem, chunks)
             if seconds < best[0]:
                 best = seconds, chunks

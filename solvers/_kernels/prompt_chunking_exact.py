@@ -41,8 +41,9 @@ FOUND = 1
 PAUSED = 2
 FULL = 3
 
-AT, LABEL, USED, FREE, GOAL, SEEN = range(6)
-"""Entries of `control`: boundary, label to extend next, room taken, first free label, label at the end, labels seen."""
+AT, LABEL, NEXT, USED, FREE, GOAL, SEEN = range(7)
+"""Entries of `control`: boundary, label and end of the chunk to go on with, room taken, first free label, label at the
+end, labels seen."""
 
 
 @njit(cache=True)
@@ -335,13 +336,14 @@ def extend(
         label = control[LABEL] if control[LABEL] >= 0 else heads[i]
         while label >= 0:
             control[LABEL] = label
-            if work <= 0:
-                return PAUSED
             chunks = links[label, 3] + 1
             first = shortest[i]
             if first == 0:
                 first = M + 1
-            for j in range(first, M + 1):
+            for j in range(max(first, control[NEXT]), M + 1):
+                control[NEXT] = j
+                if work <= 0:
+                    return PAUSED
                 work -= 1
                 if chunks + fewest[j] > most:
                     continue
@@ -418,6 +420,7 @@ def extend(
                 if j == M:
                     control[GOAL] = new
                     return FOUND
+            control[NEXT] = 0
             label = links[label, 0]
         control[AT] = i + 1
         control[LABEL] = -1

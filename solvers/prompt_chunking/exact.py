@@ -25,7 +25,10 @@ ENOUGH = 6e-10
 """Relative gap of a proven plan; more than CLOSE and SLIP together, so that one failed attempt to improve ends it."""
 
 NEAR = 1e-4
-"""Relative gap from which on a pass may try to prove the plan at once instead of halving the gap."""
+"""Relative gap from which on labels, not the bounds alone, halve it, or prove the plan at once."""
+
+FINE = 1e-5
+"""Relative width to which the bounds alone narrow the deadlines that they do not rule out."""
 
 WORK = 2_000_000
 """Steps of a kernel between two looks at the clock: about 10 ms."""
@@ -37,6 +40,8 @@ MOST_GEOMETRIC = 40
 """Chunks up to which these plans are tried."""
 
 FIRST_LABELS = 1 << 14
+
+NONE: Ints = np.empty(0, dtype=np.int64)
 
 MOST_ENTRIES = 10_000_000
 """Of the tables of earliest and latest states: 160 megabytes for both."""
@@ -120,6 +125,7 @@ class Search:
         self.max_labels = max_labels
         self.kernels = budget.load("prompt_chunking_exact")
         self.deadlines = self.passes = self.labels = 0
+        self.capped = False
         rows, columns = len(self.position), problem.pipeline_length + 1
         self.floor = np.empty((rows, columns))
         self.ceiling = np.empty((rows, columns))
@@ -135,7 +141,7 @@ class Search:
 
     @cached_property
     def model(self) -> tuple[Ints, Floats, Floats, int]:
-        """Boundaries, seconds of 0..N tokens on one stage, costs of link and device, and P, as the kernels take them."""
+        """Boundaries, seconds of 0..N tokens on one stage, costs of link and device, and P: what the kernels take."""
         problem = self.problem
         A, P, mu = problem.bytes_per_token, problem.pipeline_length, problem.background_tokens
         knots, seconds = problem.cloud_delay.tokens, problem.cloud_delay.seconds
@@ -199,30 +205,28 @@ class Search:
         """Try deadlines until plan and bound meet, within the gap asked for; tell whether they did."""
         enough = max(ENOUGH, self.budget.gap)
         high = self.plan_seconds
-        while self.distance > enough and high - self.bound > 0.1 * NEAR * high:  # bounds from both ends alone
+        while self.distance > enough and high - self.bound > FINE * high:  # bounds from both ends alone
             deadline = self.bound + (high - self.bound) / 2
             if self.may_meet(deadline):
                 high = deadline
             else:
                 self.rule_out(deadline)
-        at_once = True
+        at_once = found = self.distance < NEAR
         while self.distance > enough:
             best = self.plan_seconds
             deadline = self.bound + (best - self.bound) / 2
             surely = best * (1.0 - CLOSE)
-            if deadline > surely or (at_once and self.distance < NEAR):
+            if at_once or deadline > surely:
                 deadline = surely
-            at_once = not at_once
-            if not self.may_meet(deadline):
-                self.rule_out(deadline)
-                continue
-            chunks = self.meet(deadline)
+            chunks = self.meet(deadline) if self.may_meet(deadline) else NONE
             if chunks is None:
                 return False
-            if len(chunks) == 0:
-                self.rule_out(deadline)
-            else:
+            if len(chunks):
                 self.budget.offer(plan_of(chunks))
+                found = True
+            else:
+                self.rule_out(deadline)
+            at_once = found and not at_once  # a plan of the labels is often the best one: try to improve it by a hair
         return True
 
     def rule_out(self, deadline: float) -> None:
@@ -245,24 +249,38 @@ class Search:
         return possible
 
     def meet(self, deadline: float) -> Ints | None:
-        """Return chunks that meet a deadline, none if there are no such, or None if it takes too many labels."""
+        """Return chunks that meet a deadline, none if there are no such, or None if it takes too many labels.
+
+        A cap on chunks is left out at first, which spares labels that differ in their count, until it turns out to
+        matter.
+        """
+        if not self.capped:
+            chunks = self.label(deadline, capped=False)
+            if chunks is None or len(chunks) <= self.problem.most_chunks:
+                return chunks
+            self.capped = True
+        return self.label(deadline, capped=True)
+
+    def label(self, deadline: float, *, capped: bool) -> Ints | None:
+        """Run one pass of labels; see `meet`."""
         position, stage, cost, P = self.model
         kernels = self.kernels
         self.passes += 1
-        counted = self.problem.max_chunks is not None or self.problem.local_overhead_seconds > 0
+        counted = capped or self.problem.local_overhead_seconds > 0
+        most = self.problem.most_chunks if capped else len(position)
         slack = SLIP / 2 * deadline / len(position)
         size = min(FIRST_LABELS, self.max_labels)
         values, links = np.zeros((size, P + 1)), np.zeros((size, 4), dtype=np.int64)
         links[0] = (-1, -1, 0, 0)
         heads = np.full(len(position), -1, dtype=np.int64)
         heads[0] = 0
-        control = np.zeros(6, dtype=np.int64)
+        control = np.zeros(7, dtype=np.int64)
         control[[kernels.LABEL, kernels.FREE, kernels.GOAL]] = -1
         control[kernels.USED] = 1
         while True:
             state = kernels.extend(
                 position, stage, cost, P, self.last, deadline, self.ceiling, self.shortest, self.fewest,
-                self.problem.most_chunks, counted, slack, values, links, heads, control, WORK,
+                most, counted, slack, values, links, heads, control, WORK,
             )  # fmt: skip
             if state == kernels.FULL:
                 if size == self.max_labels:
@@ -275,7 +293,7 @@ class Search:
             self.tick()
         self.labels += int(control[kernels.SEEN])
         if state == kernels.INFEASIBLE:
-            return np.empty(0, dtype=np.int64)
+            return NONE
         ends = []
         label = int(control[kernels.GOAL])
         while label >= 0:
