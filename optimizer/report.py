@@ -15,8 +15,10 @@ from rich.text import Text
 from specopt.models.draft_control import DraftControlPlan, DraftControlProblem
 from specopt.models.fair_goodput import FairGoodputPlan, FairGoodputProblem
 from specopt.models.problem import Plan, Problem
+from specopt.models.prompt_chunking import PromptChunkingPlan, PromptChunkingProblem
 from specopt.models.result import Result, Status
 from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
+from specopt.robustness import Robustness
 from specopt.schedule import steps_per_batch
 from specopt.solve import Report
 from specopt.solvers.method import Method
@@ -25,6 +27,7 @@ MOST_ROWS = 40
 MOST_ITEMS = 20
 MOST_CHARACTERS = 240
 PLAIN_WIDTH = 100
+BAR_WIDTH = 40
 
 _COLOURS = {Status.OPTIMAL: "green", Status.FEASIBLE: "cyan", Status.INFEASIBLE: "red", Status.NONE: "yellow"}
 
@@ -63,6 +66,8 @@ def print_result(problem: Problem, result: Result, out: Console) -> None:
         _print_fair_plan(problem, result.plan, out)
     elif isinstance(problem, DraftControlProblem) and isinstance(result.plan, DraftControlPlan):
         _print_policy(problem, result.plan, out)
+    elif isinstance(problem, PromptChunkingProblem) and isinstance(result.plan, PromptChunkingPlan):
+        _print_chunks(problem, result.plan, out)
     elif result.plan is not None:
         _print_plan(result.plan, out)
 
@@ -81,6 +86,28 @@ def print_report(problem: Problem, claimed: Result, report: Report, out: Console
         _line(out, "claimed", f"{claimed.objective:.12g}, which is not the objective of its plan")
     for violation in report.violations:
         _line(out, "violates", violation)
+
+
+def print_robustness(problem: Problem, over: Robustness, out: Console) -> None:
+    """Print what a plan is worth over intervals."""
+    ranges = [f"output lengths x {over.output_scale[0]:g} to {over.output_scale[1]:g}"]
+    if over.output_scale == (1.0, 1.0):
+        ranges = []
+    if over.acceptance is not None:
+        ranges.insert(0, f"acceptance {over.acceptance[0]:g} to {over.acceptance[1]:g}")
+    out.print(Text(f"over {', '.join(ranges)}", style="bold"), soft_wrap=True)
+    where = [] if over.worst.acceptance is None else [f"at acceptance {over.worst.acceptance:.6g}"]
+    if over.output_scale != (1.0, 1.0):
+        where.append(f"output lengths x {over.worst.output_scale:g}")
+    word = "" if over.worst_is_exact else " of those tried"
+    _line(out, "worst case", f"{over.worst.objective:.6g}  {', '.join(where)}{word}")
+    low, high = over.interval
+    _line(out, "mean", f"{over.mean:.6g}  95 % interval {low:.6g} to {high:.6g}, {over.samples} samples")
+    _line(out, "quantiles", ", ".join(f"{100 * q:g} %: {value:.6g}" for q, value in over.quantiles.items()))
+    if over.violated:
+        _line(out, "violated", f"in {over.violated} of {over.samples} samples")
+    for violation in over.worst.violations:
+        _line(out, "  worst case", violation)
 
 
 def _line(out: Console, label: str, text: str) -> None:
@@ -158,6 +185,31 @@ def _print_policy(problem: DraftControlProblem, plan: DraftControlPlan, out: Con
     out.print(table)
     if len(plan.policy) > MOST_ROWS:
         out.print(f"  ... and {len(plan.policy) - MOST_ROWS} more states")
+
+
+def _print_chunks(problem: PromptChunkingProblem, plan: PromptChunkingPlan, out: Console) -> None:
+    """Print the chunks and when they pass through uplink, cloud and downlink, to scale."""
+    times = problem.timeline(plan)
+    scale = BAR_WIDTH / (times[-1].download[1] or 1.0)
+    _line(
+        out, "chunks", f"{len(times):,} of {problem.prompt_tokens:,} tokens; u uploading, c in the cloud, d downloading"
+    )
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for header in ("  chunk", "tokens", "uploaded s", "processed s", "downloaded s"):
+        table.add_column(header, justify="right", no_wrap=True)
+    table.add_column("0" + f"{times[-1].download[1]:.3g} s".rjust(BAR_WIDTH - 1), no_wrap=True)
+    for position, chunk in enumerate(times[:MOST_ROWS]):
+        bar = [" "] * BAR_WIDTH
+        cloud = (chunk.stages[0][0], chunk.stages[-1][1])
+        for mark, (begin, end) in (("u", chunk.upload), ("c", cloud), ("d", chunk.download)):
+            first = min(int(begin * scale), BAR_WIDTH - 1)
+            for column in range(first, min(max(first + 1, round(end * scale)), BAR_WIDTH)):
+                bar[column] = mark
+        ends = (chunk.upload[1], cloud[1], chunk.download[1])
+        table.add_row(str(position + 1), str(chunk.tokens), *(f"{end:.4f}" for end in ends), "".join(bar))
+    out.print(table)
+    if len(times) > MOST_ROWS:
+        out.print(f"  ... and {len(times) - MOST_ROWS:,} more chunks")
 
 
 # ---------------------------------------------------------------------------- several results

@@ -7,16 +7,39 @@ from typing import Annotated
 
 import typer
 
-from specopt.commands.shared import FOUND, NOT_FOUND, AsJson, File, print_json, read_problem, read_result
+from specopt.commands.shared import (
+    FOUND,
+    NOT_FOUND,
+    AsJson,
+    File,
+    Seed,
+    count,
+    interval,
+    print_json,
+    read_problem,
+    read_result,
+)
 from specopt.models.errors import InvalidInput, SpecoptError
 
 
 def evaluate(
     file: File,
     result: Annotated[Path, typer.Argument(metavar="RESULT", help="A result file (JSON).")],
+    acceptance: Annotated[
+        str | None, typer.Option(metavar="LOW:HIGH", help="Acceptance rates may lie anywhere in between.")
+    ] = None,
+    output_scale: Annotated[
+        str | None, typer.Option(metavar="LOW:HIGH", help="Output lengths may be so many times as long.")
+    ] = None,
+    samples: Annotated[int, typer.Option(metavar="N", parser=count, help="Cases drawn from the intervals.")] = 200,
+    seed: Seed = 0,
     as_json: AsJson = False,
 ) -> int:
-    """Judge a plan from the problem's data alone. Exit 0: feasible, 1: violated, 2: not this problem's result."""
+    """Judge a plan from the problem's data alone. Exit 0: feasible, 1: violated, 2: not this problem's result.
+
+    With intervals also the worst case in them and the mean over samples; a worst case that violates exits with 1.
+    """
+    from specopt.robustness import robustness
     from specopt.solve import verify
 
     problem, claimed = read_problem(file), read_result(result)
@@ -24,11 +47,26 @@ def evaluate(
         report = verify(problem, claimed)
     except SpecoptError as error:
         raise InvalidInput(f"{result}: {error}") from None
+    over = None
+    if (acceptance is not None or output_scale is not None) and report.objective is not None:
+        over = robustness(
+            problem,
+            claimed,
+            acceptance=None if acceptance is None else interval("--acceptance", acceptance),
+            output_scale=(1.0, 1.0) if output_scale is None else interval("--output-scale", output_scale),
+            samples=samples,
+            seed=seed,
+        )
     if as_json:
         fields = ("objective", "terms", "violations", "feasible", "matches")
-        print_json({"claimed": claimed.objective, **{name: getattr(report, name) for name in fields}})
+        data = {"claimed": claimed.objective, **{name: getattr(report, name) for name in fields}}
+        print_json(data if over is None else {**data, "robustness": over.to_dict()})
     else:
-        from specopt.report import console, print_report
+        from specopt.report import console, print_report, print_robustness
 
-        print_report(problem, claimed, report, console())
-    return FOUND if report.feasible else NOT_FOUND
+        out = console()
+        print_report(problem, claimed, report, out)
+        if over is not None:
+            print_robustness(problem, over, out)
+    worst_violates = over is not None and bool(over.worst.violations)
+    return FOUND if report.feasible and not worst_violates else NOT_FOUND

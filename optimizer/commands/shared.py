@@ -33,6 +33,15 @@ def count(text: str | int) -> int:
     return int(text)
 
 
+def interval(option: str, text: str) -> tuple[float, float]:
+    """Return the interval that an option gives as LOW:HIGH, or as one number."""
+    low, colon, high = text.partition(":")
+    try:
+        return float(low), float(high if colon else low)
+    except ValueError:
+        raise InvalidInput(f"{option}: expected LOW:HIGH, got {text!r}") from None
+
+
 File = Annotated[Path, typer.Argument(metavar="FILE", help="A problem file (JSON).")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
 Output = Annotated[Path | None, typer.Option("-o", "--output", help="Write to this file, all or nothing.")]
