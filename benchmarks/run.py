@@ -13,6 +13,7 @@ import draft_allocation
 import draft_control
 import fair_goodput
 import fair_goodput_online
+import prompt_chunking
 import serving_latency
 import verification_batch
 import verification_long_run
@@ -27,6 +28,7 @@ BENCHMARKS = (
     *draft_control.BENCHMARKS,
     *fair_goodput.BENCHMARKS,
     *fair_goodput_online.BENCHMARKS,
+    *prompt_chunking.BENCHMARKS,
     *verification_batch.BENCHMARKS,
     *verification_long_run.BENCHMARKS,
 )

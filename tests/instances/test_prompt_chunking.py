@@ -1,0 +1,65 @@
+"""Families of prompt chunking: the testbed of paper 4, random links and clouds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from specopt import InvalidInput, PromptChunkingProblem, generate
+
+
+def make(family: str, **parameters: Any) -> PromptChunkingProblem:
+    """A problem of a family."""
+    problem = generate(f"prompt-chunking/{family}", **parameters)
+    assert isinstance(problem, PromptChunkingProblem)
+    return problem
+
+
+def test_paper_4() -> None:
+    """Tests hidden sizes of 5120 and 4096 at two bytes, 10^6 bytes per second, and the knots of Fig. 1."""
+    problem = make("paper-4", prompt_tokens=351)
+    assert (problem.prompt_tokens, problem.bytes_per_token, problem.pipeline_length) == (351, 10240.0, 4)
+    assert (problem.uplink_bytes_per_second, problem.downlink_bytes_per_second) == (7.5e6, 12.5e6)
+    assert (problem.background_tokens, problem.message_overhead_seconds) == (10.0, 3e-3)
+    assert problem.cloud_delay.at(512.0) == 0.071217721
+    assert make("paper-4", model="vicuna-7b").bytes_per_token == 8192.0
+
+
+def test_random_in_its_ranges() -> None:
+    """Tests the ranges of the paper's links, that g rises, and that seeds differ and repeat."""
+    for seed in range(20):
+        problem = make("random", seed=seed, knots=2 + seed % 5)
+        assert 5e6 <= problem.uplink_bytes_per_second <= 10e6 <= problem.downlink_bytes_per_second <= 15e6
+        assert len(problem.cloud_delay.tokens) == 2 + seed % 5
+        assert np.all(problem.cloud_delay.slopes > 0)
+        assert problem == make("random", seed=seed, knots=2 + seed % 5)
+        assert problem != make("random", seed=seed + 1, knots=2 + seed % 5)
+
+
+def test_random_modes() -> None:
+    """Tests that pipeline, wait, download and message cost can be chosen."""
+    problem = make("random", pipeline_length=3, wait="none", download="last", max_message_milliseconds=0.0)
+    assert (problem.pipeline_length, problem.wait, problem.download) == (3, "none", "last")
+    assert problem.message_overhead_seconds == 0.0
+
+
+@pytest.mark.parametrize(
+    ("family", "parameters", "message"),
+    [
+        ("paper-4", {"model": "gpt"}, "model: expected one of vicuna-7b, vicuna-13b"),
+        ("paper-4", {"uplink_megabytes_per_second": 0}, "uplink_megabytes_per_second: expected a number > 0"),
+        ("paper-4", {"message_milliseconds": -1}, "message_milliseconds: expected a number >= 0"),
+        ("paper-4", {"prompt_tokens": 0}, "prompt_tokens"),
+        ("paper-4", {"pipeline_length": 2.5}, "pipeline_length"),
+        ("random", {"prompt_tokens": 2.5}, "prompt_tokens: expected an integer >= 1"),
+        ("random", {"knots": 1}, "knots: expected an integer >= 2"),
+        ("random", {"wait": "maybe"}, "wait"),
+        ("random", {"max_message_milliseconds": -1.0}, "max_message_milliseconds"),
+    ],
+)
+def test_refusals(family: str, parameters: dict[str, Any], message: str) -> None:
+    """Tests that a parameter outside its domain is named."""
+    with pytest.raises(InvalidInput, match=message):
+        make(family, **parameters)
