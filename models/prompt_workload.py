@@ -158,8 +158,8 @@ class Rounds:
         low, high = 0.0, 1.0
         for _ in range(100):
             rate = 0.5 * (low + high)
-            law = rate ** (gains - 1.0)
-            law = law / float(law.sum())
+            powers = rate ** (gains - 1.0)
+            law = np.asarray(powers / powers.sum(), dtype=np.float64)
             low, high = (rate, high) if float(law @ gains) < mean_gained else (low, rate)
         count = len(gains)
         return cls(drafted=np.zeros(count, int), sent=np.full(count, sent), gained=gains, probabilities=law)
