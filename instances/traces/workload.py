@@ -1,7 +1,7 @@
 """Long runs that look like a trace: what the simulators of verification and of prompts draw their requests from.
 
 Both draw their own arrivals: the first from devices that think, the second from a Poisson process. A replay of the
-very arrivals takes the arrays of the trace.
+very arrivals takes copies of the arrays of the trace (its own are read-only).
 """
 
 from __future__ import annotations

@@ -145,3 +145,12 @@ def test_no_trace(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "half.csv: line 5, ContextTokens: expected 3 fields" in capsys.readouterr().err
     assert run(["import", str(tmp_path / "none.csv"), "--as", "serving-latency"]) == 2
     assert "none.csv: cannot be read (No such file or directory)" in capsys.readouterr().err
+
+
+def test_help(capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests that the command explains itself, and is listed."""
+    assert run(["import", "--help"]) == 0
+    shown = capsys.readouterr().out
+    assert "specopt import" in shown and "--from-seconds" in shown
+    assert run(["--help"]) == 0
+    assert "import" in capsys.readouterr().out
