@@ -16,7 +16,7 @@ from specopt.models.errors import InvalidInput
 
 
 def test_figure_1_is_what_the_text_says() -> None:
-    """Tests 10.1 % at 32 tokens, 0.28 s at 2000, and the 82.3 ms and 6.6 times of chunks of 32."""
+    """Tests that g gives 10.1 % at 32 tokens, 0.28 s at 2000, and the 82.3 ms and 6.6 times of chunks of 32."""
     assert FIGURE_1.at(41) / FIGURE_1.at(10) == pytest.approx(1.101, abs=5e-4)
     assert FIGURE_1.at(2000) == 0.28
     saved = FIGURE_1.at(2009) + 63 * FIGURE_1.at(10) - 63 * FIGURE_1.at(41) - FIGURE_1.at(10)
@@ -34,7 +34,7 @@ def test_the_larger_model_is_slower() -> None:
 
 
 def test_workloads() -> None:
-    """Tests sizes and scales of both data sets, and that another name is refused."""
+    """Tests that sizes and scales of both data sets are right, and that another name is refused."""
     workload = paper_4_workload("cnn-dm", link_scale=2.0, pipeline_length=8, local_overhead_seconds=0.0)
     assert workload.bytes_per_token == 10240.0
     assert workload.uplink_bytes_per_second.tolist() == [1e7, 2e7]
@@ -46,7 +46,7 @@ def test_workloads() -> None:
 
 @pytest.mark.parametrize(("mean", "stop"), [(2.06, 0.5), (1.98, 0.3), (1.2, 0.7)])
 def test_rounds_by_drawing(mean: float, stop: float) -> None:
-    """Tests the law of rounds against drafts that are drawn token by token."""
+    """Tests that the law of rounds is that of drafts drawn token by token."""
     rounds = threshold_rounds(mean, stop=stop, most_drafted=4, candidates=0.6)
     assert rounds.mean_gained == pytest.approx(mean, abs=1e-6)
     # the acceptance behind the law: drafts of two tokens or more whose first is rejected

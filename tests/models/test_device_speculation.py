@@ -29,7 +29,7 @@ SETTING = ParallelDrafting(
 
 
 def test_a_draft_ends_with_the_first_unsure_token() -> None:
-    """Tests Eq. 5: the first token below the threshold is part of the draft; at the threshold it is sure enough."""
+    """Tests that the first token below the threshold is the draft's last (Eq. 5), and one at the threshold is not."""
     assert draft_length([0.9, 0.6, 0.59, 0.9], 0.6) == 3
     assert draft_length([0.1, 0.9], 0.6) == 1
     assert draft_length([0.9, 0.9], 0.6) == 2
@@ -50,7 +50,7 @@ def test_equation_6_takes_what_fits(tokens: int, up: float, down: float, cloud: 
 
 
 def test_round_by_hand() -> None:
-    """Tests the time of a round: three tokens drafted and sent, two of them before."""
+    """Tests that the time of a round is right by hand: three tokens drafted and sent, two of them before."""
     way = 3 * (8192 / 7.5e6 + 8192 / 12.5e6 + 1e-4)
     assert COST.seconds(3, 0) == pytest.approx(0.024 + 0.012 + 0.027 + way)
     assert COST.seconds(3, 2) == pytest.approx(0.008 + 0.012 + 0.027 + way)
@@ -59,7 +59,7 @@ def test_round_by_hand() -> None:
 
 @pytest.mark.parametrize(("steps", "k"), [(0, 0), (1, 1), (2, 3), (7, 2)])
 def test_round_with_parallel_drafting_is_a_mean(steps: int, k: int) -> None:
-    """Tests the expected time of a round against drawn rounds."""
+    """Tests that the expected time of a round is the mean of drawn rounds."""
     random = np.random.default_rng(7)
     count = 20000
     total = 0.0

@@ -17,7 +17,7 @@ WORKLOAD = paper_4_workload()
 
 
 def test_lengths_have_mean_and_deviation() -> None:
-    """Tests lognormal lengths against Table 3, and that a trace is drawn from as it is."""
+    """Tests that lognormal lengths are those of Table 3, and that a trace is drawn from as it is."""
     tokens = paper_4_workload("cnn-dm").lengths(40000, np.random.default_rng(0))
     assert tokens.mean() == pytest.approx(1036.6, rel=0.02)
     assert tokens.std() == pytest.approx(511.8, rel=0.05)
@@ -40,7 +40,7 @@ def test_wrong_workloads_are_refused() -> None:
         ({"draft_seconds": np.array([0.0])}, "draft_seconds"),
     ):
         with pytest.raises(InvalidInput, match=match):
-            dataclasses.replace(WORKLOAD, **changes)  # type: ignore[arg-type]
+            dataclasses.replace(WORKLOAD, **changes)
     with pytest.raises(InvalidInput, match="probabilities: expected a sum of 1"):
         dataclasses.replace(Rounds.one_by_one(), probabilities=np.array([0.5]))
     with pytest.raises(InvalidInput, match="server_chunk_tokens"):

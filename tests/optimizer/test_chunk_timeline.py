@@ -35,7 +35,7 @@ def test_bars_of_a_chunk() -> None:
 
 
 def test_picture_has_a_panel_per_plan() -> None:
-    """Tests titles, the common axis and the number of bars."""
+    """Tests that titles, the common axis and the number of bars are right."""
     figure = chunk_timeline(PROBLEM, {"whole": plan(351), "halves": plan(176, 175)})
     one, two = figure.axes
     assert one.get_title(loc="left").startswith("whole: 1 chunk, first token after")

@@ -41,7 +41,7 @@ def test_calibration_meets_u_shape() -> None:
 
 
 def test_every_printed_number_has_a_row() -> None:
-    """Tests the number of rows, that all are finite, and that verdicts follow the distance."""
+    """Tests that all rows are there and finite, and that verdicts follow the distance."""
     rows = small().rows
     assert len(rows) == 99
     for row in rows:
@@ -62,7 +62,7 @@ def test_impossible_numbers_are_named() -> None:
 
 
 def test_what_is_reproduced() -> None:
-    """Tests the finding: prompt chunking cuts SpecBench's TTFT by about 39 % (printed 41 %), speculation TBT."""
+    """Tests that prompt chunking cuts SpecBench's TTFT by about 39 % (printed 41 %), and that Table 4 comes out."""
     table = {key: row(f"TTFT with {key}, specbench") for key in ("none", "PC", "SD + PC + PD")}
     cut = 1.0 - table["SD + PC + PD"].ours / table["none"].ours
     assert cut == pytest.approx(0.39, abs=0.03)

@@ -68,7 +68,7 @@ def test_dear_drafts_are_stopped_sooner() -> None:
 
 
 def test_synthetic_trace_is_what_it_says() -> None:
-    """Tests lengths, seeds and calibration of synthetic traces."""
+    """Tests that synthetic traces have the lengths, seeds and calibration asked for."""
     trace = synthetic_trace(5000, length=4, seed=2)
     assert np.diff(trace.starts).tolist() == [4] * 5000
     assert trace.accepted.mean() == pytest.approx(trace.confidence.mean(), abs=0.02)

@@ -31,7 +31,7 @@ def settings(draw: st.DrawFn) -> ParallelDrafting:
 
 @given(settings())
 def test_nothing_is_faster(setting: ParallelDrafting) -> None:
-    """Tests the choice against all steps well beyond the longest draft, all k, and no parallel drafting."""
+    """Tests that no steps, well beyond the longest draft, and no k are faster, nor is no parallel drafting."""
     found = best_parallel_drafting(setting)
     pairs = [(0, 0)] + [(s, k) for s in range(1, 12) for k in range(1, len(setting.candidates) + 1)]
     assert found.tbt_seconds == min(setting.tbt_seconds(s, k) for s, k in pairs)

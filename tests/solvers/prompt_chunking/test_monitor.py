@@ -19,7 +19,7 @@ BATCHES = st.lists(st.tuples(st.floats(0.0, 6000.0), st.floats(0.0, 2.0)), min_s
 
 
 def test_equations_1_and_2_by_hand() -> None:
-    """Tests the paper's moving averages: mu, and g at mu."""
+    """Tests that mu and g at mu are the paper's moving averages."""
     monitor = StateMonitor(FIGURE_1, pinned="smoothed", outlier_limit=None)
     mu = 10.0
     monitor.observe_batch(10.0, 0.03)
@@ -111,7 +111,7 @@ def test_learns_g_from_noisy_batches() -> None:
 
 
 def test_one_outlier_hardly_moves_and_a_change_is_followed() -> None:
-    """Tests both sides of robustness, on a bandwidth: a single reading of a hundredth, and a lasting fall to half."""
+    """Tests that a single reading of a hundredth hardly counts, and that a lasting fall to half is followed."""
     monitor = StateMonitor()
     for index in range(30):
         monitor.observe_device("a", uplink_bytes_per_second=1e7 * (1.0 + 0.02 * (-1) ** index))

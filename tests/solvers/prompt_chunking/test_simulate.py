@@ -173,7 +173,7 @@ def test_every_scheme_conserves_tokens() -> None:
 
 
 def test_chunks_of_equation_3_overlap_and_drafts_save_rounds() -> None:
-    """Tests the order of the schemes at low load: HAT has the lowest TTFT and TBT, and fewer rounds."""
+    """Tests that at low load HAT has the lowest TTFT and TBT, and fewer rounds."""
     runs = {s.name: simulate(WORKLOAD, s, requests=300) for s in (U_SHAPE, SARATHI, HAT)}
     assert runs["HAT"].mean_ttft_seconds < 0.75 * runs["U-Sarathi"].mean_ttft_seconds
     assert runs["U-Sarathi"].mean_ttft_seconds < runs["U-shape"].mean_ttft_seconds
