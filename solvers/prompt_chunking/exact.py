@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 
-from specopt.models.fields import Floats, Ints, PositiveInt
+from specopt.models.fields import Ints, PositiveInt
 from specopt.models.prompt_chunking import PromptChunkingProblem
 from specopt.models.result import Termination
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Outcome
-from specopt.solvers.prompt_chunking.method import PromptChunkingMethod, offer_whole, plan_of
+from specopt.solvers.prompt_chunking.method import PromptChunkingMethod, begin, plan_of
 
 CLOSE = 4e-10
 """Relative: by how much a deadline must at least beat the plan."""
@@ -24,7 +23,7 @@ SLIP = 1e-10
 ENOUGH = 6e-10
 """Relative gap of a proven plan; more than CLOSE and SLIP together, so that one failed attempt to improve ends it."""
 
-NEAR = 1e-4
+NEAR = 1e-3
 """Relative gap from which on labels, not the bounds alone, halve it, or prove the plan at once."""
 
 FINE = 1e-5
@@ -33,11 +32,8 @@ FINE = 1e-5
 WORK = 2_000_000
 """Steps of a kernel between two looks at the clock: about 10 ms."""
 
-RATIOS = np.geomspace(0.2, 1.25, 24)
-"""Of a chunk to the one before it, in the plans to start from."""
-
-MOST_GEOMETRIC = 40
-"""Chunks up to which these plans are tried."""
+STAGES_PLAYED = 2_000_000
+"""By the local search that gives the plan to start from."""
 
 FIRST_LABELS = 1 << 14
 
@@ -54,8 +50,8 @@ class ExactChunking(PromptChunkingMethod):
     A deadline turns the download into a due time for each chunk that depends on where the chunk starts alone, which
     leaves the uplink and the stages as state. Earliest and latest states of every boundary, each component on its own,
     rule most deadlines out; labels between them settle the rest: dominated ones go, and states that differ only in
-    time that no later chunk can use are one. A search starts from chunks in geometric progression and halves the gap
-    between plan and bound, or, close to the end, tries whether the plan can be improved at all.
+    time that no later chunk can use are one. A search starts from the plan of `deadline` and tries by turns to
+    halve the gap between plan and bound and to improve the plan at all.
 
     Parameters
     ----------
@@ -93,7 +89,6 @@ class ExactChunking(PromptChunkingMethod):
         """Bracket the optimum until plan and bound meet."""
         if budget.warm_start is not None:
             budget.offer(budget.warm_start)
-        offer_whole(problem, budget)
         search = Search(problem, budget, self.max_labels)
         search.start()
         done = search.bracket()
@@ -120,54 +115,19 @@ class Search:
     """
 
     def __init__(self, problem: PromptChunkingProblem, budget: Budget, max_labels: int) -> None:
-        self.problem = problem
         self.budget = budget
         self.max_labels = max_labels
+        self.counts = problem.local_overhead_seconds > 0  # or else more chunks are no worse than fewer, up to a cap
+        self.prepared, self.heuristics = begin(problem, budget)
         self.kernels = budget.load("prompt_chunking_exact")
         self.deadlines = self.passes = self.labels = 0
         self.capped = False
-        rows, columns = len(self.position), problem.pipeline_length + 1
+        rows, columns = self.prepared.cells + 1, problem.pipeline_length + 1
         self.floor = np.empty((rows, columns))
         self.ceiling = np.empty((rows, columns))
         self.shortest = np.zeros(rows, dtype=np.int64)
         self.fewest = np.zeros(rows, dtype=np.int64)
         self.rows_at_once = max(1, WORK // (rows * columns))
-
-    @cached_property
-    def position(self) -> Ints:
-        """Tokens before each boundary, shape (B + 1,)."""
-        N, grid = self.problem.prompt_tokens, self.problem.grid_tokens or 1
-        return np.minimum(np.arange(-(-N // grid) + 1, dtype=np.int64) * grid, N)
-
-    @cached_property
-    def model(self) -> tuple[Ints, Floats, Floats, int]:
-        """Boundaries, seconds of 0..N tokens on one stage, costs of link and device, and P: what the kernels take."""
-        problem = self.problem
-        A, P, mu = problem.bytes_per_token, problem.pipeline_length, problem.background_tokens
-        knots, seconds = problem.cloud_delay.tokens, problem.cloud_delay.seconds
-        batch = mu + np.arange(problem.prompt_tokens + 1, dtype=np.float64)
-        beyond = np.maximum(batch - knots[-1], 0.0) * (seconds[-1] - seconds[-2]) / (knots[-1] - knots[-2])
-        stage = (np.interp(batch, knots, seconds) + beyond) / P
-        w = float(stage[0]) if problem.wait != "none" else 0.0
-        cost = np.array(
-            [
-                A / problem.uplink_bytes_per_second,
-                A / problem.downlink_bytes_per_second,
-                problem.message_overhead_seconds,
-                problem.link_latency_seconds,
-                w if problem.wait == "overlap" else 0.0,
-                w if problem.wait == "serial" else 0.0,
-                problem.local_overhead_seconds,
-                problem.local_seconds_per_token,
-                problem.head_seconds,
-            ]
-        )
-        return self.position, stage, cost, P
-
-    @property
-    def last(self) -> bool:
-        """Whether the deep state of the last token alone comes back."""
-        return self.problem.download == "last"
 
     @property
     def plan_seconds(self) -> float:
@@ -188,17 +148,16 @@ class Search:
         return spread / self.plan_seconds if spread > 0 else 0.0
 
     def start(self) -> None:
-        """Offer chunks in geometric progression, and fill the table of earliest states."""
-        position, stage, cost, P = self.model
-        most = min(self.problem.most_chunks, MOST_GEOMETRIC)
-        best = np.zeros(most, dtype=np.int64)
-        self.kernels.geometric(RATIOS, most, position, stage, cost, P, self.last, best)
-        self.budget.offer(plan_of(best[best > 0]))
+        """Offer the plan of the default heuristic, and fill the table of earliest states."""
+        prepared = self.prepared
+        bounds = np.empty(prepared.cells + 2, dtype=np.int64)
+        count = self.heuristics.search(*prepared.arguments, prepared.most, self.bound, STAGES_PLAYED, bounds)
+        self.budget.offer(plan_of(prepared.chunks(bounds[: count + 1])))
         self.budget.check()
-        for begin in range(0, len(position), self.rows_at_once):
-            self.kernels.earliest(
-                position, stage, cost, P, self.floor, begin, min(begin + self.rows_at_once, len(position))
-            )
+        position, stage, cost, P, _ = prepared.arguments
+        for first in range(0, len(position), self.rows_at_once):
+            behind = min(first + self.rows_at_once, len(position))
+            self.kernels.earliest(position, stage, cost, P, self.floor, first, behind)
             self.tick()
 
     def bracket(self) -> bool:
@@ -211,7 +170,7 @@ class Search:
                 high = deadline
             else:
                 self.rule_out(deadline)
-        at_once = found = self.distance < NEAR
+        at_once = self.distance < NEAR  # the plan is often the best one already: try to improve it by a hair
         while self.distance > enough:
             best = self.plan_seconds
             deadline = self.bound + (best - self.bound) / 2
@@ -223,10 +182,9 @@ class Search:
                 return False
             if len(chunks):
                 self.budget.offer(plan_of(chunks))
-                found = True
             else:
                 self.rule_out(deadline)
-            at_once = found and not at_once  # a plan of the labels is often the best one: try to improve it by a hair
+            at_once = not at_once
         return True
 
     def rule_out(self, deadline: float) -> None:
@@ -236,14 +194,12 @@ class Search:
 
     def may_meet(self, deadline: float) -> bool:
         """Fill the table of latest states for a deadline; False if they prove that no plan meets it."""
-        position, stage, cost, P = self.model
         self.deadlines += 1
         possible = True
-        for above in range(len(position), 0, -self.rows_at_once):
-            begin = max(0, above - self.rows_at_once)
+        for behind in range(self.prepared.cells + 1, 0, -self.rows_at_once):
             possible = self.kernels.latest(
-                position, stage, cost, P, self.last, deadline,
-                self.floor, self.ceiling, self.shortest, self.fewest, begin, above,
+                *self.prepared.arguments, deadline, self.floor, self.ceiling, self.shortest, self.fewest,
+                max(0, behind - self.rows_at_once), behind,
             )  # fmt: skip
             self.tick()
         return possible
@@ -256,18 +212,17 @@ class Search:
         """
         if not self.capped:
             chunks = self.label(deadline, capped=False)
-            if chunks is None or len(chunks) <= self.problem.most_chunks:
+            if chunks is None or len(chunks) <= self.prepared.most:
                 return chunks
             self.capped = True
         return self.label(deadline, capped=True)
 
     def label(self, deadline: float, *, capped: bool) -> Ints | None:
         """Run one pass of labels; see `meet`."""
-        position, stage, cost, P = self.model
-        kernels = self.kernels
+        prepared, kernels = self.prepared, self.kernels
+        position, P = prepared.position, prepared.stages
         self.passes += 1
-        counted = capped or self.problem.local_overhead_seconds > 0
-        most = self.problem.most_chunks if capped else len(position)
+        most = prepared.most if capped else prepared.cells
         slack = SLIP / 2 * deadline / len(position)
         size = min(FIRST_LABELS, self.max_labels)
         values, links = np.zeros((size, P + 1)), np.zeros((size, 4), dtype=np.int64)
@@ -279,8 +234,8 @@ class Search:
         control[kernels.USED] = 1
         while True:
             state = kernels.extend(
-                position, stage, cost, P, self.last, deadline, self.ceiling, self.shortest, self.fewest,
-                most, counted, slack, values, links, heads, control, WORK,
+                *prepared.arguments, deadline, self.ceiling, self.shortest, self.fewest,
+                most, capped or self.counts, slack, values, links, heads, control, WORK,
             )  # fmt: skip
             if state == kernels.FULL:
                 if size == self.max_labels:

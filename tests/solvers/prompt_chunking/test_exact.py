@@ -1,0 +1,274 @@
+"""Exact prompt chunking against routes that share no code with it, and how it ends when it must end early."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import naive_prompt_chunking as rational
+import naive_prompt_chunking_exact as naive
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies_prompt_chunking import prompt_chunkings
+
+from specopt import Progress, PromptChunkingPlan, PromptChunkingProblem, Result, Unsupported, generate, solve
+from specopt.solvers.prompt_chunking.exact import ExactChunking
+
+HEURISTICS = ("deadline", "equation-3", "best-equal", "geometric", "fixed", "whole")
+
+
+def setting(**parameters: Any) -> PromptChunkingProblem:
+    """A problem of the paper's family."""
+    problem = generate("prompt-chunking/paper-4", **parameters)
+    assert isinstance(problem, PromptChunkingProblem)
+    return problem
+
+
+def proven(problem: PromptChunkingProblem, **keywords: Any) -> Result:
+    """The result of the method, which must have proven it."""
+    result = solve(problem, "exact", **keywords)
+    assert result.status == "optimal"
+    assert result.termination == "converged"
+    assert result.gap == 0.0
+    assert result.objective is not None and result.bound is not None
+    assert result.bound <= result.objective
+    return result
+
+
+def value(result: Result) -> float:
+    """The objective."""
+    assert result.objective is not None
+    return result.objective
+
+
+def chunks(result: Result) -> list[int]:
+    """The chunks."""
+    assert isinstance(result.plan, PromptChunkingPlan)
+    return result.plan.chunks.tolist()
+
+
+@settings(max_examples=150)
+@given(prompt_chunkings(tokens=(1, 10)))
+def test_all_compositions(problem: PromptChunkingProblem) -> None:
+    """Tests the objective and the bound against all compositions, in all modes, with ties, caps and grids."""
+    best, _ = naive.best_composition(problem.to_dict())
+    result = proven(problem)
+    assert value(result) == pytest.approx(best, rel=1e-9, abs=1e-15)
+    assert result.bound is not None and result.bound <= best * (1 + 1e-12)
+
+
+@settings(max_examples=25)
+@given(prompt_chunkings(tokens=(1, 8)))
+def test_rational_arithmetic(problem: PromptChunkingProblem) -> None:
+    """Tests the objective against all compositions without any rounding."""
+    assert value(proven(problem)) == pytest.approx(float(rational.optimum(problem.to_dict())), rel=1e-9, abs=1e-15)
+
+
+@st.composite
+def real_settings(draw: st.DrawFn) -> dict[str, Any]:
+    """Links, clouds and devices of ordinary speeds, any of which may be the bottleneck; no ties."""
+    rate = st.floats(1e6, 30e6)
+    gaps = draw(st.lists(st.integers(5, 60), min_size=2, max_size=4))
+    rises = draw(st.lists(st.floats(0.0, 0.1), min_size=len(gaps), max_size=len(gaps)))
+    problem: dict[str, Any] = {
+        "prompt_tokens": draw(st.integers(16, 40)),
+        "bytes_per_token": 10240.0,
+        "uplink_bytes_per_second": draw(rate),
+        "downlink_bytes_per_second": draw(rate),
+        "cloud_delay": {"tokens": np.cumsum(gaps).tolist(), "seconds": np.cumsum(rises).tolist()},
+        "background_tokens": draw(st.floats(0.0, 30.0)),
+        "pipeline_length": draw(st.integers(1, 4)),
+        "wait": draw(st.sampled_from(("serial", "overlap", "none"))),
+        "download": draw(st.sampled_from(("all", "all", "last"))),
+    }
+    for name, most in (
+        ("local_overhead_seconds", 0.01),
+        ("local_seconds_per_token", 0.003),
+        ("message_overhead_seconds", 0.01),
+        ("link_latency_seconds", 0.03),
+    ):
+        problem[name] = draw(st.sampled_from((0.0, 1.0))) * draw(st.floats(0.1 * most, most))
+    if draw(st.booleans()):
+        problem["max_chunks"] = draw(st.integers(1, 8))
+    return problem
+
+
+@settings(max_examples=25)
+@given(real_settings())
+def test_dynamic_program_without_bounds(data: dict[str, Any]) -> None:
+    """Tests prompts with up to 2^39 plans against all non-dominated states of all prefixes."""
+    problem = PromptChunkingProblem.from_dict({"format": "specopt/1", "kind": "prompt-chunking", **data})
+    assert value(proven(problem)) == pytest.approx(naive.best_by_prefixes(data), rel=1e-9)
+
+
+@pytest.mark.parametrize("wait", ["serial", "overlap", "none"])
+@pytest.mark.parametrize("download", ["all", "last"])
+@pytest.mark.parametrize("stages", [1, 4])
+def test_no_heuristic_is_better(wait: Any, download: Any, stages: int) -> None:
+    """Tests that every heuristic is no better than the proven optimum of 351 tokens, at any price of a message."""
+    for cost in (0.0, 3.0):
+        base = setting(prompt_tokens=351, pipeline_length=stages, message_milliseconds=cost)
+        problem = dataclasses.replace(base, wait=wait, download=download)
+        best = value(proven(problem))
+        for method in HEURISTICS:
+            result = solve(problem, method)
+            assert value(result) >= best * (1 - 1e-9)
+            assert result.bound is not None and result.bound <= best * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("tokens", [891, 2000])
+@pytest.mark.parametrize("stages", [1, 2, 4])
+def test_published_lengths(tokens: int, stages: int) -> None:
+    """Tests that the longer prompts of the paper are proven token by token, and that Eq. 3 is far off at P = 4."""
+    problem = setting(prompt_tokens=tokens, pipeline_length=stages)
+    best = value(proven(problem))
+    assert best <= value(solve(problem)) * (1 + 1e-9)
+    if stages == 4:
+        assert value(solve(problem, "equation-3")) >= 1.14 * best
+
+
+def test_caps_and_grids_never_help() -> None:
+    """Tests that the optimum falls with the cap and with finer grids, and keeps both."""
+    base = setting(prompt_tokens=351)
+    caps = [proven(dataclasses.replace(base, max_chunks=cap)) for cap in (1, 2, 3, 5, 8)]
+    assert [len(chunks(result)) for result in caps[:4]] == [1, 2, 3, 5]
+    values = [value(result) for result in caps]
+    assert values == sorted(values, reverse=True)
+    assert values[-1] == pytest.approx(value(proven(base)), rel=1e-9)
+    grids = [proven(dataclasses.replace(base, grid_tokens=grid)) for grid in (64, 16, 4, 1)]
+    values = [value(result) for result in grids]
+    assert values == sorted(values, reverse=True)
+    assert all(size % 16 == 0 for size in chunks(grids[1])[:-1])
+
+
+@given(prompt_chunkings(tokens=(20, 60), restricted=False), st.sampled_from(("uplink", "downlink")))
+@settings(max_examples=25)
+def test_more_bandwidth_never_hurts(problem: PromptChunkingProblem, link: str) -> None:
+    """Tests that a faster link never makes the optimum later."""
+    name = f"{link}_bytes_per_second"
+    faster = dataclasses.replace(problem, **{name: 1.5 * getattr(problem, name)})
+    assert value(proven(faster)) <= value(proven(problem)) * (1 + 1e-9) + 1e-15
+
+
+def test_same_answer_again() -> None:
+    """Tests that the plan and the bound depend on the problem alone, and a warm start loses nothing."""
+    problem = setting(prompt_tokens=500, message_milliseconds=1.0)
+    first, second = proven(problem, seed=1), proven(problem, seed=1)
+    assert first.plan == second.plan
+    assert first.bound == second.bound
+    assert value(proven(problem, warm_start=first)) == pytest.approx(value(first), rel=1e-9)
+
+
+def hard() -> PromptChunkingProblem:
+    """A problem whose labels are many: the device is about as fast as the cloud, and its chunks cost something."""
+    return PromptChunkingProblem.from_dict(
+        {
+            "format": "specopt/1",
+            "kind": "prompt-chunking",
+            "prompt_tokens": 351,
+            "bytes_per_token": 10240.0,
+            "uplink_bytes_per_second": 16.5e6,
+            "downlink_bytes_per_second": 18.9e6,
+            "cloud_delay": {"tokens": [35.0, 352.0, 819.0], "seconds": [0.025, 0.262, 0.272]},
+            "background_tokens": 76.0,
+            "pipeline_length": 6,
+            "local_overhead_seconds": 0.0082,
+            "local_seconds_per_token": 0.0011,
+            "link_latency_seconds": 0.015,
+            "wait": "overlap",
+            "download": "last",
+        }
+    )
+
+
+def test_too_many_labels() -> None:
+    """Tests that a search that runs out of labels ends with a plan, a valid bound and an honest gap."""
+    problem = hard()
+    few = solve(problem, ExactChunking(max_labels=100))
+    assert few.status == "feasible"
+    assert few.termination == "interrupted"
+    assert few.gap is not None and 0 < few.gap < 0.2
+    coarse = dataclasses.replace(problem, grid_tokens=3)
+    best = value(proven(coarse))
+    assert few.bound is not None and few.bound <= best
+    small = solve(coarse, ExactChunking(max_labels=100))
+    assert small.bound is not None and small.bound <= best * (1 + 1e-12) <= value(small) * (1 + 2e-12)
+
+
+def test_labels_move_to_larger_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that a search gives the same whether its labels and its work are cut into pieces or not."""
+    problem = dataclasses.replace(hard(), prompt_tokens=120)
+    at_once = proven(problem)
+    assert at_once.stats["labels"] > 1000
+    monkeypatch.setattr("specopt.solvers.prompt_chunking.exact.FIRST_LABELS", 16)
+    monkeypatch.setattr("specopt.solvers.prompt_chunking.exact.WORK", 5000)
+    in_pieces = proven(problem)
+    assert in_pieces.plan == at_once.plan
+    assert in_pieces.bound == at_once.bound
+
+
+def test_time_limit() -> None:
+    """Tests that no time gives one chunk and a bound, and too little time what was reached."""
+    none = solve(hard(), "exact", time_limit=0)
+    assert none.termination == "time_limit"
+    assert chunks(none) == [351]
+    problem = dataclasses.replace(hard(), prompt_tokens=2000)
+    some = solve(problem, "exact", time_limit=0.3)
+    assert some.termination == "time_limit"
+    assert some.bound is not None and none.bound is not None
+    assert 0 < some.bound <= value(some)
+
+
+def test_gap() -> None:
+    """Tests that a search ends as soon as the gap asked for is reached."""
+    result = solve(hard(), "exact", gap=0.1)
+    assert result.termination == "gap"
+    assert result.gap is not None and 1e-9 < result.gap <= 0.1
+
+
+def test_callback_stops() -> None:
+    """Tests that the caller sees bounds that only rise, plans that only improve, and can stop."""
+    seen: list[Progress] = []
+
+    def watch(progress: Progress) -> bool:
+        seen.append(progress)
+        return len(seen) == 12
+
+    result = solve(hard(), "exact", callback=watch)
+    assert result.termination == "interrupted"
+    assert len(seen) == 12
+    bounds = [p.bound for p in seen if p.bound is not None]
+    plans = [p.objective for p in seen if p.objective is not None]
+    assert bounds == sorted(bounds)
+    assert plans == sorted(plans, reverse=True)
+    assert result.objective == plans[-1]
+    assert result.bound == bounds[-1]
+
+
+def test_refusals() -> None:
+    """Tests that too many boundaries are refused with a way out, and that a grid is one."""
+    with pytest.raises(Unsupported, match=r"60000 places where a chunk can end, .* a larger grid_tokens"):
+        solve(setting(prompt_tokens=60_000), "exact")
+    with pytest.raises(Unsupported, match="20000 rows for 1000 stages"):
+        solve(setting(prompt_tokens=20_000, pipeline_length=1000), "exact")
+    proven(dataclasses.replace(setting(prompt_tokens=60_000), grid_tokens=500))
+
+
+def test_nothing_takes_time() -> None:
+    """Tests that a problem where everything is free has the optimum 0."""
+    problem = PromptChunkingProblem.from_dict(
+        {
+            "format": "specopt/1",
+            "kind": "prompt-chunking",
+            "prompt_tokens": 20,
+            "bytes_per_token": 0.0,
+            "uplink_bytes_per_second": 1.0,
+            "downlink_bytes_per_second": 1.0,
+            "cloud_delay": {"tokens": [0.0, 1.0], "seconds": [0.0, 0.0]},
+            "background_tokens": 0.0,
+            "pipeline_length": 2,
+        }
+    )
+    assert value(proven(problem)) == 0.0
