@@ -11,7 +11,7 @@ from specopt.models.draft_control import DraftControlProblem
 from specopt.models.errors import OutOfTime
 from specopt.models.fields import Floats, Ints
 from specopt.solvers.budget import Budget
-from specopt.solvers.draft_control.method import DraftControlMethod, certified, start
+from specopt.solvers.draft_control.method import DraftControlMethod, certified, compared, shares_of, start, weigh
 from specopt.solvers.draft_control.tables import Tables
 from specopt.solvers.method import Outcome
 
@@ -48,7 +48,7 @@ class LinearProgram(DraftControlMethod):
         kernels = budget.load("draft_control")
         highspy = budget.load_library("highspy")
         tokens, seconds, lengths, indices = tables.all_actions()
-        typical = float(seconds[tables.recurrent].mean())  # the measure then sums to about 1, whatever the unit of time
+        typical = _typical_seconds(kernels, tables)  # the measure then sums to about 1, whatever the unit of time
         model = highspy.Highs()
         for name, value in OPTIONS.items():
             if model.setOptionValue(name, value) != highspy.HighsStatus.kOk:
@@ -59,7 +59,11 @@ class LinearProgram(DraftControlMethod):
         model.run()
         budget.check()
         if model.getModelStatus() != highspy.HighsModelStatus.kOptimal:
-            raise OutOfTime  # with HiGHS's own clock, a little before ours; the plan at hand is the result
+            if model.getModelStatus() == highspy.HighsModelStatus.kTimeLimit:
+                raise OutOfTime  # by HiGHS's clock, a little before ours; the plan at hand is the result
+            nothing = np.zeros(tables.states, dtype=np.int64)  # numbers too far apart: say so, with a valid bound
+            reason = model.modelStatusToString(model.getModelStatus())
+            return compared(kernels, tables, nothing + tables.shortest, nothing, budget, highs=reason)
         solution = model.getSolution()
         measure = np.array(solution.col_value[: tokens.size]).reshape(tokens.shape)
         duals = np.array(solution.row_dual)
@@ -72,6 +76,14 @@ class LinearProgram(DraftControlMethod):
         return certified(
             kernels, tables, lengths[choice], indices[choice], price, values, budget, simplex_iterations=steps
         )  # fmt: skip
+
+
+def _typical_seconds(kernels: Any, tables: Tables) -> float:
+    """Return the mean seconds of an iteration under the myopic policy."""
+    lengths, indices = np.empty(tables.states, dtype=np.int64), np.empty(tables.states, dtype=np.int64)
+    kernels.most_at_once(*tables.arrays, tables.shortest, tables.longest, lengths, indices)
+    _, seconds = weigh(kernels, tables, lengths, indices)
+    return float(shares_of(kernels, tables) @ seconds)
 
 
 def _pass(highspy: Any, model: Any, tables: Tables, tokens: Floats, seconds: Floats) -> None:

@@ -137,14 +137,14 @@ def certified(
     return Outcome(plan=plan, bound=bound, stats=proof | stats)
 
 
-def compared(kernels: Any, tables: Tables, lengths: Ints, indices: Ints, budget: Budget) -> Outcome:
+def compared(kernels: Any, tables: Tables, lengths: Ints, indices: Ints, budget: Budget, **stats: object) -> Outcome:
     """Return the outcome of a baseline's policy, with the bound of an optimal policy's price."""
     budget.offer(tables.plan(lengths, indices))
     shares = shares_of(kernels, tables)
     nothing = np.zeros(tables.states, dtype=np.int64)
     *best, price, _ = best_price(kernels, tables, shares, nothing + tables.shortest, nothing, budget)
     _, values = relative_values(tables, *weigh(kernels, tables, *best))
-    return certified(kernels, tables, lengths, indices, price, values, budget)
+    return certified(kernels, tables, lengths, indices, price, values, budget, **stats)
 
 
 def best_price(

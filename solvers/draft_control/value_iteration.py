@@ -19,7 +19,6 @@ from specopt.solvers.draft_control.method import (
     start,
     weigh,
 )
-from specopt.solvers.draft_control.tables import Tables
 from specopt.solvers.method import Outcome
 
 STEP = 0.5
@@ -27,6 +26,9 @@ STEP = 0.5
 
 MOST_SWEEPS = 10_000_000
 """Per price; a chain that mixes more slowly ends with the bound that its relative values prove."""
+
+REFINEMENTS = 1
+"""Rounds that change the price alone after the policy is found."""
 
 WORK_PER_CHECK = 20_000_000
 """Products between two looks at the clock."""
@@ -53,34 +55,39 @@ class ValueIteration(DraftControlMethod):
         kernels = budget.load("draft_control")
         lengths = np.full(tables.states, tables.shortest)
         indices = np.zeros(tables.states, dtype=np.int64)
-        best, values, seconds_values = (np.zeros(tables.states) for _ in range(3))
-        price, rounds, sweeps = 0.0, 0, 0
+        inside = tables.recurrent  # what a transient state does is never weighed by the gain
+        chain = np.ascontiguousarray(tables.transition[np.ix_(inside, inside)])
+        best, values, seconds_values = np.empty(tables.states), np.zeros(len(inside)), np.zeros(len(inside))
+        price, rounds, sweeps, refined = 0.0, 0, 0, 0
         tokens, seconds = weigh(kernels, tables, lengths, indices)
         while True:
             rounds += 1
-            gain, more = _gain(kernels, tables, tokens - price * seconds, values, budget)
-            duration, also = _gain(kernels, tables, seconds, seconds_values, budget)
+            gain, more = _gain(kernels, chain, (tokens - price * seconds)[inside], values, budget)
+            duration, also = _gain(kernels, chain, seconds[inside], seconds_values, budget)
             sweeps += more + also
-            price += gain / duration
+            price += gain / duration  # the nearer the gain is to 0, the fewer digits of it rounding takes
             low, high, slack = tables.shortest, tables.longest, rounding(tokens, seconds, price)
             changed = kernels.improve(*tables.arrays, low, high, price, slack, lengths, indices, best)
-            if not changed or rounds == MOST_ROUNDS:
+            refined = 0 if changed else refined + 1
+            if refined > REFINEMENTS or rounds == MOST_ROUNDS:
                 break
             budget.offer(tables.plan(lengths, indices))
             tokens, seconds = weigh(kernels, tables, lengths, indices)
-        gain, more = _gain(kernels, tables, best_values(kernels, tables, price), values, budget)
+        gain, more = _gain(kernels, chain, best_values(kernels, tables, price)[inside], values, budget)
+        everywhere = np.zeros(tables.states)
+        everywhere[inside] = values
         return certified(
-            kernels, tables, lengths, indices, price, values, budget, rounds=rounds, sweeps=sweeps + more
+            kernels, tables, lengths, indices, price, everywhere, budget, rounds=rounds, sweeps=sweeps + more
         )  # fmt: skip
 
 
-def _gain(kernels: Any, tables: Tables, rewards: Floats, values: Floats, budget: Budget) -> tuple[float, int]:
+def _gain(kernels: Any, chain: Floats, rewards: Floats, values: Floats, budget: Budget) -> tuple[float, int]:
     """Return the long-run reward per step and the sweeps that it took; the relative values are changed in place."""
-    most = max(1, WORK_PER_CHECK // tables.states**2)
+    most = max(1, WORK_PER_CHECK // len(chain) ** 2)
     sweeps = 0
     while True:
         budget.check()
-        low, high, made = kernels.sweep(tables.transition, rewards, values, STEP, most)
+        low, high, made = kernels.sweep(chain, rewards, values, STEP, most)
         sweeps += int(made)
         if made < most or sweeps >= MOST_SWEEPS:
             return (low + high) / 2.0, sweeps
