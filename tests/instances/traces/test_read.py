@@ -139,6 +139,7 @@ def test_malformed_rows_name_their_line(path: Path, row: bytes, message: str) ->
         (b'{"timestamp": 0, "input_length": [[]], "output_length": 1}', "line 2, input_length: .*got 'list'"),
         (b'{"timestamp": 0, "input_length": 10000001, "output_length": 1}', "line 2, input_length: .*got 10000001"),
         (b'{"timestamp": NaN, "input_length": 5, "output_length": 1}', "line 2, timestamp: expected a time in ms.*nan"),
+        (b'{"timestamp": true, "input_length": 5, "output_length": 1}', "line 2, timestamp: .*got True"),
         (b'{"timestamp": "0", "input_length": 5, "output_length": 1}', "line 2, timestamp: .*got '0'"),
         (
             b'{"timestamp": 1' + b"0" * 400 + b', "input_length": 5, "output_length": 1}',
@@ -189,6 +190,8 @@ def test_rows_out_of_order(path: Path) -> None:
     assert found.arrival_seconds.tolist() == [0.0, 4.0, 4.0, 6.0, 10.0]
     assert found.input_tokens.tolist() == [5, 2, 3, 1, 4]
     assert found.out_of_order == 2
+    ties = read(path, HEADER + b"".join(b"%d,%d,1\n" % (row % 2, row) for row in range(1, 101)))
+    assert ties.input_tokens.tolist() == [*range(2, 101, 2), *range(1, 101, 2)]
 
 
 def test_windows_stop_reading(path: Path) -> None:
