@@ -48,7 +48,9 @@ def first_token(problem: dict[str, Any], chunks: list[int]) -> Fraction:
         x = chunks[j]
         before = done(j - 1, r)
         if r == 0:
-            out = before + number(problem, "local_overhead_seconds") + number(problem, "local_seconds_per_token") * x
+            out: Fraction = (
+                before + number(problem, "local_overhead_seconds") + number(problem, "local_seconds_per_token") * x
+            )
         elif r == 1:
             out = max(before, done(j, 0)) + number(problem, "message_overhead_seconds") + x * up
         elif r == 2:
@@ -89,4 +91,4 @@ def balance(problem: dict[str, Any], size: Fraction) -> Fraction:
     """Left minus right side of Eq. 3, with both sides multiplied by P."""
     up = Fraction(problem["bytes_per_token"]) / Fraction(problem["uplink_bytes_per_second"])
     mu = number(problem, "background_tokens")
-    return size * up * problem["pipeline_length"] - delay(problem, mu) - delay(problem, mu + size)
+    return size * up * Fraction(problem["pipeline_length"]) - delay(problem, mu) - delay(problem, mu + size)

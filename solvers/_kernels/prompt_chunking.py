@@ -58,9 +58,9 @@ def play(bounds, chunks, position, stage, cost, P, last, free):
     return down + cost[8]
 
 
-@njit(types.UniTuple(types.int64, 2)(types.int64, types.int64, types.int64, *_PROBLEM, _FLOATS), cache=True)
-def best_equal(largest, least, work, position, stage, cost, P, last, free):
-    """Try equal chunks of `largest` cells and fewer, down to `least`; return the best size and the next to try.
+@njit(types.int64(types.int64, types.int64, types.int64, *_PROBLEM, _FLOATS, _INTS), cache=True)
+def best_equal(largest, least, work, position, stage, cost, P, last, free, out):
+    """Try equal chunks of `largest` cells and fewer, down to `least`; return the next size to try, the best in out[0].
 
     The last chunk takes the rest; the larger size wins a tie. work: about how many chunks to play before returning.
     """
@@ -80,7 +80,8 @@ def best_equal(largest, least, work, position, stage, cost, P, last, free):
             found = size
         work -= chunks
         size -= 1
-    return found, size
+    out[0] = found
+    return size
 
 
 @njit(types.void(types.int64, types.float64, types.int64, _INTS), cache=True)
@@ -306,81 +307,144 @@ def by_deadline(T, share, position, stage, cost, P, last, most, free, out):
 
 
 @njit(cache=True)
-def polish(bounds, chunks, value, position, stage, cost, P, last, most, free, work):
-    """Improve a plan in place by moving, merging and splitting; return the number of chunks, the value, the work left.
+def play_from(start, bounds, chunks, limit, save, position, stage, cost, P, last, free, states, work):
+    """Return the time to first token of a plan whose first `start` chunks are those of `states`.
 
-    A move takes some cells from one chunk and gives them to another. Step sizes halve once no move helps. work: the
-    most stages of chunks to play.
+    Infinite as soon as the time is known not to be below `limit`. states, shape (chunks + 1, P + 2): the uplink, the
+    downlink and the stages before each chunk; what comes after `start` is filled if `save`. work[0] falls by the
+    stages that were played.
     """
-    M = position.size - 1
-    trial = np.empty(bounds.size, np.int64)
-    delta = max(1, M // 8)
-    while True:
+    N = position[-1]
+    up = states[start, 0]
+    down = states[start, 1]
+    for q in range(P):
+        free[q] = states[start, 2 + q]
+    before = position[bounds[start]]
+    for k in range(start, chunks):
+        after = position[bounds[k + 1]]
+        x = after - before
+        before = after
+        busy = stage[x]
+        up = max(cost[6] * (k + 1) + cost[7] * after, up) + cost[2] + x * cost[0]
+        f = max(up + cost[3] + cost[4], free[0]) + cost[5] + busy
+        free[0] = f
+        for q in range(1, P):
+            f = max(f, free[q]) + busy
+            free[q] = f
+        down = max(f + cost[3], down)
+        if not last:
+            down += x * cost[1]
+            end = down + (N - after) * cost[1]
+        else:
+            if k == chunks - 1:
+                down += cost[1]
+            end = down
+        if save:
+            states[k + 1, 0] = up
+            states[k + 1, 1] = down
+            for q in range(P):
+                states[k + 1, 2 + q] = free[q]
+        elif end + cost[8] >= limit:
+            work[0] -= (k + 1 - start) * (P + 8)
+            return math.inf
+    work[0] -= (chunks - start) * (P + 8)
+    return down + cost[8]
+
+
+@njit(cache=True)
+def polish(bounds, chunks, wide, position, stage, cost, P, last, most, free, states, trial, work):
+    """Improve a plan in place by moving, merging and splitting; return the number of chunks and the value.
+
+    A move takes some cells from one chunk and gives them to another: to any if `wide`, else to a neighbour, or from
+    or to the first or the last chunk. Step sizes halve once no move helps. work[0]: the most stages to play.
+    """
+    states[0] = 0.0
+    value = play_from(0, bounds, chunks, math.inf, True, position, stage, cost, P, last, free, states, work)
+    delta = 1
+    for k in range(chunks):
+        delta = max(delta, (bounds[k + 1] - bounds[k]) // 4)
+    while work[0] > 0:
         improved = False
         for gap in range(1, chunks):
-            for a in range(1, chunks - gap + 1):  # boundaries a .. a + gap - 1 move together
+            for a in range(1, chunks - gap + 1):  # boundaries a .. b move together
                 b = a + gap - 1
+                if not wide and gap > 1 and a > 1 and b < chunks - 1:
+                    continue
                 for sign in (-1, 1):
-                    while work > 0:
+                    while work[0] > 0:
                         if sign < 0 and bounds[a] - delta <= bounds[a - 1]:
                             break
                         if sign > 0 and bounds[b] + delta >= bounds[b + 1]:
                             break
                         for k in range(a, b + 1):
                             bounds[k] += sign * delta
-                        new = play(bounds, chunks, position, stage, cost, P, last, free)
-                        work -= chunks * (P + 4)
+                        new = play_from(
+                            a - 1, bounds, chunks, value, False, position, stage, cost, P, last, free, states, work
+                        )
                         if new < value:
-                            value = new
                             improved = True
+                            value = play_from(
+                                a - 1, bounds, chunks, value, True, position, stage, cost, P, last, free, states, work
+                            )
                             continue
                         for k in range(a, b + 1):
                             bounds[k] -= sign * delta
                         break
-        for j in range(1, chunks):  # merge two neighbours
-            if work <= 0 or j >= chunks:
-                break
-            for k in range(j):
-                trial[k] = bounds[k]
-            for k in range(j, chunks):
-                trial[k] = bounds[k + 1]
-            new = play(trial, chunks - 1, position, stage, cost, P, last, free)
-            work -= chunks * (P + 4)
+        j = 1
+        while j < chunks and work[0] > 0:  # merge two neighbours
+            for k in range(chunks):
+                trial[k] = bounds[k] if k < j else bounds[k + 1]
+            new = play_from(j - 1, trial, chunks - 1, value, False, position, stage, cost, P, last, free, states, work)
             if new < value:
-                value = new
                 improved = True
                 chunks -= 1
-                for k in range(chunks + 1):
+                for k in range(j, chunks + 1):
                     bounds[k] = trial[k]
+                value = play_from(
+                    j - 1, bounds, chunks, value, True, position, stage, cost, P, last, free, states, work
+                )
+            j += 1
         j = 0
-        while j < chunks and chunks < most and work > 0:  # split one in three ways
+        while j < chunks and chunks < most and work[0] > 0:  # split one in three ways
             width = bounds[j + 1] - bounds[j]
             for part in range(1, 4):
                 cut = bounds[j] + (width * part) // 4
                 if cut <= bounds[j]:
                     continue
-                for k in range(j + 1):
-                    trial[k] = bounds[k]
+                for k in range(chunks + 1):
+                    trial[k if k <= j else k + 1] = bounds[k]
                 trial[j + 1] = cut
-                for k in range(j + 1, chunks + 1):
-                    trial[k + 1] = bounds[k]
-                new = play(trial, chunks + 1, position, stage, cost, P, last, free)
-                work -= chunks * (P + 4)
+                new = play_from(j, trial, chunks + 1, value, False, position, stage, cost, P, last, free, states, work)
                 if new < value:
-                    value = new
                     improved = True
                     chunks += 1
-                    for k in range(chunks + 1):
+                    for k in range(j + 1, chunks + 1):
                         bounds[k] = trial[k]
+                    value = play_from(
+                        j, bounds, chunks, value, True, position, stage, cost, P, last, free, states, work
+                    )
                     break
             j += 1
-        if work <= 0:
-            break
         if not improved:
             if delta == 1:
                 break
             delta = max(1, delta // 2)
-    return chunks, value, work
+    return chunks, value
+
+
+@njit(cache=True)
+def tent(chunks, peak, growth, ratio, M, bounds):
+    """Fill bounds with sizes that grow by a factor up to the chunk `peak` and follow a ratio from there."""
+    total = 0.0
+    for k in range(chunks):
+        total += growth ** (k - peak) if k < peak else ratio ** (k - peak)
+    part = 0.0
+    bounds[0] = 0
+    for k in range(1, chunks):
+        part += growth ** (k - 1 - peak) if k - 1 < peak else ratio ** (k - 1 - peak)
+        at = int(M * part / total + 0.5)
+        bounds[k] = min(max(at, bounds[k - 1] + 1), M - (chunks - k))
+    bounds[chunks] = M
 
 
 @njit(cache=True)
@@ -403,38 +467,56 @@ def neighbour(bounds, chunks, move, trial):
 
 
 @njit(types.int64(*_PROBLEM, types.int64, types.float64, types.int64, _INTS), cache=True)
-def search(position, stage, cost, P, last, most, bound, work, out):
+def search(position, stage, cost, P, last, most, bound, effort, out):
     """Fill `out`, shape (M + 2,), with the best plan of a short search and return its number of chunks.
 
     Starts: the best geometric chunks, and chunks by the earliest deadline that they meet (halving between `bound`, a
-    lower bound, and the best time), at several shares of the largest size. All of them are polished. Then the best
-    one is left by one merge or one cut and polished again, as long as that helps and there is work left: the most
-    stages of chunks to play.
+    lower bound, and the best time), at several shares of the largest size, and chunks that grow to the second or
+    third one and shrink from there. All of them are polished. Then the best one is left by one merge or one cut and polished again, as long as that helps; effort: the most stages to play.
     """
     M = position.size - 1
     free = np.empty(P)
     current = np.empty(M + 2, np.int64)
     trial = np.empty(M + 2, np.int64)
     limit = min(most, M)
+    states = np.empty((limit + 2, P + 2))
+    work = np.zeros(1, np.int64)
+    left = effort
     value = math.inf
     chunks = 0
     enough = bound * (1.0 + 1e-10)
-    starts = 6
+    starts = 8
+    ratio = 0.6 if last else min(max(cost[1] / max(cost[0], 1e-300), 0.3), 0.95)
     for s in range(starts):
         if s == 0:
             count = best_geometric(1, min(limit, 32), position, stage, cost, P, last, free, current)
+        elif s >= 6:  # a start that grows: chunks fewer, as many, or more than the best ones
+            count = 0
+            least = math.inf
+            for length in range(max(1, chunks - 1), min(limit, chunks + 1) + 1):
+                for growth in range(2, 7, 2):
+                    tent(length, s - 5, float(growth), ratio, M, trial)
+                    new = play(trial, length, position, stage, cost, P, last, free)
+                    left -= length * (P + 8)
+                    if new < least:
+                        least = new
+                        count = length
+                        for k in range(length + 1):
+                            current[k] = trial[k]
         else:
             share = 1.0 - 0.12 * (s - 1)
             low = bound
             high = value
             count = 0
-            for _ in range(24):
+            for _ in range(20):
                 T = low + 0.5 * (high - low)
                 if not low < T < high:
                     break
                 found = by_deadline(T, share, position, stage, cost, P, last, limit, free, trial)
+                left -= limit if found == 0 and limit < 16 else 16
                 if found > 0:
                     new = play(trial, found, position, stage, cost, P, last, free)
+                    left -= found * (P + 8)
                     if new <= T * (1.0 + 1e-12):
                         high = T
                         count = found
@@ -444,10 +526,10 @@ def search(position, stage, cost, P, last, most, bound, work, out):
                 low = T
             if count == 0:
                 continue
-        new = play(current, count, position, stage, cost, P, last, free)
-        allowed = work // 8
-        count, new, left = polish(current, count, new, position, stage, cost, P, last, limit, free, allowed)
-        work -= allowed - left
+        work[0] = effort // 12
+        left -= work[0]
+        count, new = polish(current, count, False, position, stage, cost, P, last, limit, free, states, trial, work)
+        left += work[0]
         if new < value:
             value = new
             chunks = count
@@ -455,18 +537,24 @@ def search(position, stage, cost, P, last, most, bound, work, out):
                 out[k] = current[k]
         if value <= enough:
             return chunks
-    move = 0
+    move = -1
     tried = 0
-    while work > 0 and tried < 2 * chunks - 1:
-        count = neighbour(out, chunks, move, current)
+    while left > 0 and tried < 2 * chunks:
+        if move < 0:  # the best plan itself, by all moves
+            count = chunks
+            for k in range(count + 1):
+                current[k] = out[k]
+        else:
+            count = neighbour(out, chunks, move, current)
+        wide = move < 0
         tried += 1
         move = (move + 1) % (2 * chunks - 1)
         if count == 0 or count > limit:
             continue
-        new = play(current, count, position, stage, cost, P, last, free)
-        allowed = work // 4
-        count, new, left = polish(current, count, new, position, stage, cost, P, last, limit, free, allowed)
-        work -= max(1, allowed - left)
+        work[0] = left // 3 if wide else left // 6
+        left -= max(1, work[0])
+        count, new = polish(current, count, wide, position, stage, cost, P, last, limit, free, states, trial, work)
+        left += work[0]
         if new < value * (1.0 - 1e-12):
             value = new
             chunks = count

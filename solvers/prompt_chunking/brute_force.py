@@ -44,7 +44,8 @@ class BruteForceChunking(PromptChunkingMethod):
         latency, everything = problem.link_latency_seconds, problem.download == "all"
         before_arrival = busy[0] if problem.wait == "overlap" else 0.0
         before_start = busy[0] if problem.wait == "serial" else 0.0
-        best, best_chunks, seen = math.inf, (N,), 0
+        best, seen = math.inf, 0
+        best_chunks: tuple[int, ...] = (N,)
         stack: list[tuple[tuple[int, ...], int, float, float, tuple[float, ...], float]] = [
             ((), 0, 0.0, 0.0, (0.0,) * P, 0.0)
         ]

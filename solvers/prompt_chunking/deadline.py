@@ -27,10 +27,10 @@ class Deadline(PromptChunkingMethod):
     Parameters
     ----------
     effort
-        Thousands of stages that the local search may play.
+        Thousands of stages that the local search may play; a chunk counts as eight more.
     """
 
-    effort: PositiveInt = 700
+    effort: PositiveInt = 1000
 
     name: ClassVar[str] = "deadline"
     source: ClassVar[str] = "own; paper 4, Sec. 3.3"

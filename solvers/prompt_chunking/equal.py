@@ -29,12 +29,12 @@ def equal_chunks(problem: PromptChunkingProblem, tokens: int) -> Ints:
 
 def best_equal_chunks(problem: PromptChunkingProblem, prepared: Prepared, kernels: Any, budget: Budget) -> Ints:
     """Return the best chunks of one size; of those that tie, the larger ones. O(P N log N)."""
-    grid, free = problem.grid_tokens or 1, np.empty(prepared.stages)
+    grid, free, found = problem.grid_tokens or 1, np.empty(prepared.stages), np.zeros(1, dtype=np.int64)
     least = -(-prepared.cells // prepared.most)
     size, best, best_seconds = prepared.cells, None, np.inf
     while size >= least:
-        found, size = kernels.best_equal(size, least, CHUNKS_PER_CHECK, *prepared.arguments, free)
-        chunks = equal_chunks(problem, found * grid)
+        size = kernels.best_equal(size, least, CHUNKS_PER_CHECK, *prepared.arguments, free, found)
+        chunks = equal_chunks(problem, int(found[0]) * grid)
         seconds = problem.evaluate(plan_of(chunks)).objective
         if best is None or seconds < best_seconds:
             best, best_seconds = chunks, seconds

@@ -37,7 +37,7 @@ def plan_of(one: PromptChunkingProblem) -> list[int]:
     """The chunks of the method."""
     plan = solve(one, "equation-3").plan
     assert isinstance(plan, PromptChunkingPlan)
-    return plan.chunks.tolist()
+    return [int(x) for x in plan.chunks]
 
 
 def test_by_hand() -> None:

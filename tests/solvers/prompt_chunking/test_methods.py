@@ -29,7 +29,7 @@ def seconds(problem: PromptChunkingProblem, method: str) -> float:
 def chunks(result: Result) -> list[int]:
     """Chunks of a result."""
     assert isinstance(result.plan, PromptChunkingPlan)
-    return result.plan.chunks.tolist()
+    return [int(x) for x in result.plan.chunks]
 
 
 def setting(**parameters: Any) -> PromptChunkingProblem:
@@ -129,7 +129,7 @@ def test_modes_are_ordered() -> None:
     base = setting(prompt_tokens=12)
     for download in ("all", "last"):
         serial, overlap, none = (
-            seconds(dataclasses.replace(base, wait=wait, download=download), "brute-force")  # type: ignore[arg-type]
+            seconds(dataclasses.replace(base, wait=wait, download=download), "brute-force")
             for wait in ("serial", "overlap", "none")
         )
         assert none <= overlap <= serial
