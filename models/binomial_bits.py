@@ -90,7 +90,7 @@ def _rounded_up(terms: Floats, exact: Callable[[int], int]) -> Ints:
     # an addition is off by half an epsilon of its result, all of which are at most the sum; a term by _ULPS epsilons,
     # of itself, or of 1 where its quotient is close to 1
     error = _EPSILON * ((_BLOCK + blocks + _ULPS) * sums + _ULPS * np.arange(1, count + 1))
-    bits = np.ceil(sums - error).astype(np.int64)
+    bits: Ints = np.ceil(sums - error).astype(np.int64)
     for index in np.flatnonzero(bits != np.ceil(sums + error)).tolist():
         bits[index] = exact(index)
     return bits

@@ -34,7 +34,7 @@ def encode_lattice(counts: Any) -> str:
     Examples
     --------
     >>> [encode_lattice(counts) for counts in ([2, 0], [1, 1], [0, 2])]
-    ['00', '01', '10']
+    ['10', '01', '00']
     """
     values = checked_counts(counts)
     resolution, tokens = sum(values), len(values)

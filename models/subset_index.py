@@ -27,10 +27,8 @@ def subset_index(members: Sequence[int]) -> int:
     index = coefficient = 0
     before = -1
     for size, member in enumerate(members, start=1):
-        if coefficient and member == before + 1:
-            coefficient = coefficient * member // size  # C(c + 1, k + 1) = C(c, k) (c + 1) / (k + 1)
-        else:
-            coefficient = math.comb(member, size)
+        is_next = coefficient and member == before + 1  # C(c + 1, k + 1) = C(c, k) (c + 1) / (k + 1)
+        coefficient = coefficient * member // size if is_next else math.comb(member, size)
         index += coefficient
         before = member
     return index

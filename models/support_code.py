@@ -2,8 +2,9 @@
 
 A codeword tells, one after the other, how many tokens have one (k, in ceil(log2 min(l, V)) bits), which
 (ceil(log2 C(V, k)) bits), and how the l units are divided among them (ceil(log2 C(l - 1, k - 1)) bits). All lengths
-follow from l, V and k, so the code is prefix-free: codewords need no separator. It is exact, and shorter than the code
-of Eq. 6 (paper 3) unless nearly all units are at different tokens.
+follow from l, V and k, so the code is prefix-free: codewords need no separator. It is exact. No codeword is longer than
+that of Eq. 6 (paper 3) by more than ceil(log2 min(l, V)) + 1 bits, because C(V, k) C(l - 1, k - 1) counts only the
+points of the lattice with k tokens; where k is far below l, it is far shorter.
 """
 
 from __future__ import annotations
@@ -75,6 +76,9 @@ def counts_bits(counts: Any) -> Ints:
 
 def encode_support(counts: Any) -> str:
     """Return the codeword of counts, as a text of zeros and ones.
+
+    O(k^2 log V) operations on bits, k the number of tokens with a count: a millisecond for 100 tokens, tens of them for
+    1000. Decoding takes a few times as long.
 
     Parameters
     ----------

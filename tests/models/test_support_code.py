@@ -64,6 +64,13 @@ def test_table_of_lengths(resolution: int, vocabulary: int, data: st.DataObject)
     assert table[size - 1] == counts_bits(np.pad(counts, (0, vocabulary - size)))
 
 
+@given(st.integers(1, 2000), st.integers(1, 60_000))
+def test_never_much_longer(resolution: int, vocabulary: int) -> None:
+    """Tests that no codeword is longer than Eq. 6's by more than the bits of the support's size and one."""
+    most = distribution_bits(resolution, vocabulary) + (min(resolution, vocabulary) - 1).bit_length() + 1
+    assert support_code_bits(resolution, vocabulary).max() <= most
+
+
 @pytest.mark.parametrize(("spread", "shorter"), [(0.5, 1.0), (3.0, 0.9), (5.0, 0.65), (10.0, 0.1)])
 def test_a_real_vocabulary(spread: float, shorter: float) -> None:
     """Tests resolution 100 at V = 50272: the more peaked the shorter, and hardly longer than Eq. 6 when flat."""

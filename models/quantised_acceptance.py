@@ -1,0 +1,87 @@
+"""How the acceptance rate falls with a coarser lattice: alpha(l) = alpha_inf - c TV(q, q-hat_l).
+
+The true rate 1 - TV(p, q-hat) needs the server's law p. The distance between the draft model's law and its quantised
+form does not: the device computes it before it sends anything, and the fitted line turns it into a rate. The triangle
+inequality bounds the slope of any single pair of laws by 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from specopt.models.errors import InvalidInput
+from specopt.models.fields import Floats, check, describe
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuantisedAcceptance:
+    """An acceptance rate as a line in the distance TV(q, q-hat) that quantising causes, kept within [0, 1].
+
+    Parameters
+    ----------
+    unquantised_rate
+        alpha_inf, the rate without quantising.
+    loss
+        c, what a unit of distance costs.
+    error
+        Root mean square of what the fitted line leaves of the rates; 0 where nothing was fitted.
+    """
+
+    unquantised_rate: float
+    loss: float
+    error: float = 0.0
+
+    def __post_init__(self) -> None:
+        check(self)
+
+    @classmethod
+    def fit(cls, distances: Any, rates: Any) -> Self:
+        """Return the line of least squares.
+
+        Parameters
+        ----------
+        distances
+            TV(q, q-hat), or its means, in [0, 1]; at least two different ones.
+        rates
+            The acceptance rates observed there, in [0, 1].
+
+        Raises
+        ------
+        InvalidInput
+            If values are out of range, of different number, or all distances are the same.
+
+        Examples
+        --------
+        >>> QuantisedAcceptance.fit([0.0, 0.25, 0.5], [0.75, 0.625, 0.5]).predict(0.125).round(6).tolist()
+        0.6875
+        """
+        x, y = _within_unit("distances", distances), _within_unit("rates", rates)
+        if x.shape != y.shape:
+            raise InvalidInput(f"rates: expected {x.size} entries, as in distances, got {y.size}")
+        centred = x - x.mean() if x.size else x
+        spread = float(centred @ centred)
+        if not spread:
+            raise InvalidInput(f"distances: expected at least two different ones, got {describe(distances)}")
+        slope = float(centred @ (y - y.mean())) / spread
+        start = float(y.mean() - slope * x.mean())
+        error = float(np.sqrt(np.mean((np.clip(start + slope * x, 0.0, 1.0) - y) ** 2)))
+        return cls(unquantised_rate=start, loss=-slope, error=error)
+
+    def predict(self, distances: Any) -> Floats:
+        """Return acceptance rates in [0, 1] at distances TV(q, q-hat), of the distances' shape."""
+        line = self.unquantised_rate - self.loss * np.asarray(distances, dtype=np.float64)
+        rates: Floats = np.clip(line, 0.0, 1.0)
+        return rates
+
+
+def _within_unit(name: str, values: Any) -> Floats:
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        array = np.full(1, np.nan)
+    if array.ndim != 1 or not ((array >= 0.0) & (array <= 1.0)).all():
+        raise InvalidInput(f"{name}: expected a list of numbers from 0 to 1, got {describe(values)}")
+    return array

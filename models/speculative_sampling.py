@@ -1,0 +1,221 @@
+"""Accept or resample: one round of verification, and the law of what comes out (paper 3, Eq. 1-2).
+
+A draft token is drawn from a draft law and verified with a verification law; p is the server's law. Where they are the
+same law (quantise, then sample), the token that comes out has law p (Proposition 1). Where the draft is drawn from q
+and verified with its quantised q-hat (sample, then quantise), it has another law. `specopt.models.losslessness` shows
+both in rational arithmetic.
+
+Conventions where Eq. 1-2 divide by 0: a draft with q-hat = 0 is accepted if p > 0 and rejected if p = 0; where p has no
+mass above q-hat, there is nothing to resample from, and a rejected draft (q-hat = p = 0 there) is replaced by a draw
+from p. Quantise-then-sample never gets that far.
+
+All laws have shape (..., V) and broadcast against each other; they are taken as given, not scaled.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from specopt.models.errors import InvalidInput
+from specopt.models.fields import Floats, describe
+from specopt.models.lattice import checked_distributions
+
+
+def total_variation(first: Any, second: Any) -> Floats:
+    """Return the total variation distance of laws, half their L1 distance, shape (...).
+
+    Raises
+    ------
+    InvalidInput
+        If a law is no distribution.
+
+    Examples
+    --------
+    >>> float(total_variation([0.5, 0.5], [0.75, 0.25]))
+    0.25
+    """
+    a, b = _laws(first=first, second=second)
+    distances: Floats = np.minimum(0.5 * np.abs(a - b).sum(axis=-1), 1.0)
+    return distances
+
+
+def acceptance_probabilities(p: Any, verification_law: Any) -> Floats:
+    """Return the probability that each token is accepted when it is drafted, shape (..., V) (Eq. 1).
+
+    Raises
+    ------
+    InvalidInput
+        If a law is no distribution.
+
+    Examples
+    --------
+    >>> acceptance_probabilities([0.5, 0.5, 0.0], [0.75, 0.0, 0.25]).round(3).tolist()
+    [0.667, 1.0, 0.0]
+    """
+    a, b = _laws(p=p, verification_law=verification_law)
+    return _accepted(a, b)
+
+
+def residual_law(p: Any, verification_law: Any) -> Floats:
+    """Return the law that replaces a rejected draft, max(0, p - q-hat) scaled to sum to 1, shape (..., V) (Eq. 2).
+
+    Where p has no mass above q-hat, p itself.
+
+    Raises
+    ------
+    InvalidInput
+        If a law is no distribution.
+
+    Examples
+    --------
+    >>> residual_law([0.5, 0.25, 0.25], [1.0, 0.0, 0.0]).tolist()
+    [0.0, 0.5, 0.5]
+    """
+    a, b = _laws(p=p, verification_law=verification_law)
+    return _residual(a, b)
+
+
+def acceptance_rate(p: Any, draft_law: Any, verification_law: Any = None) -> Floats:
+    """Return the probability that a draft is accepted, shape (...).
+
+    Parameters
+    ----------
+    p
+        The server's law.
+    draft_law
+        What the draft is drawn from.
+    verification_law
+        What it is verified with; None: the draft law, and the rate is 1 - TV(p, q-hat).
+
+    Raises
+    ------
+    InvalidInput
+        If a law is no distribution.
+
+    Examples
+    --------
+    >>> float(acceptance_rate([0.5, 0.5], [0.75, 0.25]))
+    0.75
+    """
+    if verification_law is None:
+        a, drawn = _laws(p=p, draft_law=draft_law)
+        kept = np.minimum(a, drawn)
+    else:
+        a, drawn, checked = _laws(p=p, draft_law=draft_law, verification_law=verification_law)
+        kept = drawn * _accepted(a, checked)
+    rates: Floats = np.minimum(kept.sum(axis=-1), 1.0)
+    return rates
+
+
+def output_law(p: Any, draft_law: Any, verification_law: Any) -> Floats:
+    """Return the law of the token that comes out of Eq. 1-2, be it the draft or its replacement, shape (..., V).
+
+    Parameters
+    ----------
+    p
+        The server's law.
+    draft_law
+        What the draft is drawn from.
+    verification_law
+        What it is verified with.
+
+    Raises
+    ------
+    InvalidInput
+        If a law is no distribution.
+
+    Examples
+    --------
+    >>> output_law([0.5, 0.5], [0.75, 0.25], [0.75, 0.25]).tolist()
+    [0.5, 0.5]
+    >>> output_law([0.5, 0.5], [0.75, 0.25], [1.0, 0.0]).tolist()
+    [0.375, 0.625]
+    """
+    a, drawn, checked = _laws(p=p, draft_law=draft_law, verification_law=verification_law)
+    kept = drawn * _accepted(a, checked)
+    rejected = np.maximum(drawn.sum(axis=-1, keepdims=True) - kept.sum(axis=-1, keepdims=True), 0.0)
+    law: Floats = kept + rejected * _residual(a, checked)
+    return law
+
+
+def verify_round(server_laws: Any, verification_laws: Any, tokens: Any, rng: np.random.Generator) -> tuple[int, int]:
+    """Verify the drafts of one round, one after the other, up to the first that is rejected (Eq. 1-2).
+
+    Parameters
+    ----------
+    server_laws
+        p_1, ..., p_{L+1}, shape (L + 1, V).
+    verification_laws
+        q-hat_1, ..., q-hat_L, shape (L, V).
+    tokens
+        The drafts, L integers below V.
+    rng
+        Source of the acceptances and of the server's token.
+
+    Returns
+    -------
+    accepted, token
+        N, the number of drafts accepted, and the server's own token: in place of the first draft that was rejected,
+        or the one after L accepted drafts.
+
+    Raises
+    ------
+    InvalidInput
+        If a law is no distribution, or shapes do not fit.
+    """
+    p, _ = checked_distributions("server_laws", server_laws)
+    drafts = np.asarray(tokens)
+    length, size = len(p) - 1, p.shape[-1]
+    if p.ndim != 2 or not length >= 0:
+        raise InvalidInput(f"server_laws: expected shape (L + 1, V), got {p.shape}")
+    if drafts.shape != (length,) or (length and (drafts.dtype.kind not in "iu" or not _below(drafts, size))):
+        raise InvalidInput(f"tokens: expected {length} integers from 0 to {size - 1}, got {describe(tokens)}")
+    if length == 0:
+        return 0, _draw(p[0], rng)
+    checked, _ = checked_distributions("verification_laws", verification_laws)
+    if checked.shape != (length, size):
+        raise InvalidInput(f"verification_laws: expected shape {(length, size)}, got {checked.shape}")
+    for place, token in enumerate(drafts.tolist()):
+        if rng.random() >= _accepted(p[place, token], checked[place, token]):
+            return place, _draw(_residual(p[place], checked[place]), rng)
+    return length, _draw(p[length], rng)
+
+
+def _accepted(p: Any, checked: Any) -> Floats:
+    """Return min(1, p / q-hat), and 1 or 0 for q-hat = 0."""
+    accepted: Floats = np.where(p >= checked, p > 0.0, p / np.where(checked > 0.0, checked, 1.0))
+    return accepted
+
+
+def _residual(p: Floats, checked: Floats) -> Floats:
+    above = np.maximum(p - checked, 0.0)
+    mass = above.sum(axis=-1, keepdims=True)
+    residual: Floats = np.where(mass > 0.0, above / np.where(mass > 0.0, mass, 1.0), p)
+    return residual
+
+
+def _draw(law: Floats, rng: np.random.Generator) -> int:
+    """Return a token of positive probability; laws that sum to 1 within rounding are scaled."""
+    ends = np.cumsum(law)
+    return int(np.searchsorted(ends, rng.random() * ends[-1], side="right"))
+
+
+def _below(tokens: Any, size: int) -> bool:
+    return bool(tokens.min() >= 0 and tokens.max() < size)
+
+
+def _laws(**values: Any) -> tuple[Floats, ...]:
+    """Return laws as arrays, checked; the first one's length is everyone's."""
+    laws = tuple(checked_distributions(name, value)[0] for name, value in values.items())
+    try:
+        np.broadcast_shapes(*(law.shape for law in laws))
+    except ValueError:
+        fits = False
+    else:
+        fits = len({law.shape[-1] for law in laws}) == 1
+    if not fits:
+        names, shapes = " and ".join(values), " and ".join(str(law.shape) for law in laws)
+        raise InvalidInput(f"{names}: expected shapes that fit each other, got {shapes}")
+    return laws

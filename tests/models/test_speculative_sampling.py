@@ -1,0 +1,159 @@
+"""Accept or resample, in floating point."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import naive_quantisation as naive
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from specopt.models.errors import InvalidInput
+from specopt.models.lattice import nearest_counts, quantised
+from specopt.models.speculative_sampling import (
+    acceptance_probabilities,
+    acceptance_rate,
+    output_law,
+    residual_law,
+    total_variation,
+    verify_round,
+)
+
+EIGHTHS = st.lists(st.integers(0, 8), min_size=3, max_size=3).filter(lambda w: sum(w) <= 8)
+LAWS = EIGHTHS.map(lambda w: [Fraction(x, 8) for x in (*w, 8 - sum(w))])
+
+
+def random_laws(shape: tuple[int, ...], seed: int) -> NDArray[np.float64]:
+    """Return laws some of whose entries are 0."""
+    rng = np.random.default_rng(seed)
+    weights = rng.exponential(size=shape) * (rng.random(shape) < 0.7)
+    weights[..., 0] += 0.01
+    laws: NDArray[np.float64] = weights / weights.sum(axis=-1, keepdims=True)
+    return laws
+
+
+@given(LAWS, LAWS, LAWS)
+def test_one_law_against_rationals(p: list[Fraction], drawn: list[Fraction], checked: list[Fraction]) -> None:
+    """Tests output law, acceptance rate and distance against sums over all drafts and draws in rationals."""
+    a, q, b = (np.array([float(x) for x in law]) for law in (p, drawn, checked))
+    expected = naive.output_law(p, drawn, checked)
+    assert output_law(a, q, b) == pytest.approx([float(x) for x in expected], abs=1e-15)
+    accept = [min(Fraction(1), x / y) if y else Fraction(1 if x else 0) for x, y in zip(p, checked, strict=True)]
+    assert acceptance_probabilities(a, b) == pytest.approx([float(x) for x in accept], abs=1e-15)
+    rate = sum(x * y for x, y in zip(drawn, accept, strict=True))
+    assert acceptance_rate(a, q, b) == pytest.approx(float(rate), abs=1e-15)
+    assert total_variation(a, b) == float(sum(abs(x - y) for x, y in zip(p, checked, strict=True)) / 2)
+
+
+@given(st.integers(1, 60), st.integers(0, 2**32), st.integers(0, 2**32))
+def test_rate_is_one_minus_the_distance(size: int, one: int, two: int) -> None:
+    """Tests that drafts verified with the law that they are drawn from are accepted at 1 - TV(p, q-hat)."""
+    p, q = random_laws((3, size), one), random_laws((3, size), two)
+    rates = acceptance_rate(p, q)
+    assert rates == pytest.approx(1.0 - total_variation(p, q), abs=1e-13)
+    assert rates == pytest.approx(acceptance_rate(p, q, q), abs=1e-13)
+
+
+@given(st.integers(1, 60), st.integers(1, 50), st.integers(0, 2**32), st.integers(0, 2**32))
+def test_quantise_then_sample_keeps_the_law(size: int, resolution: int, one: int, two: int) -> None:
+    """Tests Proposition 1 in floating point: drafts drawn from q-hat and verified with it come out with law p."""
+    p = random_laws((4, size), one)
+    q_hat = quantised(nearest_counts(random_laws((4, size), two), resolution))
+    assert np.abs(output_law(p, q_hat, q_hat) - p).max() <= 1e-14
+
+
+@given(st.integers(2, 40), st.integers(1, 20), st.integers(0, 2**32), st.integers(0, 2**32))
+def test_sample_then_quantise_gives_a_law(size: int, resolution: int, one: int, two: int) -> None:
+    """Tests that what comes out of drafts drawn from q is a law, no further from p than q is from q-hat."""
+    p, q = random_laws((4, size), one), random_laws((4, size), two)
+    q_hat = quantised(nearest_counts(q, resolution))
+    law = output_law(p, q, q_hat)
+    assert law.min() >= 0.0 and law.sum(axis=-1) == pytest.approx(np.ones(4))
+    # both draw their drafts and then do the same with them: coupled drafts give coupled outputs. Where q-hat = 0
+    # the acceptance does not matter to quantise-then-sample, which therefore still has law p.
+    assert (total_variation(law, p) <= total_variation(q, q_hat) + 1e-13).all()
+
+
+def test_conventions() -> None:
+    """Tests that q-hat = 0 accepts where p > 0 and rejects where p = 0, and that no residual means p."""
+    assert acceptance_probabilities([0.5, 0.5, 0.0], [1.0, 0.0, 0.0]).tolist() == [0.5, 1.0, 0.0]
+    assert residual_law([0.5, 0.5, 0.0], [0.5, 0.5, 0.0]).tolist() == [0.5, 0.5, 0.0]
+    # the draft 2 is rejected: neither p nor q-hat has it, and they leave no residual
+    assert output_law([0.5, 0.5, 0.0], [0.25, 0.25, 0.5], [0.5, 0.5, 0.0]).tolist() == [0.5, 0.5, 0.0]
+
+
+def test_laws_broadcast() -> None:
+    """Tests that one law of the server serves a batch of draft laws."""
+    p, q = random_laws((7,), 1), random_laws((5, 2, 7), 2)
+    law = output_law(p, q, q)
+    assert law.shape == (5, 2, 7) and np.abs(law - p).max() < 1e-15
+    assert acceptance_rate(p, q).shape == total_variation(q, p).shape == (5, 2)
+    assert acceptance_rate(p, q)[3, 1] == acceptance_rate(p, q[3, 1])
+
+
+@pytest.mark.parametrize("call", [total_variation, acceptance_probabilities, residual_law, acceptance_rate])
+def test_laws_are_checked(call: Any) -> None:
+    """Tests that what is no distribution, or does not fit, is refused."""
+    with pytest.raises(InvalidInput, match="sum to 1"):
+        call([0.5, 0.5], [0.5, 0.6])
+    for other in ([1.0, 0.0, 0.0], [1.0], [[0.5, 0.5]] * 3):
+        with pytest.raises(InvalidInput, match="shapes that fit"):
+            call([[0.5, 0.5]] * 2, other)
+
+
+# ---------------------------------------------------------------------------- rounds
+
+
+def outcomes(server: Any, checked: Any, drawn: Any, rounds: int, seed: int = 0) -> NDArray[np.float64]:
+    """Return the frequency of every first new token."""
+    rng = np.random.default_rng(seed)
+    counts = np.zeros(len(server[0]))
+    for _ in range(rounds):
+        tokens = [int(rng.choice(len(law), p=law)) for law in drawn]
+        accepted, own = verify_round(server, checked, tokens, rng)
+        counts[tokens[0] if accepted else own] += 1
+    return counts / rounds
+
+
+@pytest.mark.parametrize("quantise_first", [True, False])
+def test_rounds_have_the_output_law(quantise_first: bool) -> None:
+    """Tests that the first new token of played rounds has the output law, within four standard deviations."""
+    server = np.array([[0.5, 0.3, 0.2, 0.0], [0.25, 0.25, 0.25, 0.25]])
+    q = np.array([[0.4, 0.35, 0.15, 0.1]])
+    q_hat = quantised(nearest_counts(q, 3))
+    drawn = q_hat if quantise_first else q
+    law = output_law(server[0], drawn[0], q_hat[0])
+    assert (np.abs(law - server[0]).max() < 1e-15) == quantise_first
+    found = outcomes(server, q_hat, drawn, 4000)
+    assert (np.abs(found - law) <= 4.0 * np.sqrt(law * (1.0 - law) / 4000) + 1e-12).all()
+
+
+def test_rounds_that_are_certain() -> None:
+    """Tests rounds without chance: all accepted and one more, the first rejected, and no drafts at all."""
+    rng = np.random.default_rng(0)
+    point = np.eye(3)
+    assert verify_round(point, point[:2], [0, 1], rng) == (2, 2)
+    assert verify_round(point, point[[1, 1]], [1, 1], rng) == (0, 0)
+    assert verify_round(point, point[[0, 0]], [0, 0], rng) == (1, 1)
+    assert verify_round(point[2:], np.zeros((0, 3)), [], rng) == (0, 2)
+
+
+@pytest.mark.parametrize(
+    ("server", "checked", "tokens", "message"),
+    [
+        (np.eye(3), np.eye(3), [0, 1], "verification_laws: expected shape"),
+        (np.eye(3), np.eye(3)[:2], [0], "tokens: expected 2 integers from 0 to 2"),
+        (np.eye(3), np.eye(3)[:2], [0, 3], "tokens: expected 2 integers"),
+        (np.eye(3), np.eye(3)[:2], [0.0, 1.0], "tokens: expected 2 integers"),
+        (np.ones(1), np.ones(1), [], "server_laws: expected shape"),
+        (np.zeros((0, 3)), np.ones(1), [], "server_laws: expected shape"),
+    ],
+)
+def test_rounds_are_checked(server: Any, checked: Any, tokens: Any, message: str) -> None:
+    """Tests that laws and tokens that do not fit each other are refused."""
+    with pytest.raises(InvalidInput, match=message):
+        verify_round(server, checked, tokens, np.random.default_rng(0))
