@@ -148,21 +148,18 @@ class Search:
         return spread / self.plan_seconds if spread > 0 else 0.0
 
     def start(self) -> None:
-        """Offer the plan of the default heuristic, and fill the table of earliest states."""
+        """Offer the plan of the default heuristic."""
         prepared = self.prepared
         bounds = np.empty(prepared.cells + 2, dtype=np.int64)
         count = self.heuristics.search(*prepared.arguments, prepared.most, self.bound, STAGES_PLAYED, bounds)
         self.budget.offer(plan_of(prepared.chunks(bounds[: count + 1])))
         self.budget.check()
-        position, stage, cost, P, _ = prepared.arguments
-        for first in range(0, len(position), self.rows_at_once):
-            behind = min(first + self.rows_at_once, len(position))
-            self.kernels.earliest(position, stage, cost, P, self.floor, first, behind)
-            self.tick()
 
     def bracket(self) -> bool:
         """Try deadlines until plan and bound meet, within the gap asked for; tell whether they did."""
         enough = max(ENOUGH, self.budget.gap)
+        if self.distance > enough:
+            self.fill_earliest()
         high = self.plan_seconds
         while self.distance > enough and high - self.bound > FINE * high:  # bounds from both ends alone
             deadline = self.bound + (high - self.bound) / 2
@@ -186,6 +183,14 @@ class Search:
                 self.rule_out(deadline)
             at_once = not at_once
         return True
+
+    def fill_earliest(self) -> None:
+        """Fill the table of earliest states."""
+        position, stage, cost, P, _ = self.prepared.arguments
+        for first in range(0, len(position), self.rows_at_once):
+            behind = min(first + self.rows_at_once, len(position))
+            self.kernels.earliest(position, stage, cost, P, self.floor, first, behind)
+            self.tick()
 
     def rule_out(self, deadline: float) -> None:
         """Record that no plan ends by a deadline."""

@@ -14,7 +14,10 @@ from hypothesis import strategies as st
 from strategies_prompt_chunking import prompt_chunkings
 
 from specopt import Progress, PromptChunkingPlan, PromptChunkingProblem, Result, Unsupported, generate, solve
+from specopt.solvers.budget import Budget
 from specopt.solvers.prompt_chunking.exact import ExactChunking
+from specopt.solvers.prompt_chunking.method import offer_whole
+from specopt.solvers.prompt_chunking.prepare import Prepared, prepare
 
 HEURISTICS = ("deadline", "equation-3", "best-equal", "geometric", "fixed", "whole")
 
@@ -55,6 +58,39 @@ def test_all_compositions(problem: PromptChunkingProblem) -> None:
     """Tests the objective and the bound against all compositions, in all modes, with ties, caps and grids."""
     best, _ = naive.best_composition(problem.to_dict())
     result = proven(problem)
+    assert value(result) == pytest.approx(best, rel=1e-9, abs=1e-15)
+    assert result.bound is not None and result.bound <= best * (1 + 1e-12)
+
+
+class WholePrompt:
+    """Stands for the heuristics of a search, and knows one chunk only."""
+
+    @staticmethod
+    def search(position: Any, *others: Any) -> int:
+        """Fill in one chunk."""
+        bounds = others[-1]
+        bounds[:2] = 0, len(position) - 1
+        return 1
+
+
+def unaided(problem: PromptChunkingProblem) -> Result:
+    """The result from one chunk and the simplest bound: deadlines and labels must do all the work."""
+
+    def begin(problem: PromptChunkingProblem, budget: Budget) -> tuple[Prepared, Any]:
+        offer_whole(problem, budget)
+        return prepare(problem), WholePrompt
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("specopt.solvers.prompt_chunking.exact.begin", begin)
+        return proven(problem)
+
+
+@settings(max_examples=150)
+@given(prompt_chunkings(tokens=(1, 10)))
+def test_all_compositions_unaided(problem: PromptChunkingProblem) -> None:
+    """Tests that labels find and prove the optimum without a heuristic's plan and bound."""
+    best, _ = naive.best_composition(problem.to_dict())
+    result = unaided(problem)
     assert value(result) == pytest.approx(best, rel=1e-9, abs=1e-15)
     assert result.bound is not None and result.bound <= best * (1 + 1e-12)
 
@@ -100,7 +136,9 @@ def real_settings(draw: st.DrawFn) -> dict[str, Any]:
 def test_dynamic_program_without_bounds(data: dict[str, Any]) -> None:
     """Tests prompts with up to 2^39 plans against all non-dominated states of all prefixes."""
     problem = PromptChunkingProblem.from_dict({"format": "specopt/1", "kind": "prompt-chunking", **data})
-    assert value(proven(problem)) == pytest.approx(naive.best_by_prefixes(data), rel=1e-9)
+    best = naive.best_by_prefixes(data)
+    assert value(proven(problem)) == pytest.approx(best, rel=1e-9)
+    assert value(unaided(problem)) == pytest.approx(best, rel=1e-9)
 
 
 @pytest.mark.parametrize("wait", ["serial", "overlap", "none"])
@@ -127,6 +165,14 @@ def test_published_lengths(tokens: int, stages: int) -> None:
     assert best <= value(solve(problem)) * (1 + 1e-9)
     if stages == 4:
         assert value(solve(problem, "equation-3")) >= 1.14 * best
+
+
+@pytest.mark.parametrize("stages", [1, 2, 4])
+@pytest.mark.parametrize("cost", [0.0, 3.0])
+def test_plan_to_start_from_does_not_matter(stages: int, cost: float) -> None:
+    """Tests that 351 tokens have the same optimum whether the search starts from a good plan or from one chunk."""
+    problem = setting(prompt_tokens=351, pipeline_length=stages, message_milliseconds=cost)
+    assert value(unaided(problem)) == pytest.approx(value(proven(problem)), rel=1e-9)
 
 
 def test_caps_and_grids_never_help() -> None:

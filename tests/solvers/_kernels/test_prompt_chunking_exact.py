@@ -1,0 +1,62 @@
+"""The tables of exact prompt chunking bracket the states of every plan that meets the deadline."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import naive_prompt_chunking_exact as naive
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies_prompt_chunking import plans, prompt_chunkings
+
+from specopt import PromptChunkingProblem
+from specopt.solvers._kernels import prompt_chunking_exact as kernels
+from specopt.solvers.prompt_chunking.prepare import prepare
+
+
+@settings(max_examples=150)
+@given(prompt_chunkings(tokens=(2, 12), restricted=False), st.data())
+def test_tables_bracket_every_plan(problem: PromptChunkingProblem, data: st.DataObject) -> None:
+    """Tests that the states of a plan are between earliest and latest for the plan's own end as the deadline."""
+    chunks = data.draw(plans(problem))
+    plain = problem.to_dict()
+    prepared = prepare(problem)
+    rows, P = prepared.cells + 1, prepared.stages
+    deadline = naive.first_token_seconds(plain, chunks) * (1 + 1e-12)
+    floor, ceiling = np.empty((rows, P + 1)), np.empty((rows, P + 1))
+    shortest, fewest = np.zeros(rows, dtype=np.int64), np.zeros(rows, dtype=np.int64)
+    cut = data.draw(st.integers(0, rows))
+    for begin, end in pairwise((0, cut, rows)):
+        kernels.earliest(prepared.position, prepared.stage, prepared.cost, P, floor, begin, end)
+    for end, begin in pairwise((rows, cut, 0)):
+        if begin < end:
+            possible = kernels.latest(*prepared.arguments, deadline, floor, ceiling, shortest, fewest, begin, end)
+    assert possible
+    state = (0.0,) * (3 + P)
+    ends = np.cumsum([0, *chunks]).tolist()
+    for k, (before, after) in enumerate(pairwise(ends)):
+        resources = np.array(state[1:-1])
+        assert (floor[before] <= resources + 1e-12).all()
+        assert (resources <= ceiling[before] + 1e-12 * deadline + 1e-15).all()
+        assert 0 < shortest[before] <= after
+        assert fewest[before] <= len(chunks) - k
+        state = naive.after_chunk(plain, state, after - before, after == ends[-1])
+    assert (floor[-1] <= np.array(state[1:-1]) + 1e-12).all()
+
+
+@given(prompt_chunkings(tokens=(2, 9), restricted=False))
+def test_deadlines_below_the_upload_are_ruled_out(problem: PromptChunkingProblem) -> None:
+    """Tests that the tables alone rule out a deadline before every byte can be up, and name no next chunk."""
+    prepared = prepare(problem)
+    rows, P = prepared.cells + 1, prepared.stages
+    up = problem.prompt_tokens * problem.bytes_per_token / problem.uplink_bytes_per_second
+    floor, ceiling = np.empty((rows, P + 1)), np.empty((rows, P + 1))
+    shortest, fewest = np.zeros(rows, dtype=np.int64), np.zeros(rows, dtype=np.int64)
+    kernels.earliest(prepared.position, prepared.stage, prepared.cost, P, floor, 0, rows)
+    assert floor[-1, 0] >= up * (1 - 1e-12)
+    deadline = math.nextafter(up * 0.999, -math.inf)
+    assert not kernels.latest(*prepared.arguments, deadline, floor, ceiling, shortest, fewest, 0, rows)
+    assert shortest[0] == 0
+    assert (ceiling[0] == -math.inf).all()
