@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,8 @@ import numpy as np
 from specopt.models.binomial_bits import binomial_bits, row_bits
 from specopt.models.bits import checked_counts, fixed_width, read_fixed_width
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import Ints, describe
+from specopt.models.fields import Floats, Ints, describe
+from specopt.models.lattice import nearest_counts
 from specopt.models.subset_index import subset_at, subset_index
 
 
@@ -45,8 +47,6 @@ def support_code_bits(resolution: int, vocabulary_size: int) -> Ints:
 def counts_bits(counts: Any) -> Ints:
     """Return the bits of the codewords of a batch of counts, without making them.
 
-    The mean over a batch of quantised distributions is what `distribution_bits` of a state of draft control asks for.
-
     Parameters
     ----------
     counts
@@ -72,6 +72,31 @@ def counts_bits(counts: Any) -> Ints:
     table = support_code_bits(resolution, values.shape[-1])
     bits: Ints = table[np.count_nonzero(values, axis=-1) - 1]
     return bits
+
+
+def expected_bits(distributions: Any, resolutions: Sequence[int]) -> Floats:
+    """Return the mean bits of the codewords of a batch of distributions, quantised at each resolution, shape (R,).
+
+    This is what a state of draft control asks for as `distribution_bits`.
+
+    Parameters
+    ----------
+    distributions
+        Shape (..., V): see `specopt.models.lattice.nearest_counts`.
+    resolutions
+        l of each lattice.
+
+    Raises
+    ------
+    InvalidInput
+        If there is no distribution, or one is none, or a resolution is out of range.
+
+    Examples
+    --------
+    >>> expected_bits([[1.0, 0.0, 0.0], [0.5, 0.25, 0.25]], [1, 4]).tolist()
+    [2.0, 4.0]
+    """
+    return np.array([counts_bits(nearest_counts(distributions, l)).mean() for l in resolutions])  # noqa: E741
 
 
 def encode_support(counts: Any) -> str:
