@@ -4,25 +4,32 @@ A problem is a mapping as in its JSON form. Both routes play the event model wit
 down): one over all compositions, one over the non-dominated states of each prefix, without any bound.
 """
 
+from __future__ import annotations
+
 import math
 from itertools import combinations, pairwise
+from typing import Any
 
 import numpy as np
 
+Problem = dict[str, Any]
+State = tuple[float, ...]
 
-def delay(problem, tokens):
+
+def delay(problem: Problem, tokens: float) -> float:
     """Return g(tokens) by a walk over the knots."""
     xs, ys = problem["cloud_delay"]["tokens"], problem["cloud_delay"]["seconds"]
     if tokens <= xs[0]:
-        return ys[0]
+        return float(ys[0])
     k = 1
     while k < len(xs) - 1 and tokens > xs[k]:
         k += 1
     share = (tokens - xs[k - 1]) / (xs[k] - xs[k - 1])
-    return ys[k - 1] + share * (ys[k] - ys[k - 1])
+    seconds: float = ys[k - 1] + share * (ys[k] - ys[k - 1])
+    return seconds
 
 
-def after_chunk(problem, state, tokens, is_last):
+def after_chunk(problem: Problem, state: State, tokens: int, is_last: bool) -> State:
     """Return (local, up, f_1, ..., f_P, down) after one more chunk."""
     P, mu, A = problem["pipeline_length"], problem["background_tokens"], problem["bytes_per_token"]
     latency = problem.get("link_latency_seconds", 0.0)
@@ -48,20 +55,20 @@ def after_chunk(problem, state, tokens, is_last):
     return (local, up, *f, down)
 
 
-def first_token_seconds(problem, chunks):
+def first_token_seconds(problem: Problem, chunks: list[int]) -> float:
     """Return the time to first token."""
-    state = (0.0,) * (3 + problem["pipeline_length"])
+    state: State = (0.0,) * (3 + problem["pipeline_length"])
     for k, tokens in enumerate(chunks):
         state = after_chunk(problem, state, tokens, k == len(chunks) - 1)
-    return state[-1] + problem.get("head_seconds", 0.0)
+    return state[-1] + float(problem.get("head_seconds", 0.0))
 
 
-def best_composition(problem):
+def best_composition(problem: Problem) -> tuple[float, list[int]]:
     """Return the least time to first token over all feasible compositions, and one that has it."""
     N, grid = problem["prompt_tokens"], problem.get("grid_tokens") or 1
     inner = list(range(grid, N, grid))
     cap = problem.get("max_chunks") or N
-    best = math.inf, []
+    best: tuple[float, list[int]] = (math.inf, [])
     for cuts in range(min(cap, len(inner) + 1)):
         for ends in combinations(inner, cuts):
             edges = [0, *ends, N]
@@ -72,7 +79,7 @@ def best_composition(problem):
     return best
 
 
-def best_by_prefixes(problem, slack=1e-13):
+def best_by_prefixes(problem: Problem, slack: float = 1e-13) -> float:
     """Return the least time to first token from the non-dominated states of each prefix, with counts if there is a cap.
 
     Exact but for `slack` seconds per chunk, which spares states that rounding alone tells apart.
@@ -80,19 +87,20 @@ def best_by_prefixes(problem, slack=1e-13):
     N, grid = problem["prompt_tokens"], problem.get("grid_tokens") or 1
     ends = [*range(grid, N, grid), N]
     cap = problem.get("max_chunks")
-    states = {0: [(0, (0.0,) * (3 + problem["pipeline_length"]))]}
+    states: dict[int, list[tuple[int, State]]] = {0: [(0, (0.0,) * (3 + problem["pipeline_length"]))]}
     for j, end in enumerate(ends):
-        found = []
+        found: list[tuple[int, State]] = []
         for start in [0, *ends[:j]]:
             for count, state in states[start]:
                 if cap is None or count < cap:
                     found.append((count + 1, after_chunk(problem, state, end - start, end == N)))
         found.sort(key=lambda entry: sum(entry[1]))
-        kept, table = [], np.empty((len(found), len(found[0][1]) + 1))
+        kept: list[tuple[int, State]] = []
+        table = np.empty((len(found), problem["pipeline_length"] + 4))
         for count, state in found:
             row = np.array([count if cap is not None else 0, *state])
             if not (table[: len(kept)] <= row + slack).all(axis=1).any():
                 table[len(kept)] = row
                 kept.append((count, state))
         states[end] = kept
-    return min(state[-1] for _, state in states[N]) + problem.get("head_seconds", 0.0)
+    return min(state[-1] for _, state in states[N]) + float(problem.get("head_seconds", 0.0))

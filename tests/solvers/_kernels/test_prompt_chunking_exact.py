@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
+from typing import Any
 
 import naive_prompt_chunking_exact as naive
 import numpy as np
@@ -12,8 +13,10 @@ from hypothesis import strategies as st
 from strategies_prompt_chunking import plans, prompt_chunkings
 
 from specopt import PromptChunkingProblem
-from specopt.solvers._kernels import prompt_chunking_exact as kernels
+from specopt.solvers._kernels import prompt_chunking_exact
 from specopt.solvers.prompt_chunking.prepare import prepare
+
+kernels: Any = prompt_chunking_exact
 
 
 @settings(max_examples=150)
@@ -34,7 +37,7 @@ def test_tables_bracket_every_plan(problem: PromptChunkingProblem, data: st.Data
         if begin < end:
             possible = kernels.latest(*prepared.arguments, deadline, floor, ceiling, shortest, fewest, begin, end)
     assert possible
-    state = (0.0,) * (3 + P)
+    state: naive.State = (0.0,) * (3 + P)
     ends = np.cumsum([0, *chunks]).tolist()
     for k, (before, after) in enumerate(pairwise(ends)):
         resources = np.array(state[1:-1])

@@ -49,7 +49,7 @@ def value(result: Result) -> float:
 def chunks(result: Result) -> list[int]:
     """The chunks."""
     assert isinstance(result.plan, PromptChunkingPlan)
-    return result.plan.chunks.tolist()
+    return [int(size) for size in result.plan.chunks]
 
 
 @settings(max_examples=150)
