@@ -84,6 +84,33 @@ def best_equal(largest, least, work, position, stage, cost, P, last, free, out):
     return size
 
 
+@njit(types.int64(*_PROBLEM, types.int64, _INTS), cache=True)
+def enumerate_plans(position, stage, cost, P, last, most, out):
+    """Fill `out` with the best of all plans and return its number of chunks; O(2^M M P)."""
+    M = position.size - 1
+    free = np.empty(P)
+    bounds = np.zeros(M + 1, np.int64)
+    best = math.inf
+    found = 0
+    for cuts in range(1 << (M - 1)):
+        chunks = 0
+        for at in range(1, M):
+            if (cuts >> (at - 1)) & 1:
+                chunks += 1
+                bounds[chunks] = at
+        chunks += 1
+        bounds[chunks] = M
+        if chunks > most:
+            continue
+        value = play(bounds, chunks, position, stage, cost, P, last, free)
+        if value < best:
+            best = value
+            found = chunks
+            for k in range(chunks + 1):
+                out[k] = bounds[k]
+    return found
+
+
 @njit(types.void(types.int64, types.float64, types.int64, _INTS), cache=True)
 def spread(chunks, ratio, M, bounds):
     """Fill bounds with sizes proportional to 1, ratio, ratio^2, ..., each boundary rounded, no chunk empty."""
@@ -470,9 +497,10 @@ def neighbour(bounds, chunks, move, trial):
 def search(position, stage, cost, P, last, most, bound, effort, out):
     """Fill `out`, shape (M + 2,), with the best plan of a short search and return its number of chunks.
 
-    Starts: the best geometric chunks, and chunks by the earliest deadline that they meet (halving between `bound`, a
-    lower bound, and the best time), at several shares of the largest size, and chunks that grow to the second or
-    third one and shrink from there. All of them are polished. Then the best one is left by one merge or one cut and polished again, as long as that helps; effort: the most stages to play.
+    Starts: the best geometric chunks, chunks by the earliest deadline that they meet (halving between `bound`, a
+    lower bound, and the best time) at several shares of the largest size, and chunks that grow to the second or third
+    one and shrink from there. All of them are polished. Then the best one is left by one merge or one cut and
+    polished again, as long as that helps; effort: the most stages to play.
     """
     M = position.size - 1
     free = np.empty(P)

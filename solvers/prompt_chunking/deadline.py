@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
+from msgspec import Meta
 
 from specopt.models.fields import PositiveInt
 from specopt.models.prompt_chunking import PromptChunkingProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Outcome
-from specopt.solvers.prompt_chunking.method import PromptChunkingMethod, begin, certify
+from specopt.solvers.prompt_chunking.method import PromptChunkingMethod, begin, certify, plan_of
 
 
 @dataclass(frozen=True)
@@ -21,25 +22,33 @@ class Deadline(PromptChunkingMethod):
     With a deadline, the largest chunk that can still be through the cloud when the downlink must have it is the best
     one, as long as chunks do not queue in the cloud: then this is optimal, and the lower bound, which is the same
     rule without the queues, says so. Queues are played as they are; local search (boundaries move, chunks merge and
-    split) makes up for what the rule does not see. It starts from the best geometric chunks, too, and stops when a merge
-    or a cut followed by moves does not help either, or when `effort` is spent.
+    split) makes up for what the rule does not see. It starts from the best geometric chunks and from chunks that grow
+    at first, too, and stops when a merge or a cut followed by moves does not help either, or when `effort` is spent.
+    Prompts with few places where a chunk may end are enumerated, and their plans are optimal.
 
     Parameters
     ----------
     effort
         Thousands of stages that the local search may play; a chunk counts as eight more.
+    enumerate_places
+        Places where a chunk may end up to which all plans are tried.
     """
 
     effort: PositiveInt = 1000
+    enumerate_places: Annotated[int, Meta(ge=0, le=20)] = 12
 
     name: ClassVar[str] = "deadline"
     source: ClassVar[str] = "own; paper 4, Sec. 3.3"
-    guarantee: ClassVar[str] = "none; a certified gap, mostly below 0.5 %"
+    guarantee: ClassVar[str] = "none; a certified gap, mostly below 1 %; optimal where all plans are tried"
     complexity: ClassVar[str] = "O(N + effort)"
 
     def run(self, problem: PromptChunkingProblem, budget: Budget) -> Outcome:
         """Make one compiled call."""
         prepared, kernels = begin(problem, budget)
         bounds = np.empty(prepared.cells + 2, dtype=np.int64)
-        count = kernels.search(*prepared.arguments, prepared.most, budget.bound, 1000 * self.effort, bounds)
+        if prepared.cells <= self.enumerate_places:
+            count = kernels.enumerate_plans(*prepared.arguments, prepared.most, bounds)
+            budget.improve_bound(budget.offer(plan_of(prepared.chunks(bounds[: count + 1]))))
+        else:
+            count = kernels.search(*prepared.arguments, prepared.most, budget.bound, 1000 * self.effort, bounds)
         return certify(prepared.chunks(bounds[: count + 1]), budget)

@@ -14,6 +14,7 @@ from strategies_prompt_chunking import prompt_chunkings
 
 from specopt import PromptChunkingPlan, PromptChunkingProblem, Result, Unsupported, generate, solve
 from specopt.solvers.prompt_chunking.bound import path_bound
+from specopt.solvers.prompt_chunking.deadline import Deadline
 from specopt.solvers.prompt_chunking.fixed import Fixed
 
 HEURISTICS = ("deadline", "equation-3", "best-equal", "geometric", "fixed", "whole")
@@ -45,23 +46,30 @@ def test_bound_optimum_heuristics(problem: PromptChunkingProblem) -> None:
     optimum = float(naive.optimum(problem.to_dict()))
     assert seconds(problem, "brute-force") == pytest.approx(optimum, rel=1e-12)
     assert path_bound(problem) <= optimum * (1 + 1e-12)
-    for method in HEURISTICS:
+    for method in (*HEURISTICS, Deadline(enumerate_places=0)):
         result = solve(problem, method)
         assert result.objective is not None and result.bound is not None
         assert path_bound(problem) * (1 - 1e-12) <= result.bound <= optimum * (1 + 1e-12)
         assert result.objective >= optimum * (1 - 1e-12)
 
 
-@settings(max_examples=30)
-@given(prompt_chunkings(tokens=(10, 14)))
-def test_bound_with_more_chunks(problem: PromptChunkingProblem) -> None:
-    """Tests the bound and the default on prompts with thousands of plans."""
+@settings(max_examples=40)
+@given(prompt_chunkings(tokens=(6, 14)))
+def test_search_near_the_optimum(problem: PromptChunkingProblem) -> None:
+    """Tests that bounds hold and the search comes close on prompts with thousands of plans, none of them enumerated."""
     optimum = seconds(problem, "brute-force")
-    result = solve(problem)
-    assert result.method == "deadline"
+    result = solve(problem, Deadline(enumerate_places=0))
     assert result.objective is not None and result.bound is not None
-    assert result.bound <= optimum * (1 + 1e-12) <= result.objective * (1 + 2e-12)
-    assert result.objective <= optimum * 1.05 + 1e-12
+    assert result.bound <= optimum * (1 + 1e-12) + 1e-15
+    assert optimum * (1 - 1e-12) <= result.objective <= optimum * 1.1 + 1e-12
+
+
+@given(prompt_chunkings())
+def test_default_enumerates_short_prompts(problem: PromptChunkingProblem) -> None:
+    """Tests that the default proves its plans for prompts with few places, as brute force does."""
+    result = solve(problem)
+    assert (result.method, result.status.value) == ("deadline", "optimal")
+    assert result.objective == pytest.approx(seconds(problem, "brute-force"), rel=1e-12)
 
 
 @given(prompt_chunkings())
@@ -85,7 +93,9 @@ def test_more_bandwidth_never_hurts(problem: PromptChunkingProblem, link: str) -
     slow, fast = solve(problem, "brute-force"), solve(faster, "brute-force")
     assert slow.objective is not None and fast.objective is not None
     assert fast.objective <= slow.objective * (1 + 1e-12)
-    assert (solve(faster).bound or 0.0) <= (solve(problem).bound or 0.0) * (1 + 1e-9) + 1e-12
+    bounds = [solve(one, "whole").bound for one in (faster, problem)]
+    assert bounds[0] is not None and bounds[1] is not None
+    assert bounds[0] <= bounds[1] * (1 + 1e-9) + 1e-12
 
 
 @given(prompt_chunkings(restricted=False), st.integers(1, 4))
