@@ -25,7 +25,7 @@ from specopt.models.prompt_workload import PromptWorkload, Rounds
 FIGURE_1 = CloudDelay(
     tokens=np.array([0.0, 10.0, 512.0, 2000.0]), seconds=np.array([0.026141581, 0.027021974, 0.071217721, 0.28])
 )
-"""g of Vicuna-7B on one A6000: gives the printed 10.1 % at 32 tokens and 0.28 s at 2000."""
+"""g of Vicuna-7B on one A6000: gives the printed 10.1 % at 32 tokens, 82.3 ms saved by chunks of 32, 0.28 s at 2000."""
 
 LAYER_PARAMETERS = {"vicuna-7b": 4 * 4096**2 + 3 * 4096 * 11008, "vicuna-13b": 4 * 5120**2 + 3 * 5120 * 13824}
 ADAPTER_PARAMETERS = {"vicuna-7b": 67e6, "vicuna-13b": 105e6}

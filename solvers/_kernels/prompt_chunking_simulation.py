@@ -168,8 +168,8 @@ def play(
       drafting; NaN for times that were not reached,
     * ``totals`` (16,): batches, and the sum and sum of squares of their seconds per stage, and the sum of their tokens;
       the same four for the in-cloud delay of chunks (count, sum, squares, tokens), and for that of rounds; mu of Eq. 1
-      averaged over batches, end, busy seconds of the first stage, seconds between first and last counted batch (all
-      of batches that start between the arrivals of the first and the last counted request), and
+      summed over batches, end, rows of ``log``, seconds until the last counted batch (all but end and rows of batches
+      that start between the arrivals of the first and the last counted request), and
     * ``log`` (E, 4): start, tokens of prompts, tokens of rounds, seconds per stage of the first batches.
     """
     n = len(arrival)
@@ -311,13 +311,13 @@ def play(
             totals[2] += stage * stage
             totals[3] += size
             totals[12] += mu
-            totals[14] += stage
             totals[15] = now - arrival[first_counted]
         if batches < len(log):
             log[batches, 0] = begin
             log[batches, 1] = from_prompts
             log[batches, 2] = from_rounds
             log[batches, 3] = stage
+            totals[14] += 1.0
         batches += 1
         for part in range(2):
             count = members if part == 0 else n_deciding

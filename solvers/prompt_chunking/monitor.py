@@ -48,7 +48,8 @@ class StateMonitor:
         Where a batch moves g: at its own tokens ("observed"), or at mu, the smoothed tokens ("smoothed"), as Eq. 2 has
         it. The latter mixes delays of large and small batches into one knot: g comes out too flat.
     outlier_limit
-        How many mean deviations an observation counts at most; None: the plain moving averages of the paper.
+        How many mean deviations a measured delay or bandwidth counts at most; None: the plain moving averages of the
+        paper. mu is always plain.
     uplink_bytes_per_second, downlink_bytes_per_second, draft_seconds
         Of devices that have not been observed; None: the mean of those that have.
 
@@ -80,7 +81,7 @@ class StateMonitor:
         self._given = {name: _positive(name, value) for name, value in given.items() if value is not None}
         self._tokens: Floats = np.array(KNOTS) if cloud_delay is None else cloud_delay.tokens.copy()
         self._seconds: Floats | None = None if cloud_delay is None else cloud_delay.seconds.copy()
-        self._batches = self._average()
+        self._batches = Average(self.smoothing, math.inf)  # tokens are counted, not measured: a large batch is no error
         # of g, relative, by nearest knot: what a small batch shows says nothing about large ones
         self._errors = [self._average() for _ in self._tokens]
         self._devices: dict[Key, dict[str, Average]] = {}

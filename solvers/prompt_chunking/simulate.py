@@ -334,11 +334,11 @@ def play(
         chunk_cloud_seconds_std=chunk_std,
         round_cloud_seconds=step,
         round_cloud_seconds_std=step_std,
-        busy_share=float(totals[14] / totals[15]) if totals[15] > 0.0 else 0.0,
+        busy_share=float(totals[1] / totals[15]) if totals[15] > 0.0 else 0.0,
         batches=int(totals[0]),
         events=int(events),
         seconds=seconds,
-        log=log,
+        log=log[: int(totals[14])],
     )
 
 

@@ -10,10 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from specopt.instances.prompt_chunking_workload import FIGURE_1
+from specopt.instances.prompt_chunking_workload import FIGURE_1, paper_4_workload
 from specopt.models.cloud_delay import CloudDelay
 from specopt.models.errors import InvalidInput
+from specopt.models.prompt_workload import Rounds, Scheme
 from specopt.solvers.prompt_chunking.monitor import KNOTS, StateMonitor
+from specopt.solvers.prompt_chunking.simulate import simulate
 
 BATCHES = st.lists(st.tuples(st.floats(0.0, 6000.0), st.floats(0.0, 2.0)), min_size=1, max_size=30)
 
@@ -108,6 +110,21 @@ def test_learns_g_from_noisy_batches() -> None:
         for one in (monitor, plain)
     ]
     assert worst[0] < worst[1]
+
+
+def test_a_simulated_cloud_is_learned() -> None:
+    """Tests that a monitor that sees the batches of a simulated run knows mu by Eq. 1, and g where batches are."""
+    workload = paper_4_workload(requests_per_second=9.0)
+    scheme = Scheme(name="", rounds=Rounds.one_by_one())
+    log = simulate(workload, scheme, requests=150, warm_up_requests=0, log_batches=4000).log
+    monitor, mu = StateMonitor(), 0.0
+    for index, (_, prompts, rounds, seconds) in enumerate(log.tolist()):
+        monitor.observe_batch(prompts + rounds, 4.0 * seconds)
+        mu = prompts + rounds if index == 0 else 0.8 * mu + 0.2 * (prompts + rounds)
+    assert monitor.background_tokens == pytest.approx(mu)
+    sizes = log[:, 1] + log[:, 2]
+    for tokens in np.quantile(sizes, [0.2, 0.5, 0.8]).tolist():
+        assert monitor.cloud_delay.at(tokens) == pytest.approx(FIGURE_1.at(tokens), rel=0.05)
 
 
 def test_one_outlier_hardly_moves_and_a_change_is_followed() -> None:
