@@ -18,7 +18,7 @@ def make(family: str, **parameters: Any) -> PromptChunkingProblem:
 
 
 def test_paper_4() -> None:
-    """Tests hidden sizes of 5120 and 4096 at two bytes, 10^6 bytes per second, and the knots of Fig. 1."""
+    """Tests that hidden sizes are 5120 and 4096 at two bytes, MB are 10^6 bytes, and g has the knots of Fig. 1."""
     problem = make("paper-4", prompt_tokens=351)
     assert (problem.prompt_tokens, problem.bytes_per_token, problem.pipeline_length) == (351, 10240.0, 4)
     assert (problem.uplink_bytes_per_second, problem.downlink_bytes_per_second) == (7.5e6, 12.5e6)
@@ -28,7 +28,7 @@ def test_paper_4() -> None:
 
 
 def test_random_in_its_ranges() -> None:
-    """Tests the ranges of the paper's links, that g rises, and that seeds differ and repeat."""
+    """Tests that links are in the paper's ranges, that g rises, and that seeds differ and repeat."""
     for seed in range(20):
         problem = make("random", seed=seed, knots=2 + seed % 5)
         assert 5e6 <= problem.uplink_bytes_per_second <= 10e6 <= problem.downlink_bytes_per_second <= 15e6

@@ -15,7 +15,7 @@ from specopt.instances.prompt_chunking.paper_4 import figure_1_delay
 
 @given(cloud_delays(), st.floats(0, 60))
 def test_equals_naive(delay: dict[str, list[float]], tokens: float) -> None:
-    """Tests g between, left and right of the knots against rational arithmetic."""
+    """Tests that g between, left and right of the knots is what rational arithmetic gives."""
     g = CloudDelay(**delay)  # type: ignore[arg-type]
     assert g.at(tokens) == pytest.approx(float(naive.delay({"cloud_delay": delay}, tokens)), rel=1e-12)  # type: ignore[arg-type]
 

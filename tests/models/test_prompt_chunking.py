@@ -52,7 +52,7 @@ def test_judge_equals_naive(problem: PromptChunkingProblem, data: st.DataObject)
 
 
 def test_by_hand() -> None:
-    """Tests two chunks of a serial pipeline of two, step by step.
+    """Tests that two chunks of a serial pipeline of two take what the steps by hand give.
 
     g(2) = 0.24, w = 0.12; g(2 + 5) = 0.34, 0.17 per stage. Uploads end at 0.5 and 1.0. Stage 1: 0.5 + 0.12 + 0.17 =
     0.79, then 1.0 + 0.29 = 1.29; stage 2: 0.96, 1.46. Downloads of 0.25: 1.21, then 1.71.
@@ -78,7 +78,7 @@ def test_by_hand() -> None:
     ],
 )
 def test_modes_by_hand(fields: dict[str, Any], seconds: float) -> None:
-    """Tests every optional field on the two chunks."""
+    """Tests that every optional field changes the two chunks' time as by hand."""
     assert problem(**fields).evaluate(plan(5, 5)).objective == pytest.approx(seconds)
 
 

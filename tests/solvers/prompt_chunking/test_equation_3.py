@@ -41,7 +41,7 @@ def plan_of(one: PromptChunkingProblem) -> list[int]:
 
 
 def test_by_hand() -> None:
-    """Tests 2 X / 100 = 0.25 + 0.25 + 0.005 X, X = 100 / 3, and that the plan rounds it up."""
+    """Tests that 2 X / 100 = 0.25 + 0.25 + 0.005 X gives X = 100 / 3, and that the plan rounds it up."""
     assert chunk_size(problem()) == pytest.approx(100 / 3)
     assert plan_of(problem()) == [34, 34, 32]
     assert plan_of(problem(grid_tokens=8)) == [40, 40, 20]
@@ -57,7 +57,7 @@ def test_by_hand() -> None:
     st.integers(1, 60),
 )
 def test_affine_closed_form(g0: int, g1: int, mu: float, stages: int, rate: int) -> None:
-    """Tests X = 2 (g0 + g1 mu) / (P A / beta - g1), and none where P A / beta <= g1 or nothing is to be waited for."""
+    """Tests that X = 2 (g0 + g1 mu) / (P A / beta - g1); none where P A / beta <= g1 or there is nothing to wait for."""
     delay = {"tokens": [0.0, 8.0], "seconds": [g0 / 64, (g0 + 8 * g1) / 64]}
     one = problem(
         cloud_delay=delay, background_tokens=mu, pipeline_length=stages, bytes_per_token=float(rate),

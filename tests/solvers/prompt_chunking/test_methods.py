@@ -172,7 +172,7 @@ def test_brute_force_refuses() -> None:
 
 @pytest.mark.parametrize("tokens", [351, 891, 2000])
 def test_default_beats_equation_3(tokens: int) -> None:
-    """Tests the published setting: at least 1.14 times faster than Eq. 3 where a message costs 3 ms, and certified."""
+    """Tests that the default is 1.14 times faster than Eq. 3 where a message costs 3 ms, and certified."""
     problem = setting(prompt_tokens=tokens)
     paper, ours = solve(problem, "equation-3"), solve(problem)
     assert paper.objective is not None and ours.objective is not None
