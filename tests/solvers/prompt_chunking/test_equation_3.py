@@ -57,7 +57,7 @@ def test_by_hand() -> None:
     st.integers(1, 60),
 )
 def test_affine_closed_form(g0: int, g1: int, mu: float, stages: int, rate: int) -> None:
-    """Tests that X = 2 (g0 + g1 mu) / (P A / beta - g1); none where P A / beta <= g1 or there is nothing to wait for."""
+    """Tests that X = 2 (g0 + g1 mu) / (P A / beta - g1); none where P A / beta <= g1 or nothing is waited for."""
     delay = {"tokens": [0.0, 8.0], "seconds": [g0 / 64, (g0 + 8 * g1) / 64]}
     one = problem(
         cloud_delay=delay, background_tokens=mu, pipeline_length=stages, bytes_per_token=float(rate),
