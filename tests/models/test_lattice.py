@@ -113,6 +113,13 @@ def test_lattice_points_stay(counts: list[int], error: float) -> None:
     assert (q == before).all()
 
 
+@pytest.mark.parametrize("total", [1.0 - 9e-6, 1.0 + 9e-6])
+def test_sums_a_little_off_cost_nothing(total: float) -> None:
+    """Tests that a sum off 1 by more than a unit of the lattice is shared out, not taken from single tokens."""
+    counts = 10**6 * np.array([7, 1, 0, 92, 900])
+    assert nearest_counts(total * quantised(counts), 10**9) == pytest.approx(counts, abs=1)
+
+
 @given(st.integers(1, 400), st.integers(1, 10**9), st.integers(0, 2**32), st.floats(0.0, 30.0))
 def test_counts_sum_to_the_resolution(size: int, resolution: int, seed: int, spread: float) -> None:
     """Tests that counts sum to the resolution, stay within a unit of l q, and that impossible tokens get none."""

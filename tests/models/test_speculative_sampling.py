@@ -142,6 +142,17 @@ def test_rounds_that_are_certain() -> None:
     assert verify_round(point[2:], np.zeros((0, 3)), [], rng) == (0, 2)
 
 
+def test_impossible_tokens_are_never_drawn() -> None:
+    """Tests that the least random number there is does not draw a first token of probability 0."""
+
+    class Least(np.random.Generator):
+        def random(self, *args: Any, **kwargs: Any) -> Any:
+            return 0.0
+
+    law = np.array([[0.0, 0.25, 0.75]])
+    assert verify_round(law, np.zeros((0, 3)), [], Least(np.random.PCG64(0))) == (0, 1)
+
+
 @pytest.mark.parametrize(
     ("server", "checked", "tokens", "message"),
     [
