@@ -18,13 +18,14 @@ from msgspec import Meta
 
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import MAX_TOKENS, Column, Floats, Ints, NonNegative, Positive, check, describe
+from specopt.models.lattice import distribution_bits
 from specopt.models.markov_chain import TransitionMatrix, recurrent_classes, stationary_distribution
 from specopt.models.problem import Evaluation, Plan, Problem
 
 MAX_DRAFT_LENGTH = 10_000
 """Longest draft that a problem may allow: a guard against, say, bytes given as tokens."""
 
-MAX_RESOLUTION = 1_000_000
+MAX_RESOLUTION = 100_000
 """Finest lattice that a problem may allow."""
 
 VocabularySize = Annotated[int, Meta(ge=2, le=MAX_TOKENS)]
@@ -211,9 +212,7 @@ class DraftControlProblem(Problem):
 
     @cached_property
     def _lattice_bits(self) -> list[float]:
-        V = self.vocabulary_size
-        # ceil(log2 n) is the bit length of n - 1 (Eq. 6); integers know no rounding
-        return [float((math.comb(length + V - 1, V - 1) - 1).bit_length()) for length in self.resolutions.tolist()]
+        return [float(distribution_bits(value, self.vocabulary_size)) for value in self.resolutions.tolist()]
 
     # ------------------------------------------------------------------ the judge
 

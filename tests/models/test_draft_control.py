@@ -88,7 +88,7 @@ def test_myopic_and_optimal_policies_of_the_alternating_link() -> None:
 
 def test_bits_are_exact_next_to_powers_of_two() -> None:
     """Tests that bits of Eq. 6 and of tokens are right where a count is a power of two, or one above it."""
-    for V, resolution, bits in ((2, 1, 1), (2, 3, 2), (2, 4, 3), (4, 1, 2), (5, 1, 3), (2, 2**19 - 1, 19)):
+    for V, resolution, bits in ((2, 1, 1), (2, 3, 2), (2, 4, 3), (4, 1, 2), (5, 1, 3), (2, 2**16 - 1, 16), (2, 2**16, 17)):
         at = problem(vocabulary_size=V, resolutions=[resolution, resolution + 7])
         assert at.distribution_bits(at.states[0])[0] == bits
     token_bits = {2: 1, 3: 2, 4: 2, 5: 3, 2**16: 16, 2**16 + 1: 17}
