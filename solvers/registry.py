@@ -12,6 +12,7 @@ from specopt.solvers.draft_allocation.water_level import WaterLevel
 from specopt.solvers.draft_control.best_static import BestStatic
 from specopt.solvers.draft_control.brute_force import BruteForceControl
 from specopt.solvers.draft_control.decoupled import Decoupled
+from specopt.solvers.draft_control.double_q_learning import DoubleQLearning
 from specopt.solvers.draft_control.enumeration import EnumerationControl
 from specopt.solvers.draft_control.linear_program import LinearProgram
 from specopt.solvers.draft_control.myopic import Myopic
@@ -107,6 +108,7 @@ METHODS: tuple[type[Method], ...] = (
     Unimodal,
     Myopic,
     BestStatic,
+    DoubleQLearning,
     BruteForceControl,
 )
 

@@ -1,0 +1,102 @@
+"""Tabular double Q-learning on the simulated channel: what a policy that knows no model learns (paper 3, Sec. IV-C)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
+
+import numpy as np
+from msgspec import Meta
+
+from specopt.models.draft_control import DraftControlProblem
+from specopt.models.fields import HalfOpenUnit
+from specopt.solvers.budget import Budget
+from specopt.solvers.draft_control.method import DraftControlMethod, compared, start
+from specopt.solvers.method import Outcome
+
+_STEPS_PER_CALL = 20_000
+_FORGET = 1e-5
+"""Share of the running tokens and seconds that a greedy step forgets: rho follows the policy of the last 10^5."""
+
+StepCount = Annotated[int, Meta(ge=1, le=10_000_000_000)]
+StepPower = Annotated[float, Meta(gt=0.5, le=1)]
+Share = Annotated[float, Meta(ge=0, le=1)]
+
+
+@dataclass(frozen=True)
+class DoubleQLearning(DraftControlMethod):
+    """Learn two tables of action values from sampled iterations, and play the largest sum of each state.
+
+    The paper trains a double deep Q-network on the reward N / T of Eq. 13, which is myopic: its best policy is that of
+    the method `myopic`. Here the tables are exact (van Hasselt 2010), and the default reward is the one of a
+    semi-Markov process: tokens - rho seconds, where rho is the running ratio of tokens and seconds over greedy steps.
+    At its fixed point the greedy policy solves the optimality equation. As the next state does not depend on the
+    action, the discount does not change which action is best; it only limits how far noise travels.
+
+    An episode starts in any state, each with the same chance, and ends after 20,000 iterations. What is learned is
+    judged only for progress and when the time is up: the plan returned is the last one, not the best one seen.
+
+    Parameters
+    ----------
+    reward
+        "rate": N - rho T; "myopic": N / T (Eq. 13).
+    steps
+        Iterations to learn from.
+    discount
+        Of the next state's value.
+    step_power
+        The step size of an action's k-th visit is k to minus this power.
+    explore_from, explore_to
+        Chance of a random action, linear over the steps.
+    """
+
+    name: ClassVar[str] = "double-q-learning"
+    source: ClassVar[str] = "paper 3, Sec. IV-C, with tables instead of a network (van Hasselt 2010)"
+    guarantee: ClassVar[str] = "none; with the reward N - rho T it tends to the optimum as steps grow"
+    complexity: ClassVar[str] = "O(A) per step, and O(S^3) for its bound"
+
+    reward: Literal["rate", "myopic"] = "rate"
+    steps: StepCount = 500_000
+    discount: HalfOpenUnit = 0.5
+    step_power: StepPower = 0.8
+    explore_from: Share = 1.0
+    explore_to: Share = 0.1
+
+    def run(self, problem: DraftControlProblem, budget: Budget) -> Outcome:
+        """Learn, episode by episode."""
+        tables = start(problem, budget)
+        simulation = budget.load("draft_control_simulation")
+        kernels = budget.load("draft_control")
+        span = tables.longest - tables.shortest + 1
+        lengths = np.tile(np.arange(tables.shortest, tables.longest + 1), len(tables.resolutions))
+        indices = np.repeat(np.arange(len(tables.resolutions)), span)
+        first, second = (np.zeros((tables.states, tables.actions)) for _ in range(2))
+        first_seen, second_seen = (np.zeros((tables.states, tables.actions), dtype=np.int64) for _ in range(2))
+        running = np.array([1.0, float(tables.fixed.mean() + tables.per_draft.min())])
+        cumulative = np.cumsum(tables.transition, axis=1)
+        seeds = np.random.SeedSequence(budget.seed)
+        key = seeds.generate_state(1, np.uint64)[0]
+        places = np.random.default_rng(seeds)
+        done = 0
+        while done < self.steps:
+            budget.check()
+            count = min(_STEPS_PER_CALL, self.steps - done)
+            explore = [
+                self.explore_from + (self.explore_to - self.explore_from) * part / self.steps
+                for part in (done, done + count)
+            ]
+            simulation.learn(
+                *tables.arrays, cumulative, lengths, indices, self.reward == "rate", self.discount, self.step_power,
+                *explore, _FORGET, key, done, count, int(places.integers(tables.states)), first, second, first_seen,
+                second_seen, running,
+            )  # fmt: skip
+            done += count
+            best = np.argmax(first + second, axis=1)
+            budget.offer(tables.plan(lengths[best], indices[best]))
+        outcome = compared(kernels, tables, lengths[best], indices[best], budget)
+        learned = {
+            "steps": done,
+            "learned_rate": float(running[0] / running[1]) if self.reward == "rate" else None,
+            "least_visits": int((first_seen + second_seen).min()),
+        }
+        return Outcome(plan=outcome.plan, bound=outcome.bound, stats=dict(outcome.stats) | learned)

@@ -1,0 +1,73 @@
+"""Policies that no table over states can express: the paper's adaptive heuristic, and the server model by itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from specopt.models.draft_control import DraftControlPlan, DraftControlProblem, DraftLength, Resolution
+from specopt.models.errors import InvalidInput
+from specopt.models.fields import check, describe
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdaptiveHeuristic:
+    """One draft more when all were accepted, else as many as were accepted, at least one (paper 3, Sec. V-A).
+
+    The length stays within the problem's range. The device looks at nothing but its last iteration.
+
+    Parameters
+    ----------
+    first_length
+        L^1, the length of the first draft.
+    resolution
+        One of the problem's resolutions, or None for the first of them.
+    """
+
+    name: ClassVar[str] = "adaptive-heuristic"
+    first_length: DraftLength = 4
+    resolution: Resolution | None = None
+
+    def __post_init__(self) -> None:
+        check(self)
+
+
+@dataclass(frozen=True)
+class ServerAlone:
+    """The server generates one token per iteration, whatever draft lengths are allowed: the line "LLM" of Figure 4."""
+
+    name: ClassVar[str] = "llm-alone"
+
+
+Policy = DraftControlPlan | AdaptiveHeuristic | ServerAlone
+"""What can be played; a plan is a policy by table, however it was found."""
+
+
+def as_policy(problem: DraftControlProblem, policy: Policy | str) -> Policy:
+    """Return the policy of a name, or the given one if it fits the problem.
+
+    Raises
+    ------
+    InvalidInput
+        If it is neither, or a plan that violates the problem, or a resolution that the problem does not have.
+    """
+    names = (AdaptiveHeuristic, ServerAlone)
+    if isinstance(policy, str):
+        found = next((one() for one in names if one.name == policy), None)
+        if found is None:
+            known = " or ".join(repr(one.name) for one in names)
+            raise InvalidInput(f"policy: expected a plan, {known}, got {policy!r}")
+        policy = found
+    if isinstance(policy, DraftControlPlan):
+        violations = problem.violations(policy)
+        if violations:
+            raise InvalidInput(f"policy: expected a feasible plan, but {violations[0]}")
+    elif isinstance(policy, AdaptiveHeuristic):
+        allowed = problem.resolutions.tolist()
+        if policy.resolution is not None and policy.resolution not in allowed:
+            raise InvalidInput(
+                f"policy.resolution: expected one of {', '.join(map(str, allowed))}, got {policy.resolution}"
+            )
+    elif not isinstance(policy, ServerAlone):
+        raise InvalidInput(f"policy: expected a plan or a policy of draft control, got {describe(policy)}")
+    return policy

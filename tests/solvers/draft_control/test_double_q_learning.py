@@ -1,0 +1,85 @@
+"""Double Q-learning: how near it comes, what it does with its reward, and the keywords that every method honours."""
+
+from __future__ import annotations
+
+import pytest
+
+from specopt import DraftControlProblem, InvalidInput, Progress, Status, Termination, generate, solve
+from specopt.solvers.draft_control.double_q_learning import DoubleQLearning
+
+
+def problem_of(family: str, **parameters: object) -> DraftControlProblem:
+    """A generated problem."""
+    problem = generate(f"draft-control/{family}", **parameters)
+    assert isinstance(problem, DraftControlProblem)
+    return problem
+
+
+@pytest.mark.parametrize("regime", ["low", "high"])
+def test_near_the_optimum(regime: str) -> None:
+    """Tests that the policy learned from half a million iterations has at least 0.98 of the optimal rate."""
+    problem = problem_of("paper-3", regime=regime)
+    best = solve(problem)
+    found = solve(problem, "double-q-learning")
+    assert found.objective is not None and best.objective is not None and found.bound is not None
+    assert 0.98 * best.objective <= found.objective <= best.objective
+    assert found.bound == pytest.approx(best.objective, rel=1e-9)
+    assert found.status is Status.FEASIBLE
+    assert found.stats["steps"] == 500_000 and found.stats["least_visits"] > 100
+
+
+def test_reward_decides() -> None:
+    """Tests that N - rho T learns the optimum of the counterexample, and Eq. 13 the myopic policy, 10 % below."""
+    problem = problem_of("alternating")
+    best, myopic = solve(problem).objective, solve(problem, "myopic").objective
+    assert best is not None and myopic is not None
+    rate = solve(problem, DoubleQLearning(reward="rate")).objective
+    eq_13 = solve(problem, DoubleQLearning(reward="myopic")).objective
+    assert rate is not None and eq_13 is not None
+    assert rate > 0.99 * best
+    assert myopic * 0.97 < eq_13 < 0.93 * best
+
+
+def test_running_ratio_is_the_rate_of_what_is_played() -> None:
+    """Tests that rho ends near the rate of the learned policy."""
+    problem = problem_of("alternating")
+    found = solve(problem, DoubleQLearning(explore_to=0.0))
+    assert found.stats["learned_rate"] == pytest.approx(found.objective, rel=0.03)
+
+
+def test_seed_and_steps() -> None:
+    """Tests that a seed repeats itself, another differs, and few steps still give a plan."""
+    problem = problem_of("paper-3")
+    few = DoubleQLearning(steps=30_000)
+    plans = [solve(problem, few, seed=seed).plan for seed in (0, 0, 1)]
+    assert all(plan is not None for plan in plans)
+    dumped = [plan.to_dict() for plan in plans if plan is not None]
+    assert dumped[0] == dumped[1] != dumped[2]
+    assert solve(problem, DoubleQLearning(steps=1)).plan is not None
+
+
+def test_time_limit_and_callback() -> None:
+    """Tests that the limit ends the learning with the best policy so far, and that the callback can."""
+    problem = problem_of("paper-3")
+    endless = DoubleQLearning(steps=10_000_000_000)
+    solve(problem, DoubleQLearning(steps=1))  # compile
+    limited = solve(problem, endless, time_limit=0.3)
+    assert limited.termination is Termination.TIME_LIMIT and limited.plan is not None
+    calls = 0
+
+    def stop(_progress: Progress) -> bool:
+        nonlocal calls
+        calls += 1
+        return calls == 3
+
+    stopped = solve(problem, endless, callback=stop)
+    assert stopped.termination is Termination.INTERRUPTED and stopped.plan is not None
+
+
+@pytest.mark.parametrize(
+    "options", [{"steps": 0}, {"reward": "greedy"}, {"discount": 1.0}, {"step_power": 0.5}, {"explore_to": 1.5}]
+)
+def test_bad_options(options: dict[str, object]) -> None:
+    """Tests that options outside their domain are refused."""
+    with pytest.raises(InvalidInput, match=next(iter(options))):
+        DoubleQLearning(**options)  # type: ignore[arg-type]
