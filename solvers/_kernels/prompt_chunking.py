@@ -26,6 +26,9 @@ COSTS = (
 HALVINGS = 44
 """Of an interval of deadlines: down to a relative 1e-13."""
 
+CLOSE = 2e-4
+"""Gap to the lower bound from which on `search` is content with the best of its starts."""
+
 _FLOATS = types.float64[::1]
 _INTS = types.int64[::1]
 _PROBLEM = (_INTS, _FLOATS, _FLOATS, types.int64, types.boolean)
@@ -500,7 +503,7 @@ def search(position, stage, cost, P, last, most, bound, effort, out):
     Starts: the best geometric chunks, chunks by the earliest deadline that they meet (halving between `bound`, a
     lower bound, and the best time) at several shares of the largest size, and chunks that grow to the second or third
     one and shrink from there. All of them are polished. Then the best one is left by one merge or one cut and
-    polished again, as long as that helps; effort: the most stages to play.
+    polished again, as long as that helps and the bound is not close; effort: the most stages to play.
     """
     M = position.size - 1
     free = np.empty(P)
@@ -567,7 +570,8 @@ def search(position, stage, cost, P, last, most, bound, effort, out):
             return chunks
     move = -1
     tried = 0
-    while left > 0 and tried < 2 * chunks:
+    enough = bound * (1.0 + CLOSE)
+    while left > 0 and tried < 2 * chunks and value > enough:
         if move < 0:  # the best plan itself, by all moves
             count = chunks
             for k in range(count + 1):
@@ -590,6 +594,4 @@ def search(position, stage, cost, P, last, most, bound, effort, out):
                 out[k] = current[k]
             move = move % (2 * chunks - 1)
             tried = 0
-            if value <= enough:
-                break
     return chunks

@@ -34,7 +34,7 @@ class Deadline(PromptChunkingMethod):
         Places where a chunk may end up to which all plans are tried.
     """
 
-    effort: PositiveInt = 1000
+    effort: PositiveInt = 800
     enumerate_places: Annotated[int, Meta(ge=0, le=20)] = 12
 
     name: ClassVar[str] = "deadline"
