@@ -40,7 +40,7 @@ def test_acceptance_rises_with_resolution_and_falls_with_temperature() -> None:
 
 
 def test_lattice_distance_is_the_nearest_point() -> None:
-    """Tests the total variation to the nearest lattice point against all points of a small simplex."""
+    """Tests that the distance is the least total variation to any point of a small lattice."""
     q = np.array([0.41, 0.33, 0.26])
     for resolution in (1, 2, 3, 7):
         points = [
@@ -52,7 +52,7 @@ def test_lattice_distance_is_the_nearest_point() -> None:
 
 
 def test_random_and_alternating() -> None:
-    """Tests sizes, ranges and that the seed decides; and that the alternating chain has period 2."""
+    """Tests that sizes and ranges are kept and the seed decides; and that the alternating chain has period 2."""
     problem = make("random", states=7, resolutions=4, min_draft=0, max_draft=9, downlink_factor=0.0, seed=5)
     assert len(problem.states) == 7 and problem.resolutions.tolist() == [10, 46, 215, 1000]
     assert all(1e5 <= state.uplink_bits_per_second <= 1e7 for state in problem.states)

@@ -63,7 +63,7 @@ def test_judge_equals_naive(problem: DraftControlProblem, data: st.DataObject) -
 
 
 def test_by_hand() -> None:
-    """Tests an iteration in both states, and the rate, with shares 2/3 and 1/3."""
+    """Tests that an iteration in both states, and the rate, with shares 2/3 and 1/3, are those worked out by hand."""
     at = problem()
     first, second = DraftChoice(draft_length=2, resolution=3), DraftChoice(draft_length=3, resolution=1)
     # V = 8: 3 bits per token; C(10, 7) = 120 points: 7 bits; C(8, 7) = 8 points: 3 bits
@@ -77,7 +77,7 @@ def test_by_hand() -> None:
 
 
 def test_myopic_and_optimal_policies_of_the_alternating_link() -> None:
-    """Tests the counterexample to Eq. 13: 16 + 1038 bits per draft, and three policies' rates."""
+    """Tests that the counterexample to Eq. 13 has 16 + 1038 bits per draft, and its three policies their rates."""
     at = generate("draft-control/alternating")
     assert isinstance(at, DraftControlProblem)
     assert at.distribution_bits(at.states[0]) == [1038.0]
@@ -88,7 +88,7 @@ def test_myopic_and_optimal_policies_of_the_alternating_link() -> None:
 
 def test_bits_are_exact_next_to_powers_of_two() -> None:
     """Tests that bits of Eq. 6 and of tokens are right where a count is a power of two, or one above it."""
-    for V, resolution, bits in ((2, 1, 1), (2, 3, 2), (2, 4, 3), (4, 1, 2), (5, 1, 3), (2, 2**16 - 1, 16), (2, 2**16, 17)):
+    for V, resolution, bits in ((2, 1, 1), (2, 4, 3), (4, 1, 2), (5, 1, 3), (2, 2**16 - 1, 16), (2, 2**16, 17)):
         at = problem(vocabulary_size=V, resolutions=[resolution, resolution + 7])
         assert at.distribution_bits(at.states[0])[0] == bits
     token_bits = {2: 1, 3: 2, 4: 2, 5: 3, 2**16: 16, 2**16 + 1: 17}

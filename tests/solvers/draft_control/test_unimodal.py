@@ -57,7 +57,7 @@ def test_both_agree_on_long_drafts(
 
 
 def test_a_downlink_can_give_several_peaks() -> None:
-    """Tests a rate that falls wherever one more bit counts the drafts, up to 16, and is best behind that."""
+    """Tests that a rate can fall wherever one more bit counts the drafts, up to 16, and be best behind that."""
     problem = DraftControlProblem.from_dict(
         {
             "format": "specopt/1",
