@@ -55,6 +55,8 @@ class Layout:
         Whether norms also subtract the mean.
     position_rows
         Rows of the table of learned positions; 0 for rotary positions.
+    position_offset
+        How many of its first rows stand for no position.
     embedding
         Dimension of the embeddings; where it is not the hidden one, two projections lead in and out.
     """
@@ -68,6 +70,7 @@ class Layout:
     values_per_norm: int
     layer_norm: bool
     position_rows: int
+    position_offset: int
     embedding: int
 
 
@@ -317,6 +320,7 @@ class _Config:
             values_per_norm=(2 if kind.layer_norm else 1) if affine else 0,
             layer_norm=kind.layer_norm,
             position_rows=positions,
+            position_offset=kind.position_offset or 0,
             embedding=embedding,
         )
 

@@ -224,7 +224,12 @@ def test_each_type_has_its_own_rules(data: Any, message: str) -> None:
 
 def test_nothing_that_is_set_to_nothing_is_refused() -> None:
     """Tests that marks of other models are fine while they are null, false, 0 or empty."""
-    unset: dict[str, Any] = {"num_experts": 0, "quantization_config": None, "is_encoder_decoder": False, "pruned_heads": {}}
+    unset: dict[str, Any] = {
+        "num_experts": 0,
+        "quantization_config": None,
+        "is_encoder_decoder": False,
+        "pruned_heads": {},
+    }
     assert parse_model_config(LLAMA | unset).parameters == parse_model_config(LLAMA).parameters
 
 

@@ -1,0 +1,9 @@
+"""Runtimes measured by this project, and the configs of the models that were measured.
+
+``cpu-pair.csv`` is a draft/verify pair of shapes of our own (``draft-15m.config.json``, ``verify-100m.config.json``;
+random weights) on one thread of an AMD EPYC virtual machine with two cores, 2026-11-21, PyTorch 2.13.0+cpu, single
+precision. Other work kept the machine busy; the measuring process ran with real-time priority. The command::
+
+    chrt -r 1 specopt measure draft-15m.config.json verify-100m.config.json -o cpu-pair.csv --batch 1,2,4
+        --new-tokens 1,2,4,8,16,32 --cached-tokens 0,128,384 --repeats 9 --threads 1 --device cpu
+"""

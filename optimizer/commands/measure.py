@@ -1,0 +1,73 @@
+"""`specopt measure`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from specopt.commands.shared import FOUND, INTERRUPTED, Seed, check_target, count
+from specopt.models.errors import InvalidInput
+
+# typer takes options of several values only by repetition; a list in one word is shorter
+Batch = Annotated[str, typer.Option(metavar="N,...", help="Batch sizes.")]
+NewTokens = Annotated[str, typer.Option(metavar="N,...", help="New tokens of a pass, per sequence.")]
+CachedTokens = Annotated[str, typer.Option(metavar="N,...", help="Tokens cached before it; 0: a prefill.")]
+
+
+def measure(
+    config: Annotated[list[Path], typer.Argument(metavar="CONFIG...", help="Hugging Face config.json files.")],
+    output: Annotated[Path, typer.Option("-o", "--output", metavar="TABLE", help="Write the CSV table to this file.")],
+    batch: Batch = "1,2,4,8",
+    new_tokens: NewTokens = "1,4,16,64,256",
+    cached_tokens: CachedTokens = "0,128,512",
+    repeats: Annotated[int, typer.Option(metavar="N", parser=count, help="Passes that count, per row.")] = 10,
+    warm_up: Annotated[int, typer.Option(metavar="N", parser=count, help="Passes before them that do not.")] = 2,
+    dtype: Annotated[
+        str | None, typer.Option(metavar="D", help="float32 (default on a CPU), bfloat16 or float16.")
+    ] = None,
+    device: Annotated[str, typer.Option(metavar="auto|cpu|cuda", help="Where to measure.")] = "auto",
+    threads: Annotated[int | None, typer.Option(metavar="N", parser=count, help="Threads of a CPU.")] = None,
+    seed: Seed = 0,
+) -> int:
+    """Time forward passes of decoders with random weights: a table that runtimes are fitted to."""
+    from specopt.instances.model_config import read_model_config
+    from specopt.measure import Settings
+    from specopt.measure import measure as run
+    from specopt.models.files import write_text
+
+    for path in config:
+        check_target(output, path)
+    settings = Settings(
+        batch=_numbers("--batch", batch),
+        new_tokens=_numbers("--new-tokens", new_tokens),
+        cached_tokens=_numbers("--cached-tokens", cached_tokens),
+        repeats=repeats,
+        warm_up=warm_up,
+        dtype=dtype,
+        device=device,
+        threads=threads,
+        seed=seed,
+    )
+    found = run([read_model_config(path) for path in config], settings, verbose=True)
+    for line in found.skipped:
+        typer.echo(f"left out: {line}", err=True)
+    if found.rows:
+        write_text(output, found.to_csv())
+        typer.echo(f"{len(found.rows)} rows written to {output}", err=True)
+    if found.unsteady:
+        text = f"warning: {found.unsteady} of {len(found.rows)} rows vary by more than half between repeats"
+        typer.echo(f"{text}; other work on the device, or too many --threads?", err=True)
+    if found.interrupted:
+        return INTERRUPTED
+    if not found.rows:
+        raise InvalidInput("nothing fits the memory: measure smaller models, batches or lengths, or another --dtype")
+    return FOUND
+
+
+def _numbers(option: str, text: str) -> tuple[int, ...]:
+    words = [word.strip() for word in text.split(",")]
+    if not all(word.isascii() and word.isdecimal() and len(word) < 10 for word in words):
+        raise InvalidInput(f"{option}: expected integers with commas between them, got {text!r}")
+    return tuple(map(int, words))
