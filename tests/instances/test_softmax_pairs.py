@@ -48,7 +48,7 @@ def test_without_noise_all_is_accepted() -> None:
 
 
 def test_quantise_then_sample_keeps_the_law(figures: QuantisationFigures) -> None:
-    """Tests the point of Figure 3: sample-then-quantise loses p at every resolution, quantise-then-sample at none."""
+    """Tests that, as in Figure 3, sample-then-quantise loses p at every resolution, quantise-then-sample at none."""
     assert figures.quantise_then_sample_errors.max() < 1e-14
     assert figures.sample_then_quantise_errors.mean(axis=1).min() > 1e-3
     assert (figures.sample_then_quantise_errors <= figures.distances + 1e-13).all()

@@ -33,7 +33,7 @@ def law(weights: list[int]) -> list[Fraction]:
 
 @pytest.mark.parametrize(("resolution", "vocabulary", "bits"), [(100, OPT_VOCABULARY, 1038), (7, 1, 0), (1, 8, 3)])
 def test_known_bits(resolution: int, vocabulary: int, bits: int) -> None:
-    """Tests the 1038 bits of resolution 100 for OPT, one point for one token, and V points at resolution 1."""
+    """Tests that resolution 100 takes 1038 bits for OPT, one token none, and resolution 1 those of a token."""
     assert distribution_bits(resolution, vocabulary) == bits
     assert all_distribution_bits(resolution, vocabulary)[-1] == bits
 
@@ -66,7 +66,7 @@ def test_bits_of_all_resolutions(vocabulary: int) -> None:
 @given(st.integers(2001, 10_000))
 @example(10_000)
 def test_bits_of_fine_resolutions(resolution: int) -> None:
-    """Tests resolutions to 10^4 at V = 50272 against the big integer."""
+    """Tests that resolutions to 10^4 at V = 50272 take the bits of the big integer."""
     exact = (math.comb(resolution + OPT_VOCABULARY - 1, OPT_VOCABULARY - 1) - 1).bit_length()
     assert distribution_bits(resolution, OPT_VOCABULARY) == exact
     assert all_distribution_bits(resolution, OPT_VOCABULARY)[-1] == exact

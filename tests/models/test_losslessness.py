@@ -32,14 +32,14 @@ LAWS = WEIGHTS.map(law)
 
 @given(LAWS, LAWS, LAWS)
 def test_output_law(p: list[Fraction], drawn: list[Fraction], checked: list[Fraction]) -> None:
-    """Tests the output law against the sum over all drafts, acceptances and second draws, for any three laws."""
+    """Tests that the output law is the sum over all drafts, acceptances and second draws, for any three laws."""
     assert exact_output_law(p, drawn, checked) == naive.output_law(p, drawn, checked)
     assert sum(exact_output_law(p, drawn, checked)) == 1
 
 
 @given(LAWS, LAWS, st.integers(1, 12))
 def test_quantise_then_sample_is_lossless(p: list[Fraction], q: list[Fraction], resolution: int) -> None:
-    """Tests Proposition 1: the output law equals p as fractions, for every p, q and resolution."""
+    """Tests that Proposition 1 holds: the output law equals p as fractions, for every p, q and resolution."""
     assert quantise_then_sample_law(p, q, resolution) == p
 
 
@@ -58,7 +58,7 @@ def test_sample_then_quantise_is_lossless_on_the_lattice_only(
 
 
 def test_sample_then_quantise_loses_the_law() -> None:
-    """Tests a case worked out by hand: p = (1/2, 1/2), q = (2/3, 1/3), resolution 1, error 1/6."""
+    """Tests that p = (1/2, 1/2), q = (2/3, 1/3) at resolution 1 give the error 1/6 worked out by hand."""
     p, q = law([1, 1]), law([2, 1])
     # q-hat = (1, 0): the draft 0 is accepted with 1/2 and else replaced by 1; the draft 1 (q-hat 0, p > 0) is accepted
     assert sample_then_quantise_law(p, q, 1) == [Fraction(1, 3), Fraction(2, 3)]

@@ -38,7 +38,7 @@ def random_laws(shape: tuple[int, ...], seed: int) -> NDArray[np.float64]:
 
 @given(LAWS, LAWS, LAWS)
 def test_one_law_against_rationals(p: list[Fraction], drawn: list[Fraction], checked: list[Fraction]) -> None:
-    """Tests output law, acceptance rate and distance against sums over all drafts and draws in rationals."""
+    """Tests that output law, acceptance rate and distance are the sums over all drafts and draws in rationals."""
     a, q, b = (np.array([float(x) for x in law]) for law in (p, drawn, checked))
     expected = naive.output_law(p, drawn, checked)
     assert output_law(a, q, b) == pytest.approx([float(x) for x in expected], abs=1e-15)
@@ -60,7 +60,7 @@ def test_rate_is_one_minus_the_distance(size: int, one: int, two: int) -> None:
 
 @given(st.integers(1, 60), st.integers(1, 50), st.integers(0, 2**32), st.integers(0, 2**32))
 def test_quantise_then_sample_keeps_the_law(size: int, resolution: int, one: int, two: int) -> None:
-    """Tests Proposition 1 in floating point: drafts drawn from q-hat and verified with it come out with law p."""
+    """Tests that drafts drawn from q-hat and verified with it come out with law p, within rounding."""
     p = random_laws((4, size), one)
     q_hat = quantised(nearest_counts(random_laws((4, size), two), resolution))
     assert np.abs(output_law(p, q_hat, q_hat) - p).max() <= 1e-14
@@ -133,7 +133,7 @@ def test_rounds_have_the_output_law(quantise_first: bool) -> None:
 
 
 def test_rounds_that_are_certain() -> None:
-    """Tests rounds without chance: all accepted and one more, the first rejected, and no drafts at all."""
+    """Tests that rounds without chance go as they must: all accepted, the first rejected, no drafts at all."""
     rng = np.random.default_rng(0)
     point = np.eye(3)
     assert verify_round(point, point[:2], [0, 1], rng) == (2, 2)

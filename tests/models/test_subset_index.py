@@ -46,7 +46,7 @@ def test_runs(runs: list[tuple[int, int]]) -> None:
 
 @given(st.data(), st.integers(1, 2000))
 def test_first_and_last(data: st.DataObject, universe: int) -> None:
-    """Tests the least and the greatest index and those next to them."""
+    """Tests that the least and the greatest index and those next to them survive."""
     size = data.draw(st.integers(0, min(universe, 100)))
     count = math.comb(universe, size)
     for index in {0, min(1, count - 1), max(count - 2, 0), count - 1}:

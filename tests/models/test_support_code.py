@@ -79,7 +79,7 @@ def test_never_much_longer(resolution: int, vocabulary: int) -> None:
 
 @pytest.mark.parametrize(("spread", "shorter"), [(0.5, 1.0), (3.0, 0.9), (5.0, 0.65), (10.0, 0.1)])
 def test_a_real_vocabulary(spread: float, shorter: float) -> None:
-    """Tests resolution 100 at V = 50272: the more peaked the shorter, and hardly longer than Eq. 6 when flat."""
+    """Tests that codewords at V = 50272 are shorter the more peaked, and hardly longer than Eq. 6 when flat."""
     weights = np.exp(spread * np.random.default_rng(0).standard_normal(50_272))
     counts = nearest_counts(weights / weights.sum(), 100)
     word = encode_support(counts)
