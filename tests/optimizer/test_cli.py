@@ -22,7 +22,7 @@ from specopt.progress import end_progress, print_progress
 from specopt.solvers.registry import METHODS
 
 Invoke = Callable[..., "Outcome"]
-COMMANDS = ("solve", "evaluate", "simulate", "sensitivity", "methods", "generate", "schema", "demo")
+COMMANDS = ("solve", "evaluate", "simulate", "sensitivity", "methods", "generate", "schema", "model", "measure", "demo")
 
 
 class Outcome:

@@ -10,7 +10,19 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-HEAVY = ("numba", "llvmlite", "scipy", "cvxpy", "pyomo", "highspy", "matplotlib", "IPython", "pandas", "sklearn")
+HEAVY = (
+    "numba",
+    "llvmlite",
+    "scipy",
+    "cvxpy",
+    "pyomo",
+    "highspy",
+    "matplotlib",
+    "IPython",
+    "pandas",
+    "sklearn",
+    "torch",
+)
 
 
 def loaded_by(code: str) -> set[str]:
