@@ -23,7 +23,7 @@ class CloudDelayFit:
     rmse_seconds, worst_seconds
         Root of the mean squared residual, and the largest one.
     r2
-        Share of the variance that g explains; 1 if there is none.
+        Share of the variance that g explains; 1 if there is none but rounding.
     samples
         Rows of the table.
     """
@@ -90,7 +90,7 @@ def fit_cloud_delay(
         cloud_delay=delay,
         rmse_seconds=float(np.sqrt((residuals**2).mean())),
         worst_seconds=float(np.abs(residuals).max()),
-        r2=1.0 - float((residuals**2).sum()) / spread if spread > 0.0 else 1.0,
+        r2=1.0 - float((residuals**2).sum()) / spread if spread > len(y) * (1e-12 * scale) ** 2 else 1.0,
         samples=len(m),
     )
 
