@@ -12,7 +12,7 @@ reproduced", and "impossible" where it is below what the printed bandwidths allo
 What is found. SpecBench comes out: TTFT of all four schemes with four GPUs and with one, HAT's TBT, Table 4, and
 nearly all of Table 5 within 10 %; chunking cuts TTFT by 39 % (printed 41 %). On CNN/DM the calibration needs links 1.4
 times as fast as printed, and HAT's printed TTFT, 1027-1040 ms, is below the upload of the mean prompt at the highest
-printed bandwidth, 1061 ms: impossible as printed. Its TBT under speculation is 17-34 % above the printed one: that
+printed bandwidth, 1061 ms: impossible as printed. Its TBT under speculation is 17-37 % above the printed one: that
 needs faster drafting than the devices can read the draft model's weights.
 
 Not reproduced: how strongly TBT of U-shape and U-Medusa rises from 4 to 9 requests/s (25 and 33 %, printed 44 and 64
