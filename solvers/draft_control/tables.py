@@ -112,9 +112,6 @@ class Tables:
         Without drafts nothing is quantised: such a state gets the first resolution.
         """
         values = np.where(lengths > 0, self.resolutions[indices], self.resolutions[0])
-        return DraftControlPlan(
-            policy=tuple(
-                DraftChoice(draft_length=length, resolution=value)
-                for length, value in zip(lengths.tolist(), values.tolist(), strict=True)
-            )
-        )
+        pairs = list(zip(lengths.tolist(), values.tolist(), strict=True))
+        choices = {pair: DraftChoice(draft_length=pair[0], resolution=pair[1]) for pair in set(pairs)}
+        return DraftControlPlan(policy=tuple(choices[pair] for pair in pairs))
