@@ -351,7 +351,8 @@ class _Config:
                     continue
                 for what, patterns in MARKS.items():
                     if any(fnmatchcase(str(key), pattern) for pattern in patterns):
-                        raise InvalidInput(f"{where}{key}: {what} are not counted here, got {describe(value)}")
+                        shown = key if str(key).isprintable() else describe(key)
+                        raise InvalidInput(f"{where}{shown}: {what} are not counted here, got {describe(value)}")
 
     def _check_architectures(self) -> None:
         found = self.part.get("architectures")
@@ -503,7 +504,6 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _file_name(file: Path) -> str:
     """Return the model's name as the file system tells it: the file's, or its folder's if it is a plain config.json."""
-    if file.name == "config.json":
-        return file.absolute().parent.name or "model"
-    name = file.name.removesuffix(".json")
-    return name.removesuffix(".config") or "model"
+    is_plain = file.name == "config.json"
+    name = file.absolute().parent.name if is_plain else file.name.removesuffix(".json").removesuffix(".config")
+    return name.encode("utf-8", "replace").decode() or "model"  # names of files need not be UTF-8

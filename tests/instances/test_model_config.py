@@ -156,6 +156,7 @@ def test_defaults_of_the_class_are_noted() -> None:
         ({"model_type": "mixtral", "num_local_experts": 8}, "num_local_experts: mixture-of-experts models"),
         ({"num_experts": 4}, "num_experts: mixture-of-experts"),
         ({"n_routed_experts": 64}, "n_routed_experts: mixture-of-experts"),
+        ({"moe\n": 1}, r"'moe\\n': mixture-of-experts"),
         ({"moe_intermediate_size": 64}, "moe_intermediate_size: mixture-of-experts"),
         ({"kv_lora_rank": 512}, "kv_lora_rank: multi-head latent attention"),
         ({"mamba_d_state": 16}, "mamba_d_state: state-space"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -140,3 +141,11 @@ def test_refusals(
     assert captured.out == "" and captured.err.startswith("specopt: ") and captured.err.count("\n") == 1
     for word in words:
         assert word in captured.err
+
+
+def test_file_names_need_not_be_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests that a file whose name is not UTF-8 is read, and its name shown as far as it goes."""
+    path = tmp_path / os.fsdecode(b"tiny-\xff.json")
+    path.write_text(json.dumps(TINY_LLAMA))
+    assert run(["model", str(path)]) == 0
+    assert "tiny-?: 1,100,048,384 parameters" in capsys.readouterr().out

@@ -114,3 +114,29 @@ def test_memory_estimates_hold_what_is_allocated() -> None:
     cache = ready._decoder.new_cache(2, 7)
     allocated = sum(part.nbytes for pair in cache for part in pair) + 4 * 2 * 3 * 50
     assert work.memory_bytes(TINY, 4) >= allocated
+
+
+def test_gpu_events(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that, with events in a GPU's place, each pass lies between two of them and milliseconds become seconds."""
+    log: list[str] = []
+
+    class FakeEvent:
+        def __init__(self, enable_timing: bool) -> None:
+            assert enable_timing
+
+        def record(self) -> None:
+            log.append("record")
+
+        def synchronize(self) -> None:
+            log.append("wait")
+
+        def elapsed_time(self, end: FakeEvent) -> float:
+            assert end is not self
+            return 2.5
+
+    monkeypatch.setattr(torch.cuda, "Event", FakeEvent)
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda: log.append("idle"))
+    from specopt.torch_timer import _on_gpu
+
+    assert _on_gpu(lambda: log.append("pass"), 2) == [0.0025, 0.0025]
+    assert log == ["idle", "record", "pass", "record", "wait"] * 2
