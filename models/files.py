@@ -98,7 +98,12 @@ def to_json(data: Mapping[str, Any]) -> str:
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
-    """Write a text file through a temporary one beside it, so that nothing half-written remains.
+    """Write a text file in UTF-8, all or nothing; see `write_bytes`."""
+    write_bytes(path, text.encode())
+
+
+def write_bytes(path: str | os.PathLike[str], content: bytes) -> None:
+    """Write a file through a temporary one beside it, so that nothing half-written remains.
 
     Raises
     ------
@@ -109,8 +114,8 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
     try:
         handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
         try:
-            with os.fdopen(handle, "w", encoding="utf-8") as stream:
-                stream.write(text)
+            with os.fdopen(handle, "wb") as stream:
+                stream.write(content)
             os.chmod(temporary, 0o666 & ~_umask())
             os.replace(temporary, target)
         except BaseException:

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from specopt.commands import (
+    compare,
     demo,
     evaluate,
     export,
@@ -106,6 +107,7 @@ COMMANDS = (
     methods.methods,
     generate.generate,
     import_.import_,
+    compare.compare,
     schema.schema,
     model.model,
     measure.measure,

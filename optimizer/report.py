@@ -281,6 +281,8 @@ def percent(share: float) -> str:
     """
     if share == 0:
         return "0 %"
+    if abs(share) > 100.0:
+        return ">10000 %"
     return "<0.01 %" if abs(share) < 5e-5 else f"{share:.2%}".replace("%", " %")
 
 

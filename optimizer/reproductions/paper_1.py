@@ -15,7 +15,8 @@ import numpy as np
 from specopt.instances.serving_latency.paper_1 import paper_1
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import Floats
-from specopt.reproductions.artefact import Artefact, Claim, Value, new_figure
+from specopt.pictures import new_figure
+from specopt.reproductions.artefact import Artefact, Claim, Value
 from specopt.reproductions.paper_1_schemes import (
     AUTOREGRESSIVE,
     EXACT,

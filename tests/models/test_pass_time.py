@@ -21,7 +21,7 @@ def made(data: Any, **settings: Any) -> PassTime:
 
 
 def test_per_token_by_hand() -> None:
-    """Tests a linear runtime and the maximum of two, against tokens of the whole batch."""
+    """Tests that a runtime, or the maximum of two, counts the tokens of the whole batch."""
     assert made(TOKENS).seconds(np.array(4.0), np.array(3.0)) == pytest.approx(0.01 + 12e-3)
     roof = {"pieces": [{"seconds_per_token": 0.0, "overhead_seconds": 0.02}, TOKENS]}
     found = made(roof).seconds(np.array([[1.0], [20.0]]), np.array([[1.0, 2.0]]))
@@ -29,7 +29,7 @@ def test_per_token_by_hand() -> None:
 
 
 def test_operations_by_hand() -> None:
-    """Tests the operations of a pass: m new tokens on a context of t, all logits or the last one's."""
+    """Tests that a pass of m new tokens on a context counts its operations, all logits or the last one's."""
     per_flop = {"seconds_per_flop": 1e-9, "overhead_seconds": 0.0}
     W = 8 * 4 * (2 * 2 + 2 * 1) + 3 * 8 * 16
     for all_logits, logits in ((True, 3), (False, 1)):

@@ -51,7 +51,7 @@ def test_intervals_cover_the_truth() -> None:
 
 
 def test_clopper_pearson_by_hand() -> None:
-    """Tests the exact interval where it has a closed form: no or only successes among n."""
+    """Tests that the exact interval has its closed form where there are no or only successes."""
     none, all_ = (PositionAcceptance.from_counts([10.0], [k]) for k in (0.0, 10.0))
     assert none.lower[0] == 0.0
     assert none.upper[0] == pytest.approx(1.0 - 0.025**0.1)

@@ -33,7 +33,7 @@ def small(seed: int, lengths: str = "conservative") -> ServingLatencyProblem:
     st.sampled_from([1.0, 1.3]),
 )
 def test_nothing_in_the_interval_is_worse(seed: int, lengths: str, low: float, width: float, scale: float) -> None:
-    """Tests the worst case of serving latency against a dense grid of acceptance rates, steps saved on the way."""
+    """Tests that no rate of a dense grid is worse than the worst case of serving latency."""
     problem = small(seed, lengths)
     plan = solve(problem, "algorithm-1").plan
     assert plan is not None
@@ -117,7 +117,7 @@ def test_bad_intervals_are_named() -> None:
 
 
 def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Tests the command: readable, as JSON, exit code 1 where the worst case violates, 2 for bad intervals."""
+    """Tests that the command prints, gives JSON, exits with 1 where the worst case violates, 2 for bad intervals."""
     problem = small(1)
     file, result = tmp_path / "problem.json", tmp_path / "result.json"
     save(problem, file)

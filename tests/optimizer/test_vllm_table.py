@@ -55,7 +55,7 @@ def test_ranges_cover_and_speculation_ends() -> None:
 
 
 def test_speedup_is_the_mean_over_the_range() -> None:
-    """Tests the reported speed-up against the definitions."""
+    """Tests that the reported speed-up is the mean by the definitions."""
     rates = [0.8, 0.7, 0.6]
     table = speculation_table(RUNTIMES, PositionAcceptance.exactly(rates), max_batch=64)
     for (low, high, k), speedup in zip(table.ranges, table.speedup, strict=True):

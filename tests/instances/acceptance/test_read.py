@@ -151,7 +151,7 @@ def test_bench_serve(tmp_path: Path) -> None:
 
 
 def test_rates_of_ones_own(tmp_path: Path) -> None:
-    """Tests the plain form, that what is written is read back, and that one rate holds for every position."""
+    """Tests that what is written is read back, and that one rate holds for every position."""
     found = PositionAcceptance.from_counts([100.0, 60.0], [60.0, 30.0])
     again = read_acceptance(written(tmp_path, json.dumps(found.to_dict())))
     assert again.rates.tolist() == found.rates.tolist()

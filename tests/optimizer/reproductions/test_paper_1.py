@@ -61,7 +61,7 @@ def test_panels_have_data_claims_and_a_picture(name: str, points: tuple[float, .
 
 
 def test_lines_agree_with_what_they_mean() -> None:
-    """Tests the order that the schemes must have whatever the draw."""
+    """Tests that the schemes are in the order that they must have whatever the draw."""
     schemes = Schemes(paper_1(tasks=12, seed=3))
     seconds = {line: schemes.seconds(line) for line in (PROPOSED, EXACT, UNIFORM, WITHOUT_PIPELINE, OWN_BATCHES, REAL)}
     assert seconds[EXACT] <= seconds[PROPOSED] <= seconds[UNIFORM]
@@ -91,7 +91,7 @@ def test_verdicts_follow_from_the_numbers() -> None:
 
 
 def test_interval_of_known_numbers() -> None:
-    """Tests the Student interval of three numbers by hand: 4.303 times the standard error."""
+    """Tests that the Student interval of three numbers is 4.303 times the standard error."""
     mean, half = interval(np.array([1.0, 2.0, 3.0]))
     assert mean == 2.0
     assert half == pytest.approx(4.302653 / np.sqrt(3.0), rel=1e-6)

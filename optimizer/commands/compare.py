@@ -1,0 +1,94 @@
+"""`specopt compare`."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from specopt.commands.shared import FOUND, INTERRUPTED, NOT_FOUND, AsJson, count, number, print_json
+
+
+def compare(
+    sources: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="INSTANCES...", help="Problem files, folders, families (KIND/FAMILY), kinds, or library."
+        ),
+    ],
+    method: Annotated[
+        list[str] | None,
+        typer.Option(metavar="M[:NAME=VALUE,...]", help="A method, with options; default: all that can."),
+    ] = None,
+    time_limit: Annotated[float, typer.Option(metavar="S", parser=number, help="Seconds for every cell.")] = 10.0,
+    gap: Annotated[float, typer.Option(metavar="G", parser=number, help="Relative gap at which to stop.")] = 0.0,
+    seed: Annotated[list[int] | None, typer.Option(metavar="N", parser=count, help="A seed; repeat for more.")] = None,
+    instances: Annotated[int, typer.Option(metavar="N", parser=count, help="Instances of each family.")] = 5,
+    jobs: Annotated[int | None, typer.Option(metavar="N", parser=count, help="Worker processes.")] = None,
+    executor: Annotated[str, typer.Option(metavar="X", help="local, dask://HOST:PORT, or ray.")] = "local",
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="FOLDER", help="Keep results here; go on where they end.")
+    ] = None,
+    as_json: AsJson = False,
+) -> int:
+    """Run methods on instances and summarise: gaps, proofs, times, wins. A killed run goes on where it was."""
+    from specopt.comparison.compare import compare as run_comparison
+    from specopt.comparison.instances import instances_of
+    from specopt.comparison.methods import methods_of
+    from specopt.comparison.progress import comparison_progress
+    from specopt.comparison.store import Store
+    from specopt.comparison.table import Comparison
+
+    problems = instances_of(sources, instances=instances)
+    chosen = methods_of(method, problems.values())
+    code = FOUND
+    with comparison_progress() as show:
+        try:
+            comparison = run_comparison(
+                chosen,
+                problems,
+                time_limit=time_limit,
+                gap=gap,
+                seeds=seed or [0],
+                jobs=jobs or None,
+                executor=executor,
+                folder=output,
+                callback=show,
+            )
+        except KeyboardInterrupt:
+            if output is None:
+                raise
+            comparison, code = Comparison(list(Store(output).records().values())), INTERRUPTED
+    if output is not None:
+        _write(comparison, output)
+    if as_json:
+        print_json(comparison.rows())
+    else:
+        from specopt.comparison.report import print_comparison_summary
+        from specopt.report import console
+
+        print_comparison_summary(comparison, console())
+        if output is not None:
+            typer.echo(f"written to {output}: comparison.csv, comparison.parquet, profiles.png", err=True)
+    return code if code == INTERRUPTED or any(record.objective is not None for record in comparison) else NOT_FOUND
+
+
+def _write(comparison: object, folder: Path) -> None:
+    from specopt.comparison.profiles import profile_figure
+    from specopt.comparison.table import Comparison
+    from specopt.models.errors import MissingDependency
+    from specopt.models.files import write_bytes
+
+    assert isinstance(comparison, Comparison)
+    comparison.to_csv(folder / "comparison.csv")
+    comparison.to_parquet(folder / "comparison.parquet")
+    try:
+        figure = profile_figure(comparison)
+    except MissingDependency as error:
+        typer.echo(f"no picture: {error}", err=True)
+        return
+    picture = io.BytesIO()
+    figure.savefig(picture, format="png")
+    write_bytes(folder / "profiles.png", picture.getvalue())

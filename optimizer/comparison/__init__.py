@@ -1,0 +1,1 @@
+"""Methods against instances, in parallel and with a memory: cells, processes, results, summaries."""

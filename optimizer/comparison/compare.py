@@ -1,0 +1,197 @@
+"""Run methods on problems: cells to an executor, records to a folder, a table in the end."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from dataclasses import dataclass
+
+from specopt.comparison.cell import Cell, Record
+from specopt.comparison.executors import executor_of
+from specopt.comparison.run import GRACE_SECONDS, run_cell
+from specopt.comparison.store import Store
+from specopt.comparison.table import Comparison
+from specopt.models.errors import InvalidInput, Unsupported
+from specopt.models.problem import Problem
+from specopt.solve import choose
+from specopt.solve import methods as methods_for
+from specopt.solvers.method import Method
+
+MOST_WAITING = 1000
+"""Cells handed to an executor at a time: a huge comparison does not fill its queue."""
+
+
+@dataclass(frozen=True)
+class CompareProgress:
+    """Where a comparison stands: cells done, failed, and in all; seconds since the start, and seconds left if known."""
+
+    done: int
+    failed: int
+    total: int
+    seconds: float
+    seconds_left: float | None
+
+
+def compare(
+    methods: Sequence[str | Method] | None,
+    problems: Mapping[str, Problem] | Iterable[Problem],
+    *,
+    time_limit: float | None = 10.0,
+    gap: float = 0.0,
+    seeds: Sequence[int] = (0,),
+    jobs: int | None = None,
+    executor: Executor | str = "local",
+    folder: str | os.PathLike[str] | None = None,
+    grace_seconds: float = GRACE_SECONDS,
+    callback: Callable[[CompareProgress], bool | None] | None = None,
+) -> Comparison:
+    """Run every method on every problem that it takes, and return the table of results.
+
+    Each cell runs in a worker process on one thread. A method that ignores its time limit is killed, a crash is a
+    record of a failure. With a folder, every record is on disk at once, and cells that are there already are not run
+    again: after a kill the same call goes on where it was.
+
+    Parameters
+    ----------
+    methods
+        Names or method values; None: every method that can take the problem.
+    problems
+        By name, or a sequence; those without a name are numbered.
+    time_limit, gap, seeds
+        Of every cell; one cell per seed.
+    jobs
+        Cells at a time with the local executor; None: as many as there are processors.
+    executor
+        Any `concurrent.futures.Executor`, or ``"local"``, ``"dask://HOST:PORT"``, ``"ray"``.
+    folder
+        Where records are kept.
+    grace_seconds
+        How long a method may overstay its limit before it is killed.
+    callback
+        Called after every cell; returning True stops: what is running is given up.
+
+    Raises
+    ------
+    InvalidInput
+        If an argument is outside its domain, a method does not exist, or the folder cannot be written.
+    """
+    cells = cells_of(methods, problems, time_limit=time_limit, gap=gap, seeds=seeds)
+    store = None if folder is None else Store(folder)
+    known = {} if store is None else store.records()
+    records = [known[cell.key] for cell in cells if cell.key in known]
+    pending = [cell for cell in cells if cell.key not in known]
+    if store is not None and pending:
+        store.check()
+    started, total = time.monotonic(), len(cells)
+
+    def report() -> bool:
+        done = len(records)
+        seconds = time.monotonic() - started
+        fresh = done - (total - len(pending))
+        left = seconds / fresh * (total - done) if fresh else None
+        failed = sum(record.failed for record in records)
+        return callback is not None and bool(callback(CompareProgress(done, failed, total, seconds, left)))
+
+    try:
+        if report() or not pending:
+            return Comparison(records)
+        with contextlib.ExitStack() as stack:
+            if isinstance(executor, str):
+                executor = stack.enter_context(executor_of(executor, jobs))
+            waiting: dict[Future[Record], Cell] = {}
+            stack.callback(lambda: [future.cancel() for future in waiting])
+            queue = iter(pending)
+            while True:
+                for cell in queue:
+                    waiting[executor.submit(run_cell, cell, grace_seconds)] = cell
+                    if len(waiting) >= MOST_WAITING:
+                        break
+                if not waiting:
+                    return Comparison(records)
+                finished, _ = wait(waiting, return_when=FIRST_COMPLETED)
+                for future in finished:
+                    cell = waiting.pop(future)
+                    error = future.exception()
+                    record = (
+                        future.result()
+                        if error is None
+                        else Record.of(cell, status="failed", error=f"executor: {type(error).__name__}: {error}")
+                    )
+                    records.append(record)
+                    if store is not None:
+                        store.append(record)
+                    if report():
+                        return Comparison(records)
+    finally:
+        if store is not None:
+            store.close()
+
+
+def cells_of(
+    methods: Sequence[str | Method] | None,
+    problems: Mapping[str, Problem] | Iterable[Problem],
+    *,
+    time_limit: float | None,
+    gap: float,
+    seeds: Sequence[int],
+) -> list[Cell]:
+    """Return the cells of a comparison, instance by instance; each once.
+
+    A method is left out of problems that it cannot take; it must exist for the kind of at least one.
+
+    Raises
+    ------
+    InvalidInput
+        If there is nothing to run, or a method exists for no problem.
+    """
+    named = _named(problems)
+    if not named:
+        raise InvalidInput("problems: expected at least one, got none")
+    if time_limit is not None and not (isinstance(time_limit, int | float) and 0 <= time_limit < float("inf")):
+        raise InvalidInput(f"time_limit: expected seconds >= 0 or None, got {time_limit!r}")
+    if not seeds or any(isinstance(seed, bool) or not isinstance(seed, int) or seed < 0 for seed in seeds):
+        raise InvalidInput(f"seeds: expected integers >= 0, at least one, got {list(seeds)!r}")
+    if methods is not None:
+        _check_methods(methods, named)
+    cells: dict[str, Cell] = {}
+    for name, problem in named.items():
+        for method in _methods(methods, problem):
+            for seed in seeds:
+                cell = Cell.of(name, problem, method, time_limit, gap, seed)
+                cells.setdefault(cell.key, cell)
+    if not cells:
+        raise InvalidInput("methods: none of them can take any of the problems")
+    return list(cells.values())
+
+
+def _named(problems: Mapping[str, Problem] | Iterable[Problem]) -> dict[str, Problem]:
+    if isinstance(problems, Mapping):
+        return dict(problems)
+    named: dict[str, Problem] = {}
+    for i, problem in enumerate(problems):
+        if not isinstance(problem, Problem):
+            raise InvalidInput(f"problems[{i}]: expected a problem, got {type(problem).__name__}")
+        name = problem.name or f"{problem.kind} {i}"
+        named[name if name not in named else f"{name} ({i})"] = problem
+    return named
+
+
+def _check_methods(methods: Sequence[str | Method], named: Mapping[str, Problem]) -> None:
+    known = {method.name for problem in named.values() for method in methods_for(type(problem))}
+    for method in methods:
+        name = method.name if isinstance(method, Method) else method
+        if name not in known:
+            raise InvalidInput(f"methods: expected some of {', '.join(sorted(known))}, got {name!r}")
+
+
+def _methods(methods: Sequence[str | Method] | None, problem: Problem) -> list[Method]:
+    if methods is None:
+        return [method() for method in methods_for(problem)]
+    able = []
+    for method in methods:
+        with contextlib.suppress(Unsupported):  # of another kind, or too large for it
+            able.append(choose(problem, method))
+    return able

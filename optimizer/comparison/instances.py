@@ -1,0 +1,72 @@
+"""What a comparison runs on: problem files, folders of them, families with seeds, and the instance library."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+
+from specopt.instances import FAMILIES, generate
+from specopt.instances.saved import load_saved, saved
+from specopt.models.errors import InvalidInput
+from specopt.models.files import load
+from specopt.models.kinds import KINDS
+from specopt.models.problem import Problem
+
+
+def instances_of(sources: Sequence[str], *, instances: int = 5, seed: int = 0) -> dict[str, Problem]:
+    """Return problems by name.
+
+    Parameters
+    ----------
+    sources
+        Each a problem file; a folder, of which every ``*.json`` is a problem; a family, KIND/FAMILY, of which some
+        instances are generated; a kind, of which the library's instances are taken; or ``library`` for all of it.
+    instances
+        How many of each family.
+    seed
+        Of the first instance of a family; the others follow.
+
+    Raises
+    ------
+    InvalidInput
+        If a source is none of these, or a file is no problem.
+    """
+    if isinstance(instances, bool) or not isinstance(instances, int) or instances < 1:
+        raise InvalidInput(f"instances: expected an integer >= 1, got {instances!r}")
+    found: dict[str, Problem] = {}
+    for source in sources:
+        path = Path(source)
+        if source in FAMILIES:
+            for i in range(seed, seed + instances):
+                found[f"{source}/{i}"] = generate(source, seed=i)
+        elif source == "library" or source in KINDS:
+            for name in saved():
+                if source == "library" or name.startswith(f"{source}/"):
+                    found[name] = load_saved(name)
+        elif path.is_dir():
+            files = sorted(path.glob("*.json"))
+            if not files:
+                raise InvalidInput(f"{source}: expected problem files (*.json), got none")
+            for file in files:
+                found[f"{path.name}/{file.stem}"] = _problem(file)
+        elif path.exists():
+            name = path.stem if path.stem not in found else f"{path.stem} {_digest(path)}"
+            found[name] = _problem(path)
+        else:
+            raise InvalidInput(
+                f"{source}: expected a problem file, a folder, a family ({', '.join(FAMILIES)}), "
+                f"a kind ({', '.join(KINDS)}) or library"
+            )
+    return found
+
+
+def _problem(path: Path) -> Problem:
+    loaded = load(path)
+    if not isinstance(loaded, Problem):
+        raise InvalidInput(f"{path}: expected a problem, got a result")
+    return loaded
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(str(path.absolute()).encode()).hexdigest()[:6]

@@ -1,0 +1,48 @@
+"""Methods as the command line names them: a name, and options after a colon."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+from typing import get_type_hints
+
+from specopt.arguments import pairs_of, typed
+from specopt.models.errors import InvalidInput
+from specopt.models.problem import Problem
+from specopt.solve import methods as methods_for
+from specopt.solvers.method import Method
+
+
+def methods_of(texts: Sequence[str] | None, problems: Iterable[Problem]) -> list[str | Method] | None:
+    """Return the methods that ``NAME`` or ``NAME:option=value,...`` mean for some problems; None: all of them.
+
+    Raises
+    ------
+    InvalidInput
+        If no problem has such a method, or a method has no such option.
+    """
+    if not texts:
+        return None
+    known: dict[str, list[type[Method]]] = {}
+    for kind in dict.fromkeys(type(problem) for problem in problems):
+        for method in methods_for(kind):
+            known.setdefault(method.name, []).append(method)
+    found: list[str | Method] = []
+    for text in texts:
+        name, colon, options = text.partition(":")
+        if name not in known:
+            raise InvalidInput(f"--method: expected some of {', '.join(sorted(known))}, got {name!r}")
+        if not colon:
+            found.append(name)
+            continue
+        for method in known[name]:
+            hints = get_type_hints(method)
+            names = [field.name for field in dataclasses.fields(method)]
+            values = {}
+            for option, value in pairs_of(options.split(","), f"--method {name}").items():
+                if option not in names:
+                    has = ", ".join(names) or "no options"
+                    raise InvalidInput(f"--method {name}: no option {option!r}; it has {has}")
+                values[option] = typed(f"--method {name}:{option}", hints[option], value)
+            found.append(method(**values))
+    return found

@@ -1,0 +1,62 @@
+"""A comparison for people: a table per kind of problem, who wins where, and what failed."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from specopt.comparison.summary import SHIFT_SECONDS, summaries, who_wins
+from specopt.comparison.table import Comparison
+from specopt.report import percent
+
+MOST_FAILURES = 10
+
+
+def print_comparison_summary(comparison: Comparison, out: Console) -> None:
+    """Print the summary of a comparison."""
+    rows = summaries(comparison)
+    for kind in dict.fromkeys(row.kind for row in rows):
+        mine = [row for row in rows if row.kind == kind]
+        problems = len({record.problem_sha256 for record in comparison if record.kind == kind})
+        out.print(Text(f"{kind}: {problems} instances", style="bold"))
+        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+        table.add_column("  method", no_wrap=True)
+        for header in ("cells", "failed", "no plan", "best plan", "proven", "mean gap", "largest gap", "time (s)"):
+            table.add_column(header, justify="right", no_wrap=True)
+        for row in mine:
+            table.add_row(
+                f"  {row.label}",
+                str(row.cells),
+                Text(str(row.failed), style="red" if row.failed else ""),
+                str(row.without_plan),
+                f"{100 * row.wins:.0f} %",
+                f"{100 * row.proven:.0f} %",
+                "" if row.mean_gap is None else percent(row.mean_gap),
+                "" if row.largest_gap is None else percent(row.largest_gap),
+                f"{row.seconds:.3g}",
+            )
+        out.print(table)
+        out.print()
+    families = who_wins(comparison)
+    if len(families) > 1:
+        out.print(Text("Who has the best plan where (share of cells)", style="bold"))
+        for family, shares in families.items():
+            winners = sorted(shares.items(), key=lambda item: (-item[1], item[0]))
+            text = ", ".join(f"{label} {100 * share:.0f} %" for label, share in winners if share > 0)
+            out.print(f"  {family}: {text or 'nobody'}", soft_wrap=True, markup=False)
+        out.print()
+    out.print(
+        "Gaps are to the best bound of any method; proven: optimal by that bound; time: shifted geometric mean "
+        f"(shift {SHIFT_SECONDS:g} s), failures at their time limit.",
+        soft_wrap=True,
+    )
+    failures = [record for record in comparison if record.failed]
+    for record in failures[:MOST_FAILURES]:
+        out.print(
+            f"failed: {record.label} on {record.instance}, seed {record.seed}: {record.error}",
+            soft_wrap=True,
+            markup=False,
+        )
+    if len(failures) > MOST_FAILURES:
+        out.print(f"... and {len(failures) - MOST_FAILURES} more failures (status failed in the table)")

@@ -1,0 +1,102 @@
+"""Results on disk, append-only: one file per writer, one line per record, flushed at once.
+
+A killed writer loses what was running, and at most leaves a torn last line, which readers skip. Writers never share a
+file, so any number of them can fill one folder; readers take every file, the first record of a cell counts.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import uuid
+from pathlib import Path
+
+from specopt.comparison.cell import Record
+from specopt.models.errors import InvalidInput
+
+PATTERN = "records-*.jsonl"
+
+
+class Store:
+    """The records in a folder.
+
+    Parameters
+    ----------
+    folder
+        Made if need be.
+
+    Raises
+    ------
+    InvalidInput
+        If the folder cannot be made or read.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self.folder = Path(folder)
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InvalidInput(f"{folder}: cannot be made ({error.strerror or error})") from None
+        self._file: int | None = None
+        self._path = self.folder / f"records-{platform.node()}-{os.getpid()}-{uuid.uuid4().hex[:8]}.jsonl"
+
+    def records(self) -> dict[str, Record]:
+        """Return every record by its cell's key."""
+        found: dict[str, Record] = {}
+        try:
+            paths = sorted(self.folder.glob(PATTERN))
+            texts = [path.read_bytes() for path in paths]
+        except OSError as error:
+            raise InvalidInput(f"{self.folder}: cannot be read ({error.strerror or error})") from None
+        for text in texts:
+            for line in text.split(b"\n"):
+                try:
+                    record = Record.from_dict(json.loads(line))
+                except (ValueError, TypeError):
+                    continue  # empty, or torn by a kill
+                found.setdefault(record.key, record)
+        return found
+
+    def check(self) -> None:
+        """Refuse a folder that cannot be written, before any work is done.
+
+        Raises
+        ------
+        InvalidInput
+            With the reason.
+        """
+        self._open()
+
+    def append(self, record: Record) -> None:
+        """Write a record, through to the disk.
+
+        Raises
+        ------
+        InvalidInput
+            If it cannot be written; a part of it that was is skipped by readers.
+        """
+        line = json.dumps(record.to_dict(), allow_nan=False).encode() + b"\n"
+        file = self._open()
+        try:
+            while line:
+                line = line[os.write(file, line) :]
+            os.fsync(file)
+        except OSError as error:
+            raise InvalidInput(f"{self._path}: cannot be written ({error.strerror or error})") from None
+
+    def close(self) -> None:
+        """Close the file; one that nothing was written to is removed."""
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+            if self._path.exists() and not self._path.stat().st_size:
+                self._path.unlink()
+
+    def _open(self) -> int:
+        if self._file is None:
+            try:
+                self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
+            except OSError as error:
+                raise InvalidInput(f"{self._path}: cannot be written ({error.strerror or error})") from None
+        return self._file

@@ -1,0 +1,152 @@
+"""The table of a comparison: records, gaps to the best bound of any method, files."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from specopt.comparison.cell import Record
+from specopt.models.files import write_bytes, write_text
+from specopt.models.kinds import problem_type
+
+if TYPE_CHECKING:
+    import pyarrow
+
+WITHIN = 1e-9
+"""Relative distance to the best objective at which a plan counts as the best, too."""
+
+
+class Comparison:
+    """Records of many cells, and what they say together.
+
+    Parameters
+    ----------
+    records
+        In any order.
+    known
+        Best known objective and bound by problem_sha256, from elsewhere; None where unknown.
+    """
+
+    def __init__(
+        self, records: Sequence[Record], known: Mapping[str, tuple[float | None, float | None]] | None = None
+    ) -> None:
+        self.records = tuple(sorted(records, key=lambda r: (r.kind, r.instance, r.method, str(r.options), r.seed)))
+        self._best: dict[str, tuple[float | None, float | None]] = {}
+        for record in self.records:
+            objective, bound = self._best.get(record.problem_sha256) or (known or {}).get(
+                record.problem_sha256, (None, None)
+            )
+            least = problem_type(record.kind).sense == "minimize"
+            if record.objective is not None:
+                better = min if least else max
+                objective = record.objective if objective is None else better(objective, record.objective)
+            if record.bound is not None:
+                tighter = max if least else min
+                bound = record.bound if bound is None else tighter(bound, record.bound)
+            self._best[record.problem_sha256] = (objective, bound)
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+    def __iter__(self) -> Iterator[Record]:
+        return iter(self.records)
+
+    def best(self, record: Record) -> tuple[float | None, float | None]:
+        """Return the best objective and the best bound of any method on the record's problem."""
+        return self._best[record.problem_sha256]
+
+    def gap(self, record: Record) -> float | None:
+        """Return the relative distance of a record's objective to the best bound; None if one is missing."""
+        bound = self.best(record)[1]
+        return None if record.objective is None or bound is None else _gap(record.kind, record.objective, bound)
+
+    def excess(self, record: Record) -> float | None:
+        """Return the relative distance of a record's objective to the best objective; None without a plan."""
+        best = self.best(record)[0]
+        return None if record.objective is None or best is None else _gap(record.kind, record.objective, best)
+
+    def proven(self, record: Record) -> bool:
+        """Tell whether a record's plan is optimal by the best bound of any method, within the format's tolerance."""
+        bound = self.best(record)[1]
+        if record.objective is None or bound is None:
+            return False
+        return abs(record.objective - bound) <= WITHIN * max(1.0, abs(record.objective))
+
+    def wins(self, record: Record) -> bool:
+        """Tell whether no method has a better plan for the record's problem."""
+        excess = self.excess(record)
+        return excess is not None and excess <= WITHIN
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return one flat row per record, all with the same keys."""
+        found = []
+        for record in self.records:
+            row = record.to_dict()
+            row["options"] = json.dumps(row["options"], sort_keys=True)
+            row["versions"] = json.dumps(row["versions"], sort_keys=True)
+            best, bound = self.best(record)
+            row |= {
+                "label": record.label,
+                "best_objective": best,
+                "best_bound": bound,
+                "gap_to_best_bound": self.gap(record),
+                "excess_over_best": self.excess(record),
+            }
+            found.append(row)
+        return found
+
+    def to_arrow(self) -> pyarrow.Table:
+        """Return the table as an Arrow table."""
+        import pyarrow
+
+        text = {"key", "instance", "kind", "problem_sha256", "method", "options", "status", "termination"}
+        text |= {"error", "started", "host", "versions", "label"}
+        rows = self.rows()
+        names = list(rows[0]) if rows else [*Record.__dataclass_fields__]
+
+        def kind_of(name: str) -> Any:
+            if name in text:
+                return pyarrow.string()
+            return pyarrow.int64() if name == "seed" else pyarrow.float64()
+
+        return pyarrow.Table.from_pylist(rows, schema=pyarrow.schema([(name, kind_of(name)) for name in names]))
+
+    def to_parquet(self, path: str | os.PathLike[str]) -> None:
+        """Write the table as Parquet, all or nothing.
+
+        Raises
+        ------
+        InvalidInput
+            If the file cannot be written.
+        """
+        from pyarrow import parquet
+
+        out = io.BytesIO()
+        parquet.write_table(self.to_arrow(), out)
+        write_bytes(path, out.getvalue())
+
+    def to_csv(self, path: str | os.PathLike[str]) -> None:
+        """Write the table as CSV, all or nothing.
+
+        Raises
+        ------
+        InvalidInput
+            If the file cannot be written.
+        """
+        rows = self.rows()
+        out = io.StringIO()
+        writer = csv.DictWriter(out, fieldnames=list(rows[0]) if rows else ["key"], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+        write_text(path, out.getvalue())
+
+
+def _gap(kind: str, objective: float, reference: float) -> float:
+    least = 1.0 if kind == "fair-goodput" else 1e-12  # as Problem.gap: its utility has no natural zero
+    distance = abs(objective - reference) / max(abs(objective), least)
+    return distance if math.isfinite(distance) else math.inf

@@ -1,0 +1,76 @@
+"""The process that solves cells: requests come in on stdin, answers go out on stdout, a line of JSON each.
+
+Run as ``python -P -m specopt.comparison.worker``. It ends when stdin closes or its parent is gone. What libraries print
+goes to stderr, away from the answers.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+import time
+from functools import cache
+from typing import Any, TextIO
+
+
+def main() -> None:
+    """Answer requests until stdin closes."""
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
+    for line in sys.stdin:
+        request = json.loads(line)
+        load_kernels(request["problem"]["kind"])
+        _send(answers, {"ready": True})
+        _send(answers, answer(request))
+
+
+def answer(request: dict[str, Any]) -> dict[str, Any]:
+    """Solve one cell; whatever goes wrong is the answer, too."""
+    from specopt.models.kinds import problem_type
+    from specopt.solve import choose, solve
+
+    try:
+        problem = problem_type(request["problem"]["kind"]).from_dict(request["problem"])
+        method = choose(problem, request["method"])
+        method = type(method)(**request["options"])
+        result = solve(problem, method, time_limit=request["time_limit"], gap=request["gap"], seed=request["seed"])
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        return {"error": f"{type(error).__name__}: {error}"}
+    found = result.to_dict()
+    names = ("status", "termination", "objective", "bound", "gap", "seconds", "versions")
+    return {name: found[name] for name in names}
+
+
+@cache
+def load_kernels(kind: str) -> None:
+    """Import the compiled loops of a kind: building them, once per machine, is not part of any method's time."""
+    import importlib
+    import pkgutil
+
+    import specopt.solvers._kernels as kernels
+
+    prefix = kind.replace("-", "_")
+    for module in pkgutil.iter_modules(kernels.__path__):
+        if module.name.startswith(prefix) and not module.name.endswith("simulation"):
+            importlib.import_module(f"{kernels.__name__}.{module.name}")
+
+
+def _end_with(parent: int) -> None:
+    """End this process, whatever it is doing, once its parent is gone."""
+    while os.getppid() == parent:
+        time.sleep(0.5)
+    os._exit(1)
+
+
+def _send(stream: TextIO, data: dict[str, Any]) -> None:
+    stream.write(json.dumps(data) + "\n")
+    stream.flush()
+
+
+if __name__ == "__main__":
+    main()

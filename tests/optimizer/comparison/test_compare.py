@@ -1,0 +1,254 @@
+"""Comparisons: every cell once, failures as records, resuming, other executors, bad input."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from specopt import InvalidInput, generate
+from specopt.comparison.cell import Cell
+from specopt.comparison.child import Child
+from specopt.comparison.compare import CompareProgress, cells_of, compare
+from specopt.comparison.run import close_workers, run_cell
+from specopt.comparison.store import Store
+from specopt.solvers.method import Method
+from specopt.solvers.serving_latency.static_batching import StaticBatching
+
+QUICK = ["algorithm-1", "max-batching"]
+READY = "import sys; line = sys.stdin.readline(); print('{}', flush=True); "
+
+
+def small(count: int = 2) -> dict[str, Any]:
+    """Return a few small problems of two kinds."""
+    found: dict[str, Any] = {f"a/{i}": generate("serving-latency/paper-1", tasks=5, seed=i) for i in range(count)}
+    found["b"] = generate("draft-allocation/uniform", seed=1)
+    return found
+
+
+@pytest.fixture
+def cell() -> Cell:
+    """A cell of a quick method."""
+    return cells_of(QUICK[:1], small(1), time_limit=0.2, gap=0.0, seeds=(0,))[0]
+
+
+@pytest.mark.slow
+def test_every_cell_once_and_resumed(tmp_path: Path) -> None:
+    """Tests that each method runs on each problem it takes, that records are kept, and nothing is run again."""
+    methods: list[str | Method] = [*QUICK, "water-level", StaticBatching(size=2)]
+    seen: list[CompareProgress] = []
+    first = compare(methods, small(), time_limit=5.0, jobs=2, folder=tmp_path, callback=seen.append)
+    assert len(first) == 2 * 3 + 1
+    assert {record.status for record in first} <= {"optimal", "feasible"}
+    assert {record.label for record in first} == {*QUICK, "water-level", "static-batching size=2"}
+    assert (seen[0].done, seen[-1].done, seen[-1].total) == (0, 7, 7)
+    started = time.monotonic()
+    again = compare(methods, small(), time_limit=5.0, jobs=2, folder=tmp_path)
+    assert time.monotonic() - started < 1.0
+    assert [record.key for record in again] == [record.key for record in first]
+    more = compare(methods, small(3), time_limit=5.0, jobs=1, folder=tmp_path)
+    assert len(more) == 10
+    assert len(Store(tmp_path).records()) == 10
+
+
+def test_cells_depend_on_what_matters() -> None:
+    """Tests that a cell's identity is problem, method, options and limits, not the instance's name."""
+    problem = generate("serving-latency/paper-1", tasks=5, seed=1)
+
+    def key(name: str = "x", method: str = "algorithm-1", **settings: Any) -> str:
+        given = {"time_limit": 1.0, "gap": 0.0, "seeds": (0,), **settings}
+        return cells_of([method], {name: problem}, **given)[0].key
+
+    assert key() == key("y")
+    different = [key(time_limit=2.0), key(gap=0.1), key(seeds=(1,)), key(method="max-batching")]
+    assert len({key(), *different}) == 5
+
+
+def test_a_method_that_overstays_is_killed(cell: Cell, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that a worker that ignores its time limit is killed, recorded as failed, and the next one starts anew."""
+    monkeypatch.setattr(Child, "command", (sys.executable, "-c", READY + "import time; time.sleep(600)"))
+    close_workers()
+    record = run_in_thread(cell, 0.3)
+    assert record.failed
+    assert record.error is not None
+    assert "ignored its time limit of 0.2 s" in record.error
+    assert record.wall_seconds < 10.0
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        ("import os; os.kill(os.getpid(), 9)", "signal SIGKILL"),
+        ("raise SystemExit(3)", "exit code 3"),
+        ("raise ValueError('broken')", "exit code 1: ValueError: broken"),
+    ],
+)
+def test_a_crash_is_a_record(cell: Cell, monkeypatch: pytest.MonkeyPatch, code: str, message: str) -> None:
+    """Tests that whatever ends a worker is recorded with its reason."""
+    monkeypatch.setattr(Child, "command", (sys.executable, "-c", READY + code))
+    record = run_in_thread(cell, 5.0)
+    assert record.failed
+    assert record.error is not None
+    assert message in record.error
+
+
+def run_in_thread(cell: Cell, grace: float) -> Any:
+    """Run a cell in a thread of its own, whose worker process ends with it."""
+    with ThreadPoolExecutor(1) as executor:
+        record = executor.submit(run_cell, cell, grace).result()
+    close_workers()
+    return record
+
+
+def test_a_refusal_is_a_record(cell: Cell) -> None:
+    """Tests that a method that cannot take the problem after all fails with its message."""
+    wrong = Cell(**{**cell.__dict__, "method": "brute-force", "options": {"unknown": 1}})
+    record = run_in_thread(wrong, 30.0)
+    assert record.failed
+    assert record.error is not None
+    assert "unknown" in record.error
+
+
+@pytest.mark.slow
+def test_a_killed_comparison_goes_on(tmp_path: Path) -> None:
+    """Tests that after kill -9 finished cells are kept, workers end, and the same command does the rest."""
+    command = [sys.executable, "-P", "-m", "specopt", "compare", "serving-latency/paper-1", "--instances", "6"]
+    command += [*(f"--method={name}" for name in QUICK), "--jobs", "1", "-o", str(tmp_path / "out")]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    deadline = time.monotonic() + 120.0
+    while time.monotonic() < deadline and process.poll() is None:
+        if (tmp_path / "out").is_dir() and len(Store(tmp_path / "out").records()) >= 2:
+            break
+        time.sleep(0.02)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    kept = set(Store(tmp_path / "out").records())
+    assert len(kept) >= 2
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    records = Store(tmp_path / "out").records()
+    assert kept <= set(records)
+    assert len(records) == 12
+
+
+@pytest.mark.slow
+def test_two_writers_share_a_folder(tmp_path: Path) -> None:
+    """Tests that two comparisons at once into one folder leave every record whole."""
+    command = [sys.executable, "-P", "-m", "specopt", "compare", "serving-latency/paper-1", "--instances", "3"]
+    command += [*(f"--method={name}" for name in QUICK), "--jobs", "1", "-o", str(tmp_path)]
+    both = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(2)]
+    for process in both:
+        _, err = process.communicate(timeout=120)
+        assert process.returncode == 0, err
+    assert len(Store(tmp_path).records()) == 6
+    for path in tmp_path.glob("records-*.jsonl"):
+        for line in path.read_text().splitlines():
+            json.loads(line)
+
+
+def test_torn_lines_are_skipped(tmp_path: Path, cell: Cell) -> None:
+    """Tests that a line torn by a kill, or one that is no record, does not hide the others."""
+    store = Store(tmp_path)
+    store.append(run_in_thread(cell, 30.0))
+    store.close()
+    (path,) = tmp_path.glob("records-*.jsonl")
+    path.write_bytes(b"[1]\n" + path.read_bytes() + path.read_bytes()[:40])
+    assert list(Store(tmp_path).records()) == [cell.key]
+
+
+def test_a_folder_that_cannot_be_written_is_one_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that a folder below a file, and a full disk, are refused with the reason."""
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InvalidInput, match="cannot be made"):
+        compare(QUICK, small(1), folder=tmp_path / "file" / "out")
+
+    def full(*_: object) -> int:
+        raise OSError(28, "No space left on device")
+
+    class Here(Executor):
+        def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
+            future: Future[Any] = Future()
+            future.set_result(fn(*args, **kwargs))
+            monkeypatch.setattr(os, "write", full)
+            return future
+
+    with pytest.raises(InvalidInput, match=r"records-.*: cannot be written \(No space left on device\)"):
+        compare(QUICK[:1], small(1), folder=tmp_path / "out", executor=Here())
+    close_workers()
+
+
+def test_what_an_executor_loses_is_a_record() -> None:
+    """Tests that an exception from the executor itself is a failed cell, not the end of the comparison."""
+
+    class Losing(Executor):
+        def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
+            future: Future[Any] = Future()
+            future.set_exception(ConnectionError("worker lost"))
+            return future
+
+    found = compare(QUICK, small(1), executor=Losing())
+    assert [record.error for record in found] == ["executor: ConnectionError: worker lost"] * 2
+
+
+def test_a_callback_stops() -> None:
+    """Tests that a callback that returns True ends the comparison with what there is."""
+    assert len(compare(QUICK, small(2), jobs=1, callback=lambda at: at.done >= 1)) == 1
+
+
+@pytest.mark.slow
+def test_a_dask_cluster_of_processes(tmp_path: Path) -> None:
+    """Tests that a cluster's worker processes run the cells, by its own executor and by address."""
+    script = """
+import sys
+from distributed import LocalCluster
+from specopt import generate
+from specopt.comparison.compare import compare
+if __name__ == "__main__":
+    problems = [generate("serving-latency/paper-1", tasks=5, seed=i) for i in range(3)]
+    with LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster:
+        address = cluster.scheduler_address.removeprefix("tcp://")
+        found = compare(["algorithm-1", "max-batching"], problems, executor=f"dask://{address}", folder=sys.argv[1])
+    print(len(found), sorted({record.status for record in found}))
+"""
+    (tmp_path / "run.py").write_text(script)
+    command = [sys.executable, "-P", str(tmp_path / "run.py"), str(tmp_path / "out")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=180, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("6 ['"), done.stdout
+    assert "failed" not in done.stdout
+    assert len(Store(tmp_path / "out").records()) == 6
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"methods": ["fastest"]}, "methods: expected some of"),
+        ({"problems": {}}, "problems: expected at least one"),
+        ({"problems": [3]}, r"problems\[0\]: expected a problem, got int"),
+        ({"methods": ["water-level"]}, "methods: expected some of"),
+        ({"time_limit": -1.0}, "time_limit: expected seconds >= 0"),
+        ({"seeds": ()}, "seeds: expected integers >= 0, at least one"),
+        ({"executor": "cluster"}, "executor: expected local, dask://HOST:PORT or ray, got 'cluster'"),
+    ],
+)
+def test_bad_arguments_are_named(settings: dict[str, Any], message: str) -> None:
+    """Tests that arguments outside their domain are refused before anything runs."""
+    given = {"methods": QUICK, "problems": {"a": generate("serving-latency/paper-1", tasks=5)}, **settings}
+    with pytest.raises(InvalidInput, match=message):
+        compare(given.pop("methods"), given.pop("problems"), **given)
+
+
+@pytest.mark.slow
+def test_no_cluster_is_one_message() -> None:
+    """Tests that an address where no scheduler answers is named."""
+    pytest.importorskip("distributed", reason="the extra dask is not installed")
+    with pytest.raises(InvalidInput, match="no Dask scheduler answers at localhost:1"):
+        compare(QUICK, small(1), executor="dask://localhost:1")

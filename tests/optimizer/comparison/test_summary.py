@@ -1,0 +1,129 @@
+"""Tables and summaries of a comparison, by hand; its files; its pictures; the command."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from specopt import generate, save
+from specopt.cli import run
+from specopt.comparison.cell import Record
+from specopt.comparison.profiles import gap_profile, profile_figure, time_profile
+from specopt.comparison.summary import shifted_geometric_mean, summaries, time_of, who_wins
+from specopt.comparison.table import Comparison
+
+
+def record(method: str, instance: str, objective: float | None, bound: float | None = None, **found: object) -> Record:
+    """Return a record of a serving-latency cell."""
+    defaults = {"status": "feasible" if objective is not None else "none", "seconds": 1.0}
+    return Record(
+        key=f"{method} {instance}", instance=instance, kind="serving-latency", problem_sha256=instance, method=method,
+        options={}, time_limit=10.0, gap_limit=0.0, seed=0, objective=objective, bound=bound, **(defaults | found),  # type: ignore[arg-type]
+    )  # fmt: skip
+
+
+@pytest.fixture
+def comparison() -> Comparison:
+    """Two methods on three instances: one proves, one fails once."""
+    return Comparison(
+        [
+            record("exact", "a/1", 100.0, 100.0, seconds=4.0),
+            record("exact", "a/2", 100.0, 90.0, seconds=10.0),
+            record("exact", "b/1", None, 50.0, seconds=10.0),
+            record("algorithm-1", "a/1", 110.0, seconds=0.1),
+            record("algorithm-1", "a/2", 95.0, 80.0, seconds=0.1),
+            record("algorithm-1", "b/1", None, status="failed", seconds=None, error="killed", wall_seconds=15.0),
+        ]
+    )
+
+
+def test_gaps_are_to_the_best_bound_of_any_method(comparison: Comparison) -> None:
+    """Tests that gaps, wins and proofs use what every method found."""
+    by = {(r.method, r.instance): r for r in comparison}
+    assert comparison.gap(by["algorithm-1", "a/1"]) == pytest.approx(10 / 110)
+    assert comparison.gap(by["algorithm-1", "a/2"]) == pytest.approx(5 / 95)
+    assert comparison.gap(by["exact", "b/1"]) is None
+    assert comparison.wins(by["algorithm-1", "a/2"])
+    assert not comparison.wins(by["exact", "a/2"])
+    assert comparison.proven(by["exact", "a/1"])
+    assert not comparison.proven(by["exact", "a/2"])
+
+
+def test_failures_count(comparison: Comparison) -> None:
+    """Tests that shares are of all cells, and that a failure takes at least its time limit."""
+    rows = {row.label: row for row in summaries(comparison)}
+    exact, paper = rows["exact"], rows["algorithm-1"]
+    assert (exact.cells, exact.failed, exact.without_plan) == (3, 0, 1)
+    assert (paper.cells, paper.failed, paper.without_plan) == (3, 1, 0)
+    assert exact.proven == pytest.approx(1 / 3)
+    assert paper.wins == pytest.approx(1 / 3)
+    assert paper.largest_gap == pytest.approx(10 / 110)
+    assert paper.seconds == pytest.approx(shifted_geometric_mean([0.1, 0.1, 15.0]))
+    failed = next(r for r in comparison if r.failed)
+    assert time_of(failed) == 15.0
+    assert who_wins(comparison) == {"a": {"algorithm-1": 0.5, "exact": 0.5}, "b": {"algorithm-1": 0.0, "exact": 0.0}}
+
+
+def test_profiles_keep_what_failed(comparison: Comparison) -> None:
+    """Tests that profiles have every cell, unsolved ones at infinity, and the fastest at 1."""
+    gaps = gap_profile(comparison, "serving-latency")
+    assert gaps["algorithm-1"] == pytest.approx(np.array([5 / 95, 10 / 110, math.inf]))
+    times = time_profile(comparison, "serving-latency")
+    assert times["exact"].tolist() == [1.0, math.inf, math.inf]
+    assert len(profile_figure(comparison).axes) == 2
+
+
+def test_files_hold_every_record(comparison: Comparison, tmp_path: Path) -> None:
+    """Tests that CSV and Parquet have a row per record and the same numbers."""
+    from pyarrow import parquet
+
+    comparison.to_csv(tmp_path / "c.csv")
+    comparison.to_parquet(tmp_path / "c.parquet")
+    rows = list(csv.DictReader((tmp_path / "c.csv").read_text().splitlines()))
+    table = parquet.read_table(tmp_path / "c.parquet").to_pylist()
+    assert len(rows) == len(table) == 6
+    for row, other in zip(rows, table, strict=True):
+        assert row["key"] == other["key"]
+        assert (row["objective"] == "" and other["objective"] is None) or float(row["objective"]) == other["objective"]
+    assert Comparison([]).to_arrow().num_rows == 0
+
+
+@pytest.mark.slow
+def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests that the command runs files, folders and families, prints a summary and leaves its files."""
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    for seed in (1, 2):
+        save(generate("serving-latency/paper-1", tasks=5, seed=seed), folder / f"{seed}.json")
+    out = tmp_path / "out"
+    command = ["compare", str(folder), "draft-allocation/uniform", "--instances", "1", "--jobs", "2", "-o", str(out)]
+    command += ["--method", "static-batching:size=2", "--method", "algorithm-1", "--method", "water-level"]
+    assert run(command) == 0
+    shown = capsys.readouterr().out
+    assert "serving-latency: 2 instances" in shown
+    assert "static-batching size=2" in shown
+    assert {path.name for path in out.iterdir()} >= {"comparison.csv", "comparison.parquet", "profiles.png"}
+    assert run([*command, "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)) == 5
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nothing"], "nothing: expected a problem file, a folder, a family"),
+        (["draft-allocation/uniform", "--method", "exact"], "--method: expected some of"),
+        (["draft-allocation/uniform", "--method", "greedy:size=1"], "--method greedy: no option 'size'"),
+        (["draft-allocation/uniform", "--instances", "0"], "instances: expected an integer >= 1"),
+    ],
+)
+def test_bad_usage_is_one_message(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests that what cannot be compared exits with 2 and one message."""
+    assert run(["compare", *arguments]) == 2
+    captured = capsys.readouterr()
+    assert message in captured.err
+    assert captured.err.count("\n") == 1
