@@ -259,13 +259,17 @@ def measure(configs: Sequence[ModelConfig], settings: Settings | None = None, *,
     """
     settings = settings or Settings()
     try:
-        import torch  # noqa: F401
+        import torch
     except ImportError:
         raise MissingDependency("measuring needs PyTorch: pip install 'specopt[measure]'") from None
     from specopt.torch_timer import TorchTimer
 
-    timer = TorchTimer(device=settings.device, threads=settings.threads, seed=settings.seed)
-    return measure_with(timer, configs, settings, verbose=verbose)
+    before = torch.get_num_threads()
+    try:
+        timer = TorchTimer(device=settings.device, threads=settings.threads, seed=settings.seed)
+        return measure_with(timer, configs, settings, verbose=verbose)
+    finally:
+        torch.set_num_threads(before)
 
 
 def measure_with(

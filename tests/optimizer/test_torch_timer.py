@@ -47,11 +47,13 @@ def test_every_phase_and_data_type_runs(dtype: str) -> None:
 
 
 def test_threads_are_set() -> None:
-    """Tests that the number of threads asked for is used and told."""
+    """Tests that the number of threads asked for is used and told, and that the caller's comes back."""
     before = torch.get_num_threads()
+    torch.set_num_threads(2)
     try:
         settings = Settings(batch=(1,), new_tokens=(1,), cached_tokens=(0,), repeats=1, threads=1, device="cpu")
-        assert measure([TINY], settings).rows[0].threads == torch.get_num_threads() == 1
+        assert measure([TINY], settings).rows[0].threads == 1
+        assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(before)
 
