@@ -177,10 +177,10 @@ class Search:
             chunks = self.meet(deadline) if self.may_meet(deadline) else NONE
             if chunks is None:
                 return False
-            if len(chunks):
-                self.budget.offer(plan_of(chunks))
-            else:
+            if len(chunks) == 0:
                 self.rule_out(deadline)
+            elif self.budget.offer(plan_of(chunks)) >= best:
+                return False  # rounding at the scale of CLOSE: numbers of wildly different sizes
             at_once = not at_once
         return True
 

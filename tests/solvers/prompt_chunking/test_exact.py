@@ -189,6 +189,19 @@ def test_caps_and_grids_never_help() -> None:
     assert all(size % 16 == 0 for size in chunks(grids[1])[:-1])
 
 
+@pytest.mark.parametrize("stages", [1, 2])
+@pytest.mark.parametrize("cap", [2, 3, 4])
+def test_caps_that_bind(cap: int, stages: int) -> None:
+    """Tests caps below the best number of chunks against all states, where a label with fewer chunks must survive."""
+    free = setting(prompt_tokens=60, pipeline_length=stages, message_milliseconds=0.0)
+    delay = {"tokens": [0.0, 100.0], "seconds": [0.0005, 0.12]}
+    problem = PromptChunkingProblem.from_dict(
+        free.to_dict() | {"cloud_delay": delay, "max_chunks": cap, "wait": "none"}
+    )
+    assert len(chunks(proven(dataclasses.replace(problem, max_chunks=None)))) > cap
+    assert value(unaided(problem)) == pytest.approx(naive.best_by_prefixes(problem.to_dict()), rel=1e-9)
+
+
 @given(prompt_chunkings(tokens=(20, 60), restricted=False), st.sampled_from(("uplink", "downlink")))
 @settings(max_examples=25)
 def test_more_bandwidth_never_hurts(problem: PromptChunkingProblem, link: str) -> None:
