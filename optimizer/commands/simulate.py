@@ -18,15 +18,23 @@ def simulate(
         int, typer.Option(metavar="R", parser=count, help="How often the plan is played, at least twice.")
     ] = 1000,
     drop_finished: Annotated[
-        bool, typer.Option("--drop-finished", help="Tasks that have finished leave their batch at once.")
+        bool, typer.Option("--drop-finished", help="Serving latency: tasks that have finished leave at once.")
     ] = False,
+    iterations: Annotated[
+        int | None, typer.Option(metavar="I", parser=count, help="Draft control: iterations of a replication [1000].")
+    ] = None,
+    response_tokens: Annotated[
+        int | None,
+        typer.Option(metavar="N", parser=count, help="Draft control: also play responses of N tokens (Eq. 12)."),
+    ] = None,
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Play a plan with random acceptances: the distribution of the real latency beside the model's number."""
+    """Play a plan with random acceptances: the real latency, or tokens per second, beside the model's number."""
     from specopt import simulate as simulate_plan
     from specopt.progress import patience
     from specopt.solve import verify
+    from specopt.solvers.draft_control.simulate import PolicySimulation
 
     problem, claimed = read_problem(file), read_result(result)
     try:
@@ -35,12 +43,19 @@ def simulate(
         raise InvalidInput(f"{result}: {error}") from None
     with patience():
         simulation = simulate_plan(
-            problem, claimed, replications=replications, seed=seed, drop_finished=drop_finished, verbose=True
-        )
+            problem, claimed, replications=replications, seed=seed, drop_finished=drop_finished,
+            iterations=iterations, response_tokens=response_tokens, verbose=True,
+        )  # fmt: skip
     if as_json:
         print_json(simulation.to_dict())
+        return
+    from specopt.report import console
+
+    if isinstance(simulation, PolicySimulation):
+        from specopt.policy_report import print_policy_simulation
+
+        print_policy_simulation(problem, claimed, simulation, console())
     else:
-        from specopt.report import console
         from specopt.what_if import print_simulation
 
         print_simulation(problem, claimed, simulation, console())
