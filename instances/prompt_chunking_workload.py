@@ -1,7 +1,7 @@
 """Workloads of paper 4: SpecBench on Vicuna-7B and CNN/DM on Vicuna-13B, 30 Jetson devices, 8 A6000 GPUs.
 
 What the paper prints: prompt lengths (Table 3), hidden sizes, layers, at most 128 generated tokens, bandwidths from 5
-to 10 MB/s up and from 10 to 15 MB/s down. What it leaves open is set here, and calibrated in `reproduce_paper_4`:
+to 10 MB/s up and from 10 to 15 MB/s down. What it leaves open is set here, and calibrated in `paper_4_simulation`:
 
 * g for Vicuna-7B: four knots that reproduce Fig. 1 and what the text says of it. For Vicuna-13B the same curve, longer
   by the parameters of the layers in the cloud (37 of 40 against 30 of 32).

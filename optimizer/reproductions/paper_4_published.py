@@ -1,4 +1,4 @@
-"""What paper 4 prints, row by row, and what becomes of it in the simulation of `reproduce_paper_4`."""
+"""What paper 4 prints, row by row, and what becomes of it in the simulation of `paper_4_simulation`."""
 
 from __future__ import annotations
 

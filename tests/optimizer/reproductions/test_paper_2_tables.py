@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from specopt.reproduce_paper_2_tables import Row, tables
+from specopt.reproductions.paper_2_tables import Row, tables
 
 ROWS = tables()
 

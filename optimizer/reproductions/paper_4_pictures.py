@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from specopt.instances.prompt_chunking_workload import FIGURE_1
-from specopt.models.errors import InvalidInput, MissingDependency
+from specopt.models.errors import InvalidInput
 from specopt.models.fields import describe
-from specopt.reproduce_paper_4_published import (
+from specopt.pictures import new_figure
+from specopt.reproductions.paper_4_published import (
     PUBLISHED_DECODE,
     PUBLISHED_FIGURE_8,
     PUBLISHED_ONE_GPU,
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from specopt.reproduce_paper_4 import Reproduction
+    from specopt.reproductions.paper_4_simulation import Reproduction
 
 _COLOURS = {"U-shape": "#8a6d1b", "U-Medusa": "#6a4c93", "U-Sarathi": "#33658a", "HAT": "#b5495b", "ours": "#2f7d4f"}
 _TITLES = {"specbench": "SpecBench, Vicuna-7B", "cnn-dm": "CNN/DM, Vicuna-13B"}
@@ -164,14 +165,7 @@ def _figure_11(data: Reproduction) -> Figure:
 
 
 def _panels(rows: int, columns: int, width: float, height: float) -> tuple[Figure, Any]:
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-        from matplotlib.layout_engine import ConstrainedLayoutEngine
-    except ImportError:
-        raise MissingDependency("pictures need matplotlib: pip install 'specopt[plot]'") from None
-    figure = Figure(figsize=(width, height), dpi=150, layout=ConstrainedLayoutEngine(h_pad=0.1, w_pad=0.1))
-    FigureCanvasAgg(figure)
+    figure = new_figure(width, height)
     return figure, figure.subplots(rows, columns, squeeze=False)
 
 

@@ -8,8 +8,8 @@ from functools import cache
 import pytest
 
 from specopt.models.errors import InvalidInput
-from specopt.reproduce_paper_4 import Reproduction, calibrate, reproduce
-from specopt.reproduce_paper_4_published import LEAST_UPLOAD_MS, Row
+from specopt.reproductions.paper_4_published import LEAST_UPLOAD_MS, Row
+from specopt.reproductions.paper_4_simulation import Reproduction, calibrate, run_schemes
 
 pytestmark = pytest.mark.slow  # some 80 simulations
 
@@ -24,7 +24,7 @@ def small() -> Reproduction:
         return [min(size, n - start) for start in range(0, n, size)]
 
     rates = {"specbench": (4.0, 9.0), "cnn-dm": (4.0,)}
-    return reproduce(250, planner=quarters, rates=rates, stages=(1, 4))
+    return run_schemes(250, planner=quarters, rates=rates, stages=(1, 4))
 
 
 def row(quantity: str) -> Row:

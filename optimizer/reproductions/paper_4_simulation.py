@@ -36,7 +36,7 @@ import numpy as np
 
 from specopt.instances.prompt_chunking_workload import paper_4_workload, threshold_rounds
 from specopt.models.prompt_workload import PromptWorkload, Rounds, Scheme
-from specopt.reproduce_paper_4_published import PUBLISHED_TABLE_5, Measured, Row, published_rows
+from specopt.reproductions.paper_4_published import PUBLISHED_TABLE_5, Measured, Row, published_rows
 from specopt.solvers.prompt_chunking.simulate import ChunkingRun, Planner, simulate
 
 if TYPE_CHECKING:
@@ -167,12 +167,12 @@ class Reproduction:
         InvalidInput
             If there is no such figure.
         """
-        from specopt.reproduce_paper_4_pictures import picture
+        from specopt.reproductions.paper_4_pictures import picture
 
         return picture(self, number)
 
 
-def reproduce(
+def run_schemes(
     requests: int = 1000,
     *,
     seed: int = 0,

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from specopt.reproduce_paper_2 import (
+from specopt.reproductions.paper_2_pictures import figure_1, figure_7, figure_8
+from specopt.reproductions.paper_2_simulation import (
     PRINTED_TABLE_2,
     PRINTED_TABLE_3,
     SYSTEMS,
-    figure_1,
     figure_1_data,
-    figure_7,
     figure_7_data,
-    figure_8,
     figure_8_data,
     table_1,
     table_2,

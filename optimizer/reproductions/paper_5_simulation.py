@@ -22,18 +22,12 @@ The paper's times can only be equal if drafting hardly matters in its rounds.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from specopt.models.errors import MissingDependency
 from specopt.models.fields import Floats
 from specopt.solvers.fair_goodput.policies import Gradient, Policy, Robust
 from specopt.solvers.fair_goodput.simulate import OnlineSimulation, simulate
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 ROUNDS = 600
 ALGORITHM_1 = Gradient(smoothing=0.5, estimate_smoothing=0.1, initial_estimate=0.5, initial_goodput=1.0)
@@ -43,8 +37,6 @@ POLICIES: dict[str, Policy | str] = {
     "Fixed-S": "fixed",
     "Random-S": "random",
 }
-_COLOURS = {"Algorithm 1": "#33658a", "robust": "#2f7d4f", "Fixed-S": "#8a6d1b", "Random-S": "#b5495b"}
-_PARTS = {"receiving": "#33658a", "verification": "#8a6d1b", "sending": "#b5495b"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,44 +112,8 @@ class Reproduction:
     seconds_per_round: dict[str, dict[str, dict[str, float]]]
     seconds_per_token: dict[str, dict[str, dict[str, float]]]
 
-    def figure_4(self) -> Figure:
-        """Return the utility over the rounds, one panel per setting."""
-        figure = _figure(1.0 + 2.9 * len(self.utility), 3.1)
-        panels = figure.subplots(1, len(self.utility), squeeze=False)[0]
-        for axes, (setting, curves) in zip(panels, self.utility.items(), strict=True):
-            for policy, curve in curves.items():
-                axes.plot(np.arange(1, len(curve) + 1), curve, color=_COLOURS[policy], label=policy)
-            optimum = self.optimum[setting]
-            axes.axhline(optimum, color="black", linewidth=0.8, linestyle=":", label="optimum")
-            low = min(float(curve[len(curve) // 20 :].min()) for curve in curves.values())
-            axes.set_ylim(low - 0.4 * (optimum - low), optimum + 0.1 * (optimum - low))
-            _label(axes, setting, "round T", "utility of the mean goodput" if axes is panels[0] else "")
-        panels[-1].legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))
-        return figure
 
-    def figure_3(self) -> Figure:
-        """Return where the time goes: per round on the left, per token on the right."""
-        readings = (("per round", self.seconds_per_round), ("per token", self.seconds_per_token))
-        figure = _figure(10.0, 0.9 + 1.1 * len(self.optimum))
-        panels = figure.subplots(1, 2, sharey=True)
-        for axes, (reading, data) in zip(panels, readings, strict=True):
-            rows = [(setting, policy) for setting in data for policy in data[setting]]
-            for place, (setting, policy) in enumerate(rows):
-                reference = sum(data[setting]["Fixed-S"].values())
-                start = 0.0
-                for part, colour in _PARTS.items():
-                    width = data[setting][policy][part] / reference
-                    axes.barh(place, width, left=start, color=colour, label=part if place == 0 else None)
-                    start += width
-            axes.axvline(1.0, color="black", linewidth=0.8, linestyle=":")
-            axes.set_yticks(range(len(rows)), [f"{setting}: {policy}" for setting, policy in rows], fontsize=7)
-            _label(axes, f"Wall time {reading}", "Fixed-S = 1", "")
-        panels[0].invert_yaxis()
-        panels[1].legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))
-        return figure
-
-
-def reproduce(
+def run_settings(
     *, settings: tuple[Setting, ...] = SETTINGS, rounds: int = ROUNDS, replications: int = 50, seed: int = 0
 ) -> Reproduction:
     """Simulate every setting under Algorithm 1, `robust`, Fixed-S and Random-S.
@@ -209,22 +165,3 @@ def _times(setting: Setting, run: OnlineSimulation) -> tuple[dict[str, float], d
     tokens = float(run.realised[:, -1].sum(axis=1).mean()) / drafts.shape[1]
     per_round = {part: float(seconds.mean()) for part, seconds in parts.items()}
     return per_round, {part: seconds / tokens for part, seconds in per_round.items()}
-
-
-def _label(axes: Axes, title: str, x: str, y: str) -> None:
-    axes.set_title(title, loc="left", fontsize=10)
-    axes.set_xlabel(x)
-    axes.set_ylabel(y)
-    axes.spines[["top", "right"]].set_visible(False)
-
-
-def _figure(width: float, height: float) -> Figure:
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-        from matplotlib.layout_engine import ConstrainedLayoutEngine
-    except ImportError:
-        raise MissingDependency("pictures need matplotlib: pip install 'specopt[plot]'") from None
-    figure = Figure(figsize=(width, height), dpi=150, layout=ConstrainedLayoutEngine(h_pad=0.1, w_pad=0.1))
-    FigureCanvasAgg(figure)
-    return figure

@@ -7,13 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from specopt.reproduce_paper_5 import SETTINGS, Reproduction, Setting, reproduce
+from specopt.reproductions.paper_5_pictures import figure_3, figure_4
+from specopt.reproductions.paper_5_simulation import SETTINGS, Reproduction, Setting, run_settings
 
 
 @pytest.fixture(scope="module")
 def found() -> Reproduction:
     """All settings, at full length."""
-    return reproduce(replications=20)
+    return run_settings(replications=20)
 
 
 def test_figure_4(found: Reproduction) -> None:
@@ -30,7 +31,7 @@ def test_figure_4(found: Reproduction) -> None:
 def test_where_fixed_is_better() -> None:
     """Tests that Fixed-S beats Algorithm 1 where rates hardly differ and the budget divides evenly."""
     near = Setting(name="near", clients=8, budget_tokens=16, lowest=0.5, highest=0.85)
-    gaps = reproduce(settings=(near,), replications=20).gaps["near"]
+    gaps = run_settings(settings=(near,), replications=20).gaps["near"]
     assert gaps["robust"] < gaps["Fixed-S"] < gaps["Algorithm 1"] < gaps["Random-S"]
 
 
@@ -48,6 +49,6 @@ def test_figure_3(found: Reproduction) -> None:
 
 def test_pictures(found: Reproduction, tmp_path: Path) -> None:
     """Tests that both figures can be drawn."""
-    for name, figure in (("3", found.figure_3()), ("4", found.figure_4())):
+    for name, figure in (("3", figure_3(found)), ("4", figure_4(found))):
         figure.savefig(tmp_path / f"{name}.png")
         assert (tmp_path / f"{name}.png").stat().st_size > 10_000
