@@ -14,6 +14,7 @@ from specopt.commands import (
     demo,
     evaluate,
     export,
+    fit,
     generate,
     import_,
     measure,
@@ -111,6 +112,7 @@ COMMANDS = (
     schema.schema,
     model.model,
     measure.measure,
+    fit.fit,
     demo.demo,
 )
 """In the order of `specopt --help`; a command is called as its function, without a closing underscore."""
