@@ -287,7 +287,8 @@ def _edges(name: str, bins: int | Sequence[float], values: Floats) -> Floats:
             middle: Floats = 0.5 * (distinct[1:] + distinct[:-1])
             return middle
         edges: Floats = np.unique(np.quantile(values, np.arange(1, bins) / bins))
-        return edges[edges < distinct[-1]]
+        below: Floats = edges[edges < distinct[-1]]
+        return below
     try:
         given: Floats = np.array(bins, dtype=np.float64)
     except (TypeError, ValueError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import overload
 
 from specopt.models.draft_control import DraftControlPlan, DraftControlProblem
 from specopt.models.errors import InvalidInput, Unsupported
@@ -17,6 +18,27 @@ from specopt.solvers.serving_latency.simulate import Simulation
 from specopt.solvers.serving_latency.simulate import simulate as simulate_serving_latency
 
 _SIMULATED = (ServingLatencyProblem, DraftControlProblem)
+
+
+@overload
+def simulate(
+    problem: ServingLatencyProblem, result: Result | Plan, *, replications: int = 1000, seed: int = 0,
+    drop_finished: bool = False, verbose: bool = False,
+) -> Simulation: ...  # fmt: skip
+
+
+@overload
+def simulate(
+    problem: DraftControlProblem, result: Result | Plan, *, replications: int = 1000, seed: int = 0,
+    iterations: int | None = None, response_tokens: int | None = None, verbose: bool = False,
+) -> PolicySimulation: ...  # fmt: skip
+
+
+@overload
+def simulate(
+    problem: Problem, result: Result | Plan, *, replications: int = 1000, seed: int = 0, drop_finished: bool = False,
+    iterations: int | None = None, response_tokens: int | None = None, verbose: bool = False,
+) -> Simulation | PolicySimulation: ...  # fmt: skip
 
 
 def simulate(

@@ -128,7 +128,7 @@ def test_bins() -> None:
     for bins, counts in ((2, [60, 40]), (3, [60, 20, 20]), (50, [60, 20, 20]), ([5.0], [80, 20]), ([], [100])):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RarelySeenState)
-            assert chain_from_trace(same, rate_bins=bins).counts.tolist() == counts  # type: ignore[arg-type]
+            assert chain_from_trace(same, rate_bins=bins).counts.tolist() == counts
 
 
 def test_harmonic_mean() -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from specopt import DraftControlProblem, InvalidInput, Progress, Status, Termination, generate, solve
 from specopt.solvers.draft_control.double_q_learning import DoubleQLearning
 
 
-def problem_of(family: str, **parameters: object) -> DraftControlProblem:
+def problem_of(family: str, **parameters: Any) -> DraftControlProblem:
     """A generated problem."""
     problem = generate(f"draft-control/{family}", **parameters)
     assert isinstance(problem, DraftControlProblem)

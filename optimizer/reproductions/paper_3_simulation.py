@@ -30,8 +30,8 @@ from specopt.models.fields import Floats
 from specopt.models.lattice import nearest_counts, quantised
 from specopt.models.markov_chain import TransitionMatrix
 from specopt.models.speculative_sampling import acceptance_rate, output_law, total_variation
-from specopt.reproduce_paper_3_figures import figure_3, figure_4
 from specopt.reproductions.artefact import Artefact, Claim, Value
+from specopt.reproductions.paper_3_pictures import figure_3, figure_4
 from specopt.solve import solve
 from specopt.solvers.draft_control.policies import AdaptiveHeuristic
 from specopt.solvers.draft_control.simulate import simulate
@@ -301,7 +301,7 @@ def _figure_4(
         remark=(
             "Synthetic softmax distributions instead of OPT-13B and OPT-125M; the dynamic policy is the optimum, which "
             "a learned one can only approach. Most of the gain comes from adapting to the confidence, which a faster "
-            "link does not make less worth while. S-Q, at the resolution that is best for static Q-S, is faster than it: "
+            "link does not make less worth while. S-Q, at the resolution that is best for static Q-S, is faster: "
             "drafts that the quantiser gave probability 0 are always accepted, and the output has another law."
         ),
         draw=lambda: figure_4(rows, f"{regime} rate"),

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from specopt import solve
-from specopt.reproduce_paper_3 import CLASSES, RESOLUTIONS, UPLINKS, laws_at, problem_of, reproduce
 from specopt.reproductions.artefact import Artefact, Verdict
+from specopt.reproductions.paper_3_simulation import CLASSES, RESOLUTIONS, UPLINKS, laws_at, problem_of, reproduce
 
 Figures = tuple[Artefact, Artefact, Artefact]
 

@@ -56,8 +56,9 @@ def figure_4(rows: Sequence[Mapping[str, Value]], title: str) -> Figure:
 
 
 def _line(axes: Axes, rows: Sequence[Mapping[str, Value]], column: str, name: str, *, dashed: bool = False) -> None:
+    x, y = ([float(row[key] or 0.0) for row in rows] for key in ("temperature", column))
     axes.plot(
-        [row["temperature"] for row in rows], [row[column] for row in rows], marker=_MARKERS.get(name, "o"),
+        x, y, marker=_MARKERS.get(name, "o"),
         markersize=4, color=_COLOURS[name], linestyle="--" if dashed else "-", label=name,
     )  # fmt: skip
 
