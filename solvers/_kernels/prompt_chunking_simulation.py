@@ -59,23 +59,21 @@ def _delay(tokens, seconds, m):
 def balanced_chunk(tokens, seconds, mu, seconds_per_token, stages):
     """Return the smallest positive root X of X seconds_per_token = (g(mu) + g(mu + X))/P (Eq. 3); infinity if none.
 
-    The left side starts below the right one, so the first knot at which it is no longer below ends the search.
+    The left side starts below the right one, or at it if g(mu) is 0; the first knot on the other side ends the search.
     """
     here = _delay(tokens, seconds, mu)
     x0 = 0.0
     y0 = -2.0 * here / stages
-    if y0 >= 0.0:
-        return 0.0
     for k in range(len(tokens) + 1):
         if k == len(tokens):
             slope = (seconds[k - 1] - seconds[k - 2]) / (tokens[k - 1] - tokens[k - 2])
             rate = seconds_per_token - slope / stages
-            return x0 - y0 / rate if rate > 0.0 else math.inf
+            return x0 - y0 / rate if y0 * rate < 0.0 else math.inf
         x1 = tokens[k] - mu
         if x1 <= x0:
             continue
         y1 = x1 * seconds_per_token - (here + _delay(tokens, seconds, tokens[k])) / stages
-        if y1 >= 0.0:
+        if y0 < 0.0 <= y1 or y1 <= 0.0 < y0:
             return x0 + (x1 - x0) * (-y0) / (y1 - y0)
         x0, y0 = x1, y1
     return math.inf

@@ -36,9 +36,9 @@ class Equation3(PromptChunkingMethod):
 def chunk_size(problem: PromptChunkingProblem) -> float | None:
     """Return the smallest X > 0 with X A / beta_up = (g(mu) + g(mu + X)) / P (Eq. 3), or None.
 
-    The excess of the left over the right side starts below zero, is linear between the knots of g, and may cross
-    zero several times where g is steep: the first crossing counts. With a single affine piece g0 + g1 m it is
-    X = 2 (g0 + g1 mu) / (P A / beta_up - g1) if the denominator is positive, else there is none.
+    The excess of the left over the right side starts below zero, or at zero if g(mu) is, is linear between the knots
+    of g, and may cross zero several times where g is steep: the first crossing counts. With a single affine piece
+    g0 + g1 m it is X = 2 (g0 + g1 mu) / (P A / beta_up - g1) if the denominator is positive, else there is none.
     """
     g, mu = problem.cloud_delay, problem.background_tokens
     rate = problem.pipeline_length * problem.bytes_per_token / problem.uplink_bytes_per_second
@@ -49,11 +49,10 @@ def chunk_size(problem: PromptChunkingProblem) -> float | None:
     slopes.append(float(g.slopes[-1]))  # right of the last one
     start, delay = 0.0, g.at(mu)
     excess = -2.0 * delay
-    if excess == 0.0:
-        return None  # nothing to wait for: the left side exceeds the right one from the first token on, or never
     for end, slope in zip([*knots, math.inf], slopes, strict=True):
         growth = rate - slope
-        if growth > 0 and excess + growth * (end - start) >= 0:
+        # towards zero, from either side; at the start it is zero only at X = 0, which is no size
+        if excess * growth < 0 and abs(excess) <= abs(growth) * (end - start):
             return start - excess / growth
         if end < math.inf:
             excess += growth * (end - start)
