@@ -303,8 +303,14 @@ def play(
                 workload.pipeline_length, parallel,
             ]
         ),
-        requests.arrival_seconds, requests.prompt_tokens, requests.output_tokens, requests.uplink_bytes_per_second,
-        requests.downlink_bytes_per_second, requests.draft_seconds, offsets, sizes,
+        # copies: the kernel's signature takes no read-only arrays
+        np.array(requests.arrival_seconds, dtype=np.float64),
+        np.array(requests.prompt_tokens, dtype=np.int64),
+        np.array(requests.output_tokens, dtype=np.int64),
+        np.array(requests.uplink_bytes_per_second, dtype=np.float64),
+        np.array(requests.downlink_bytes_per_second, dtype=np.float64),
+        np.array(requests.draft_seconds, dtype=np.float64),
+        offsets, sizes,
         np.concatenate([workload.cloud_delay.tokens, workload.cloud_delay.seconds]),
         np.column_stack([rounds.drafted, rounds.sent, rounds.gained]),
         np.concatenate([np.cumsum(rounds.probabilities), hit]), first, last, out, totals, log,

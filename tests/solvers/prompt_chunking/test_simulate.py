@@ -145,6 +145,21 @@ def test_equation_3_in_the_kernel_balances() -> None:
                     assert root * rate == pytest.approx((delay.at(mu) + delay.at(mu + root)) / stages, rel=1e-9)
                 else:
                     assert rate <= delay.slopes[-1] / stages
+    knots, seconds = np.array([0.0, 10.0, 20.0]), np.array([0.0, 0.0, 0.4])  # nothing to wait for at first
+    assert kernels.balanced_chunk(knots, seconds, 5.0, 0.01, 1.0) == pytest.approx(20.0 / 3.0)
+    assert kernels.balanced_chunk(knots, seconds, 0.0, 0.05, 1.0) == math.inf
+
+
+def test_inputs_may_be_read_only() -> None:
+    """Tests that requests whose arrays are read-only, as those of problems are, give the same run."""
+    drawn = Requests.draw(WORKLOAD, 20)
+    expected = play(WORKLOAD, HAT, drawn)
+    for field in dataclasses.fields(drawn):
+        getattr(drawn, field.name).flags.writeable = False
+    assert play(WORKLOAD, HAT, drawn).ttft_seconds.tolist() == expected.ttft_seconds.tolist()
+    sizes = drawn.prompt_tokens.tolist()
+    whole = play(WORKLOAD, PLANNED, drawn, plans=[[n] for n in sizes])
+    assert play(WORKLOAD, U_SHAPE, drawn).ttft_seconds.tolist() == whole.ttft_seconds.tolist()
 
 
 def test_same_seed_same_run_and_same_requests() -> None:
