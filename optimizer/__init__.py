@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from importlib.metadata import version as _version
 
+from specopt.comparison.compare import compare
+from specopt.comparison.table import Comparison
 from specopt.instances import generate
 from specopt.models.cloud_delay import CloudDelay
 from specopt.models.decoder import ExactDecoder, PaperDecoder
@@ -27,6 +29,7 @@ from specopt.models.runtime import LinearRuntime, PiecewiseRuntime
 from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
 from specopt.models.verification_batch import VerificationBatchPlan, VerificationBatchProblem
 from specopt.models.verification_time import VerificationTime
+from specopt.robustness import Robustness, robustness
 from specopt.sensitivity import Change, Sensitivity, sensitivity
 from specopt.simulate import simulate
 from specopt.solve import Report, methods, solve, verify
@@ -38,6 +41,7 @@ __all__ = [
     "Change",
     "ChannelState",
     "CloudDelay",
+    "Comparison",
     "DraftAllocationPlan",
     "DraftAllocationProblem",
     "DraftChoice",
@@ -58,6 +62,7 @@ __all__ = [
     "PromptChunkingProblem",
     "Report",
     "Result",
+    "Robustness",
     "Schedule",
     "Sensitivity",
     "ServingLatencyPlan",
@@ -71,9 +76,11 @@ __all__ = [
     "VerificationBatchPlan",
     "VerificationBatchProblem",
     "VerificationTime",
+    "compare",
     "generate",
     "load",
     "methods",
+    "robustness",
     "save",
     "sensitivity",
     "simulate",

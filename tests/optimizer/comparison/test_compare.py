@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from specopt import InvalidInput, generate
+from specopt import InvalidInput, compare, generate
 from specopt.comparison.cell import Cell
 from specopt.comparison.child import Child
-from specopt.comparison.compare import CompareProgress, cells_of, compare
+from specopt.comparison.compare import CompareProgress, cells_of
 from specopt.comparison.run import close_workers, run_cell
 from specopt.comparison.store import Store
 from specopt.solvers.method import Method
