@@ -76,3 +76,52 @@ def play(
         log.append((state, drafted, accepted, iteration_seconds(problem, state, drafted, bits[state][index])))
         state = pick(problem["transition"][state], uniform(stream))
     return log
+
+
+def learn(
+    problem: dict[str, Any],
+    bits: Sequence[Sequence[float]],
+    actions: Sequence[tuple[int, int]],
+    *,
+    per_time: bool,
+    discount: float,
+    step_power: float,
+    explore: tuple[float, float],
+    forget: float,
+    key: int,
+    done: int,
+    steps: int,
+    state: int,
+    running: list[float],
+) -> tuple[list[list[float]], list[list[float]]]:
+    """Two tables of double Q-learning (van Hasselt 2010) after some steps from nothing; `running` is updated."""
+    size = len(problem["states"])
+    tables = [[[0.0] * len(actions) for _ in range(size)] for _ in range(2)]
+    visits = [[[0] * len(actions) for _ in range(size)] for _ in range(2)]
+    for k in range(steps):
+        stream = mixed(key + (done + k + 1) * GOLDEN)
+        luck = mixed(stream ^ 0xD1B54A32D192ED03)
+        greedy = uniform(luck + GOLDEN) >= explore[0] + (explore[1] - explore[0]) * k / steps
+        sums = [a + b for a, b in zip(tables[0][state], tables[1][state], strict=True)]
+        action = sums.index(max(sums)) if greedy else int(uniform(luck + 2 * GOLDEN) * len(actions))
+        length, index = actions[action]
+        accepted = 0
+        while (
+            accepted < length
+            and uniform(stream + (accepted + 1) * GOLDEN) < problem["states"][state]["acceptance_rates"][index]
+        ):
+            accepted += 1
+        tokens, seconds = accepted + 1.0, iteration_seconds(problem, state, length, bits[state][index])
+        if greedy:
+            running[0] += tokens - forget * running[0]
+            running[1] += seconds - forget * running[1]
+        reward = tokens - running[0] / running[1] * seconds if per_time else tokens / seconds
+        follower = pick(problem["transition"][state], uniform(stream))
+        mine = 0 if uniform(luck + 3 * GOLDEN) < 0.5 else 1
+        best = tables[mine][follower].index(max(tables[mine][follower]))
+        target = reward + discount * tables[1 - mine][follower][best]
+        visits[mine][state][action] += 1
+        share = visits[mine][state][action] ** -step_power
+        tables[mine][state][action] += share * (target - tables[mine][state][action])
+        state = follower
+    return tables[0], tables[1]

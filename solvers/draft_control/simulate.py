@@ -33,7 +33,7 @@ from specopt.solvers.draft_control.tables import Tables
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 MOST_REPLICATIONS = 10_000_000
 MOST_ITERATIONS = 1_000_000_000
-_ITERATIONS_PER_CALL = 2_000_000  # about a tenth of a second
+_DRAWS_PER_CALL = 20_000_000  # about a tenth of a second
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -178,7 +178,7 @@ def simulate(
     counts: NDArray[np.int64] = np.empty((replications, 2), dtype=np.int64)
     visits: NDArray[np.int64] = np.empty((replications, len(problem.states)), dtype=np.int64)
     seconds = np.empty(replications)
-    chunk = max(1, _ITERATIONS_PER_CALL // (iterations + warm_up))
+    chunk = max(1, _DRAWS_PER_CALL // ((iterations + warm_up) * (1 + _longest(problem, chosen))))
     for first in range(0, replications, chunk):
         part = slice(first, first + chunk)
         kernels.play(
@@ -225,7 +225,7 @@ def _responses(
     kernels: Any, world: tuple[Floats, ...], steering: tuple[Any, ...], key: np.uint64, replications: int, least: int
 ) -> ResponseRate:
     tokens, seconds = np.empty(replications, dtype=np.int64), np.empty(replications)
-    chunk = max(1, _ITERATIONS_PER_CALL // least)
+    chunk = max(1, _DRAWS_PER_CALL // (10 * least))
     for first in range(0, replications, chunk):
         part = slice(first, first + chunk)
         kernels.respond(*world, *steering, key, first, least, tokens[part], seconds[part])
@@ -262,6 +262,13 @@ def _steering(problem: DraftControlProblem, policy: Policy) -> tuple[Any, ...]:
         lengths[:] = [choice.draft_length for choice in policy.policy]
         indices[:] = [values.index(choice.resolution) for choice in policy.policy]
     return lengths, indices, False, 0, low, high
+
+
+def _longest(problem: DraftControlProblem, policy: Policy) -> int:
+    """Return the longest draft that a policy may make."""
+    if isinstance(policy, DraftControlPlan):
+        return max(choice.draft_length for choice in policy.policy)
+    return problem.draft_lengths[1] if isinstance(policy, AdaptiveHeuristic) else 0
 
 
 def _quantiles(samples: Floats) -> dict[float, float]:
