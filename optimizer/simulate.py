@@ -22,23 +22,44 @@ _SIMULATED = (ServingLatencyProblem, DraftControlProblem)
 
 @overload
 def simulate(
-    problem: ServingLatencyProblem, result: Result | Plan, *, replications: int = 1000, seed: int = 0,
-    drop_finished: bool = False, verbose: bool = False,
-) -> Simulation: ...  # fmt: skip
+    problem: ServingLatencyProblem,
+    result: Result | Plan,
+    *,
+    replications: int = 1000,
+    seed: int = 0,
+    drop_finished: bool = False,
+    verbose: bool = False,
+) -> Simulation:
+    """Return the distribution of a serving-latency plan's real latency."""
 
 
 @overload
 def simulate(
-    problem: DraftControlProblem, result: Result | Plan, *, replications: int = 1000, seed: int = 0,
-    iterations: int | None = None, response_tokens: int | None = None, verbose: bool = False,
-) -> PolicySimulation: ...  # fmt: skip
+    problem: DraftControlProblem,
+    result: Result | Plan,
+    *,
+    replications: int = 1000,
+    seed: int = 0,
+    iterations: int | None = None,
+    response_tokens: int | None = None,
+    verbose: bool = False,
+) -> PolicySimulation:
+    """Return the tokens per second of a draft-control plan."""
 
 
 @overload
 def simulate(
-    problem: Problem, result: Result | Plan, *, replications: int = 1000, seed: int = 0, drop_finished: bool = False,
-    iterations: int | None = None, response_tokens: int | None = None, verbose: bool = False,
-) -> Simulation | PolicySimulation: ...  # fmt: skip
+    problem: Problem,
+    result: Result | Plan,
+    *,
+    replications: int = 1000,
+    seed: int = 0,
+    drop_finished: bool = False,
+    iterations: int | None = None,
+    response_tokens: int | None = None,
+    verbose: bool = False,
+) -> Simulation | PolicySimulation:
+    """Return what the problem's kind has."""
 
 
 def simulate(

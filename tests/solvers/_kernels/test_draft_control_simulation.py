@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import naive_draft_control_simulation as naive
 import numpy as np
 import pytest
@@ -28,7 +30,8 @@ def test_learning_in_plain_python(problem: DraftControlProblem, per_time: bool, 
     first, second = (np.zeros((tables.states, len(actions))) for _ in range(2))
     seen = [np.zeros((tables.states, len(actions)), dtype=np.int64) for _ in range(2)]
     running = np.array([1.0, 0.5])
-    kernels.learn(
+    learn: Any = kernels.learn  # Numba's own types count the arguments wrongly
+    learn(
         *tables.arrays, np.cumsum(tables.transition, axis=1), lengths, indices, per_time, discount, 0.8, 0.9, 0.2,
         0.01, np.uint64(key), 5, 120, 0, first, second, *seen, running,
     )  # fmt: skip
