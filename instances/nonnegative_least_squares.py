@@ -29,7 +29,7 @@ def nonnegative_least_squares(design: Floats, y: Floats) -> tuple[Floats, float]
     columns = design.shape[1]
     scale = np.abs(design).max(axis=0)
     scale[scale == 0.0] = 1.0
-    reduced = np.linalg.qr(np.column_stack([design / scale, y]), mode="r")
+    reduced = np.asarray(np.linalg.qr(np.column_stack([design / scale, y]), mode="r"))
     matrix, right = reduced[:, :columns], reduced[:, columns]
     best, least = np.zeros(columns), float(right @ right)
     for size in range(1, columns + 1):
