@@ -19,7 +19,8 @@ MOST_SPLITS = 2000
 """Breakpoints tried at most by a fit; tables with more distinct values are searched on evenly spaced ones."""
 
 SPLITS_PER_RESAMPLE = 64
-"""Breakpoints tried at most by the fit of a resample."""
+"""Breakpoints tried at most by the fit of a resample, if there are more: half of them evenly spaced, half ever denser
+towards the one of the fit to all rows."""
 
 POLISHED = 8
 """So many of the breakpoints that look best are fitted again, without normal equations."""
@@ -127,7 +128,13 @@ class Roofline(Form):
     def resamples(self, inputs: Floats, seconds: Floats, weights: Floats, counts: Floats) -> Floats:
         x = inputs[:, 0]
         levels, where = np.unique(x, return_inverse=True)
-        splits = _spread(np.arange(len(levels) - 1), SPLITS_PER_RESAMPLE)
+        splits = np.arange(len(levels) - 1)
+        if len(splits) > SPLITS_PER_RESAMPLE:
+            evenly = _spread(splits, SPLITS_PER_RESAMPLE // 2)
+            around = self._split(self.fit(inputs, seconds, weights), levels)
+            steps = np.geomspace(1, len(splits) - 1, SPLITS_PER_RESAMPLE // 4).round().astype(np.int64)
+            near = np.concatenate([around - steps, [around], around + steps])
+            splits = np.union1d(evenly, near[(near >= 0) & (near < len(splits))])
         gains = self._screen(levels / float(levels[-1]), where, seconds, weights, counts, splits)
         out = np.empty((len(counts), 2, 2))
         for row, count, k in zip(out, counts, splits[np.argmax(gains, axis=1)], strict=True):
@@ -138,6 +145,12 @@ class Roofline(Form):
 
     def predict(self, coefficients: Floats, inputs: Floats) -> Floats:
         return _maximum(coefficients, inputs)
+
+    @staticmethod
+    def _split(pieces: Floats, levels: Floats) -> int:
+        """Return the last level on the flatter piece."""
+        flatter, steeper = (levels * slope + overhead for slope, overhead in pieces.tolist())
+        return int(np.clip((flatter >= steeper).sum() - 1, 0, len(levels) - 2))
 
     def _at(
         self, k: int, levels: Floats, where: Ints, x: Floats, seconds: Floats, weights: Floats
