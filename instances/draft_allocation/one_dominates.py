@@ -1,0 +1,38 @@
+"""One client whose drafts are nearly always accepted, among many poor ones."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from specopt.instances.parameters import number, whole
+from specopt.models.draft_allocation import DraftAllocationProblem
+
+
+def one_dominates(
+    *, clients: int = 8, budget: int = 1000, distance: float = 1e-3, seed: int = 0
+) -> DraftAllocationProblem:
+    """One client with an acceptance rate just below one; the others' are below 0.5.
+
+    What makes it hard: the best allocation gives one client hundreds of drafts whose gains hardly differ, and the
+    others a few each; an even split loses most of it, and sums of powers lose digits.
+
+    Parameters
+    ----------
+    clients
+        Number of clients N.
+    budget
+        Drafted tokens C.
+    distance
+        One minus the acceptance rate of the first client.
+    seed
+        Seed of `numpy.random.default_rng`.
+    """
+    rng = np.random.default_rng(seed)
+    rates = rng.uniform(0.05, 0.5, size=whole("clients", clients, 1))
+    rates[0] = 1.0 - number("distance", distance, 1e-9, 1.0)
+    return DraftAllocationProblem(
+        name=f"one-dominates N={clients} C={budget} 1-a={distance:g} seed={seed}",
+        acceptance_rates=rates,
+        weights=rng.uniform(0.5, 2.0, size=clients),
+        budget_tokens=whole("budget", budget, 0),
+    )

@@ -1,0 +1,50 @@
+"""States that look alike: every choice is about as good as the next."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from specopt.instances.parameters import number, whole
+from specopt.models.draft_control import ChannelState, DraftControlProblem
+from specopt.models.markov_chain import TransitionMatrix
+
+
+def near_tie(*, states: int = 6, spread: float = 1e-4, max_draft: int = 64, seed: int = 0) -> DraftControlProblem:
+    """States and resolutions that differ by a tiny share, with tokens almost always accepted.
+
+    What makes it hard: at acceptance near one and drafts that cost almost nothing, the rate is flat in the draft
+    length and resolution; methods that stop at a relative tolerance, or compare rates in another order, take
+    different choices, and only a proof tells which is best.
+
+    Parameters
+    ----------
+    states
+        Number of states S.
+    spread
+        Relative spread of links and of the acceptance rates' distances from one.
+    max_draft
+        Longest draft.
+    seed
+        Seed of `numpy.random.default_rng`.
+    """
+    rng = np.random.default_rng(seed)
+    count, width = whole("states", states, 1), number("spread", spread, 0.0, 1.0)
+    resolutions = np.array([100, 101, 102, 103])
+    jumps = 1.0 + rng.uniform(size=(count, count))
+    return DraftControlProblem(
+        name=f"near-tie S={states} spread={spread:g} L=1..{max_draft} seed={seed}",
+        vocabulary_size=50272,
+        draft_seconds_per_token=1e-3,
+        verify_seconds=0.1,
+        draft_lengths=(1, max_draft),
+        resolutions=resolutions,
+        states=tuple(
+            ChannelState(
+                uplink_bits_per_second=2e6 * (1.0 + width * rng.uniform()),
+                acceptance_rates=0.98 + 0.02 * width * rng.uniform(size=len(resolutions)),
+                downlink_bits_per_second=8e6,
+            )
+            for _ in range(count)
+        ),
+        transition=TransitionMatrix(jumps / jumps.sum(axis=1, keepdims=True)),
+    )

@@ -1,0 +1,48 @@
+"""Two worlds that are hardly ever left: a chain that takes thousands of iterations to mix."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from specopt.instances.draft_control.random import random
+from specopt.instances.parameters import whole
+from specopt.models.draft_control import DraftControlProblem
+from specopt.models.errors import InvalidInput
+from specopt.models.markov_chain import TransitionMatrix
+
+
+def slow_mixing(*, states: int = 10, leave: float = 1e-4, seed: int = 0) -> DraftControlProblem:
+    """States in two halves, each left with a small probability; links and acceptance are random.
+
+    What makes it hard: value iteration needs about 1 / `leave` sweeps where policy iteration needs a few solves, and a
+    policy learnt from a trace of usual length has seen one half only.
+
+    Parameters
+    ----------
+    states
+        Number of states S, at least 2; the first half is one world.
+    leave
+        Probability of leaving one's half, in (0, 1).
+    seed
+        Seed of `numpy.random.default_rng`.
+    """
+    count = whole("states", states, 2)
+    if not 0 < leave < 1:
+        raise InvalidInput(f"leave: expected a probability in (0, 1), got {leave!r}")
+    first = np.arange(count) < count // 2
+    same = first[:, None] == first
+    jumps = 1.0 + np.random.default_rng((seed, 1)).uniform(size=(count, count))
+    inside, outside = jumps * same, jumps * ~same
+    rows = (1.0 - leave) * inside / inside.sum(axis=1, keepdims=True)
+    rows += leave * outside / outside.sum(axis=1, keepdims=True)
+    base = random(states=count, resolutions=3, max_draft=32, seed=seed)
+    return DraftControlProblem(
+        name=f"slow-mixing S={states} leave={leave:g} seed={seed}",
+        vocabulary_size=base.vocabulary_size,
+        draft_seconds_per_token=base.draft_seconds_per_token,
+        verify_seconds=base.verify_seconds,
+        draft_lengths=base.draft_lengths,
+        resolutions=base.resolutions,
+        states=base.states,
+        transition=TransitionMatrix(rows),
+    )

@@ -1,0 +1,54 @@
+"""Clients that were promised a rate which nearly uses up the budget."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from specopt.instances.fair_goodput.paper_5 import acceptance_rates
+from specopt.instances.parameters import number, whole
+from specopt.models.acceptance import expected_tokens
+from specopt.models.fair_goodput import FairGoodputProblem
+
+
+def minimum_rates(
+    *,
+    clients: int = 8,
+    budget: int = 20,
+    rates: str = "wide",
+    tightness: float = 0.95,
+    fairness: float = 0.0,
+    seed: int = 0,
+) -> FairGoodputProblem:
+    """Least rates that a random split of most of the budget just gives.
+
+    What makes it hard: the objective pulls the budget to a few clients and the promises pull it back; most of the
+    promises bind, and what is left to optimise is a small corner of the region.
+
+    Parameters
+    ----------
+    clients
+        Number of clients N.
+    budget
+        Draft tokens C per round.
+    rates
+        Acceptance rates: "equal", "mild", "wide" or "extreme".
+    tightness
+        Share of the budget that the promises take, below 1.
+    fairness
+        g of the utility.
+    seed
+        Seed of `numpy.random.default_rng`.
+    """
+    rng = np.random.default_rng(seed)
+    acceptance = acceptance_rates(rates, whole("clients", clients, 1))
+    drafts = rng.exponential(size=clients)
+    drafts *= number("tightness", tightness, 0.0, 0.999) * whole("budget", budget, 0) / drafts.sum()
+    low = np.floor(drafts)
+    base, above = expected_tokens(acceptance, low), expected_tokens(acceptance, low + 1.0)
+    return FairGoodputProblem(
+        name=f"minimum-rates N={clients} C={budget} {rates} tightness={tightness:g} g={fairness:g} seed={seed}",
+        acceptance_rates=acceptance,
+        budget_tokens=budget,
+        fairness=fairness,
+        min_goodput=(1.0 - 1e-5) * (base + (drafts - low) * (above - base)),  # below it after any rounding
+    )

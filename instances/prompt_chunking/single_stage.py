@@ -1,0 +1,37 @@
+"""A cloud of one GPU: no pipeline, every chunk waits for the one before."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from specopt.instances.parameters import positive
+from specopt.instances.prompt_chunking.random import random
+from specopt.models.prompt_chunking import PromptChunkingProblem
+
+
+def single_stage(
+    *, prompt_tokens: int = 1000, cloud_slowness: float = 3.0, wait: str = "serial", seed: int = 0
+) -> PromptChunkingProblem:
+    """A random link with one slow GPU behind it.
+
+    What makes it hard: the cloud is the bottleneck, a batch's fixed cost is paid in full by every chunk, and with a
+    serial wait each chunk pays for the running batch, too; upload, cloud and download can each be critical.
+
+    Parameters
+    ----------
+    prompt_tokens
+        N.
+    cloud_slowness
+        Factor of the cloud delay.
+    wait
+        As in the problem.
+    seed
+        Seed of `numpy.random.default_rng`.
+    """
+    problem = random(prompt_tokens=prompt_tokens, pipeline_length=1, wait=wait, seed=seed)
+    delay = problem.cloud_delay
+    return dataclasses.replace(
+        problem,
+        name=f"single-stage N={prompt_tokens} x{cloud_slowness:g} {wait} seed={seed}",
+        cloud_delay=dataclasses.replace(delay, seconds=delay.seconds * positive("cloud_slowness", cloud_slowness)),
+    )

@@ -1,0 +1,40 @@
+"""Tasks of one input length: nothing but the sizes of the batches and their order matters."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from specopt.instances.parameters import whole
+from specopt.instances.serving_latency.paper_1 import paper_1
+from specopt.models.serving_latency import ServingLatencyProblem
+
+
+def equal_inputs(
+    *, pair: str = "1.1B-7B", tasks: int = 40, tokens: int = 256, max_output: int = 512, seed: int = 0
+) -> ServingLatencyProblem:
+    """Tasks with prompts of exactly the same length, in the setting of paper 1.
+
+    What makes it hard: nothing is padded, every task can take every other's place, and many plans tie. Searches that
+    branch on tasks see each plan in as many forms as there are permutations.
+
+    Parameters
+    ----------
+    pair
+        Draft and verify model: "68M-7B", "1.1B-7B" or "1.1B-13B".
+    tasks
+        Number of tasks K.
+    tokens
+        Input tokens of every task.
+    max_output
+        O_max.
+    seed
+        Seed of `numpy.random.default_rng`; it decides the channels and output lengths.
+    """
+    problem = paper_1(pair=pair, tasks=tasks, max_output=max_output, seed=seed)
+    return dataclasses.replace(
+        problem,
+        name=f"equal-inputs {pair} K={tasks} I={tokens} O<={max_output} seed={seed}",
+        input_tokens=np.full(tasks, whole("tokens", tokens, 1)),
+    )

@@ -1,0 +1,46 @@
+"""A narrow band: uploads take longer than inference."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from specopt.instances.parameters import number
+from specopt.instances.serving_latency.paper_1 import paper_1
+from specopt.models.serving_latency import ServingLatencyProblem
+
+
+def slow_link(
+    *,
+    pair: str = "1.1B-7B",
+    tasks: int = 40,
+    bandwidth: float = 0.5e6,
+    loss_decibels: float = 20.0,
+    max_output: int = 64,
+    seed: int = 0,
+) -> ServingLatencyProblem:
+    """Short answers over a narrow band with weak signals, else the setting of paper 1.
+
+    What makes it hard: most of the latency is the upload, so the bandwidth shares decide, and the same seconds of
+    inference are a small share of the objective: relative gaps look small that are not.
+
+    Parameters
+    ----------
+    pair
+        Draft and verify model: "68M-7B", "1.1B-7B" or "1.1B-13B".
+    tasks
+        Number of tasks K.
+    bandwidth
+        Uplink bandwidth in hertz.
+    loss_decibels
+        What every signal is weaker by than in paper 1.
+    max_output
+        O_max.
+    seed
+        Seed of `numpy.random.default_rng`.
+    """
+    problem = paper_1(pair=pair, tasks=tasks, max_output=max_output, bandwidth=bandwidth, seed=seed)
+    return dataclasses.replace(
+        problem,
+        name=f"slow-link {pair} K={tasks} {bandwidth:g} Hz -{loss_decibels:g} dB O<={max_output} seed={seed}",
+        snr=problem.snr * 10.0 ** (-number("loss_decibels", loss_decibels, 0.0, 200.0) / 10.0),
+    )

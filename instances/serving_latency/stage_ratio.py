@@ -1,0 +1,43 @@
+"""One stage of the pipeline much slower than the other."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from specopt.instances.parameters import positive
+from specopt.instances.serving_latency.paper_1 import DRAFT_RUNTIME, paper_1
+from specopt.models.runtime import LinearRuntime
+from specopt.models.serving_latency import ServingLatencyProblem
+
+
+def stage_ratio(
+    *, pair: str = "1.1B-7B", tasks: int = 40, factor: float = 20.0, max_output: int = 512, seed: int = 0
+) -> ServingLatencyProblem:
+    """The setting of paper 1 with a draft device slower, or faster, by a factor.
+
+    What makes it hard: with a slow draft device every batch waits for drafts and the last verification counts alone;
+    with a fast one the first draft does. Heuristics made for balanced stages put the wrong batch there, and the best
+    speculation length moves to an end of its range.
+
+    Parameters
+    ----------
+    pair
+        Draft and verify model: "68M-7B", "1.1B-7B" or "1.1B-13B".
+    tasks
+        Number of tasks K.
+    factor
+        Seconds of the draft stage over those of Table II; below 1 it is faster.
+    max_output
+        O_max.
+    seed
+        Seed of `numpy.random.default_rng`.
+    """
+    problem = paper_1(pair=pair, tasks=tasks, max_output=max_output, seed=seed)
+    return dataclasses.replace(
+        problem,
+        name=f"stage-ratio {pair} K={tasks} factor={factor:g} O<={max_output} seed={seed}",
+        draft_runtime=LinearRuntime(
+            seconds_per_flop=positive("factor", factor) * DRAFT_RUNTIME.seconds_per_flop,
+            overhead_seconds=factor * DRAFT_RUNTIME.overhead_seconds,
+        ),
+    )

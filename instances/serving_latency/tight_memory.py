@@ -1,0 +1,48 @@
+"""Draft memory for a few tasks at a time."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from specopt.instances.parameters import number
+from specopt.instances.serving_latency.paper_1 import paper_1
+from specopt.models.serving_latency import ServingLatencyProblem
+
+
+def tight_memory(
+    *,
+    pair: str = "1.1B-7B",
+    tasks: int = 40,
+    fit: float = 3.0,
+    max_output: int = 512,
+    seed: int = 0,
+) -> ServingLatencyProblem:
+    """The setting of paper 1 with draft memory for so many tasks of the longest input (Eq. 9-10).
+
+    What makes it hard: batches of long prompts must be small and batches of short ones need not be, so the best sizes
+    differ along the pipeline; there are many batches, and with them many orders. Fixed sizes waste either memory or
+    verification.
+
+    Parameters
+    ----------
+    pair
+        Draft and verify model: "68M-7B", "1.1B-7B" or "1.1B-13B".
+    tasks
+        Number of tasks K.
+    fit
+        How many tasks of the longest input fit into memory beside the draft model, at least 1.
+    max_output
+        O_max.
+    seed
+        Seed of `numpy.random.default_rng`.
+    """
+    problem = paper_1(pair=pair, tasks=tasks, max_output=max_output, seed=seed)
+    assert problem.draft is not None
+    longest = int(problem.input_tokens.max()) + problem.longest_output
+    room = number("fit", fit, 1.0) * longest * problem.draft.kv_bytes_per_token
+    return dataclasses.replace(
+        problem,
+        name=f"tight-memory {pair} K={tasks} fit={fit:g} O<={max_output} seed={seed}",
+        draft_memory_bytes=1.0001
+        * (problem.draft.parameter_bytes + room),  # whatever is rounded later, `fit` tasks fit
+    )

@@ -1,0 +1,39 @@
+"""Deadlines in bursts: requests that came together are due together."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from specopt.instances.parameters import positive, whole
+from specopt.instances.verification_batch.pending import mixed
+from specopt.models.verification_batch import VerificationBatchProblem
+
+
+def bursty(
+    *, requests: int = 100, bursts: int = 5, spacing_seconds: float = 0.05, seed: int = 0
+) -> VerificationBatchProblem:
+    """Requests whose deadlines fall on a few instants, a burst each; a third of them cold.
+
+    What makes it hard: whole groups enter and leave with one deadline, ties are everywhere, and taking one request of
+    an early burst costs the time of all later ones. Taking the earliest deadline first commits to it at once.
+
+    Parameters
+    ----------
+    requests
+        Number of pending requests n.
+    bursts
+        Number of different deadlines.
+    spacing_seconds
+        Between two bursts, and from now to the first.
+    seed
+        Seed of `numpy.random.default_rng`.
+    """
+    problem = mixed(requests=requests, cold_share=0.3, seed=seed)
+    burst = np.random.default_rng((seed, 1)).integers(1, whole("bursts", bursts, 1), size=requests, endpoint=True)
+    return dataclasses.replace(
+        problem,
+        name=f"bursty n={requests} bursts={bursts} every {spacing_seconds:g} s seed={seed}",
+        deadline_seconds=burst * positive("spacing_seconds", spacing_seconds),
+    )

@@ -1,0 +1,52 @@
+"""Values that follow the costs: knapsacks that are hard for every exact method."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from specopt.instances.parameters import number, positive
+from specopt.instances.verification_batch.pending import mixed
+from specopt.models.verification_batch import VerificationBatchProblem
+
+
+def correlated(
+    *,
+    requests: int = 60,
+    offset: float = 0.1,
+    time_share: float = 0.5,
+    memory_share: float = 0.5,
+    seed: int = 0,
+) -> VerificationBatchProblem:
+    """Expected tokens proportional to verification time plus a constant; time and memory both bind.
+
+    What makes it hard: all densities are about equal, so bounds by density tell batches apart badly, few of them
+    dominate each other, and what decides is how exactly time and memory are filled.
+
+    Parameters
+    ----------
+    requests
+        Number of pending requests n.
+    offset
+        The constant over the mean of the proportional part; 0 gives subset sums.
+    time_share
+        Time to the earliest deadline over the time of all requests; deadlines spread up to 10 % beyond.
+    memory_share
+        Free memory over the memory of all requests.
+    seed
+        Seed of `numpy.random.default_rng`.
+    """
+    problem = mixed(requests=requests, cold_share=0.5, seed=seed)
+    estimator = problem.estimator
+    seconds = estimator.weights(problem.new_tokens, problem.cached_tokens)
+    rng = np.random.default_rng((seed, 1))
+    mean = float(seconds.mean()) if requests else 0.0
+    due = estimator.overhead_seconds + positive("time_share", time_share) * float(seconds.sum())
+    return dataclasses.replace(
+        problem,
+        name=f"correlated n={requests} offset={offset:g} seed={seed}",
+        expected_tokens=100.0 * (seconds + number("offset", offset, 0.0) * mean),
+        memory_bytes=positive("memory_share", memory_share) * float(problem.request_memory_bytes.sum()),
+        deadline_seconds=due * (1.0 + 0.1 * rng.uniform(size=requests)),
+    )

@@ -1,0 +1,48 @@
+"""Small requests of high value per second that keep out one large one of high value."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from specopt.instances.parameters import positive, whole
+from specopt.instances.verification_batch.pending import AMPLE_BYTES, COEFFICIENTS, KV_BYTES_PER_TOKEN
+from specopt.models.verification_batch import VerificationBatchProblem
+
+
+def density_trap(*, requests: int = 20, ratio: float = 50.0, seed: int = 0) -> VerificationBatchProblem:
+    """One deadline, one long prompt that just meets it, and short warm requests worth slightly more per second.
+
+    What makes it hard: by value per second the short requests come first, and after any of them the long one no
+    longer fits. A greedy batch is worth about the short requests together, the best one `ratio` times that.
+
+    Parameters
+    ----------
+    requests
+        Number of pending requests n, the long one included; at least 2.
+    ratio
+        Value of the long request over that of all others together, about.
+    seed
+        Seed of `numpy.random.default_rng`.
+    """
+    count = whole("requests", requests, 2) - 1
+    positive("ratio", ratio)
+    rng = np.random.default_rng(seed)
+    estimator = COEFFICIENTS["table-12"]
+    new = rng.integers(2, 9, size=count, endpoint=True)
+    cached = rng.integers(50, 400, size=count, endpoint=True)
+    seconds = estimator.weights(new, cached)
+    long_seconds, tokens = ratio * float(seconds.sum()), 1
+    while float(estimator.weights(np.array([tokens]), np.array([0]))[0]) < long_seconds:
+        tokens *= 2
+    long_seconds = float(estimator.weights(np.array([tokens]), np.array([0]))[0])
+    return VerificationBatchProblem(
+        name=f"density-trap n={requests} ratio={ratio:g} seed={seed}",
+        now_seconds=0.0,
+        memory_bytes=AMPLE_BYTES,
+        expected_tokens=np.append(1.01 * seconds, long_seconds) * 100.0,
+        new_tokens=np.append(new, tokens),
+        cached_tokens=np.append(cached, 0),
+        request_memory_bytes=np.append(new + cached, tokens) * float(KV_BYTES_PER_TOKEN),
+        deadline_seconds=np.full(requests, estimator.overhead_seconds + long_seconds * 1.0001),
+        estimator=estimator,
+    )

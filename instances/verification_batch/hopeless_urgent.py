@@ -1,0 +1,35 @@
+"""One request that is late already, and urgent: where Algorithm 1 of paper 2 stops for ever."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from specopt.instances.parameters import whole
+from specopt.instances.verification_batch.pending import mixed
+from specopt.models.verification_batch import VerificationBatchProblem
+
+
+def hopeless_urgent(*, requests: int = 100, hopeless: int = 1, seed: int = 0) -> VerificationBatchProblem:
+    """Cold and warm requests, the first few of which can no longer be in time.
+
+    What makes it hard: nothing, for an exact method. But the most urgent critical request comes first in Algorithm 1,
+    it does not fit, and as printed the algorithm stops there: its batch is empty whatever the others are worth.
+
+    Parameters
+    ----------
+    requests
+        Number of pending requests n.
+    hopeless
+        How many of them were due before now.
+    seed
+        Seed of `numpy.random.default_rng`.
+    """
+    problem = mixed(requests=requests, cold_share=0.3, seed=seed)
+    late = np.arange(requests) < whole("hopeless", hopeless, 0)
+    return dataclasses.replace(
+        problem,
+        name=f"hopeless-urgent n={requests} hopeless={hopeless} seed={seed}",
+        deadline_seconds=np.where(late, -1e-3 * (1.0 + np.arange(requests)), problem.deadline_seconds),
+    )

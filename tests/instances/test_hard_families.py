@@ -1,0 +1,161 @@
+"""Families made to be hard: each has the property that its name promises."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import numpy as np
+import pytest
+
+from specopt import (
+    DraftAllocationProblem,
+    DraftControlProblem,
+    FairGoodputProblem,
+    InvalidInput,
+    LinearRuntime,
+    PromptChunkingProblem,
+    ServingLatencyProblem,
+    VerificationBatchProblem,
+    generate,
+    solve,
+)
+from specopt.models.problem import Problem
+
+P = TypeVar("P", bound=Problem)
+
+
+def make(kind: type[P], family: str, **parameters: Any) -> P:
+    """A problem of a family."""
+    problem = generate(f"{kind.kind}/{family}", **parameters)
+    assert isinstance(problem, kind)
+    return problem
+
+
+def test_serving_latency() -> None:
+    """Tests equal inputs, memory for so many tasks, the ratio of the stages, weak links and mixed lengths."""
+    assert set(make(ServingLatencyProblem, "equal-inputs", tokens=99).input_tokens.tolist()) == {99}
+    tight = make(ServingLatencyProblem, "tight-memory", fit=2.0, seed=5)
+    assert tight.draft is not None and tight.draft_memory_bytes is not None
+    longest = int(tight.input_tokens.max()) + tight.longest_output
+    room = tight.draft_memory_bytes - tight.draft.parameter_bytes
+    assert 2 <= room / (longest * tight.draft.kv_bytes_per_token) < 2.1
+    plain, slow = (make(ServingLatencyProblem, "stage-ratio", factor=factor, seed=2) for factor in (1.0, 4.0))
+    assert plain.sha256 == generate("serving-latency/paper-1", tasks=40, max_output=512, seed=2).sha256
+    assert isinstance(plain.draft_runtime, LinearRuntime)
+    assert slow.draft_runtime == LinearRuntime(
+        seconds_per_flop=4 * plain.draft_runtime.seconds_per_flop,
+        overhead_seconds=4 * plain.draft_runtime.overhead_seconds,
+    )
+    link = make(ServingLatencyProblem, "slow-link", seed=1)
+    terms = solve(link).terms
+    assert terms["communication_seconds"] > 10 * terms["inference_seconds"]
+    inputs = make(ServingLatencyProblem, "heavy-prefill", tasks=2000, max_input=4096).input_tokens
+    assert inputs.min() >= 8 and inputs.max() <= 4096
+    assert np.log(inputs).mean() == pytest.approx((np.log(8) + np.log(4096)) / 2, abs=0.1)
+    known = make(ServingLatencyProblem, "known-lengths", tasks=5000, max_output=1000, long_share=0.25)
+    assert known.output_lengths == "known"
+    assert (known.output_tokens > 100).mean() == pytest.approx(0.25 * 0.9, abs=0.03)
+
+
+def test_verification_batch() -> None:
+    """Tests few deadlines, late requests first, one long request that just fits, and values that follow costs."""
+    assert len(set(make(VerificationBatchProblem, "bursty", bursts=4).deadline_seconds.tolist())) == 4
+    hopeless = make(VerificationBatchProblem, "hopeless-urgent", hopeless=3)
+    assert (hopeless.deadline_seconds < 0).tolist() == [True] * 3 + [False] * 97
+    trap = make(VerificationBatchProblem, "density-trap", requests=30, ratio=20.0)
+    seconds = trap.estimator.weights(trap.new_tokens, trap.cached_tokens)
+    density = trap.expected_tokens / seconds
+    assert (density[:-1] > density[-1]).all()
+    assert trap.expected_tokens[-1] > 19 * trap.expected_tokens[:-1].sum()
+    assert solve(trap).plan.to_dict()["batch"] == [29]  # type: ignore[union-attr]
+    follows = make(VerificationBatchProblem, "correlated", offset=0.0)
+    seconds = follows.estimator.weights(follows.new_tokens, follows.cached_tokens)
+    assert follows.expected_tokens == pytest.approx(100 * seconds)
+
+
+def test_draft_control() -> None:
+    """Tests that rates hardly differ, that a cycle visits its states in turn, and that halves are hardly left."""
+    tie = make(DraftControlProblem, "near-tie", spread=0.0)
+    best, other = (solve(tie, method).objective for method in ("policy-iteration", "best-static"))
+    assert best == pytest.approx(other, rel=1e-9)
+    cycle = make(DraftControlProblem, "deterministic-cycle", states=5)
+    assert np.linalg.matrix_power(cycle.transition.rows, 5).tolist() == np.eye(5).tolist()
+    uplinks = [state.uplink_bits_per_second for state in cycle.states]
+    assert max(uplinks) == pytest.approx(200 * min(uplinks))
+    slow = make(DraftControlProblem, "slow-mixing", states=7, leave=1e-3).transition.rows
+    assert slow[:3, 3:].sum(axis=1) == pytest.approx([1e-3] * 3)
+    assert slow[3:, :3].sum(axis=1) == pytest.approx([1e-3] * 4)
+
+
+def test_prompt_chunking() -> None:
+    """Tests message costs, one stage, steps of the cloud delay, and a slow link, on the random family."""
+    plain = make(PromptChunkingProblem, "random", seed=3)
+    assert make(PromptChunkingProblem, "slow-message", seed=3).message_overhead_seconds == pytest.approx(0.05)
+    assert make(PromptChunkingProblem, "single-stage").pipeline_length == 1
+    cloud = make(PromptChunkingProblem, "steep-cloud", step_tokens=100, step_milliseconds=20.0).cloud_delay
+    assert cloud.at(50) == cloud.at(100) == pytest.approx(cloud.at(101) - 0.02)
+    assert cloud.at(101) == pytest.approx(cloud.at(200))
+    slow = make(PromptChunkingProblem, "slow-link", slowness=10.0, seed=3)
+    assert slow.uplink_bytes_per_second == pytest.approx(plain.uplink_bytes_per_second / 10)
+    assert slow.downlink_bytes_per_second == pytest.approx(1.1 * slow.uplink_bytes_per_second)
+
+
+def test_draft_allocation() -> None:
+    """Tests that marginal gains tie exactly, that one client gets most, and that limits go against acceptance."""
+    ties = make(DraftAllocationProblem, "ties", clients=6, groups=3)
+    assert ties.weights.tolist() == [1.0, 2.0, 4.0, 1.0, 2.0, 4.0]
+    one = make(DraftAllocationProblem, "one-dominates", budget=500)
+    drafts = solve(one).plan.to_dict()["draft_tokens"]  # type: ignore[union-attr]
+    assert drafts[0] > 400
+    capped = make(DraftAllocationProblem, "capped", clients=200, share=0.5)
+    assert capped.max_draft_tokens is not None
+    assert capped.budget_tokens == int(0.5 * capped.max_draft_tokens.sum())
+    order = np.argsort(capped.acceptance_rates)
+    assert (np.diff(capped.max_draft_tokens[order]) <= 0).all()
+
+
+def test_fair_goodput() -> None:
+    """Tests that promises can just be kept, and that weights and fairness are as asked."""
+    assert solve(make(FairGoodputProblem, "minimum-rates", tightness=0.999, seed=4)).status == "optimal"
+    promised = make(FairGoodputProblem, "minimum-rates", tightness=0.9, seed=4)
+    assert promised.min_goodput is not None
+    less = FairGoodputProblem.from_dict({**promised.to_dict(), "budget_tokens": int(0.9 * 20) - 1})
+    assert solve(less).status == "infeasible"
+    extreme = make(FairGoodputProblem, "extreme-fairness", clients=500, weight_spread=50.0, cap=3)
+    assert extreme.fairness == 20.0 and extreme.weights is not None and extreme.max_draft_tokens is not None
+    assert 1 <= extreme.weights.min() < 1.1 and 45 < extreme.weights.max() <= 50
+    assert set(extreme.max_draft_tokens.tolist()) == {1, 2, 3}
+
+
+@pytest.mark.parametrize(
+    ("family", "parameters", "message"),
+    [
+        ("serving-latency/equal-inputs", {"tokens": 0}, "tokens: expected an integer >= 1, got 0"),
+        ("serving-latency/tight-memory", {"fit": 0.5}, "fit: expected a number from 1 to inf, got 0.5"),
+        ("serving-latency/tight-memory", {"fit": float("inf")}, "fit: expected a finite number, got inf"),
+        ("serving-latency/stage-ratio", {"factor": 0.0}, "factor: expected a finite number > 0, got 0.0"),
+        ("serving-latency/slow-link", {"loss_decibels": -1.0}, "loss_decibels: expected a number from 0 to 200, got"),
+        ("serving-latency/heavy-prefill", {"max_input": 7}, "max_input: expected an integer >= 8, got 7"),
+        ("serving-latency/known-lengths", {"long_share": 2.0}, "long_share: expected a number from 0 to 1, got 2.0"),
+        ("verification-batch/bursty", {"bursts": 0}, "bursts: expected an integer >= 1, got 0"),
+        ("verification-batch/hopeless-urgent", {"hopeless": -1}, "hopeless: expected an integer >= 0, got -1"),
+        ("verification-batch/density-trap", {"requests": 1}, "requests: expected an integer >= 2, got 1"),
+        ("verification-batch/correlated", {"time_share": 0.0}, "time_share: expected a finite number > 0, got 0.0"),
+        ("draft-control/near-tie", {"states": 0}, "states: expected an integer >= 1, got 0"),
+        ("draft-control/deterministic-cycle", {"contrast": 0.0}, "contrast: expected a finite number > 0, got 0.0"),
+        ("draft-control/slow-mixing", {"leave": 1.0}, r"leave: expected a probability in \(0, 1\), got 1.0"),
+        ("prompt-chunking/slow-message", {"message_milliseconds": -1.0}, "message_milliseconds: expected a number"),
+        ("prompt-chunking/single-stage", {"cloud_slowness": 0.0}, "cloud_slowness: expected a finite number > 0"),
+        ("prompt-chunking/steep-cloud", {"step_tokens": 1}, "step_tokens: expected an integer >= 2, got 1"),
+        ("prompt-chunking/slow-link", {"slowness": -2.0}, "slowness: expected a finite number > 0, got -2.0"),
+        ("draft-allocation/ties", {"acceptance": 1.0}, "acceptance: expected a number from 0.001 to 0.999, got 1.0"),
+        ("draft-allocation/one-dominates", {"distance": 0.0}, "distance: expected a number from 1e-09 to 1, got 0.0"),
+        ("draft-allocation/capped", {"share": -0.1}, "share: expected a number from 0 to 100, got -0.1"),
+        ("fair-goodput/minimum-rates", {"tightness": 1.0}, "tightness: expected a number from 0 to 0.999, got 1.0"),
+        ("fair-goodput/extreme-fairness", {"weight_spread": 0.0}, "weight_spread: expected a finite number > 0"),
+    ],
+)
+def test_parameters_are_checked(family: str, parameters: dict[str, Any], message: str) -> None:
+    """Tests that a parameter outside its domain is refused by name."""
+    with pytest.raises(InvalidInput, match=message):
+        generate(family, **parameters)
