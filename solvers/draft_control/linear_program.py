@@ -10,8 +10,17 @@ import numpy as np
 from specopt.models.draft_control import DraftControlProblem
 from specopt.models.errors import OutOfTime
 from specopt.models.fields import Floats, Ints
+from specopt.models.problem import is_proven
 from specopt.solvers.budget import Budget
-from specopt.solvers.draft_control.method import DraftControlMethod, certified, compared, shares_of, start, weigh
+from specopt.solvers.draft_control.method import (
+    DraftControlMethod,
+    certified,
+    compared,
+    relative_values,
+    shares_of,
+    start,
+    weigh,
+)
 from specopt.solvers.draft_control.tables import Tables
 from specopt.solvers.method import Outcome
 
@@ -31,7 +40,8 @@ class LinearProgram(DraftControlMethod):
 
     With y(s) = sum over a of x(s, a), the flow balance y = y P needs y alone, because the next state does not depend
     on the action: S^2 + 2 S A entries in place of S^2 A. The multipliers are the price of a second and the relative
-    values, and the bound comes from them, not from HiGHS.
+    values, and the bound comes from them, not from HiGHS. Where they prove nothing, because transitions are as rare as
+    HiGHS's tolerances, the program is solved once more with y(s) = pi(s) sum y, pi the stationary distribution.
     """
 
     name: ClassVar[str] = "linear-program"
@@ -47,6 +57,16 @@ class LinearProgram(DraftControlMethod):
         tables = start(problem, budget)
         kernels = budget.load("draft_control")
         highspy = budget.load_library("highspy")
+        outcome = self._solved(highspy, kernels, tables, tables.transition, budget)
+        assert outcome.plan is not None and outcome.bound is not None
+        if is_proven(problem.evaluate(outcome.plan).objective, outcome.bound, 0.0, self.tolerance):
+            return outcome
+        # classes of states that hardly touch fall apart below HiGHS's tolerances; rows of long-run shares hold them
+        shares = shares_of(kernels, tables)
+        return self._solved(highspy, kernels, tables, np.tile(shares, (tables.states, 1)), budget)
+
+    def _solved(self, highspy: Any, kernels: Any, tables: Tables, chain: Floats, budget: Budget) -> Outcome:
+        """Return the outcome of the program of a chain with the problem's long-run shares of states."""
         tokens, seconds, lengths, indices = tables.all_actions()
         typical = _typical_seconds(kernels, tables)  # the measure then sums to about 1, whatever the unit of time
         model = highspy.Highs()
@@ -55,7 +75,7 @@ class LinearProgram(DraftControlMethod):
                 raise AssertionError(f"HiGHS has no option {name}")
         if np.isfinite(budget.remaining):
             model.setOptionValue("time_limit", budget.remaining)
-        _pass(highspy, model, tables, tokens, seconds / typical)
+        _pass(highspy, model, chain, tokens, seconds / typical)
         model.run()
         budget.check()
         if model.getModelStatus() != highspy.HighsModelStatus.kOptimal:
@@ -72,10 +92,11 @@ class LinearProgram(DraftControlMethod):
         choice = np.argmax(measure, axis=1)
         rare = measure.sum(axis=1) <= VISITED * measure.sum()
         choice[rare] = np.argmax(tokens[rare] - price * seconds[rare], axis=1)
+        plan = lengths[choice], indices[choice]
+        if chain is not tables.transition:  # its multipliers are relative values of another chain
+            _, values = relative_values(tables, *weigh(kernels, tables, *plan))
         steps = int(model.getInfo().simplex_iteration_count)
-        return certified(
-            kernels, tables, lengths[choice], indices[choice], price, values, budget, simplex_iterations=steps
-        )  # fmt: skip
+        return certified(kernels, tables, *plan, price, values, budget, simplex_iterations=steps)
 
 
 def _typical_seconds(kernels: Any, tables: Tables) -> float:
@@ -86,12 +107,12 @@ def _typical_seconds(kernels: Any, tables: Tables) -> float:
     return float(shares_of(kernels, tables) @ seconds)
 
 
-def _pass(highspy: Any, model: Any, tables: Tables, tokens: Floats, seconds: Floats) -> None:
+def _pass(highspy: Any, model: Any, chain: Floats, tokens: Floats, seconds: Floats) -> None:
     """Pass the program, column by column: x(s, a), then y(s); rows: seconds, x against y, balance of y."""
     S, A = tokens.shape
     state = np.repeat(np.arange(S), A)
     column = np.arange(S * A)
-    flow = -tables.transition
+    flow = -chain
     np.fill_diagonal(flow, 0.0)
     np.fill_diagonal(flow, -flow.sum(axis=1))  # I - P
     start_state, next_state = np.nonzero(flow)
