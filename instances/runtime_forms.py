@@ -61,12 +61,15 @@ class Linear(Form):
     least_distinct = 2
 
     def fit(self, inputs: Floats, seconds: Floats, weights: Floats) -> Floats:
+        """Return the optimal coefficients; see `Form.fit`."""
         return nonnegative_least_squares(_with_ones(inputs) * weights[:, None], seconds * weights)[0][None, :]
 
     def resamples(self, inputs: Floats, seconds: Floats, weights: Floats, counts: Floats) -> Floats:
+        """Return the coefficients of many resamples; see `Form.resamples`."""
         return _resampled(_with_ones(inputs), seconds, weights, counts)[:, None, :]
 
     def predict(self, coefficients: Floats, inputs: Floats) -> Floats:
+        """Return seconds; see `Form.predict`."""
         return _maximum(coefficients, inputs)
 
 
@@ -77,12 +80,15 @@ class Additive(Form):
     least_distinct = 5
 
     def fit(self, inputs: Floats, seconds: Floats, weights: Floats) -> Floats:
+        """Return the optimal coefficients; see `Form.fit`."""
         return nonnegative_least_squares(_with_ones(inputs) * weights[:, None], seconds * weights)[0]
 
     def resamples(self, inputs: Floats, seconds: Floats, weights: Floats, counts: Floats) -> Floats:
+        """Return the coefficients of many resamples; see `Form.resamples`."""
         return _resampled(_with_ones(inputs), seconds, weights, counts)
 
     def predict(self, coefficients: Floats, inputs: Floats) -> Floats:
+        """Return seconds; see `Form.predict`."""
         return np.asarray(_with_ones(inputs) @ coefficients)
 
     @staticmethod
@@ -116,6 +122,7 @@ class Roofline(Form):
         return 4 if self.flat else 5
 
     def fit(self, inputs: Floats, seconds: Floats, weights: Floats) -> Floats:
+        """Return the optimal coefficients; see `Form.fit`."""
         x = inputs[:, 0]
         levels, where = np.unique(x, return_inverse=True)
         splits = _spread(np.arange(len(levels) - 1), MOST_SPLITS)
@@ -126,6 +133,7 @@ class Roofline(Form):
         return min(found, key=lambda one: one[1])[0]
 
     def resamples(self, inputs: Floats, seconds: Floats, weights: Floats, counts: Floats) -> Floats:
+        """Return the coefficients of many resamples; see `Form.resamples`."""
         x = inputs[:, 0]
         levels, where = np.unique(x, return_inverse=True)
         splits = np.arange(len(levels) - 1)
@@ -144,6 +152,7 @@ class Roofline(Form):
         return out
 
     def predict(self, coefficients: Floats, inputs: Floats) -> Floats:
+        """Return seconds; see `Form.predict`."""
         return _maximum(coefficients, inputs)
 
     @staticmethod

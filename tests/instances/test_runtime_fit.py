@@ -118,7 +118,7 @@ def test_additive_is_the_fit_of_batches(tmp_path: Path) -> None:
 
 
 def test_metrics_by_hand() -> None:
-    """Tests the errors of four predictions."""
+    """Tests that the errors of four predictions are those computed by hand."""
     found = fit_metrics(np.array([1.0, 3.0, 3.0, 8.0]), np.array([1.0, 2.0, 4.0, 8.0]))
     assert found.mape == pytest.approx((0.5 + 0.25) / 4)
     assert found.rmse_seconds == pytest.approx(np.sqrt(0.5))
