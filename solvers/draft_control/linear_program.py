@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from specopt.models.draft_control import DraftControlProblem
+from specopt.models.draft_control import DraftControlPlan, DraftControlProblem
 from specopt.models.errors import OutOfTime
 from specopt.models.fields import Floats, Ints
 from specopt.models.problem import is_proven
@@ -58,7 +58,7 @@ class LinearProgram(DraftControlMethod):
         kernels = budget.load("draft_control")
         highspy = budget.load_library("highspy")
         outcome = self._solved(highspy, kernels, tables, tables.transition, budget)
-        assert outcome.plan is not None and outcome.bound is not None
+        assert isinstance(outcome.plan, DraftControlPlan) and outcome.bound is not None
         if is_proven(problem.evaluate(outcome.plan).objective, outcome.bound, 0.0, self.tolerance):
             return outcome
         # classes of states that hardly touch fall apart below HiGHS's tolerances; rows of long-run shares hold them
