@@ -26,6 +26,9 @@ FORMS = ("linear", "roofline", "additive")
 WORTH_TELLING = 0.10
 """A relative error above this is warned of."""
 
+NO_MATTER = 0.02
+"""A simpler form is taken, too, where its held-out error is larger by no more than this share."""
+
 LEAST_SECONDS_PER_FLOP = 1e-19
 MOST_SECONDS_PER_FLOP = 1e-6
 """No device of today computes faster or slower: units must be wrong."""
@@ -233,8 +236,8 @@ def fit_runtime(
     table, work
         Measured passes, and their work.
     form
-        One form; "auto": the simplest whose held-out error is no worse than another's by more than the standard error
-        of the difference over the folds.
+        One form; "auto": the simplest whose held-out error is no worse than the least by more than the standard error
+        of the difference over the folds, or `NO_MATTER` of it.
     flat
         Whether the first piece of the roofline form is a constant: max(c, a x + e).
     errors
@@ -396,8 +399,8 @@ def _choose(able: list[str], validation: CrossValidation | None) -> tuple[str, s
     for name in known:
         gaps = np.array(validation.mape[name]) - np.array(validation.mape[best])
         error = float(gaps.std(ddof=1) / np.sqrt(len(gaps))) if len(gaps) > 1 else 0.0
-        if name == best or gaps.mean() <= error + 1e-12:
-            why = "the least in error" if name == best else f"the simplest within a standard error of {best}"
+        if name == best or gaps.mean() <= max(error, NO_MATTER * validation.mean(best)) + 1e-12:
+            why = "the least in error" if name == best else f"the simplest as good as {best} within chance"
             if len(known) == 1:
                 why = "the only form that the table is enough for"
             return name, f"{name}: {why}{_told(validation)}"
