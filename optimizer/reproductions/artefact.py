@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 Value = str | int | float | None
 """An entry of the data of a figure or table."""
 
+LEVEL = 0.1
+"""A printed number counts as reproduced within 10 % of it."""
+
 
 class Verdict(StrEnum):
     """How much of a figure or table comes out."""
@@ -45,6 +48,18 @@ class Claim:
     measured: str = ""
     holds: bool
     essential: bool = True
+
+    @classmethod
+    def level(cls, text: str, printed: float, measured: float, unit: str = "") -> Claim:
+        """Return the claim that a number is about the printed one; no shape depends on it."""
+        space = f" {unit}" if unit else ""
+        return cls(
+            text=text,
+            printed=f"{printed:.4g}{space}",
+            measured=f"{measured:.4g}{space}",
+            holds=abs(measured - printed) <= LEVEL * abs(printed),
+            essential=False,
+        )
 
     def __str__(self) -> str:
         numbers = "; ".join(
@@ -91,7 +106,8 @@ class Artefact:
     @property
     def paragraph(self) -> str:
         """The verdict, the claims one by one, and the remark."""
-        sentences = [f"{self.verdict.capitalize()}.", *(f"{claim}." for claim in self.claims)]
+        said = (str(claim) for claim in self.claims)
+        sentences = [f"{self.verdict.capitalize()}.", *(f"{text[:1].upper()}{text[1:]}." for text in said)]
         return " ".join((*sentences, self.remark)).strip()
 
     def to_dict(self) -> dict[str, Any]:

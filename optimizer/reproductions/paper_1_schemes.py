@@ -12,6 +12,7 @@ import dataclasses
 from collections.abc import Callable
 
 from specopt.models.problem import Plan
+from specopt.models.result import Result
 from specopt.models.serving_latency import ServingLatencyProblem
 from specopt.solve import solve
 from specopt.solvers.method import Method
@@ -57,19 +58,27 @@ class Schemes:
     def proposed(self) -> Plan:
         """Return the plan of Algorithm 1."""
         if self._proposed is None:
-            self._proposed = solve(self.problem, "algorithm-1").plan
+            self._proposed = _solve(self.problem, "algorithm-1").plan
             assert self._proposed is not None, "single tasks fit the memory in every setting of the paper"
         return self._proposed
 
     def solved(self, method: Method | str, time_limit: float | None = None, **fields: str) -> float:
         """Return what a method reaches on the problem with some fields replaced."""
-        result = solve(dataclasses.replace(self.problem, **fields), method, time_limit=time_limit)  # type: ignore[arg-type]
+        result = _solve(dataclasses.replace(self.problem, **fields), method, time_limit)  # type: ignore[arg-type]
         assert result.objective is not None, "single tasks fit the memory in every setting of the paper"
         return result.objective
 
     def judged(self, **fields: str) -> float:
         """Return what the plan of Algorithm 1 takes on the problem with some fields replaced."""
         return dataclasses.replace(self.problem, **fields).evaluate(self.proposed()).objective  # type: ignore[arg-type]
+
+
+def _solve(problem: ServingLatencyProblem, method: Method | str, time_limit: float | None = None) -> Result:
+    """Solve; Ctrl-C ends everything instead of this solve alone, whose result would be a poor line."""
+    result = solve(problem, method, time_limit=time_limit)
+    if result.termination == "interrupted":
+        raise KeyboardInterrupt
+    return result
 
 
 _SCHEMES: dict[str, Callable[[Schemes], float]] = {

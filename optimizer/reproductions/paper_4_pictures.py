@@ -1,7 +1,8 @@
-"""Pictures of the reproduction of paper 4: Figures 1, 6-7, 8, 9-10 and 11-12, printed numbers as crosses."""
+"""Pictures of the reproduction of paper 4: Figures 1 and 6-12, printed numbers as crosses."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,7 +30,7 @@ _TITLES = {"specbench": "SpecBench, Vicuna-7B", "cnn-dm": "CNN/DM, Vicuna-13B"}
 
 
 def picture(data: Reproduction, number: int) -> Figure:
-    """Return the picture of Figure 1, 6 (with 7), 8, 9 (with 10) or 11 (with 12).
+    """Return the picture of Figure 1, 6, 7, 8, 9, 10, 11 or 12.
 
     Raises
     ------
@@ -38,13 +39,22 @@ def picture(data: Reproduction, number: int) -> Figure:
     MissingDependency
         If matplotlib is not installed.
     """
-    drawn = {1: _figure_1, 6: _figure_6, 8: _figure_8, 9: _figure_9, 11: _figure_11}
+    drawn: dict[int, Callable[[], Figure]] = {
+        1: figure_1,
+        6: lambda: _by_rate(data, "specbench"),
+        7: lambda: _by_rate(data, "cnn-dm"),
+        8: lambda: _figure_8(data),
+        9: lambda: _one_gpu(data, "specbench"),
+        10: lambda: _one_gpu(data, "cnn-dm"),
+        11: lambda: _by_stages(data, "specbench"),
+        12: lambda: _by_stages(data, "cnn-dm"),
+    }
     if number not in drawn:
         raise InvalidInput(f"number: expected one of {', '.join(map(str, drawn))}, got {describe(number)}")
-    return drawn[number](data)
+    return drawn[number]()
 
 
-def _figure_1(data: Reproduction) -> Figure:
+def figure_1() -> Figure:
     """Prompt length against TTFT, prompt length against the delay of a batch, and chunk size against both."""
     figure, panels = _panels(1, 3, 10.5, 3.0)
     tokens = np.array([128, 256, 512, 1024, 2000])
@@ -83,19 +93,19 @@ def _figure_1(data: Reproduction) -> Figure:
     return figure
 
 
-def _figure_6(data: Reproduction) -> Figure:
+def _by_rate(data: Reproduction, dataset: str) -> Figure:
     """TTFT and TBT against the request rate."""
-    figure, panels = _panels(len(data.by_rate), 2, 8.5, 5.4)
-    for row, (dataset, runs) in enumerate(data.by_rate.items()):
-        rate, printed = PUBLISHED_TTFT[dataset]
-        for name, by_rate in runs.items():
-            style: dict[str, Any] = {"color": _COLOURS[name], "markersize": 3, "label": name}
-            panels[row, 0].plot(list(by_rate), [1e3 * run.mean_ttft_seconds for run in by_rate.values()], "o-", **style)
-            panels[row, 1].plot(list(by_rate), [1e3 * run.mean_tbt_seconds for run in by_rate.values()], "o-", **style)
-            if name in printed:
-                panels[row, 0].plot(rate, printed[name], "x", color=_COLOURS[name], markersize=8)
-        _label(panels[row, 0], f"{_TITLES[dataset]} (x: printed)", "requests per second", "TTFT (ms)", floor=True)
-        _label(panels[row, 1], _TITLES[dataset], "requests per second", "TBT (ms)", floor=True)
+    runs = data.by_rate[dataset]
+    figure, panels = _panels(1, 2, 8.5, 2.9)
+    rate, printed = PUBLISHED_TTFT[dataset]
+    for name, by_rate in runs.items():
+        style: dict[str, Any] = {"color": _COLOURS[name], "markersize": 3, "label": name}
+        panels[0, 0].plot(list(by_rate), [1e3 * run.mean_ttft_seconds for run in by_rate.values()], "o-", **style)
+        panels[0, 1].plot(list(by_rate), [1e3 * run.mean_tbt_seconds for run in by_rate.values()], "o-", **style)
+        if name in printed:
+            panels[0, 0].plot(rate, printed[name], "x", color=_COLOURS[name], markersize=8)
+    _label(panels[0, 0], f"{_TITLES[dataset]} (x: printed)", "requests per second", "TTFT (ms)", floor=True)
+    _label(panels[0, 1], _TITLES[dataset], "requests per second", "TBT (ms)", floor=True)
     return figure
 
 
@@ -120,47 +130,47 @@ def _figure_8(data: Reproduction) -> Figure:
     return figure
 
 
-def _figure_9(data: Reproduction) -> Figure:
+def _one_gpu(data: Reproduction, dataset: str) -> Figure:
     """Compliance with limits on prefill and decoding, one GPU."""
-    figure, panels = _panels(len(data.one_gpu), 2, 8.5, 5.4)
-    for row, (dataset, runs) in enumerate(data.one_gpu.items()):
-        marks = (PUBLISHED_PREFILL[dataset], PUBLISHED_DECODE[dataset])
-        for name, run in runs.items():
-            for column, phase in enumerate(("prefill", "decode")):
-                axes: Any = panels[row, column]
-                end = 1.3 * max(one.sla_seconds(phase, 0.95) for one in runs.values())  # type: ignore[arg-type]
-                limits = np.linspace(0.0, end, 300)
-                axes.plot(1e3 * limits, 100.0 * run.compliance(phase, limits), color=_COLOURS[name], label=name)  # type: ignore[arg-type]
-            limit, shares = marks[0]
-            if name in shares:
-                panels[row, 0].plot(limit, shares[name], "x", color=_COLOURS[name], markersize=8)
-            share, delays = marks[1]
-            if name in delays:
-                panels[row, 1].plot(delays[name], 100.0 * share, "x", color=_COLOURS[name], markersize=8)
-        title = f"{_TITLES[dataset]}, one GPU (x: printed)"
-        _label(panels[row, 0], title, "limit per 128 prompt tokens (ms)", "requests within (%)", floor=True)
-        _label(panels[row, 1], _TITLES[dataset], "limit per 10 tokens (ms)", "requests within (%)", floor=True)
+    runs = data.one_gpu[dataset]
+    figure, panels = _panels(1, 2, 8.5, 2.9)
+    marks = (PUBLISHED_PREFILL[dataset], PUBLISHED_DECODE[dataset])
+    for name, run in runs.items():
+        for column, phase in enumerate(("prefill", "decode")):
+            axes: Any = panels[0, column]
+            end = 1.3 * max(one.sla_seconds(phase, 0.95) for one in runs.values())  # type: ignore[arg-type]
+            limits = np.linspace(0.0, end, 300)
+            axes.plot(1e3 * limits, 100.0 * run.compliance(phase, limits), color=_COLOURS[name], label=name)  # type: ignore[arg-type]
+        limit, shares = marks[0]
+        if name in shares:
+            panels[0, 0].plot(limit, shares[name], "x", color=_COLOURS[name], markersize=8)
+        share, delays = marks[1]
+        if name in delays:
+            panels[0, 1].plot(delays[name], 100.0 * share, "x", color=_COLOURS[name], markersize=8)
+    title = f"{_TITLES[dataset]}, one GPU (x: printed)"
+    _label(panels[0, 0], title, "limit per 128 prompt tokens (ms)", "requests within (%)", floor=True)
+    _label(panels[0, 1], _TITLES[dataset], "limit per 10 tokens (ms)", "requests within (%)", floor=True)
     return figure
 
 
-def _figure_11(data: Reproduction) -> Figure:
+def _by_stages(data: Reproduction, dataset: str) -> Figure:
     """TTFT and TBT against the number of GPUs."""
-    figure, panels = _panels(len(data.by_stages), 2, 8.5, 5.4)
-    for row, (dataset, runs) in enumerate(data.by_stages.items()):
-        for name, by_stages in runs.items():
-            style: dict[str, Any] = {"color": _COLOURS[name], "markersize": 3, "label": name}
-            ttft = [1e3 * run.mean_ttft_seconds for run in by_stages.values()]
-            tbt = [1e3 * run.mean_tbt_seconds for run in by_stages.values()]
-            panels[row, 0].semilogx(list(by_stages), ttft, "o-", base=2, **style)
-            panels[row, 1].semilogx(list(by_stages), tbt, "o-", base=2, **style)
-            if dataset == "specbench" and name in PUBLISHED_ONE_GPU:
-                for column, value in enumerate(PUBLISHED_ONE_GPU[name]):
-                    panels[row, column].plot(1, value, "x", color=_COLOURS[name], markersize=8)
-        for column, quantity in enumerate(("TTFT (ms)", "TBT (ms)")):
-            panels[row, column].set_xticks(list(next(iter(runs.values()))))
-            panels[row, column].xaxis.set_major_formatter("{x:g}")
-            panels[row, column].minorticks_off()
-            _label(panels[row, column], _TITLES[dataset], "GPUs in the pipeline", quantity, floor=True)
+    runs = data.by_stages[dataset]
+    figure, panels = _panels(1, 2, 8.5, 2.9)
+    for name, by_stages in runs.items():
+        style: dict[str, Any] = {"color": _COLOURS[name], "markersize": 3, "label": name}
+        ttft = [1e3 * run.mean_ttft_seconds for run in by_stages.values()]
+        tbt = [1e3 * run.mean_tbt_seconds for run in by_stages.values()]
+        panels[0, 0].semilogx(list(by_stages), ttft, "o-", base=2, **style)
+        panels[0, 1].semilogx(list(by_stages), tbt, "o-", base=2, **style)
+        if dataset == "specbench" and name in PUBLISHED_ONE_GPU:
+            for column, value in enumerate(PUBLISHED_ONE_GPU[name]):
+                panels[0, column].plot(1, value, "x", color=_COLOURS[name], markersize=8)
+    for column, quantity in enumerate(("TTFT (ms)", "TBT (ms)")):
+        panels[0, column].set_xticks(list(next(iter(runs.values()))))
+        panels[0, column].xaxis.set_major_formatter("{x:g}")
+        panels[0, column].minorticks_off()
+        _label(panels[0, column], _TITLES[dataset], "GPUs in the pipeline", quantity, floor=True)
     return figure
 
 

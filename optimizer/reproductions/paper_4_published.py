@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from specopt.instances.prompt_chunking_workload import FIGURE_1
-from specopt.solvers.prompt_chunking.simulate import ChunkingRun
+from specopt.reproductions.paper_4_mean import MeanRun
 
 Verdict = Literal["reproduced", "close", "not reproduced", "impossible", "calibrated"]
 Key = tuple[bool, bool, bool]
@@ -117,16 +117,16 @@ class Row:
 class Measured:
     """The runs that rows are made of, as in `Reproduction`, and those of Tables 4 and 5."""
 
-    by_rate: dict[str, dict[str, dict[float, ChunkingRun]]]
-    by_stages: dict[str, dict[str, dict[int, ChunkingRun]]]
-    one_gpu: dict[str, dict[str, ChunkingRun]]
-    table_5: dict[str, dict[Key, ChunkingRun]]
-    alone: dict[str, dict[str, ChunkingRun]]
+    by_rate: dict[str, dict[str, dict[float, MeanRun]]]
+    by_stages: dict[str, dict[str, dict[int, MeanRun]]]
+    one_gpu: dict[str, dict[str, MeanRun]]
+    table_5: dict[str, dict[Key, MeanRun]]
+    alone: dict[str, dict[str, MeanRun]]
 
 
 def published_rows(measured: Measured) -> Iterator[Row]:
     """Yield a row for every number that the paper prints and the runs have."""
-    yield from _figure_1()
+    yield from figure_1_rows()
     yield from _figures_6_7(measured)
     yield from _figure_8(measured)
     yield from _figures_9_10(measured)
@@ -155,7 +155,8 @@ def _ttft(where: str, quantity: str, dataset: str, published: float, ours: float
     )
 
 
-def _figure_1() -> Iterator[Row]:
+def figure_1_rows() -> Iterator[Row]:
+    """Yield the rows of Figure 1, which need no simulation."""
     g = FIGURE_1
     fitted = "g is fitted to this"
     yield Row(

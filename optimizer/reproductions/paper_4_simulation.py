@@ -36,8 +36,10 @@ import numpy as np
 
 from specopt.instances.prompt_chunking_workload import paper_4_workload, threshold_rounds
 from specopt.models.prompt_workload import PromptWorkload, Rounds, Scheme
-from specopt.reproductions.paper_4_published import PUBLISHED_TABLE_5, Measured, Row, published_rows
-from specopt.solvers.prompt_chunking.simulate import ChunkingRun, Planner, simulate
+from specopt.reproductions.paper_4_mean import MeanRun
+from specopt.reproductions.paper_4_published import PUBLISHED_TABLE_5, Key, Measured, Row, published_rows
+from specopt.reproductions.selection import Say
+from specopt.solvers.prompt_chunking.simulate import Planner, simulate
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -146,13 +148,17 @@ class Reproduction:
         Figures 6-7 and 11-12: runs by data set, scheme and request rate, or GPUs.
     one_gpu
         Figures 9-10: runs by data set and scheme.
+    table_5, alone
+        Tables 5 and 4: runs by data set and strategy, and of single requests by data set and scheme.
     """
 
     calibration: Calibration
     rows: tuple[Row, ...]
-    by_rate: dict[str, dict[str, dict[float, ChunkingRun]]]
-    by_stages: dict[str, dict[str, dict[int, ChunkingRun]]]
-    one_gpu: dict[str, dict[str, ChunkingRun]]
+    by_rate: dict[str, dict[str, dict[float, MeanRun]]]
+    by_stages: dict[str, dict[str, dict[int, MeanRun]]]
+    one_gpu: dict[str, dict[str, MeanRun]]
+    table_5: dict[str, dict[Key, MeanRun]]
+    alone: dict[str, dict[str, MeanRun]]
 
     def counts(self) -> dict[str, int]:
         """Return how many rows have which verdict."""
@@ -160,7 +166,7 @@ class Reproduction:
         return {name: names.count(name) for name in dict.fromkeys(names)}
 
     def figure(self, number: int) -> Figure:
-        """Return the picture of Figure 1, 6 (with 7), 8, 9 (with 10) or 11 (with 12).
+        """Return the picture of Figure 1, 6, 7, 8, 9, 10, 11 or 12.
 
         Raises
         ------
@@ -175,12 +181,13 @@ class Reproduction:
 def run_schemes(
     requests: int = 1000,
     *,
-    seed: int = 0,
+    seeds: Sequence[int] = (0,),
     planner: Planner | None = None,
     rates: Mapping[str, Sequence[float]] | None = None,
     stages: Sequence[int] = STAGES,
     calibration: Calibration | None = None,
     with_ours: bool = True,
+    say: Say = lambda _: None,
 ) -> Reproduction:
     """Run everything.
 
@@ -188,8 +195,9 @@ def run_schemes(
     ----------
     requests
         That count, per run.
-    seed
-        Of all runs.
+    seeds
+        Of the runs that are averaged; the calibration takes the first, and so do planned chunks, which take most of
+        the time.
     planner
         Chunks of "ours"; None: the default of `simulate`.
     rates, stages
@@ -198,13 +206,27 @@ def run_schemes(
         None: `calibrate` with the same requests as those of the runs.
     with_ours
         Whether planned chunks are simulated too; a plan is made for every request.
+    say
+        Told what is going on.
     """
-    fitted = calibrate(requests, seed=seed) if calibration is None else calibration
+    fitted = calibrate(requests, seed=seeds[0]) if calibration is None else calibration
     chosen: Mapping[str, Sequence[float]] = RATES if rates is None else rates
 
-    def run(dataset: str, scheme: Scheme, rate: float, gpus: int = 4) -> ChunkingRun:
+    def run(dataset: str, scheme: Scheme, rate: float, gpus: int = 4) -> MeanRun:
+        say(f"{dataset}, {scheme.name}, {rate:g} requests/s, {gpus} GPUs")
         workload = fitted.workload(dataset, rate, gpus)
-        return simulate(workload, scheme, requests=requests, seed=seed, planner=planner)
+        chosen_seeds = seeds[:1] if scheme.chunking == "planned" else seeds
+        return MeanRun(
+            runs=tuple(
+                simulate(workload, scheme, requests=requests, seed=seed, planner=planner) for seed in chosen_seeds
+            )
+        )
+
+    def run_alone(dataset: str, scheme: Scheme) -> MeanRun:
+        workload = fitted.workload(dataset, 0.01)
+        return MeanRun(
+            runs=tuple(simulate(workload, scheme, requests=100, seed=seed, warm_up_requests=0) for seed in seeds)
+        )
 
     named = {
         dataset: {name: scheme for name, scheme in schemes(dataset).items() if with_ours or name != "ours"}
@@ -227,14 +249,10 @@ def run_schemes(
     one_gpu = {d: {name: runs[1] for name, runs in by_stages[d].items()} for d in DATASETS}
     table_5 = {d: {key: run(d, scheme, RATE[d]) for key, scheme in strategies(d).items()} for d in DATASETS}
     alone = {
-        d: {
-            name: simulate(fitted.workload(d, 0.01), named[d][name], requests=100, seed=seed, warm_up_requests=0)
-            for name in ("U-shape", "U-Medusa", "HAT")
-        }
-        for d in DATASETS
+        d: {name: run_alone(d, named[d][name]) for name in ("U-shape", "U-Medusa", "HAT")} for d in DATASETS
     }  # fmt: skip
     measured = Measured(by_rate=by_rate, by_stages=by_stages, one_gpu=one_gpu, table_5=table_5, alone=alone)
     return Reproduction(
         calibration=fitted, rows=tuple(published_rows(measured)), by_rate=by_rate, by_stages=by_stages,
-        one_gpu=one_gpu,
+        one_gpu=one_gpu, table_5=table_5, alone=alone,
     )  # fmt: skip

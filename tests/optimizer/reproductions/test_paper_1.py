@@ -10,7 +10,8 @@ import pytest
 from specopt import InvalidInput
 from specopt.instances.serving_latency.paper_1 import paper_1
 from specopt.reproductions.artefact import Artefact, Verdict
-from specopt.reproductions.paper_1 import PANELS, Axis, Panel, artefact, figures, interval, reproduce
+from specopt.reproductions.interval import interval
+from specopt.reproductions.paper_1 import PANELS, Axis, Panel, artefact, figures, reproduce
 from specopt.reproductions.paper_1_schemes import (
     AUTOREGRESSIVE,
     EXACT,
