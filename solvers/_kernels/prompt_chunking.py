@@ -29,6 +29,9 @@ HALVINGS = 44
 CLOSE = 2e-4
 """Gap to the lower bound from which on `search` is content with the best of its starts."""
 
+KICKS = 8
+"""Plans at random around the best one that `search` polishes in the end."""
+
 _FLOATS = types.float64[::1]
 _INTS = types.int64[::1]
 _PROBLEM = (_INTS, _FLOATS, _FLOATS, types.int64, types.boolean)
@@ -496,6 +499,39 @@ def neighbour(bounds, chunks, move, trial):
     return chunks + 1
 
 
+@njit(cache=True)
+def kick(bounds, chunks, limit, seed, trial):
+    """Fill `trial` with the chunks of a plan, each times a factor between 1/2 and 2; return how many, and a new seed.
+
+    The factors come from a linear congruential generator. About half of the plans have a chunk less (two neighbours
+    are merged) or more (one is halved).
+    """
+    M = bounds[chunks]
+    a, c = np.uint64(6364136223846793005), np.uint64(1442695040888963407)
+    for k in range(chunks + 1):
+        trial[k] = bounds[k]
+    seed = seed * a + c
+    draw = np.int64(seed >> np.uint64(33))
+    kind = draw % 4
+    at = (draw // 4) % chunks
+    count = chunks
+    if kind == 0 and chunks > 2:
+        count = neighbour(bounds, chunks, at % (chunks - 1), trial)
+    elif kind == 1 and chunks < limit and bounds[at + 1] - bounds[at] > 1:
+        count = neighbour(bounds, chunks, chunks - 1 + at, trial)
+    sizes = np.empty(count)
+    for k in range(count):
+        seed = seed * a + c
+        sizes[k] = (trial[k + 1] - trial[k]) * 4.0 ** (np.float64(seed >> np.uint64(11)) * 2.0**-53 - 0.5)
+    total = sizes.sum()
+    part = 0.0
+    for k in range(1, count):
+        part += sizes[k - 1]
+        trial[k] = min(max(int(M * part / total + 0.5), trial[k - 1] + 1), M - (count - k))
+    trial[count] = M
+    return count, seed
+
+
 @njit(types.int64(*_PROBLEM, types.int64, types.float64, types.int64, _INTS), cache=True)
 def search(position, stage, cost, P, last, most, bound, effort, out):
     """Fill `out`, shape (M + 2,), with the best plan of a short search and return its number of chunks.
@@ -503,7 +539,8 @@ def search(position, stage, cost, P, last, most, bound, effort, out):
     Starts: the best geometric chunks, chunks by the earliest deadline that they meet (halving between `bound`, a
     lower bound, and the best time) at several shares of the largest size, and chunks that grow to the second or third
     one and shrink from there. All of them are polished. Then the best one is left by one merge or one cut and
-    polished again, as long as that helps and the bound is not close; effort: the most stages to play.
+    polished again, as long as that helps and the bound is not close, and in the end so are a few plans at random around
+    it; effort: the most stages to play.
     """
     M = position.size - 1
     free = np.empty(P)
@@ -594,4 +631,18 @@ def search(position, stage, cost, P, last, most, bound, effort, out):
                 out[k] = current[k]
             move = move % (2 * chunks - 1)
             tried = 0
+    seed = np.uint64(1)
+    for _ in range(KICKS):
+        if left <= 0 or value <= enough or chunks == 1:
+            break
+        count, seed = kick(out, chunks, limit, seed, current)
+        work[0] = left // 6
+        left -= max(1, work[0])
+        count, new = polish(current, count, False, position, stage, cost, P, last, limit, free, states, trial, work)
+        left += work[0]
+        if new < value * (1.0 - 1e-12):
+            value = new
+            chunks = count
+            for k in range(count + 1):
+                out[k] = current[k]
     return chunks

@@ -23,8 +23,9 @@ class Deadline(PromptChunkingMethod):
     one, as long as chunks do not queue in the cloud: then this is optimal, and the lower bound, which is the same
     rule without the queues, says so. Queues are played as they are; local search (boundaries move, chunks merge and
     split) makes up for what the rule does not see. It starts from the best geometric chunks and from chunks that grow
-    at first, too, and stops when a merge or a cut followed by moves does not help either, or when `effort` is spent.
-    Prompts with few places where a chunk may end are enumerated, and their plans are optimal.
+    at first, too, and goes on until a merge or a cut followed by moves does not help either; a few plans at random
+    around the best one come last. It stops before if `effort` is spent. Prompts with few places where a chunk may end
+    are enumerated, and their plans are optimal.
 
     Parameters
     ----------
@@ -34,7 +35,7 @@ class Deadline(PromptChunkingMethod):
         Places where a chunk may end up to which all plans are tried.
     """
 
-    effort: PositiveInt = 800
+    effort: PositiveInt = 1200
     enumerate_places: Annotated[int, Meta(ge=0, le=20)] = 12
 
     name: ClassVar[str] = "deadline"

@@ -64,6 +64,23 @@ def test_search_near_the_optimum(problem: PromptChunkingProblem) -> None:
     assert optimum * (1 - 1e-12) <= result.objective <= optimum * 1.1 + 1e-12
 
 
+@pytest.mark.parametrize(
+    ("parameters", "max_chunks"),
+    [
+        ({"prompt_tokens": 270, "pipeline_length": 5, "wait": "none", "download": "last", "seed": 638113}, 3),
+        ({"prompt_tokens": 102, "pipeline_length": 2, "wait": "none", "download": "last", "seed": 316926}, None),
+        ({"prompt_tokens": 316, "pipeline_length": 3, "download": "last", "seed": 605713}, None),
+        ({"prompt_tokens": 432, "pipeline_length": 1, "wait": "none", "download": "last", "seed": 473948}, None),
+    ],
+)
+def test_search_leaves_local_optima(parameters: dict[str, Any], max_chunks: int | None) -> None:
+    """Tests that the default is within 0.2 % of the optimum where moves of boundaries end up to 1.5 % above it."""
+    problem = generate("prompt-chunking/random", **parameters)
+    assert isinstance(problem, PromptChunkingProblem)
+    problem = dataclasses.replace(problem, max_chunks=max_chunks)
+    assert seconds(problem, "deadline") <= seconds(problem, "exact") * 1.002
+
+
 @given(prompt_chunkings())
 def test_default_enumerates_short_prompts(problem: PromptChunkingProblem) -> None:
     """Tests that the default proves its plans for prompts with few places, as brute force does."""
