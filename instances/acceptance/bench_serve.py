@@ -6,7 +6,6 @@ drafted tokens that were accepted, not an acceptance rate alpha, and is not used
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -19,6 +18,8 @@ from specopt.models.position_acceptance import LEVEL, PositionAcceptance
 
 PREFIX = "spec_decode_"
 RATES = f"{PREFIX}per_position_acceptance_rates"
+MOST = 1e18
+"""No count is larger."""
 
 
 def is_bench(data: object) -> bool:
@@ -67,6 +68,6 @@ def _count(data: Mapping[str, Any], name: str, where: str) -> float | None:
     value = data.get(f"{PREFIX}{name}")
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < MOST:
         raise InvalidInput(f"{where}.{PREFIX}{name}: expected a count >= 0, got {describe(value)}")
     return float(value)

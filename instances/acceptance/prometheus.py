@@ -19,7 +19,7 @@ from specopt.models.position_acceptance import LEVEL, PositionAcceptance
 PREFIX = "vllm:spec_decode_num_"
 _SAMPLE = re.compile(
     r"(?P<name>[A-Za-z_:][\w:]*)\s*(?:\{(?P<labels>(?:[^\"}]|\"(?:[^\"\\]|\\.)*\")*)\})?\s+(?P<value>\S+)"
-    r"(?:\s+[-+]?\d+)?\s*\Z",
+    r"(?:\s+[-+]?\d+(?:\.\d+)?)?\s*\Z",
     re.ASCII,
 )
 _LABEL = re.compile(r"([A-Za-z_]\w*)\s*=\s*\"((?:[^\"\\]|\\.)*)\"", re.ASCII)
@@ -55,9 +55,10 @@ def counters(text: str, where: str, model: str | None = None) -> Counters:
     Raises
     ------
     InvalidInput
-        If a line is malformed or a counter is missing, or there are several models and none is named.
+        If a line is malformed, a counter is missing or comes twice, or there are several models and none is named.
     """
     found: dict[str, dict[str, dict[int, float]]] = {}
+    seen: set[tuple[str, frozenset[tuple[str, str]]]] = set()
     for number, line in enumerate(text.splitlines(), start=1):
         line = line.strip()
         if not line.startswith(PREFIX):
@@ -69,6 +70,13 @@ def counters(text: str, where: str, model: str | None = None) -> Counters:
         if name.endswith("_created"):
             continue
         labels = dict(_LABEL.findall(match["labels"] or ""))
+        key = (name, frozenset(labels.items()))
+        if key in seen:
+            raise InvalidInput(
+                f"{where}, line {number}: expected one scrape, got {PREFIX}{name} twice with the same labels; "
+                "an earlier scrape goes into a file of its own"
+            )
+        seen.add(key)
         value = _value(match["value"], where, number)
         position = 0
         if name == "accepted_tokens_per_pos":

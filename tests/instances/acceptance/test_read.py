@@ -100,6 +100,22 @@ def test_shorter_drafts_are_warned_of(tmp_path: Path) -> None:
     assert "1.5 tokens on average, not all 2" in found.notes[0]
 
 
+def test_two_scrapes_in_one_file_are_refused(tmp_path: Path) -> None:
+    """Tests that a series that comes twice is not added up: that is for engines, which differ in their labels."""
+    both = scrape(500, 1500, [400, 300, 200]) + "\n" + scrape(1500, 4500, [1300, 900, 350])
+    with pytest.raises(InvalidInput, match=r"line 9: expected one scrape, got .*drafts twice with the same labels"):
+        read_acceptance(written(tmp_path, both))
+
+
+@pytest.mark.parametrize("stamp", ["1395066363000", "1395066363.5", "-1"])
+def test_timestamps_are_passed_over(stamp: str, tmp_path: Path) -> None:
+    """Tests that samples may end with a time, in milliseconds or, as in OpenMetrics, in seconds."""
+    text = "\n".join(
+        line if line.startswith("#") else f"{line} {stamp}" for line in scrape(100, 200, [80, 40]).split("\n")
+    )
+    assert read_acceptance(written(tmp_path, text)).rates == pytest.approx([0.8, 0.5])
+
+
 def test_histograms_of_requests(tmp_path: Path) -> None:
     """Tests that histograms are pooled, wherever in the responses they lie."""
     one = {"acceptance_histogram": [8, 0, 6, 6], "num_draft_tokens": 60, "num_spec_tokens": 3}
@@ -172,6 +188,10 @@ def test_rates_of_ones_own(tmp_path: Path) -> None:
         ('{"acceptance_rate": NaN}', "NaN is not a number of JSON"),
         ('{"acceptance_rates": [0.5], "levels": 1}', "unknown field 'levels'"),
         ('{"acceptance_histogram": [1]}', "acceptance_histogram: expected counts of steps"),
+        (
+            f'{{"spec_decode_per_position_acceptance_rates": [0.5], "spec_decode_num_drafts": 1{"0" * 400}}}',
+            "spec_decode_num_drafts: expected a count >= 0",
+        ),
         ('{"acceptance_histogram": [1, 2.5]}', r"acceptance_histogram\[1\]: expected a count"),
         ('{"acceptance_rates": [0.5]}\n{"acceptance', "line 2: expected JSON"),
     ],
