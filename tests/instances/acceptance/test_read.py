@@ -103,7 +103,7 @@ def test_shorter_drafts_are_warned_of(tmp_path: Path) -> None:
 def test_two_scrapes_in_one_file_are_refused(tmp_path: Path) -> None:
     """Tests that a series that comes twice is not added up: that is for engines, which differ in their labels."""
     both = scrape(500, 1500, [400, 300, 200]) + "\n" + scrape(1500, 4500, [1300, 900, 350])
-    with pytest.raises(InvalidInput, match=r"line 9: expected one scrape, got .*drafts twice with the same labels"):
+    with pytest.raises(InvalidInput, match=r"line 13: expected one scrape, got .*drafts twice with the same labels"):
         read_acceptance(written(tmp_path, both))
 
 
