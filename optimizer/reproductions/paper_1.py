@@ -292,7 +292,8 @@ def _draw(panel: Panel, found: dict[str, Floats]) -> Figure:
             x, middle, yerr=bars, color=_COLOURS[line], marker="o", markersize=3, capsize=2, linewidth=1.4, label=line,
             linestyle="--" if line in OURS else "-",
         )  # fmt: skip
-    if max(values.max() for values in found.values()) > 8 * min(values.min() for values in found.values()):
+    middles = [np.median(values, axis=1) for values in found.values()]
+    if max(middle.max() for middle in middles) > 8 * min(middle.min() for middle in middles):
         axes.set_yscale("log")
     axes.set_title(panel.title, loc="left", fontsize=10)
     axes.set_xlabel(panel.axis.label)

@@ -170,7 +170,8 @@ def _by_stages(data: Reproduction, dataset: str) -> Figure:
         panels[0, column].set_xticks(list(next(iter(runs.values()))))
         panels[0, column].xaxis.set_major_formatter("{x:g}")
         panels[0, column].minorticks_off()
-        _label(panels[0, column], _TITLES[dataset], "GPUs in the pipeline", quantity, floor=True)
+        title = f"{_TITLES[dataset]}{' (x: printed)' if dataset == 'specbench' else ''}"
+        _label(panels[0, column], title, "GPUs in the pipeline", quantity, floor=True)
     return figure
 
 
