@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any, Literal
 
 import numpy as np
@@ -17,6 +18,9 @@ Which = Literal["fitted", "lower", "upper"]
 
 LEAST_SECONDS_PER_TOKEN = 1e-9
 """No hardware takes less for a token; what is faster must be meant per operation."""
+
+MOST_PIECES_OF_CORNERS = 3
+"""Up to so many pieces, 64 corners, all are tried."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,17 +79,31 @@ class PassTime:
         Tokens that every request has cached; matters with a decoder only.
     all_logits
         Whether every new position needs its logits, as in verification, or the last one alone.
+    assumed_tokens
+        Whether seconds_per_flop was taken as seconds per token, because there is no model to count operations with.
     """
 
     pieces: Mapping[Which, Floats]
     decoder: Decoder | None
     context_tokens: int
     all_logits: bool
+    assumed_tokens: bool = False
 
     @property
     def has_limits(self) -> bool:
         """Whether the runtime came with confidence limits."""
         return self.pieces["lower"] is not self.pieces["upper"]
+
+    def corners(self) -> Iterator[PassTime]:
+        """Yield this pass time with slopes and overheads each at either of their limits, as the fitted ones.
+
+        The limits are those of each coefficient by itself, so one may be low while another is high. Beyond
+        `MOST_PIECES_OF_CORNERS` pieces, the slopes of all pieces go together, and so do the overheads.
+        """
+        lower, upper = self.pieces["lower"], self.pieces["upper"]
+        shape = lower.shape if len(lower) <= MOST_PIECES_OF_CORNERS else (1, 2)
+        for high in product((False, True), repeat=shape[0] * shape[1]):
+            yield replace(self, pieces={"fitted": np.where(np.reshape(high, shape), upper, lower)})
 
     def seconds(self, batch: Floats, new_tokens: Floats, which: Which = "fitted") -> Floats:
         """Return seconds of passes of `batch` requests with `new_tokens` each; arrays are broadcast."""
@@ -138,11 +156,21 @@ def pass_time(data: object, where: str, *, decoder: Decoder | None, context_toke
     limits: tuple[Which, Which] = ("lower", "upper")
     for name in limits:
         limit = data.get(name) if "runtime" in data else None
-        pieces[name] = pieces["fitted"] if limit is None else _pieces(limit, f"{where}.{name}")[0]
-        if limit is not None and pieces[name].shape != pieces["fitted"].shape:
+        if limit is None:
+            pieces[name] = pieces["fitted"]
+            continue
+        pieces[name], limit_per_token = _pieces(limit, f"{where}.{name}")
+        if pieces[name].shape != pieces["fitted"].shape:
             raise InvalidInput(f"{where}.{name}: expected as many pieces as in runtime")
+        if limit_per_token != per_token:
+            raise InvalidInput(f"{where}.{name}: expected seconds_per_{'token' if per_token else 'flop'}, as in runtime")
+        beyond = pieces[name] > pieces["fitted"] if name == "lower" else pieces[name] < pieces["fitted"]
+        if beyond.any():
+            raise InvalidInput(f"{where}.{name}: expected a limit of each coefficient in runtime, on its {name} side")
+    assumed = False
     if not per_token and decoder is None:
         slope = float(pieces["fitted"][:, 0].max())
+        assumed = slope > 0.0
         if 0.0 < slope < LEAST_SECONDS_PER_TOKEN:
             raise InvalidInput(
                 f"{where}.seconds_per_flop: {slope:.3g} is per operation, so the model is needed to count operations; "
@@ -153,6 +181,7 @@ def pass_time(data: object, where: str, *, decoder: Decoder | None, context_toke
         None if per_token else decoder,
         context_tokens,
         all_logits,
+        assumed,
     )
 
 

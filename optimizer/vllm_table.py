@@ -21,7 +21,6 @@ MOST_REQUESTS = 65_536
 MOST_DRAFTS = 1_000
 DEFAULT_DRAFTS = 8
 _FIELDS = {"draft", "verify", "draft_model", "verify_model", "context_tokens", "step_overhead_seconds"}
-LIMITS: tuple[Which, ...] = ("lower", "upper")
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +58,7 @@ class Runtimes:
         if isinstance(context, bool) or not isinstance(context, int) or not 0 <= context <= MAX_TOKENS:
             raise InvalidInput(f"{where}.context_tokens: expected an integer >= 0, got {describe(context)}")
         overhead = data.get("step_overhead_seconds", 0.0)
-        if isinstance(overhead, bool) or not isinstance(overhead, int | float) or not 0.0 <= overhead < np.inf:
+        if isinstance(overhead, bool) or not isinstance(overhead, int | float) or not 0.0 <= overhead < 1e18:
             raise InvalidInput(f"{where}.step_overhead_seconds: expected seconds >= 0, got {describe(overhead)}")
         times = {}
         for name in ("draft", "verify"):
@@ -88,7 +87,8 @@ class SpeculationTable:
     speedup
         By range: mean over its batch sizes of the goodput relative to no speculation.
     speedup_limits
-        By range: lowest and highest mean within the confidence limits of acceptance and runtimes; None without any.
+        By range: lowest and highest mean over the corners of the confidence limits of acceptance and runtimes; None
+        without any.
     loss
         By range: the largest share of goodput lost against the best length of a batch size.
     most_drafts
@@ -179,17 +179,22 @@ def speculation_table(
     if known is not None and drafts > known:
         notes.append(f"acceptance is known for {known} draft positions: longer drafts were not considered")
         drafts = known
+    notes.extend(
+        f"{name}: seconds_per_flop counts per token, as there is no {name}_model to count operations with"
+        for name, time in (("draft", runtimes.draft), ("verify", runtimes.verify))
+        if time.assumed_tokens
+    )
     has_limits = bool(
         (acceptance.lower < acceptance.upper).any() or runtimes.draft.has_limits or runtimes.verify.has_limits
     )
     if robust and not has_limits:
         notes.append("neither acceptance nor runtimes have confidence limits: the worst case is the expected case")
 
-    def worth(accepted: str, draft: Which, verify: Which) -> Floats:
+    def worth(accepted: str, draft: Which, verify: Which, verify_time: PassTime = runtimes.verify) -> Floats:
         return goodput(
             acceptance.expected_tokens(drafts, accepted),
             runtimes.draft,
-            runtimes.verify,
+            verify_time,
             max_batch,
             step_overhead_seconds=runtimes.step_overhead_seconds,
             which_draft=draft,
@@ -207,10 +212,12 @@ def speculation_table(
         return np.array([relative[low - 1 : high, choice].mean() for low, high, choice in ranges])
 
     limits = None
-    if has_limits:  # the extremes lie in the corners: the speed-up is monotone in every limit
-        corners = [
-            means(worth(accepted, draft, verify)) for accepted in LIMITS for draft in LIMITS for verify in LIMITS
-        ]
+    if has_limits:
+        # more acceptance and faster drafts are always better; a verify pass counts with and without drafts, so there
+        # the worst is neither fast nor slow throughout, but cheap alone and dear with drafts
+        cases: tuple[tuple[str, Which], ...] = (("lower", "upper"), ("upper", "lower"))
+        values = [worth(*case, "fitted", verify) for verify in runtimes.verify.corners() for case in cases]
+        corners = [means(value) for value in values if np.isfinite(value).all()]  # not where a pass takes no time
         corners.append(means(fitted))
         limits = tuple(
             zip(np.min(corners, axis=0).tolist(), np.max(corners, axis=0).tolist(), strict=True),

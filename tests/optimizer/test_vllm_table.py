@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from specopt.models.errors import InvalidInput
 from specopt.models.position_acceptance import PositionAcceptance
+from specopt.solvers.speculation_table.goodput import goodput
 from specopt.vllm_table import Runtimes, SpeculationTable, speculation_table
 
 FLOOR = {"seconds_per_token": 0.0, "overhead_seconds": 0.03}
@@ -76,6 +77,45 @@ def test_limits_enclose_and_shrink_with_counts() -> None:
     assert width[1] < 0.2 * width[0]
 
 
+def test_limits_hold_where_slope_and_overhead_vary_apart() -> None:
+    """Tests that speed-ups lie within the limits wherever the coefficients do within theirs: here one is low, one high.
+
+    Verification is cheap alone and dear with drafts where its overhead is low and its slope high.
+    """
+    lower = {"seconds_per_token": 0.5e-4, "overhead_seconds": 0.02}
+    upper = {"seconds_per_token": 1e-3, "overhead_seconds": 0.06}
+    fitted = {"seconds_per_token": 2e-4, "overhead_seconds": 0.03}
+    data = {"draft": DRAFT, "verify": {"runtime": fitted, "lower": lower, "upper": upper}}
+    known = PositionAcceptance.exactly([0.8, 0.7, 0.6])
+    table = speculation_table(Runtimes.from_dict(data), known, max_batch=16, loss=0.5)
+    assert len(table.ranges) == 1
+    assert table.speedup_limits is not None
+    low, high = table.speedup_limits[0]
+    for slope, overhead in ((lower, lower), (lower, upper), (upper, lower), (upper, upper)):
+        verify = {"seconds_per_token": slope["seconds_per_token"], "overhead_seconds": overhead["overhead_seconds"]}
+        times = Runtimes.from_dict({"draft": DRAFT, "verify": verify})
+        values = goodput(known.expected_tokens(3), times.draft, times.verify, 16)
+        mean = float((values / values[:, :1])[:, table.ranges[0][2]].mean())
+        assert low - 1e-12 <= mean <= high + 1e-12
+
+
+def test_limits_at_zero_seconds_are_left_out() -> None:
+    """Tests that a lower limit of no time at all leaves the limits of the speed-up finite."""
+    none = {"seconds_per_token": 0.0, "overhead_seconds": 0.0}
+    times = {name: {"runtime": DRAFT, "lower": none} for name in ("draft", "verify")}
+    table = speculation_table(Runtimes.from_dict(times), PositionAcceptance.constant(0.8), max_batch=8)
+    assert table.speedup_limits is not None
+    assert np.isfinite(table.speedup_limits).all()
+
+
+def test_seconds_per_flop_without_a_model_are_noted() -> None:
+    """Tests that nothing is guessed in silence: seconds_per_flop that can only be meant per token are said to be."""
+    times = {"draft": DRAFT, "verify": {"seconds_per_flop": 1e-4, "overhead_seconds": 0.03}}
+    table = speculation_table(Runtimes.from_dict(times), PositionAcceptance.constant(0.8), max_batch=8)
+    assert [note for note in table.notes if "counts per token" in note] == [table.notes[-1]]
+    assert table.notes[-1].startswith("verify: seconds_per_flop")
+
+
 def test_worst_case_is_best_there() -> None:
     """Tests that the robust table is the plain one of the worst corner: acceptance low, passes slow."""
     low, upper = 0.5, {"seconds_per_token": 4e-5, "overhead_seconds": 0.004}
@@ -115,6 +155,7 @@ def test_models_count_operations() -> None:
         ({"draft": DRAFT, "verify": VERIFY, "drafts": 1}, "unknown field 'drafts'"),
         ({"draft": DRAFT, "verify": VERIFY, "context_tokens": 1.5}, "context_tokens: expected an integer >= 0"),
         ({"draft": DRAFT, "verify": VERIFY, "step_overhead_seconds": -1}, "step_overhead_seconds: expected seconds"),
+        ({"draft": DRAFT, "verify": VERIFY, "step_overhead_seconds": 10**400}, "step_overhead_seconds: expected sec"),
         ({"draft": 3, "verify": VERIFY}, "runtime.draft: expected a runtime, got 3"),
     ],
 )
