@@ -38,6 +38,9 @@ MAX_TOKENS = 10_000_000
 MAX_BUDGET = 10**15
 """Largest token budget that a field takes: floating point still counts every token of it."""
 
+MOST_KEY_CHARACTERS = 60
+"""Longest name of an unknown field that a message shows as it stands."""
+
 
 @dataclass(frozen=True)
 class Column:
@@ -106,10 +109,7 @@ def parse(cls: type[T], data: object, where: str = "") -> T:
         If a field is unknown, missing, of the wrong type or outside its domain.
     """
     chosen = _choose(cls, data)
-    try:
-        struct = msgspec.convert(data, _wire(chosen), strict=True)
-    except msgspec.ValidationError as error:
-        raise InvalidInput(_explain(str(error), data, where)) from None
+    struct = read(_wire(chosen), data, where)
     kwargs: dict[str, Any] = {}
     for name, hint in _hints(chosen).items():
         value = getattr(struct, name)
@@ -173,6 +173,8 @@ def read(hint: Any, data: object, where: str) -> Any:
         return msgspec.convert(data, hint, strict=True)
     except msgspec.ValidationError as error:
         raise InvalidInput(_explain(str(error), data, where)) from None
+    except UnicodeEncodeError as error:
+        raise InvalidInput(f"{where or 'the top level'}: expected Unicode text, got {describe(error.object)}") from None
 
 
 def schema(cls: Any) -> dict[str, Any]:
@@ -195,6 +197,15 @@ def describe(value: object) -> str:
     """Return a short rendering of a value for messages."""
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
+
+
+def is_unicode(text: str) -> bool:
+    """Tell whether a text can be written: JSON can spell half of a surrogate pair, which no encoding takes."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 # ---------------------------------------------------------------------------- annotations
@@ -308,10 +319,9 @@ def _scalar(name: str, hint: Any, value: Any) -> Any:
         return value
     if _item_of_tuple(hint) is not None:
         return tuple(value)
-    try:
-        value = msgspec.convert(value, hint, strict=True)
-    except msgspec.ValidationError as error:
-        raise InvalidInput(_explain(str(error), value, name)) from None
+    value = read(hint, value, name)
+    if isinstance(value, str) and not is_unicode(value):
+        raise InvalidInput(f"{name}: expected Unicode text, got {describe(value)}")
     if isinstance(value, float) and not math.isfinite(value):
         raise InvalidInput(f"{name}: expected a finite number, got {value}")
     return value
@@ -384,9 +394,11 @@ def _explain(message: str, data: object, where: str) -> str:
     found = _AT.match(message)
     assert found is not None
     text, path = found["text"].replace("`", ""), (found["path"] or "").lstrip(".")
-    unknown = re.match(r"Object contains unknown field (.+)", text)
+    unknown = re.match(r"Object contains unknown field (.*)", text, re.DOTALL)
     if unknown:
-        return f"{_join(where, _join(path, unknown[1]))}: unknown field"
+        key = unknown[1]
+        shown = key if key.isprintable() and 0 < len(key) <= MOST_KEY_CHARACTERS else describe(key)
+        return f"{_join(where, _join(path, shown))}: unknown field"
     missing = re.match(r"Object missing required field (.+)", text)
     if missing:
         return f"{_join(where, _join(path, missing[1]))}: required field is missing"

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import describe
+from specopt.models.fields import describe, is_unicode
 from specopt.models.kinds import problem_type
 from specopt.models.problem import Problem, strip_header
 from specopt.models.result import Result, Status, Termination
@@ -86,7 +86,10 @@ def read_json(path: str | os.PathLike[str]) -> object:
     except OSError as error:
         raise InvalidInput(f"{path}: cannot be read ({error.strerror or error})") from None
     try:
-        return json.loads(raw.decode("utf-8"), parse_constant=_refuse_constant, object_pairs_hook=_unique_keys)
+        data = json.loads(raw.decode("utf-8"), parse_constant=_refuse_constant, object_pairs_hook=_unique_keys)
+        if rb"\u" in raw and not is_unicode(json.dumps(data, ensure_ascii=False)):
+            raise ValueError("half of a surrogate pair is no text")
+        return data
     except (ValueError, RecursionError) as error:
         raise InvalidInput(f"{path}: expected a JSON document in UTF-8: {error}") from None
 

@@ -1,0 +1,60 @@
+"""What a command may do with any file: refuse it with one line, or give an answer that the judge agrees with."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from specopt import Problem, load, verify
+from specopt.models.files import result_from_dict
+from specopt.models.result import Result, Status
+from specopt.solvers.registry import METHODS
+
+PROGRESS = re.compile(r" *[0-9.]+ s  .*")
+
+
+def check_refusal(code: int, out: str, err: str) -> None:
+    """Check a refusal: exit code 2, nothing on stdout, one line on stderr."""
+    assert code == 2, f"exit code {code}"
+    assert out == "", f"stdout: {out[:200]!r}"
+    assert len(err.splitlines()) == 1 and err.endswith("\n") and err.startswith("specopt: "), f"stderr: {err!r}"
+    assert err.isascii() or all(ord(char) >= 0xA0 for char in err if not char.isascii()), f"stderr: {err!r}"
+    assert not set(err[:-1]) & {chr(code) for code in range(32)}, f"stderr: {err!r}"
+
+
+def check_result(path: Path, code: int, out: str, err: str) -> None:
+    """Check a judged result: JSON alone on stdout, a feasible plan of the objective it claims, a bound that holds."""
+    strange = [line for line in err.splitlines() if not PROGRESS.fullmatch(line)]
+    assert not strange, f"stderr: {strange}"
+    problem = load(path)
+    assert isinstance(problem, Problem)
+    data: dict[str, Any] = json.loads(out, parse_constant=_refuse)
+    result = result_from_dict(data)
+    assert result.problem_sha256 == problem.sha256
+    assert (code == 0) == (result.plan is not None), f"exit code {code}"
+    if result.plan is None:
+        assert result.status in (Status.INFEASIBLE, Status.NONE)
+        assert result.explanation
+        return
+    assert result.status in (Status.OPTIMAL, Status.FEASIBLE)
+    report = verify(problem, result)
+    assert report.feasible, report.violations
+    assert report.matches, f"claimed {result.objective}, judged {report.objective}"
+    _check_bound(problem, result)
+
+
+def _check_bound(problem: Problem, result: Result) -> None:
+    assert result.objective is not None
+    if result.bound is None:
+        assert result.status is not Status.OPTIMAL
+        return
+    tolerance = next(m.tolerance for m in METHODS if (m.solves.kind, m.name) == (result.kind, result.method))
+    slack = tolerance * max(1.0, abs(result.objective))
+    sign = 1 if problem.sense == "minimize" else -1
+    assert sign * result.bound <= sign * result.objective + slack, f"bound {result.bound} of {result.objective}"
+
+
+def _refuse(constant: str) -> float:
+    raise AssertionError(f"stdout holds {constant}")
