@@ -8,6 +8,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, ClassVar, Literal, Self
 
 import msgspec
@@ -96,7 +97,7 @@ class Problem(ABC):
         """Return |objective - bound| / max(|objective|, 1e-12)."""
         return abs(objective - bound) / max(abs(objective), 1e-12)
 
-    @property
+    @cached_property
     def sha256(self) -> str:
         """Digest of the canonical JSON form, without `name` and `notes`: the problem's identity."""
         data = self.to_dict()

@@ -92,6 +92,7 @@ def solve(
     started = time.perf_counter()
     _check_arguments(problem, time_limit, gap, seed)
     chosen = choose(problem, method)
+    digest = problem.sha256  # now, on the clock of the method: a large problem's takes a while
     budget = Budget(
         problem,
         time_limit=time_limit,
@@ -110,7 +111,7 @@ def solve(
     finally:
         if verbose:
             _end_printing()
-    return _judged(problem, chosen, outcome, budget)
+    return _judged(problem, digest, chosen, outcome, budget)
 
 
 def verify(problem: Problem, result: Result | Plan) -> Report:
@@ -225,7 +226,7 @@ def _end_printing() -> None:
     end_progress()
 
 
-def _judged(problem: Problem, method: Method, outcome: Outcome, budget: Budget) -> Result:
+def _judged(problem: Problem, digest: str, method: Method, outcome: Outcome, budget: Budget) -> Result:
     """Turn an outcome into a result whose objective is the judge's."""
     objective, terms, gap, bound = None, {}, None, outcome.bound
     status = Status.NONE
@@ -252,7 +253,7 @@ def _judged(problem: Problem, method: Method, outcome: Outcome, budget: Budget) 
         explanation = "no plan was found in the time given"
     return Result(
         kind=problem.kind,
-        problem_sha256=problem.sha256,
+        problem_sha256=digest,
         method=method.name,
         options=method.options,
         status=status,

@@ -9,6 +9,7 @@ import pytest
 
 import specopt
 from specopt import InvalidInput, ServingLatencyPlan, ServingLatencyProblem, Status, Termination, Unsupported
+from specopt.models import problem as problem_module
 from specopt.solvers.serving_latency.static_batching import StaticBatching
 
 
@@ -123,6 +124,25 @@ def test_a_time_limit_is_kept(small: ServingLatencyProblem) -> None:
     assert result.seconds <= 1.05 * 0.5 + 0.05 + 0.2  # and some room for a busy machine
     assert result.plan is not None
     assert result.status in (Status.FEASIBLE, Status.OPTIMAL)
+
+
+def test_the_identity_is_on_the_clock(small: ServingLatencyProblem, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that a problem's digest, slow for a large one, is made once, and before the method looks at its limit."""
+    made: list[str] = []
+    written = problem_module.canonical_json
+
+    def canonical_json(data: Any) -> bytes:
+        made.append("digest")
+        return written(data)
+
+    def callback(progress: Any) -> None:
+        made.append("progress")
+
+    monkeypatch.setattr(problem_module, "canonical_json", canonical_json)
+    problem = dataclasses.replace(small)
+    result = specopt.solve(problem, "brute-force", callback=callback)
+    assert made[:2] == ["digest", "progress"] and made.count("digest") == 1
+    assert result.problem_sha256 == problem.sha256 == dataclasses.replace(problem, name="another").sha256
 
 
 def test_results_print(small: ServingLatencyProblem) -> None:
