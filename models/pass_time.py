@@ -163,7 +163,9 @@ def pass_time(data: object, where: str, *, decoder: Decoder | None, context_toke
         if pieces[name].shape != pieces["fitted"].shape:
             raise InvalidInput(f"{where}.{name}: expected as many pieces as in runtime")
         if limit_per_token != per_token:
-            raise InvalidInput(f"{where}.{name}: expected seconds_per_{'token' if per_token else 'flop'}, as in runtime")
+            raise InvalidInput(
+                f"{where}.{name}: expected seconds_per_{'token' if per_token else 'flop'}, as in runtime"
+            )
         beyond = pieces[name] > pieces["fitted"] if name == "lower" else pieces[name] < pieces["fitted"]
         if beyond.any():
             raise InvalidInput(f"{where}.{name}: expected a limit of each coefficient in runtime, on its {name} side")
@@ -174,7 +176,8 @@ def pass_time(data: object, where: str, *, decoder: Decoder | None, context_toke
         if 0.0 < slope < LEAST_SECONDS_PER_TOKEN:
             raise InvalidInput(
                 f"{where}.seconds_per_flop: {slope:.3g} is per operation, so the model is needed to count operations; "
-                "give draft_model and verify_model beside the runtimes, or runtimes with seconds_per_token"
+                "give draft_model and verify_model beside the runtimes (or --draft-model CONFIG --verify-model CONFIG), "
+                "or runtimes with seconds_per_token"
             )
     return PassTime(
         pieces,

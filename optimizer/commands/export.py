@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from specopt.commands.shared import AsJson, Output, check_target, count, number, read_result
+from specopt.commands.shared import AsJson, Output, check_target, count, number, read_decoder, read_result
 from specopt.models.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -23,10 +23,22 @@ export = typer.Typer(
 )
 
 
+Config = Annotated[
+    Path | None,
+    typer.Option(metavar="CONFIG", help="A Hugging Face config.json, to count operations with if FILE has no model."),
+]
+
+
 @export.command()
 def vllm(
     runtime: Annotated[
-        Path, typer.Option("--runtime", metavar="FILE", help='{"draft": runtime, "verify": runtime} (JSON).')
+        Path,
+        typer.Option(
+            "--runtime",
+            metavar="FILE",
+            help='{"draft": runtime, "verify": runtime} (JSON), as fit --draft --verify writes it; optionally with '
+            "draft_model, verify_model, context_tokens and step_overhead_seconds.",
+        ),
     ],
     acceptance: Annotated[
         Path,
@@ -38,6 +50,8 @@ def vllm(
         Path | None, typer.Option("--before", metavar="FILE", help="An earlier scrape; the difference counts.")
     ] = None,
     model: Annotated[str | None, typer.Option(metavar="NAME", help="The model_name to take from the scrapes.")] = None,
+    draft_model: Config = None,
+    verify_model: Config = None,
     max_batch: Annotated[int, typer.Option(metavar="B", parser=count, help="Largest batch.")] = 256,
     max_length: Annotated[
         int | None, typer.Option(metavar="K", parser=count, help="Longest draft; default: as acceptance is known.")
@@ -56,8 +70,10 @@ def vllm(
     from specopt.models.files import read_json, to_json, write_text
     from specopt.vllm_table import Runtimes, speculation_table
 
-    check_target(output)
-    runtimes = Runtimes.from_dict(read_json(runtime), str(runtime))
+    for path in (runtime, acceptance, before, draft_model, verify_model):
+        check_target(output, path)
+    data = _with_models(read_json(runtime), runtime, {"draft": draft_model, "verify": verify_model})
+    runtimes = Runtimes.from_dict(data, str(runtime))
     rates = read_acceptance(acceptance, before, model=model)
     table = speculation_table(runtimes, rates, max_batch=max_batch, max_length=max_length, loss=loss, robust=robust)
     if output is not None:
@@ -71,6 +87,24 @@ def vllm(
     print_speculation_table(table, rates, console())
     if output is not None:
         typer.echo(f"written to {output}", err=True)
+
+
+def _with_models(data: object, path: Path, configs: Mapping[str, Path | None]) -> object:
+    """Return runtimes with the models that the options give, which are to fill gaps, not to contradict the file."""
+    from specopt.models.fields import dump
+
+    if not isinstance(data, Mapping):
+        return data
+    models: dict[str, object] = {}
+    for name, config in configs.items():
+        if config is None:
+            continue
+        runtime = data.get(name)
+        fitted_with = runtime.get("model") if isinstance(runtime, Mapping) else None
+        if data.get(f"{name}_model") is not None or fitted_with is not None:
+            raise InvalidInput(f"--{name}-model: expected a file without a {name} model, but {path} has one")
+        models[f"{name}_model"] = dump(read_decoder(config))
+    return {**data, **models}
 
 
 PlanFile = Annotated[Path, typer.Argument(metavar="RESULT", help="A result file (JSON).")]

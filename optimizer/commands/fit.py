@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from specopt.commands.shared import AsJson, Output, Seed, check_target, count, number
+from specopt.commands.shared import AsJson, Output, Seed, check_target, count, number, read_decoder
 from specopt.models.errors import InvalidInput
 
 if TYPE_CHECKING:
     from specopt.instances.runtime_fit import RuntimeFit
-    from specopt.models.decoder import Decoder
 
 Where = Annotated[
     list[str] | None, typer.Option(metavar="COL=VALUE", help="Take only rows with this value; may be repeated.")
@@ -112,7 +111,7 @@ def fit(
             repeats=named,
             y_unit=y_unit,
         )
-        decoder = _decoder(config)
+        decoder = None if config is None else read_decoder(config)
         read = read_runtime_table(table, columns)
         work = work_of(
             read,
@@ -187,14 +186,3 @@ def _repeats(values: list[str] | tuple[()]) -> tuple[int, dict[str, int]]:
         else:
             times = int(text)
     return 1 if times is None else times, named
-
-
-def _decoder(config: Path | None) -> Decoder | None:
-    if config is None:
-        return None
-    from specopt.instances.model_config import read_model_config
-
-    found = read_model_config(config)
-    if found.projected:
-        raise InvalidInput(f"{config}: word_embed_proj_dim: no cost model can count its operations; fit against tokens")
-    return found.exact

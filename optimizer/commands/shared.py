@@ -12,6 +12,7 @@ import typer
 from specopt.models.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from specopt.models.decoder import Decoder
     from specopt.models.problem import Problem
     from specopt.models.result import Result
 
@@ -90,7 +91,17 @@ def check_target(target: Path | None, source: Path | None = None) -> None:
     if not os.access(target.parent, os.W_OK):
         raise InvalidInput(f"{target}: cannot be written (no permission in {target.parent})")
     if source is not None and target.exists() and source.exists() and target.samefile(source):
-        raise InvalidInput(f"{target}: would overwrite the problem; choose another file")
+        raise InvalidInput(f"{target}: would overwrite what is read; choose another file")
+
+
+def read_decoder(config: Path) -> Decoder:
+    """Read a Hugging Face config as the cost model that counts its operations."""
+    from specopt.instances.model_config import read_model_config
+
+    found = read_model_config(config)
+    if found.projected:
+        raise InvalidInput(f"{config}: word_embed_proj_dim: no cost model can count its operations; fit against tokens")
+    return found.exact
 
 
 def print_json(data: Any) -> None:

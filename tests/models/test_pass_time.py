@@ -68,6 +68,14 @@ def test_a_fits_file_brings_limits_and_model() -> None:
         ({"pieces": []}, "pieces: expected at least one piece"),
         ({"pieces": [TOKENS, {"seconds_per_flop": 1.0, "overhead_seconds": 0.0}]}, "pieces"),
         ({"runtime": TOKENS, "lower": {"pieces": [TOKENS, TOKENS]}}, "file.lower: expected as many pieces"),
+        (
+            {"runtime": TOKENS, "upper": {"seconds_per_flop": 1.0, "overhead_seconds": 1.0}},
+            "file.upper: expected seconds_per_token, as in runtime",
+        ),
+        (
+            {"runtime": TOKENS, "lower": {**TOKENS, "overhead_seconds": 1.0}},
+            "file.lower: expected a limit of each coefficient in runtime, on its lower side",
+        ),
     ],
 )
 def test_bad_runtimes_are_named(data: Any, message: str) -> None:

@@ -71,6 +71,53 @@ def test_bad_usage_is_one_message(
     assert not captured.out
 
 
+CONFIG = {
+    "model_type": "llama",
+    "architectures": ["LlamaForCausalLM"],
+    "hidden_size": 64,
+    "intermediate_size": 128,
+    "num_attention_heads": 4,
+    "num_hidden_layers": 2,
+    "vocab_size": 1000,
+    "tie_word_embeddings": False,
+    "rms_norm_eps": 1e-6,
+}
+
+
+def test_models_as_configs(files: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests that configs count the operations as the same models in the file do, and are not taken beside those."""
+    config, runtime = tmp_path / "config.json", tmp_path / "per-flop.json"
+    config.write_text(json.dumps(CONFIG))
+    per_flop = {
+        "draft": {"seconds_per_flop": 1e-11, "overhead_seconds": 1e-4},
+        "verify": {"seconds_per_flop": 1e-9, "overhead_seconds": 1e-2},
+    }
+    runtime.write_text(json.dumps(per_flop))
+    command = ["export", "vllm", "--runtime", str(runtime), "--acceptance", files[1], "--json"]
+    assert run(command) == 2
+    assert "--draft-model CONFIG --verify-model CONFIG" in capsys.readouterr().err
+    options = ["--draft-model", str(config), "--verify-model", str(config)]
+    assert run([*command, *options]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert run(["model", str(config), "--json"]) == 0
+    model = json.loads(capsys.readouterr().out)["exact"]["model"]
+    runtime.write_text(json.dumps({**per_flop, "draft_model": model, "verify_model": model}))
+    assert run(command) == 0
+    assert json.loads(capsys.readouterr().out) == found
+    assert run([*command, *options]) == 2
+    assert "--draft-model: expected a file without a draft model" in capsys.readouterr().err
+
+
+def test_what_is_read_is_not_overwritten(files: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests that the table does not replace the runtimes or the acceptance that it comes from."""
+    command = ["export", "vllm", "--runtime", files[0], "--acceptance", files[1], "-o"]
+    for path in files:
+        before = Path(path).read_text()
+        assert run([*command, path]) == 2
+        assert "would overwrite" in capsys.readouterr().err
+        assert Path(path).read_text() == before
+
+
 @pytest.mark.parametrize("kind", list(KINDS))
 def test_plans_of_every_kind(kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Tests that a plan of every kind becomes a table with equal rows, and YAML that says what the plan says."""
