@@ -295,6 +295,8 @@ def _draw(panel: Panel, found: dict[str, Floats]) -> Figure:
     middles = [np.median(values, axis=1) for values in found.values()]
     if max(middle.max() for middle in middles) > 8 * min(middle.min() for middle in middles):
         axes.set_yscale("log")
+        axes.yaxis.set_major_formatter("{x:g}")
+        axes.yaxis.set_minor_formatter("{x:g}")
     axes.set_title(panel.title, loc="left", fontsize=10)
     axes.set_xlabel(panel.axis.label)
     axes.set_ylabel("latency, s (median, quartiles)" if panel.heavy_tails else "latency, s (mean, 95 % interval)")
