@@ -222,9 +222,13 @@ def _claims(panel: Panel, found: dict[str, Floats]) -> Iterator[Claim]:
         )
     rises = np.diff(found[PROPOSED].mean(axis=1))
     if panel.name.startswith(("figure-6", "figure-9")):
-        yield Claim(text=f"latency falls with the {panel.axis.label}", holds=bool((rises < 0.0).all()))
+        yield Claim(
+            text=f"latency falls with the {panel.axis.label.partition(',')[0]}", holds=bool((rises < 0.0).all())
+        )
     else:
-        yield Claim(text=f"latency rises with the {panel.axis.label}", holds=bool((rises > 0.0).all()))
+        yield Claim(
+            text=f"latency rises with the {panel.axis.label.partition(',')[0]}", holds=bool((rises > 0.0).all())
+        )
     for rival, point, printed in _PRINTED.get(panel.name, ()):
         if point not in panel.axis.points:
             continue
