@@ -286,13 +286,11 @@ def _figure_4(
             text="the absolute gain of dynamic over static Q-S is smaller in the high-rate regime",
             measured=f"low {_range(gains['low'])}, high {_range(gains['high'])} tokens/s",
             holds=bool((gains["high"] < gains["low"]).all()),
-            essential=False,
         ),
         Claim(
             text="dynamic Q-S outperforms static S-Q, too",
             measured=f"{_range(dynamic / lossy)} times its rate, where S-Q errs by {_range(column('error of S-Q'))}",
             holds=bool((dynamic > lossy).all()),
-            essential=False,
         ),
     ]
     return Artefact(
