@@ -16,7 +16,7 @@ def expected_tokens_per_step(acceptance_rate: float, speculation_length: int) ->
     Parameters
     ----------
     acceptance_rate
-        Probability alpha in [0, 1) that a draft token is accepted, given that all before it were.
+        Probability alpha in [0, 1] that a draft token is accepted, given that all before it were.
     speculation_length
         Number l >= 0 of draft tokens.
 
@@ -25,6 +25,8 @@ def expected_tokens_per_step(acceptance_rate: float, speculation_length: int) ->
     >>> round(expected_tokens_per_step(0.8, 4), 6)
     3.3616
     """
+    if acceptance_rate == 1.0:
+        return 1.0 + speculation_length
     return (1.0 - acceptance_rate ** (1 + speculation_length)) / (1.0 - acceptance_rate)
 
 

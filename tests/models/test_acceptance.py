@@ -17,7 +17,7 @@ from specopt.models.acceptance import decoding_steps, expected_tokens_by_positio
 
 @pytest.mark.parametrize(
     ("alpha", "length", "tokens"),
-    [(0.0, 3, 1.0), (0.5, 0, 1.0), (0.5, 1, 1.5), (0.5, 2, 1.75), (0.8, 4, 3.3616), (0.8, 1, 1.8)],
+    [(0.0, 3, 1.0), (0.5, 0, 1.0), (0.5, 1, 1.5), (0.5, 2, 1.75), (0.8, 4, 3.3616), (0.8, 1, 1.8), (1.0, 4, 5.0)],
 )
 def test_tokens_per_step(alpha: float, length: int, tokens: float) -> None:
     """Tests that Eq. 7 holds where the sum is easy: the server's own token counts."""
