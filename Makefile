@@ -13,6 +13,9 @@ quick: .venv/ok ## the tests that take under a minute
 bench: .venv/ok ## all benchmarks against their rivals: a dated table in benchmarks/results (over half an hour)
 	$(PY) benchmarks/run.py
 
+library: .venv/ok ## solve every instance of the library again; what is saved gets better or stays (a quarter of an hour)
+	$(PY) -P benchmarks/library.py
+
 check: .venv/ok types ## linter, format, import contract, types
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
@@ -32,4 +35,4 @@ types: # the package as one folder of links: type checkers do not follow the edi
 help: ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
 
-.PHONY: run test quick bench check types help
+.PHONY: run test quick bench library check types help

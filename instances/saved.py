@@ -1,39 +1,205 @@
-"""Problems that come with the package, saved as files: the same numbers on every machine, whatever the generator."""
+"""The instance library: problems that come with the package, and the best that is known of each.
+
+A file of JSON lines per kind of problem, an instance a line. Small problems are written out: the same numbers on every
+machine, whatever the generator. Large ones are a recipe and the digest of what it gives.
+"""
 
 from __future__ import annotations
 
-from importlib.resources import as_file, files
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from typing import Any
 
-from specopt.models.errors import InvalidInput
-from specopt.models.files import load
-from specopt.models.problem import Problem
+import msgspec
 
-_DATA = "specopt.instances.data"
+from specopt.models.errors import InvalidInput, SpecoptError
+from specopt.models.kinds import KINDS, problem_type
+from specopt.models.problem import FORMAT, Plan, Problem
+
+FIRST_NAMES = {
+    f"serving-latency-{label}": f"serving-latency/paper-1/{label}"
+    for label in ("K7-68M-7B", "K7-1.1B-7B", "K20-1.1B-13B", "K100-68M-7B", "K100-1.1B-7B", "K100-1.1B-13B")
+}
+"""Other names of some instances."""
 
 
-def saved() -> list[str]:
-    """Return the names of the saved problems.
+@dataclass(frozen=True, kw_only=True)
+class BestKnown:
+    """The best plan and the best bound that are known of an instance, and whose they are.
+
+    Parameters
+    ----------
+    objective
+        Of the best plan, by the judge.
+    bound
+        What no plan passes, or None.
+    status
+        "optimal" if the bound proves the objective within 1e-9, else "feasible".
+    gap
+        Relative distance of objective and bound; None without a bound.
+    method, bound_method
+        What found the plan, and what proved the bound.
+    confirmed_by
+        Other methods that proved the same optimum, by themselves and within their tolerance.
+    seconds
+        That the method of the bound, or else of the plan, took.
+    date, versions
+        When and with what.
+    plan
+        The plan, if it is short.
+    """
+
+    objective: float
+    bound: float | None
+    status: str
+    gap: float | None
+    method: str
+    bound_method: str | None
+    confirmed_by: tuple[str, ...] = ()
+    seconds: float
+    date: str
+    versions: dict[str, str] = field(default_factory=dict)
+    plan: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SavedInstance:
+    """One instance of the library.
+
+    Parameters
+    ----------
+    name
+        KIND/FAMILY/LABEL.
+    size
+        "small" (for proofs), "paper" (as large as the paper's), "large", or "adversarial".
+    parameters, seed
+        Of the family that it comes from; its numbers are then rounded to six digits.
+    problem_sha256
+        What identifies the problem.
+    best
+        The best known plan and bound.
+    problem
+        Its fields, without header and name; None if the recipe stands for them.
+    """
+
+    name: str
+    size: str
+    seed: int
+    parameters: dict[str, Any]
+    problem_sha256: str
+    best: BestKnown
+    problem: dict[str, Any] | None = None
+
+    @property
+    def kind(self) -> str:
+        """What kind of problem it is."""
+        return self.name.partition("/")[0]
+
+    @property
+    def family(self) -> str:
+        """KIND/FAMILY."""
+        return self.name.rpartition("/")[0]
+
+    @property
+    def hardness(self) -> str:
+        """What the family's documentation says of it, without its parameters."""
+        import inspect
+
+        from specopt.instances.families import FAMILIES
+
+        text = inspect.getdoc(FAMILIES[self.family].build) or ""
+        return text.partition("\n\nParameters\n")[0]
+
+    def load(self) -> Problem:
+        """Return the problem, under the instance's name.
+
+        Raises
+        ------
+        SpecoptError
+            If its recipe no longer gives the numbers that it gave.
+        """
+        if self.problem is None:
+            from specopt.instances.library.recipe import Recipe
+
+            label = self.name.rpartition("/")[2]
+            recipe = Recipe(family=self.family, label=label, size=self.size, seed=self.seed, parameters=self.parameters)
+            data = recipe.problem().to_dict()
+        else:
+            data = {"format": FORMAT, "kind": self.kind, **self.problem}
+        problem = problem_type(self.kind).from_dict({**data, "name": self.name})
+        if problem.sha256 != self.problem_sha256:
+            raise SpecoptError(f"{self.name}: the numbers are not those of the best known plan; run `make library`")
+        return problem
+
+    def plan(self) -> Plan | None:
+        """Return the best known plan, if it is saved."""
+        return None if self.best.plan is None else problem_type(self.kind).plan_type.from_dict(self.best.plan)
+
+
+def saved(kind: str | None = None) -> list[str]:
+    """Return the names of the library's instances, of one kind of problem or of all.
 
     Examples
     --------
-    >>> saved()[0]
-    'serving-latency-K100-1.1B-13B'
+    >>> saved("serving-latency")[0]
+    'serving-latency/paper-1/K7-68M-7B'
     """
-    names = (entry.name for entry in files(_DATA).iterdir())
-    return sorted(name.removesuffix(".json") for name in names if name.endswith(".json"))
+    return [name for each in (KINDS if kind is None else (kind,)) for name in instances_of_kind(each)]
 
 
 def load_saved(name: str) -> Problem:
-    """Return a saved problem by its name.
+    """Return a problem of the library by its name.
 
     Raises
     ------
     InvalidInput
         If there is none of that name.
     """
-    if name not in saved():
-        raise InvalidInput(f"name: expected one of {', '.join(saved())}, got {name!r}")
-    with as_file(files(_DATA) / f"{name}.json") as path:
-        problem = load(path)
-    assert isinstance(problem, Problem)
-    return problem
+    return saved_instance(name).load()
+
+
+def best_known(name: str) -> BestKnown:
+    """Return the best known plan and bound of an instance of the library.
+
+    Raises
+    ------
+    InvalidInput
+        If there is none of that name.
+    """
+    return saved_instance(name).best
+
+
+def saved_instance(name: str) -> SavedInstance:
+    """Return all that the library has of an instance.
+
+    Raises
+    ------
+    InvalidInput
+        If there is none of that name.
+    """
+    name = FIRST_NAMES.get(name, name)
+    kind = name.partition("/")[0]
+    found = instances_of_kind(kind).get(name) if kind in KINDS else None
+    if found is None:
+        raise InvalidInput(f"name: expected one of {', '.join(saved(kind if kind in KINDS else None))}, got {name!r}")
+    return found
+
+
+def known_values() -> dict[str, tuple[float | None, float | None]]:
+    """Return the best known objective and bound of every instance, by the problem's digest."""
+    return {
+        instance.problem_sha256: (instance.best.objective, instance.best.bound)
+        for kind in KINDS
+        for instance in instances_of_kind(kind).values()
+    }
+
+
+@cache
+def instances_of_kind(kind: str) -> Mapping[str, SavedInstance]:
+    """Return the instances of one kind by name, in the library's order."""
+    file = files("specopt.instances.data.library") / f"{kind}.jsonl"
+    lines = file.read_bytes().splitlines() if file.is_file() else []
+    read = [msgspec.json.decode(line, type=SavedInstance) for line in lines]
+    return {instance.name: instance for instance in read}

@@ -35,5 +35,5 @@ def bursty(
     return dataclasses.replace(
         problem,
         name=f"bursty n={requests} bursts={bursts} every {spacing_seconds:g} s seed={seed}",
-        deadline_seconds=burst * positive("spacing_seconds", spacing_seconds),
+        deadline_seconds=burst.astype(np.float64) * positive("spacing_seconds", spacing_seconds),
     )

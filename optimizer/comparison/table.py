@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from specopt.comparison.cell import Record
+from specopt.instances.saved import known_values
 from specopt.models.files import write_bytes, write_text
 from specopt.models.kinds import problem_type
 
@@ -29,18 +30,18 @@ class Comparison:
     records
         In any order.
     known
-        Best known objective and bound by problem_sha256, from elsewhere; None where unknown.
+        Best known objective and bound by problem_sha256, from elsewhere, each None where unknown; default: those of the
+        instance library.
     """
 
     def __init__(
         self, records: Sequence[Record], known: Mapping[str, tuple[float | None, float | None]] | None = None
     ) -> None:
         self.records = tuple(sorted(records, key=lambda r: (r.kind, r.instance, r.method, str(r.options), r.seed)))
+        known = known_values() if known is None else known
         self._best: dict[str, tuple[float | None, float | None]] = {}
         for record in self.records:
-            objective, bound = self._best.get(record.problem_sha256) or (known or {}).get(
-                record.problem_sha256, (None, None)
-            )
+            objective, bound = self._best.get(record.problem_sha256) or known.get(record.problem_sha256, (None, None))
             least = problem_type(record.kind).sense == "minimize"
             if record.objective is not None:
                 better = min if least else max
@@ -57,7 +58,7 @@ class Comparison:
         return iter(self.records)
 
     def best(self, record: Record) -> tuple[float | None, float | None]:
-        """Return the best objective and the best bound of any method on the record's problem."""
+        """Return the best objective and the best bound of any method, or known, on the record's problem."""
         return self._best[record.problem_sha256]
 
     def gap(self, record: Record) -> float | None:

@@ -1,0 +1,190 @@
+"""Regenerate the instance library: every problem from its recipe, solved by every exact method that takes it.
+
+    python benchmarks/library.py [KIND ...] [--time-limit S] [--jobs N]
+
+A plan counts by what the judge says of it. What is saved is never replaced by anything worse, and a line changes only
+if its problem, plan or bound does. Methods that prove different optima stop everything: one of them is wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import math
+import multiprocessing
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import specopt
+from specopt.instances.library.recipe import Recipe
+from specopt.instances.library.recipes import RECIPES
+from specopt.instances.saved import BestKnown, SavedInstance, instances_of_kind
+from specopt.models.files import write_text
+from specopt.models.problem import Problem, is_proven
+from specopt.solve import choose
+
+FOLDER = Path(__file__).parents[1] / "instances" / "data" / "library"
+MOST_PROBLEM_BYTES = 16_000
+MOST_PLAN_BYTES = 4_000
+TOLERANCE = 1e-9
+
+
+def regenerate(recipe: Recipe, old: SavedInstance | None, time_limit: float) -> SavedInstance:
+    """Return the instance of a recipe with the best known before and now."""
+    problem = replace(recipe.problem(), name=recipe.name)
+    data = {name: value for name, value in problem.to_dict().items() if name not in ("format", "kind", "name")}
+    best = old.best if old is not None and old.problem_sha256 == problem.sha256 else None
+    new = best_found(problem, time_limit)
+    return SavedInstance(
+        name=recipe.name,
+        size=recipe.size,
+        seed=recipe.seed,
+        parameters=dict(recipe.parameters),
+        problem_sha256=problem.sha256,
+        best=new if best is None else better_of(problem, best, new),
+        problem=data if len(_json(data)) <= MOST_PROBLEM_BYTES else None,
+    )
+
+
+def best_found(problem: Problem, time_limit: float) -> BestKnown:
+    """Solve by the default method and every exact one; return the best plan and the best bound."""
+    sign = 1.0 if problem.sense == "minimize" else -1.0
+    methods = {choose(problem, None).name: choose(problem, None)}
+    methods |= {method.name: method() for method in specopt.methods(problem) if method.exact}
+    results = []
+    for method in methods.values():
+        result = specopt.solve(problem, method, time_limit=time_limit)
+        if result.plan is not None:
+            assert specopt.verify(problem, result).feasible, f"{problem.name}: {method.name} gives no feasible plan"
+            results.append((method, result))
+    if not results:
+        raise AssertionError(f"{problem.name}: no method found a plan")
+    least, finder, found = _least([(sign * result.objective, method, result) for method, result in results])
+    bounds = [
+        (-sign * result.bound, method, result)
+        for method, result in results
+        if result.bound is not None and method.tolerance <= TOLERANCE
+    ]
+    proofs = [item for item in bounds if is_proven(least, -item[0], 0.0, TOLERANCE)]
+    highest, prover, proof = proofs[0] if proofs else _least(bounds) if bounds else (math.inf, None, None)
+    for method, result in results:
+        slack = max(method.tolerance, TOLERANCE) * max(1.0, abs(least))
+        if result.bound is not None and sign * result.bound > least + slack:
+            raise AssertionError(f"{method.name} gives the bound {result.bound}, {finder.name} the plan {least}")
+    bound = None if prover is None else -sign * highest
+    objective = sign * least
+    certificate = _certificate(problem, objective, bound)
+    confirmed = tuple(
+        method.name
+        for method, result in results
+        if method.exact and method is not prover and result.status == certificate["status"] == "optimal"
+    )
+    return BestKnown(
+        **certificate,
+        method=finder.name,
+        bound_method=None if prover is None else prover.name,
+        confirmed_by=confirmed,
+        seconds=float(f"{(found if proof is None else proof).seconds:.3g}"),
+        date=datetime.date.today().isoformat(),
+        versions=found.versions,
+        plan=_short(found.plan.to_dict()),
+    )
+
+
+def _least(found: list[tuple[float, Any, Any]]) -> tuple[float, Any, Any]:
+    """Return the first of those that are least but for rounding: methods are in order of preference."""
+    least = min(value for value, _, _ in found)
+    return next(item for item in found if item[0] <= least + 1e-12 * max(1.0, abs(least)))
+
+
+def better_of(problem: Problem, old: BestKnown, new: BestKnown) -> BestKnown:
+    """Return the old one, with the plan or bound of the new one where that is better by more than rounding."""
+    sign = 1.0 if problem.sense == "minimize" else -1.0
+    rounding = TOLERANCE * max(1.0, abs(old.objective))
+    best = old
+    if sign * new.objective < sign * old.objective - rounding:
+        best = replace(
+            best, method=new.method, seconds=new.seconds, date=new.date, versions=new.versions, plan=new.plan,
+            **_certificate(problem, new.objective, old.bound),
+        )  # fmt: skip
+    if new.bound is not None and (old.bound is None or sign * new.bound > sign * old.bound + rounding):
+        best = replace(
+            best, bound_method=new.bound_method, seconds=new.seconds, date=new.date, versions=new.versions,
+            **_certificate(problem, best.objective, new.bound),
+        )  # fmt: skip
+    if best.status == "optimal" and set(new.confirmed_by) - {*best.confirmed_by, best.bound_method}:
+        both = {*best.confirmed_by, *new.confirmed_by} - {best.bound_method}
+        best = replace(best, confirmed_by=tuple(sorted(both)))
+    return best
+
+
+def _certificate(problem: Problem, objective: float, bound: float | None) -> dict[str, Any]:
+    if bound is None or not math.isfinite(bound):
+        return {"objective": objective, "bound": None, "status": "feasible", "gap": None}
+    proven = is_proven(objective, bound, 0.0, TOLERANCE)
+    gap = 0.0 if proven else problem.gap(objective, bound)
+    return {"objective": objective, "bound": bound, "status": "optimal" if proven else "feasible", "gap": gap}
+
+
+def _short(plan: dict[str, Any]) -> dict[str, Any] | None:
+    return plan if len(_json(plan)) <= MOST_PLAN_BYTES else None
+
+
+def _json(data: object) -> str:
+    return json.dumps(data, separators=(",", ":"), allow_nan=False)
+
+
+def line(instance: SavedInstance) -> str:
+    """Return the line of an instance: what is None or empty is left out."""
+    data = asdict(instance)
+    data["best"] = {name: value for name, value in data["best"].items() if value not in (None, (), {})}
+    data["best"].setdefault("bound", None)
+    data["best"].setdefault("gap", None)
+    data["best"].setdefault("bound_method", None)
+    return _json({name: value for name, value in data.items() if value is not None})
+
+
+def _regenerate(task: tuple[Recipe, SavedInstance | None, float]) -> SavedInstance:
+    return regenerate(*task)
+
+
+def _report(kind: str, found: Sequence[SavedInstance]) -> str:
+    proven = [instance for instance in found if instance.best.status == "optimal"]
+    twice = [instance for instance in proven if instance.best.confirmed_by]
+    worst = max((instance.best.gap or 0.0 for instance in found), default=0.0)
+    return (
+        f"{kind}: {len(found)} instances, {len(proven)} optimal ({len(twice)} twice), largest gap {100 * worst:.3g} %"
+    )
+
+
+def _all(arguments: argparse.Namespace) -> Iterator[str]:
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(arguments.jobs, mp_context=context) as pool:
+        for kind in arguments.kinds or RECIPES:
+            old = instances_of_kind(kind)
+            tasks = [(recipe, old.get(recipe.name), arguments.time_limit) for recipe in RECIPES[kind]]
+            found = []
+            for instance in pool.map(_regenerate, tasks):
+                found.append(instance)
+                best = instance.best
+                print(f"  {instance.name}: {best.objective:.9g}, {best.status}, {best.bound_method}", flush=True)
+            write_text(FOLDER / f"{kind}.jsonl", "".join(line(instance) + "\n" for instance in found))
+            yield _report(kind, found)
+
+
+def main() -> None:
+    """Regenerate some kinds, or all."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
+    parser.add_argument("kinds", nargs="*", metavar="KIND", help="default: all kinds")
+    parser.add_argument("--time-limit", type=float, default=20.0, help="seconds per method and instance")
+    parser.add_argument("--jobs", type=int, default=2, help="processes")
+    for text in _all(parser.parse_args()):
+        print(text, flush=True)
+
+
+if __name__ == "__main__":
+    main()

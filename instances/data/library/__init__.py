@@ -1,0 +1,1 @@
+"""The instance library: a file of JSON lines per kind of problem."""

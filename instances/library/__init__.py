@@ -1,0 +1,1 @@
+"""Recipes of the instance library: which problems of which families it holds."""

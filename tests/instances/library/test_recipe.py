@@ -1,0 +1,50 @@
+"""Recipes: rounded problems that are the same on every machine."""
+
+from __future__ import annotations
+
+import pytest
+
+from specopt import generate
+from specopt.instances.library.recipe import Recipe, rounded
+from specopt.instances.library.recipes import RECIPES
+from specopt.models.draft_control import DraftControlProblem
+from specopt.models.kinds import KINDS
+from specopt.models.serving_latency import ServingLatencyProblem
+
+
+def test_numbers_keep_six_digits() -> None:
+    """Tests that rounding moves no number by more than half of its sixth digit, and no integer at all."""
+    problem = generate("serving-latency/paper-1", seed=3)
+    short = rounded(problem)
+    assert isinstance(problem, ServingLatencyProblem) and isinstance(short, ServingLatencyProblem)
+    assert short.snr == pytest.approx(problem.snr, rel=5.001e-6)
+    assert [float(f"{x:.6g}") for x in problem.snr.tolist()] == short.snr.tolist()
+    assert short.input_tokens.tolist() == problem.input_tokens.tolist()
+    assert short.name is None and short != problem
+
+
+def test_transitions_stay_stochastic() -> None:
+    """Tests that rows of transitions sum to one exactly in millionths."""
+    problem = rounded(generate("draft-control/random", states=40, seed=2))
+    assert isinstance(problem, DraftControlProblem)
+    rows = problem.transition.rows
+    assert rows * 1e6 == pytest.approx((rows * 1e6).round(), abs=1e-6)
+    assert [sum(round(1e6 * x) for x in row) for row in rows.tolist()] == [10**6] * 40
+
+
+def test_names_and_kinds() -> None:
+    """Tests that every kind has at least 30 recipes under names of its own, of all sizes."""
+    assert set(RECIPES) == set(KINDS)
+    for kind, recipes in RECIPES.items():
+        names = [recipe.name for recipe in recipes]
+        assert len(set(names)) == len(names) >= 30
+        assert all(name.startswith(f"{kind}/") for name in names)
+        assert {recipe.size for recipe in recipes} == {"small", "paper", "large", "adversarial"}
+
+
+def test_problems_follow_their_recipe() -> None:
+    """Tests that a recipe's seed and parameters decide its problem."""
+    one = Recipe(family="serving-latency/paper-1", label="x", size="small", seed=1, parameters={"tasks": 3})
+    two = Recipe(family="serving-latency/paper-1", label="x", size="small", seed=2, parameters={"tasks": 3})
+    assert one.problem() == one.problem() != two.problem()
+    assert one.name == "serving-latency/paper-1/x"
