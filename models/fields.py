@@ -109,7 +109,7 @@ def parse(cls: type[T], data: object, where: str = "") -> T:
         If a field is unknown, missing, of the wrong type or outside its domain.
     """
     chosen = _choose(cls, data)
-    struct = read(_wire(chosen), data, where)
+    struct = read(_wire(chosen), data, where, _hints(chosen))
     kwargs: dict[str, Any] = {}
     for name, hint in _hints(chosen).items():
         value = getattr(struct, name)
@@ -161,7 +161,7 @@ def check(obj: Any) -> None:
             raise InvalidInput(f"{name}: expected {size} entries, as in {first}, got {len(array)}")
 
 
-def read(hint: Any, data: object, where: str) -> Any:
+def read(hint: Any, data: object, where: str, hints: Mapping[str, Any] | None = None) -> Any:
     """Return JSON-like data as a value that msgspec can build, strictly.
 
     Raises
@@ -172,7 +172,7 @@ def read(hint: Any, data: object, where: str) -> Any:
     try:
         return msgspec.convert(data, hint, strict=True)
     except msgspec.ValidationError as error:
-        raise InvalidInput(_explain(str(error), data, where)) from None
+        raise InvalidInput(_explain(str(error), data, where, hints)) from None
     except UnicodeEncodeError as error:
         raise InvalidInput(f"{where or 'the top level'}: expected Unicode text, got {describe(error.object)}") from None
 
@@ -195,7 +195,10 @@ def schema(cls: Any) -> dict[str, Any]:
 
 def describe(value: object) -> str:
     """Return a short rendering of a value for messages."""
-    text = repr(value)
+    try:
+        text = repr(value)
+    except ValueError:  # Python writes no integer of more than 4,300 digits
+        text = f"a value of {type(value).__name__} that is too long to write"
     return text if len(text) <= 60 else text[:57] + "..."
 
 
@@ -389,8 +392,11 @@ _AT = re.compile(r"^(?P<text>.*?)(?: - at `\$(?P<path>.*)`)?$", re.DOTALL)
 _STEP = re.compile(r"\.(?P<key>[^.\[\]]+)|\[(?P<index>\d+)\]")
 
 
-def _explain(message: str, data: object, where: str) -> str:
-    """Turn a msgspec message into ours: path first, then what was expected and what came."""
+def _explain(message: str, data: object, where: str, hints: Mapping[str, Any] | None) -> str:
+    """Turn a msgspec message into ours: path first, then what was expected and what came.
+
+    `hints` are those of the fields of the object that was read: a field with few choices lists them.
+    """
     found = _AT.match(message)
     assert found is not None
     text, path = found["text"].replace("`", ""), (found["path"] or "").lstrip(".")
@@ -403,6 +409,9 @@ def _explain(message: str, data: object, where: str) -> str:
     if missing:
         return f"{_join(where, _join(path, missing[1]))}: required field is missing"
     expected, _, kind = text.partition(", got ")
+    if expected.startswith("Invalid enum value"):
+        choices = [str(choice) for part in _parts((hints or {}).get(path)) for choice in get_args(part)]
+        expected = f"expected one of {', '.join(choices)}" if choices else "expected another value"
     text = f"{expected}, got {describe(_value_at(data, path))}" + (f" ({kind})" if kind else "")
     place = _join(where, path) if path else where
     return f"{place or 'the top level'}: {text[0].lower()}{text[1:]}"

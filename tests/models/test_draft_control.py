@@ -141,7 +141,7 @@ def test_violations() -> None:
             {"distribution_code": "support"},
             'states[0].distribution_bits: expected 2 entries with the distribution code "support", got none',
         ),
-        ({"distribution_code": "huffman"}, "distribution_code: invalid enum value 'huffman'"),
+        ({"distribution_code": "huffman"}, "distribution_code: expected one of lattice, support, got 'huffman'"),
         (
             {"transition": [[1.0, 0.0], [0.0, 1.0]]},
             "transition: expected exactly one recurrent class, got 2: states [0] and [1]",
