@@ -47,7 +47,8 @@ def print_comparison_summary(comparison: Comparison, out: Console) -> None:
             out.print(f"  {family}: {text or 'nobody'}", soft_wrap=True, markup=False)
         out.print()
     out.print(
-        "Gaps are to the best bound of any method, here or in the instance library; proven: optimal by that bound; time: shifted geometric mean "
+        "Gaps are to the best bound of any method, here or in the instance library; proven: optimal by that bound; "
+        "time: shifted geometric mean "
         f"(shift {SHIFT_SECONDS:g} s), failures at their time limit.",
         soft_wrap=True,
     )

@@ -32,7 +32,7 @@ def make(kind: type[P], family: str, **parameters: Any) -> P:
 
 
 def test_serving_latency() -> None:
-    """Tests equal inputs, memory for so many tasks, the ratio of the stages, weak links and mixed lengths."""
+    """Tests that inputs are equal, so many tasks fit, stages keep the ratio, links are weak and lengths mixed."""
     assert set(make(ServingLatencyProblem, "equal-inputs", tokens=99).input_tokens.tolist()) == {99}
     tight = make(ServingLatencyProblem, "tight-memory", fit=2.0, seed=5)
     assert tight.draft is not None and tight.draft_memory_bytes is not None
@@ -58,7 +58,7 @@ def test_serving_latency() -> None:
 
 
 def test_verification_batch() -> None:
-    """Tests few deadlines, late requests first, one long request that just fits, and values that follow costs."""
+    """Tests that deadlines are few, the first requests late, one long request just fits, and values follow costs."""
     assert len(set(make(VerificationBatchProblem, "bursty", bursts=4).deadline_seconds.tolist())) == 4
     hopeless = make(VerificationBatchProblem, "hopeless-urgent", hopeless=3)
     assert (hopeless.deadline_seconds < 0).tolist() == [True] * 3 + [False] * 97
@@ -88,7 +88,7 @@ def test_draft_control() -> None:
 
 
 def test_prompt_chunking() -> None:
-    """Tests message costs, one stage, steps of the cloud delay, and a slow link, on the random family."""
+    """Tests that messages cost, the stage is one, the cloud delay has steps, and the link is slow by the factor."""
     plain = make(PromptChunkingProblem, "random", seed=3)
     assert make(PromptChunkingProblem, "slow-message", seed=3).message_overhead_seconds == pytest.approx(0.05)
     assert make(PromptChunkingProblem, "single-stage").pipeline_length == 1

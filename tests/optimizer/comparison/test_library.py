@@ -24,7 +24,7 @@ def test_gaps_are_to_the_best_known_bound() -> None:
     (record,) = comparison
     best = best_known(name)
     assert record.objective is not None and best.bound is not None
-    assert comparison.best(record) == (best.objective, best.bound)
+    assert comparison.best(record) == pytest.approx((best.objective, best.bound))
     assert comparison.gap(record) == pytest.approx((record.objective - best.bound) / record.objective)
     assert not comparison.wins(record) and not comparison.proven(record)
     alone = Comparison(comparison.records, known={})
