@@ -41,6 +41,9 @@ from specopt.models.problem import Evaluation, Plan, Problem
 MAX_FAIRNESS = 100.0
 """Largest fairness: beyond it the utility leaves the range of floating-point numbers."""
 
+LARGEST = 1e250
+"""Largest weight, slope or utility in all, and length of a round: floating point holds sums and small multiples."""
+
 Fairness = Annotated[float, Meta(ge=0, le=MAX_FAIRNESS)]
 SCHEDULE_TOLERANCE = 1e-9
 """What a schedule may differ from what the plan declares, or fall short of a least rate by; of 1 or more, relative."""
@@ -312,8 +315,37 @@ class FairGoodputProblem(Problem):
             ):  # fmt: skip
                 if getattr(self, name) is None:
                     raise InvalidInput(f"{name}: required field is missing (per 'second' needs it)")
-            if self.round_seconds(np.zeros(self.clients, dtype=np.int64)) <= 0:
+            with np.errstate(over="ignore"):
+                quickest = self.round_seconds(np.zeros(self.clients, dtype=np.int64))
+            if quickest <= 0:
                 raise InvalidInput("verify_overhead_seconds: expected more than 0 where no client's network takes time")
+        self._check_range()
+
+    def _check_range(self) -> None:
+        """Refuse rates, weights and fairness whose utility or its slope leaves the range of floating-point numbers."""
+        quickest = slowest = 1.0
+        with np.errstate(all="ignore"):
+            if self.per == "second":
+                quickest = self.round_seconds(np.zeros(self.clients, dtype=np.int64))
+                slowest = self._slowest_round()
+            least, most = 1.0 / slowest, float((1.0 / (1.0 - self.acceptance_rates)).max()) / quickest
+            weight = float(self.weight.sum())
+            sizes = [weight * rate**power for rate in map(np.float64, (least, most))
+                     for power in (0.0, -self.fairness, 1.0 - self.fairness)]  # fmt: skip
+        if not max(slowest, 1.0 / quickest, *sizes) <= LARGEST:
+            name = "fairness" if max(slowest, 1.0 / quickest, weight) <= LARGEST else "weights"
+            name = name if max(slowest, 1.0 / quickest) <= LARGEST else "verify_overhead_seconds"
+            raise InvalidInput(
+                f"{name}: expected rounds, weights and a utility in the range of floating-point numbers, "
+                f"got rounds of {quickest:g} to {slowest:g}, weights of {weight:g} in all, fairness {self.fairness:g}"
+            )
+
+    def _slowest_round(self) -> float:
+        """Return at least the length of every round that the budget allows."""
+        assert self.draft_seconds_per_token is not None and self.network_seconds is not None
+        assert self.verify_overhead_seconds is not None and self.verify_seconds_per_token is not None
+        drafting = float((self.most_tokens * self.draft_seconds_per_token + self.network_seconds).max())
+        return drafting + self.verify_overhead_seconds + self.verify_seconds_per_token * self.budget_tokens
 
     @property
     def clients(self) -> int:

@@ -93,7 +93,10 @@ def _numbers(row: Any, size: int, where: str) -> Floats:
     for column, value in enumerate(row):
         if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
             raise InvalidInput(f"{where}[{column}]: expected a probability, got {describe(value)}")
-    return np.array(row, dtype=np.float64)
+    try:
+        return np.array(row, dtype=np.float64)
+    except OverflowError:  # an integer beyond all floating-point numbers
+        raise InvalidInput(f"{where}: expected probabilities, got {describe(row)}") from None
 
 
 def recurrent_classes(transition: Floats) -> list[list[int]]:

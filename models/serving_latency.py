@@ -36,6 +36,12 @@ from specopt.models.uplink import upload_seconds
 Mechanism = Literal["pipelined", "sequential", "autoregressive"]
 MECHANISMS: tuple[Mechanism, ...] = ("pipelined", "sequential", "autoregressive")
 
+SMALLEST_SHARE = 1e-201
+"""Smallest share of the bandwidth that a plan may give: of uploads at the two ends of their range, and their sum."""
+
+SHORTEST_SECONDS, LONGEST_SECONDS = 1e-100, 1e100
+"""Seconds that a problem may ask for: floating-point numbers hold their sums, products with counts, and quotients."""
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ServingLatencyPlan(Plan):
@@ -123,6 +129,32 @@ class ServingLatencyProblem(Problem):
                 f"max_output_tokens: expected at least the largest of output_tokens, {longest}, "
                 f"got {self.max_output_tokens}"
             )
+        self._check_range()
+
+    def _check_range(self) -> None:
+        """Refuse runtimes and links whose seconds leave the range of floating-point numbers in any plan of use."""
+        with np.errstate(all="ignore"):
+            bits = np.asarray(self.bits_per_token("pipelined") * self.input_tokens, dtype=np.float64)
+            alone = upload_seconds(bits, np.ones(self.tasks), self.bandwidth_hz, self.snr)  # over the whole band
+        if not (alone.min() >= SHORTEST_SECONDS and alone.sum() <= LONGEST_SECONDS):  # not a number is refused, too
+            task = int(np.argmin(alone)) if alone.min() < SHORTEST_SECONDS else int(np.argmax(alone))
+            raise InvalidInput(
+                f"snr[{task}]: expected uploads of {SHORTEST_SECONDS:g} to {LONGEST_SECONDS:g} seconds, "
+                f"got {alone[task]:g}"
+            )
+        longest = float(self.input_tokens.max() + self.longest_output + (self.max_speculation_length or 0))
+        passes = longest * (1.0 + (self.max_speculation_length or 0)) * self.tasks * longest
+        models = (("draft", self.draft, self.draft_runtime), ("verify", self.verify, self.verify_runtime))
+        for name, model, runtime in models:
+            if model is None or runtime is None:
+                continue
+            flops = _pass_flops(model, np.array([longest]), np.array([longest]), int(longest))
+            with np.errstate(all="ignore"):
+                slowest = float((passes * runtime.seconds(self.tasks, flops))[0])
+            if not slowest <= LONGEST_SECONDS:
+                raise InvalidInput(
+                    f"{name}_runtime: expected at most {LONGEST_SECONDS:g} seconds in all, got {slowest:g}"
+                )
 
     @property
     def tasks(self) -> int:
@@ -217,6 +249,8 @@ class ServingLatencyProblem(Problem):
         elif (plan.bandwidth_share <= 0).any():
             task = int(np.argmin(plan.bandwidth_share))
             found.append(f"bandwidth_share[{task}]: expected more than 0, got {plan.bandwidth_share[task]}")
+        elif (plan.bandwidth_share < SMALLEST_SHARE).any() or (plan.bandwidth_share > 1 / SMALLEST_SHARE).any():
+            found.append(f"bandwidth_share: expected shares from {SMALLEST_SHARE:g} on, each task's upload must end")
         seen = [0] * self.tasks
         for position, batch in enumerate(plan.batches):
             if not batch:

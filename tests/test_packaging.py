@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import ast
 import importlib.metadata
+import re
+import shutil
+import subprocess
+import sys
 import tomllib
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -53,6 +58,40 @@ def test_the_version_is_in_one_place() -> None:
     version = PYPROJECT["project"]["version"]
     assert specopt.__version__ == version == importlib.metadata.version("specopt")
     assert [path for path in SOURCES if version in path.read_text()] == []
+
+
+def test_citation_and_changelog_agree_with_the_version() -> None:
+    """Tests that CITATION.cff names the version, and that no release of the changelog is newer."""
+    version = PYPROJECT["project"]["version"]
+    assert re.findall(r"^version: *(\S+)$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE) == [version]
+    headings = re.findall(r"^## \[?([^\]\s]+)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    releases = [heading for heading in headings if heading != "Unreleased"]
+    assert headings and headings.count("Unreleased") <= 1
+    assert releases[:1] in ([], [version])
+
+
+@pytest.mark.slow
+def test_the_wheel_holds_the_package_alone(tmp_path: Path) -> None:
+    """Tests that a wheel holds every source and data file of the package, and no other name at its top."""
+    keep = shutil.ignore_patterns("__pycache__", "*.pyc", "*.nbi", "*.nbc")
+    for folder in FOLDERS.values():
+        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=keep)
+    for name in ("pyproject.toml", PYPROJECT["project"]["readme"], "LICENSE"):
+        shutil.copy(ROOT / name, tmp_path)
+    build = "from setuptools.build_meta import build_wheel; print(build_wheel('.'))"
+    built = subprocess.run([sys.executable, "-P", "-c", build], cwd=tmp_path, capture_output=True, text=True)
+    assert built.returncode == 0, built.stderr
+    with zipfile.ZipFile(next(tmp_path.glob("*.whl"))) as wheel:
+        names = set(wheel.namelist())
+    expected = {
+        f"{package.replace('.', '/')}/{path.relative_to(tmp_path / folder)}"
+        for package, folder in FOLDERS.items()
+        for path in (tmp_path / folder).rglob("*")
+        if path.is_file()
+    }
+    version = PYPROJECT["project"]["version"]
+    assert {name for name in names if name.startswith("specopt/")} == expected
+    assert {name.partition("/")[0] for name in names} == {"specopt", f"specopt-{version}.dist-info"}
 
 
 def public(tree: ast.Module) -> Iterator[tuple[str, ast.AST]]:

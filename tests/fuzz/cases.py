@@ -10,6 +10,7 @@ from fuzz.json_tree import Object, text, tree
 from fuzz.junk import TEXTS, junk
 from fuzz.mutations import mutate
 from fuzz.seed_problems import seed_problem
+
 from specopt.models.kinds import KINDS
 from specopt.models.problem import FORMAT
 

@@ -8,7 +8,6 @@ from typing import Any
 
 from specopt import InvalidInput, generate
 from specopt.instances import FAMILIES
-from specopt.models.kinds import KINDS
 
 SMALL = 5
 """What whole-number parameters of a family are cut to, where the family takes it: tasks, clients, states."""
@@ -41,5 +40,3 @@ def seed_problem(kind: str, rng: random.Random) -> dict[str, Any]:
     """Return a valid problem file of a kind, as JSON-like data."""
     family = rng.choice(families_of(kind))
     return generate(family, seed=rng.randrange(100), **small_parameters(family)).to_dict()
-
-

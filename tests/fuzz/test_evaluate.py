@@ -8,10 +8,10 @@ import traceback
 from pathlib import Path
 
 import pytest
-
 from fuzz.cases import harmed
 from fuzz.outcome import check_refusal
 from fuzz.seed_problems import seed_problem
+
 from specopt import solve
 from specopt.cli import run
 from specopt.models.files import from_dict
@@ -40,7 +40,7 @@ def test_harmed_results(kind: str, tmp_path: Path, capfd: pytest.CaptureFixture[
         data = seed_problem(kind, rng)
         file.write_text(json.dumps(data))
         result = claimed(data).to_dict()
-        fields = {"properties": dict.fromkeys(result, {"type": "object"})}
+        fields = {"properties": {key: {"type": "object"} for key in result}}
         keep = {key: result[key] for key in ("format", "kind", "plan", "objective", "problem_sha256")}
         target.write_text(harmed(rng, keep if number % 4 else result, fields))
         try:

@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
 from fuzz.cases import problem_case
 from fuzz.outcome import check_refusal, check_result
 from fuzz.seed_problems import families_of
+
 from specopt.cli import run
 from specopt.models.kinds import KINDS
 
