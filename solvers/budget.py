@@ -9,11 +9,18 @@ import threading
 import time
 from collections.abc import Callable
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
+
+import numpy as np
 
 from specopt.models.errors import OutOfTime, Stopped
 from specopt.models.problem import Plan, Problem
 from specopt.models.result import Progress
+
+T = TypeVar("T")
+
+SPARE = 0.2
+"""Share of the time left in which a long call that is told to end may do so."""
 
 Callback = Callable[[Progress], bool | None]
 
@@ -138,6 +145,52 @@ class Budget:
             _loaders.pop(name, None)
             return importlib.import_module(name)  # it failed in the thread: let the error show here
         return _ready[name]
+
+    def call(self, kernel: Callable[..., T], *arguments: Any, partial: bool = False) -> T:
+        """Return what a long compiled call gives, without overrunning the time limit.
+
+        The call runs in a thread of its own, so the kernel must release the interpreter's lock (``nogil``); it gets one
+        more argument, an array whose entry turns 1 when it should come to an end.
+
+        Parameters
+        ----------
+        kernel, arguments
+            What to call.
+        partial
+            Whether a call that was told to end gives something useful: it is then told a little before the time is up.
+
+        Raises
+        ------
+        OutOfTime
+            If the call does not end in time, or was told to and gives nothing useful then.
+        """
+        self.check()
+        spare = SPARE * self.remaining if partial and self.time_limit < math.inf else 0.0
+        stop = np.zeros(1, dtype=np.uint8)
+        found: list[T] = []
+        failed: list[BaseException] = []
+
+        def run() -> None:
+            try:
+                found.append(kernel(*arguments, stop))
+            except BaseException as error:  # raised again in the caller's thread
+                failed.append(error)
+
+        thread = threading.Thread(target=run, daemon=True)
+        thread.start()
+        try:
+            while thread.is_alive():
+                thread.join(min(0.05, self.remaining))
+                if thread.is_alive():
+                    self.check()
+                    if self.remaining < spare:
+                        stop[0] = 1
+        except BaseException:
+            stop[0] = 1
+            raise
+        if failed:
+            raise failed[0]
+        return found[0]
 
     def _better(self, left: float, right: float) -> bool:
         return left < right if self.problem.sense == "minimize" else left > right

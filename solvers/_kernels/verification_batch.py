@@ -112,7 +112,7 @@ def use(taken, end, v, w, m):
 
 
 @njit(cache=True)
-def improve(order, end, v, w, m, now, c, D, M, taken):
+def improve(order, end, v, w, m, now, c, D, M, taken, stop):
     """Exchange until nothing gains: one for one or two, and one in for the least dense, then refill; return the value.
 
     order: the items below `end` by decreasing density.
@@ -122,6 +122,8 @@ def improve(order, end, v, w, m, now, c, D, M, taken):
     for _ in range(ROUNDS):
         before = value
         for i in order:  # out with one, refill with others
+            if stop[0]:
+                return value
             if not taken[i]:
                 continue
             left_t, left_mem, gained = t - w[i], mem - m[i], 0.0
@@ -154,6 +156,8 @@ def improve(order, end, v, w, m, now, c, D, M, taken):
                     fill(order, end, v, w, m, now, c, D, M, taken, left_t + w[chosen], left_mem + m[chosen])
                     value, t, mem = use(taken, end, v, w, m)
         for j in order:  # in with one, out with the least dense, refill
+            if stop[0]:
+                return value
             if taken[j] or now + (c + w[j]) > D:
                 continue
             more_t, more_mem, more = t + w[j], mem + m[j], value + v[j]
@@ -300,10 +304,14 @@ def enumerate_core(v, w, m, end, now, c, D, M, per_second, per_byte, order, core
 _IN = types.Array(types.float64, 1, "C", readonly=True)
 _F, _I, _B = types.float64[::1], types.int64[::1], types.boolean[::1]
 _f = types.float64
+_S = types.Array(types.uint8, 1, "C")  # its entry turns 1 when the caller has no more time: what is found so far counts
 
 
-@njit([types.int64(_F, _F, _F, _F, _f, _f, _f, _I), types.int64(_IN, _IN, _IN, _IN, _f, _f, _f, _I)], cache=True)
-def sweep(values, seconds, memory, deadlines, now, c, M, out):
+@njit([
+    types.int64(_F, _F, _F, _F, _f, _f, _f, _I, _S),
+    types.int64(_IN, _IN, _IN, _IN, _f, _f, _f, _I, _S),
+], cache=True, nogil=True)  # fmt: skip
+def sweep_until(values, seconds, memory, deadlines, now, c, M, out, stop):
     """Fill `out` with a batch, in the order of its indices, and return how many requests it has."""
     if len(seconds) != len(values) or len(memory) != len(values) or len(deadlines) != len(values):
         raise ValueError("values, seconds, memory, deadlines and out must have one length")
@@ -319,8 +327,10 @@ def sweep(values, seconds, memory, deadlines, now, c, M, out):
     single = np.argmax(v)
     by_time = by_density(v, w, m, 1.0, 0.0, size)
     by_memory = by_density(v, w, m, 0.0, 1.0, size)
-    score = np.empty(len(ends))
+    score = np.full(len(ends), -1.0)
     for j in range(len(ends)):
+        if stop[0]:
+            break
         end, D = ends[j], d[ends[j] - 1]
         score[j] = greedy_value(by_time, end, v, w, m, now, c, D, M)
         if binding:
@@ -333,6 +343,8 @@ def sweep(values, seconds, memory, deadlines, now, c, M, out):
                 v, w, m, (1.0 - mix) * ratio(1.0, room) if room > 0.0 else 0.0, mix / max(M, 1e-300), size
             )
             for j in range(len(ends)):
+                if stop[0]:
+                    break
                 score[j] = max(score[j], greedy_value(mixed, ends[j], v, w, m, now, c, d[ends[j] - 1], M))
     best_value = v[single]
     best = np.zeros(size, np.bool_)
@@ -347,6 +359,8 @@ def sweep(values, seconds, memory, deadlines, now, c, M, out):
     promise = np.full(len(ends), np.inf)  # bounds at the prices of the thresholds visited so far
     taken, other_taken = np.empty(size, np.bool_), np.empty(size, np.bool_)
     for visit in range(min(STARTS, len(ends))):
+        if stop[0]:
+            break
         j = np.argmax(score) if visit % 2 == 0 else np.argmax(promise)
         if promise[j] <= best_value:
             score[j] = -1.0
@@ -376,7 +390,7 @@ def sweep(values, seconds, memory, deadlines, now, c, M, out):
             if greedy_value(other, end, v, w, m, now, c, D, M) > value:
                 taken[:] = False
                 value = fill(other, end, v, w, m, now, c, D, M, taken, 0.0, 0.0)[0]
-        value = improve(order[order < end], end, v, w, m, now, c, D, M, taken)
+        value = improve(order[order < end], end, v, w, m, now, c, D, M, taken, stop)
         if value > best_value:
             best_value = value
             best[:] = taken
@@ -392,8 +406,14 @@ def sweep(values, seconds, memory, deadlines, now, c, M, out):
     return count
 
 
-@njit(types.float64(_F, _F, _F, types.int64, _f, _f, _f, _f, _f, _f, types.int64, _B), cache=True)
-def polish(v, w, m, end, now, c, D, M, per_second, per_byte, core, taken):
+@njit([types.int64(_F, _F, _F, _F, _f, _f, _f, _I), types.int64(_IN, _IN, _IN, _IN, _f, _f, _f, _I)], cache=True)
+def sweep(values, seconds, memory, deadlines, now, c, M, out):
+    """Fill `out` with a batch, in the order of its indices, and return how many requests it has."""
+    return sweep_until(values, seconds, memory, deadlines, now, c, M, out, np.zeros(1, np.uint8))
+
+
+@njit(types.float64(_F, _F, _F, types.int64, _f, _f, _f, _f, _f, _f, types.int64, _B, _S), cache=True, nogil=True)
+def polish(v, w, m, end, now, c, D, M, per_second, per_byte, core, taken, stop):
     """Fill `taken` with a batch of a threshold by its prices: the best subset of a core, exchanges; return its value.
 
     The value is negative if what pays without the core does not fit.
@@ -401,12 +421,12 @@ def polish(v, w, m, end, now, c, D, M, per_second, per_byte, core, taken):
     order = by_density(v, w, m, per_second, per_byte, end)
     value = enumerate_core(v, w, m, end, now, c, D, M, per_second, per_byte, order, core, taken)
     if value >= 0.0:
-        value = improve(order, end, v, w, m, now, c, D, M, taken)
+        value = improve(order, end, v, w, m, now, c, D, M, taken, stop)
     return value
 
 
-@njit(types.void(_F, _F, _F, _F, _I, _f, _f, _f, _f, _F, _F, _F), cache=True)
-def bound_thresholds(v, w, m, d, ends, now, c, M, enough, bound, per_second, per_byte):
+@njit(types.void(_F, _F, _F, _F, _I, _f, _f, _f, _f, _F, _F, _F, _S), cache=True, nogil=True)
+def bound_thresholds(v, w, m, d, ends, now, c, M, enough, bound, per_second, per_byte, stop):
     """Fill a bound for every threshold of sorted items, and its prices; tight above `enough`.
 
     Cheap bounds come first: the prices of the threshold before, then time alone and memory alone.
@@ -416,6 +436,8 @@ def bound_thresholds(v, w, m, d, ends, now, c, M, enough, bound, per_second, per
     by_memory = by_density(v, w, m, 0.0, 1.0, size)
     last_t, last_mem = 0.0, 0.0
     for j in range(len(ends)):
+        if stop[0]:
+            return
         start, end, D = ends[j - 1] if j > 0 else 0, ends[j], d[ends[j] - 1]
         bound[j] = lagrangian(v, w, m, start, end, now, c, D, M, last_t, last_mem)
         per_second[j], per_byte[j] = last_t, last_mem

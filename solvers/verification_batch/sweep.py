@@ -38,5 +38,5 @@ def sweep(pending: Pending, budget: Budget) -> list[int]:
     """Return the batch of the sweep."""
     kernels = budget.load("verification_batch")
     out = np.empty(len(pending.items), dtype=np.int64)
-    count = kernels.sweep(*pending.columns, *pending.clock, out)
+    count = pending.call(budget, kernels.sweep_until, *pending.columns, *pending.clock, out, partial=True)
     return [int(i) for i in pending.items[out[:count]]]

@@ -19,7 +19,7 @@ from specopt.solvers.verification_batch.sweep import sweep
 
 OPTIONS: dict[str, float | str | bool | int] = {
     "output_flag": False,
-    "threads": 1,
+    "parallel": "off",  # not "threads": HiGHS refuses another number than that of its first run in the process
     "mip_rel_gap": 0.0,
     "mip_abs_gap": 0.0,
     "mip_feasibility_tolerance": 1e-9,
@@ -121,9 +121,11 @@ def polish(pending: Pending, k: int, per_second: float, per_byte: float, budget:
     values, seconds, memory, deadlines = pending.columns
     end = int(pending.ends[k])
     taken = np.zeros(len(values), dtype=np.bool_)
-    value = kernels.polish(
-        values, seconds, memory, end, now, c, float(deadlines[end - 1]), M, per_second, per_byte, Threshold.core, taken
-    )
+    due, core = float(deadlines[end - 1]), Threshold.core
+    value = pending.call(
+        budget, kernels.polish, values, seconds, memory, end, now, c, due, M, per_second, per_byte, core, taken,
+        partial=True,
+    )  # fmt: skip
     if value >= 0:
         batch = [int(i) for i in pending.items[taken]]
         if pending.admits(batch):

@@ -134,7 +134,7 @@ def real_settings(draw: st.DrawFn) -> dict[str, Any]:
 @settings(max_examples=25)
 @given(real_settings())
 def test_dynamic_program_without_bounds(data: dict[str, Any]) -> None:
-    """Tests prompts with up to 2^39 plans against all non-dominated states of all prefixes."""
+    """Tests that prompts with up to 2^39 plans have the optimum of all non-dominated states of all prefixes."""
     problem = PromptChunkingProblem.from_dict({"format": "specopt/1", "kind": "prompt-chunking", **data})
     best = naive.best_by_prefixes(data)
     assert value(proven(problem)) == pytest.approx(best, rel=1e-9)
@@ -192,7 +192,7 @@ def test_caps_and_grids_never_help() -> None:
 @pytest.mark.parametrize("stages", [1, 2])
 @pytest.mark.parametrize("cap", [2, 3, 4])
 def test_caps_that_bind(cap: int, stages: int) -> None:
-    """Tests caps below the best number of chunks against all states, where a label with fewer chunks must survive."""
+    """Tests that caps below the best number of chunks are right: a label with fewer chunks must survive."""
     free = setting(prompt_tokens=60, pipeline_length=stages, message_milliseconds=0.0)
     delay = {"tokens": [0.0, 100.0], "seconds": [0.0005, 0.12]}
     problem = PromptChunkingProblem.from_dict(
