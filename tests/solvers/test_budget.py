@@ -56,5 +56,5 @@ def test_a_sweep_that_is_told_to_end_gives_a_batch() -> None:
     deadlines, out = rng.uniform(0.5, 1.0, 300), np.empty(300, dtype=np.int64)
     count = sweep_until(values, seconds, memory, deadlines, 0.0, 0.1, 1.0, out, np.ones(1, dtype=np.uint8))
     batch = out[:count]
-    assert count > 1
+    assert count >= 1
     assert 0.1 + seconds[batch].sum() <= deadlines[batch].min()
