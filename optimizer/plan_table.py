@@ -68,6 +68,9 @@ def _plan(result: Result) -> Plan:
 
 def _serving_latency(plan: ServingLatencyPlan) -> Iterator[Row]:
     share = plan.bandwidth_share
+    tasks = sorted(task for batch in plan.batches for task in batch)
+    if tasks != list(range(len(share))):
+        raise InvalidInput(f"plan.batches: expected each of the {len(share)} tasks of bandwidth_share in one batch")
     place = {task: (number, i) for number, batch in enumerate(plan.batches) for i, task in enumerate(batch)}
     for task in sorted(place):
         batch, position = place[task]

@@ -23,7 +23,7 @@ from specopt.models.draft_allocation import DraftAllocationProblem
 from specopt.models.draft_control import DraftControlProblem
 from specopt.models.errors import InvalidInput, Unsupported
 from specopt.models.fair_goodput import FairGoodputPlan, FairGoodputProblem
-from specopt.models.fields import Floats, describe
+from specopt.models.fields import MAX_TOKENS, Floats, describe
 from specopt.models.problem import Plan, Problem
 from specopt.models.result import Result
 from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
@@ -185,6 +185,12 @@ def _check(problem: Problem, acceptance: Interval | None, output_scale: Interval
         raise InvalidInput(f"output_scale: expected factors LOW:HIGH above 0, got {low:g}:{high:g}")
     if output_scale != (1.0, 1.0) and not isinstance(problem, ServingLatencyProblem):
         raise Unsupported(f"output_scale: {problem.kind} has no output lengths; {ServingLatencyProblem.kind} has")
+    if isinstance(problem, ServingLatencyProblem):
+        longest = max(problem.max_output_tokens or 1, int(problem.output_tokens.max()))
+        if not high * longest <= MAX_TOKENS:
+            raise InvalidInput(
+                f"output_scale: expected outputs of at most {MAX_TOKENS:,} tokens, got {high:g} x {longest}"
+            )
     if isinstance(samples, bool) or not isinstance(samples, int) or samples < 2:
         raise InvalidInput(f"samples: expected an integer >= 2, got {describe(samples)}")
 

@@ -144,3 +144,15 @@ def test_results_without_a_plan_are_refused(tmp_path: Path, capsys: pytest.Captu
     save(dataclasses.replace(solve(problem), plan=None, status=Status.NONE), path)
     assert run(["export", "csv", str(path)]) == 2
     assert "plan: expected a plan, got none" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("batches", [[[0, 7]], [[0, 2**64]], [[0, -1]], [[0, 1], [1]], [[0]], []])
+def test_plans_that_name_no_task_are_refused(
+    batches: list[list[int]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Tests that a table needs every task of a plan once: nothing is left out, and no index counts from the end."""
+    problem = generate("serving-latency/paper-1", tasks=2, seed=1)
+    path, data = tmp_path / "result.json", solve(problem).to_dict()
+    path.write_text(json.dumps({**data, "plan": {**data["plan"], "batches": batches}}))
+    assert run(["export", "csv", str(path)]) == 2
+    assert "plan.batches: expected each of the 2 tasks" in capsys.readouterr().err

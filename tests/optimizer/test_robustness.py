@@ -106,6 +106,9 @@ def test_bad_intervals_are_named() -> None:
         robustness(problem, plan, acceptance=(0.9, 1.0))
     with pytest.raises(InvalidInput, match="output_scale: expected factors"):
         robustness(problem, plan, output_scale=(0.0, 1.0))
+    for scale in (1e6, 1e308):
+        with pytest.raises(InvalidInput, match="output_scale: expected outputs of at most 10,000,000 tokens"):
+            robustness(problem, plan, output_scale=(1.0, scale))
     with pytest.raises(InvalidInput, match="samples: expected an integer >= 2"):
         robustness(problem, plan, samples=1)
     batch = generate("verification-batch/warm", seed=1)
