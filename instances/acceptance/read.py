@@ -58,6 +58,10 @@ def read_acceptance(
     if before is not None:
         raise InvalidInput(f"{path}: expected a Prometheus scrape, to take the difference to {before}")
     data = _json(text, path)
+    if isinstance(data, list) and data and all(is_bench(run) for run in data):  # vllm bench serve --append-result
+        if len(data) > 1:
+            raise InvalidInput(f"{path}: expected one run of vllm bench serve, got {len(data)}; keep the one to take")
+        (data,) = data
     if is_bench(data):
         assert isinstance(data, Mapping)
         return from_bench(data, str(path), level)
@@ -110,7 +114,7 @@ def _plain(data: Mapping[str, Any], where: str) -> PositionAcceptance:
         columns[name] = [given] if single and not isinstance(given, list) else given
     for name, values in columns.items():
         field = name if name != "rates" else "acceptance_rate" if single else "acceptance_rates"
-        if not isinstance(values, list) or any(isinstance(v, bool) or not isinstance(v, int | float) for v in values):
+        if not isinstance(values, list) or not values or not all(_is_rate(value) for value in values):
             raise InvalidInput(f"{where}.{field}: expected numbers in [0, 1], got {describe(data.get(field))}")
     extends = data.get("extends", single)
     if not isinstance(extends, bool):
@@ -120,6 +124,10 @@ def _plain(data: Mapping[str, Any], where: str) -> PositionAcceptance:
         return PositionAcceptance(rates=rates, lower=lower, upper=upper, extends=extends, notes=_notes(data))
     except (InvalidInput, OverflowError) as error:
         raise InvalidInput(f"{where}: {error}") from None
+
+
+def _is_rate(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
 
 
 def _notes(data: Mapping[str, Any]) -> tuple[str, ...]:

@@ -160,6 +160,9 @@ def test_bench_serve(tmp_path: Path) -> None:
     bench["spec_decode_accepted_tokens"] = 800
     with pytest.raises(InvalidInput, match=r"spec_decode_accepted_tokens: expected 900"):
         read_acceptance(written(tmp_path, json.dumps(bench)))
+    bench["spec_decode_accepted_tokens"] = 900
+    appended = read_acceptance(written(tmp_path, f"[{json.dumps(bench)}]"))
+    assert appended.rates.tolist() == found.rates.tolist()
     only = {"spec_decode_per_position_acceptance_rates": [0.5, 0.25]}
     assert read_acceptance(written(tmp_path, json.dumps(only))).reached is None
     with pytest.raises(InvalidInput, match="per_position_acceptance_rates: expected a list of rates, got None"):
@@ -184,6 +187,9 @@ def test_rates_of_ones_own(tmp_path: Path) -> None:
         (b"\xff\xfe", "expected text in UTF-8"),
         ("[]", "expected a Prometheus scrape"),
         ('{"acceptance_rate": 0.5, "acceptance_rates": [0.5]}', "either acceptance_rate or acceptance_rates"),
+        ('{"acceptance_rate": 80}', r"acceptance_rate: expected numbers in \[0, 1\], got 80"),
+        ('{"acceptance_rates": []}', r"acceptance_rates: expected numbers in \[0, 1\], got \[\]"),
+        ('{"spec_decode_num_drafts": 1}\n{"spec_decode_num_drafts": 2}', "expected one run of vllm bench serve, got 2"),
         ('{"acceptance_rate": true}', r"acceptance_rate: expected numbers in \[0, 1\]"),
         ('{"acceptance_rate": NaN}', "NaN is not a number of JSON"),
         ('{"acceptance_rates": [0.5], "levels": 1}', "unknown field 'levels'"),
