@@ -20,6 +20,7 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
+    keep_highs_to_one_thread()
     for line in sys.stdin:
         request = json.loads(line)
         load_kernels(request["problem"]["kind"])
@@ -44,6 +45,16 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
     found = result.to_dict()
     names = ("status", "termination", "objective", "bound", "gap", "seconds", "versions")
     return {name: found[name] for name in names}
+
+
+def keep_highs_to_one_thread() -> None:
+    """Run HiGHS once with one thread: its threads belong to the process, and their number stays that of its first run."""
+    import highspy
+
+    model = highspy.Highs()  # type: ignore[no-untyped-call]  # highspy's constructor has no annotations
+    for name, value in (("output_flag", False), ("threads", 1)):
+        assert model.setOptionValue(name, value) == highspy.HighsStatus.kOk, name
+    model.run()
 
 
 @cache

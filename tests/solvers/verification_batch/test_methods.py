@@ -228,3 +228,20 @@ def test_integer_programs_settle_it_too(family: str, monkeypatch: pytest.MonkeyP
         result = solve(problem)
         assert result.status is Status.OPTIMAL
         assert result.objective == pytest.approx(solve(problem, "pareto").objective, rel=1e-10)
+
+
+def test_integer_programs_run_beside_other_programs_of_highs() -> None:
+    """Tests that HiGHS, whose threads belong to the process, solves here whatever number an earlier run asked for."""
+    import highspy
+
+    highspy.Highs.resetGlobalScheduler(True)
+    try:
+        model = highspy.Highs()  # type: ignore[no-untyped-call]  # highspy's constructor has no annotations
+        for name, value in (("output_flag", False), ("threads", 3)):
+            assert model.setOptionValue(name, value) == highspy.HighsStatus.kOk
+        assert model.run() == highspy.HighsStatus.kOk
+        result = solve(make("density-trap", seed=1), Threshold())
+    finally:
+        highspy.Highs.resetGlobalScheduler(True)
+    assert result.status is Status.OPTIMAL
+    assert result.stats["largest_program"] > 0
