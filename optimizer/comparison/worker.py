@@ -48,7 +48,7 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def keep_highs_to_one_thread() -> None:
-    """Run HiGHS once with one thread: its threads belong to the process, and their number stays that of its first run."""
+    """Run HiGHS with one thread: its threads belong to the process, and their number stays that of its first run."""
     import highspy
 
     model = highspy.Highs()  # type: ignore[no-untyped-call]  # highspy's constructor has no annotations
