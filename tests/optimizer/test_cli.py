@@ -268,7 +268,7 @@ def test_output_is_checked_before_the_work(
     monkeypatch.setattr(specopt, "solve", never)
     refused(invoke("solve", problem_file, "-o", tmp_path / "no" / "result.json"), "no such directory")
     refused(invoke("solve", problem_file, "-o", tmp_path), "directory")
-    refused(invoke("solve", problem_file, "-o", problem_file), "overwrite the problem")
+    refused(invoke("solve", problem_file, "-o", problem_file), "overwrite what is read")
 
 
 def test_interrupted_solve_exits_with_130(
