@@ -176,7 +176,7 @@ def pass_time(data: object, where: str, *, decoder: Decoder | None, context_toke
         if 0.0 < slope < LEAST_SECONDS_PER_TOKEN:
             raise InvalidInput(
                 f"{where}.seconds_per_flop: {slope:.3g} is per operation, so the model is needed to count operations; "
-                "give draft_model and verify_model beside the runtimes (or --draft-model CONFIG --verify-model CONFIG), "
+                "give draft_model and verify_model beside the runtimes (or --draft-model CONFIG --verify-model CONFIG) "
                 "or runtimes with seconds_per_token"
             )
     return PassTime(
