@@ -58,9 +58,10 @@ def compare(
                 callback=show,
             )
         except KeyboardInterrupt:
-            if output is None:
+            kept = [] if output is None else list(Store(output).records().values())
+            if not kept:
                 raise
-            comparison, code = Comparison(list(Store(output).records().values())), INTERRUPTED
+            comparison, code = Comparison(kept), INTERRUPTED
     if output is not None:
         _write(comparison, output)
     if as_json:

@@ -112,6 +112,20 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert len(json.loads(capsys.readouterr().out)) == 5
 
 
+@pytest.mark.parametrize("folder", [True, False])
+def test_an_interruption_before_the_first_record(
+    folder: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tests that Ctrl-C before there is anything to summarise ends with 130 and one line."""
+
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("specopt.comparison.compare.compare", interrupted)
+    assert run(["compare", "draft-allocation/uniform", *(["-o", str(tmp_path / "out")] if folder else [])]) == 130
+    assert capsys.readouterr().err == "specopt: interrupted\n"
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
