@@ -126,6 +126,11 @@ class Record:
         return self.status == "failed"
 
     @property
+    def infeasible(self) -> bool:
+        """Whether the result is a proof that no plan is feasible: an answer, in place of a plan."""
+        return self.status == "infeasible"
+
+    @property
     def label(self) -> str:
         """The method, with the options that are not at their defaults given by the caller."""
         from specopt.solvers.registry import METHODS

@@ -2,7 +2,7 @@
 
 Left: share of cells whose plan is within a gap of the best bound. Right: share of cells that a method solves within a
 factor of the fastest method's time; solved is a plan within 1 % of the best bound, or of the best plan where there is
-no bound. Cells that failed stay in the count.
+no bound, or a proof that there is no plan. Cells that failed stay in the count.
 """
 
 from __future__ import annotations
@@ -120,6 +120,8 @@ def _by_label(comparison: Comparison, kind: str) -> dict[str, list[Record]]:
 
 
 def _gap(comparison: Comparison, record: Record) -> float:
+    if record.infeasible:
+        return 0.0
     gap = comparison.gap(record)
     if gap is None:
         gap = comparison.excess(record)

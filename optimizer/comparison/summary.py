@@ -1,6 +1,7 @@
 """What a comparison says of each method: gaps, proofs, wins, times, failures; and of families of instances.
 
-Failures and cells without a plan are counted, never dropped: they win and prove nothing, and take their time limit.
+Failures and cells without a plan are counted, never dropped: they win and prove nothing, and take their time limit. A
+proof that no plan is feasible is an answer like an optimal plan: it wins, it is proven, and takes the time it took.
 """
 
 from __future__ import annotations
@@ -27,15 +28,15 @@ class MethodSummary:
     kind, label
         Of problems, and of the method with its options.
     cells, failed, without_plan
-        How many, of these crashed or killed, and of these ended without a plan.
+        How many, of these crashed or killed, and of these ended without a plan and without a proof that there is none.
     proven
-        Share of the cells whose plan is optimal by the best bound of any method.
+        Share of the cells whose plan is optimal by the best bound of any method, or that are proven infeasible.
     wins
-        Share of the cells in which no method has a better plan.
+        Share of the cells in which no method has a better plan; a proof that there is none counts.
     mean_gap, largest_gap
         To the best bound of any method, over cells with a plan and a bound; None without any.
     seconds
-        Shifted geometric mean of the time; a cell without a result counts as its time limit.
+        Shifted geometric mean of the time; a cell without an answer counts as its time limit.
     """
 
     kind: str
@@ -64,7 +65,7 @@ def summaries(comparison: Comparison) -> list[MethodSummary]:
                 label=label,
                 cells=len(records),
                 failed=sum(record.failed for record in records),
-                without_plan=sum(record.objective is None and not record.failed for record in records),
+                without_plan=sum(not (answered(record) or record.failed) for record in records),
                 proven=_share(records, comparison.proven),
                 wins=_share(records, comparison.wins),
                 mean_gap=float(np.mean(gaps)) if gaps else None,
@@ -90,11 +91,16 @@ def who_wins(comparison: Comparison) -> dict[str, dict[str, float]]:
     }
 
 
+def answered(record: Record) -> bool:
+    """Tell whether a record has a plan, or a proof that there is none."""
+    return record.objective is not None or record.infeasible
+
+
 def time_of(record: Record) -> float:
-    """Return the seconds of a record; without a result its time limit, or the time until it failed if that is more."""
-    if record.seconds is not None and not record.failed:
+    """Return the seconds of a record; without an answer its time limit, or the time until it ended if that is more."""
+    if record.seconds is not None and answered(record):
         return record.seconds
-    return max(record.wall_seconds, record.time_limit or 0.0)
+    return max(record.wall_seconds if record.seconds is None else record.seconds, record.time_limit or 0.0)
 
 
 def shifted_geometric_mean(values: Sequence[float], shift: float = SHIFT_SECONDS) -> float:

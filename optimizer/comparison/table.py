@@ -72,16 +72,21 @@ class Comparison:
         return None if record.objective is None or best is None else _gap(record.kind, record.objective, best)
 
     def proven(self, record: Record) -> bool:
-        """Tell whether a record's plan is optimal by the best bound of any method, within the format's tolerance."""
+        """Tell whether a record's plan is optimal by the best bound of any method, within the format's tolerance.
+
+        A proof that no plan is feasible counts as well.
+        """
+        if record.infeasible:
+            return True
         bound = self.best(record)[1]
         if record.objective is None or bound is None:
             return False
         return abs(record.objective - bound) <= WITHIN * max(1.0, abs(record.objective))
 
     def wins(self, record: Record) -> bool:
-        """Tell whether no method has a better plan for the record's problem."""
+        """Tell whether no method has a better plan for the record's problem, or it proves that there is none."""
         excess = self.excess(record)
-        return excess is not None and excess <= WITHIN
+        return record.infeasible or (excess is not None and excess <= WITHIN)
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one flat row per record, all with the same keys."""

@@ -69,6 +69,20 @@ def test_failures_count(comparison: Comparison) -> None:
     assert who_wins(comparison) == {"a": {"algorithm-1": 0.5, "exact": 0.5}, "b": {"algorithm-1": 0.0, "exact": 0.0}}
 
 
+def test_a_proof_of_infeasibility_is_an_answer() -> None:
+    """Tests that it counts as proven, wins and keeps its time, while a quick end without a plan takes its limit."""
+    proof = record("exact", "a", None, status="infeasible", seconds=0.5)
+    nothing = record("algorithm-1", "a", None, seconds=0.01)
+    comparison = Comparison([proof, nothing], known={})
+    rows = {row.label: row for row in summaries(comparison)}
+    exact, paper = rows["exact"], rows["algorithm-1"]
+    assert (exact.without_plan, exact.proven, exact.wins) == (0, 1.0, 1.0)
+    assert (paper.without_plan, paper.proven, paper.wins) == (1, 0.0, 0.0)
+    assert (time_of(proof), time_of(nothing)) == (0.5, 10.0)
+    assert gap_profile(comparison, "serving-latency")["exact"].tolist() == [0.0]
+    assert time_profile(comparison, "serving-latency")["algorithm-1"].tolist() == [math.inf]
+
+
 def test_profiles_keep_what_failed(comparison: Comparison) -> None:
     """Tests that profiles have every cell, unsolved ones at infinity, and the fastest at 1."""
     gaps = gap_profile(comparison, "serving-latency")
