@@ -8,7 +8,7 @@ from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
-from specopt.comparison.run import close_workers, kill_workers
+from specopt.comparison.run import Workers
 from specopt.models.errors import InvalidInput, MissingDependency
 
 KNOWN = "local, dask://HOST:PORT or ray"
@@ -49,14 +49,19 @@ def executor_of(name: str, jobs: int | None) -> Iterator[Executor]:
 @contextmanager
 def local_executor(jobs: int | None = None) -> Iterator[Executor]:
     """Open threads that each hold a worker process; the processes end with them."""
-    executor = ThreadPoolExecutor(max_workers=jobs or os.cpu_count() or 1, thread_name_prefix="specopt-compare")
+    workers = Workers()  # of this executor alone: another comparison in this process keeps its own
+    executor = ThreadPoolExecutor(
+        max_workers=jobs or os.cpu_count() or 1,
+        thread_name_prefix="specopt-compare",
+        initializer=workers.adopt_thread,
+    )
     try:
         yield executor
     finally:
         executor.shutdown(wait=False, cancel_futures=True)
-        kill_workers()
+        workers.kill()
         executor.shutdown(wait=True)
-        close_workers()
+        workers.close()
 
 
 @contextmanager

@@ -15,8 +15,48 @@ GRACE_SECONDS = 5.0
 """Beyond the time limit, before a method that ignores it is killed."""
 
 _local = threading.local()
-_children: list[Child] = []
-_lock = threading.Lock()
+
+
+class Workers:
+    """The worker processes of some threads, one each."""
+
+    def __init__(self) -> None:
+        self._children: list[Child] = []
+        self._lock = threading.Lock()
+
+    def adopt_thread(self) -> None:
+        """Let the cells of this thread run here; other threads share the workers that `close_workers` ends."""
+        _local.workers, _local.child = self, None
+
+    def new(self) -> Child:
+        """Return a worker that is not started yet."""
+        child = Child()
+        with self._lock:
+            self._children.append(child)
+        return child
+
+    def has(self, child: Child) -> bool:
+        """Tell whether a worker is one of these, and not closed for good."""
+        with self._lock:
+            return child in self._children
+
+    def kill(self) -> None:
+        """Kill the processes; a thread that waits for one sees it end."""
+        with self._lock:
+            for child in self._children:
+                if (process := child.process) is not None:
+                    child.kill(process)
+
+    def close(self) -> None:
+        """Kill the processes and forget them; no thread may wait for one any more."""
+        self.kill()
+        with self._lock:
+            children, self._children = self._children, []
+        for child in children:
+            child.close()
+
+
+_shared = Workers()
 
 
 def run_cell(cell: Cell, grace_seconds: float = GRACE_SECONDS) -> Record:
@@ -48,30 +88,16 @@ def run_cell(cell: Cell, grace_seconds: float = GRACE_SECONDS) -> Record:
     return Record.of(cell, **found, **common)
 
 
-def kill_workers() -> None:
-    """Kill the worker processes of this process; a thread that waits for one sees it end."""
-    with _lock:
-        for child in _children:
-            if child.process is not None:
-                child.kill(child.process)
-
-
 def close_workers() -> None:
-    """Kill the worker processes of this process and forget them; no thread may wait for one any more."""
-    kill_workers()
-    with _lock:
-        children, _children[:] = list(_children), []
-    for child in children:
-        child.close()
+    """End the worker processes of threads that belong to no executor of ours; no such thread may wait for one."""
+    _shared.close()
 
 
 def _child() -> Child:
+    workers: Workers = getattr(_local, "workers", _shared)
     child: Child | None = getattr(_local, "child", None)
-    if child is None:
-        child = _local.child = Child()
-    with _lock:
-        if child not in _children:
-            _children.append(child)
+    if child is None or not workers.has(child):
+        child = _local.child = workers.new()
     return child
 
 

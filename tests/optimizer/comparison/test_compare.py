@@ -20,6 +20,7 @@ from specopt.comparison.child import Child
 from specopt.comparison.compare import CompareProgress, cells_of
 from specopt.comparison.run import close_workers, run_cell
 from specopt.comparison.store import Store
+from specopt.comparison.table import Comparison
 from specopt.solvers.method import Method
 from specopt.solvers.serving_latency.static_batching import StaticBatching
 
@@ -196,6 +197,19 @@ def test_what_an_executor_loses_is_a_record() -> None:
 
     found = compare(QUICK, small(1), executor=Losing())
     assert [record.error for record in found] == ["executor: ConnectionError: worker lost"] * 2
+
+
+@pytest.mark.slow
+def test_comparisons_in_one_process_leave_each_other_alone() -> None:
+    """Tests that the end of a comparison does not kill the workers of another one in the same process."""
+    inner: list[Comparison] = []
+
+    def compare_inside(at: CompareProgress) -> None:
+        if at.done == 1:
+            inner.append(compare(["water-level"], small(1), jobs=1))
+
+    outer = compare(QUICK, small(4), jobs=1, callback=compare_inside)
+    assert [record.error for record in [*inner[0], *outer] if record.failed] == []
 
 
 def test_a_callback_stops() -> None:
