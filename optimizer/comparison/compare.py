@@ -6,7 +6,7 @@ import contextlib
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
 from dataclasses import dataclass
 
 from specopt.comparison.cell import Cell, Record
@@ -52,7 +52,8 @@ def compare(
 
     Each cell runs in a worker process on one thread. A method that ignores its time limit is killed, a crash is a
     record of a failure. With a folder, every record is on disk at once, and cells that are there already are not run
-    again: after a kill the same call goes on where it was.
+    again: after a kill the same call goes on where it was. What an executor itself loses, with its machines, is a
+    failure in the table, but not kept: the next call runs it again.
 
     Parameters
     ----------
@@ -114,20 +115,23 @@ def compare(
                 finished, _ = wait(waiting, return_when=FIRST_COMPLETED)
                 for future in finished:
                     cell = waiting.pop(future)
-                    error = future.exception()
-                    record = (
-                        future.result()
-                        if error is None
-                        else Record.of(cell, status="failed", error=f"executor: {type(error).__name__}: {error}")
-                    )
+                    record, kept = _record_of(future, cell)
                     records.append(record)
-                    if store is not None:
+                    if store is not None and kept:
                         store.append(record)
                     if report():
                         return Comparison(records)
     finally:
         if store is not None:
             store.close()
+
+
+def _record_of(future: Future[Record], cell: Cell) -> tuple[Record, bool]:
+    """Return what became of a cell, and whether that is the method's doing and to be kept: a lost cluster is not."""
+    try:
+        return future.result(), True
+    except (Exception, CancelledError) as error:
+        return Record.of(cell, status="failed", error=f"executor: {type(error).__name__}: {error}"), False
 
 
 def cells_of(

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -186,17 +186,19 @@ def test_a_folder_that_cannot_be_written_is_one_message(tmp_path: Path, monkeypa
     close_workers()
 
 
-def test_what_an_executor_loses_is_a_record() -> None:
-    """Tests that an exception from the executor itself is a failed cell, not the end of the comparison."""
+@pytest.mark.parametrize("loss", [ConnectionError("worker lost"), CancelledError("worker lost")])
+def test_what_an_executor_loses_is_a_record(loss: BaseException, tmp_path: Path) -> None:
+    """Tests that what the executor itself loses is a failed cell, not the end of the comparison, and is run again."""
 
     class Losing(Executor):
         def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
             future: Future[Any] = Future()
-            future.set_exception(ConnectionError("worker lost"))
+            future.set_exception(loss)
             return future
 
-    found = compare(QUICK, small(1), executor=Losing())
-    assert [record.error for record in found] == ["executor: ConnectionError: worker lost"] * 2
+    found = compare(QUICK, small(1), executor=Losing(), folder=tmp_path)
+    assert [record.error for record in found] == [f"executor: {type(loss).__name__}: worker lost"] * 2
+    assert Store(tmp_path).records() == {}
 
 
 @pytest.mark.slow
