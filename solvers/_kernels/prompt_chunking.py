@@ -635,7 +635,7 @@ def search(position, stage, cost, P, last, most, bound, effort, out):
     for _ in range(KICKS):
         if left <= 0 or value <= enough or chunks == 1:
             break
-        count, seed = kick(out, chunks, limit, seed, current)
+        count, seed = kick(out, chunks, limit, np.uint64(seed), current)
         work[0] = left // 6
         left -= max(1, work[0])
         count, new = polish(current, count, False, position, stage, cost, P, last, limit, free, states, trial, work)

@@ -55,7 +55,7 @@ def chunks(result: Result) -> list[int]:
 @settings(max_examples=150)
 @given(prompt_chunkings(tokens=(1, 10)))
 def test_all_compositions(problem: PromptChunkingProblem) -> None:
-    """Tests the objective and the bound against all compositions, in all modes, with ties, caps and grids."""
+    """Tests that objective and bound are those of all compositions, in all modes, with ties, caps and grids."""
     best, _ = naive.best_composition(problem.to_dict())
     result = proven(problem)
     assert value(result) == pytest.approx(best, rel=1e-9, abs=1e-15)
@@ -98,7 +98,7 @@ def test_all_compositions_unaided(problem: PromptChunkingProblem) -> None:
 @settings(max_examples=25)
 @given(prompt_chunkings(tokens=(1, 8)))
 def test_rational_arithmetic(problem: PromptChunkingProblem) -> None:
-    """Tests the objective against all compositions without any rounding."""
+    """Tests that the objective is that of all compositions without any rounding."""
     assert value(proven(problem)) == pytest.approx(float(rational.optimum(problem.to_dict())), rel=1e-9, abs=1e-15)
 
 
