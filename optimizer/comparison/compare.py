@@ -156,6 +156,8 @@ def cells_of(
         raise InvalidInput("problems: expected at least one, got none")
     if time_limit is not None and not (isinstance(time_limit, int | float) and 0 <= time_limit < float("inf")):
         raise InvalidInput(f"time_limit: expected seconds >= 0 or None, got {time_limit!r}")
+    if isinstance(gap, bool) or not (isinstance(gap, int | float) and 0 <= gap < float("inf")):
+        raise InvalidInput(f"gap: expected a number >= 0, got {gap!r}")
     if not seeds or any(isinstance(seed, bool) or not isinstance(seed, int) or seed < 0 for seed in seeds):
         raise InvalidInput(f"seeds: expected integers >= 0, at least one, got {list(seeds)!r}")
     if methods is not None:

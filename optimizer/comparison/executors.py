@@ -70,6 +70,9 @@ def _dask(address: str) -> Iterator[Executor]:
         import distributed
     except ImportError:
         raise MissingDependency("dask:// needs Dask: pip install 'specopt[dask]'") from None
+    host, _, port = address.rpartition(":")
+    if not (host and port.isdecimal()):
+        raise InvalidInput(f"executor: expected dask://HOST:PORT, got 'dask://{address}'")
     open_client: Any = distributed.Client
     try:
         client = open_client(f"tcp://{address}", timeout=10, set_as_default=False)

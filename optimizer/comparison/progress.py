@@ -35,7 +35,10 @@ def _bar() -> Iterator[Callable[[CompareProgress], None]]:
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("", total=None, left="")
         yield lambda at: progress.update(
-            task, completed=at.done, total=at.total, left=_left(at) + (f", {at.failed} failed" if at.failed else "")
+            task,
+            completed=at.done,
+            total=at.total,
+            left=(_left(at) + (f", {at.failed} failed" if at.failed else "")).lstrip(", "),
         )
 
 
