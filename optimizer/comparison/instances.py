@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from specopt.instances import FAMILIES, generate
@@ -49,10 +49,9 @@ def instances_of(sources: Sequence[str], *, instances: int = 5, seed: int = 0) -
             if not files:
                 raise InvalidInput(f"{source}: expected problem files (*.json), got none")
             for file in files:
-                found[f"{path.name}/{file.stem}"] = _problem(file)
+                found[_free(f"{path.absolute().name}/{file.stem}", file, found)] = _problem(file)
         elif path.exists():
-            name = path.stem if path.stem not in found else f"{path.stem} {_digest(path)}"
-            found[name] = _problem(path)
+            found[_free(path.stem, path, found)] = _problem(path)
         else:
             raise InvalidInput(
                 f"{source}: expected a problem file, a folder, a family ({', '.join(FAMILIES)}), "
@@ -66,6 +65,10 @@ def _problem(path: Path) -> Problem:
     if not isinstance(loaded, Problem):
         raise InvalidInput(f"{path}: expected a problem, got a result")
     return loaded
+
+
+def _free(name: str, path: Path, found: Mapping[str, Problem]) -> str:
+    return name if name not in found else f"{name} {_digest(path)}"
 
 
 def _digest(path: Path) -> str:

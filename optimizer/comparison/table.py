@@ -22,6 +22,16 @@ WITHIN = 1e-9
 """Relative distance to the best objective at which a plan counts as the best, too."""
 
 
+_NAMES = [
+    *Record.__dataclass_fields__,
+    "label",
+    "best_objective",
+    "best_bound",
+    "gap_to_best_bound",
+    "excess_over_best",
+]
+
+
 class Comparison:
     """Records of many cells, and what they say together.
 
@@ -113,7 +123,7 @@ class Comparison:
         text = {"key", "instance", "kind", "problem_sha256", "method", "options", "status", "termination"}
         text |= {"error", "started", "host", "versions", "label"}
         rows = self.rows()
-        names = list(rows[0]) if rows else [*Record.__dataclass_fields__]
+        names = list(rows[0]) if rows else _NAMES
 
         def kind_of(name: str) -> Any:
             if name in text:
@@ -146,7 +156,7 @@ class Comparison:
         """
         rows = self.rows()
         out = io.StringIO()
-        writer = csv.DictWriter(out, fieldnames=list(rows[0]) if rows else ["key"], lineterminator="\n")
+        writer = csv.DictWriter(out, fieldnames=list(rows[0]) if rows else _NAMES, lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
         write_text(path, out.getvalue())

@@ -104,7 +104,11 @@ def test_files_hold_every_record(comparison: Comparison, tmp_path: Path) -> None
     for row, other in zip(rows, table, strict=True):
         assert row["key"] == other["key"]
         assert (row["objective"] == "" and other["objective"] is None) or float(row["objective"]) == other["objective"]
-    assert Comparison([]).to_arrow().num_rows == 0
+    empty = Comparison([])
+    empty.to_csv(tmp_path / "empty.csv")
+    assert empty.to_arrow().num_rows == 0
+    assert empty.to_arrow().schema.equals(comparison.to_arrow().schema)
+    assert (tmp_path / "empty.csv").read_text().strip() == (tmp_path / "c.csv").read_text().splitlines()[0]
 
 
 @pytest.mark.slow
