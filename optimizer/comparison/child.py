@@ -34,6 +34,7 @@ class Child:
     def __init__(self) -> None:
         self.process: subprocess.Popen[bytes] | None = None
         self.errors: IO[bytes] | None = None
+        self.ended = False  # for good: a thread that is about to start the process must not
         self._rest = b""
 
     def ask(self, request: dict[str, Any], seconds: float | None) -> dict[str, Any]:
@@ -97,6 +98,8 @@ class Child:
             env={**os.environ, **ONE_THREAD},
             start_new_session=True,  # Ctrl-C is the parent's to handle; and a group of its own to kill
         )
+        if self.ended:
+            self.kill(self.process)
 
     def _line(self, seconds: float | None) -> bytes:
         assert self.process is not None and self.process.stdout is not None

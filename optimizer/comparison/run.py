@@ -44,6 +44,7 @@ class Workers:
         """Kill the processes; a thread that waits for one sees it end."""
         with self._lock:
             for child in self._children:
+                child.ended = True
                 if (process := child.process) is not None:
                     child.kill(process)
 

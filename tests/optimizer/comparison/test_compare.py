@@ -16,9 +16,9 @@ import pytest
 
 from specopt import InvalidInput, compare, generate
 from specopt.comparison.cell import Cell
-from specopt.comparison.child import Child
+from specopt.comparison.child import Child, Crashed
 from specopt.comparison.compare import CompareProgress, cells_of
-from specopt.comparison.run import close_workers, run_cell
+from specopt.comparison.run import Workers, close_workers, run_cell
 from specopt.comparison.store import Store
 from specopt.comparison.table import Comparison
 from specopt.solvers.method import Method
@@ -99,6 +99,17 @@ def test_a_crash_is_a_record(cell: Cell, monkeypatch: pytest.MonkeyPatch, code: 
     assert record.failed
     assert record.error is not None
     assert message in record.error
+
+
+def test_a_worker_ended_before_it_starts_ends_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that a thread that is about to start its worker while all are ended does not wait for an answer."""
+    monkeypatch.setattr(Child, "command", (sys.executable, "-c", "import time; time.sleep(600)"))
+    workers = Workers()
+    child = workers.new()
+    workers.kill()
+    with pytest.raises(Crashed, match="signal SIGKILL"):
+        child.ask({}, 60.0)
+    workers.close()
 
 
 def run_in_thread(cell: Cell, grace: float) -> Any:
