@@ -107,7 +107,7 @@ def compare(
             queue = iter(pending)
             while True:
                 for cell in queue:
-                    waiting[executor.submit(run_cell, cell, grace_seconds)] = cell
+                    waiting[_submitted(executor, cell, grace_seconds)] = cell
                     if len(waiting) >= MOST_WAITING:
                         break
                 if not waiting:
@@ -132,6 +132,21 @@ def _record_of(future: Future[Record], cell: Cell) -> tuple[Record, bool]:
         return future.result(), True
     except (Exception, CancelledError) as error:
         return Record.of(cell, status="failed", error=f"executor: {type(error).__name__}: {error}"), False
+
+
+def _submitted(executor: Executor, cell: Cell, grace_seconds: float) -> Future[Record]:
+    """Hand a cell to an executor.
+
+    Raises
+    ------
+    InvalidInput
+        If the executor takes no more: a broken pool, or one that was shut down.
+    """
+    try:
+        return executor.submit(run_cell, cell, grace_seconds)
+    except RuntimeError as error:
+        why = f"{type(error).__name__}: {error}"
+        raise InvalidInput(f"executor: takes no more cells ({why}); what is kept in a folder is not lost") from error
 
 
 def cells_of(

@@ -282,3 +282,11 @@ def test_no_cluster_is_one_message() -> None:
     pytest.importorskip("distributed", reason="the extra dask is not installed")
     with pytest.raises(InvalidInput, match="no Dask scheduler answers at localhost:1"):
         compare(QUICK, small(1), executor="dask://localhost:1")
+
+
+def test_an_executor_that_takes_no_more_is_one_message() -> None:
+    """Tests that a pool that was shut down, or broke, ends the comparison with its reason."""
+    executor = ThreadPoolExecutor(1)
+    executor.shutdown()
+    with pytest.raises(InvalidInput, match="executor: takes no more cells .*RuntimeError: cannot schedule new futures"):
+        compare(QUICK, small(1), executor=executor)
