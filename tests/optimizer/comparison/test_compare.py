@@ -288,5 +288,7 @@ def test_an_executor_that_takes_no_more_is_one_message() -> None:
     """Tests that a pool that was shut down, or broke, ends the comparison with its reason."""
     executor = ThreadPoolExecutor(1)
     executor.shutdown()
-    with pytest.raises(InvalidInput, match=r"executor: takes no more cells .*RuntimeError: cannot schedule new futures"):
+    with pytest.raises(
+        InvalidInput, match=r"executor: takes no more cells .*RuntimeError: cannot schedule new futures"
+    ):
         compare(QUICK, small(1), executor=executor)
