@@ -10,7 +10,7 @@ test: .venv/ok ## all tests
 quick: .venv/ok ## the tests that take under a minute
 	$(PY) -P -m pytest -n 2 -m "not slow"
 
-bench: .venv/ok ## all benchmarks against their rivals: a dated table in benchmarks/results (over half an hour)
+bench: .venv/ok ## all benchmarks against their rivals: a dated table in benchmarks/results (some ten minutes)
 	$(PY) benchmarks/run.py
 
 library: .venv/ok ## solve every instance of the library again; what is saved gets better or stays (a quarter of an hour)
