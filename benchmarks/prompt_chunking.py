@@ -6,6 +6,9 @@ import numpy as np
 from table import Benchmark, Row, exponent, median_seconds
 
 import specopt
+from specopt.instances.prompt_chunking_workload import paper_4_workload
+from specopt.models.prompt_workload import Rounds
+from specopt.solvers.prompt_chunking.simulate import Scheme, simulate
 
 EXACT_SECONDS = 10.0
 """Time limit of each exact solve that the default is compared with."""
@@ -113,8 +116,46 @@ def growth(smoke: bool) -> list[Row]:
     return rows
 
 
+def proofs(smoke: bool) -> list[Row]:
+    """Time to the proven optimum at token level, and its growth."""
+    rows = []
+    targets = {351: 0.05, 2000: 2.0}
+    sizes = [20, 40, 80] if smoke else [351, 891, 2000]
+    for stages in (1, 2, 4):
+        for milliseconds in (0.0, 3.0):
+            problems = [_setting(tokens, stages, milliseconds) for tokens in sizes]
+            seconds = [median_seconds(lambda p=p: specopt.solve(p, "exact"), 1 if smoke else 5) for p in problems]
+            proven = all(specopt.solve(problem, "exact").status == "optimal" for problem in problems)
+            rows.append(
+                Row(
+                    f"exact, P = {stages}, {milliseconds:g} ms per message, N = {', '.join(map(str, sizes))}",
+                    f"{', '.join(f'{1e3 * value:.0f}' for value in seconds)} ms, {'all' if proven else 'not all'} "
+                    f"proven; N^{exponent(sizes, seconds):.2f}",
+                    "50 ms at 351, 2 s at 2000",
+                    proven and all(value <= targets.get(n, np.inf) for n, value in zip(sizes, seconds, strict=True)),
+                )
+            )
+    return rows
+
+
+def simulator(smoke: bool) -> list[Row]:
+    """Events per second of the simulation of many devices."""
+    rows = []
+    workload = paper_4_workload(link_latency_seconds=0.0014, link_scale=1.14)
+    requests = 200 if smoke else 50_000
+    whole = Scheme(name="whole prompts", rounds=Rounds.one_by_one())
+    for scheme in (whole, Scheme(name="Eq. 3's chunks", chunking="equation-3", rounds=Rounds.one_by_one())):
+        simulate(workload, scheme, requests=100, warm_up_requests=10)
+        run = simulate(workload, scheme, requests=requests, warm_up_requests=10)
+        rate = run.events / run.seconds
+        rows.append(Row(f"{scheme.name}: events per second", f"{rate:.2g}", "1e6", smoke or rate >= 1e6))
+    return rows
+
+
 BENCHMARKS = (
     Benchmark("prompt-chunking: time to first token on the paper's testbed", against_the_paper),
     Benchmark("prompt-chunking: the default against the optimum", default_against_exact),
     Benchmark("prompt-chunking: cost of the default", growth),
+    Benchmark("prompt-chunking: proofs", proofs),
+    Benchmark("prompt-chunking: simulation of many devices", simulator),
 )

@@ -14,6 +14,7 @@ import draft_control
 import fair_goodput
 import fair_goodput_online
 import prompt_chunking
+import quantisation
 import serving_latency
 import verification_batch
 import verification_long_run
@@ -29,6 +30,7 @@ BENCHMARKS = (
     *fair_goodput.BENCHMARKS,
     *fair_goodput_online.BENCHMARKS,
     *prompt_chunking.BENCHMARKS,
+    *quantisation.BENCHMARKS,
     *verification_batch.BENCHMARKS,
     *verification_long_run.BENCHMARKS,
 )
