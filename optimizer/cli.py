@@ -64,7 +64,9 @@ def run(arguments: Sequence[str]) -> int:
         explain = getattr(error, "format_message", None)  # bad usage, as typer reports it
         if explain is None:
             raise
-        return _fail(f"{' '.join(explain().split()).rstrip('.')}; see specopt --help", BAD_INPUT)
+        context = getattr(error, "ctx", None)
+        command = "specopt" if context is None else context.command_path
+        return _fail(f"{' '.join(explain().split()).rstrip('.')}; see {command} --help", BAD_INPUT)
     if code == INTERRUPTED:
         return _fail("interrupted", INTERRUPTED)
     return code if isinstance(code, int) else FOUND

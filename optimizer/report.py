@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, get_type_hints
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from rich.console import Console
 from rich.table import Table
@@ -27,6 +28,7 @@ MOST_ROWS = 40
 MOST_ITEMS = 20
 MOST_CHARACTERS = 240
 PLAIN_WIDTH = 100
+LABEL = 15
 BAR_WIDTH = 40
 
 _COLOURS = {Status.OPTIMAL: "green", Status.FEASIBLE: "cyan", Status.INFEASIBLE: "red", Status.NONE: "yellow"}
@@ -50,8 +52,7 @@ def print_result(problem: Problem, result: Result, out: Console) -> None:
         _line(out, "problem", problem.name)
     if result.objective is not None:
         _line(out, "objective", f"{result.objective:.6g}  {problem.objective_label}")
-    for name, value in result.terms.items():
-        _line(out, f"  {name.removesuffix('_seconds').replace('_', ' ')}", f"{value:.6g}")
+    _print_terms(result.terms, out)
     if result.bound is not None:
         word = "at least" if problem.sense == "minimize" else "at most"
         _line(out, "bound", f"{result.bound:.6g}  every plan has {word} this")
@@ -80,8 +81,7 @@ def print_report(problem: Problem, claimed: Result, report: Report, out: Console
     out.print(title, soft_wrap=True)
     if report.objective is not None:
         _line(out, "objective", f"{report.objective:.6g}  {problem.objective_label}")
-    for name, value in report.terms.items():
-        _line(out, f"  {name.removesuffix('_seconds').replace('_', ' ')}", f"{value:.6g}")
+    _print_terms(report.terms, out)
     if not report.matches and report.objective is not None:
         _line(out, "claimed", f"{claimed.objective:.12g}, which is not the objective of its plan")
     for violation in report.violations:
@@ -110,8 +110,15 @@ def print_robustness(problem: Problem, over: Robustness, out: Console) -> None:
         _line(out, "  worst case", violation)
 
 
-def _line(out: Console, label: str, text: str) -> None:
-    out.print(Text(f"  {label:<15} {text}"), soft_wrap=True)
+def _print_terms(terms: Mapping[str, float], out: Console) -> None:
+    labels = {name: f"  {name.removesuffix('_seconds').replace('_', ' ')}" for name in terms}
+    width = max((LABEL, *map(len, labels.values())))
+    for name, value in terms.items():
+        _line(out, labels[name], f"{value:.6g}", width)
+
+
+def _line(out: Console, label: str, text: str, width: int = LABEL) -> None:
+    out.print(Text(f"  {label:<{width}} {text}"), soft_wrap=True)
 
 
 def _print_plan(plan: Plan, out: Console) -> None:
@@ -345,4 +352,8 @@ def print_methods(entries: Sequence[dict[str, Any]], out: Console) -> None:
 
 
 def _type_name(hint: Any) -> str:
+    if get_origin(hint) is Literal:
+        return " or ".join(map(str, get_args(hint)))
+    if get_origin(hint) in (Union, UnionType):
+        return " or ".join("none" if part is NoneType else _type_name(part) for part in get_args(hint))
     return hint.__name__ if isinstance(hint, type) else str(hint).replace("typing.", "")

@@ -162,8 +162,8 @@ def speculation_table(
     loss
         Share of the best goodput that a batch size may lose to make ranges fewer.
     robust
-        Take the length that is best in the worst case within the confidence limits: acceptance at its lower, runtimes
-        at their upper limits, which is the worst for every length.
+        Take the length whose speed-up over no speculation is best in the worst case within the confidence limits; no
+        speculation has a speed-up of 1 in every case, so nothing that may be slower is taken.
 
     Raises
     ------
@@ -202,9 +202,17 @@ def speculation_table(
         )
 
     fitted = worth("rates", "fitted", "fitted")
-    judged = worth("lower", "upper", "upper") if robust else fitted
-    if not np.isfinite(judged).all():
+    if not np.isfinite(fitted).all():
         raise InvalidInput("runtime: expected passes that take some time, got a step of 0 seconds")
+    cases: list[Floats] = []
+    if has_limits:
+        # more acceptance and faster drafts are always better; a verify pass counts with and without drafts, so there
+        # the worst is neither fast nor slow throughout, but cheap alone and dear with drafts
+        extremes: tuple[tuple[str, Which], ...] = (("lower", "upper"), ("upper", "lower"))
+        values = [worth(*case, "fitted", verify) for verify in runtimes.verify.corners() for case in extremes]
+        cases = [value for value in values if np.isfinite(value).all()]  # not where a pass takes no time
+    cases.append(fitted)
+    judged = np.min([value / value[:, :1] for value in cases], axis=0) if robust else fitted
     ranges = fewest_ranges(judged, loss)
 
     def means(goodputs: Floats) -> Floats:
@@ -213,12 +221,7 @@ def speculation_table(
 
     limits = None
     if has_limits:
-        # more acceptance and faster drafts are always better; a verify pass counts with and without drafts, so there
-        # the worst is neither fast nor slow throughout, but cheap alone and dear with drafts
-        cases: tuple[tuple[str, Which], ...] = (("lower", "upper"), ("upper", "lower"))
-        values = [worth(*case, "fitted", verify) for verify in runtimes.verify.corners() for case in cases]
-        corners = [means(value) for value in values if np.isfinite(value).all()]  # not where a pass takes no time
-        corners.append(means(fitted))
+        corners = [means(value) for value in cases]
         limits = tuple(
             zip(np.min(corners, axis=0).tolist(), np.max(corners, axis=0).tolist(), strict=True),
         )

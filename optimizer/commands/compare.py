@@ -33,7 +33,10 @@ def compare(
     ] = None,
     as_json: AsJson = False,
 ) -> int:
-    """Run methods on instances and summarise: gaps, proofs, times, wins. A killed run goes on where it was."""
+    """Run methods on instances and summarise.
+
+    Gaps, proofs, times and wins; a killed run goes on where it was.
+    """
     from specopt.comparison.compare import compare as run_comparison
     from specopt.comparison.instances import instances_of
     from specopt.comparison.methods import methods_of
@@ -70,7 +73,8 @@ def compare(
         from specopt.comparison.report import print_comparison_summary
         from specopt.report import console
 
-        print_comparison_summary(comparison, console())
+        taken = {record.instance for record in comparison}
+        print_comparison_summary(comparison, console(), [name for name in problems if name not in taken])
         if output is not None:
             typer.echo(f"written to {output}: comparison.csv, comparison.parquet, profiles.png", err=True)
     return code if code == INTERRUPTED or any(record.objective is not None for record in comparison) else NOT_FOUND

@@ -65,7 +65,10 @@ def vllm(
     as_json: AsJson = False,
     output: Output = None,
 ) -> None:
-    """Compute num_speculative_tokens_per_batch_size: the goodput-optimal speculation length per batch size."""
+    """Compute vLLM's drafts per batch size.
+
+    num_speculative_tokens_per_batch_size, with the goodput-optimal speculation length of every batch size.
+    """
     from specopt.instances.acceptance import read_acceptance
     from specopt.models.files import read_json, to_json, write_text
     from specopt.vllm_table import Runtimes, speculation_table
@@ -112,7 +115,10 @@ PlanFile = Annotated[Path, typer.Argument(metavar="RESULT", help="A result file 
 
 @export.command()
 def csv(result: PlanFile, output: Output = None) -> None:
-    """Write the plan of a result as CSV: a row per task, request, client, chunk or state."""
+    """Write the plan of a result as CSV.
+
+    A row per task, request, client, chunk or state.
+    """
     from specopt.plan_table import to_csv
 
     _export(result, output, to_csv)

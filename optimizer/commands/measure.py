@@ -31,7 +31,10 @@ def measure(
     threads: Annotated[int | None, typer.Option(metavar="N", parser=count, help="Threads of a CPU.")] = None,
     seed: Seed = 0,
 ) -> int:
-    """Time forward passes of decoders with random weights: a table that runtimes are fitted to."""
+    """Time forward passes of decoders with random weights.
+
+    The table is what runtimes are fitted to.
+    """
     from specopt.instances.model_config import read_model_config
     from specopt.measure import Settings
     from specopt.measure import measure as run

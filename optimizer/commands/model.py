@@ -17,7 +17,10 @@ def model(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show what a model costs: parameters, bytes, FLOPs, exactly and as the papers count."""
+    """Show what a model costs, exactly and by the papers.
+
+    Parameters, bytes and FLOPs.
+    """
     from specopt.instances.model_config import read_model_config
 
     found = read_model_config(config, dtype=dtype)

@@ -26,7 +26,10 @@ def reproduce(
     list_: Annotated[bool, typer.Option("--list", help="List papers, figures and tables.")] = False,
     as_json: AsJson = False,
 ) -> int:
-    """Compute the figures and tables of the papers again: data, picture, and what became of each."""
+    """Compute the papers' figures and tables again.
+
+    Data, a picture, and what became of each; without arguments the list of them.
+    """
     from specopt.models.errors import MissingDependency
     from specopt.progress import end_progress, patience, print_step
     from specopt.report import console
@@ -50,6 +53,8 @@ def reproduce(
     page = folder / f"{chosen.name if figure is None else f'{chosen.name}-{figure}'}.md"
     start, out, done, code = time.monotonic(), console(), list[Artefact](), FOUND
     pictures = True
+    if quick:
+        typer.echo("quick versions: they show that everything runs; their verdicts mean nothing", err=True)
     try:
         with patience():
             found = chosen.reproduce(
@@ -75,8 +80,6 @@ def reproduce(
         print_json([one.to_dict() for one in done])
     elif done:
         print_verdicts(done, out)
-        if quick:
-            typer.echo("quick versions: verdicts mean nothing", err=True)
     if done:
         typer.echo(f"written to {folder}: {page.name}, data and pictures", err=True)
     return code

@@ -29,7 +29,10 @@ def sensitivity(
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> int:
-    """Show what one more unit of each resource is worth: the problem is solved again with it."""
+    """Show what one more unit of each resource is worth.
+
+    A serving-latency problem is solved again with it.
+    """
     from specopt import sensitivity as differences
     from specopt.arguments import method_of
     from specopt.progress import patience

@@ -30,7 +30,11 @@ def simulate(
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Play a plan with random acceptances: the real latency, or tokens per second, beside the model's number."""
+    """Play a plan with random acceptances.
+
+    The real latency of a serving-latency plan, or the tokens per second of a draft-control policy, beside the
+    model's number; the other kinds are simulated from Python.
+    """
     from specopt import simulate as simulate_plan
     from specopt.progress import patience
     from specopt.solve import verify

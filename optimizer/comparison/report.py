@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -13,8 +15,8 @@ from specopt.report import percent
 MOST_FAILURES = 10
 
 
-def print_comparison_summary(comparison: Comparison, out: Console) -> None:
-    """Print the summary of a comparison."""
+def print_comparison_summary(comparison: Comparison, out: Console, left_out: Sequence[str] = ()) -> None:
+    """Print the summary of a comparison, and the instances that were left out of it."""
     rows = summaries(comparison)
     for kind in dict.fromkeys(row.kind for row in rows):
         mine = [row for row in rows if row.kind == kind]
@@ -47,11 +49,14 @@ def print_comparison_summary(comparison: Comparison, out: Console) -> None:
             out.print(f"  {family}: {text or 'nobody'}", soft_wrap=True, markup=False)
         out.print()
     out.print(
-        "Gaps are to the best bound of any method, here or in the instance library; proven: optimal by that bound; "
-        "time: shifted geometric mean "
-        f"(shift {SHIFT_SECONDS:g} s), failures at their time limit.",
+        "Gap: |objective - bound| / |objective|, to the best bound of any method, here or in the instance library; "
+        f"proven: optimal by that bound; time: shifted geometric mean (shift {SHIFT_SECONDS:g} s), failures at their "
+        "time limit.",
         soft_wrap=True,
     )
+    if left_out:
+        names = ", ".join(left_out[:MOST_FAILURES]) + (", ..." if len(left_out) > MOST_FAILURES else "")
+        out.print(f"{len(left_out)} instances that none of the methods takes: {names}", soft_wrap=True, markup=False)
     failures = [record for record in comparison if record.failed]
     for record in failures[:MOST_FAILURES]:
         out.print(

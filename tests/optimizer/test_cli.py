@@ -117,7 +117,8 @@ def test_version(invoke: Invoke) -> None:
 )
 def test_bad_usage(invoke: Invoke, arguments: Sequence[str], word: str) -> None:
     """Tests that bad usage is one message that names what is wrong, and where help is."""
-    refused(invoke(*arguments), word, "specopt --help")
+    command = ["specopt", *(name for name in arguments[:1] if name in COMMANDS), "--help"]
+    refused(invoke(*arguments), word, f"see {' '.join(command)}")
 
 
 # ---------------------------------------------------------------------------- solve

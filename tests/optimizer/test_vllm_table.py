@@ -117,17 +117,32 @@ def test_seconds_per_flop_without_a_model_are_noted() -> None:
 
 
 def test_worst_case_is_best_there() -> None:
-    """Tests that the robust table is the plain one of the worst corner: acceptance low, passes slow."""
+    """Tests that the robust lengths have the best worst speed-up, here with low acceptance and slow drafts."""
     low, upper = 0.5, {"seconds_per_token": 4e-5, "overhead_seconds": 0.004}
     limits = {"runtime": DRAFT, "lower": DRAFT, "upper": upper}
     known = PositionAcceptance.constant(0.8, low, 0.9)
-    robust = speculation_table(
-        Runtimes.from_dict({"draft": limits, "verify": VERIFY}), known, max_length=5, robust=True
-    )
+    runtimes = Runtimes.from_dict({"draft": limits, "verify": VERIFY})
+    robust = speculation_table(runtimes, known, max_length=5, robust=True)
     worst = Runtimes.from_dict({"draft": upper, "verify": VERIFY})
     assert robust.ranges == speculation_table(worst, PositionAcceptance.constant(low), max_length=5).ranges
-    plain = speculation_table(Runtimes.from_dict({"draft": limits, "verify": VERIFY}), known, max_length=5)
-    assert plain.ranges != robust.ranges
+    assert speculation_table(runtimes, known, max_length=5).ranges != robust.ranges
+
+
+@given(st.floats(0.1, 0.9), st.floats(0.0, 0.3), st.floats(1.0, 4.0), st.floats(1.0, 4.0))
+def test_robust_lengths_are_never_slower(rate: float, down: float, draft: float, verify: float) -> None:
+    """Tests that what is taken for the worst case is at least as fast as no speculation in every case."""
+    slow_draft = {name: draft * value for name, value in DRAFT.items()}
+    slow_verify = {"pieces": [{name: verify * value for name, value in piece.items()} for piece in VERIFY["pieces"]]}
+    runtimes = Runtimes.from_dict(
+        {
+            "draft": {"runtime": DRAFT, "lower": DRAFT, "upper": slow_draft},
+            "verify": {"runtime": VERIFY, "lower": VERIFY, "upper": slow_verify},
+        }
+    )
+    known = PositionAcceptance.constant(rate, max(0.0, rate - down), rate)
+    table = speculation_table(runtimes, known, max_batch=64, max_length=4, loss=0.0, robust=True)
+    for _, low in zip(table.ranges, table.speedup_limits or (), strict=False):
+        assert low[0] >= 1.0 - 1e-12
 
 
 def test_models_count_operations() -> None:
