@@ -22,7 +22,10 @@ from specopt.progress import end_progress, print_progress
 from specopt.solvers.registry import METHODS
 
 Invoke = Callable[..., "Outcome"]
-COMMANDS = ("solve", "evaluate", "simulate", "sensitivity", "methods", "generate", "schema", "model", "measure", "demo")
+COMMANDS = (
+    "solve", "evaluate", "simulate", "sensitivity", "methods", "generate", "import", "compare", "reproduce", "schema", "model",
+    "measure", "fit", "demo",
+)  # fmt: skip
 
 
 class Outcome:
