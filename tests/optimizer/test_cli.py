@@ -23,8 +23,8 @@ from specopt.solvers.registry import METHODS
 
 Invoke = Callable[..., "Outcome"]
 COMMANDS = (
-    "solve", "evaluate", "simulate", "sensitivity", "methods", "generate", "import", "compare", "reproduce", "schema", "model",
-    "measure", "fit", "demo",
+    "solve", "evaluate", "simulate", "sensitivity", "methods", "generate", "import", "compare", "reproduce", "schema",
+    "model", "measure", "fit", "demo",
 )  # fmt: skip
 
 
