@@ -24,11 +24,12 @@ def delay(knots: list[tuple[float, float]], m: float) -> float:
 def simulate(
     knots: list[tuple[float, float]], requests: list[dict[str, Any]], *, stages: int, size: float, local: float,
     local_token: float, message: float, latency: float, head: float, sent: int, gained: int, drafted: int,
-    budget: int | None = None,
+    budget: int | None = None, margins: list[float],
 ) -> list[tuple[float, float]]:  # fmt: skip
     """Return (first token, last token) since arrival for requests that all have rounds of one kind.
 
-    A request has arrival, prompt, output, up, down, draft (seconds per token) and chunks.
+    A request has arrival, prompt, output, up, down, draft (seconds per token) and chunks. `margins` is filled with the
+    seconds by which something was in time for a batch, or too late for it: where they are tiny, rounding decides.
     """
     calendar: list[tuple[float, int, int]] = []  # when, request, tokens; tokens 0: a round
     for index, request in enumerate(requests):
@@ -47,6 +48,8 @@ def simulate(
     now = 0.0
     while calendar or queues or rounds:
         start = max(finish[0], now) if queues or rounds else math.inf
+        if calendar:
+            margins.append(abs(calendar[0][0] - start))
         if calendar and calendar[0][0] <= start:
             now, index, x = calendar.pop(0)
             if x:
