@@ -24,13 +24,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from specopt.models.draft_control import DraftControlPlan, DraftControlProblem
-from specopt.models.errors import InvalidInput
-from specopt.models.fields import Floats, Ints, describe
+from specopt.models.fields import Floats, Ints
 from specopt.solvers.budget import Budget
 from specopt.solvers.draft_control.policies import AdaptiveHeuristic, Policy, as_policy
 from specopt.solvers.draft_control.tables import Tables
+from specopt.solvers.samples import check_integer, quantiles, t_quantile
 
-QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 MOST_REPLICATIONS = 10_000_000
 MOST_ITERATIONS = 1_000_000_000
 _DRAWS_PER_CALL = 20_000_000  # about a tenth of a second
@@ -165,12 +164,12 @@ def simulate(
         If an argument is outside its domain, or a plan violates the problem.
     """
     started = time.perf_counter()
-    _check_integer("replications", replications, 2, MOST_REPLICATIONS)
-    _check_integer("iterations", iterations, 1, MOST_ITERATIONS)
-    _check_integer("warm_up", warm_up, 0, MOST_ITERATIONS)
-    _check_integer("seed", seed, 0, None)
+    check_integer("replications", replications, 2, MOST_REPLICATIONS)
+    check_integer("iterations", iterations, 1, MOST_ITERATIONS)
+    check_integer("warm_up", warm_up, 0, MOST_ITERATIONS)
+    check_integer("seed", seed, 0, None)
     if response_tokens is not None:
-        _check_integer("response_tokens", response_tokens, 1, MOST_ITERATIONS)
+        check_integer("response_tokens", response_tokens, 1, MOST_ITERATIONS)
     chosen = as_policy(problem, policy)
     kernels = Budget(problem).load("draft_control_simulation")
     world, steering = _world(problem), _steering(problem, chosen)
@@ -190,7 +189,7 @@ def simulate(
     tokens = counts[:, 0].copy()
     rate = float(tokens.sum() / seconds.sum())
     error = float(np.std(tokens - rate * seconds, ddof=1)) / (math.sqrt(replications) * float(seconds.mean()))
-    half = _t_quantile(replications - 1) * error
+    half = t_quantile(replications - 1) * error
     model = problem.evaluate(chosen).objective if isinstance(chosen, DraftControlPlan) else None
     total = replications * iterations
     return PolicySimulation(
@@ -203,7 +202,7 @@ def simulate(
         mean_tokens_per_second=rate,
         standard_error_tokens_per_second=error,
         confidence_interval_tokens_per_second=(rate - half, rate + half),
-        quantiles_tokens_per_second=_quantiles(tokens / seconds),
+        quantiles_tokens_per_second=quantiles(tokens / seconds),
         model_tokens_per_second=model,
         ratio=None if model is None else rate / model,
         tokens=int(tokens.sum()),
@@ -231,7 +230,7 @@ def _responses(
         kernels.respond(*world, *steering, key, first, least, tokens[part], seconds[part])
     rates = tokens / seconds
     mean = float(rates.mean())
-    half = _t_quantile(replications - 1) * float(rates.std(ddof=1)) / math.sqrt(replications)
+    half = t_quantile(replications - 1) * float(rates.std(ddof=1)) / math.sqrt(replications)
     return ResponseRate(
         least_tokens=least,
         mean_tokens=float(tokens.mean()),
@@ -269,22 +268,3 @@ def _longest(problem: DraftControlProblem, policy: Policy) -> int:
     if isinstance(policy, DraftControlPlan):
         return max(choice.draft_length for choice in policy.policy)
     return problem.draft_lengths[1] if isinstance(policy, AdaptiveHeuristic) else 0
-
-
-def _quantiles(samples: Floats) -> dict[float, float]:
-    values = np.quantile(samples, QUANTILES)
-    return {level: float(value) for level, value in zip(QUANTILES, values, strict=True)}
-
-
-def _t_quantile(degrees: int) -> float:
-    """Return the 97.5 % quantile of Student's t."""
-    from scipy.special import stdtrit
-
-    return float(stdtrit(degrees, 0.975))
-
-
-def _check_integer(name: str, value: object, low: int, high: int | None) -> None:
-    wrong = isinstance(value, bool) or not isinstance(value, (int, np.integer))
-    if wrong or value < low or (high is not None and value > high):  # type: ignore[operator]
-        word = f"an integer >= {low}" if high is None else f"an integer from {low} to {high}"
-        raise InvalidInput(f"{name}: expected {word}, got {describe(value)}")

@@ -31,9 +31,9 @@ from specopt.models.errors import InvalidInput
 from specopt.models.fields import Floats, Ints, describe
 from specopt.models.serving_latency import Mechanism, ServingLatencyPlan, ServingLatencyProblem
 from specopt.solvers.budget import Budget
+from specopt.solvers.samples import check_integer, quantiles, t_quantile
 from specopt.solvers.serving_latency.prepare import prepare
 
-QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 MOST_REPLICATIONS = 10_000_000
 _DRAWS_PER_CALL = 20_000_000  # about a tenth of a second
 
@@ -136,8 +136,8 @@ def simulate(
         If an argument is outside its domain, or the plan violates the problem.
     """
     started = time.perf_counter()
-    _check_integer("replications", replications, 2, MOST_REPLICATIONS)
-    _check_integer("seed", seed, 0, None)
+    check_integer("replications", replications, 2, MOST_REPLICATIONS)
+    check_integer("seed", seed, 0, None)
     if not isinstance(drop_finished, bool):
         raise InvalidInput(f"drop_finished: expected true or false, got {describe(drop_finished)}")
     violations = problem.violations(plan)
@@ -154,7 +154,7 @@ def simulate(
     total = inference + communication
     mean = float(total.mean())
     error = float(total.std(ddof=1)) / math.sqrt(replications)
-    half = _t_quantile(replications - 1) * error
+    half = t_quantile(replications - 1) * error
     planned = [int(problem.planned_output_tokens[list(batch)].max()) for batch in plan.batches]
     own = [int(problem.output_tokens[list(batch)].max()) for batch in plan.batches]
     prepared = prepare(problem, mechanism)
@@ -169,14 +169,14 @@ def simulate(
         mean_seconds=mean,
         standard_error_seconds=error,
         confidence_interval_seconds=(mean - half, mean + half),
-        quantiles_seconds=_quantiles(total),
+        quantiles_seconds=quantiles(total),
         communication_seconds=communication,
         model_seconds=model.objective,
         ratio=mean / model.objective,
         known_model_seconds=known.objective,
         known_ratio=mean / known.objective,
         mean_steps=float(steps.mean()),
-        quantiles_steps=_quantiles(steps),
+        quantiles_steps=quantiles(steps),
         model_steps=max(decoding_steps(one, tokens) for one in planned),
         known_model_steps=max(known_steps),
         batch_mean_steps=tuple(float(one) for one in batch_steps / replications),
@@ -221,22 +221,3 @@ def _replay(
 def _tell(callback: Callable[[int, float], object] | None, done: int, mean: float) -> None:
     if callback is not None:
         callback(done, mean)
-
-
-def _quantiles(samples: Floats | Ints) -> dict[float, float]:
-    values = np.quantile(samples, QUANTILES)
-    return {level: float(value) for level, value in zip(QUANTILES, values, strict=True)}
-
-
-def _t_quantile(degrees: int) -> float:
-    """Return the 97.5 % quantile of Student's t."""
-    from scipy.special import stdtrit
-
-    return float(stdtrit(degrees, 0.975))
-
-
-def _check_integer(name: str, value: object, low: int, high: int | None) -> None:
-    wrong = isinstance(value, bool) or not isinstance(value, (int, np.integer))
-    if wrong or value < low or (high is not None and value > high):  # type: ignore[operator]
-        word = f"an integer >= {low}" if high is None else f"an integer from {low} to {high}"
-        raise InvalidInput(f"{name}: expected {word}, got {describe(value)}")

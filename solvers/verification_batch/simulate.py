@@ -35,6 +35,7 @@ import numpy as np
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import Floats, Ints, describe
 from specopt.models.verification_workload import VerificationWorkload
+from specopt.solvers.samples import check_integer
 from specopt.solvers.verification_batch.policies import Policy, PolicyName, as_policy
 
 MOST_DEVICES = 100_000
@@ -165,10 +166,10 @@ def simulate(
         If an argument is outside its domain.
     """
     begun = time.perf_counter()
-    _check_integer("devices", devices, 1, MOST_DEVICES)
-    _check_integer("seed", seed, 0, None)
-    _check_integer("events", events, 0, None)
-    _check_integer("spike_batches", spike_batches, 1, None)
+    check_integer("devices", devices, 1, MOST_DEVICES)
+    check_integer("seed", seed, 0, None)
+    check_integer("events", events, 0, None)
+    check_integer("spike_batches", spike_batches, 1, None)
     _check_positive("seconds", seconds)
     _check_positive("spike_ratio", spike_ratio)
     if not warm_up_seconds >= 0.0:
@@ -320,7 +321,7 @@ def capacity(
     if not 0.0 <= violation_rate < 1.0:
         raise InvalidInput(f"violation_rate: expected a number in [0, 1), got {describe(violation_rate)}")
     _check_positive("resolution", resolution)
-    _check_integer("most", most, 1, MOST_DEVICES)
+    check_integer("most", most, 1, MOST_DEVICES)
     runs, iterations = 0, 0
 
     def carries(devices: int, seed: int) -> bool:
@@ -386,13 +387,6 @@ def _kernels() -> ModuleType:
     import specopt.solvers._kernels.verification_simulation as kernels
 
     return kernels
-
-
-def _check_integer(name: str, value: object, low: int, high: int | None) -> None:
-    wrong = isinstance(value, bool) or not isinstance(value, (int, np.integer))
-    if wrong or value < low or (high is not None and value > high):  # type: ignore[operator]
-        word = f"an integer >= {low}" if high is None else f"an integer from {low} to {high}"
-        raise InvalidInput(f"{name}: expected {word}, got {describe(value)}")
 
 
 def _check_positive(name: str, value: object) -> None:
