@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from specopt.models.errors import InvalidInput, MissingDependency
+from specopt.models.errors import InvalidInput
 from specopt.models.prompt_chunking import ChunkTimes, PromptChunkingPlan, PromptChunkingProblem
+from specopt.pictures import new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -49,20 +50,10 @@ def chunk_timeline(problem: PromptChunkingProblem, plans: Mapping[str, PromptChu
     """
     if not plans:
         raise InvalidInput("plans: expected at least one")
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-        from matplotlib.layout_engine import ConstrainedLayoutEngine
-    except ImportError:
-        raise MissingDependency("pictures need matplotlib: pip install 'specopt[plot]'") from None
     charts = {title: timeline_bars(problem.timeline(plan)) for title, plan in plans.items()}
     seconds = {title: problem.evaluate(plan).objective for title, plan in plans.items()}
     rows = list(dict.fromkeys(bar[0] for bars in charts.values() for bar in bars[0]))
-    figure = Figure(
-        figsize=(9.0, 0.6 + len(charts) * (0.6 + 0.2 * len(rows))), dpi=150,
-        layout=ConstrainedLayoutEngine(h_pad=0.08, w_pad=0.1),
-    )  # fmt: skip
-    FigureCanvasAgg(figure)
+    figure = new_figure(9.0, 0.6 + len(charts) * (0.6 + 0.2 * len(rows)))
     panels = figure.subplots(len(charts), 1, sharex=True, squeeze=False)[:, 0]
     for axes, (title, bars) in zip(panels, charts.items(), strict=True):
         _draw(axes, bars, rows)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from specopt.models.errors import InvalidInput, MissingDependency
+from specopt.models.errors import InvalidInput
 from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
+from specopt.pictures import new_figure
 from specopt.schedule import Slot, step_schedule, steps_per_batch
 
 if TYPE_CHECKING:
@@ -70,18 +71,10 @@ def pipeline_figure(
     MissingDependency
         If matplotlib is not installed.
     """
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-        from matplotlib.layout_engine import ConstrainedLayoutEngine
-    except ImportError:
-        raise MissingDependency("pictures need matplotlib: pip install 'specopt[plot]'") from None
     chosen = default_steps(problem, plan) if steps is None else tuple(steps)
     if not chosen:
         raise InvalidInput("steps: expected at least one decoding step, got none")
-    layout = ConstrainedLayoutEngine(h_pad=0.1, w_pad=0.12)
-    figure = Figure(figsize=(10.0, 0.5 + 1.75 * len(chosen)), dpi=150, layout=layout)
-    FigureCanvasAgg(figure)
+    figure = new_figure(10.0, 0.5 + 1.75 * len(chosen))
     panels = figure.subplots(len(chosen), 1, squeeze=False)[:, 0]
     for axes, step in zip(panels, chosen, strict=True):
         _draw(axes, problem, plan, step)
