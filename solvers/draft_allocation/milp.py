@@ -6,7 +6,6 @@ mu_i, so it checks the methods that use its concavity.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -14,19 +13,13 @@ import numpy as np
 
 from specopt.models.draft_allocation import DraftAllocationPlan, DraftAllocationProblem
 from specopt.models.fields import Floats
-from specopt.models.result import Termination
 from specopt.solvers.budget import Budget
 from specopt.solvers.draft_allocation.method import DraftAllocationMethod, offer_nothing
 from specopt.solvers.method import Outcome
+from specopt.solvers.pyomo_program import solve_program
 
 UNITS = 100.0
 """The value of the plan without drafts in the program's own unit: the tolerances of HiGHS are absolute."""
-
-HIGHS_OPTIONS = {
-    "mip_feasibility_tolerance": 1e-9,
-    "primal_feasibility_tolerance": 1e-9,
-    "dual_feasibility_tolerance": 1e-9,
-}
 
 
 @dataclass(frozen=True)
@@ -51,35 +44,20 @@ class MilpAllocation(DraftAllocationMethod):
 
     def run(self, problem: DraftAllocationProblem, budget: Budget) -> Outcome:
         """State the program, solve it, and round its solution."""
-        from pyomo.contrib.solver.common.results import SolutionStatus, TerminationCondition
-        from pyomo.contrib.solver.solvers.highs import Highs
-
         offer_nothing(problem, budget)
         unit = float(problem.weights.sum()) / UNITS or 1.0
         program = formulate(problem, unit)
         budget.check()
-        results = Highs().solve(
-            program,
-            load_solutions=False,
-            raise_exception_on_nonoptimal_result=False,
-            time_limit=None if math.isinf(budget.remaining) else budget.remaining,
-            rel_gap=budget.gap,
-            abs_gap=0.0,
-            solver_options={**HIGHS_OPTIONS, "random_seed": budget.seed % 2**31},
-        )
-        if results.objective_bound is not None and math.isfinite(results.objective_bound):
-            budget.improve_bound(results.objective_bound * unit)
-        if results.solution_status in (SolutionStatus.optimal, SolutionStatus.feasible):
-            budget.offer(read_plan(problem, program, results.solution_loader.get_vars(list(program.drafts.values()))))
-        ended = {
-            TerminationCondition.convergenceCriteriaSatisfied: Termination.CONVERGED,
-            TerminationCondition.maxTimeLimit: Termination.TIME_LIMIT,
-        }.get(results.termination_condition, Termination.INTERRUPTED)
+        solved = solve_program(program, budget)
+        if solved.bound is not None:
+            budget.improve_bound(solved.bound * unit)
+        if solved.has_solution:
+            budget.offer(read_plan(problem, program, solved.values(list(program.drafts.values()))))
         return Outcome(
             plan=budget.incumbent,
             bound=budget.bound,
-            termination=ended,
-            stats={"binaries": len(program.drafts), "nodes": max(0, results.extra_info.mip_node_count)},
+            termination=solved.termination,
+            stats={"binaries": len(program.drafts), "nodes": solved.nodes},
         )
 
 

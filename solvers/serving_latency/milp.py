@@ -27,18 +27,13 @@ from specopt.models.result import Termination
 from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Outcome
+from specopt.solvers.pyomo_program import solve_program
 from specopt.solvers.serving_latency.equal_sizes import feasible, slices_of
 from specopt.solvers.serving_latency.method import ServingLatencyMethod
 from specopt.solvers.serving_latency.prepare import Prepared, prepare, quick_batches
 
 UNITS = 100.0
 """The best known T_inf in a program's own unit of time: the tolerances of HiGHS are absolute."""
-
-HIGHS_OPTIONS = {
-    "mip_feasibility_tolerance": 1e-9,
-    "primal_feasibility_tolerance": 1e-9,
-    "dual_feasibility_tolerance": 1e-9,
-}
 
 
 @dataclass(frozen=True)
@@ -370,39 +365,24 @@ def solve_case(case: Case, budget: Budget, bounds: dict[Case, float], stats: dic
     Termination
         Why HiGHS stopped: converged, time limit, or interrupted.
     """
-    from pyomo.contrib.solver.common.results import SolutionStatus, TerminationCondition
-    from pyomo.contrib.solver.solvers.highs import Highs
-
     assert budget.objective is not None
     communication = case.prepared.communication_seconds
     known = max(0.0, budget.objective - communication)
     unit = known / UNITS if known > 0 else 1.0
     program = formulate(case, unit, known * (1 + 1e-9))
     budget.check()
-    results = Highs().solve(
-        program,
-        load_solutions=False,
-        raise_exception_on_nonoptimal_result=False,
-        time_limit=None if math.isinf(budget.remaining) else budget.remaining,
-        rel_gap=budget.gap,
-        abs_gap=0.0,
-        solver_options={**HIGHS_OPTIONS, "random_seed": budget.seed % 2**31},
-    )
+    solved = solve_program(program, budget)
     stats["programs"] += 1
-    stats["nodes"] += max(0, results.extra_info.mip_node_count)
-    stats["simplex_iterations"] += max(0, results.extra_info.simplex_iteration_count)
-    condition = results.termination_condition
-    if condition in (TerminationCondition.provenInfeasible, TerminationCondition.infeasibleOrUnbounded):
+    stats["nodes"] += solved.nodes
+    stats["simplex_iterations"] += max(0, solved.results.extra_info.simplex_iteration_count)
+    if solved.infeasible:
         bounds[case] = max(bounds[case], budget.objective)  # no plan of this case is better than the known one
         return Termination.CONVERGED
-    if results.objective_bound is not None and math.isfinite(results.objective_bound):
-        bounds[case] = max(bounds[case], results.objective_bound * unit + communication)
-    if results.solution_status in (SolutionStatus.optimal, SolutionStatus.feasible):
-        values = results.solution_loader.get_vars(list(program.joins.values()))
-        budget.offer(read_plan(case, program, values))
-    if condition == TerminationCondition.convergenceCriteriaSatisfied:
-        return Termination.CONVERGED
-    return Termination.TIME_LIMIT if condition == TerminationCondition.maxTimeLimit else Termination.INTERRUPTED
+    if solved.bound is not None:
+        bounds[case] = max(bounds[case], solved.bound * unit + communication)
+    if solved.has_solution:
+        budget.offer(read_plan(case, program, solved.values(list(program.joins.values()))))
+    return solved.termination
 
 
 def read_plan(case: Case, program: Any, values: Any) -> ServingLatencyPlan:

@@ -9,20 +9,14 @@ import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from specopt.models.result import Termination
 from specopt.models.verification_batch import VerificationBatchProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Outcome
+from specopt.solvers.pyomo_program import solve_program
 from specopt.solvers.verification_batch.method import Pending, VerificationBatchMethod, plan_of, prepare
 
 UNITS = 100.0
 """The value of all items in the program's own unit: the tolerances of HiGHS are absolute."""
-
-HIGHS_OPTIONS = {
-    "mip_feasibility_tolerance": 1e-9,
-    "primal_feasibility_tolerance": 1e-9,
-    "dual_feasibility_tolerance": 1e-9,
-}
 
 
 @dataclass(frozen=True)
@@ -46,37 +40,26 @@ class MilpBatch(VerificationBatchMethod):
     def run(self, problem: VerificationBatchProblem, budget: Budget) -> Outcome:
         """State the program, solve it, and round its solution."""
         pending = prepare(problem, budget)
-        from pyomo.contrib.solver.common.results import SolutionStatus, TerminationCondition
-        from pyomo.contrib.solver.solvers.highs import Highs
-
         stats = {"hopeless": pending.hopeless}
         if len(pending.items) == 0:
             return Outcome(plan=budget.incumbent, bound=0.0, stats=stats)
         unit = math.fsum(pending.columns[0]) / UNITS
         program = formulate(pending, unit)
         budget.check()
-        results = Highs().solve(
-            program,
-            load_solutions=False,
-            raise_exception_on_nonoptimal_result=False,
-            time_limit=None if math.isinf(budget.remaining) else budget.remaining,
-            rel_gap=budget.gap,
-            abs_gap=0.0,
-            solver_options={**HIGHS_OPTIONS, "random_seed": budget.seed % 2**31},
-        )
-        if results.objective_bound is not None and math.isfinite(results.objective_bound):
-            budget.improve_bound(results.objective_bound * unit)
-        if results.solution_status in (SolutionStatus.optimal, SolutionStatus.feasible):
-            values = results.solution_loader.get_vars(list(program.takes.values()))
+        solved = solve_program(program, budget)
+        if solved.bound is not None:
+            budget.improve_bound(solved.bound * unit)
+        if solved.has_solution:
+            values = solved.values(list(program.takes.values()))
             batch = [int(pending.items[k]) for k in program.pending if values[program.takes[k]] > 0.5]
             if pending.admits(batch):  # it may exceed a limit by the tolerances of HiGHS
                 budget.offer(plan_of(batch))
-        ended = {
-            TerminationCondition.convergenceCriteriaSatisfied: Termination.CONVERGED,
-            TerminationCondition.maxTimeLimit: Termination.TIME_LIMIT,
-        }.get(results.termination_condition, Termination.INTERRUPTED)
-        nodes = max(0, results.extra_info.mip_node_count)
-        return Outcome(plan=budget.incumbent, bound=budget.bound, termination=ended, stats={"nodes": nodes, **stats})
+        return Outcome(
+            plan=budget.incumbent,
+            bound=budget.bound,
+            termination=solved.termination,
+            stats={"nodes": solved.nodes, **stats},
+        )
 
 
 def formulate(pending: Pending, unit: float) -> Any:

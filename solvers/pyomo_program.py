@@ -1,0 +1,80 @@
+"""Solve a Pyomo program by HiGHS within a budget: what every integer program that is written to be read needs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from specopt.models.result import Termination
+from specopt.solvers.budget import Budget
+
+HIGHS_OPTIONS = {
+    "mip_feasibility_tolerance": 1e-9,
+    "primal_feasibility_tolerance": 1e-9,
+    "dual_feasibility_tolerance": 1e-9,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class SolvedProgram:
+    """What HiGHS made of a program.
+
+    Parameters
+    ----------
+    results
+        As Pyomo reports them.
+    bound
+        On the objective, in the program's unit; None without a finite one.
+    has_solution
+        Whether there is a feasible point.
+    termination
+        Why HiGHS stopped.
+    infeasible
+        Whether it proved that there is no feasible point (or that the program is unbounded).
+    """
+
+    results: Any
+    bound: float | None
+    has_solution: bool
+    termination: Termination
+    infeasible: bool
+
+    @property
+    def nodes(self) -> int:
+        """Nodes of the branch and bound."""
+        return max(0, int(self.results.extra_info.mip_node_count))
+
+    def values(self, variables: Sequence[Any]) -> Mapping[Any, float]:
+        """Return the values of variables at the feasible point."""
+        found: Mapping[Any, float] = self.results.solution_loader.get_vars(list(variables))
+        return found
+
+
+def solve_program(program: Any, budget: Budget) -> SolvedProgram:
+    """Solve a program to the budget's gap, within its time; no exception where there is no solution."""
+    from pyomo.contrib.solver.common.results import SolutionStatus, TerminationCondition
+    from pyomo.contrib.solver.solvers.highs import Highs
+
+    results = Highs().solve(
+        program,
+        load_solutions=False,
+        raise_exception_on_nonoptimal_result=False,
+        time_limit=None if math.isinf(budget.remaining) else budget.remaining,
+        rel_gap=budget.gap,
+        abs_gap=0.0,
+        solver_options={**HIGHS_OPTIONS, "random_seed": budget.seed % 2**31},
+    )
+    condition, bound = results.termination_condition, results.objective_bound
+    ended = {
+        TerminationCondition.convergenceCriteriaSatisfied: Termination.CONVERGED,
+        TerminationCondition.maxTimeLimit: Termination.TIME_LIMIT,
+    }.get(condition, Termination.INTERRUPTED)
+    return SolvedProgram(
+        results=results,
+        bound=bound if bound is not None and math.isfinite(bound) else None,
+        has_solution=results.solution_status in (SolutionStatus.optimal, SolutionStatus.feasible),
+        termination=ended,
+        infeasible=condition in (TerminationCondition.provenInfeasible, TerminationCondition.infeasibleOrUnbounded),
+    )
