@@ -28,6 +28,7 @@ from specopt.models.problem import Plan, Problem
 from specopt.models.result import Result
 from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
 from specopt.solve import verify
+from specopt.solvers.samples import t_quantile
 
 Interval = tuple[float, float]
 
@@ -152,7 +153,7 @@ def robustness(
     worse = max if problem.sense == "minimize" else min
     worst = worse((*(case(rates, output_scale[1]) for rates in candidates), *drawn), key=lambda one: one.objective)
     objectives = np.array([one.objective for one in drawn])
-    half = 1.96 * float(objectives.std(ddof=1)) / math.sqrt(samples)
+    half = t_quantile(samples - 1) * float(objectives.std(ddof=1)) / math.sqrt(samples)
     mean = float(objectives.mean())
     return Robustness(
         acceptance=acceptance,
