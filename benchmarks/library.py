@@ -22,7 +22,7 @@ from typing import Any
 import specopt
 from specopt.instances.library.recipe import Recipe
 from specopt.instances.library.recipes import RECIPES
-from specopt.instances.saved import BestKnown, SavedInstance, instances_of_kind
+from specopt.instances.library.saved import BestKnown, SavedInstance, instances_of_kind
 from specopt.models.files import write_text
 from specopt.models.problem import Problem, is_proven
 from specopt.solve import choose

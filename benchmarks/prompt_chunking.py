@@ -6,7 +6,7 @@ import numpy as np
 from table import Benchmark, Row, exponent, median_seconds
 
 import specopt
-from specopt.instances.prompt_chunking_workload import paper_4_workload
+from specopt.instances.prompt_chunking.workload import paper_4_workload
 from specopt.models.prompt_workload import Rounds
 from specopt.solvers.prompt_chunking.simulate import Scheme, simulate
 

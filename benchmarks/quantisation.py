@@ -8,8 +8,8 @@ import time
 import numpy as np
 from table import Benchmark, Row, median_seconds
 
-from specopt.instances.softmax_pairs import softmax_pairs
-from specopt.models.lattice import all_distribution_bits, nearest_counts
+from specopt.instances.drafts.softmax_pairs import softmax_pairs
+from specopt.models.codes.lattice import all_distribution_bits, nearest_counts
 
 
 def bits(smoke: bool) -> list[Row]:

@@ -7,7 +7,7 @@ import time
 import numpy as np
 from table import Benchmark, Row
 
-from specopt.instances.verification_batch_workload import TABLE_12, mixed_classes
+from specopt.instances.verification_batch.workload import TABLE_12, mixed_classes
 from specopt.models.verification_workload import VerificationWorkload
 from specopt.solvers.verification_batch.online import Scheduler
 from specopt.solvers.verification_batch.policies import POLICIES, Policy

@@ -16,9 +16,9 @@ from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
+from specopt.models.codes.lattice import distribution_bits
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import MAX_TOKENS, Column, Floats, Ints, NonNegative, Positive, check, describe
-from specopt.models.lattice import distribution_bits
 from specopt.models.markov_chain import TransitionMatrix, recurrent_classes, stationary_distribution
 from specopt.models.problem import Evaluation, Plan, Problem
 

@@ -21,6 +21,7 @@ from specopt.models.draft_control import ChannelState, DraftChoice, DraftControl
 from specopt.models.errors import InvalidInput, MissingDependency, SpecoptError, Unsupported
 from specopt.models.fair_goodput import FairGoodputPlan, FairGoodputProblem, Schedule
 from specopt.models.files import load, save
+from specopt.models.judge import Report, verify
 from specopt.models.markov_chain import TransitionMatrix
 from specopt.models.problem import Plan, Problem
 from specopt.models.prompt_chunking import PromptChunkingPlan, PromptChunkingProblem
@@ -32,7 +33,7 @@ from specopt.models.verification_time import VerificationTime
 from specopt.robustness import Robustness, robustness
 from specopt.sensitivity import Change, Sensitivity, sensitivity
 from specopt.simulate import simulate
-from specopt.solve import Report, methods, solve, verify
+from specopt.solve import methods, solve
 from specopt.solvers.serving_latency.simulate import Simulation
 
 __version__ = _version("specopt")

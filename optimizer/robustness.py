@@ -24,10 +24,10 @@ from specopt.models.draft_control import DraftControlProblem
 from specopt.models.errors import InvalidInput, Unsupported
 from specopt.models.fair_goodput import FairGoodputPlan, FairGoodputProblem
 from specopt.models.fields import MAX_TOKENS, Floats, describe
+from specopt.models.judge import verify
 from specopt.models.problem import Plan, Problem
 from specopt.models.result import Result
 from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
-from specopt.solve import verify
 from specopt.solvers.samples import t_quantile
 
 Interval = tuple[float, float]

@@ -7,11 +7,11 @@ from typing import overload
 
 from specopt.models.draft_control import DraftControlPlan, DraftControlProblem
 from specopt.models.errors import InvalidInput, Unsupported
+from specopt.models.judge import verify
 from specopt.models.problem import Plan, Problem
 from specopt.models.result import Result
 from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
 from specopt.progress import end_progress, print_step
-from specopt.solve import verify
 from specopt.solvers.draft_control.simulate import PolicySimulation
 from specopt.solvers.draft_control.simulate import simulate as simulate_draft_control
 from specopt.solvers.serving_latency.simulate import Simulation

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import version
 from typing import Any, TypeGuard
@@ -16,33 +15,6 @@ from specopt.models.result import Result, Status, Termination
 from specopt.solvers.budget import Budget, Callback
 from specopt.solvers.method import Method, Outcome
 from specopt.solvers.registry import METHODS, default_method, methods_for
-
-
-@dataclass(frozen=True)
-class Report:
-    """What the judge says of a result, from the problem's data alone.
-
-    Parameters
-    ----------
-    objective, terms
-        Recomputed objective and its parts; None and empty if the plan makes no sense for the problem.
-    violations
-        One sentence per violated constraint.
-    feasible
-        Whether there are none.
-    matches
-        Whether the objective that the result claims is the recomputed one (relative tolerance 1e-9).
-    """
-
-    objective: float | None
-    violations: list[str]
-    terms: dict[str, float] = field(default_factory=dict)
-    matches: bool = True
-
-    @property
-    def feasible(self) -> bool:
-        """Whether the plan violates nothing."""
-        return not self.violations
 
 
 def solve(
@@ -112,34 +84,6 @@ def solve(
         if verbose:
             _end_printing()
     return _judged(problem, digest, chosen, outcome, budget)
-
-
-def verify(problem: Problem, result: Result | Plan) -> Report:
-    """Judge a result's plan from the problem's data alone.
-
-    Raises
-    ------
-    InvalidInput
-        If the result belongs to another problem, or holds no plan.
-    """
-    plan = result if isinstance(result, Plan) else result.plan
-    if isinstance(result, Result):
-        if result.kind != problem.kind:
-            raise InvalidInput(f"kind: expected {problem.kind!r}, as the problem, got {result.kind!r}")
-        if result.problem_sha256 not in ("", problem.sha256):
-            raise InvalidInput("problem_sha256: the result belongs to another problem")
-    if plan is None:
-        raise InvalidInput("plan: expected a plan, got none")
-    if not isinstance(plan, problem.plan_type):
-        raise InvalidInput(f"plan: expected {problem.plan_type.__name__}, got {type(plan).__name__}")
-    violations = problem.violations(plan)
-    try:
-        evaluation = problem.evaluate(plan)
-    except InvalidInput:
-        return Report(None, violations, matches=False)
-    claimed = result.objective if isinstance(result, Result) else None
-    matches = claimed is None or math.isclose(claimed, evaluation.objective, rel_tol=1e-9, abs_tol=1e-12)
-    return Report(evaluation.objective, violations, evaluation.terms, matches)
 
 
 def methods(problem: Problem | type[Problem] | None = None) -> tuple[type[Method], ...]:

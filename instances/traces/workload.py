@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from specopt.instances.prompt_chunking_workload import paper_4_workload
+from specopt.instances.prompt_chunking.workload import paper_4_workload
 from specopt.instances.traces.trace import Trace
-from specopt.instances.verification_batch_workload import mixed_classes
+from specopt.instances.verification_batch.workload import mixed_classes
 from specopt.models.fields import Ints
 from specopt.models.prompt_workload import PromptWorkload
 from specopt.models.verification_workload import VerificationWorkload

@@ -71,7 +71,7 @@ def compare(
         print_json(comparison.rows())
     else:
         from specopt.comparison.report import print_comparison_summary
-        from specopt.report import console
+        from specopt.views.terminal import console
 
         taken = {record.instance for record in comparison}
         print_comparison_summary(comparison, console(), [name for name in problems if name not in taken])

@@ -1,13 +1,26 @@
-"""`specopt demo`."""
+"""`specopt demo`: the setting of paper 1, solved, compared with every rival, and drawn."""
 
 from __future__ import annotations
 
+import dataclasses
+import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from specopt.commands.shared import Seconds, count
+from specopt.models.errors import InvalidInput, MissingDependency
+from specopt.models.result import Result
+from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from specopt.views.result import Row
+
+SEED = 1
+GANTT_WIDTH = 96
 
 
 def demo(
@@ -16,6 +29,114 @@ def demo(
     time_limit: Seconds = 60.0,
 ) -> int:
     """Solve the setting of paper 1 by every method."""
-    from specopt.demo import run_demo
+    from specopt.instances import generate
+    from specopt.progress import patience
+    from specopt.solve import solve
+    from specopt.views.result import print_result
+    from specopt.views.serving_latency import default_steps, text_gantt
+    from specopt.views.terminal import console
 
-    return run_demo(picture, tasks, time_limit)
+    problem = generate("serving-latency/paper-1", tasks=tasks, seed=SEED)
+    assert isinstance(problem, ServingLatencyProblem)
+    out = console()
+    out.print(
+        f"Paper 1, Tables I and II: {tasks} tasks share one uplink; an edge server drafts with LLaMA-1.1B, "
+        "the base station verifies with LLaMA-7B. Which batches, in which order, how many draft tokens?\n"
+    )
+    with patience():
+        best = solve(problem, time_limit=time_limit, verbose=True)
+    print_result(problem, best, out)
+    if best.plan is None:
+        return 130 if best.termination == "interrupted" else 1
+    _compare(problem, best, out)
+    assert isinstance(best.plan, ServingLatencyPlan)
+    for step in default_steps(problem, best.plan)[::-1]:
+        out.print(
+            "\n" + text_gantt(problem, best.plan, step, min(GANTT_WIDTH, out.width)), markup=False, soft_wrap=True
+        )
+    out.print()
+    _draw(problem, best.plan, picture, out)
+    return 130 if best.termination == "interrupted" else 0
+
+
+def comparison_rows(problem: ServingLatencyProblem, best: Result) -> list[Row]:
+    """Return the best result, every other method's, and the paper's rivals without pipeline or draft model."""
+    from specopt.solve import methods
+    from specopt.views.result import Row
+
+    rows = [Row(best.method, best)]
+    for method in methods(problem):
+        if method.name != best.method and (method.max_size is None or problem.tasks <= method.max_size):
+            _say(f"solving by {method.name}")
+            rows.append(Row(method.name, _solve(problem, method.name)))
+    sequential = dataclasses.replace(problem, mechanism="sequential")
+    paper = next((row.result for row in rows if row.label == "algorithm-1"), best)
+    rows.append(Row("SD without pipeline, same batches", _judged_on(sequential, paper), certificate=False))
+    _say("solving without pipeline")
+    rows.append(Row("SD without pipeline, own batches", _solve(sequential, "exact")))
+    autoregressive = dataclasses.replace(problem, mechanism="autoregressive")
+    _say("solving without draft model")
+    rows.append(Row("autoregressive", _solve(autoregressive, "heuristic-batching")))
+    rows.append(Row("autoregressive, exact", _solve(autoregressive, "exact")))
+    return rows
+
+
+def _solve(problem: ServingLatencyProblem, method: str) -> Result:
+    """Solve, and leave the demo altogether on Ctrl-C instead of going on with the next method."""
+    from specopt.solve import solve
+
+    result = solve(problem, method)
+    if result.termination == "interrupted":
+        raise KeyboardInterrupt
+    return result
+
+
+def _judged_on(problem: ServingLatencyProblem, result: Result) -> Result:
+    """Return a result with the objective that its plan has for another problem."""
+    from specopt.models.judge import verify
+
+    assert result.plan is not None
+    report = verify(problem, result.plan)
+    assert report.feasible, "the mechanism changes no constraint"
+    return dataclasses.replace(result, objective=report.objective, terms=report.terms, bound=None, gap=None)
+
+
+def _compare(problem: ServingLatencyProblem, best: Result, out: Console) -> None:
+    from specopt.views.result import print_comparison
+
+    rows = comparison_rows(problem, best)
+    _say("")
+    out.print(
+        "\nEvery method on this problem, and other ways of serving the same tasks (objective in seconds; "
+        "the gap is to a bound that the method proves itself):\n"
+    )
+    print_comparison(rows, out)
+    autoregressive = rows[-1].result.objective
+    if autoregressive is not None and best.objective is not None and autoregressive < best.objective:
+        out.print(
+            "\nNote: with Table II's constants, autoregressive decoding with batches of its own beats speculative "
+            "decoding here, contrary to the paper; it loses with small batches, or where the verify model's memory "
+            "binds."
+        )
+
+
+def _draw(problem: ServingLatencyProblem, plan: ServingLatencyPlan, picture: Path, out: Console) -> None:
+    from specopt.views.serving_latency import pipeline_figure
+
+    try:
+        figure = pipeline_figure(problem, plan)
+        picture.parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(picture)
+    except MissingDependency as error:
+        out.print(f"No picture: {error}", markup=False, soft_wrap=True)
+    except OSError as error:
+        raise InvalidInput(f"{picture}: cannot be written ({error.strerror or error})") from None
+    else:
+        out.print(f"Picture of the pipeline: {picture}", markup=False, soft_wrap=True)
+
+
+def _say(text: str) -> None:
+    """Show on a terminal what is going on; an empty text erases it."""
+    if sys.stderr.isatty():
+        sys.stderr.write(f"\r\x1b[2K{text}")
+        sys.stderr.flush()

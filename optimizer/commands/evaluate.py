@@ -39,8 +39,8 @@ def evaluate(
 
     With intervals also the worst case in them and the mean over samples; a worst case that violates exits with 1.
     """
+    from specopt.models.judge import verify
     from specopt.robustness import robustness
-    from specopt.solve import verify
 
     problem, claimed = read_problem(file), read_result(result)
     try:
@@ -62,7 +62,9 @@ def evaluate(
         data = {"claimed": claimed.objective, **{name: getattr(report, name) for name in fields}}
         print_json(data if over is None else {**data, "robustness": over.to_dict()})
     else:
-        from specopt.report import console, print_report, print_robustness
+        from specopt.views.result import print_report
+        from specopt.views.terminal import console
+        from specopt.views.what_if import print_robustness
 
         out = console()
         print_report(problem, claimed, report, out)

@@ -71,7 +71,7 @@ def vllm(
     """
     from specopt.instances.acceptance import read_acceptance
     from specopt.models.files import read_json, to_json, write_text
-    from specopt.vllm_table import Runtimes, speculation_table
+    from specopt.solvers.speculation_table.table import Runtimes, speculation_table
 
     for path in (runtime, acceptance, before, draft_model, verify_model):
         check_target(output, path)
@@ -84,8 +84,8 @@ def vllm(
     if as_json:
         typer.echo(to_json(table.to_dict()))  # a line per field: short, and easy to copy from
         return
-    from specopt.report import console
-    from specopt.vllm_report import print_speculation_table
+    from specopt.views.speculation_table import print_speculation_table
+    from specopt.views.terminal import console
 
     print_speculation_table(table, rates, console())
     if output is not None:
@@ -119,7 +119,7 @@ def csv(result: PlanFile, output: Output = None) -> None:
 
     A row per task, request, client, chunk or state.
     """
-    from specopt.plan_table import to_csv
+    from specopt.views.plan_table import to_csv
 
     _export(result, output, to_csv)
 
@@ -127,7 +127,7 @@ def csv(result: PlanFile, output: Output = None) -> None:
 @export.command()
 def yaml(result: PlanFile, output: Output = None) -> None:
     """Write the plan of a result as YAML."""
-    from specopt.plan_table import to_yaml
+    from specopt.views.plan_table import to_yaml
 
     _export(result, output, to_yaml)
 

@@ -11,7 +11,7 @@ from specopt.commands.shared import AsJson, Output, Seed, check_target, count, n
 from specopt.models.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from specopt.instances.runtime_fit import RuntimeFit
+    from specopt.instances.runtimes.fit import RuntimeFit
 
 Where = Annotated[
     list[str] | None, typer.Option(metavar="COL=VALUE", help="Take only rows with this value; may be repeated.")
@@ -85,9 +85,9 @@ def fit(
 ) -> None:
     """Fit a runtime to a table of measured passes."""
     from specopt.arguments import pairs_of
-    from specopt.instances.runtime_fit import fit_runtime
-    from specopt.instances.runtime_table import TableColumns, read_runtime_table
-    from specopt.instances.runtime_work import work_of
+    from specopt.instances.runtimes.fit import fit_runtime
+    from specopt.instances.runtimes.table import TableColumns, read_runtime_table
+    from specopt.instances.runtimes.work import work_of
     from specopt.models.files import to_json, write_text
 
     for target in (output, picture):
@@ -140,7 +140,7 @@ def fit(
     data: dict[str, Any] = {name: found.to_dict() for name, found in fits.items()}
     text = to_json(data.get("", data))
     if picture is not None:
-        from specopt.fit_picture import draw_fits
+        from specopt.views.fit import draw_fits
 
         draw_fits(fits, picture)
     if output is not None:
@@ -148,8 +148,8 @@ def fit(
     if as_json:
         typer.echo(text)
     else:
-        from specopt.fit_report import print_fit
-        from specopt.report import console
+        from specopt.views.fit import print_fit
+        from specopt.views.terminal import console
 
         for name, found in fits.items():
             print_fit(name, found, console())

@@ -35,9 +35,9 @@ def measure(
 
     The table is what runtimes are fitted to.
     """
-    from specopt.instances.model_config import read_model_config
-    from specopt.measure import Settings
-    from specopt.measure import measure as run
+    from specopt.instances.checkpoints.model_config import read_model_config
+    from specopt.measuring.measure import Settings
+    from specopt.measuring.measure import measure as run
     from specopt.models.files import write_text
 
     for path in config:

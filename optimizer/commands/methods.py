@@ -15,8 +15,9 @@ def methods(
 ) -> None:
     """List the methods: what they solve, promise and cost."""
     from specopt.models.kinds import problem_type
-    from specopt.report import console, method_entry, print_methods
     from specopt.solve import methods as methods_of
+    from specopt.views.methods import method_entry, print_methods
+    from specopt.views.terminal import console
 
     found = methods_of(None if kind is None else problem_type(kind))
     entries = [method_entry(method) for method in found]

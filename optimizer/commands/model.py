@@ -21,14 +21,14 @@ def model(
 
     Parameters, bytes and FLOPs.
     """
-    from specopt.instances.model_config import read_model_config
+    from specopt.instances.checkpoints.model_config import read_model_config
 
     found = read_model_config(config, dtype=dtype)
-    from specopt.model_costs import model_costs, print_model_costs
+    from specopt.views.model_costs import model_costs, print_model_costs
 
     if as_json:
         print_json(model_costs(found))
     else:
-        from specopt.report import console
+        from specopt.views.terminal import console
 
         print_model_costs(found, dtype, console())

@@ -32,12 +32,12 @@ def reproduce(
     """
     from specopt.models.errors import MissingDependency
     from specopt.progress import end_progress, patience, print_step
-    from specopt.report import console
     from specopt.reproductions.artefact import Artefact
     from specopt.reproductions.registry import PAPERS
     from specopt.reproductions.registry import paper as paper_of
     from specopt.reproductions.report import print_artefact, print_papers, print_verdicts
     from specopt.reproductions.writing import make_folder, write_artefact, write_page
+    from specopt.views.terminal import console
 
     papers = list(PAPERS.values()) if paper is None else [paper_of(paper)]
     if paper is None or list_:

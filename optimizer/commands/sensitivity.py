@@ -44,8 +44,8 @@ def sensitivity(
     if as_json:
         print_json(found.to_dict())
     else:
-        from specopt.report import console
-        from specopt.what_if import print_sensitivity
+        from specopt.views.terminal import console
+        from specopt.views.what_if import print_sensitivity
 
         print_sensitivity(problem, found, console())
     if found.interrupted:

@@ -96,7 +96,7 @@ def check_target(target: Path | None, source: Path | None = None) -> None:
 
 def read_decoder(config: Path) -> Decoder:
     """Read a Hugging Face config as the cost model that counts its operations."""
-    from specopt.instances.model_config import read_model_config
+    from specopt.instances.checkpoints.model_config import read_model_config
 
     found = read_model_config(config)
     if found.projected:

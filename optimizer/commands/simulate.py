@@ -36,8 +36,8 @@ def simulate(
     model's number; the other kinds are simulated from Python.
     """
     from specopt import simulate as simulate_plan
+    from specopt.models.judge import verify
     from specopt.progress import patience
-    from specopt.solve import verify
     from specopt.solvers.draft_control.simulate import PolicySimulation
 
     problem, claimed = read_problem(file), read_result(result)
@@ -53,13 +53,13 @@ def simulate(
     if as_json:
         print_json(simulation.to_dict())
         return
-    from specopt.report import console
+    from specopt.views.terminal import console
 
     if isinstance(simulation, PolicySimulation):
-        from specopt.policy_report import print_policy_simulation
+        from specopt.views.draft_control import print_policy_simulation
 
         print_policy_simulation(problem, claimed, simulation, console())
     else:
-        from specopt.what_if import print_simulation
+        from specopt.views.what_if import print_simulation
 
         print_simulation(problem, claimed, simulation, console())

@@ -53,7 +53,8 @@ def solve(
     if as_json:
         print_json(result.to_dict())
     else:
-        from specopt.report import console, print_result
+        from specopt.views.result import print_result
+        from specopt.views.terminal import console
 
         print_result(problem, result, console())
         if output is not None:

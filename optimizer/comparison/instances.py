@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from specopt.instances import FAMILIES, generate
-from specopt.instances.saved import load_saved, saved
+from specopt.instances.library.saved import load_saved, saved
 from specopt.models.errors import InvalidInput
 from specopt.models.files import load
 from specopt.models.kinds import KINDS

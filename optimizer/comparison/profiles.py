@@ -16,7 +16,7 @@ from specopt.comparison.cell import Record
 from specopt.comparison.summary import time_of
 from specopt.comparison.table import Comparison
 from specopt.models.fields import Floats
-from specopt.pictures import new_figure
+from specopt.views.canvas import new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

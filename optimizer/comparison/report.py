@@ -10,7 +10,7 @@ from rich.text import Text
 
 from specopt.comparison.summary import SHIFT_SECONDS, summaries, who_wins
 from specopt.comparison.table import Comparison
-from specopt.report import percent
+from specopt.views.terminal import percent
 
 MOST_FAILURES = 10
 

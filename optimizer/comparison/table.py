@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from specopt.comparison.cell import Record
-from specopt.instances.saved import known_values
+from specopt.instances.library.saved import known_values
 from specopt.models.files import write_bytes, write_text
 from specopt.models.kinds import problem_type
 

@@ -16,7 +16,6 @@ import numpy as np
 from specopt.instances.serving_latency.paper_1 import paper_1
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import Floats
-from specopt.pictures import new_figure
 from specopt.reproductions.artefact import LEVEL, Artefact, Claim, Value
 from specopt.reproductions.interval import interval
 from specopt.reproductions.paper_1_schemes import (
@@ -37,6 +36,7 @@ from specopt.reproductions.paper_1_schemes import (
     Schemes,
 )
 from specopt.reproductions.selection import Say, select
+from specopt.views.canvas import new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from specopt.instances.verification_batch_workload import CLASS_SPEEDS
+from specopt.instances.verification_batch.workload import CLASS_SPEEDS
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import Floats
 from specopt.reproductions.artefact import LEVEL, Artefact, Claim, Value

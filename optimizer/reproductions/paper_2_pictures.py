@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from specopt.instances.verification_batch_workload import CLASS_SPEEDS
-from specopt.pictures import new_figure
+from specopt.instances.verification_batch.workload import CLASS_SPEEDS
 from specopt.reproductions.paper_2_simulation import figure_1_data
 from specopt.solvers.verification_batch.simulate import LongRun
+from specopt.views.canvas import new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -30,7 +30,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from specopt.instances.verification_batch_workload import CLASS_SPEEDS, mixed_classes
+from specopt.instances.verification_batch.workload import CLASS_SPEEDS, mixed_classes
 from specopt.models.verification_workload import DraftPredictor, VerificationWorkload
 from specopt.solvers.verification_batch.policies import Policy, PolicyName
 from specopt.solvers.verification_batch.simulate import LongRun, capacity, simulate

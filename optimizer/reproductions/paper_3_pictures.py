@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from specopt.pictures import new_figure
 from specopt.reproductions.artefact import Value
+from specopt.views.canvas import new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

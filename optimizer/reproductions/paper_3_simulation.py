@@ -26,10 +26,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from specopt.instances.softmax_pairs import OPT_VOCABULARY_SIZE, softmax_pairs
+from specopt.instances.drafts.softmax_pairs import OPT_VOCABULARY_SIZE, softmax_pairs
+from specopt.models.codes.lattice import nearest_counts, quantised
 from specopt.models.draft_control import ChannelState, DraftControlPlan, DraftControlProblem
 from specopt.models.fields import Floats
-from specopt.models.lattice import nearest_counts, quantised
 from specopt.models.markov_chain import TransitionMatrix
 from specopt.models.speculative_sampling import acceptance_rate, output_law, total_variation
 from specopt.reproductions.artefact import Artefact, Claim, Value

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from specopt.instances.prompt_chunking_workload import FIGURE_1
+from specopt.instances.prompt_chunking.workload import FIGURE_1
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import describe
-from specopt.pictures import new_figure
 from specopt.reproductions.paper_4_published import (
     PUBLISHED_DECODE,
     PUBLISHED_FIGURE_8,
@@ -18,6 +17,7 @@ from specopt.reproductions.paper_4_published import (
     PUBLISHED_PREFILL,
     PUBLISHED_TTFT,
 )
+from specopt.views.canvas import new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

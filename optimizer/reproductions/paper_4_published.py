@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from specopt.instances.prompt_chunking_workload import FIGURE_1
+from specopt.instances.prompt_chunking.workload import FIGURE_1
 from specopt.reproductions.paper_4_mean import MeanRun
 
 Verdict = Literal["reproduced", "close", "not reproduced", "impossible", "calibrated"]

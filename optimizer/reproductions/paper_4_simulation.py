@@ -3,8 +3,8 @@
 Calibrated (`calibrate`), to U-shape's TTFT and TBT in Table 5 and to nothing else: a factor on the printed bandwidths
 of each data set, the latency of the link (SpecBench's TBT), and a factor on g of Vicuna-13B (CNN/DM's TBT). Taken from
 Fig. 1, to three of its numbers: g of Vicuna-7B. Taken from Table 4: the accept lengths. What else the paper leaves
-open is set in `prompt_chunking_workload`; the rates of Tables 4-5 and of Figs. 8-12 are not printed: 6 requests/s for
-SpecBench and 4 for CNN/DM, and with one GPU, which could not carry that, 2 for CNN/DM.
+open is set in `instances/prompt_chunking/workload.py`; the rates of Tables 4-5 and of Figs. 8-12 are not printed:
+6 requests/s for SpecBench and 4 for CNN/DM, and with one GPU, which could not carry that, 2 for CNN/DM.
 
 Every printed number stands beside ours with a verdict: "reproduced" within 10 %, "close" within 25 %, otherwise "not
 reproduced", and "impossible" where it is below what the printed bandwidths allow.
@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from specopt.instances.prompt_chunking_workload import paper_4_workload, threshold_rounds
+from specopt.instances.prompt_chunking.workload import paper_4_workload, threshold_rounds
 from specopt.models.prompt_workload import PromptWorkload, Rounds, Scheme
 from specopt.reproductions.paper_4_mean import MeanRun
 from specopt.reproductions.paper_4_published import PUBLISHED_TABLE_5, Key, Measured, Row, published_rows

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from specopt.pictures import new_figure
 from specopt.reproductions.paper_5_simulation import Reproduction
+from specopt.views.canvas import new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -1,6 +1,6 @@
 """What the cloud knows of itself and of the devices: moving averages and a g that is learned (paper 4, Sec. 3.2).
 
->>> from specopt.instances.prompt_chunking_workload import FIGURE_1
+>>> from specopt.instances.prompt_chunking.workload import FIGURE_1
 >>> monitor = StateMonitor(FIGURE_1, uplink_bytes_per_second=7.5e6, downlink_bytes_per_second=12.5e6)
 >>> monitor.observe_batch(tokens=10, seconds=0.027)
 >>> monitor.observe_device("phone", uplink_bytes_per_second=6e6, draft_seconds=0.008)

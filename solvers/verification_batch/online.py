@@ -1,6 +1,6 @@
 """The scheduler that a server embeds: requests in, batches out, by the policies and the code of the simulator.
 
->>> from specopt.instances.verification_batch_workload import TABLE_12
+>>> from specopt.instances.verification_batch.workload import TABLE_12
 >>> scheduler = Scheduler(TABLE_12)
 >>> for key, speed in (("a", 2.0), ("b", 8.0)):
 ...     scheduler.submit(

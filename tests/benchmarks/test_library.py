@@ -13,7 +13,7 @@ import pytest
 
 from specopt.instances import load_saved
 from specopt.instances.library.recipes import RECIPES
-from specopt.instances.saved import BestKnown, SavedInstance, saved_instance
+from specopt.instances.library.saved import BestKnown, SavedInstance, saved_instance
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "library.py"
 SHORT = "verification-batch/mixed/n14"

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from specopt.instances.prompt_chunking_workload import paper_4_workload
+from specopt.instances.prompt_chunking.workload import paper_4_workload
 from specopt.models.errors import InvalidInput
 from specopt.models.prompt_workload import Rounds, Scheme
 

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from specopt.models.codes.lattice import nearest_counts, quantised
 from specopt.models.errors import InvalidInput
-from specopt.models.lattice import nearest_counts, quantised
 from specopt.models.speculative_sampling import (
     acceptance_probabilities,
     acceptance_rate,

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from specopt import MissingDependency
 from specopt.cli import run
-from specopt.measure import COLUMNS
+from specopt.measuring.measure import COLUMNS
 
 CONFIG = {
     "model_type": "llama",
@@ -183,7 +183,7 @@ def test_picture_without_matplotlib(
     def missing(*_: Any) -> None:
         raise MissingDependency("pictures need matplotlib: pip install 'specopt[plot]'")
 
-    monkeypatch.setattr("specopt.fit_picture.new_figure", missing)
+    monkeypatch.setattr("specopt.views.fit.new_figure", missing)
     table = roofline_table(tmp_path / "t.csv")
     picture = str(tmp_path / "fit.png")
     assert fit(table, "--x", "tokens", "--y", "time_ms", "--y-unit", "ms", "--picture", picture) == 2

@@ -37,7 +37,7 @@ def loaded_by(code: str) -> set[str]:
     "code",
     [
         "import specopt",
-        "import specopt.figures",
+        "import specopt.views.serving_latency",
         "from specopt.cli import run; assert run(['--help']) == 0",
         "from specopt.cli import run; assert run(['solve', '--help']) == 0",
         "from specopt.cli import run; assert run(['--version']) == 0",

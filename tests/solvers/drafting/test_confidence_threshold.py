@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from specopt.instances.confidence_trace import synthetic_trace
+from specopt.instances.drafts.confidence_trace import synthetic_trace
 from specopt.models.device_speculation import ConfidenceTrace, RoundCost
 from specopt.models.errors import InvalidInput
 from specopt.solvers.drafting.confidence_threshold import confidence_threshold

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from specopt import InvalidInput, MissingDependency
-from specopt.instances.draft_logs import acceptance_probability, draft_log, ease_of
+from specopt.instances.drafts.logs import acceptance_probability, draft_log, ease_of
 from specopt.models.drafting import BinaryPredictor, DraftingSetting, DraftLog
 from specopt.solvers.drafting.fixed_window import fixed_window
 from specopt.solvers.drafting.operating_point import operating_points

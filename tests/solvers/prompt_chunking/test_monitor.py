@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from specopt.instances.prompt_chunking_workload import FIGURE_1, paper_4_workload
+from specopt.instances.prompt_chunking.workload import FIGURE_1, paper_4_workload
 from specopt.models.cloud_delay import CloudDelay
 from specopt.models.errors import InvalidInput
 from specopt.models.prompt_workload import Rounds, Scheme

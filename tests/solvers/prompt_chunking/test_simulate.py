@@ -12,7 +12,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from specopt.instances.prompt_chunking_workload import paper_4_workload, threshold_rounds
+from specopt.instances.prompt_chunking.workload import paper_4_workload, threshold_rounds
 from specopt.models.errors import InvalidInput
 from specopt.models.prompt_chunking import PromptChunkingPlan
 from specopt.models.prompt_workload import PromptWorkload, Rounds, Scheme

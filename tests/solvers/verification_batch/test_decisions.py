@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import specopt
-from specopt.instances.verification_batch_workload import TABLE_12
+from specopt.instances.verification_batch.workload import TABLE_12
 from specopt.models.verification_batch import VerificationBatchPlan, VerificationBatchProblem
 from specopt.solvers.verification_batch.online import Scheduler
 from specopt.solvers.verification_batch.policies import Policy

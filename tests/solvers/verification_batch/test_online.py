@@ -9,7 +9,7 @@ import time
 import numpy as np
 import pytest
 
-from specopt.instances.verification_batch_workload import TABLE_12, mixed_classes
+from specopt.instances.verification_batch.workload import TABLE_12, mixed_classes
 from specopt.models.errors import InvalidInput
 from specopt.solvers.verification_batch.online import Scheduler
 from specopt.solvers.verification_batch.policies import POLICIES, Policy, PolicyName

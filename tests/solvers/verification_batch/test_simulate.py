@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from specopt.instances.verification_batch_workload import CLASS_SPEEDS, mixed_classes
+from specopt.instances.verification_batch.workload import CLASS_SPEEDS, mixed_classes
 from specopt.models.errors import InvalidInput
 from specopt.models.verification_workload import DraftPredictor, VerificationWorkload
 from specopt.solvers.verification_batch.policies import POLICIES, Policy, PolicyName

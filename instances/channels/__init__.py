@@ -1,0 +1,1 @@
+"""Measured channels, and the Markov chains built from them."""

@@ -1,0 +1,1 @@
+"""Decoders from the config files of their checkpoints."""

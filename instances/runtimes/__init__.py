@@ -1,0 +1,1 @@
+"""Runtimes from measurements: tables of timings, and the fits that turn them into models."""

@@ -1,0 +1,88 @@
+"""What measured passes are fitted against: tokens, operations, or the features of a batch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from specopt.instances.runtimes.table import RuntimeTable
+from specopt.models.decoder import Decoder
+from specopt.models.errors import InvalidInput
+from specopt.models.fields import Floats
+
+XUnit = Literal["tokens", "flops"]
+Slope = Literal["seconds_per_token", "seconds_per_flop"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Work:
+    """Inputs of the forms.
+
+    Parameters
+    ----------
+    total
+        Tokens or operations of the whole pass, shape (n, 1); None where the table gives features alone.
+    features
+        N_linear, N_interactions and N_cached of Eq. 18 (paper 2), shape (n, 3); None where tokens are not known.
+    slope
+        What a coefficient per unit of `total` is called.
+    """
+
+    total: Floats | None
+    features: Floats | None
+    slope: Slope
+
+
+def work_of(
+    table: RuntimeTable, x_unit: XUnit | None = None, *, decoder: Decoder | None = None, all_logits: bool = False
+) -> Work:
+    """Return the work of each pass.
+
+    One column of tokens holds the new tokens of each request. A pass of m new tokens on c cached ones has the total
+    length c + m; with a decoder it costs flops_per_token m + flops_per_token_pair m (c + m) + flops_per_logit logits
+    operations per request, with the logits of its last position or of all. Three columns of tokens are the features
+    of a batch.
+
+    Parameters
+    ----------
+    table
+        Measured passes.
+    x_unit
+        Unit of the one column; None: tokens, unless the column's name says otherwise, which is refused.
+    decoder
+        Turns tokens into operations. Operations that the table gives are taken as they are.
+    all_logits
+        Whether every new position needs its logits, as in a verification.
+
+    Raises
+    ------
+    InvalidInput
+        If columns and unit do not go together.
+    """
+    columns = table.columns
+    if len(columns.x) == 3:
+        if x_unit == "flops" or decoder is not None or columns.cached or columns.batch:
+            raise InvalidInput(
+                "x: three columns are the features of a batch, sums of new tokens, of (cached + new) new, and of "
+                "cached tokens; they go without a model, and without columns of cached tokens, batch or FLOPs"
+            )
+        return Work(total=None, features=table.x, slope="seconds_per_token")
+    if len(columns.x) != 1:
+        raise InvalidInput(f"x: expected one column, or three for the additive form, got {len(columns.x)}")
+    if x_unit is None and "flop" in columns.x[0].lower():
+        raise InvalidInput(f"x: the column {columns.x[0]!r} is not in tokens by its name: say the x-unit")
+    x, batch, cached = table.x[:, 0], table.batch, table.cached
+    if x_unit == "flops":
+        if columns.cached is not None:
+            raise InvalidInput("cached: expected no such column beside operations, which count attention already")
+        return Work(total=(x * batch)[:, None], features=None, slope="seconds_per_flop")
+    features = np.column_stack([batch * x, batch * (cached + x) * x, batch * cached])
+    if decoder is None:
+        return Work(total=(x * batch)[:, None], features=features, slope="seconds_per_token")
+    logits = x if all_logits else np.minimum(x, 1.0)
+    flops = (
+        decoder.flops_per_token * x + decoder.flops_per_token_pair * x * (cached + x) + decoder.flops_per_logit * logits
+    )
+    return Work(total=(batch * flops)[:, None], features=features, slope="seconds_per_flop")

@@ -1,0 +1,195 @@
+"""The lattice of quantised distributions (paper 3, Eq. 5-6): its size in bits, and the nearest of its points.
+
+A point of the lattice of resolution l is a distribution o_1 / l, ..., o_V / l with integers o_i >= 0 that sum to l.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from specopt.models.codes.binomial_bits import binomial_bits, diagonal_bits
+from specopt.models.errors import InvalidInput
+from specopt.models.fields import Floats, Ints, describe
+
+SUM_TOLERANCE = 1e-5
+"""What the sum of a distribution may differ from 1 by: single-precision softmax passes, logits do not."""
+
+LARGEST_RESOLUTION = 10**9
+"""Up to here, rounding errors cannot make the rounded-down counts sum to more than the resolution."""
+
+
+def distribution_bits(resolution: int, vocabulary_size: int) -> int:
+    """Return the bits of a quantised distribution, b = ceil(log2 C(l + V - 1, V - 1)), exact (paper 3, Eq. 6).
+
+    Parameters
+    ----------
+    resolution
+        l >= 1.
+    vocabulary_size
+        V >= 1.
+
+    Examples
+    --------
+    >>> distribution_bits(100, 50272)
+    1038
+    """
+    _check_whole("resolution", resolution)
+    _check_whole("vocabulary_size", vocabulary_size)
+    return binomial_bits(resolution + vocabulary_size - 1, vocabulary_size - 1)
+
+
+def all_distribution_bits(max_resolution: int, vocabulary_size: int) -> Ints:
+    """Return the bits of Eq. 6 for every resolution 1..max_resolution, exact, shape (max_resolution,).
+
+    About a millisecond for 10^4 resolutions at V = 50272.
+
+    Examples
+    --------
+    >>> all_distribution_bits(8, 2).tolist()
+    [1, 2, 2, 3, 3, 3, 3, 4]
+    """
+    _check_whole("max_resolution", max_resolution)
+    _check_whole("vocabulary_size", vocabulary_size)
+    return diagonal_bits(vocabulary_size - 1, max_resolution)[1:]
+
+
+def nearest_counts(distributions: Any, resolution: int) -> Ints:
+    """Return the counts o of the nearest lattice point to each distribution: nearest in L1, L2 and Linf at once.
+
+    All counts are rounded down, then the units that are missing go to the largest remainders, of equal ones to the
+    first (Reznik's algorithm, reference 10 of paper 3). O(V) a distribution on average. A token of probability 0
+    keeps count 0.
+
+    Parameters
+    ----------
+    distributions
+        Probabilities, shape (..., V), that sum to 1 within 1e-5 along the last axis; scaled to sum to 1.
+    resolution
+        l, from 1 to 10^9.
+
+    Returns
+    -------
+    counts
+        Integers >= 0 that sum to l, of the shape of the distributions.
+
+    Raises
+    ------
+    InvalidInput
+        If a probability is negative or no number, or a sum is not 1.
+
+    Examples
+    --------
+    >>> nearest_counts([0.5, 0.3, 0.2], 4).tolist()
+    [2, 1, 1]
+    """
+    _check_whole("resolution", resolution)
+    if resolution > LARGEST_RESOLUTION:
+        raise InvalidInput(f"resolution: expected at most {LARGEST_RESOLUTION}, got {resolution}")
+    laws, sums = checked_distributions("distributions", distributions)
+    rows = laws.reshape(-1, laws.shape[-1])
+    counts = np.empty(rows.shape, dtype=np.int64)
+    for row, total, out in zip(rows, sums.reshape(-1), counts, strict=True):
+        out[:] = _largest_remainder(row * (resolution / total), resolution)
+    return counts.reshape(laws.shape)
+
+
+def nearest_counts_exactly(distribution: Sequence[Fraction], resolution: int) -> list[int]:
+    """Return the counts of the nearest lattice point to one distribution of rational numbers, in rational arithmetic.
+
+    As `nearest_counts`, ties included, without any rounding.
+
+    Parameters
+    ----------
+    distribution
+        Rational numbers >= 0 that sum to 1.
+    resolution
+        l >= 1.
+
+    Raises
+    ------
+    InvalidInput
+        If the distribution is none.
+    """
+    _check_whole("resolution", resolution)
+    if any(share < 0 for share in distribution) or sum(distribution) != 1:
+        raise InvalidInput(f"distribution: expected fractions >= 0 that sum to 1, got {describe(list(distribution))}")
+    scaled = [share * resolution for share in distribution]
+    counts = [value.__floor__() for value in scaled]
+    remainders = [value - count for value, count in zip(scaled, counts, strict=True)]
+    # sorted() is stable: of equal remainders the first comes first
+    for index in sorted(range(len(counts)), key=lambda i: -remainders[i])[: resolution - sum(counts)]:
+        counts[index] += 1
+    return counts
+
+
+def quantised(counts: Any) -> Floats:
+    """Return the distributions o / l of counts o, shape (..., V), that sum to l along the last axis (Eq. 5)."""
+    whole = np.asarray(counts)
+    shares: Floats = whole / whole.sum(axis=-1, keepdims=True)
+    return shares
+
+
+def checked_distributions(name: str, values: Any) -> tuple[Floats, Floats]:
+    """Return distributions as an array of doubles, shape (..., V), and their sums, shape (...).
+
+    Parameters
+    ----------
+    name
+        What messages call them.
+    values
+        Anything that numpy takes for an array of numbers.
+
+    Raises
+    ------
+    InvalidInput
+        If they are no distributions: see `nearest_counts`.
+    """
+    try:
+        laws = np.asarray(values)
+    except (TypeError, ValueError):
+        laws = np.empty(0, dtype=object)
+    if laws.dtype.kind not in "iuf" or laws.ndim < 1 or laws.shape[-1] < 1:
+        raise InvalidInput(f"{name}: expected probabilities along the last axis of an array, got {describe(values)}")
+    laws = laws.astype(np.float64, copy=False)
+    sums = laws.sum(axis=-1)
+    # a NaN anywhere is in the sum, and an infinity is not near 1
+    wrong = ~(np.abs(sums - 1.0) <= SUM_TOLERANCE)
+    if wrong.any():
+        place = _place(name, np.unravel_index(int(np.argmax(wrong)), sums.shape))
+        raise InvalidInput(f"{place}: expected probabilities that sum to 1, got the sum {np.asarray(sums)[wrong][0]}")
+    if laws.size and laws.min() < 0.0:
+        negative = laws < 0.0
+        place = _place(name, np.unravel_index(int(np.argmax(negative)), laws.shape))
+        raise InvalidInput(f"{place}: expected a probability >= 0, got {laws[negative][0]}")
+    return laws, np.asarray(sums)
+
+
+def _largest_remainder(scaled: Floats, resolution: int) -> Ints:
+    """Return the counts of one distribution that is already multiplied by the resolution."""
+    floors = np.floor(scaled)
+    remainders = scaled - floors
+    counts: Ints = floors.astype(np.int64)
+    # From 0 to V: the scaled values sum to the resolution but for a relative error far below 1 / resolution.
+    missing = resolution - int(counts.sum())
+    if missing == 0:
+        return counts
+    cut = len(counts) - missing
+    threshold = np.partition(remainders, cut)[cut]
+    above = remainders > threshold
+    counts[above] += 1
+    ties = np.flatnonzero(remainders == threshold)[: missing - int(above.sum())]
+    counts[ties] += 1
+    return counts
+
+
+def _place(name: str, index: tuple[Any, ...]) -> str:
+    return name + "".join(f"[{int(i)}]" for i in index)
+
+
+def _check_whole(name: str, value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
+        raise InvalidInput(f"{name}: expected an integer >= 1, got {describe(value)}")

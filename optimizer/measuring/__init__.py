@@ -1,0 +1,1 @@
+"""Runtimes measured on the machine at hand."""

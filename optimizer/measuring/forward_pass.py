@@ -1,0 +1,53 @@
+"""One forward pass of a decoder: what it works through, and what it needs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from specopt.instances.checkpoints.model_config import ModelConfig
+from specopt.models.errors import SpecoptError
+
+
+class OutOfMemory(SpecoptError):
+    """A pass did not fit, though its estimate did."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ForwardPass:
+    """One batched pass: `batch` sequences with `new_tokens` each, on a cache of `cached_tokens` each."""
+
+    batch: int
+    new_tokens: int
+    cached_tokens: int
+
+    @property
+    def phase(self) -> str:
+        """The pass's part in serving: prefill (no cache), decode (one token on a cache) or verify (several)."""
+        if self.cached_tokens == 0:
+            return "prefill"
+        return "decode" if self.new_tokens == 1 else "verify"
+
+    @property
+    def logit_positions(self) -> int:
+        """Positions of each sequence that are scored: every one in a verification, else the last."""
+        return self.new_tokens if self.phase == "verify" else 1
+
+    def flops_per_task(self, config: ModelConfig) -> int:
+        """Operations per sequence, as the exact cost model counts them."""
+        shape, new = config.exact, self.new_tokens
+        pairs = new * (self.cached_tokens + new)
+        flops = shape.flops_per_token * new + shape.flops_per_token_pair * pairs
+        return flops + shape.flops_per_logit * self.logit_positions
+
+    def memory_bytes(self, config: ModelConfig, value_bytes: int) -> int:
+        """Bytes of cache and largest activations: an estimate from above for the plain kernels."""
+        shape, new, total = config.exact, self.new_tokens, self.cached_tokens + self.new_tokens
+        cache = 2 * shape.layers * shape.kv_heads * shape.head_dim * total
+        attention = (2 * shape.heads + 4 * shape.kv_heads) * shape.head_dim
+        wide = max(attention, (3 if shape.gated else 2) * shape.ffn)
+        activations = new * (4 * shape.hidden + wide) + self.logit_positions * shape.vocabulary
+        scores = shape.heads * new * total * 4  # where no fused kernel is used, in single precision
+        return self.batch * ((cache + activations) * value_bytes + scores)
+
+    def __str__(self) -> str:
+        return f"batch {self.batch}, {self.new_tokens} new on {self.cached_tokens} cached"

@@ -1,0 +1,342 @@
+"""Measured runtimes: forward passes of decoders with random weights, timed on whatever device is there.
+
+The table feeds fits of runtimes. Nothing here imports torch but `measure` itself, when it runs.
+"""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import datetime
+import io
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from specopt.instances.checkpoints.model_config import ModelConfig
+from specopt.measuring.forward_pass import ForwardPass, OutOfMemory
+from specopt.models.errors import InvalidInput, MissingDependency
+from specopt.models.fields import MAX_TOKENS, describe
+
+DEVICES = ("auto", "cpu", "cuda")
+DTYPES = {"float32": 4, "bfloat16": 2, "float16": 2}
+"""Data types that passes are timed in, and their bytes per value."""
+
+MEMORY_SHARE = 0.9
+"""How much of the free memory an estimate may take: estimates leave out what the libraries take for themselves."""
+
+
+STEADY_RATIO = 1.5
+"""Rows whose 90 % quantile is more than so many times the 10 % one were disturbed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What to measure.
+
+    Parameters
+    ----------
+    batch, new_tokens, cached_tokens
+        Every combination is one row; a cache of 0 is a prefill.
+    repeats, warm_up
+        Passes that count per row, and passes before them that do not.
+    dtype
+        One of `DTYPES`; by default float32 on a CPU, on a GPU the config's own or bfloat16.
+    device
+        One of `DEVICES`.
+    threads
+        Threads of a CPU; by default as torch chooses.
+    seed
+        Seed of weights, caches and tokens.
+
+    Raises
+    ------
+    InvalidInput
+        If a value is outside its domain.
+    """
+
+    batch: tuple[int, ...] = (1, 2, 4, 8)
+    new_tokens: tuple[int, ...] = (1, 4, 16, 64, 256)
+    cached_tokens: tuple[int, ...] = (0, 128, 512)
+    repeats: int = 10
+    warm_up: int = 2
+    dtype: str | None = None
+    device: str = "auto"
+    threads: int | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name, least in (("batch", 1), ("new_tokens", 1), ("cached_tokens", 0)):
+            values = getattr(self, name)
+            if not isinstance(values, tuple) or not values:
+                raise InvalidInput(f"{name}: expected integers, got {describe(values)}")
+            for value in values:
+                _integer(name, value, least)
+            if len(set(values)) != len(values):
+                raise InvalidInput(f"{name}: expected each number once, got {describe(values)}")
+        _integer("repeats", self.repeats, 1)
+        _integer("warm_up", self.warm_up, 0)
+        _integer("seed", self.seed, 0)
+        if self.threads is not None:
+            _integer("threads", self.threads, 1)
+        if self.dtype is not None and self.dtype not in DTYPES:
+            raise InvalidInput(f"dtype: expected one of {', '.join(DTYPES)}, got {describe(self.dtype)}")
+        if self.device not in DEVICES:
+            raise InvalidInput(f"device: expected one of {', '.join(DEVICES)}, got {describe(self.device)}")
+
+    @property
+    def passes(self) -> tuple[ForwardPass, ...]:
+        """Every combination, batches innermost."""
+        return tuple(
+            ForwardPass(batch=batch, new_tokens=new, cached_tokens=cached)
+            for cached in self.cached_tokens
+            for new in self.new_tokens
+            for batch in self.batch
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One row of the table, columns in this order.
+
+    Parameters
+    ----------
+    model, device, dtype, phase, batch, new_tokens, cached_tokens
+        What was measured; tokens per sequence.
+    logit_positions
+        Positions per sequence that were scored.
+    flops_per_task
+        Operations per sequence, as the exact cost model counts them.
+    batch_flops
+        Operations of the batch: F b of Eq. 17 (paper 1).
+    batch_new_tokens, batch_interactions, batch_cached_tokens
+        Sums over the batch of L_new, (L_cached + L_new) L_new and L_cached: the features of Eq. 18 (paper 2).
+    seconds_median, seconds_p10, seconds_p90, seconds_min
+        Quantiles of one pass over the repeats.
+    repeats, warm_up, threads, torch, date
+        How, with which version, and when (UTC).
+    """
+
+    model: str
+    device: str
+    dtype: str
+    phase: str
+    batch: int
+    new_tokens: int
+    cached_tokens: int
+    logit_positions: int
+    flops_per_task: int
+    batch_flops: int
+    batch_new_tokens: int
+    batch_interactions: int
+    batch_cached_tokens: int
+    seconds_median: float
+    seconds_p10: float
+    seconds_p90: float
+    seconds_min: float
+    repeats: int
+    warm_up: int
+    threads: int
+    torch: str
+    date: str
+
+
+COLUMNS = tuple(field.name for field in dataclasses.fields(Row))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measurement:
+    """Rows measured, what was left out and why, and whether the user stopped it."""
+
+    rows: tuple[Row, ...]
+    skipped: tuple[str, ...]
+    interrupted: bool
+
+    @property
+    def unsteady(self) -> int:
+        """How many rows vary so much over their repeats that something else must have used the device."""
+        return sum(row.seconds_p90 > STEADY_RATIO * row.seconds_p10 for row in self.rows)
+
+    def to_csv(self) -> str:
+        """Return the table as CSV with a header."""
+        out = io.StringIO()
+        writer = csv.writer(out, lineterminator="\n")
+        writer.writerow(COLUMNS)
+        for row in self.rows:
+            values = (getattr(row, name) for name in COLUMNS)
+            writer.writerow(f"{value:.6g}" if isinstance(value, float) else value for value in values)
+        return out.getvalue()
+
+
+class Timer(Protocol):
+    """What times passes on a device: `specopt.measuring.torch_timer.TorchTimer`."""
+
+    kind: str
+    device_name: str
+    threads: int
+    version: str
+
+    def free_bytes(self) -> int | None:
+        """Return the memory that is free on the device; None where nothing tells."""
+
+    def load(self, config: ModelConfig, dtype: str) -> None:
+        """Put a decoder of this shape on the device."""
+
+    def seconds(self, work: ForwardPass, *, repeats: int, warm_up: int) -> list[float]:
+        """Return the seconds of each pass."""
+
+
+def measure(configs: Sequence[ModelConfig], settings: Settings | None = None, *, verbose: bool = False) -> Measurement:
+    """Time forward passes of decoders of these shapes.
+
+    Passes that do not fit the memory, by estimate or in fact, are left out and named. Ctrl-C ends the measurement with
+    the rows so far.
+
+    Parameters
+    ----------
+    configs
+        Shapes, as `specopt.instances.checkpoints.model_config.read_model_config` returns them.
+    settings
+        What to measure.
+    verbose
+        Whether to show progress on stderr.
+
+    Raises
+    ------
+    MissingDependency
+        If torch is not installed.
+    InvalidInput
+        If the device is not there.
+    Unsupported
+        If a decoder of such a shape cannot be made.
+    """
+    settings = settings or Settings()
+    try:
+        import torch
+    except ImportError:
+        raise MissingDependency("measuring needs PyTorch: pip install 'specopt[measure]'") from None
+    from specopt.measuring.torch_timer import TorchTimer
+
+    before = torch.get_num_threads()
+    try:
+        timer = TorchTimer(device=settings.device, threads=settings.threads, seed=settings.seed)
+        return measure_with(timer, configs, settings, verbose=verbose)
+    finally:
+        torch.set_num_threads(before)
+
+
+def measure_with(
+    timer: Timer, configs: Sequence[ModelConfig], settings: Settings, *, verbose: bool = False
+) -> Measurement:
+    """Time forward passes with a timer of one's own; see `measure`."""
+    rows: list[Row] = []
+    skipped: list[str] = []
+    try:
+        for config in configs:
+            _measure_one(timer, config, settings, rows, skipped, (len(configs), verbose))
+    except KeyboardInterrupt:
+        return Measurement(rows=tuple(rows), skipped=tuple(skipped), interrupted=True)
+    finally:
+        if verbose:
+            from specopt.progress import end_progress
+
+            end_progress()
+    return Measurement(rows=tuple(rows), skipped=tuple(skipped), interrupted=False)
+
+
+def _measure_one(
+    timer: Timer,
+    config: ModelConfig,
+    settings: Settings,
+    rows: list[Row],
+    skipped: list[str],
+    progress: tuple[int, bool],
+) -> None:
+    dtype = settings.dtype or _default_dtype(timer, config)
+    weights = config.parameters * DTYPES[dtype]
+    free = timer.free_bytes()
+    if free is not None and weights > MEMORY_SHARE * free:
+        skipped.append(f"{config.name}: its weights do not fit, {_gigabytes(weights)} in {dtype} of {_gigabytes(free)}")
+        return
+    start = time.monotonic()
+    try:
+        timer.load(config, dtype)
+    except OutOfMemory:
+        skipped.append(f"{config.name}: its weights do not fit, {_gigabytes(weights)} in {dtype}")
+        return
+    free = timer.free_bytes()
+    passes = settings.passes
+    for index, work in enumerate(passes):
+        if progress[1]:
+            from specopt.progress import print_step
+
+            print_step(time.monotonic() - start, f"{config.name}: {index} of {len(passes)}, {work}")
+        reason = _does_not_fit(config, work, DTYPES[dtype], free)
+        if reason is None:
+            try:
+                seconds = timer.seconds(work, repeats=settings.repeats, warm_up=settings.warm_up)
+            except OutOfMemory:
+                reason = "out of memory"
+        if reason is not None:
+            skipped.append(f"{config.name}, {work}: {reason}")
+            continue
+        rows.append(_row(timer, config, work, settings, dtype, seconds))
+
+
+def _does_not_fit(config: ModelConfig, work: ForwardPass, value_bytes: int, free: int | None) -> str | None:
+    places = config.layout.position_rows - config.layout.position_offset
+    if config.layout.position_rows and work.cached_tokens + work.new_tokens > places:
+        return f"the model has {places} positions"
+    needed = work.memory_bytes(config, value_bytes)
+    if free is not None and needed > MEMORY_SHARE * free:
+        return f"does not fit, about {_gigabytes(needed)} of {_gigabytes(free)}"
+    return None
+
+
+def _row(
+    timer: Timer, config: ModelConfig, work: ForwardPass, settings: Settings, dtype: str, seconds: list[float]
+) -> Row:
+    low, median, high = np.quantile(seconds, [0.1, 0.5, 0.9])
+    flops, total = work.flops_per_task(config), work.cached_tokens + work.new_tokens
+    return Row(
+        model=config.name,
+        device=timer.device_name,
+        dtype=dtype,
+        phase=work.phase,
+        batch=work.batch,
+        new_tokens=work.new_tokens,
+        cached_tokens=work.cached_tokens,
+        logit_positions=work.logit_positions,
+        flops_per_task=flops,
+        batch_flops=work.batch * flops,
+        batch_new_tokens=work.batch * work.new_tokens,
+        batch_interactions=work.batch * total * work.new_tokens,
+        batch_cached_tokens=work.batch * work.cached_tokens,
+        seconds_median=float(median),
+        seconds_p10=float(low),
+        seconds_p90=float(high),
+        seconds_min=min(seconds),
+        repeats=settings.repeats,
+        warm_up=settings.warm_up,
+        threads=timer.threads,
+        torch=timer.version,
+        date=datetime.datetime.now(datetime.UTC).date().isoformat(),
+    )
+
+
+def _default_dtype(timer: Timer, config: ModelConfig) -> str:
+    if timer.kind == "cpu":
+        return "float32"
+    return config.dtype if config.dtype in DTYPES else "bfloat16"
+
+
+def _gigabytes(count: int) -> str:
+    return f"{count / 1e9:.3g} GB"
+
+
+def _integer(name: str, value: object, least: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= MAX_TOKENS:
+        raise InvalidInput(f"{name}: expected an integer from {least} to {MAX_TOKENS:,}, got {describe(value)}")

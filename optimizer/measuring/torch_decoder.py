@@ -1,0 +1,228 @@
+"""A dense decoder with random weights in PyTorch, of any shape that `specopt.instances.checkpoints.model_config` reads.
+
+It exists to be timed: what it computes is what such a decoder computes (a test compares it with a plain one), but its
+weights mean nothing. Imported only where torch is installed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.nn import functional
+
+from specopt.instances.checkpoints.model_config import ModelConfig
+from specopt.models.errors import Unsupported
+
+WEIGHT_SPREAD = 0.02
+ROTARY_BASE = 10_000.0
+NORM_EPSILON = 1e-5
+
+Tensor = Any  # torch's types are not known where it is not installed
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Norm:
+    weight: Tensor | None
+    bias: Tensor | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Layer:
+    """One layer; queries, keys and values are one matrix, and so are gate and up, as serving engines have them."""
+
+    norms: tuple[_Norm, ...]
+    head_norms: tuple[_Norm, ...]
+    qkv: Tensor
+    qkv_bias: Tensor | None
+    output: Tensor
+    output_bias: Tensor | None
+    up: Tensor
+    up_bias: Tensor | None
+    down: Tensor
+    down_bias: Tensor | None
+
+
+class TorchDecoder:
+    """A decoder of a config's shape.
+
+    Parameters
+    ----------
+    config
+        The shape.
+    device, dtype
+        Where it lives, and its data type, as torch names them.
+    seed
+        Seed of the weights.
+
+    Raises
+    ------
+    Unsupported
+        If embeddings have another dimension than layers.
+    """
+
+    def __init__(self, config: ModelConfig, *, device: Any, dtype: Any, seed: int = 0) -> None:
+        if config.projected:
+            raise Unsupported(f"{config.name}: embeddings behind a projection cannot be measured")
+        self.shape, self.layout = config.exact, config.layout
+        self.device, self.dtype = device, dtype
+        self._random = torch.Generator(device=device)
+        self._random.manual_seed(seed)
+        self._tensors: list[Tensor] = []
+        shape, layout = self.shape, self.layout
+        self.embedding = self._matrix(shape.vocabulary, shape.hidden)
+        self.head = self.embedding if shape.tied else self._matrix(shape.vocabulary, shape.hidden)
+        self.positions = self._matrix(layout.position_rows, shape.hidden) if layout.position_rows else None
+        self.layers = [self._layer() for _ in range(shape.layers)]
+        self.final_norm = self._norm(shape.hidden) if layout.final_norm else None
+        self.activation = functional.silu if shape.gated else functional.gelu
+
+    @property
+    def parameter_count(self) -> int:
+        """Values of all weights."""
+        return sum(int(tensor.numel()) for tensor in self._tensors)
+
+    def new_cache(self, batch: int, length: int) -> list[tuple[Tensor, Tensor]]:
+        """Return a cache of `length` tokens per sequence, filled at random: keys and values of each layer."""
+        size = (batch, self.shape.kv_heads, length, self.shape.head_dim)
+        return [(self._normal(size), self._normal(size)) for _ in self.layers]
+
+    def rotation(self, length: int) -> tuple[Tensor, Tensor] | None:
+        """Return cosines and sines of the rotary positions below `length`; None if positions are learned."""
+        if self.positions is not None:
+            return None
+        half = self.shape.head_dim // 2
+        speeds = ROTARY_BASE ** (-torch.arange(half, device=self.device, dtype=torch.float32) / max(half, 1))
+        angles = torch.outer(torch.arange(length, device=self.device, dtype=torch.float32), speeds)
+        return angles.cos().to(self.dtype), angles.sin().to(self.dtype)
+
+    def mask(self, new: int, cached: int) -> Tensor | None:
+        """Return which tokens each new one attends to, behind a cache; None where the causal kernels need none."""
+        if new == 1 or cached == 0:
+            return None
+        here = torch.ones(new, cached + new, dtype=torch.bool, device=self.device)
+        return here.tril(diagonal=cached)
+
+    def forward(
+        self,
+        tokens: Tensor,
+        cache: list[tuple[Tensor, Tensor]],
+        cached: int,
+        logits: int,
+        rotation: tuple[Tensor, Tensor] | None,
+        mask: Tensor | None,
+    ) -> Tensor:
+        """Run one pass.
+
+        Parameters
+        ----------
+        tokens
+            New tokens, shape (batch, m).
+        cache
+            Keys and values, with room for cached + m tokens; those of the new tokens are written behind the cached.
+        cached
+            Tokens of each sequence that the cache holds.
+        logits
+            How many of the last positions are scored.
+        rotation, mask
+            As `rotation` and `mask` give them for this pass.
+
+        Returns
+        -------
+        Logits, shape (batch, logits, vocabulary).
+        """
+        batch, new = tokens.shape
+        shape = self.shape
+        total = cached + new
+        x = functional.embedding(tokens, self.embedding)
+        if self.positions is not None:
+            first = self.layout.position_offset + cached
+            x = x + self.positions[first : first + new]
+        sizes = [shape.heads, shape.kv_heads, shape.kv_heads]
+        for layer, (keys, values) in zip(self.layers, cache, strict=True):
+            h = self._normed(x, layer.norms[0])
+            qkv = functional.linear(h, layer.qkv, layer.qkv_bias)
+            q, k, v = qkv.view(batch, new, -1, shape.head_dim).transpose(1, 2).split(sizes, dim=1)
+            if layer.head_norms:
+                q, k = self._normed(q, layer.head_norms[0]), self._normed(k, layer.head_norms[1])
+            if rotation is not None:
+                q, k = _rotated(q, rotation, cached), _rotated(k, rotation, cached)
+            keys[:, :, cached:total] = k
+            values[:, :, cached:total] = v
+            h = functional.scaled_dot_product_attention(
+                q,
+                keys[:, :, :total],
+                values[:, :, :total],
+                attn_mask=mask,
+                is_causal=cached == 0 and new > 1,
+                enable_gqa=shape.heads != shape.kv_heads,
+            )
+            h = functional.linear(h.transpose(1, 2).reshape(batch, new, -1), layer.output, layer.output_bias)
+            if len(layer.norms) == 4:
+                h = self._normed(h, layer.norms[1])
+            x = x + h
+            h = functional.linear(self._normed(x, layer.norms[len(layer.norms) // 2]), layer.up, layer.up_bias)
+            if shape.gated:
+                gate, h = h.split(shape.ffn, dim=-1)
+                h = self.activation(gate) * h
+            else:
+                h = self.activation(h)
+            h = functional.linear(h, layer.down, layer.down_bias)
+            if len(layer.norms) == 4:
+                h = self._normed(h, layer.norms[3])
+            x = x + h
+        x = x[:, new - logits :]
+        if self.final_norm is not None:
+            x = self._normed(x, self.final_norm)
+        return functional.linear(x, self.head)
+
+    def _layer(self) -> _Layer:
+        shape, layout = self.shape, self.layout
+        query, key = shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim
+        ups = 2 * shape.ffn if shape.gated else shape.ffn
+        return _Layer(
+            norms=tuple(self._norm(shape.hidden) for _ in range(layout.norms_per_layer)),
+            head_norms=tuple(self._norm(shape.head_dim) for _ in range(2 if layout.query_key_norm else 0)),
+            qkv=self._matrix(query + 2 * key, shape.hidden),
+            qkv_bias=self._vector(query + 2 * key, 0.0) if layout.qkv_bias else None,
+            output=self._matrix(shape.hidden, query),
+            output_bias=self._vector(shape.hidden, 0.0) if layout.output_bias else None,
+            up=self._matrix(ups, shape.hidden),
+            up_bias=self._vector(ups, 0.0) if layout.mlp_bias else None,
+            down=self._matrix(shape.hidden, shape.ffn),
+            down_bias=self._vector(shape.hidden, 0.0) if layout.mlp_bias else None,
+        )
+
+    def _norm(self, size: int) -> _Norm:
+        values = self.layout.values_per_norm
+        return _Norm(
+            weight=self._vector(size, 1.0) if values >= 1 else None,
+            bias=self._vector(size, 0.0) if values == 2 else None,
+        )
+
+    def _normed(self, x: Tensor, norm: _Norm) -> Tensor:
+        if self.layout.layer_norm:
+            return functional.layer_norm(x, x.shape[-1:], norm.weight, norm.bias, NORM_EPSILON)
+        return functional.rms_norm(x, x.shape[-1:], norm.weight, NORM_EPSILON)
+
+    def _matrix(self, rows: int, columns: int) -> Tensor:
+        found = self._normal((rows, columns)).mul_(WEIGHT_SPREAD)
+        self._tensors.append(found)
+        return found
+
+    def _vector(self, size: int, value: float) -> Tensor:
+        found = torch.full((size,), value, device=self.device, dtype=self.dtype)
+        self._tensors.append(found)
+        return found
+
+    def _normal(self, size: tuple[int, ...]) -> Tensor:
+        return torch.empty(size, device=self.device, dtype=self.dtype).normal_(generator=self._random)
+
+
+def _rotated(x: Tensor, rotation: tuple[Tensor, Tensor], first: int) -> Tensor:
+    """Turn the halves of each head by the angle of its position."""
+    cosine, sine = (part[first : first + x.shape[2]] for part in rotation)
+    half = cosine.shape[-1]
+    left, right, rest = x[..., :half], x[..., half : 2 * half], x[..., 2 * half :]
+    return torch.cat((left * cosine - right * sine, right * cosine + left * sine, rest), dim=-1)

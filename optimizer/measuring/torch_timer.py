@@ -1,0 +1,165 @@
+"""Timing forward passes of `TorchDecoder`: events on a GPU, the clock on a CPU.
+
+Imported only where torch is installed.
+"""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from specopt.instances.checkpoints.model_config import ModelConfig
+from specopt.measuring.forward_pass import ForwardPass, OutOfMemory
+from specopt.measuring.torch_decoder import TorchDecoder
+from specopt.models.errors import InvalidInput
+
+COLD_PASSES = 20
+"""Further passes of a decoder that was just loaded: threads, libraries and clocks take their time to start."""
+
+
+class TorchTimer:
+    """Times passes on one device.
+
+    Parameters
+    ----------
+    device
+        ``auto`` (a CUDA device where there is one), ``cpu`` or ``cuda``.
+    threads
+        Threads of a CPU; None: as torch chooses.
+    seed
+        Seed of weights, caches and tokens.
+
+    Raises
+    ------
+    InvalidInput
+        If there is no such device.
+    """
+
+    def __init__(self, *, device: str, threads: int | None, seed: int) -> None:
+        if device == "cuda" and not torch.cuda.is_available():
+            raise InvalidInput("device: expected one that is there, got 'cuda': torch sees no CUDA device")
+        self.kind = ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
+        if threads is not None:
+            torch.set_num_threads(threads)
+        self.threads = int(torch.get_num_threads())
+        self.version = str(torch.__version__)
+        self.device_name = _processor() if self.kind == "cpu" else str(torch.cuda.get_device_name())
+        self._seed = seed
+        self._decoder: TorchDecoder | None = None
+        self._cold = False
+
+    def free_bytes(self) -> int | None:
+        """Return the memory that is free on the device; None where nothing tells."""
+        if self.kind == "cuda":
+            torch.cuda.empty_cache()
+            return int(torch.cuda.mem_get_info()[0])
+        return _free_memory()
+
+    def load(self, config: ModelConfig, dtype: str) -> None:
+        """Put a decoder of this shape on the device; the one before goes.
+
+        Raises
+        ------
+        OutOfMemory
+            If its weights do not fit after all.
+        """
+        self._decoder = None
+        with _memory():
+            self._decoder = TorchDecoder(
+                config, device=torch.device(self.kind), dtype=getattr(torch, dtype), seed=self._seed
+            )
+        self._cold = True
+
+    def seconds(self, work: ForwardPass, *, repeats: int, warm_up: int) -> list[float]:
+        """Return the seconds of `repeats` passes, after `warm_up` ones that do not count.
+
+        The first call after `load` takes `COLD_PASSES` more of those, unless `warm_up` is 0.
+
+        Raises
+        ------
+        OutOfMemory
+            If cache or activations do not fit after all.
+        """
+        decoder = self._decoder
+        assert decoder is not None, "load first"
+        with _memory(), torch.inference_mode():
+            total = work.cached_tokens + work.new_tokens
+            random = torch.Generator(device=decoder.device)
+            random.manual_seed(self._seed)
+            size = (work.batch, work.new_tokens)
+            tokens = torch.randint(decoder.shape.vocabulary, size, device=decoder.device, generator=random)
+            cache = decoder.new_cache(work.batch, total)
+            rotation, mask = decoder.rotation(total), decoder.mask(work.new_tokens, work.cached_tokens)
+
+            def one() -> None:
+                decoder.forward(tokens, cache, work.cached_tokens, work.logit_positions, rotation, mask)
+
+            for _ in range(warm_up + (COLD_PASSES if self._cold and warm_up else 0)):
+                one()
+            self._cold = False
+            return _on_gpu(one, repeats) if self.kind == "cuda" else _on_cpu(one, repeats)
+
+
+def _on_gpu(one: Any, repeats: int) -> list[float]:
+    found = []
+    for _ in range(repeats):
+        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        torch.cuda.synchronize()
+        start.record()
+        one()
+        end.record()
+        end.synchronize()
+        found.append(float(start.elapsed_time(end)) * 1e-3)
+    return found
+
+
+def _on_cpu(one: Any, repeats: int) -> list[float]:
+    found = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        one()
+        found.append(time.perf_counter() - start)
+    return found
+
+
+@contextmanager
+def _memory() -> Iterator[None]:
+    """Turn torch's several ways of running out of memory into one."""
+    try:
+        yield
+    except (MemoryError, torch.OutOfMemoryError) as error:
+        raise OutOfMemory(str(error)) from None
+    except RuntimeError as error:
+        if "allocate" not in str(error):  # the CPU allocator has no exception of its own
+            raise
+        raise OutOfMemory(str(error)) from None
+
+
+def _free_memory() -> int | None:
+    """Return the bytes of main memory that are free to this process, a container's limit included."""
+    found = []
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        found += [int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")]
+    except (OSError, ValueError, IndexError):
+        pass
+    try:
+        limit = int(Path("/sys/fs/cgroup/memory.max").read_text())  # "max" where there is none
+        found.append(limit - int(Path("/sys/fs/cgroup/memory.current").read_text()))
+    except (OSError, ValueError):
+        pass
+    return min(found) if found else None
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        return next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor() or platform.machine() or "cpu"

@@ -1,0 +1,165 @@
+"""A fitted runtime for people: coefficients with limits, errors, residuals along the work, warnings, a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from specopt.instances.runtimes.fit import WORTH_TELLING, RuntimeFit
+from specopt.instances.runtimes.verification_time import COEFFICIENTS
+from specopt.models.errors import InvalidInput
+from specopt.views.canvas import new_figure
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+BINS = 8
+MARKS = 13
+"""Room for marks on each side."""
+
+
+def print_fit(name: str, fit: RuntimeFit, out: Console) -> None:
+    """Print one fit; `name` says whose, empty for a single one."""
+    title = Text(f"{name}: " if name else "")
+    title.append(_formula(fit), style="bold cyan")
+    out.print(title, soft_wrap=True)
+    view = _table("  coefficient", "fitted", f"{fit.level:.0%} limits")
+    for label, value, low, high in _coefficients(fit):
+        view.add_row(f"  {label}", f"{value:.5g}", f"{low:.5g} to {high:.5g}")
+    out.print(view)
+    metrics, table = fit.metrics, fit.table
+    r2 = "-" if metrics.r2 is None else f"{metrics.r2:.5f}"
+    _line(out, "errors", f"R2 {r2}, MAPE {metrics.mape:.2%}, at most {metrics.max_relative_error:.1%}")
+    _line(
+        out,
+        "",
+        f"RMSE {_milliseconds(metrics.rmse_seconds)}, at most {_milliseconds(metrics.max_error_seconds)}; "
+        f"squares of {fit.errors} errors minimised",
+    )
+    taken = f"{table.rows[1]:,} of {table.rows[0]:,} rows"
+    _line(out, "measured", f"{metrics.samples:,} passes from {taken} of {table.source}")
+    if fit.cross_validation is not None:
+        _line(out, "form", fit.cross_validation.reason)
+    _print_residuals(fit, out)
+    for warning in fit.warnings:
+        out.print(Text(f"  Warning: {warning}.", style="yellow"), soft_wrap=True)
+
+
+def _formula(fit: RuntimeFit) -> str:
+    work = {"seconds_per_token": "tokens", "seconds_per_flop": "FLOPs"}[fit.slope]
+    if fit.form == "additive":
+        return "additive, T = a new + b_compute (cached + new) new + b_read cached + c"
+    if fit.form == "linear":
+        return f"linear, T = c1 {work} + c2"
+    first = "c" if fit.flat else f"a1 {work} + c1"
+    return f"roofline, T = max({first}, a2 {work} + c2)"
+
+
+def _coefficients(fit: RuntimeFit) -> list[tuple[str, float, float, float]]:
+    names: list[str]
+    if fit.form == "additive":
+        names = list(COEFFICIENTS)
+    elif fit.form == "linear":
+        names = [fit.slope, "overhead_seconds"]
+    else:
+        names = [f"piece {piece}, {name}" for piece in (1, 2) for name in (fit.slope, "overhead_seconds")]
+    columns = (fit.coefficients.ravel(), fit.lower.ravel(), fit.upper.ravel())
+    return [(name, *map(float, row)) for name, *row in zip(names, *columns, strict=True)]  # type: ignore[misc]
+
+
+def _print_residuals(fit: RuntimeFit, out: Console) -> None:
+    """Print errors in groups of equal numbers of rows, from little work to much."""
+    x = fit.inputs[:, 0]
+    order = np.argsort(x, kind="stable")
+    groups = [part for part in np.array_split(order, min(BINS, len(np.unique(x)))) if len(part)]
+    widest = max(float(np.abs(fit.relative_errors[part].mean())) for part in groups)
+    label = "new tokens" if fit.form == "additive" else "tokens" if fit.slope == "seconds_per_token" else "FLOPs"
+    view = _table(f"  {label}", "mean error", "MAPE")
+    view.add_column("predicted too fast | too slow", no_wrap=True)
+    for part in groups:
+        errors = fit.relative_errors[part]
+        mean = float(errors.mean())
+        marks = round(MARKS * abs(mean) / widest) if widest > 0.0 else 0
+        bar = "#" * marks
+        bar = f"{bar:>{MARKS}}|" if mean < 0.0 else f"{'':>{MARKS}}|{bar}"
+        low, high = float(x[part].min()), float(x[part].max())
+        view.add_row(f"  {low:.4g} to {high:.4g}", f"{mean:+.1%}", f"{np.abs(errors).mean():.1%}", bar)
+    out.print(view)
+
+
+def _milliseconds(seconds: float) -> str:
+    return f"{1e3 * seconds:.4g} ms"
+
+
+def _table(*headers: str) -> Table:
+    view = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="bold")
+    for index, header in enumerate(headers):
+        view.add_column(header, justify="right" if index else "left", no_wrap=True)
+    return view
+
+
+def _line(out: Console, label: str, text: str) -> None:
+    out.print(Text(f"  {label:<10} {text}"), soft_wrap=True)
+
+
+# ---------------------------------------------------------------------------- matplotlib
+
+
+def fit_figure(fits: Mapping[str, RuntimeFit]) -> Figure:
+    """Return a column of two panels for each fit: times, and errors relative to the measurement.
+
+    Raises
+    ------
+    MissingDependency
+        If matplotlib is not installed.
+    """
+    figure = new_figure(6.5 * len(fits), 6.0)
+    axes = figure.subplots(2, len(fits), squeeze=False, height_ratios=(2, 1), sharex="col")
+    for column, (name, fit) in enumerate(fits.items()):
+        above, below = axes[:, column]
+        x, y = fit.inputs[:, 0], fit.table.seconds
+        most = float(y.max())
+        scale, unit = (1.0, "s") if most >= 2.0 else (1e3, "ms") if most >= 2e-3 else (1e6, "µs")
+        above.plot(x, y * scale, "o", ms=3, color="#33658a", alpha=0.6, mew=0, label="measured")
+        order = np.argsort(x, kind="stable")
+        style = "." if fit.form == "additive" else "-"  # it has no single abscissa
+        above.plot(
+            x[order], fit.predicted_seconds[order] * scale, style, color="#b5495b", ms=3, label=f"{fit.form} fit"
+        )
+        above.set_ylabel(f"time of a pass ({unit})")
+        above.set_ylim(bottom=0.0)
+        above.legend(frameon=False, loc="upper left")
+        title = f"{name}: " if name else ""
+        r2 = "" if fit.metrics.r2 is None else f"R² {fit.metrics.r2:.4f}, "
+        above.set_title(f"{title}{fit.form}, {r2}MAPE {fit.metrics.mape:.2%}", loc="left", fontsize=10)
+        below.plot(x, 100.0 * fit.relative_errors, "o", ms=3, color="#33658a", alpha=0.6, mew=0)
+        below.axhline(0.0, color="#b5495b", lw=1.0)
+        for bound in (-WORTH_TELLING, WORTH_TELLING):
+            below.axhline(100.0 * bound, color="grey", lw=0.7, ls=":")
+        below.set_ylabel("fit too slow by (%)")
+        words = {"seconds_per_token": "tokens of the pass", "seconds_per_flop": "operations of the pass (FLOPs)"}
+        below.set_xlabel("new tokens of the pass" if fit.form == "additive" else words[fit.slope])
+        for axis in (above, below):
+            axis.spines[["top", "right"]].set_visible(False)
+    return figure
+
+
+def draw_fits(fits: Mapping[str, RuntimeFit], path: Path) -> None:
+    """Write the picture of some fits to a file.
+
+    Raises
+    ------
+    InvalidInput
+        If the file cannot be written.
+    """
+    figure = fit_figure(fits)
+    try:
+        figure.savefig(path)
+    except OSError as error:
+        raise InvalidInput(f"{path}: cannot be written ({error.strerror or error})") from None

@@ -1,0 +1,77 @@
+"""The methods: as JSON-like data, and for the terminal."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from specopt.solvers.method import Method
+
+
+def method_entry(method: type[Method]) -> dict[str, Any]:
+    """Return what is known of a method as JSON-like data."""
+    hints = get_type_hints(method)
+    return {
+        "kind": method.solves.kind,
+        "name": method.name,
+        "summary": (method.__doc__ or "").partition("\n")[0],
+        "source": method.source,
+        "guarantee": method.guarantee,
+        "complexity": method.complexity,
+        "exact": method.exact,
+        "max_size": method.max_size,
+        "size_unit": method.size_unit,
+        "mechanisms": list(getattr(method, "mechanisms", ())),
+        "output_lengths": list(getattr(method, "output_lengths", ())),
+        "supports_warm_start": method.supports_warm_start,
+        "requires": list(method.requires),
+        "options": [
+            {"name": field.name, "type": _type_name(hints[field.name]), "default": field.default}
+            for field in dataclasses.fields(method)
+        ],
+    }
+
+
+def print_methods(entries: Sequence[dict[str, Any]], out: Console) -> None:
+    """Print the entries of methods below each other."""
+    kind = None
+    for entry in entries:
+        if entry["kind"] != kind:
+            kind = entry["kind"]
+            out.print(Text(kind, style="bold"))
+        title = Text(f"\n  {entry['name']}", style="bold cyan" if entry["exact"] else "bold")
+        title.append(f"  {'exact' if entry['exact'] else 'heuristic'}", style="green" if entry["exact"] else "default")
+        out.print(title)
+        options = ", ".join(f"{o['name']}={o['default']} ({o['type']})" for o in entry["options"])
+        lengths = " or ".join(entry["output_lengths"])
+        takes = [", ".join(entry["mechanisms"]), f"{lengths} output lengths" if lengths else ""]
+        size = f"at most {entry['max_size']:,} {entry['size_unit']}" if entry["max_size"] else None
+        details = Table.grid(padding=(0, 2, 0, 0))
+        details.add_column(min_width=13, no_wrap=True)
+        details.add_column()
+        for label, text in (
+            ("", entry["summary"]),
+            ("source", entry["source"]),
+            ("guarantee", entry["guarantee"]),
+            ("complexity", entry["complexity"]),
+            ("takes", "; ".join(part for part in takes if part.strip())),
+            ("size", size),
+            ("options", options),
+        ):
+            if text:
+                details.add_row(Text(f"    {label}"), Text(str(text)))
+        out.print(details)
+
+
+def _type_name(hint: Any) -> str:
+    if get_origin(hint) is Literal:
+        return " or ".join(map(str, get_args(hint)))
+    if get_origin(hint) in (Union, UnionType):
+        return " or ".join("none" if part is NoneType else _type_name(part) for part in get_args(hint))
+    return hint.__name__ if isinstance(hint, type) else str(hint).replace("typing.", "")

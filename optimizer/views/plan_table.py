@@ -1,0 +1,52 @@
+"""A plan as a table, CSV or YAML."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+from specopt.models.errors import InvalidInput
+from specopt.models.plan_rows import rows_of
+from specopt.models.problem import Plan
+from specopt.models.result import Result
+
+
+def to_csv(result: Result) -> str:
+    """Return a result's plan as CSV with a header.
+
+    Raises
+    ------
+    InvalidInput
+        If the result has no plan.
+    """
+    rows = rows_of(_plan(result))
+    out = io.StringIO()
+    writer = csv.DictWriter(out, fieldnames=list(rows[0]) if rows else ["empty"], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return out.getvalue()
+
+
+def to_yaml(result: Result) -> str:
+    """Return a result's plan, with method, objective and bound, as YAML.
+
+    Raises
+    ------
+    InvalidInput
+        If the result has no plan.
+    """
+    import yaml
+
+    plan = _plan(result).to_dict()
+    head = {
+        name: value
+        for name, value in result.to_dict().items()
+        if name in ("kind", "problem_sha256", "method", "status", "objective", "bound", "gap")
+    }
+    return str(yaml.safe_dump({**head, "plan": plan}, sort_keys=False, default_flow_style=None, width=100))
+
+
+def _plan(result: Result) -> Plan:
+    if result.plan is None:
+        raise InvalidInput(f"plan: expected a plan, got none (the result is {result.status})")
+    return result.plan

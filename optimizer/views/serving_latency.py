@@ -1,0 +1,223 @@
+"""Plans of serving latency: as text, and which batch each stage works on during a decoding step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.table import Table
+
+from specopt.models.errors import InvalidInput
+from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
+from specopt.models.serving_schedule import Slot, step_schedule, steps_per_batch
+from specopt.views.canvas import new_figure
+from specopt.views.terminal import MOST_ROWS, line
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Span = tuple[int, float, float]  # batch, start, end
+
+_SHADES = "█▓▒░"
+_COLOURS = ("#33658a", "#b5495b", "#2f7d4f", "#8a6d1b", "#6a4c93", "#1d7a85")  # all dark enough for white labels
+_MINIMUM_WIDTH = 40
+_FEW_BATCHES = 8  # so few have room for words in their bars
+
+
+def print_plan(problem: ServingLatencyProblem, plan: ServingLatencyPlan, out: Console) -> None:
+    """Print the batches in pipeline order."""
+    mechanism = problem.mechanism_of(plan)
+    line(out, "mechanism", mechanism)
+    if mechanism != "autoregressive":
+        line(out, "speculation", f"{plan.speculation_length} draft tokens per step")
+    line(out, "batches", f"{len(plan.batches)} in pipeline order, {problem.tasks} tasks")
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    table.add_column("  batch", justify="right")
+    for header in ("tasks", "padded input", "padding", "steps"):
+        table.add_column(header, justify="right")
+    table.add_column("first tasks", no_wrap=True, overflow="ellipsis")
+    steps = steps_per_batch(problem, plan)
+    for position, batch in enumerate(plan.batches[:MOST_ROWS]):
+        inputs = problem.input_tokens[list(batch)]
+        padded = int(inputs.max())
+        waste = 1.0 - float(inputs.sum()) / (padded * len(batch))
+        names = " ".join(map(str, batch[:6])) + (" ..." if len(batch) > 6 else "")
+        table.add_row(str(position + 1), str(len(batch)), str(padded), f"{waste:.0%}", str(steps[position]), names)
+    out.print(table)
+    if len(plan.batches) > MOST_ROWS:
+        out.print(f"  ... and {len(plan.batches) - MOST_ROWS} more batches")
+
+
+# ---------------------------------------------------------------------------- the pipeline
+
+
+def default_steps(problem: ServingLatencyProblem, plan: ServingLatencyPlan) -> tuple[int, ...]:
+    """Return the steps worth a look: the prefill, and a decoding step in the middle."""
+    last = max(steps_per_batch(problem, plan))
+    return (1,) if last == 1 else (1, (last + 2) // 2)
+
+
+def text_gantt(problem: ServingLatencyProblem, plan: ServingLatencyPlan, step: int, width: int = 96) -> str:
+    """Return one decoding step as text: a row per stage, batches numbered from 1, an axis below.
+
+    Parameters
+    ----------
+    problem, plan
+        What to show; the plan must be feasible.
+    step
+        Decoding step from 1, the prefill, on.
+    width
+        Columns to fill, at least 40.
+    """
+    if width < _MINIMUM_WIDTH:
+        raise InvalidInput(f"width: expected at least {_MINIMUM_WIDTH}, got {width}")
+    slots = step_schedule(problem, plan, step)
+    end = max(slot.verify[1] for slot in slots)
+    columns = width - len("verify ||")
+    lines = [_title(problem, plan, slots, step, end)]
+    drafts, verifies = _spans(slots)
+    if drafts:
+        lines.append(f"draft  |{_bar(drafts, end, columns)}|")
+    lines.append(f"verify |{_bar(verifies, end, columns)}|")
+    lines.append(_axis(end, columns))
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def pipeline_figure(
+    problem: ServingLatencyProblem, plan: ServingLatencyPlan, steps: Sequence[int] | None = None
+) -> Figure:
+    """Return a Gantt chart of decoding steps, one panel per step.
+
+    Parameters
+    ----------
+    problem, plan
+        What to show; the plan must be feasible.
+    steps
+        Decoding steps from 1, the prefill, on; None: the prefill and a step in the middle.
+
+    Raises
+    ------
+    MissingDependency
+        If matplotlib is not installed.
+    """
+    chosen = default_steps(problem, plan) if steps is None else tuple(steps)
+    if not chosen:
+        raise InvalidInput("steps: expected at least one decoding step, got none")
+    figure = new_figure(10.0, 0.5 + 1.75 * len(chosen))
+    panels = figure.subplots(len(chosen), 1, squeeze=False)[:, 0]
+    for axes, step in zip(panels, chosen, strict=True):
+        _draw(axes, problem, plan, step)
+    return figure
+
+
+# ---------------------------------------------------------------------------- both
+
+
+def _spans(slots: Sequence[Slot]) -> tuple[list[Span], list[Span]]:
+    drafts = [(slot.batch, *slot.draft) for slot in slots if slot.draft is not None]
+    return drafts, [(slot.batch, *slot.verify) for slot in slots]
+
+
+def _title(
+    problem: ServingLatencyProblem, plan: ServingLatencyPlan, slots: Sequence[Slot], step: int, end: float
+) -> str:
+    last = max(steps_per_batch(problem, plan))
+    name = "Prefill step" if step == 1 else "Decoding step"
+    scale, unit = _unit(end)
+    count = f"{len(slots)} batch{'es' if len(slots) != 1 else ''}"
+    return f"{name} ({step} of {last}), {problem.mechanism_of(plan)}, {count}, {end * scale:.4g} {unit}"
+
+
+def _unit(end: float) -> tuple[float, str]:
+    return (1.0, "s") if end >= 2.0 else (1e3, "ms") if end >= 2e-3 else (1e6, "µs")
+
+
+# ---------------------------------------------------------------------------- text
+
+
+def _bar(spans: Sequence[Span], end: float, columns: int) -> str:
+    """Return a row of cells: shades alternate from batch to batch, numbers where they fit."""
+    cells = [" "] * columns
+    for batch, start, stop in spans:
+        first, last = (round(moment / end * columns) for moment in (start, stop))
+        last = min(columns, max(last, first + 1))
+        first = min(first, columns - 1)
+        cells[first:last] = _SHADES[2 * (batch % 2)] * (last - first)
+        label = str(batch + 1)
+        if last - first >= len(label) + 2:
+            middle = (first + last - len(label)) // 2
+            cells[middle : middle + len(label)] = label
+    return "".join(cells)
+
+
+def _axis(end: float, columns: int) -> str:
+    """Return the axis: round moments under their columns, the unit at the end."""
+    scale, unit = _unit(end)
+    step = _round_step(end * scale / 6)
+    cells = [" "] * (columns + 1)
+    moment = 0
+    while moment * step <= end * scale:
+        text = f"{moment * step:g}"
+        column = round(moment * step / (end * scale) * columns)
+        if (moment + 1) * step > end * scale:
+            text += f" {unit}"
+        column = min(column, columns + 1 - len(text))
+        cells[column : column + len(text)] = text
+        moment += 1
+    return " " * len("verify |") + "".join(cells)
+
+
+def _round_step(least: float) -> float:
+    """Return the least of 1, 2, 5 times a power of ten that is at least the argument."""
+    power = 1.0
+    while power > least:
+        power /= 10
+    while True:
+        for digit in (1, 2, 5):
+            if digit * power >= least:
+                return digit * power
+        power *= 10
+
+
+# ---------------------------------------------------------------------------- matplotlib
+
+
+def _draw(axes: Axes, problem: ServingLatencyProblem, plan: ServingLatencyPlan, step: int) -> None:
+    slots = step_schedule(problem, plan, step)
+    end = max(slot.verify[1] for slot in slots)
+    scale, unit = _unit(end)
+    rows = (["draft"] if slots[0].draft is not None else []) + ["verify"]
+    for height, row in enumerate(rows):
+        for slot in slots:
+            span = slot.draft if row == "draft" else slot.verify
+            assert span is not None, "all batches are drafted, or none"
+            _draw_bar(axes, height, slot, (span[0] * scale, span[1] * scale), end * scale, len(slots) <= _FEW_BATCHES)
+    axes.set_yticks(range(len(rows)), rows)
+    axes.set_ylim(len(rows) - 0.45, -0.55)  # the draft stage on top
+    axes.set_xlim(0.0, end * scale)
+    axes.set_xlabel(f"time since the step began ({unit})")
+    axes.set_title(_title(problem, plan, slots, step, end), loc="left", fontsize=10)
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    axes.tick_params(axis="y", length=0)
+
+
+def _draw_bar(axes: Axes, height: int, slot: Slot, span: tuple[float, float], end: float, long_labels: bool) -> None:
+    start, stop = span
+    share = (stop - start) / end
+    number = f"{slot.batch + 1}"
+    axes.barh(
+        height,
+        stop - start,
+        left=start,
+        height=0.8,
+        color=_COLOURS[slot.batch % len(_COLOURS)],
+        edgecolor="white",
+        linewidth=0.8 if share > 0.005 else 0.0,  # the edges of a sliver would hide it
+    )
+    if long_labels and share > 0.08:
+        label = f"batch {number}\n{slot.tasks} task{'s' if slot.tasks != 1 else ''}"
+    else:
+        label = number if share > 0.006 + 0.007 * len(number) else ""
+    axes.text((start + stop) / 2, height, label, ha="center", va="center", fontsize=8, color="white")

@@ -1,0 +1,39 @@
+"""The speculation table for people."""
+
+from __future__ import annotations
+
+import json
+
+from rich.console import Console
+from rich.table import Table
+
+from specopt.models.position_acceptance import PositionAcceptance
+from specopt.solvers.speculation_table.table import SpeculationTable
+
+
+def print_speculation_table(table: SpeculationTable, acceptance: PositionAcceptance, out: Console) -> None:
+    """Print acceptance by position, the ranges with what they are worth, and the line to paste."""
+    rates = ", ".join(
+        f"{rate:.3f}" if low == high else f"{rate:.3f} ({low:.3f}-{high:.3f})"
+        for rate, low, high in zip(acceptance.rates, acceptance.lower, acceptance.upper, strict=True)
+    )
+    out.print(f"Acceptance by position{' (for all)' if acceptance.extends else ''}: {rates}", soft_wrap=True)
+    case = "best in the worst case" if table.robust else "goodput-optimal"
+    out.print(f"Speculation length, {case}, up to {table.most_drafts} drafts:\n")
+    view = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="bold")
+    for header in ("batch size", "drafts", "speed-up", "within limits", "largest loss"):
+        view.add_column(header, justify="right", no_wrap=True)
+    limits = table.speedup_limits or (None,) * len(table.ranges)
+    for (low, high, choice), speedup, limit, loss in zip(table.ranges, table.speedup, limits, table.loss, strict=True):
+        view.add_row(
+            f"{low}-{high}" if low < high else str(low),
+            str(choice),
+            f"{speedup:.2f}",
+            "" if limit is None else f"{limit[0]:.2f}-{limit[1]:.2f}",
+            f"{100 * loss:.1f} %",
+        )
+    out.print(view)
+    for note in table.notes:
+        out.print(f"\nNote: {note}.", soft_wrap=True)
+    out.print("\nFor speculative_config:", soft_wrap=True)
+    out.print(json.dumps(table.config), soft_wrap=True, markup=False)

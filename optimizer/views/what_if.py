@@ -1,0 +1,107 @@
+"""Readable summaries for the terminal: simulations, intervals, and what resources are worth."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from specopt.models.problem import Problem
+from specopt.models.result import Result
+from specopt.robustness import Robustness
+from specopt.sensitivity import Change, Sensitivity
+from specopt.solvers.serving_latency.simulate import Simulation
+from specopt.views.terminal import line, percent
+
+
+def print_simulation(problem: Problem, played: Result, simulation: Simulation, out: Console) -> None:
+    """Print the distribution of a plan's latency beside the model's number."""
+    title = Text(f"{problem.kind} plan by {played.method}, played {simulation.replications} times: ")
+    title.append(f"{simulation.mean_seconds:.6g} s on average", style="bold cyan")
+    out.print(title, soft_wrap=True)
+    if problem.name:
+        line(out, "problem", problem.name)
+    line(out, "mechanism", simulation.mechanism)
+    low, high = simulation.confidence_interval_seconds
+    line(out, "mean", f"{simulation.mean_seconds:.6g} s  95 % confidence {low:.6g} to {high:.6g}")
+    line(out, "communication", f"{simulation.communication_seconds:.6g} s of it, not random")
+    line(out, "model", f"{simulation.model_seconds:.6g} s  mean / model {simulation.ratio:.4f}")
+    if simulation.known_model_seconds != simulation.model_seconds:
+        text = f"{simulation.known_model_seconds:.6g} s  mean / model {simulation.known_ratio:.4f}"
+        line(out, "  known lengths", f"{text}  each task its own output length")
+    if simulation.drop_finished:
+        line(out, "batches", "finished tasks leave at once; in the model they stay")
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    table.add_column("  quantile")
+    for header in ("latency (s)", "of the model", "decoding steps"):
+        table.add_column(header, justify="right", no_wrap=True)
+    for level, seconds in simulation.quantiles_seconds.items():
+        share = f"{seconds / simulation.model_seconds:.4f}"
+        table.add_row(f"  {level:.0%}", f"{seconds:.6g}", share, f"{simulation.quantiles_steps[level]:.0f}")
+    table.add_row("  mean", f"{simulation.mean_seconds:.6g}", f"{simulation.ratio:.4f}", f"{simulation.mean_steps:.1f}")
+    table.add_row("  model", f"{simulation.model_seconds:.6g}", "1", str(simulation.model_steps))
+    out.print(table)
+
+
+def print_robustness(problem: Problem, over: Robustness, out: Console) -> None:
+    """Print what a plan is worth over intervals."""
+    ranges = [f"output lengths x {over.output_scale[0]:g} to {over.output_scale[1]:g}"]
+    if over.output_scale == (1.0, 1.0):
+        ranges = []
+    if over.acceptance is not None:
+        ranges.insert(0, f"acceptance {over.acceptance[0]:g} to {over.acceptance[1]:g}")
+    out.print(Text(f"over {', '.join(ranges)}", style="bold"), soft_wrap=True)
+    where = [] if over.worst.acceptance is None else [f"at acceptance {over.worst.acceptance:.6g}"]
+    if over.output_scale != (1.0, 1.0):
+        where.append(f"output lengths x {over.worst.output_scale:g}")
+    word = "" if over.worst_is_exact else " of those tried"
+    line(out, "worst case", f"{over.worst.objective:.6g}  {', '.join(where)}{word}")
+    low, high = over.interval
+    line(out, "mean", f"{over.mean:.6g}  95 % interval {low:.6g} to {high:.6g}, {over.samples} samples")
+    line(out, "quantiles", ", ".join(f"{100 * q:g} %: {value:.6g}" for q, value in over.quantiles.items()))
+    if over.violated:
+        line(out, "violated", f"in {over.violated} of {over.samples} samples")
+    for violation in over.worst.violations:
+        line(out, "  worst case", violation)
+
+
+def print_sensitivity(problem: Problem, found: Sensitivity, out: Console) -> None:
+    """Print what one more unit of each resource is worth."""
+    base = found.base
+    title = Text(f"{problem.kind}: what one more unit is worth, ")
+    title.append(f"solved again by {base.method}", style="bold cyan")
+    out.print(title, soft_wrap=True)
+    if problem.name:
+        line(out, "problem", problem.name)
+    if base.objective is not None:
+        gap = "" if base.gap is None else f", gap {percent(base.gap)}"
+        line(out, "objective", f"{base.objective:.6g}  {problem.objective_label}, {base.status.value}{gap}")
+    if base.explanation:
+        line(out, "why", base.explanation)
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    table.add_column("  one more unit")
+    for header in ("objective", "change", "%"):
+        table.add_column(header, justify="right", no_wrap=True)
+    table.add_column("certainty", overflow="fold")
+    for change in found.changes:
+        table.add_row(
+            f"  {change.unit}",
+            "-" if change.after is None else f"{change.after:.6g}",
+            "-" if change.change is None else f"{change.change:+.4g}",
+            "-" if change.percent is None else f"{change.percent:+.3g}",
+            Text(_certainty(change)),
+        )
+    out.print(table)
+    out.print(Text(f"  finite differences on re-solved optima, {found.seconds:.3g} s"), soft_wrap=True)
+
+
+def _certainty(change: Change) -> str:
+    if change.explanation is not None:
+        return change.explanation
+    if change.proven:
+        return "proven"
+    low, high = change.bounds
+    if low is None and high is None:
+        return "unknown: no bound"
+    parts = ["" if low is None else f"at least {low:+.4g}", "" if high is None else f"at most {high:+.4g}"]
+    return ", ".join(part for part in parts if part)

@@ -1,0 +1,351 @@
+"""Model configs: counts against published ones and a second route, and refusals by name."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from pathlib import Path
+from typing import Any
+
+import naive_model_config
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies_model_config import broken_configs, configs
+
+from specopt import InvalidInput
+from specopt.instances.checkpoints.model_config import DTYPES, ModelConfig, parse_model_config, read_model_config
+from specopt.instances.checkpoints.model_types import MODEL_TYPES
+
+
+def config(model_type: str, layers: int, hidden: int, ffn: int, heads: int, vocabulary: int, **more: Any) -> Any:
+    """A config of these sizes."""
+    return {
+        "model_type": model_type,
+        "num_hidden_layers": layers,
+        "hidden_size": hidden,
+        "ffn_dim" if model_type == "opt" else "intermediate_size": ffn,
+        "num_attention_heads": heads,
+        "vocab_size": vocabulary,
+    } | more
+
+
+LLAMA = config("llama", 2, 64, 128, 4, 100)
+KV = "num_key_value_heads"
+POSITIONS = {"max_position_embeddings": 2048}
+
+# model: its config, parameters as published, KV bytes per token at two bytes per value
+PUBLISHED: dict[str, tuple[Any, int, int]] = {
+    "TinyLlama-1.1B": (config("llama", 22, 2048, 5632, 32, 32000, num_key_value_heads=4), 1_100_048_384, 22_528),
+    "Llama-2-7B": (config("llama", 32, 4096, 11008, 32, 32000, num_key_value_heads=32), 6_738_415_616, 524_288),
+    "Llama-2-13B": (config("llama", 40, 5120, 13824, 40, 32000, num_key_value_heads=40), 13_015_864_320, 819_200),
+    "llama-68m": (config("llama", 2, 768, 3072, 12, 32000), 68_030_208, 6_144),
+    "Vicuna-7B": (config("llama", 32, 4096, 11008, 32, 32000), 6_738_415_616, 524_288),
+    "Qwen3-0.6B": (
+        config("qwen3", 28, 1024, 3072, 16, 151936, head_dim=128, num_key_value_heads=8, tie_word_embeddings=True),
+        596_049_920,
+        114_688,
+    ),
+    "Qwen3-32B": (
+        config("qwen3", 64, 5120, 25600, 64, 151936, head_dim=128, num_key_value_heads=8, tie_word_embeddings=False),
+        32_762_123_264,
+        262_144,
+    ),
+    "OPT-125m": (config("opt", 12, 768, 3072, 12, 50272, **POSITIONS), 125_239_296, 36_864),
+    "OPT-13B": (
+        config("opt", 40, 5120, 20480, 40, 50272, _remove_final_layer_norm=False, **POSITIONS),
+        12_853_473_280,
+        819_200,
+    ),
+    "OPT-350m": (
+        config("opt", 24, 1024, 4096, 16, 50272, word_embed_proj_dim=512, do_layer_norm_before=False, **POSITIONS),
+        331_196_416,
+        98_304,
+    ),
+    "Mistral-7B": (config("mistral", 32, 4096, 14336, 32, 32000, num_key_value_heads=8), 7_241_732_096, 131_072),
+    "Qwen2-7B": (config("qwen2", 28, 3584, 18944, 28, 152064, num_key_value_heads=4), 7_615_616_512, 57_344),
+    "Qwen2.5-0.5B": (
+        config("qwen2", 24, 896, 4864, 14, 151936, num_key_value_heads=2, tie_word_embeddings=True),
+        494_032_768,
+        12_288,
+    ),
+    "Gemma-2B": (
+        config("gemma", 18, 2048, 16384, 8, 256000, num_key_value_heads=1, head_dim=256),
+        2_506_172_416,
+        18_432,
+    ),
+    "Gemma-2-2B": (
+        config("gemma2", 26, 2304, 9216, 8, 256000, num_key_value_heads=4, head_dim=256),
+        2_614_341_888,
+        106_496,
+    ),
+    "Gemma-3-1B": (
+        config("gemma3_text", 26, 1152, 6912, 4, 262144, num_key_value_heads=1, head_dim=256),
+        999_885_952,
+        26_624,
+    ),
+    "Phi-3-mini": (config("phi3", 32, 3072, 8192, 32, 32064), 3_821_079_552, 393_216),
+    "StarCoder2-3B": (config("starcoder2", 30, 3072, 12288, 24, 49152, num_key_value_heads=2), 3_030_371_328, 30_720),
+    "Pythia-160m": (config("gpt_neox", 12, 768, 3072, 12, 50304), 162_322_944, 36_864),
+}
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_published_counts(name: str) -> None:
+    """Tests that parameters, biases, norms and positions included, and KV bytes are as published."""
+    data, parameters, kv_bytes = PUBLISHED[name]
+    found = parse_model_config(data)
+    assert found.parameters == parameters
+    assert found.weight_bytes == 2 * parameters
+    assert found.kv_bytes_per_token == kv_bytes
+
+
+@given(configs(), st.sampled_from([1, 2, 4]))
+def test_counts_are_those_of_the_tensors(data: dict[str, Any], value_bytes: int) -> None:
+    """Tests that the counts are the sums over a list of all tensors, written from the raw config."""
+    before = json.dumps(data)
+    found = parse_model_config(data, value_bytes=value_bytes)
+    assert found.parameters == naive_model_config.parameters(data)
+    assert found.weight_bytes == value_bytes * found.parameters
+    assert found.kv_bytes_per_token == value_bytes * naive_model_config.kv_values(data)
+    assert found.exact.layers == found.paper.layers == data["num_hidden_layers"]
+    assert found.projected == ("word_embed_proj_dim" in data and data["word_embed_proj_dim"] != data["hidden_size"])
+    assert json.dumps(data) == before
+
+
+@given(configs())
+def test_a_decoder_inside_a_wrapper_counts_the_same(data: dict[str, Any]) -> None:
+    """Tests that a nested text_config counts as the decoder alone, and that a note says so."""
+    nested = parse_model_config({"model_type": "llava", "vision_config": {"hidden_size": 7}, "text_config": data})
+    assert nested.parameters == parse_model_config(data).parameters
+    assert "text_config" in nested.notes[0]
+
+
+def test_the_wrapper_ties_where_the_decoder_is_silent() -> None:
+    """Tests that tie_word_embeddings around a text_config holds for it, and that two that differ are refused."""
+    assert parse_model_config({"tie_word_embeddings": True, "text_config": LLAMA}).exact.tied
+    assert not parse_model_config({"text_config": LLAMA}).exact.tied
+    inner = LLAMA | {"tie_word_embeddings": False}
+    with pytest.raises(InvalidInput, match=r"text_config\.tie_word_embeddings: False contradicts True"):
+        parse_model_config({"tie_word_embeddings": True, "text_config": inner})
+    with pytest.raises(InvalidInput, match="tie_word_embeddings: expected true or false, got 'yes'"):
+        parse_model_config({"tie_word_embeddings": "yes", "text_config": LLAMA})
+
+
+def test_defaults_of_the_class_are_noted() -> None:
+    """Tests that a nested Gemma 3 may leave out what its class has as default, and that notes name each."""
+    text = {"model_type": "gemma3_text", "hidden_size": 2560, "intermediate_size": 10240, "num_hidden_layers": 34}
+    found = parse_model_config({"model_type": "gemma3", "text_config": text})
+    assert (found.exact.heads, found.exact.kv_heads, found.exact.head_dim, found.exact.vocabulary) == (
+        8,
+        4,
+        256,
+        262208,
+    )
+    assert found.parameters == 3_880_263_168
+    for name in (KV, "head_dim", "vocab_size", "num_attention_heads"):
+        assert any(note.startswith(f"{name}: absent") for note in found.notes)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"model_type": None}, "model_type: required field is missing"),
+        ({"model_type": "rwkv"}, "model_type: expected one of llama, .* got 'rwkv'"),
+        ({"model_type": ["llama"]}, r"model_type: expected one of llama, .* got \['llama'\]"),
+        ({"model_type": "mixtral", "num_local_experts": 8}, "num_local_experts: mixture-of-experts models"),
+        ({"num_experts": 4}, "num_experts: mixture-of-experts"),
+        ({"n_routed_experts": 64}, "n_routed_experts: mixture-of-experts"),
+        ({"moe\n": 1}, r"'moe\\n': mixture-of-experts"),
+        ({"moe_intermediate_size": 64}, "moe_intermediate_size: mixture-of-experts"),
+        ({"kv_lora_rank": 512}, "kv_lora_rank: multi-head latent attention"),
+        ({"mamba_d_state": 16}, "mamba_d_state: state-space"),
+        ({"is_encoder_decoder": True}, "is_encoder_decoder: encoder-decoder"),
+        ({"quantization_config": {"bits": 4}}, "quantization_config: quantised weights"),
+        ({"num_nextn_predict_layers": 1}, "num_nextn_predict_layers: decoders with further heads"),
+        ({"layer_types": ["full_attention", "linear_attention"]}, r"layer_types\[1\]: .* got 'linear_attention'"),
+        ({"layer_types": ["full_attention"]}, "layer_types: expected 2 names"),
+        ({"architectures": ["MixtralForCausalLM"]}, "architectures: expected LlamaForCausalLM"),
+        ({"architectures": ["LlamaForSequenceClassification"]}, "architectures: expected LlamaForCausalLM"),
+        ({"architectures": "LlamaForCausalLM"}, "architectures: expected a list of names"),
+        ({"hidden_size": None}, "hidden_size: required field is missing"),
+        ({"hidden_size": 64.0}, "hidden_size: expected an integer from 1 to 10,000,000, got 64.0"),
+        ({"hidden_size": True}, "hidden_size: expected an integer .* got True"),
+        ({"hidden_size": "64"}, "hidden_size: expected an integer .* got '64'"),
+        ({"hidden_size": [64]}, r"hidden_size: expected an integer .* got \[64\]"),
+        ({"num_hidden_layers": 0}, "num_hidden_layers: expected an integer .* got 0"),
+        ({"vocab_size": -1}, "vocab_size: expected an integer .* got -1"),
+        ({"intermediate_size": 10**30}, "intermediate_size: expected an integer .* got 1000"),
+        ({"num_attention_heads": 5}, "num_attention_heads: expected a divisor of hidden_size = 64"),
+        ({KV: 3}, "num_key_value_heads: expected a divisor of num_attention_heads = 4, got 3"),
+        ({KV: 8}, "num_key_value_heads: expected a divisor of num_attention_heads = 4, got 8"),
+        ({"attention_bias": 1}, "attention_bias: expected true or false, got 1"),
+        ({"tie_word_embeddings": "no"}, "tie_word_embeddings: expected true or false, got 'no'"),
+        ({"use_qk_norm": True}, "use_qk_norm: expected false, as llama has it, got true"),
+        ({"torch_dtype": 16}, "torch_dtype: expected the name of a data type, got 16"),
+        ({"torch_dtype": "float16", "dtype": "float32"}, "dtype: contradicts torch_dtype"),
+        ({"text_config": 3}, "text_config: expected an object, got 3"),
+        ({"text_config": {"text_config": {}}}, r"text_config\.text_config"),
+        ({"model_type": "mllama", "text_config": LLAMA}, "model_type: expected, around a text_config, one of"),
+        ({"hidden_size": 32, "text_config": LLAMA}, r"text_config\.hidden_size: 64 contradicts 32"),
+        ({"text_config": LLAMA | {"num_experts": 8}}, r"text_config\.num_experts: mixture-of-experts"),
+        ({"num_experts": 8, "text_config": LLAMA}, "num_experts: mixture-of-experts"),
+    ],
+)
+def test_refusals_name_the_field(change: dict[str, Any], message: str) -> None:
+    """Tests that what is not understood, missing, of the wrong type or contradictory is refused by name."""
+    with pytest.raises(InvalidInput, match=message):
+        parse_model_config(LLAMA | change)
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (config("mistral", 2, 64, 128, 4, 100), "num_key_value_heads: required field is missing"),
+        (config("qwen3", 2, 64, 128, 4, 100, num_key_value_heads=2), "head_dim: required field is missing"),
+        (config("opt", 2, 64, 128, 4, 100), "max_position_embeddings: required field is missing"),
+        (config("opt", 2, 64, 128, 4, 100, num_key_value_heads=2), "opt has no grouped heads"),
+        (
+            config("gpt_neox", 2, 64, 128, 4, 100, head_dim=8),
+            "head_dim: gpt_neox has hidden_size / num_attention_heads",
+        ),
+        (
+            config("qwen2", 2, 64, 128, 4, 100, num_key_value_heads=2, attention_bias=False),
+            "attention_bias: expected true, as qwen2 has it, got false",
+        ),
+        ([], r"the top level: expected an object, got \[\]"),
+        (None, "the top level: expected an object, got None"),
+    ],
+)
+def test_each_type_has_its_own_rules(data: Any, message: str) -> None:
+    """Tests that a type whose class has another default than LLaMA's does not get LLaMA's."""
+    with pytest.raises(InvalidInput, match=message):
+        parse_model_config(data)
+
+
+def test_nothing_that_is_set_to_nothing_is_refused() -> None:
+    """Tests that marks of other models are fine while they are null, false, 0 or empty."""
+    unset: dict[str, Any] = {
+        "num_experts": 0,
+        "quantization_config": None,
+        "is_encoder_decoder": False,
+        "pruned_heads": {},
+    }
+    assert parse_model_config(LLAMA | unset).parameters == parse_model_config(LLAMA).parameters
+
+
+def test_sliding_windows_and_own_code_are_noted() -> None:
+    """Tests that a sliding window leaves the counts and is noted, unless it is off."""
+    plain = parse_model_config(LLAMA)
+    window = parse_model_config(LLAMA | {"sliding_window": 16})
+    assert window.kv_bytes_per_token == plain.kv_bytes_per_token and window.parameters == plain.parameters
+    assert plain.notes == () and "sliding_window: 16" in window.notes[0]
+    assert parse_model_config(LLAMA | {"sliding_window": 16, "use_sliding_window": False}).notes == ()
+    assert "auto_map" in parse_model_config(LLAMA | {"auto_map": {"AutoModel": "x.Y"}}).notes[0]
+
+
+# ---------------------------------------------------------------------------- files
+
+
+def write(path: Path, data: object, *, prefix: bytes = b"") -> Path:
+    """Write a config."""
+    path.write_bytes(prefix + json.dumps(data).encode())
+    return path
+
+
+def test_files_and_folders(tmp_path: Path) -> None:
+    """Tests that a file, a folder with a config.json, CRLF and a byte-order mark are read, and what names it."""
+    plain = read_model_config(write(tmp_path / "tiny.config.json", LLAMA))
+    assert plain.name == plain.exact.name == plain.paper.name == "tiny"
+    marked = read_model_config(write(tmp_path / "other.json", LLAMA, prefix=b"\xef\xbb\xbf"))
+    assert (marked.name, marked.parameters) == ("other", plain.parameters)
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "config.json").write_bytes(json.dumps(LLAMA, indent=1).replace("\n", "\r\n").encode())
+    assert read_model_config(folder).name == read_model_config(folder / "config.json").name == "folder"
+    for given_name, expected in (("org/model-1.1B", "org/model-1.1B"), ("/home/me/model", "tiny"), (7, "tiny")):
+        path = write(tmp_path / "tiny.config.json", LLAMA | {"_name_or_path": given_name})
+        assert read_model_config(path).name == expected
+
+
+@pytest.mark.parametrize("dtype", [*DTYPES, None])
+def test_dtypes(tmp_path: Path, dtype: str | None) -> None:
+    """Tests that bytes follow the data type asked for, two by default, and never the config's own."""
+    path = write(tmp_path / "c.json", LLAMA | {"torch_dtype": "torch.float32"})
+    found = read_model_config(path, dtype=dtype)
+    size = 2 if dtype is None else DTYPES[dtype]
+    assert found.dtype == "float32"
+    assert found.weight_bytes == size * found.parameters
+    assert found.kv_bytes_per_token == size * 2 * 2 * 64
+
+
+def test_unknown_dtypes_are_refused(tmp_path: Path) -> None:
+    """Tests that a data type of unknown size is refused with those that are known."""
+    with pytest.raises(InvalidInput, match=r"dtype: expected one of float64, .* got 'int4'"):
+        read_model_config(write(tmp_path / "c.json", LLAMA), dtype="int4")
+
+
+@pytest.mark.parametrize(
+    ("raw", "message"),
+    [
+        (b"", "expected a JSON document"),
+        (b"{", "expected a JSON document"),
+        (b"\xff\xfe{\x00}\x00", "expected a JSON document in UTF-8"),
+        (b"[" * 100_000, "expected a JSON document"),
+        (b'{"hidden_size": ' + b"9" * 5000 + b"}", "expected a JSON document"),
+        (b'{"hidden_size": 1, "hidden_size": 2}', "field 'hidden_size' appears twice"),
+        (b"[]", "the top level: expected an object"),
+        (b" " * (4 * 2**20 + 1), "got more than 4 MiB"),
+    ],
+    ids=["empty", "half", "utf-16", "deep", "huge", "twice", "array", "large"],
+)
+def test_files_that_are_no_configs(tmp_path: Path, raw: bytes, message: str) -> None:
+    """Tests that such a file is refused with its name."""
+    path = tmp_path / "bad.json"
+    path.write_bytes(raw)
+    with pytest.raises(InvalidInput, match=message) as caught:
+        read_model_config(path)
+    assert str(path) in str(caught.value)
+
+
+def test_missing_files(tmp_path: Path) -> None:
+    """Tests that a file that is not there, or a folder without config.json, is refused."""
+    with pytest.raises(InvalidInput, match="nope: cannot be read"):
+        read_model_config(tmp_path / "nope")
+    with pytest.raises(InvalidInput, match=r"config\.json: cannot be read"):
+        read_model_config(tmp_path)
+    with pytest.raises(InvalidInput, match="cannot be read"):
+        read_model_config("a\0b")
+
+
+@given(raw=st.binary(max_size=200))
+def test_arbitrary_bytes(tmp_path_factory: pytest.TempPathFactory, raw: bytes) -> None:
+    """Tests that arbitrary bytes are refused as bad input."""
+    path = tmp_path_factory.getbasetemp() / "fuzz.json"
+    path.write_bytes(raw)
+    with pytest.raises(InvalidInput):
+        read_model_config(path)
+
+
+@given(data=broken_configs())
+def test_broken_configs(tmp_path_factory: pytest.TempPathFactory, data: Any) -> None:
+    """Tests that a config with something broken is refused as bad input, or is a valid object."""
+    path = tmp_path_factory.getbasetemp() / "fuzz.json"
+    path.write_text(json.dumps(data))
+    try:
+        found = read_model_config(path)
+    except InvalidInput as error:
+        assert str(path) in str(error)
+    else:
+        assert isinstance(found, ModelConfig) and found.parameters > 0 and found.model_type in MODEL_TYPES
+
+
+@given(data=configs(), place=st.integers(0, 400), byte=st.integers(0, 255))
+def test_one_wrong_byte(tmp_path_factory: pytest.TempPathFactory, data: Any, place: int, byte: int) -> None:
+    """Tests that a config with one byte changed is refused as bad input, or is a valid object."""
+    raw = bytearray(json.dumps(data).encode())
+    raw[place % len(raw)] = byte
+    path = tmp_path_factory.getbasetemp() / "fuzz.json"
+    path.write_bytes(raw)
+    with contextlib.suppress(InvalidInput):
+        assert read_model_config(path).parameters > 0

@@ -1,0 +1,168 @@
+"""The instance library: what is saved is true, and its problems come out again."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+
+import pytest
+
+from specopt import InvalidInput, SpecoptError, Status, solve
+from specopt.instances import FAMILIES, best_known, load_saved, saved
+from specopt.instances.library.recipes import RECIPES
+from specopt.instances.library.saved import FIRST_NAMES, SavedInstance, instances_of_kind, known_values, saved_instance
+from specopt.models.kinds import KINDS
+from specopt.models.problem import is_proven
+
+ALL = [recipe for recipes in RECIPES.values() for recipe in recipes]
+SECOND_ROUTES = [  # exact methods that share no code with the one that proved it
+    ("serving-latency/paper-1/K7-68M-7B", "brute-force"),
+    ("serving-latency/heavy-prefill/K5", "brute-force"),
+    ("verification-batch/correlated/n14-subset-sum", "brute-force"),
+    ("verification-batch/bursty/n14", "milp"),
+    ("draft-control/deterministic-cycle/S3", "brute-force"),
+    ("draft-control/near-tie/S6", "linear-program"),
+    ("prompt-chunking/steep-cloud/N14", "brute-force"),
+    ("draft-allocation/ties/N4", "brute-force"),
+    ("draft-allocation/capped/N5", "milp"),
+    ("fair-goodput/paper-5/N3-C5", "enumeration"),
+    ("fair-goodput/minimum-rates/N3-C5", "enumeration"),
+]
+QUICK = [
+    "serving-latency/paper-1/K20-1.1B-13B",
+    "serving-latency/equal-inputs/K6",
+    "serving-latency/slow-link/K40",
+    "verification-batch/mixed/n100",
+    "verification-batch/hopeless-urgent/n100",
+    "verification-batch/density-trap/n100",
+    "draft-control/paper-3/low-T1",
+    "draft-control/alternating/L0",
+    "draft-control/slow-mixing/S10",
+    "prompt-chunking/paper-4/N14",
+    "prompt-chunking/paper-4/N8000",
+    "draft-allocation/uniform/N100",
+    "draft-allocation/one-dominates/N8-1e-6",
+    "fair-goodput/paper-5/N8-C20-extreme",
+    "fair-goodput/per-second/N8-C20",
+]
+
+
+def test_the_library_is_its_recipes() -> None:
+    """Tests that every recipe is saved, in order, with what it was made from."""
+    assert saved() == [recipe.name for kind in KINDS for recipe in RECIPES[kind]]
+    for recipe in ALL:
+        instance = saved_instance(recipe.name)
+        assert (instance.family, instance.kind) == (recipe.family, recipe.family.partition("/")[0])
+        assert (instance.size, instance.seed, instance.parameters) == (recipe.size, recipe.seed, recipe.parameters)
+
+
+def test_it_is_small() -> None:
+    """Tests that all files together stay small."""
+    folder = files("specopt.instances.data.library")
+    assert sum(len((folder / f"{kind}.jsonl").read_bytes()) for kind in KINDS) < 1_500_000
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_recipes_give_the_saved_numbers(kind: str) -> None:
+    """Tests that every recipe still gives the problem whose digest is saved, and the saved problem is that one."""
+    for recipe in RECIPES[kind]:
+        instance = saved_instance(recipe.name)
+        problem = recipe.problem()
+        assert problem.sha256 == instance.problem_sha256, recipe.name
+        if instance.problem is not None:
+            assert instance.load() == type(problem).from_dict({**problem.to_dict(), "name": recipe.name})
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_best_known_values_are_consistent(kind: str) -> None:
+    """Tests that saved plans are feasible and worth what is said, bounds hold, and statuses are what they prove."""
+    for instance in instances_of_kind(kind).values():
+        best, problem = instance.best, instance.load()
+        plan = instance.plan()
+        if plan is not None:
+            assert problem.violations(plan) == [], instance.name
+            assert problem.evaluate(plan).objective == pytest.approx(best.objective, rel=1e-12, abs=1e-12)
+        assert (best.bound is None) == (best.gap is None) == (best.bound_method is None)
+        if best.bound is not None:
+            beyond = best.bound - best.objective if problem.sense == "minimize" else best.objective - best.bound
+            assert beyond <= 1e-9 * max(1.0, abs(best.objective)), instance.name
+            proven = is_proven(best.objective, best.bound, 0.0, 1e-9)
+            assert best.status == ("optimal" if proven else "feasible")
+            assert best.gap == (0.0 if proven else pytest.approx(problem.gap(best.objective, best.bound)))
+        else:
+            assert best.status == "feasible"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_much_of_it_is_proven(kind: str) -> None:
+    """Tests that most instances are proven optimal, every small one is, and several by more than one method."""
+    instances = list(instances_of_kind(kind).values())
+    assert sum(instance.best.status == "optimal" for instance in instances) >= 0.6 * len(instances)
+    assert all(instance.best.status == "optimal" for instance in instances if instance.size == "small")
+    assert sum(bool(instance.best.confirmed_by) for instance in instances) >= 7
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_the_default_method_reaches_the_best_known(name: str) -> None:
+    """Tests that solving again gives the saved optimum, proven."""
+    best, result = best_known(name), solve(load_saved(name))
+    assert best.status == "optimal" and result.status == Status.OPTIMAL
+    assert result.objective == pytest.approx(best.objective, rel=2e-9, abs=2e-9)
+
+
+@pytest.mark.parametrize(("name", "method"), SECOND_ROUTES)
+def test_a_second_method_agrees(name: str, method: str) -> None:
+    """Tests that a method which shares no code with the first gives the saved optimum."""
+    best, result = best_known(name), solve(load_saved(name), method)
+    assert best.method != method and best.bound_method != method
+    assert result.status == Status.OPTIMAL
+    assert result.objective == pytest.approx(best.objective, rel=1e-6, abs=1e-6)
+
+
+def test_algorithm_1_fails_where_it_is_said_to() -> None:
+    """Tests that the families made against the papers' algorithms do what they are for."""
+    for name, least in (("heavy-prefill/K8", 1.05), ("tight-memory/K20-fit2", 1.02)):
+        name = f"serving-latency/{name}"
+        objective = solve(load_saved(name), "algorithm-1").objective
+        assert objective is not None and objective > least * best_known(name).objective
+    stopped = solve(load_saved("verification-batch/hopeless-urgent/n100"), "algorithm-1")
+    assert stopped.objective == 0.0
+    trapped = solve(load_saved("verification-batch/density-trap/n100"), "algorithm-1-drop").objective
+    assert trapped is not None and trapped < 0.05 * best_known("verification-batch/density-trap/n100").objective
+    myopic = solve(load_saved("draft-control/alternating/L1"), "myopic").objective
+    assert myopic is not None and myopic < 0.95 * best_known("draft-control/alternating/L1").objective
+
+
+def test_names() -> None:
+    """Tests that problems carry their name, other names lead to them, and hardness is what the family says."""
+    for other, name in FIRST_NAMES.items():
+        assert load_saved(other).name == name
+        assert best_known(other) == best_known(name)
+    assert "What makes it hard" in saved_instance("serving-latency/paper-1/K1000").hardness
+    assert "Parameters" not in saved_instance("serving-latency/paper-1/K1000").hardness
+    assert {saved_instance(name).family for name in saved()} <= set(FAMILIES)
+    assert saved("fair-goodput") == list(instances_of_kind("fair-goodput"))
+
+
+def test_known_values() -> None:
+    """Tests that a problem finds its best known value by its digest."""
+    name = "verification-batch/mixed/n100"
+    assert known_values()[load_saved(name).sha256] == (best_known(name).objective, best_known(name).bound)
+
+
+@pytest.mark.parametrize("name", ["K7", "serving-latency/K7", "elsewhere/K7", ""])
+def test_unknown_names(name: str) -> None:
+    """Tests that a wrong name lists the right ones."""
+    with pytest.raises(InvalidInput, match=r"name: expected one of serving-latency/paper-1/K7-68M-7B, .*, got '"):
+        load_saved(name)
+
+
+def test_changed_numbers_are_noticed() -> None:
+    """Tests that a recipe which gives other numbers than it did is refused."""
+    instance = saved_instance("draft-allocation/uniform/N10000")
+    assert instance.problem is None
+    other = SavedInstance(
+        name=instance.name, size=instance.size, seed=instance.seed + 1, parameters=instance.parameters,
+        problem_sha256=instance.problem_sha256, best=instance.best,
+    )  # fmt: skip
+    with pytest.raises(SpecoptError, match="draft-allocation/uniform/N10000: the numbers are not those"):
+        other.load()

@@ -1,0 +1,213 @@
+"""Fitted runtimes: the form chosen, errors, limits, warnings, and what cannot be fitted."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from specopt import InvalidInput
+from specopt.instances.runtimes.fit import RuntimeFit, fit_metrics, fit_runtime
+from specopt.instances.runtimes.table import TableColumns, read_runtime_table
+from specopt.instances.runtimes.verification_time import fit_verification_time
+from specopt.instances.runtimes.work import work_of
+from specopt.models.pass_time import pass_time
+
+LINE = (2e-4, 0.03)
+ROOFLINE = ((1e-5, 0.04), (2e-4, 0.02))
+X = np.array([1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 160, 192, 224, 256, 320, 384, 448, 512, 640])
+
+
+def fitted(path: Path, x: Any, seconds: Any, form: str = "auto", **options: Any) -> RuntimeFit:
+    """Write a table of tokens and seconds, read and fit it."""
+    file = path / "table.csv"
+    file.write_text("tokens,seconds\n" + "".join(f"{a},{float(b)!r}\n" for a, b in zip(x, seconds, strict=True)))
+    table = read_runtime_table(file, TableColumns(x=("tokens",), y=("seconds",)))
+    return fit_runtime(table, work_of(table), form, **({"resamples": 50} | options))  # type: ignore[arg-type]
+
+
+def line(x: Any) -> Any:
+    """Return the true line."""
+    return LINE[0] * np.asarray(x) + LINE[1]
+
+
+def roofline(x: Any) -> Any:
+    """Return the true maximum of two lines."""
+    return np.max([a * np.asarray(x) + c for a, c in ROOFLINE], axis=0)
+
+
+@pytest.mark.parametrize("errors", ["absolute", "relative"])
+def test_the_right_form_is_chosen(tmp_path: Path, errors: str) -> None:
+    """Tests that the simplest form that is true is chosen, exact times give it back, and the reason is told."""
+    found = fitted(tmp_path, X, line(X), errors=errors)
+    assert found.form == "linear"
+    assert found.coefficients[0] == pytest.approx(LINE, rel=1e-9)
+    assert found.metrics.r2 == pytest.approx(1.0)
+    assert found.metrics.mape < 1e-9
+    assert found.warnings == ()
+    found = fitted(tmp_path, X, roofline(X), errors=errors)
+    assert found.form == "roofline"
+    assert found.coefficients == pytest.approx(np.array(ROOFLINE), rel=1e-9)
+    assert found.cross_validation is not None
+    assert "roofline: the least in error; MAPE on held-out inputs: linear" in found.cross_validation.reason
+    noisy = line(X) * np.random.default_rng(1).uniform(0.97, 1.03, len(X))
+    assert fitted(tmp_path, X, noisy, errors=errors).form == "linear"
+
+
+def test_a_line_that_is_off_is_told(tmp_path: Path) -> None:
+    """Tests that a line off by more than 10 % says where, and that another form is better; and that 9 % is fine."""
+    found = fitted(tmp_path, X, roofline(X), "linear")
+    assert found.form == "linear"
+    first, second = found.warnings
+    worst = int(np.argmax(np.abs(found.relative_errors)))
+    assert "the linear form is off by more than 10% in" in first
+    assert f"at tokens = {X[worst]} (line {worst + 2})" in first
+    assert second.startswith("the roofline form predicts held-out inputs better")
+    bent = line(X)
+    bent[3] *= 1.09
+    assert fitted(tmp_path, X, bent, "linear").warnings == ()
+
+
+@pytest.mark.parametrize(("form", "truth"), [("linear", line), ("roofline", roofline)])
+def test_limits_cover_the_truth(tmp_path: Path, form: str, truth: Any) -> None:
+    """Tests that the 95 % limits hold the true coefficients about 95 % of the time, and that seeds fix them."""
+    rng = np.random.default_rng(5)
+    x = np.repeat(X, 4)
+    inside = []
+    for _ in range(40):
+        y = truth(x) * (1.0 + 0.02 * rng.standard_normal(len(x)))
+        found = fitted(tmp_path, x, y, form, resamples=120)
+        true = np.array([LINE]) if form == "linear" else np.array(ROOFLINE)
+        inside.append((found.lower <= true) & (true <= found.upper))
+        assert (found.lower <= found.coefficients).all()
+        assert (found.coefficients <= found.upper).all()
+        assert (found.lower < found.upper).any()
+    assert 0.85 <= np.mean(inside) <= 1.0
+    again = fitted(tmp_path, x, y, form, resamples=120)
+    assert (again.lower == found.lower).all()
+    assert again.cross_validation == found.cross_validation
+    other = fitted(tmp_path, x, y, form, resamples=120, seed=1)
+    assert (other.lower != found.lower).any()
+
+
+def test_additive_is_the_fit_of_batches(tmp_path: Path) -> None:
+    """Tests that the additive form is what `fit_verification_time` finds, and is taken where it is true."""
+    rng = np.random.default_rng(0)
+    new, cached = rng.integers(1, 400, 60), rng.integers(0, 2000, 60)
+    features = np.column_stack([new, (cached + new) * new, cached]).astype(float)
+    seconds = (features @ [3e-5, 3e-8, 5e-6] + 0.015) * rng.uniform(0.99, 1.01, 60)
+    file = tmp_path / "table.csv"
+    rows = zip(new, cached, seconds, strict=True)
+    file.write_text("new,cached,seconds\n" + "".join(f"{a},{b},{float(c)!r}\n" for a, b, c in rows))
+    table = read_runtime_table(file, TableColumns(x=("new",), y=("seconds",), cached="cached"))
+    found = fit_runtime(table, work_of(table), resamples=50)
+    assert found.form == "additive"
+    expected = fit_verification_time(features, seconds, non_negative=True, bootstrap=2)
+    assert found.coefficients == pytest.approx(expected.coefficients, rel=1e-9)
+    assert found.metrics.r2 == pytest.approx(expected.train.r2)
+    assert found.metrics.mape == pytest.approx(expected.train.mape)
+    assert found.estimator.seconds(new[:1], cached[:1]) == pytest.approx(found.predicted_seconds[0])
+    assert set(found.to_dict()["estimator"]) == set(found.to_dict()["lower"])
+    with pytest.raises(InvalidInput, match="runtime: expected a fit against operations"):
+        _ = found.runtime
+
+
+def test_metrics_by_hand() -> None:
+    """Tests that the errors of four predictions are those computed by hand."""
+    found = fit_metrics(np.array([1.0, 3.0, 3.0, 8.0]), np.array([1.0, 2.0, 4.0, 8.0]))
+    assert found.mape == pytest.approx((0.5 + 0.25) / 4)
+    assert found.rmse_seconds == pytest.approx(np.sqrt(0.5))
+    assert found.mae_seconds == 0.5
+    assert (found.max_error_seconds, found.max_relative_error, found.samples) == (1.0, 0.5, 4)
+    assert found.r2 == pytest.approx(1.0 - 2.0 / 28.75)
+    assert fit_metrics(np.ones(3), np.ones(3)).r2 is None
+
+
+def test_the_file_says_everything(tmp_path: Path) -> None:
+    """Tests that a fit's content is JSON that the pass time reads, limits included."""
+    noisy = roofline(X) * np.random.default_rng(1).uniform(0.97, 1.03, len(X))
+    data = json.loads(json.dumps(fitted(tmp_path, X, noisy).to_dict(), allow_nan=False))
+    assert [data["form"], data["unit"]] == ["roofline", "tokens"]
+    assert data["metrics"]["samples"] == len(X)
+    assert data["cross_validation"]["mape"]["roofline"]["mean"] < data["cross_validation"]["mape"]["linear"]["mean"]
+    time = pass_time(data, "fit", decoder=None, context_tokens=0, all_logits=True)
+    assert time.has_limits
+    low, fit, high = (time.seconds(X, np.ones(len(X)), which) for which in ("lower", "fitted", "upper"))
+    assert (low <= fit).all()
+    assert (fit <= high).all()
+    assert (low < high).all()
+
+
+def test_wrong_units_are_told(tmp_path: Path) -> None:
+    """Tests that a speed that no device has, and times that do not grow, are told."""
+    assert "is no speed of a device" in fitted(tmp_path, X * 10**9, line(X), "linear").warnings[0]
+    assert "do not grow with the work" in " ".join(fitted(tmp_path, X, 1.0 / X, "linear").warnings)
+
+
+@pytest.mark.parametrize(
+    ("rows", "form", "message"),
+    [
+        (1, "auto", "expected at least 2 different inputs for it, got 1, in 1 rows"),
+        (1, "linear", "form: linear: expected at least 2 different inputs"),
+        (4, "roofline", "form: roofline: expected at least 5 different inputs"),
+        (8, "additive", "form: additive: expected rows that tell its three features"),
+        (8, "cubic", "form: expected one of auto, linear, roofline, additive, got 'cubic'"),
+    ],
+)
+def test_what_cannot_be_fitted(tmp_path: Path, rows: int, form: str, message: str) -> None:
+    """Tests that too few different inputs, or no such form, are refused."""
+    with pytest.raises(InvalidInput, match=message):
+        fitted(tmp_path, X[:rows], line(X[:rows]), form)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"errors": "squared"}, "errors: expected absolute or relative"),
+        ({"resamples": 0}, "bootstrap: expected an integer in 1"),
+        ({"folds": 1}, "folds: expected an integer in 2"),
+        ({"seed": -1}, "seed: expected"),
+        ({"level": 1.0}, "level: expected a number > 0 and < 1"),
+        ({"form": "linear", "flat": True}, "flat: expected the roofline form"),
+    ],
+)
+def test_bad_options(tmp_path: Path, options: dict[str, Any], message: str) -> None:
+    """Tests that options outside their domain are refused by name."""
+    with pytest.raises(InvalidInput, match=message):
+        fitted(tmp_path, X, line(X), **options)
+
+
+def test_few_inputs(tmp_path: Path) -> None:
+    """Tests that two inputs give a line without cross-validation, and equal times a constant."""
+    found = fitted(tmp_path, [1, 10], [1.0, 1.0])
+    assert found.form == "linear"
+    assert found.cross_validation is None
+    assert found.coefficients[0] == pytest.approx([0.0, 1.0])
+    assert found.metrics.r2 is None
+    json.dumps(found.to_dict(), allow_nan=False)
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.lists(st.tuples(st.floats(0, 1e30, allow_subnormal=False), st.floats(1e-12, 1e9)), min_size=1, max_size=12),
+    st.sampled_from(["auto", "linear", "roofline"]),
+    st.sampled_from(["absolute", "relative"]),
+)
+def test_any_numbers_fit_or_are_refused(
+    tmp_path: Path, rows: list[tuple[float, float]], form: str, errors: str
+) -> None:
+    """Tests that any numbers that a table may hold give a finite fit with coefficients >= 0, or are refused."""
+    try:
+        found = fitted(tmp_path, [repr(x) for x, _ in rows], [y for _, y in rows], form, errors=errors, resamples=5)
+    except InvalidInput as error:
+        assert "\n" not in str(error)
+        return
+    for array in (found.lower, found.coefficients, found.upper):
+        assert np.isfinite(array).all()
+        assert (array >= 0.0).all()
+    json.dumps(found.to_dict(), allow_nan=False)

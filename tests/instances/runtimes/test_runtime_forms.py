@@ -1,0 +1,109 @@
+"""The forms of runtimes: known coefficients come back, and the roofline form's fit is the global optimum."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from scipy.optimize import nnls
+
+from specopt.instances.runtimes.forms import Additive, Form, Linear, Roofline
+
+Floats = NDArray[np.float64]
+
+
+def error_of(form: Form, coefficients: Floats, x: Floats, y: Floats, weights: Floats) -> float:
+    """Return the weighted sum of squares."""
+    return float(((form.predict(coefficients, x[:, None]) - y) ** 2 * weights**2).sum())
+
+
+@settings(deadline=None)
+@given(st.floats(1e-9, 1e3), st.floats(0.0, 1e3), st.floats(0.0, 5.0), st.floats(0.0, 1.0), st.booleans())
+def test_noise_free_coefficients_come_back(a: float, c: float, factor: float, share: float, relative: bool) -> None:
+    """Tests that noise-free lines and maxima of two lines are found again to 1e-9."""
+    x = np.array([1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 144], float)
+    c += 0.01 * a
+    line = a * x + c
+    weights = 1.0 / line if relative else np.ones_like(x)
+    assert Linear().fit(x[:, None], line, weights)[0] == pytest.approx([a, c], rel=1e-8, abs=1e-9 * c)
+    # the second piece crosses the first between 10 and 30: three values at least on each side
+    steep, at = a * (2.0 + factor), 10.0 + 20.0 * share
+    second = c - (steep - a) * at
+    shift = max(0.0, -second)
+    pieces = np.array([[a, c + shift], [steep, second + shift]])
+    times = np.maximum(*(row[0] * x + row[1] for row in pieces))
+    weights = 1.0 / times if relative else np.ones_like(x)
+    found = Roofline().fit(x[:, None], times, weights)
+    assert Roofline().predict(found, x[:, None]) == pytest.approx(times, rel=1e-9)
+    assert found == pytest.approx(pieces, rel=1e-8, abs=1e-8 * times[0])
+    flat = np.maximum(c + shift + a, second + shift + steep * x)
+    found = Roofline(flat=True).fit(x[:, None], flat, np.ones_like(x))
+    assert Roofline().predict(found, x[:, None]) == pytest.approx(flat, rel=1e-9)
+    assert found[0, 0] == 0.0
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(0, 2**32 - 1), st.integers(4, 14), st.booleans(), st.booleans())
+def test_the_roofline_is_the_global_optimum(seed: int, rows: int, flat: bool, zero: bool) -> None:
+    """Tests that no maximum of two lines is better: against a fine grid of breakpoints with scipy, and random ones."""
+    rng = np.random.default_rng(seed)
+    x = rng.integers(0 if zero else 1, 12, rows).astype(float)
+    x[:4] = [0.0 if zero else 1.0, 3.0, 7.0, 12.0]
+    y = rng.uniform(0.1, 1.0, rows) + rng.uniform(0.0, 0.3) * x
+    weights = rng.uniform(0.5, 2.0, rows)
+    form = Roofline(flat)
+    found = form.fit(x[:, None], y, weights)
+    least = error_of(form, found, x, y, weights)
+    assert (found >= 0.0).all()
+    assert found[0, 0] <= found[1, 0]
+    assert found[0, 1] >= found[1, 1]
+    grid = np.inf
+    for at in np.unique(np.concatenate([np.linspace(0.0, 12.0, 401), x])):  # max(c + p at, c + p x) + a x
+        columns = [np.ones_like(x), np.maximum(x, at)] + ([] if flat else [x])
+        grid = min(grid, nnls(np.column_stack(columns) * weights[:, None], y * weights)[1] ** 2)
+    assert least <= grid * (1.0 + 1e-9) + 1e-12
+    assert grid <= least * 1.02 + 1e-3  # the grid comes close
+    for _ in range(200):
+        other = found * rng.uniform(0.8, 1.25, found.shape) + rng.uniform(0.0, 0.1) * rng.integers(0, 2, found.shape)
+        if flat:
+            other[0, 0] = 0.0
+        assert least <= error_of(form, other, x, y, weights) * (1.0 + 1e-9) + 1e-12
+
+
+@pytest.mark.parametrize(("rows_in_all", "slack"), [(40, 1e-4), (300, 5e-3)])
+@pytest.mark.parametrize("form", [Linear(), Roofline(), Roofline(flat=True)])
+def test_resamples_are_fits_of_the_rows_drawn(form: Form, rows_in_all: int, slack: float) -> None:
+    """Tests that the fit of a resample is the fit of its rows, written out; nearly, where not all splits are tried."""
+    rng = np.random.default_rng(3)
+    x = np.linspace(1.0, 40.0, rows_in_all)
+    y = np.maximum(1.0 + 0.01 * x, 0.2 + 0.06 * x) * rng.uniform(0.95, 1.05, rows_in_all)
+    weights = 1.0 / y
+    counts = rng.multinomial(rows_in_all, np.full(rows_in_all, 1 / rows_in_all), 20).astype(float)
+    for count, found in zip(counts, form.resamples(x[:, None], y, weights, counts), strict=True):
+        rows = np.repeat(np.arange(rows_in_all), count.astype(int))
+        expected = form.fit(x[rows, None], y[rows], weights[rows])
+        best = error_of(form, expected, x[rows], y[rows], weights[rows])
+        assert error_of(form, found, x[rows], y[rows], weights[rows]) == pytest.approx(best, rel=slack)
+
+
+def test_additive_comes_back() -> None:
+    """Tests that noise-free additive times give their coefficients, in resamples, too."""
+    rng = np.random.default_rng(0)
+    features = rng.uniform(0.0, 1000.0, (30, 3))
+    truth = np.array([3e-5, 3e-8, 5e-6, 0.015])
+    y = features @ truth[:3] + truth[3]
+    assert Additive().fit(features, y, np.ones(30)) == pytest.approx(truth, rel=1e-9)
+    counts = rng.multinomial(30, np.full(30, 1 / 30), 5).astype(float)
+    assert Additive().resamples(features, y, 1.0 / y, counts) == pytest.approx(np.tile(truth, (5, 1)), rel=1e-6)
+    assert Additive.is_determined(features)
+    assert not Additive.is_determined(features * [1.0, 1.0, 0.0])
+
+
+def test_many_different_values() -> None:
+    """Tests that tables with more values than breakpoints are tried on evenly spaced ones, and still fit well."""
+    x = np.linspace(1.0, 100.0, 3000)
+    y = np.maximum(1.0, 0.05 * x)
+    found = Roofline().fit(x[:, None], y, np.ones_like(x))
+    assert Roofline().predict(found, x[:, None]) == pytest.approx(y, rel=1e-3)

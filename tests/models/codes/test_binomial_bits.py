@@ -1,0 +1,77 @@
+"""Bits of binomial coefficients."""
+
+from __future__ import annotations
+
+import math
+
+import naive_quantisation as naive
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from specopt.models.codes import binomial_bits as module
+from specopt.models.codes.binomial_bits import binomial_bits, diagonal_bits, row_bits
+
+
+def test_every_small_coefficient() -> None:
+    """Tests that rows, diagonals and single coefficients agree with powers of two counted up, ties included."""
+    for n in range(41):
+        expected = [naive.bits(math.comb(n, k)) for k in range(n + 1)]
+        assert row_bits(n, n).tolist() == expected
+        assert [binomial_bits(n, k) for k in range(n + 1)] == expected
+        for k in range(n + 1):
+            assert row_bits(n, k).tolist() == expected[: k + 1]
+            assert diagonal_bits(n - k, k)[-1] == expected[k]
+
+
+@given(st.integers(0, 60_000), st.integers(0, 1500))
+def test_large_coefficients(gap: int, k: int) -> None:
+    """Tests that the bits are those of the coefficient as one big integer, along a row and along a diagonal."""
+    coefficient = math.comb(gap + k, k)
+    bits = (coefficient - 1).bit_length()
+    assert 2 ** (bits - 1) < coefficient <= 2**bits or coefficient == 1
+    assert binomial_bits(gap + k, k) == binomial_bits(gap + k, gap) == bits
+    assert row_bits(gap + k, k)[-1] == diagonal_bits(gap, k)[-1] == bits
+
+
+def test_single_coefficients_beyond_the_direct_way() -> None:
+    """Tests that a coefficient with thousands of factors is that of integers, by way of the row."""
+    for n, k in ((9000, 4500), (9001, 4400), (60_000, 2500), (52_271, 50_271)):
+        assert binomial_bits(n, k) == (math.comb(n, k) - 1).bit_length()
+
+
+@pytest.mark.parametrize("power", range(2, 40))
+def test_powers_of_two(power: int) -> None:
+    """Tests that C(2^m, 1) takes m bits and C(2^m + 1, 1) takes one more, in a row as by itself."""
+    assert row_bits(2**power, 1)[1] == binomial_bits(2**power, 1) == power
+    assert row_bits(2**power + 1, 1)[1] == binomial_bits(2**power + 1, 1) == power + 1
+
+
+def test_neighbours_of_powers_of_two() -> None:
+    """Tests that C(n, 2) and C(n, 3) next to powers of two are told apart, however large."""
+    for power in range(4, 100):
+        for k in (2, 3):
+            n = round((math.factorial(k) * 2.0**power) ** (1 / k))
+            for near in range(n - 2, n + 4):
+                assert row_bits(near, k)[k] == (math.comb(near, k) - 1).bit_length()
+
+
+def test_doubt_is_settled_by_integers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that the answer is right for any error bound: a huge one asks integers everywhere."""
+    monkeypatch.setattr(module, "_ULPS", 1e14)
+    assert diagonal_bits(5, 300).tolist() == [(math.comb(5 + k, k) - 1).bit_length() for k in range(301)]
+
+
+def test_error_bound_holds() -> None:
+    """Tests that the sums of logarithms differ from those in 50 digits by less than the bound on their error."""
+    from decimal import Decimal, getcontext
+
+    getcontext().prec = 50
+    gap, largest = 50_271, 3000
+    terms = np.log1p(gap / np.arange(1, largest + 1)) / math.log(2.0)
+    truth = Decimal(0)
+    for k in range(1, largest + 1):
+        truth += (Decimal(gap + k) / k).ln() / Decimal(2).ln()
+    bound = np.finfo(np.float64).eps * (module._BLOCK + 12 + module._ULPS) * float(truth)
+    assert abs(float(Decimal(float(np.cumsum(terms)[-1])) - truth)) < bound

@@ -1,0 +1,116 @@
+"""The decoder that is timed, where torch is installed: its values, its cache, its parameters."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies_model_config import configs
+
+from specopt import Unsupported
+from specopt.instances.checkpoints.model_config import parse_model_config
+
+torch: Any = pytest.importorskip("torch", reason="the extra `measure` is not installed")
+
+
+def decoder(data: dict[str, Any]) -> Any:
+    """A decoder of a config in double precision, with biases and norms that matter."""
+    from specopt.measuring.torch_decoder import TorchDecoder
+
+    made = TorchDecoder(parse_model_config(data), device=torch.device("cpu"), dtype=torch.float64)
+    random = torch.Generator()
+    random.manual_seed(1)
+    for tensor in made._tensors:
+        tensor.add_(0.3 * torch.empty(tensor.shape, dtype=tensor.dtype).normal_(generator=random))
+    return made
+
+
+def forward(made: Any, tokens: Any, cached: int, logits: int, cache: Any) -> Any:
+    """One pass."""
+    rotation, mask = made.rotation(cached + tokens.shape[1]), made.mask(tokens.shape[1], cached)
+    return made.forward(tokens, cache, cached, logits, rotation, mask)
+
+
+@given(configs(), st.integers(1, 3))
+@settings(max_examples=40)
+def test_parameters_are_those_of_the_config(data: dict[str, Any], batch: int) -> None:
+    """Tests that the tensors made have as many values as the config is said to have, in weights and in cache."""
+    config = parse_model_config(data)
+    if config.projected:
+        with pytest.raises(Unsupported, match="projection"):
+            decoder(data)
+        return
+    made = decoder(data)
+    assert made.parameter_count == config.parameters
+    cache = made.new_cache(batch, 3)
+    assert 2 * sum(k.numel() + v.numel() for k, v in cache) == batch * 3 * config.kv_bytes_per_token
+
+
+@given(configs(), st.integers(1, 5), st.integers(1, 4), st.integers(1, 2))
+@settings(max_examples=40)
+def test_cached_passes_are_one_long_pass(data: dict[str, Any], first: int, second: int, batch: int) -> None:
+    """Tests that a prefill and a verification behind it score as one prefill of everything does."""
+    if parse_model_config(data).projected:
+        data = data | {"word_embed_proj_dim": data["hidden_size"]}
+    data = data | ({"max_position_embeddings": 30} if data["model_type"] == "opt" else {})
+    made = decoder(data)
+    tokens = torch.arange(batch * (first + second)).reshape(batch, -1) % data["vocab_size"]
+    whole = forward(made, tokens, 0, second, made.new_cache(batch, first + second))
+    cache = made.new_cache(batch, first + second)
+    forward(made, tokens[:, :first], 0, 1, cache)
+    parts = forward(made, tokens[:, first:], first, second, cache)
+    assert parts.shape == (batch, second, data["vocab_size"])
+    assert torch.allclose(whole, parts, rtol=1e-9, atol=1e-9)
+
+
+def test_values_are_those_of_a_plain_decoder() -> None:
+    """Tests that logits agree with attention in plain loops: grouped heads, gate, rotary positions."""
+    data = {
+        "model_type": "llama",
+        "hidden_size": 12,
+        "intermediate_size": 7,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        "head_dim": 6,
+        "vocab_size": 11,
+        "attention_bias": True,
+    }
+    made = decoder(data)
+    tokens = torch.tensor([[3, 1, 4, 1, 5]])
+    found = forward(made, tokens, 0, 5, made.new_cache(1, 5)).numpy()[0]
+
+    def norm(x: Any, weight: Any) -> Any:
+        return x / np.sqrt((x**2).mean(axis=-1, keepdims=True) + 1e-5) * weight
+
+    def turned(vector: Any, place: int) -> Any:
+        out = vector.copy()
+        for i in range(3):
+            angle = place * 10_000.0 ** (-i / 3)
+            a, b = vector[i], vector[i + 3]
+            out[i] = a * math.cos(angle) - b * math.sin(angle)
+            out[i + 3] = b * math.cos(angle) + a * math.sin(angle)
+        return out
+
+    x = made.embedding.numpy()[tokens.numpy()[0]]
+    for layer in made.layers:
+        h = norm(x, layer.norms[0].weight.numpy())
+        qkv = (h @ layer.qkv.numpy().T + layer.qkv_bias.numpy()).reshape(5, 8, 6)
+        mixed = np.zeros((5, 24))
+        for t in range(5):
+            for head in range(4):
+                q = turned(qkv[t, head], t)
+                scores = np.array([q @ turned(qkv[s, 4 + head // 2], s) for s in range(t + 1)]) / math.sqrt(6)
+                weights = np.exp(scores - scores.max())
+                weights /= weights.sum()
+                mixed[t, 6 * head : 6 * head + 6] = sum(weights[s] * qkv[s, 6 + head // 2] for s in range(t + 1))
+        x = x + mixed @ layer.output.numpy().T + layer.output_bias.numpy()
+        both = norm(x, layer.norms[1].weight.numpy()) @ layer.up.numpy().T
+        gate, up = both[:, :7], both[:, 7:]
+        x = x + (gate / (1 + np.exp(-gate)) * up) @ layer.down.numpy().T
+    expected = norm(x, made.final_norm.weight.numpy()) @ made.head.numpy().T
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)  # angles are in single precision

@@ -1,0 +1,193 @@
+"""Pictures of the pipeline: their times are the judge's, their text fits."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import sys
+from typing import Any, Literal
+
+import numpy as np
+import pytest
+
+import specopt
+from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
+from specopt.models.serving_schedule import step_schedule, steps_per_batch
+from specopt.views.serving_latency import default_steps, pipeline_figure, text_gantt
+
+MECHANISMS: tuple[Literal["pipelined", "sequential", "autoregressive"], ...] = (
+    "pipelined",
+    "sequential",
+    "autoregressive",
+)
+
+
+def make(**changes: Any) -> ServingLatencyProblem:
+    """Return a small problem of the published family with short outputs."""
+    problem = specopt.generate("serving-latency/paper-1", tasks=7, max_output=40, seed=4)
+    assert isinstance(problem, ServingLatencyProblem)
+    return dataclasses.replace(problem, **changes)
+
+
+def plan_for(problem: ServingLatencyProblem, length: int = 3) -> ServingLatencyPlan:
+    """Return a plan of three batches in no particular order."""
+    if problem.mechanism == "autoregressive":
+        length = 0
+    return ServingLatencyPlan(
+        speculation_length=length,
+        batches=((4, 0), (1, 6, 2), (5, 3)),
+        bandwidth_share=np.full(7, 1 / 7),
+        mechanism="sequential" if problem.mechanism == "any" else None,
+    )
+
+
+@pytest.mark.parametrize("output_lengths", ["conservative", "known"])
+@pytest.mark.parametrize("mechanism", [*MECHANISMS, "any"])
+def test_schedule_adds_up_to_the_judge(mechanism: str, output_lengths: str) -> None:
+    """Tests that the makespans of all steps sum to the inference time of the judge."""
+    problem = make(mechanism=mechanism, output_lengths=output_lengths)
+    plan = plan_for(problem)
+    last = max(steps_per_batch(problem, plan))
+    total = sum(step_schedule(problem, plan, step)[-1].verify[1] for step in range(1, last + 1))
+    assert total == pytest.approx(problem.evaluate(plan).terms["inference_seconds"], rel=1e-12)
+
+
+def test_schedule_with_exact_models_and_pieces_adds_up() -> None:
+    """Tests that the same holds for the exact cost model and for runtimes of several pieces."""
+    decoder = specopt.ExactDecoder(
+        layers=4, hidden=256, ffn=512, heads=8, kv_heads=2, head_dim=32, gated=True, vocabulary=1000, tied=False
+    )
+    runtime = specopt.PiecewiseRuntime(
+        pieces=(
+            specopt.LinearRuntime(seconds_per_flop=1e-11, overhead_seconds=1e-3),
+            specopt.LinearRuntime(seconds_per_flop=4e-11, overhead_seconds=0.0),
+        )
+    )
+    problem = make(draft=decoder, verify=decoder, draft_runtime=runtime, verify_runtime=runtime)
+    plan = plan_for(problem)
+    last = max(steps_per_batch(problem, plan))
+    total = sum(step_schedule(problem, plan, step)[-1].verify[1] for step in range(1, last + 1))
+    assert total == pytest.approx(problem.evaluate(plan).terms["inference_seconds"], rel=1e-12)
+
+
+def test_stages_never_overlap_themselves() -> None:
+    """Tests that each stage has one batch at a time, and no batch is verified before it is drafted."""
+    problem = make()
+    slots = step_schedule(problem, plan_for(problem), 2)
+    for before, after in itertools.pairwise(slots):
+        assert before.draft is not None and after.draft is not None
+        assert before.draft[1] == after.draft[0]
+        assert before.verify[1] <= after.verify[0]
+    assert all(slot.draft is not None and slot.draft[1] <= slot.verify[0] for slot in slots)
+
+
+def test_finished_batches_are_not_shown() -> None:
+    """Tests that with known output lengths a batch leaves the pipeline after its own steps."""
+    problem = make(output_lengths="known")
+    plan = plan_for(problem)
+    steps = steps_per_batch(problem, plan)
+    assert len(set(steps)) > 1
+    shown = [slot.batch for slot in step_schedule(problem, plan, max(steps))]
+    assert shown == [batch for batch, count in enumerate(steps) if count == max(steps)]
+
+
+@pytest.mark.parametrize("step", [0, 10**6])
+def test_step_outside_the_plan_is_refused(step: int) -> None:
+    """Tests that a step that the plan does not have is refused with the steps that it has."""
+    problem = make()
+    with pytest.raises(specopt.InvalidInput, match="step: expected 1 to "):
+        step_schedule(problem, plan_for(problem), step)
+
+
+def test_plan_of_another_problem_is_refused() -> None:
+    """Tests that an infeasible plan is refused with what it violates."""
+    problem = make(max_speculation_length=2)
+    with pytest.raises(specopt.InvalidInput, match="speculation_length"):
+        text_gantt(problem, plan_for(problem), 1)
+
+
+@pytest.mark.parametrize("width", [40, 80, 100, 137])
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_text_fits(mechanism: str, width: int) -> None:
+    """Tests that the rows of the chart fill the width exactly, and title and axis stay within."""
+    problem = make(mechanism=mechanism)
+    plan = plan_for(problem)
+    for step in default_steps(problem, plan):
+        _, *rows, axis = text_gantt(problem, plan, step, width).splitlines()
+        assert [row.partition("|")[0].strip() for row in rows] == (
+            ["verify"] if mechanism == "autoregressive" else ["draft", "verify"]
+        )
+        assert {len(row) for row in rows} == {width}
+        assert len(axis) <= width
+        assert axis.strip().startswith("0") and axis.endswith("s")
+
+
+def test_text_numbers_the_batches() -> None:
+    """Tests that a wide chart names every batch, in pipeline order, in the verify row."""
+    problem = make()
+    row = next(line for line in text_gantt(problem, plan_for(problem), 2).splitlines() if line.startswith("verify"))
+    assert [c for c in row if c.isdigit()] == ["1", "2", "3"]
+
+
+def test_text_of_many_batches_fits() -> None:
+    """Tests that a chart of more batches than columns keeps its width."""
+    problem = specopt.generate("serving-latency/paper-1", tasks=120, max_output=4, seed=1)
+    assert isinstance(problem, ServingLatencyProblem)
+    plan = ServingLatencyPlan(
+        speculation_length=1, batches=tuple((k,) for k in range(120)), bandwidth_share=np.full(120, 1 / 120)
+    )
+    for step in default_steps(problem, plan):
+        assert max(map(len, text_gantt(problem, plan, step, 60).splitlines()[1:])) == 60
+
+
+def test_too_narrow_is_refused() -> None:
+    """Tests that a width without room for the chart is refused."""
+    problem = make()
+    with pytest.raises(specopt.InvalidInput, match="width: expected at least 40, got 20"):
+        text_gantt(problem, plan_for(problem), 1, 20)
+
+
+def test_default_steps() -> None:
+    """Tests that the default steps are the prefill and one in the middle, or the prefill alone."""
+    problem = make()
+    first, middle = default_steps(problem, plan_for(problem))
+    assert first == 1 < middle < max(steps_per_batch(problem, plan_for(problem)))
+    short = make(max_output_tokens=1, output_tokens=[1] * 7)
+    assert default_steps(short, plan_for(short)) == (1,)
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_figure_has_a_bar_per_batch_and_stage(mechanism: str) -> None:
+    """Tests that every panel shows every batch in every stage, on an axis from 0 to the end of the step."""
+    problem = make(mechanism=mechanism)
+    plan = plan_for(problem)
+    figure = pipeline_figure(problem, plan)
+    assert len(figure.axes) == 2
+    stages = 1 if mechanism == "autoregressive" else 2
+    for axes in figure.axes:
+        assert len(axes.patches) == stages * 3
+        assert axes.get_xlim()[0] == 0.0
+        assert axes.get_xlabel() in ("time since the step began (s)", "time since the step began (ms)")
+        assert axes.get_title(loc="left").split(" step")[0] in ("Prefill", "Decoding")
+
+
+def test_figure_is_saved(tmp_path: Any) -> None:
+    """Tests that the figure is written as PNG without a display."""
+    problem = make()
+    pipeline_figure(problem, plan_for(problem), steps=[2]).savefig(tmp_path / "pipeline.png")
+    assert (tmp_path / "pipeline.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_figure_without_steps_is_refused() -> None:
+    """Tests that an empty list of steps is refused."""
+    problem = make()
+    with pytest.raises(specopt.InvalidInput, match="steps: expected at least one"):
+        pipeline_figure(problem, plan_for(problem), steps=[])
+
+
+def test_missing_matplotlib_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that without matplotlib the message says what to install."""
+    monkeypatch.setitem(sys.modules, "matplotlib.backends.backend_agg", None)
+    problem = make()
+    with pytest.raises(specopt.MissingDependency, match=r"pip install 'specopt\[plot\]'"):
+        pipeline_figure(problem, plan_for(problem))

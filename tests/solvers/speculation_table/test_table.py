@@ -1,0 +1,196 @@
+"""The speculation table: goodput by hand, every length tried, limits, the worst case."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from specopt.models.errors import InvalidInput
+from specopt.models.position_acceptance import PositionAcceptance
+from specopt.solvers.speculation_table.goodput import goodput
+from specopt.solvers.speculation_table.table import Runtimes, SpeculationTable, speculation_table
+
+FLOOR = {"seconds_per_token": 0.0, "overhead_seconds": 0.03}
+VERIFY = {"pieces": [FLOOR, {"seconds_per_token": 2e-4, "overhead_seconds": 0.01}]}
+DRAFT = {"seconds_per_token": 2e-5, "overhead_seconds": 0.002}
+RUNTIMES = Runtimes.from_dict({"draft": DRAFT, "verify": VERIFY})
+
+
+def by_hand(rates: list[float], batch: int, drafts: int) -> float:
+    """Return tokens per second of a batch, from the definitions."""
+    tokens, product = 1.0, 1.0
+    for rate in rates[:drafts]:
+        product *= rate
+        tokens += product
+    verify = max(0.03, 2e-4 * batch * (1 + drafts) + 0.01)
+    return batch * tokens / (drafts * (2e-5 * batch + 0.002) + verify)
+
+
+def choice(table: SpeculationTable, batch: int) -> int:
+    """Return the drafts at a batch size."""
+    return next(k for low, high, k in table.ranges if low <= batch <= high)
+
+
+@given(st.lists(st.floats(0.0, 1.0), min_size=1, max_size=6), st.integers(1, 200))
+def test_every_size_gets_its_best_length(rates: list[float], batch: int) -> None:
+    """Tests that without a loss allowed no other length is better at any batch size."""
+    table = speculation_table(RUNTIMES, PositionAcceptance.exactly(rates), max_batch=200, loss=0.0)
+    values = [by_hand(rates, batch, drafts) for drafts in range(len(rates) + 1)]
+    assert values[choice(table, batch)] == pytest.approx(max(values), rel=1e-9)
+
+
+def test_ranges_cover_and_speculation_ends() -> None:
+    """Tests that ranges run from 1 to the largest batch, drafts fall, and large batches do not speculate."""
+    table = speculation_table(RUNTIMES, PositionAcceptance.constant(0.7), max_batch=512, max_length=7)
+    lows = [low for low, _, _ in table.ranges]
+    assert lows == [1, *(high + 1 for _, high, _ in table.ranges[:-1])]
+    assert table.ranges[-1][1:] == (512, 0)
+    drafts = [k for *_, k in table.ranges]
+    assert drafts == sorted(drafts, reverse=True)
+    assert max(table.loss) <= 0.01 + 1e-12
+    assert table.speedup[-1] == 1.0
+    assert table.config["num_speculative_tokens"] == drafts[0]
+    assert table.speedup_limits is None
+
+
+def test_speedup_is_the_mean_over_the_range() -> None:
+    """Tests that the reported speed-up is the mean by the definitions."""
+    rates = [0.8, 0.7, 0.6]
+    table = speculation_table(RUNTIMES, PositionAcceptance.exactly(rates), max_batch=64)
+    for (low, high, k), speedup in zip(table.ranges, table.speedup, strict=True):
+        ratios = [by_hand(rates, b, k) / by_hand(rates, b, 0) for b in range(low, high + 1)]
+        assert speedup == pytest.approx(np.mean(ratios), rel=1e-12)
+
+
+def test_limits_enclose_and_shrink_with_counts() -> None:
+    """Tests that speed-ups lie within their limits, and more counts bring these closer."""
+    width = []
+    for n in (100.0, 10_000.0):
+        known = PositionAcceptance.from_counts([n, 0.8 * n], [0.8 * n, 0.5 * n])
+        table = speculation_table(RUNTIMES, known, max_batch=32)
+        assert table.speedup_limits is not None
+        for speedup, (low, high) in zip(table.speedup, table.speedup_limits, strict=True):
+            assert low <= speedup <= high
+        width.append(table.speedup_limits[0][1] - table.speedup_limits[0][0])
+    assert width[1] < 0.2 * width[0]
+
+
+def test_limits_hold_where_slope_and_overhead_vary_apart() -> None:
+    """Tests that speed-ups lie within the limits wherever the coefficients do within theirs: here one is low, one high.
+
+    Verification is cheap alone and dear with drafts where its overhead is low and its slope high.
+    """
+    lower = {"seconds_per_token": 0.5e-4, "overhead_seconds": 0.02}
+    upper = {"seconds_per_token": 1e-3, "overhead_seconds": 0.06}
+    fitted = {"seconds_per_token": 2e-4, "overhead_seconds": 0.03}
+    data = {"draft": DRAFT, "verify": {"runtime": fitted, "lower": lower, "upper": upper}}
+    known = PositionAcceptance.exactly([0.8, 0.7, 0.6])
+    table = speculation_table(Runtimes.from_dict(data), known, max_batch=16, loss=0.5)
+    assert len(table.ranges) == 1
+    assert table.speedup_limits is not None
+    low, high = table.speedup_limits[0]
+    for slope, overhead in ((lower, lower), (lower, upper), (upper, lower), (upper, upper)):
+        verify = {"seconds_per_token": slope["seconds_per_token"], "overhead_seconds": overhead["overhead_seconds"]}
+        times = Runtimes.from_dict({"draft": DRAFT, "verify": verify})
+        values = goodput(known.expected_tokens(3), times.draft, times.verify, 16)
+        mean = float((values / values[:, :1])[:, table.ranges[0][2]].mean())
+        assert low - 1e-12 <= mean <= high + 1e-12
+
+
+def test_limits_at_zero_seconds_are_left_out() -> None:
+    """Tests that a lower limit of no time at all leaves the limits of the speed-up finite."""
+    none = {"seconds_per_token": 0.0, "overhead_seconds": 0.0}
+    times = {name: {"runtime": DRAFT, "lower": none} for name in ("draft", "verify")}
+    table = speculation_table(Runtimes.from_dict(times), PositionAcceptance.constant(0.8), max_batch=8)
+    assert table.speedup_limits is not None
+    assert np.isfinite(table.speedup_limits).all()
+
+
+def test_seconds_per_flop_without_a_model_are_noted() -> None:
+    """Tests that nothing is guessed in silence: seconds_per_flop that can only be meant per token are said to be."""
+    times = {"draft": DRAFT, "verify": {"seconds_per_flop": 1e-4, "overhead_seconds": 0.03}}
+    table = speculation_table(Runtimes.from_dict(times), PositionAcceptance.constant(0.8), max_batch=8)
+    assert [note for note in table.notes if "counts per token" in note] == [table.notes[-1]]
+    assert table.notes[-1].startswith("verify: seconds_per_flop")
+
+
+def test_worst_case_is_best_there() -> None:
+    """Tests that the robust lengths have the best worst speed-up, here with low acceptance and slow drafts."""
+    low, upper = 0.5, {"seconds_per_token": 4e-5, "overhead_seconds": 0.004}
+    limits = {"runtime": DRAFT, "lower": DRAFT, "upper": upper}
+    known = PositionAcceptance.constant(0.8, low, 0.9)
+    runtimes = Runtimes.from_dict({"draft": limits, "verify": VERIFY})
+    robust = speculation_table(runtimes, known, max_length=5, robust=True)
+    worst = Runtimes.from_dict({"draft": upper, "verify": VERIFY})
+    assert robust.ranges == speculation_table(worst, PositionAcceptance.constant(low), max_length=5).ranges
+    assert speculation_table(runtimes, known, max_length=5).ranges != robust.ranges
+
+
+@given(st.floats(0.1, 0.9), st.floats(0.0, 0.3), st.floats(1.0, 4.0), st.floats(1.0, 4.0))
+def test_robust_lengths_are_never_slower(rate: float, down: float, draft: float, verify: float) -> None:
+    """Tests that what is taken for the worst case is at least as fast as no speculation in every case."""
+    slow_draft = {name: draft * value for name, value in DRAFT.items()}
+    slow_verify = {"pieces": [{name: verify * value for name, value in piece.items()} for piece in VERIFY["pieces"]]}
+    runtimes = Runtimes.from_dict(
+        {
+            "draft": {"runtime": DRAFT, "lower": DRAFT, "upper": slow_draft},
+            "verify": {"runtime": VERIFY, "lower": VERIFY, "upper": slow_verify},
+        }
+    )
+    known = PositionAcceptance.constant(rate, max(0.0, rate - down), rate)
+    table = speculation_table(runtimes, known, max_batch=64, max_length=4, loss=0.0, robust=True)
+    for _, low in zip(table.ranges, table.speedup_limits or (), strict=False):
+        assert low[0] >= 1.0 - 1e-12
+
+
+def test_models_count_operations() -> None:
+    """Tests that with models the runtimes per operation count context and output head."""
+    model = {"cost": "exact", "layers": 2, "hidden": 64, "ffn": 128, "heads": 4, "kv_heads": 2, "head_dim": 16,
+             "gated": True, "vocabulary": 1000, "tied": False}  # fmt: skip
+    data = {
+        "draft": {"seconds_per_flop": 1e-12, "overhead_seconds": 1e-5},
+        "verify": {"seconds_per_flop": 1e-10, "overhead_seconds": 1e-3},
+        "draft_model": model,
+        "verify_model": model,
+    }
+    short, long = (
+        Runtimes.from_dict({**data, "context_tokens": context}).verify.seconds(np.array(8.0), np.array(2.0))
+        for context in (0, 4096)
+    )
+    assert long > short
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ([], r"runtime: expected an object with draft and verify"),
+        ({"draft": DRAFT}, "runtime.verify: required field is missing"),
+        ({"draft": DRAFT, "verify": VERIFY, "drafts": 1}, "unknown field 'drafts'"),
+        ({"draft": DRAFT, "verify": VERIFY, "context_tokens": 1.5}, "context_tokens: expected an integer >= 0"),
+        ({"draft": DRAFT, "verify": VERIFY, "step_overhead_seconds": -1}, "step_overhead_seconds: expected seconds"),
+        ({"draft": DRAFT, "verify": VERIFY, "step_overhead_seconds": 10**400}, "step_overhead_seconds: expected sec"),
+        ({"draft": 3, "verify": VERIFY}, "runtime.draft: expected a runtime, got 3"),
+    ],
+)
+def test_bad_runtimes_are_named(data: object, message: str) -> None:
+    """Tests that each unusable file is refused with its place."""
+    with pytest.raises(InvalidInput, match=message):
+        Runtimes.from_dict(data)
+
+
+def test_bad_arguments_are_named() -> None:
+    """Tests that sizes outside their domain and passes without time are refused, and unknown positions noted."""
+    rates = PositionAcceptance.exactly([0.5, 0.5])
+    with pytest.raises(InvalidInput, match="max_batch: expected an integer in 1"):
+        speculation_table(RUNTIMES, rates, max_batch=0)
+    with pytest.raises(InvalidInput, match="max_length: expected an integer in 1"):
+        speculation_table(RUNTIMES, rates, max_length=0)
+    free = {"seconds_per_token": 0.0, "overhead_seconds": 0.0}
+    with pytest.raises(InvalidInput, match="a step of 0 seconds"):
+        speculation_table(Runtimes.from_dict({"draft": free, "verify": free}), rates)
+    table = speculation_table(RUNTIMES, rates, max_length=5)
+    assert table.most_drafts == 2
+    assert "known for 2 draft positions" in table.notes[0]
+    assert "no" not in speculation_table(RUNTIMES, rates).notes
