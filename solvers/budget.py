@@ -22,6 +22,9 @@ T = TypeVar("T")
 SPARE = 0.2
 """Share of the time left in which a long call that is told to end may do so."""
 
+POLL_SECONDS = 0.02
+"""How often a solve looks whether its kernels are ready."""
+
 Callback = Callable[[Progress], bool | None]
 
 
@@ -111,17 +114,36 @@ class Budget:
             self.stopped = True
 
     def load(self, module: str) -> Any:
-        """Import a kernel module, which compiles it on a fresh machine, without overrunning the time limit.
-
-        The import runs in a thread of its own; if the time is up before it ends, it goes on in the background
-        and the next solve finds it done.
+        """Return a module of kernels, each of which is compiled when it is first asked for, within the time limit.
 
         Raises
         ------
         OutOfTime
-            If the module is not ready in time.
+            If the module is not imported in time; asking it for a kernel that is not compiled in time does the same.
         """
-        return self.load_library(f"specopt.solvers._kernels.{module}")
+        return Kernels(self.load_library(f"specopt.solvers._kernels.{module}"), self)
+
+    def prepare(self, kernel: Any) -> None:
+        """Compile a kernel, or read it from the cache, without overrunning the time limit.
+
+        Under a time limit a process of its own compiles: it goes on when the time is up, and the next solve finds the
+        kernel in the cache.
+
+        Raises
+        ------
+        OutOfTime
+            If the kernel is not ready in time.
+        """
+        from specopt.solvers._kernels import kernel as kernels
+        from specopt.solvers._kernels import prepare
+
+        self.check()
+        if self.time_limit < math.inf and kernels.folder() is not None and not kernels.is_cached(kernel):
+            child = prepare.start(kernel)
+            while prepare.is_running(kernel) and (child is None or child.poll() is None):
+                time.sleep(min(POLL_SECONDS, self.remaining))
+                self.check()
+        kernels.prepare(kernel)
 
     def load_library(self, name: str) -> Any:
         """Import a module that takes long to import, without overrunning the time limit.
@@ -194,6 +216,21 @@ class Budget:
 
     def _better(self, left: float, right: float) -> bool:
         return left < right if self.problem.sense == "minimize" else left > right
+
+
+class Kernels:
+    """A module of kernels that a budget watches while they are compiled."""
+
+    def __init__(self, module: ModuleType, budget: Budget) -> None:
+        self._module = module
+        self._budget = budget
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._module, name)
+        if getattr(found, "declared", None) is not None and found._can_compile:
+            self._budget.prepare(found)
+        self.__dict__[name] = found  # the next time there is nothing to look up
+        return found
 
 
 _ready: dict[str, ModuleType] = {}

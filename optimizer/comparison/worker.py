@@ -59,16 +59,19 @@ def keep_highs_to_one_thread() -> None:
 
 @cache
 def load_kernels(kind: str) -> None:
-    """Import the compiled loops of a kind: building them, once per machine, is not part of any method's time."""
+    """Prepare the compiled loops of a kind: building them, once per machine, is not part of any method's time."""
     import importlib
     import pkgutil
 
     import specopt.solvers._kernels as kernels
+    from specopt.solvers._kernels.kernel import prepare
 
     prefix = kind.replace("-", "_")
     for module in pkgutil.iter_modules(kernels.__path__):
         if module.name.startswith(prefix) and not module.name.endswith("simulation"):
-            importlib.import_module(f"{kernels.__name__}.{module.name}")
+            for found in vars(importlib.import_module(f"{kernels.__name__}.{module.name}")).values():
+                if getattr(found, "declared", None) is not None:
+                    prepare(found)
 
 
 def _end_with(parent: int) -> None:

@@ -1,6 +1,5 @@
-"""Numba kernels: arrays in, arrays out, no Python objects, nothing imported but numpy, numba and math.
+"""Numba kernels: arrays in, arrays out, no Python objects, nothing imported but numpy, numba, math and other kernels.
 
-Every public kernel states its signature, so that importing a module compiles all of it (or loads it from the
-cache) and no later call ever does. Kernels that call each other share a file: Numba's cache does not notice an
-edit in another one.
+`kernel.py` says how they are declared, compiled and kept. Names say what is computed; arguments come in one order:
+sizes, data arrays, parameters, work space, output. Parameters that travel together are one record.
 """

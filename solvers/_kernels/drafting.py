@@ -5,10 +5,11 @@ probability that all tokens so far are accepted exceeds the position's threshold
 """
 
 import numpy as np
-from numba import njit, types
+
+from specopt.solvers._kernels.kernel import helper, kernel
 
 
-@njit(cache=True)
+@helper
 def pick(cumulative, draw):
     """Return the first bin whose cumulative probability exceeds a draw from [0, 1)."""
     s = 0
@@ -17,16 +18,10 @@ def pick(cumulative, draw):
     return s
 
 
-_FLOATS = types.Array(types.float64, 1, "C", readonly=True)
-
-
-@njit(
-    types.void(
-        types.float64, _FLOATS, _FLOATS, _FLOATS, types.int64, types.Array(types.boolean, 1, "C", readonly=True),
-        types.boolean, _FLOATS, types.int64, types.int64[::1], types.int64[::1], types.int64[::1],
-    ),
-    cache=True,
-)  # fmt: skip
+@kernel(
+    "void(f8, const f8[::1], const f8[::1], const f8[::1], i8, const b1[::1], b1, const f8[::1], i8, i8[::1], i8[::1],"
+    " i8[::1])"
+)
 def play(alpha, accepted, rejected, after, window, flagged, sends_flagged, thresholds, seed, N, W, D):
     """Fill the accepted, wasted and drafted tokens of every round.
 

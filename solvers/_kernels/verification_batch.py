@@ -502,7 +502,7 @@ def dominated(mem, val, front_mem, front_val, size):
     return size + shift
 
 
-_FOUND = types.Tuple((types.int64, types.int64, _f, types.int64))  # type: ignore[no-untyped-call]
+_FOUND = types.Tuple((types.int64, types.int64, _f, types.int64))
 
 
 @njit(_FOUND(
