@@ -1,0 +1,50 @@
+"""The queue of events of all simulations: a binary heap of moments, each with the number of who it concerns.
+
+Entry 0 is the earliest event; of events at one moment the smaller number goes first. The heap is the first `size`
+entries of two arrays that are long enough.
+"""
+
+from specopt.solvers._kernels.kernel import helper
+
+
+@helper
+def before(moments, numbers, k, moment, number):
+    """Tell whether entry k goes before an event."""
+    return moments[k] < moment or (moments[k] == moment and numbers[k] < number)
+
+
+@helper
+def push(moments, numbers, size, moment, number):
+    """Add an event; return the new size."""
+    k = size
+    while k > 0:
+        parent = (k - 1) // 2
+        if before(moments, numbers, parent, moment, number):
+            break
+        moments[k] = moments[parent]
+        numbers[k] = numbers[parent]
+        k = parent
+    moments[k] = moment
+    numbers[k] = number
+    return size + 1
+
+
+@helper
+def pop(moments, numbers, size):
+    """Remove the earliest event; return the new size."""
+    size -= 1
+    moment = moments[size]
+    number = numbers[size]
+    k = 0
+    while 2 * k + 1 < size:
+        child = 2 * k + 1
+        if child + 1 < size and before(moments, numbers, child + 1, moments[child], numbers[child]):
+            child += 1
+        if not before(moments, numbers, child, moment, number):
+            break
+        moments[k] = moments[child]
+        numbers[k] = numbers[child]
+        k = child
+    moments[k] = moment
+    numbers[k] = number
+    return size
