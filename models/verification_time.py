@@ -9,6 +9,12 @@ import numpy as np
 from specopt.models.fields import Floats, Ints, NonNegative, check
 
 
+def features(new_tokens: Ints | Floats, cached_tokens: Ints | Floats) -> tuple[Floats, Floats, Floats]:
+    """Return L_new, (L_cached + L_new) L_new and L_cached of each request, which its time is linear in (Eq. 18)."""
+    new, cached = np.asarray(new_tokens, dtype=np.float64), np.asarray(cached_tokens, dtype=np.float64)
+    return new, (cached + new) * new, cached
+
+
 @dataclass(frozen=True, kw_only=True)
 class VerificationTime:
     """T(B) = c + sum of w_i, w_i = a L_new + b_compute (L_cached + L_new) L_new + b_read L_cached.
@@ -35,15 +41,18 @@ class VerificationTime:
 
     def weights(self, new_tokens: Ints | Floats, cached_tokens: Ints | Floats) -> Floats:
         """Return w_i, the seconds that each request adds to its batch."""
-        new = np.asarray(new_tokens, dtype=np.float64)
-        cached = np.asarray(cached_tokens, dtype=np.float64)
+        linear, interactions, read = features(new_tokens, cached_tokens)
         found: Floats = (
-            self.seconds_per_new_token * new
-            + self.seconds_per_interaction * ((cached + new) * new)
-            + self.seconds_per_cached_token * cached
+            self.seconds_per_new_token * linear
+            + self.seconds_per_interaction * interactions
+            + self.seconds_per_cached_token * read
         )
         return found
 
     def seconds(self, new_tokens: Ints | Floats, cached_tokens: Ints | Floats) -> float:
         """Return T(B) of a batch of requests (Eq. 19)."""
         return self.overhead_seconds + float(self.weights(new_tokens, cached_tokens).sum())
+
+
+COEFFICIENTS = tuple(VerificationTime.__dataclass_fields__)
+"""The order of every array of coefficients: a, b_compute, b_read, c."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from specopt.instances.runtimes.forms.form import nonnegative_least_squares
 from specopt.models.cloud_delay import CloudDelay
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import Floats, describe
@@ -61,8 +62,6 @@ def fit_cloud_delay(
     InvalidInput
         If the table is empty, ragged, negative or not finite, or there are fewer than two knots.
     """
-    from scipy.optimize import nnls
-
     m, y = (np.asarray(column, dtype=np.float64) for column in (tokens, seconds))
     for name, column in (("tokens", m), ("seconds", y)):
         if column.ndim != 1 or not len(column):
@@ -81,16 +80,15 @@ def fit_cloud_delay(
     widths = np.diff(places)
     steps[:, 1:] = np.clip((m[:, None] - places[:-1]) / widths, 0.0, 1.0)
     steps[:, -1] = np.maximum(0.0, (m - places[-2]) / widths[-1])  # the last slope goes on
-    scale = max(float(y.max()), 1e-300)
-    increments, _ = nnls(steps, y / scale)
-    delay = CloudDelay(tokens=places, seconds=np.cumsum(increments) * scale)
-    residuals = steps @ (increments * scale) - y
+    increments, _ = nonnegative_least_squares(steps, y)
+    delay = CloudDelay(tokens=places, seconds=np.cumsum(increments))
+    residuals = steps @ increments - y
     spread = float(((y - y.mean()) ** 2).sum())
     return CloudDelayFit(
         cloud_delay=delay,
         rmse_seconds=float(np.sqrt((residuals**2).mean())),
         worst_seconds=float(np.abs(residuals).max()),
-        r2=1.0 - float((residuals**2).sum()) / spread if spread > len(y) * (1e-12 * scale) ** 2 else 1.0,
+        r2=1.0 - float((residuals**2).sum()) / spread if spread > len(y) * (1e-12 * float(y.max())) ** 2 else 1.0,
         samples=len(m),
     )
 

@@ -130,6 +130,12 @@ class RuntimeTable:
         """All inputs, shape (n, inputs)."""
         return np.column_stack([self.x, self.cached, self.batch])
 
+    def inputs_at(self, row: int) -> dict[str, float]:
+        """Return the inputs of one pass by column."""
+        given = {self.columns.cached: self.cached, self.columns.batch: self.batch}
+        found = dict(zip(self.columns.x, self.x[row].tolist(), strict=True))
+        return found | {name: float(values[row]) for name, values in given.items() if name is not None}
+
 
 def read_runtime_table(path: str | os.PathLike[str], columns: TableColumns) -> RuntimeTable:
     """Read measured times from a CSV file with a header.

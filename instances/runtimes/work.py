@@ -11,6 +11,7 @@ from specopt.instances.runtimes.table import RuntimeTable
 from specopt.models.decoder import Decoder
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import Floats
+from specopt.models.verification_time import features as request_features
 
 XUnit = Literal["tokens", "flops"]
 Slope = Literal["seconds_per_token", "seconds_per_flop"]
@@ -78,7 +79,7 @@ def work_of(
         if columns.cached is not None:
             raise InvalidInput("cached: expected no such column beside operations, which count attention already")
         return Work(total=(x * batch)[:, None], features=None, slope="seconds_per_flop")
-    features = np.column_stack([batch * x, batch * (cached + x) * x, batch * cached])
+    features = np.column_stack(request_features(x, cached)) * batch[:, None]
     if decoder is None:
         return Work(total=(x * batch)[:, None], features=features, slope="seconds_per_token")
     logits = x if all_logits else np.minimum(x, 1.0)

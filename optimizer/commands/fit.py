@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from specopt.commands.shared import AsJson, Output, Seed, check_target, count, number, read_decoder
+from specopt.instances.runtimes.forms import FORMS
 from specopt.models.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def fit(
     ],
     y: Annotated[list[str], typer.Option(metavar="COL", help="Column of the time; several are summed.")],
     form: Annotated[
-        str, typer.Option(metavar="F", help="linear, additive, roofline, or auto: chosen by cross-validation.")
+        str, typer.Option(metavar="F", help=f"{', '.join(FORMS)}, or auto: chosen by cross-validation.")
     ] = "auto",
     x_unit: Annotated[str | None, typer.Option(metavar="UNIT", help="tokens (default) or flops.")] = None,
     y_unit: Annotated[str | None, typer.Option(metavar="UNIT", help="s (default), ms or us.")] = None,
@@ -73,7 +74,6 @@ def fit(
     errors: Annotated[
         str, typer.Option(metavar="absolute|relative", help="Which errors' squares to minimise.")
     ] = "absolute",
-    bootstrap: Annotated[int, typer.Option(metavar="N", parser=count, help="Resamples behind the limits.")] = 1000,
     level: Annotated[float, typer.Option(metavar="P", parser=number, help="Confidence level of the limits.")] = 0.95,
     folds: Annotated[int, typer.Option(metavar="N", parser=count, help="Folds of the cross-validation.")] = 5,
     seed: Seed = 0,
@@ -128,11 +128,10 @@ def fit(
         fits[name] = fit_runtime(
             read,
             work,
-            form,  # type: ignore[arg-type]
+            form,
             flat=flat,
             errors=errors,  # type: ignore[arg-type]
             decoder=decoder,
-            resamples=bootstrap,
             level=level,
             folds=folds,
             seed=seed,

@@ -199,7 +199,7 @@ def _table_7() -> Iterator[Row]:
 
 
 def _coefficients() -> Iterator[Row]:
-    from specopt.instances.runtimes.verification_time import A100_80GB, least_seconds, roofline
+    from specopt.instances.runtimes.hardware import A100_80GB, least_seconds, roofline
 
     for label, short in (
         ("seconds_per_new_token", "a"),

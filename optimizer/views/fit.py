@@ -12,7 +12,6 @@ from rich.table import Table
 from rich.text import Text
 
 from specopt.instances.runtimes.fit import WORTH_TELLING, RuntimeFit
-from specopt.instances.runtimes.verification_time import COEFFICIENTS
 from specopt.models.errors import InvalidInput
 from specopt.views.canvas import new_figure
 
@@ -27,10 +26,11 @@ MARKS = 13
 def print_fit(name: str, fit: RuntimeFit, out: Console) -> None:
     """Print one fit; `name` says whose, empty for a single one."""
     title = Text(f"{name}: " if name else "")
-    title.append(_formula(fit), style="bold cyan")
+    title.append(fit.form.formula(_work(fit)), style="bold cyan")
     out.print(title, soft_wrap=True)
     view = _table("  coefficient", "fitted", f"{fit.level:.0%} limits")
-    for label, value, low, high in _coefficients(fit):
+    columns = (fit.coefficients.ravel(), fit.lower.ravel(), fit.upper.ravel())
+    for label, value, low, high in zip(fit.form.coefficient_names(fit.slope), *columns, strict=True):
         view.add_row(f"  {label}", f"{value:.5g}", f"{low:.5g} to {high:.5g}")
     out.print(view)
     metrics, table = fit.metrics, fit.table
@@ -51,36 +51,13 @@ def print_fit(name: str, fit: RuntimeFit, out: Console) -> None:
         out.print(Text(f"  Warning: {warning}.", style="yellow"), soft_wrap=True)
 
 
-def _formula(fit: RuntimeFit) -> str:
-    work = {"seconds_per_token": "tokens", "seconds_per_flop": "FLOPs"}[fit.slope]
-    if fit.form == "additive":
-        return "additive, T = a new + b_compute (cached + new) new + b_read cached + c"
-    if fit.form == "linear":
-        return f"linear, T = c1 {work} + c2"
-    first = "c" if fit.flat else f"a1 {work} + c1"
-    return f"roofline, T = max({first}, a2 {work} + c2)"
-
-
-def _coefficients(fit: RuntimeFit) -> list[tuple[str, float, float, float]]:
-    names: list[str]
-    if fit.form == "additive":
-        names = list(COEFFICIENTS)
-    elif fit.form == "linear":
-        names = [fit.slope, "overhead_seconds"]
-    else:
-        names = [f"piece {piece}, {name}" for piece in (1, 2) for name in (fit.slope, "overhead_seconds")]
-    columns = (fit.coefficients.ravel(), fit.lower.ravel(), fit.upper.ravel())
-    return [(name, *map(float, row)) for name, *row in zip(names, *columns, strict=True)]  # type: ignore[misc]
-
-
 def _print_residuals(fit: RuntimeFit, out: Console) -> None:
     """Print errors in groups of equal numbers of rows, from little work to much."""
     x = fit.inputs[:, 0]
     order = np.argsort(x, kind="stable")
     groups = [part for part in np.array_split(order, min(BINS, len(np.unique(x)))) if len(part)]
     widest = max(float(np.abs(fit.relative_errors[part].mean())) for part in groups)
-    label = "new tokens" if fit.form == "additive" else "tokens" if fit.slope == "seconds_per_token" else "FLOPs"
-    view = _table(f"  {label}", "mean error", "MAPE")
+    view = _table(f"  {_work(fit)}", "mean error", "MAPE")
     view.add_column("predicted too fast | too slow", no_wrap=True)
     for part in groups:
         errors = fit.relative_errors[part]
@@ -91,6 +68,13 @@ def _print_residuals(fit: RuntimeFit, out: Console) -> None:
         low, high = float(x[part].min()), float(x[part].max())
         view.add_row(f"  {low:.4g} to {high:.4g}", f"{mean:+.1%}", f"{np.abs(errors).mean():.1%}", bar)
     out.print(view)
+
+
+def _work(fit: RuntimeFit) -> str:
+    """Return what the first column of the inputs counts."""
+    if fit.inputs.shape[1] > 1:
+        return "new tokens"
+    return "tokens" if fit.slope == "seconds_per_token" else "FLOPs"
 
 
 def _milliseconds(seconds: float) -> str:
@@ -128,23 +112,22 @@ def fit_figure(fits: Mapping[str, RuntimeFit]) -> Figure:
         scale, unit = (1.0, "s") if most >= 2.0 else (1e3, "ms") if most >= 2e-3 else (1e6, "µs")
         above.plot(x, y * scale, "o", ms=3, color="#33658a", alpha=0.6, mew=0, label="measured")
         order = np.argsort(x, kind="stable")
-        style = "." if fit.form == "additive" else "-"  # it has no single abscissa
+        style = "." if fit.inputs.shape[1] > 1 else "-"  # features are no single abscissa
         above.plot(
-            x[order], fit.predicted_seconds[order] * scale, style, color="#b5495b", ms=3, label=f"{fit.form} fit"
+            x[order], fit.predicted_seconds[order] * scale, style, color="#b5495b", ms=3, label=f"{fit.form.name} fit"
         )
         above.set_ylabel(f"time of a pass ({unit})")
         above.set_ylim(bottom=0.0)
         above.legend(frameon=False, loc="upper left")
         title = f"{name}: " if name else ""
         r2 = "" if fit.metrics.r2 is None else f"R² {fit.metrics.r2:.4f}, "
-        above.set_title(f"{title}{fit.form}, {r2}MAPE {fit.metrics.mape:.2%}", loc="left", fontsize=10)
+        above.set_title(f"{title}{fit.form.name}, {r2}MAPE {fit.metrics.mape:.2%}", loc="left", fontsize=10)
         below.plot(x, 100.0 * fit.relative_errors, "o", ms=3, color="#33658a", alpha=0.6, mew=0)
         below.axhline(0.0, color="#b5495b", lw=1.0)
         for bound in (-WORTH_TELLING, WORTH_TELLING):
             below.axhline(100.0 * bound, color="grey", lw=0.7, ls=":")
         below.set_ylabel("fit too slow by (%)")
-        words = {"seconds_per_token": "tokens of the pass", "seconds_per_flop": "operations of the pass (FLOPs)"}
-        below.set_xlabel("new tokens of the pass" if fit.form == "additive" else words[fit.slope])
+        below.set_xlabel(f"{_work(fit)} of the pass")
         for axis in (above, below):
             axis.spines[["top", "right"]].set_visible(False)
     return figure

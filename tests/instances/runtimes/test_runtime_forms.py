@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.optimize import nnls
 
-from specopt.instances.runtimes.forms import Additive, Form, Linear, Roofline
+from specopt.instances.runtimes.forms import FORMS, Additive, Form, Linear, Roofline
+from specopt.instances.runtimes.forms.form import nonnegative_least_squares
+from specopt.instances.runtimes.work import Work
 
 Floats = NDArray[np.float64]
 
@@ -72,33 +74,55 @@ def test_the_roofline_is_the_global_optimum(seed: int, rows: int, flat: bool, ze
         assert least <= error_of(form, other, x, y, weights) * (1.0 + 1e-9) + 1e-12
 
 
-@pytest.mark.parametrize(("rows_in_all", "slack"), [(40, 1e-4), (300, 5e-3)])
-@pytest.mark.parametrize("form", [Linear(), Roofline(), Roofline(flat=True)])
-def test_resamples_are_fits_of_the_rows_drawn(form: Form, rows_in_all: int, slack: float) -> None:
-    """Tests that the fit of a resample is the fit of its rows, written out; nearly, where not all splits are tried."""
-    rng = np.random.default_rng(3)
-    x = np.linspace(1.0, 40.0, rows_in_all)
-    y = np.maximum(1.0 + 0.01 * x, 0.2 + 0.06 * x) * rng.uniform(0.95, 1.05, rows_in_all)
-    weights = 1.0 / y
-    counts = rng.multinomial(rows_in_all, np.full(rows_in_all, 1 / rows_in_all), 20).astype(float)
-    for count, found in zip(counts, form.resamples(x[:, None], y, weights, counts), strict=True):
-        rows = np.repeat(np.arange(rows_in_all), count.astype(int))
-        expected = form.fit(x[rows, None], y[rows], weights[rows])
-        best = error_of(form, expected, x[rows], y[rows], weights[rows])
-        assert error_of(form, found, x[rows], y[rows], weights[rows]) == pytest.approx(best, rel=slack)
-
-
 def test_additive_comes_back() -> None:
-    """Tests that noise-free additive times give their coefficients, in resamples, too."""
+    """Tests that noise-free additive times give their coefficients, and dependent features are told."""
     rng = np.random.default_rng(0)
     features = rng.uniform(0.0, 1000.0, (30, 3))
     truth = np.array([3e-5, 3e-8, 5e-6, 0.015])
     y = features @ truth[:3] + truth[3]
     assert Additive().fit(features, y, np.ones(30)) == pytest.approx(truth, rel=1e-9)
-    counts = rng.multinomial(30, np.full(30, 1 / 30), 5).astype(float)
-    assert Additive().resamples(features, y, 1.0 / y, counts) == pytest.approx(np.tile(truth, (5, 1)), rel=1e-6)
-    assert Additive.is_determined(features)
-    assert not Additive.is_determined(features * [1.0, 1.0, 0.0])
+    assert Additive().lacks(features) is None
+    assert "linearly dependent" in str(Additive().lacks(features * [1.0, 1.0, 0.0]))
+    assert "at least 5 different inputs" in str(Additive().lacks(features[:4]))
+
+
+@settings(deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 12), st.integers(1, 4), st.booleans())
+def test_least_squares_whatever_the_scale(seed: int, rows: int, columns: int, dependent: bool) -> None:
+    """Tests that coefficients fulfil the optimum's conditions, at any scale of columns and target, of any rank."""
+    rng = np.random.default_rng(seed)
+    design, y = rng.normal(size=(rows, columns)), rng.normal(size=rows)
+    if dependent:
+        design[:, -1] = design[:, 0]
+    scales, level = 10.0 ** rng.integers(-20, 20, columns), 10.0 ** float(rng.integers(-20, 20))
+    found, error = nonnegative_least_squares(design * scales, y * level)
+    unit = found * scales / level
+    assert (found >= 0.0).all()
+    rest = y - design @ unit
+    assert error == pytest.approx(float(rest @ rest) * level**2, rel=1e-9, abs=1e-12 * level**2)
+    slopes = design.T @ rest
+    assert (slopes <= 1e-9).all()
+    assert np.abs(slopes[found > 0.0]) == pytest.approx(0.0, abs=1e-9)
+    found, error = nonnegative_least_squares(np.zeros((3, 2)), np.ones(3))
+    assert found.tolist() == [0.0, 0.0]
+    assert error == pytest.approx(3.0)
+
+
+@pytest.mark.parametrize("form", FORMS.values(), ids=str)
+def test_every_form_says_what_it_is(form: Form) -> None:
+    """Tests that designs times coefficients are predictions, every coefficient has a name, and JSON has all."""
+    rng = np.random.default_rng(0)
+    work = Work(total=np.arange(1.0, 21.0)[:, None], features=rng.uniform(1.0, 9.0, (20, 3)), slope="seconds_per_token")
+    inputs = form.inputs(work)
+    assert inputs is not None
+    assert form.lacks(inputs) is None
+    assert form.lacks(inputs[:1]) is not None
+    found = form.fit(inputs, rng.uniform(1.0, 2.0, 20), np.ones(20))
+    assert form.design(found, inputs) @ found.ravel() == pytest.approx(form.predict(found, inputs))
+    assert len(form.coefficient_names("seconds_per_token")) == found.size
+    assert form.formula("tokens").startswith(f"{form.name}, T = ")
+    for value in found.ravel().tolist():
+        assert repr(value) in repr(form.to_json(found, "seconds_per_token"))
 
 
 def test_many_different_values() -> None:

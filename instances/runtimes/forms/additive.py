@@ -1,0 +1,56 @@
+"""The additive form of batches of paper 2."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from specopt.instances.runtimes.forms.form import Form, nonnegative_least_squares, with_ones
+from specopt.instances.runtimes.work import Slope, Work
+from specopt.models.fields import Floats
+from specopt.models.verification_time import COEFFICIENTS
+
+
+class Additive(Form):
+    """T = a N_linear + b_compute N_interactions + b_read N_cached + c (Eq. 18-19); coefficients have shape (4,)."""
+
+    name = "additive"
+    least_distinct = 5
+    needs = "three columns of x, or one of tokens"
+    field = "estimator"
+
+    def inputs(self, work: Work) -> Floats | None:
+        """Return the features of the batches."""
+        return work.features
+
+    def lacks(self, inputs: Floats) -> str | None:
+        """Return what is missing: enough different inputs, or some that tell the features and a constant apart."""
+        short = super().lacks(inputs)
+        design = with_ones(inputs)
+        if short or np.linalg.matrix_rank(design / np.maximum(np.abs(design).max(axis=0), 1e-300)) == 4:
+            return short
+        return (
+            "expected rows that tell its three features and a constant apart (vary new and cached tokens), "
+            "got columns that are linearly dependent"
+        )
+
+    def fit(self, inputs: Floats, seconds: Floats, weights: Floats) -> Floats:
+        """Return the optimal coefficients; see `Form.fit`."""
+        return nonnegative_least_squares(with_ones(inputs) * weights[:, None], seconds * weights)[0]
+
+    def design(self, coefficients: Floats, inputs: Floats) -> Floats:
+        """Return the columns of the coefficients; see `Form.design`."""
+        return with_ones(inputs)
+
+    def formula(self, work: str) -> str:
+        """Return the form as people write it."""
+        return "additive, T = a new + b_compute (cached + new) new + b_read cached + c"
+
+    def coefficient_names(self, slope: Slope) -> tuple[str, ...]:
+        """Return what each coefficient is called."""
+        return COEFFICIENTS
+
+    def to_json(self, coefficients: Floats, slope: Slope) -> dict[str, Any]:
+        """Return an estimator of `verification-batch`."""
+        return dict(zip(COEFFICIENTS, coefficients.tolist(), strict=True))

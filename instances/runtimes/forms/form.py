@@ -1,0 +1,84 @@
+"""What a form is: a family of functions that are linear in coefficients at or above 0, at least around a fit."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+import numpy as np
+
+from specopt.instances.runtimes.work import Slope, Work
+from specopt.models.fields import Floats
+
+
+class Form(ABC):
+    """A family of functions, how to fit it, and what its coefficients are called."""
+
+    name: ClassVar[str]
+    least_distinct: int
+    """Distinct rows of inputs that a fit needs."""
+    needs: ClassVar[str] = "one column of x"
+    field: ClassVar[str] = "runtime"
+    """Field of a fit's file that holds the coefficients."""
+
+    @abstractmethod
+    def fit(self, inputs: Floats, seconds: Floats, weights: Floats) -> Floats:
+        """Return the coefficients >= 0 that minimise the sum of (weights (prediction - seconds))^2.
+
+        Parameters
+        ----------
+        inputs
+            Shape (n, inputs of the form).
+        seconds, weights
+            Shape (n,); weights > 0.
+        """
+
+    @abstractmethod
+    def design(self, coefficients: Floats, inputs: Floats) -> Floats:
+        """Return the derivatives of the predictions in the coefficients, shape (n, p); times these, predictions."""
+
+    @abstractmethod
+    def formula(self, work: str) -> str:
+        """Return the form as people write it, against work called so."""
+
+    @abstractmethod
+    def coefficient_names(self, slope: Slope) -> tuple[str, ...]:
+        """Return what each coefficient is called, in order."""
+
+    @abstractmethod
+    def to_json(self, coefficients: Floats, slope: Slope) -> dict[str, Any]:
+        """Return the coefficients as problems take them."""
+
+    def inputs(self, work: Work) -> Floats | None:
+        """Return what the form is fitted against; None if the table does not give it."""
+        return work.total
+
+    def lacks(self, inputs: Floats) -> str | None:
+        """Return what inputs would need to have for a fit; None if they are enough."""
+        distinct = len(np.unique(inputs, axis=0))
+        if distinct < self.least_distinct:
+            return f"expected at least {self.least_distinct} different inputs for it, got {distinct}"
+        return None
+
+    def predict(self, coefficients: Floats, inputs: Floats) -> Floats:
+        """Return seconds, shape (n,)."""
+        return np.asarray(self.design(coefficients, inputs) @ coefficients.ravel())
+
+
+def with_ones(inputs: Floats) -> Floats:
+    """Return the inputs and a last column of ones."""
+    return np.column_stack([inputs, np.ones(len(inputs))])
+
+
+def nonnegative_least_squares(design: Floats, y: Floats) -> tuple[Floats, float]:
+    """Return the coefficients >= 0 that minimise |design b - y|^2, and that sum.
+
+    SciPy stops where what is left to gain is small against 1: columns and target are scaled to at most 1 before.
+    """
+    from scipy.optimize import nnls
+
+    scale, level = (np.abs(one).max(axis=0) for one in (design, y))
+    scale, level = np.where(scale > 0.0, scale, 1.0), float(level) or 1.0
+    reduced: Floats = np.asarray(np.linalg.qr(np.column_stack([design / scale, y / level]), mode="r"))
+    found, distance = nnls(reduced[:, :-1], reduced[:, -1])
+    return found / scale * level, float(distance * level) ** 2

@@ -1,0 +1,36 @@
+"""The line of paper 1."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from specopt.instances.runtimes.forms.form import Form, nonnegative_least_squares, with_ones
+from specopt.instances.runtimes.work import Slope
+from specopt.models.fields import Floats
+
+
+class Linear(Form):
+    """T = slope x + overhead (paper 1, Eq. 17); coefficients have shape (1, 2)."""
+
+    name = "linear"
+    least_distinct = 2
+
+    def fit(self, inputs: Floats, seconds: Floats, weights: Floats) -> Floats:
+        """Return the optimal coefficients; see `Form.fit`."""
+        return nonnegative_least_squares(with_ones(inputs) * weights[:, None], seconds * weights)[0][None, :]
+
+    def design(self, coefficients: Floats, inputs: Floats) -> Floats:
+        """Return the columns of the coefficients; see `Form.design`."""
+        return with_ones(inputs)
+
+    def formula(self, work: str) -> str:
+        """Return the form as people write it."""
+        return f"linear, T = c1 {work} + c2"
+
+    def coefficient_names(self, slope: Slope) -> tuple[str, ...]:
+        """Return what each coefficient is called."""
+        return slope, "overhead_seconds"
+
+    def to_json(self, coefficients: Floats, slope: Slope) -> dict[str, Any]:
+        """Return a runtime of one piece."""
+        return dict(zip(self.coefficient_names(slope), coefficients[0].tolist(), strict=True))

@@ -1,0 +1,111 @@
+"""The maximum of two lines: flat, or nearly so, while memory limits a pass, steeper when computation does."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from specopt.instances.runtimes.forms.form import Form, nonnegative_least_squares
+from specopt.instances.runtimes.work import Slope
+from specopt.models.fields import Floats, Ints
+
+MOST_SPLITS = 2000
+"""Breakpoints tried at most by a fit; tables with more distinct values are searched on evenly spaced ones."""
+
+POLISHED = 8
+"""So many of the breakpoints that look best are fitted again, without normal equations."""
+
+
+@dataclass(frozen=True)
+class Roofline(Form):
+    """T = max(slope_1 x + overhead_1, slope_2 x + overhead_2), slope_1 <= slope_2; coefficients have shape (2, 2).
+
+    A maximum of two lines follows the flatter one up to some x_k and the steeper one from the next value x_k+1 on.
+    Given k, these functions are the sums, with coefficients >= 0, of 1, two hinges (x_k up to there, x beyond; and
+    x_k+1 up to there, x beyond), and x. Each k is thus a least-squares problem with four coefficients >= 0, and the
+    best k is the global optimum, which alternating between assignment and fit does not promise.
+
+    Parameters
+    ----------
+    flat
+        Whether the flatter piece is a constant: max(c, a x + e).
+    """
+
+    name: ClassVar[str] = "roofline"
+    flat: bool = False
+
+    @property
+    def least_distinct(self) -> int:  # type: ignore[override]
+        """One more than the coefficients need."""
+        return 4 if self.flat else 5
+
+    def fit(self, inputs: Floats, seconds: Floats, weights: Floats) -> Floats:
+        """Return the optimal coefficients; see `Form.fit`."""
+        x = inputs[:, 0]
+        levels, where = np.unique(x, return_inverse=True)
+        splits = _spread(len(levels) - 1, MOST_SPLITS)
+        errors = self._screen(levels / levels[-1], where, seconds, weights, splits)
+        candidates = splits[np.argsort(errors, kind="stable")[:POLISHED]]
+        found = [self._at(k, levels, where, x, seconds, weights) for k in candidates]
+        return min(found, key=lambda one: one[1])[0]
+
+    def design(self, coefficients: Floats, inputs: Floats) -> Floats:
+        """Return x and 1 in the columns of the piece that a row is on; see `Form.design`."""
+        x = inputs[:, 0]
+        times = np.multiply.outer(x, coefficients[:, 0]) + coefficients[:, 1]
+        on = np.eye(len(coefficients))[np.argmax(times, axis=1)]
+        return np.stack([on * x[:, None], on], axis=2).reshape(len(x), -1)
+
+    def formula(self, work: str) -> str:
+        """Return the form as people write it."""
+        return f"roofline, T = max({'c' if self.flat else f'a1 {work} + c1'}, a2 {work} + c2)"
+
+    def coefficient_names(self, slope: Slope) -> tuple[str, ...]:
+        """Return what each coefficient is called."""
+        return tuple(f"piece {piece}, {name}" for piece in (1, 2) for name in (slope, "overhead_seconds"))
+
+    def to_json(self, coefficients: Floats, slope: Slope) -> dict[str, Any]:
+        """Return a runtime of two pieces."""
+        return {"pieces": [{slope: row[0], "overhead_seconds": row[1]} for row in coefficients.tolist()]}
+
+    def _at(
+        self, k: int, levels: Floats, where: Ints, x: Floats, seconds: Floats, weights: Floats
+    ) -> tuple[Floats, float]:
+        """Return the best two lines that cross between the k-th and the next level, and the sum of squares."""
+        low, high, flatter = levels[k], levels[k + 1], where <= k
+        columns = [np.ones_like(x), np.where(flatter, low, x), np.where(flatter, high, x)]
+        if not self.flat:
+            columns.append(x)
+        design = np.column_stack(columns) * weights[:, None]
+        found, error = nonnegative_least_squares(design, seconds * weights)
+        constant, first, second = found[:3]
+        slope = 0.0 if self.flat else found[3]
+        pieces = [[slope, constant + first * low + second * high], [slope + first + second, constant]]
+        return np.array(pieces), error
+
+    def _screen(self, levels: Floats, where: Ints, seconds: Floats, weights: Floats, splits: Ints) -> Floats:
+        """Return the least sum of squares of each split, from normal equations: sums over the rows on either side."""
+        y = seconds * weights
+        y = y / np.abs(y).max()
+        rows = np.column_stack([weights, weights * levels[where], y])
+        squares = np.zeros((len(levels), 3, 3))
+        np.add.at(squares, where, rows[:, :, None] * rows[:, None, :])
+        below = np.cumsum(squares, axis=0)[splits]
+        above = np.cumsum(squares[::-1], axis=0)[::-1][splits + 1]
+        # columns 1, two hinges, x and y in terms of 1, x and y, below the split and above
+        left = np.zeros((len(splits), 3, 5))
+        left[:, 0, 0], left[:, 0, 1], left[:, 0, 2] = 1.0, levels[splits], levels[splits + 1]
+        left[:, 1, 3] = left[:, 2, 4] = 1.0
+        right = np.array([[1.0, 0, 0, 0, 0], [0, 1, 1, 1, 0], [0, 0, 0, 0, 1]])
+        gram = left.transpose(0, 2, 1) @ below @ left + right.T @ above @ right
+        values, vectors = np.linalg.eigh(gram)
+        roots = np.sqrt(np.maximum(values, 0.0))[:, :, None] * vectors.transpose(0, 2, 1)  # roots^T roots = gram
+        used = [0, 1, 2] if self.flat else [0, 1, 2, 3]
+        return np.array([nonnegative_least_squares(root[:, used], root[:, 4])[1] for root in roots])
+
+
+def _spread(many: int, most: int) -> Ints:
+    """Return 0, 1, ... many - 1, or at most so many of them, evenly spaced."""
+    return np.unique(np.linspace(0, many - 1, min(many, most)).round().astype(np.int64))

@@ -1,0 +1,69 @@
+"""Confidence limits of fitted coefficients that hold what they promise, for few rows and for noise of any shape."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from specopt.models.fields import Floats
+
+METHOD = "Student's t with HC2 variances and Bell-McCaffrey degrees of freedom"
+
+OWN = 1e-9
+"""A row that keeps less than this share of its noise as its residual is met by the fit whatever its time is."""
+
+
+def confidence_limits(
+    design: Floats, coefficients: Floats, seconds: Floats, weights: Floats, level: float
+) -> tuple[Floats, Floats]:
+    """Return lower and upper limits of coefficients at or above 0; they hold the fit.
+
+    The noise of a row is taken from its own residual, which a fit shrinks by 1 - leverage (HC2, MacKinnon and White,
+    1985): times may vary more where passes take longer, whatever errors were minimised. Student's t has the degrees of
+    freedom that such variances would have under equal noise (Bell and McCaffrey, 2002), so that few rows give limits as
+    wide as they should be; percentiles of resamples were too wide for 8 or 12 rows, and too narrow for 40.
+
+    Where rows do not determine a coefficient, the limits are 0 and the most that it may be alone: some row's time.
+
+    Parameters
+    ----------
+    design
+        Derivatives of the predictions in the coefficients, shape (n, p); times these, predictions.
+    coefficients
+        The fit, shape (p,).
+    seconds, weights
+        What it was fitted to, shape (n,).
+    level
+        Confidence level.
+    """
+    from scipy.special import stdtrit
+
+    predicted = design @ coefficients
+    most = np.divide(predicted[:, None], design, out=np.full(design.shape, np.inf), where=design > 0.0).min(axis=0)
+    lower, upper = np.zeros_like(coefficients), np.where(np.isfinite(most), most, coefficients)
+
+    weighted = design * weights[:, None]
+    scale = np.abs(weighted).max(axis=0)
+    scale[scale == 0.0] = 1.0
+    u, sizes, v = np.linalg.svd(weighted / scale, full_matrices=False)
+    kept = sizes > 1e-10 * sizes[0]
+    free = len(seconds) - int(kept.sum())
+    known = (np.abs(v[~kept]) < 1e-6).all(axis=0)
+    if free:
+        u, inverse = u[:, kept], v[kept].T / sizes[kept] @ u[:, kept].T
+        centre = inverse @ (weights * seconds)
+        residuals = weights * seconds - weighted / scale @ centre
+        keeps = 1.0 - (u**2).sum(axis=1)
+        own = keeps > OWN
+        shares = inverse**2  # of each row's variance in that of a coefficient, shape (p, n)
+        pooled = float(residuals @ residuals) / free
+        variances = shares @ np.where(own, residuals**2 / np.where(own, keeps, 1.0), pooled)
+        of = np.where(own, shares / np.where(own, keeps, 1.0), 0.0)
+        spread = (of**2 * (2.0 * keeps - 1.0)).sum(axis=1) + (
+            np.einsum("kn,ni,nj->kij", of, u, u, optimize=True) ** 2
+        ).sum(axis=(1, 2))
+        spread += (shares * ~own).sum(axis=1) ** 2 / free
+        freedom = np.clip(shares.sum(axis=1) ** 2 / np.maximum(spread, 1e-300), 1.0, free)
+        half = stdtrit(freedom, 0.5 * (1.0 + level)) * np.sqrt(variances)
+        lower = np.where(known, (centre - half) / scale, lower)
+        upper = np.where(known, (centre + half) / scale, upper)
+    return np.clip(lower, 0.0, coefficients), np.maximum(upper, coefficients)

@@ -1,0 +1,162 @@
+"""How good a fit is: its errors, and those of every form on inputs that were held out, by which one is chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from specopt.instances.runtimes.forms import Form
+from specopt.models.errors import InvalidInput
+from specopt.models.fields import Floats, Ints
+
+NO_MATTER = 0.02
+"""A simpler form is taken, too, where its held-out error is larger by no more than this share."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FitMetrics:
+    """How well predictions meet measurements.
+
+    Parameters
+    ----------
+    r2
+        Share of the variance explained; None where all times are equal.
+    mape
+        Mean absolute error relative to the measurement.
+    rmse_seconds, mae_seconds, max_error_seconds
+        Root mean square, mean absolute and largest error.
+    max_relative_error
+        Largest error relative to the measurement.
+    samples
+        Passes.
+    """
+
+    r2: float | None
+    mape: float
+    rmse_seconds: float
+    mae_seconds: float
+    max_error_seconds: float
+    max_relative_error: float
+    samples: int
+
+
+def fit_metrics(predicted: Floats, measured: Floats) -> FitMetrics:
+    """Compare predicted with measured seconds, which are > 0."""
+    error = predicted - measured
+    spread = float(((measured - measured.mean()) ** 2).sum())
+    relative = np.abs(error) / measured
+    level = float(np.abs(measured).max()) ** 2 * len(measured)
+    return FitMetrics(
+        r2=1.0 - float((error**2).sum()) / spread if spread > 1e-24 * level else None,
+        mape=float(relative.mean()),
+        rmse_seconds=float(np.sqrt(np.mean(error**2))),
+        mae_seconds=float(np.abs(error).mean()),
+        max_error_seconds=float(np.abs(error).max()),
+        max_relative_error=float(relative.max()),
+        samples=len(measured),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class CrossValidation:
+    """Errors on inputs that were held out.
+
+    Parameters
+    ----------
+    folds
+        Parts that the distinct inputs were split into.
+    mape
+        By form: error relative to the measurement on each part, when fitted to the others, averaged over its rows.
+    reason
+        Which form was taken and why.
+    """
+
+    folds: int
+    mape: dict[str, tuple[float, ...]]
+    reason: str = ""
+
+    def mean(self, form: str) -> float:
+        """Return the mean over the parts."""
+        return float(np.mean(self.mape[form]))
+
+    def __str__(self) -> str:
+        means = ", ".join(f"{name} {self.mean(name):.2%}" for name in self.mape)
+        return f"MAPE on held-out inputs: {means} ({self.folds} folds)"
+
+
+Candidates = Mapping[Form, Floats]
+"""Forms, from the simplest on, and what each is fitted against."""
+
+
+def cross_validate(
+    candidates: Candidates, y: Floats, weights: Floats, groups: Ints, folds: int, rng: np.random.Generator
+) -> CrossValidation | None:
+    """Return held-out errors of every form; None where a part left out leaves too little for any.
+
+    Parameters
+    ----------
+    candidates, y, weights
+        What to fit.
+    groups
+        Rows of one group are in the same fold, shape (n,).
+    folds
+        At most so many parts.
+    rng
+        Deals groups to parts.
+    """
+    many = int(groups.max()) + 1
+    parts = np.array_split(rng.permutation(many), min(folds, many))
+    errors: dict[str, tuple[float, ...]] = {}
+    for form, inputs in candidates.items():
+        of: list[float] = []
+        for part in parts:
+            out = np.isin(groups, part)
+            if form.lacks(inputs[~out]):
+                break
+            found = form.fit(inputs[~out], y[~out], weights[~out])
+            of.append(float(np.mean(np.abs(form.predict(found, inputs[out]) / y[out] - 1.0))))
+        else:
+            errors[form.name] = tuple(of)
+    return CrossValidation(folds=len(parts), mape=errors) if errors else None
+
+
+def choose(candidates: Candidates, validation: CrossValidation | None) -> tuple[Form, str]:
+    """Return the simplest form as good as the best within chance, and the reason."""
+    if validation is None:
+        form = next(iter(candidates))
+        return form, f"{form.name}: too few different inputs to hold some out"
+    known = [form for form in candidates if form.name in validation.mape]
+    best = min(known, key=lambda form: validation.mean(form.name))
+    for form in known:
+        gaps = np.array(validation.mape[form.name]) - np.array(validation.mape[best.name])
+        error = float(gaps.std(ddof=1) / np.sqrt(len(gaps))) if len(gaps) > 1 else 0.0
+        if form is best or gaps.mean() <= max(error, NO_MATTER * validation.mean(best.name)) + 1e-12:
+            why = "the least in error" if form is best else f"the simplest as good as {best.name} within chance"
+            if len(known) == 1:
+                why = "the only form that the table is enough for"
+            return form, f"{form.name}: {why}; {validation}"
+    raise AssertionError("the best form is no worse than itself")
+
+
+def able(name: str, inputs: Mapping[Form, Floats | None], rows: int) -> dict[Form, Floats]:
+    """Return the forms that the table is enough for, from the simplest on.
+
+    Raises
+    ------
+    InvalidInput
+        If the one that is asked for, or all of them where the name is "auto", are not among them.
+    """
+    given = {form: of for form, of in inputs.items() if of is not None}
+    short = {form.name: text for form, of in given.items() if (text := form.lacks(of))}
+    found = {form: of for form, of in given.items() if form.name not in short}
+    if name == "auto":
+        if not found:
+            raise InvalidInput(f"table: {next(iter(short.values()))}, in {rows} rows")
+    elif name in short:
+        raise InvalidInput(f"form: {name}: {short[name]}, in {rows} rows")
+    elif name not in (form.name for form in found):
+        needs = next(form.needs for form in inputs if form.name == name)
+        raise InvalidInput(f"form: the {name} one needs {needs}, the table gives none")
+    return found

@@ -1,0 +1,111 @@
+"""Measured batches: features, the additive form fitted to them, regimes, refusals."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+
+from specopt import InvalidInput
+from specopt.instances.runtimes.batches import COLUMNS, batch_features, batch_table, regimes
+from specopt.instances.runtimes.fit import RuntimeFit, fit_runtime
+from specopt.instances.runtimes.work import work_of
+from specopt.measuring.measure import COLUMNS as MEASURED
+from specopt.models.verification_time import COEFFICIENTS, VerificationTime
+
+TABLE_12 = VerificationTime(
+    seconds_per_new_token=3.314e-5,
+    seconds_per_interaction=3.450e-8,
+    seconds_per_cached_token=4.620e-6,
+    overhead_seconds=1.486e-2,
+)
+Batch = tuple[list[int], list[int]]
+
+
+def measured(count: int, noise: float, seed: int) -> tuple[list[Batch], np.ndarray[Any, Any]]:
+    """Cold, warm and mixed batches, and their time under Table 12 with relative noise."""
+    rng = np.random.default_rng(seed)
+    batches: list[Batch] = []
+    for index in range(count):
+        size = int(rng.integers(1, 9))
+        cold = np.array([index % 3 == 0 or (index % 3 == 2 and i % 2 == 0) for i in range(size)])
+        new = np.where(cold, rng.integers(100, 800, size), rng.integers(1, 20, size))
+        cached = np.where(cold, 0, rng.integers(200, 2000, size))
+        batches.append((new.tolist(), cached.tolist()))
+    exact = np.array([TABLE_12.seconds(np.array(new), np.array(cached)) for new, cached in batches])
+    return batches, exact * (1.0 + noise * rng.standard_normal(count))
+
+
+def fitted(batches: list[Batch], seconds: Any, **options: Any) -> RuntimeFit:
+    """Fit the additive form to measured batches."""
+    table = batch_table(batches, seconds)
+    return fit_runtime(table, work_of(table), "additive", **options)
+
+
+def test_features_predict_what_the_estimator_predicts() -> None:
+    """Tests that the features of a batch times the coefficients are the estimator's time (Eq. 18-19)."""
+    batches, exact = measured(20, 0.0, 0)
+    coefficients = np.array([getattr(TABLE_12, name) for name in COEFFICIENTS])
+    x = batch_features(batches)
+    assert x @ coefficients[:3] + coefficients[3] == pytest.approx(exact)
+    assert set(COLUMNS) < set(MEASURED)
+
+
+@pytest.mark.parametrize("errors", ["absolute", "relative"])
+def test_fit_recovers_the_truth(errors: str) -> None:
+    """Tests that exact times give back exact coefficients, and noisy ones errors and limits near the noise."""
+    found = fitted(*measured(123, 0.0, 1), errors=errors)
+    for name in COEFFICIENTS:
+        assert getattr(found.estimator, name) == pytest.approx(getattr(TABLE_12, name), rel=1e-8)
+    assert found.metrics.r2 == pytest.approx(1.0)
+
+    batches, noisy = measured(123, 0.05, 2)
+    found = fitted(batches, noisy, errors=errors)
+    assert found.metrics.r2 is not None and found.metrics.r2 > 0.9
+    assert found.metrics.samples == 123
+    assert found.cross_validation is not None and found.cross_validation.mean("additive") < 0.06
+    fresh, unseen = measured(50, 0.05, 3)
+    predicted = found.form.predict(found.coefficients, batch_features(fresh))
+    assert np.mean(np.abs(predicted / unseen - 1.0)) < 0.06
+    assert (found.lower <= found.coefficients).all() and (found.coefficients <= found.upper).all()
+    truth = np.array([getattr(TABLE_12, name) for name in COEFFICIENTS])
+    assert ((found.lower <= truth) & (truth <= found.upper)).sum() >= 3
+
+
+def test_coefficients_are_not_negative() -> None:
+    """Tests that times that fall with the cached tokens give a coefficient of 0, with a limit of 0."""
+    batches, _ = measured(60, 0.0, 4)
+    x = batch_features(batches)
+    found = fitted(batches, np.maximum(3e-5 * x[:, 0] + 4e-8 * x[:, 1] - 1e-6 * x[:, 2] + 0.05, 1e-3))
+    assert found.coefficients[2] == found.lower[2] == 0.0
+    assert found.estimator.seconds_per_cached_token == 0.0
+
+
+def test_regimes() -> None:
+    """Tests that cold batches are compute-bound and long caches memory-bound, and that shares sum to 1."""
+    batches: list[Batch] = [([1500], [0]), ([1], [2000]), ([20, 800], [1900, 0])]
+    found = regimes(TABLE_12, batches)
+    assert found.names[:2] == ("compute-bound", "memory-bound")
+    assert found.shares.sum(axis=1) == pytest.approx(1.0)
+    assert sum(found.counts().values()) == 3
+    assert COEFFICIENTS[found.dominant[0]] == "seconds_per_interaction"
+
+
+def test_bad_batches_are_refused() -> None:
+    """Tests that empty, ragged and negative batches, and times that are none, are refused with their place."""
+    for batch in (([], []), ([1], [1, 2]), ([-1], [0])):
+        with pytest.raises(InvalidInput, match=r"batches\[1\]"):
+            batch_features([([1], [1]), batch])
+    batches: list[Batch] = [([1], [1]), ([2], [1])]
+    with pytest.raises(InvalidInput, match="seconds: expected 2 numbers"):
+        batch_table(batches, [1.0])
+    with pytest.raises(InvalidInput, match=r"seconds\[1\]: expected seconds > 0"):
+        batch_table(batches, [1.0, 0.0])
+    with pytest.raises(InvalidInput, match="linearly dependent"):
+        fitted([([i], [i]) for i in range(1, 9)], np.ones(8))
+    with pytest.raises(InvalidInput, match="margin"):
+        regimes(TABLE_12, batches, margin=1.0)
+    with pytest.raises(InvalidInput, match="batches: expected some that take time"):
+        regimes(dataclasses.replace(TABLE_12, overhead_seconds=0.0), [([0], [0])])
