@@ -108,7 +108,7 @@ def test_least_squares_whatever_the_scale(seed: int, rows: int, columns: int, de
     assert error == pytest.approx(3.0)
 
 
-@pytest.mark.parametrize("form", FORMS.values(), ids=str)
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 def test_every_form_says_what_it_is(form: Form) -> None:
     """Tests that designs times coefficients are predictions, every coefficient has a name, and JSON has all."""
     rng = np.random.default_rng(0)
