@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import Custom, Floats, describe
@@ -102,43 +101,21 @@ def _numbers(row: Any, size: int, where: str) -> Floats:
 def recurrent_classes(transition: Floats) -> list[list[int]]:
     """Return the recurrent classes of a chain, each as its states in order: the sets that are never left.
 
-    From any state, a state that does not lead back is a step closer to a class; one to which everything that it
-    reaches leads back is in a class, and what it reaches is the class. A search costs O(S^2); a chain of S transient
-    states in a row takes S searches at worst.
+    They are the strongly connected components that no transition leaves.
 
     Parameters
     ----------
     transition
         Shape (S, S); positive entries are the possible transitions.
     """
+    from scipy.sparse.csgraph import connected_components
+
     possible = transition > 0
-    backward = np.ascontiguousarray(possible.T)
-    open_states = np.ones(len(transition), dtype=np.bool_)  # states not known to lead to a class found so far
-    classes = []
-    while open_states.any():
-        state = int(np.argmax(open_states))
-        while True:
-            reached, order = _reachable(possible, state)
-            leads_back, _ = _reachable(backward, state)
-            away = [other for other in order if not leads_back[other]]
-            if not away:
-                break
-            state = away[-1]  # the farthest: many transient states are passed at once
-        classes.append(np.flatnonzero(reached).tolist())
-        open_states &= ~leads_back
-    return sorted(classes)
-
-
-def _reachable(possible: NDArray[np.bool_], start: int) -> tuple[NDArray[np.bool_], list[int]]:
-    """Return which states a state reaches, itself included, and their order by distance."""
-    reached = np.zeros(len(possible), dtype=np.bool_)
-    reached[start] = True
-    frontier, order = np.array([start]), [start]
-    while len(frontier):
-        frontier = np.flatnonzero(possible[frontier].any(axis=0) & ~reached)
-        reached[frontier] = True
-        order.extend(frontier.tolist())
-    return reached, order
+    many, component = connected_components(possible, connection="strong")
+    start, end = np.nonzero(possible)
+    left = component[start[component[start] != component[end]]]
+    closed = np.setdiff1d(np.arange(many), left)
+    return sorted(np.flatnonzero(component == one).tolist() for one in closed)
 
 
 def stationary_distribution(transition: Floats, recurrent: list[int]) -> Floats:
