@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import math
 import sys
@@ -127,7 +128,7 @@ class Budget:
         """Compile a kernel, or read it from the cache, without overrunning the time limit.
 
         Under a time limit a process of its own compiles: it goes on when the time is up, and the next solve finds the
-        kernel in the cache.
+        kernel in the cache. Where there is no cache, or the process fails, a thread does.
 
         Raises
         ------
@@ -135,15 +136,40 @@ class Budget:
             If the kernel is not ready in time.
         """
         from specopt.solvers._kernels import kernel as kernels
-        from specopt.solvers._kernels import prepare
 
         self.check()
-        if self.time_limit < math.inf and kernels.folder() is not None and not kernels.is_cached(kernel):
+        if self.time_limit < math.inf and not kernels.is_ready(kernel) and not kernels.is_cached(kernel):
+            kernels.tell(kernel)
+            self._wait_for_process(kernel)
+            if not kernels.is_cached(kernel):
+                self._wait_for_thread(kernel)
+        kernels.prepare(kernel)
+
+    def _wait_for_process(self, kernel: Any) -> None:
+        from specopt.solvers._kernels import prepare
+
+        try:
             child = prepare.start(kernel)
-            while prepare.is_running(kernel) and (child is None or child.poll() is None):
+            while prepare.is_running(kernel) if child is None else child.poll() is None:
                 time.sleep(min(POLL_SECONDS, self.remaining))
                 self.check()
-        kernels.prepare(kernel)
+        except OSError:  # no place for a cache, or no more processes
+            return
+
+    def _wait_for_thread(self, kernel: Any) -> None:
+        from specopt.solvers._kernels.kernel import prepare
+
+        def work() -> None:
+            with contextlib.suppress(Exception):  # repeated, and shown, in the caller's thread
+                prepare(kernel)
+
+        thread = _compilers.get(id(kernel))
+        if thread is None or not thread.is_alive():
+            thread = _compilers[id(kernel)] = threading.Thread(target=work, daemon=True)
+            thread.start()
+        while thread.is_alive():
+            thread.join(min(POLL_SECONDS, self.remaining))
+            self.check()
 
     def load_library(self, name: str) -> Any:
         """Import a module that takes long to import, without overrunning the time limit.
@@ -235,6 +261,7 @@ class Kernels:
 
 _ready: dict[str, ModuleType] = {}
 _loaders: dict[str, threading.Thread] = {}
+_compilers: dict[int, threading.Thread] = {}
 
 
 def _load(name: str) -> None:

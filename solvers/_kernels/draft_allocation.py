@@ -14,7 +14,9 @@ tokens that are missing (or too many) ends at exactly C of them. Nothing grows w
 import math
 
 import numpy as np
-from numba import njit, types
+
+from specopt.solvers._kernels.heap import before, heapify, place, pop, push
+from specopt.solvers._kernels.kernel import helper, kernel
 
 SMALLEST = 2.2250738585072014e-308
 """Marginals below this (relative to the largest weight, within a factor of 2) count as nothing."""
@@ -27,7 +29,7 @@ MOST_PASSES = 256
 """Of `find_level`: each halves the least error so far (at most 75 times) or the bracket (at most 120 times)."""
 
 
-@njit(cache=True)
+@helper
 def above(w, a, level, guess, most):
     """Return how many of the marginals w a^n, n = 1..most, are larger than a level, searching from a guess."""
     low = min(max(guess, 0), most)
@@ -59,74 +61,47 @@ def above(w, a, level, guess, most):
     return low
 
 
-@njit(cache=True)
-def comes_first(key, index, other_key, other_index, sign):
-    """Tell whether (key, index) is nearer to the top: larger key, then lower index (sign 1), or the reverse (-1)."""
-    if key != other_key:
-        return sign * key > sign * other_key
-    return sign * index < sign * other_index
+@helper
+def next_marginal(w, a, most, drafts, sign):
+    """Return what one more token of a client adds (sign 1), or the last one of it (-1); 0 if there is none."""
+    if sign > 0:
+        return w * math.pow(a, float(drafts + 1)) if drafts < most else 0.0
+    return w * math.pow(a, float(drafts)) if drafts > 0 else 0.0
 
 
-@njit(cache=True)
-def sift_down(keys, indices, size, at, sign):
-    """Restore the heap below a position."""
-    key, index = keys[at], indices[at]
-    while True:
-        child = 2 * at + 1
-        if child >= size:
-            break
-        right = child + 1
-        if right < size and comes_first(keys[right], indices[right], keys[child], indices[child], sign):
-            child = right
-        if not comes_first(keys[child], indices[child], key, index, sign):
-            break
-        keys[at], indices[at] = keys[child], indices[child]
-        at = child
-    keys[at], indices[at] = key, index
-
-
-@njit(cache=True)
-def settle(w, a, most, out, missing):
+@helper
+def settle(w, a, most, missing, out):
     """Add the `missing` next tokens of the order, or take the last -missing away; return how many remain missing.
 
     w: scaled weights; most: per client; out: a prefix of the order, modified in place.
     """
     sign = 1 if missing > 0 else -1
-    keys = np.empty(len(w))
-    indices = np.empty(len(w), np.int64)
+    most_asked = min(abs(missing), len(w))  # clients that can have one of so few tokens
+    moments, numbers = np.empty(most_asked), np.empty(most_asked, np.int64)
     size = 0
     for i in range(len(w)):
-        key = 0.0
-        if sign > 0:
-            if out[i] < most[i]:
-                key = w[i] * math.pow(a[i], float(out[i] + 1))
-        elif out[i] > 0:
-            key = w[i] * math.pow(a[i], float(out[i]))
-        if key >= SMALLEST:
-            keys[size], indices[size] = key, i
-            size += 1
-    for at in range(size // 2 - 1, -1, -1):
-        sift_down(keys, indices, size, at, sign)
+        marginal = next_marginal(w[i], a[i], most[i], out[i], sign)
+        if marginal >= SMALLEST:
+            if size < most_asked:  # the last of them comes first in this heap
+                size = push(moments, numbers, size, sign * marginal, -sign * i)
+            elif before(moments, numbers, 0, sign * marginal, -sign * i):
+                place(moments, numbers, size, 0, sign * marginal, -sign * i)
+    for k in range(size):
+        moments[k], numbers[k] = -moments[k], -numbers[k]
+    heapify(moments, numbers, size)
     while missing != 0 and size > 0:
-        i = indices[0]
+        i = sign * numbers[0]
         out[i] += sign
         missing -= sign
-        key = 0.0
-        if sign > 0:
-            if out[i] < most[i]:
-                key = w[i] * math.pow(a[i], float(out[i] + 1))
-        elif out[i] > 0:
-            key = w[i] * math.pow(a[i], float(out[i]))
-        if key >= SMALLEST:
-            keys[0] = key
+        marginal = next_marginal(w[i], a[i], most[i], out[i], sign)
+        if marginal >= SMALLEST:
+            place(moments, numbers, size, 0, -sign * marginal, sign * i)
         else:
-            size -= 1
-            keys[0], indices[0] = keys[size], indices[size]
-        sift_down(keys, indices, size, 0, sign)
+            size = pop(moments, numbers, size)
     return missing
 
 
-@njit(cache=True)
+@helper
 def find_level(log_w, per_log, most, budget):
     """Return x such that about `budget` marginals exceed exp(x).
 
@@ -171,7 +146,7 @@ def find_level(log_w, per_log, most, budget):
     return x
 
 
-@njit(cache=True)
+@helper
 def prepare(weights, rates, budget, caps, w, log_w, per_log, most):
     """Fill scaled weights, their logarithms, -1 / log(rate) and the most per client; tell whether all of it fits.
 
@@ -200,7 +175,7 @@ def prepare(weights, rates, budget, caps, w, log_w, per_log, most):
     return all_fit
 
 
-@njit(cache=True)
+@helper
 def count_above(w, rates, log_w, per_log, most, x, level, out):
     """Fill how many marginals of each client are larger than level = exp(x), and return the sum."""
     total = 0
@@ -221,14 +196,7 @@ def count_above(w, rates, log_w, per_log, most, x, level, out):
     return total
 
 
-_READ_ONLY = types.Array(types.float64, 1, "C", readonly=True), types.Array(types.int64, 1, "C", readonly=True)
-_MUTABLE = types.float64[::1], types.int64[::1]
-_SIGNATURES = [
-    types.int64(floats, floats, types.int64, ints, types.int64[::1]) for floats, ints in (_MUTABLE, _READ_ONLY)
-]
-
-
-@njit(_SIGNATURES, cache=True)
+@kernel("i8(const f8[::1], const f8[::1], i8, const i8[::1], i8[::1])", nogil=False)
 def allocate(weights, rates, budget, caps, out):
     """Fill `out` with the drafts of each client and return their sum: at most the budget.
 
@@ -245,5 +213,5 @@ def allocate(weights, rates, budget, caps, out):
         x, level = LOG_SMALLEST, SMALLEST
     missing = budget - count_above(w, rates, log_w, per_log, most, x, level, out)
     if missing != 0:
-        missing = settle(w, rates, most, out, missing)
+        missing = settle(w, rates, most, missing, out)
     return budget - missing

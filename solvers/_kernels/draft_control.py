@@ -1,18 +1,22 @@
 """Draft control (paper 3): what the actions of each state yield, and the best ones at a price of time.
 
-Arrays: a[s, r] acceptance rates; per_draft[s, r] seconds that one more draft takes, the uplink included; fixed[s]
-seconds of an iteration without drafts, all but the bits that count what was accepted; per_count_bit[s] seconds of one
-of those. An action is a draft length `low` to `high` and the index of a resolution.
+An action is a draft length and the index of a resolution; of ``lengths`` and ``indices`` there is one per state.
 """
 
 import numpy as np
-from numba import njit
 
-_F2, _F1, _I1, _I8, _F8 = "f8[:,::1]", "f8[::1]", "i8[::1]", "i8", "f8"
+from specopt.solvers._kernels.kernel import helper, kernel, record
+
+Actions = record(
+    "Actions", rates="f8[:, ::1]", per_draft="f8[:, ::1]", fixed="f8[::1]", per_count_bit="f8[::1]", low="i8", high="i8"
+)
+"""What an iteration yields and takes in state s, with resolution r: acceptance rates [s, r]; seconds that one more
+draft takes, the uplink included [s, r]; seconds without drafts, all but the bits that count what was accepted [s];
+seconds of one of those [s]; the shortest and the longest draft."""
 
 
-@njit(cache=True)
-def _bits(n):
+@helper
+def bit_length(n):
     """Return ceil(log2(n + 1)), the bit length of n >= 0."""
     bits = 0
     while n > 0:
@@ -21,20 +25,26 @@ def _bits(n):
     return bits
 
 
-@njit(f"void({_F2}, {_F2}, {_F1}, {_F1}, {_I1}, {_I1}, {_F1}, {_F1})", cache=True)
-def weigh(a, per_draft, fixed, per_count_bit, lengths, indices, tokens, seconds):
+@helper
+def seconds_of(actions, s, r, n):
+    """Return the seconds of an iteration of state s with n drafts at resolution r."""
+    return actions.fixed[s] + n * actions.per_draft[s, r] + bit_length(n) * actions.per_count_bit[s]
+
+
+@kernel("void(Actions, i8[::1], i8[::1], f8[::1], f8[::1])")
+def weigh(actions, lengths, indices, tokens, seconds):
     """Fill the expected tokens and the seconds of one action per state."""
-    for s in range(len(fixed)):
-        rate, count, power = a[s, indices[s]], 1.0, 1.0
+    for s in range(len(lengths)):
+        rate, count, power = actions.rates[s, indices[s]], 1.0, 1.0
         for _ in range(lengths[s]):
             power *= rate
             count += power
         tokens[s] = count
-        seconds[s] = fixed[s] + lengths[s] * per_draft[s, indices[s]] + _bits(lengths[s]) * per_count_bit[s]
+        seconds[s] = seconds_of(actions, s, indices[s], lengths[s])
 
 
-@njit(f"i8({_F2}, {_F2}, {_F1}, {_F1}, {_I8}, {_I8}, {_F8}, {_F8}, {_I1}, {_I1}, {_F1})", cache=True)
-def improve(a, per_draft, fixed, per_count_bit, low, high, price, slack, lengths, indices, values):
+@kernel("i8(Actions, f8, f8, i8[::1], i8[::1], f8[::1])")
+def improve(actions, price, slack, lengths, indices, values):
     """Replace every action by the one of largest value, tokens - price seconds, and return how many changed.
 
     An action stays where none is better by more than `slack`. `lengths` and `indices` are read and written, `values`
@@ -43,22 +53,22 @@ def improve(a, per_draft, fixed, per_count_bit, low, high, price, slack, lengths
     one is better, as further tokens are less and less likely and the bits of the count never fewer.
     """
     changed = 0
-    for s in range(len(fixed)):
+    for s in range(len(lengths)):
         now, best, length, index = -np.inf, -np.inf, lengths[s], indices[s]
-        for r in range(a.shape[1]):
-            rate, count, power = a[s, r], 1.0, 1.0
-            worth, cost = True, price * per_draft[s, r]
+        for r in range(actions.rates.shape[1]):
+            rate, count, power = actions.rates[s, r], 1.0, 1.0
+            worth, cost = True, price * actions.per_draft[s, r]
             mine = lengths[s] if r == indices[s] else -1
-            for n in range(high + 1):
+            for n in range(actions.high + 1):
                 if n > 0:
                     power *= rate
                     count += power
                     worth = worth and power > cost
-                if n > low and n > mine and not worth:
+                if n > actions.low and n > mine and not worth:
                     break
-                if n < low:
+                if n < actions.low:
                     continue
-                value = count - price * (fixed[s] + n * per_draft[s, r] + _bits(n) * per_count_bit[s])
+                value = count - price * seconds_of(actions, s, r, n)
                 if n == mine:
                     now = value
                 if value > best:
@@ -70,26 +80,26 @@ def improve(a, per_draft, fixed, per_count_bit, low, high, price, slack, lengths
     return changed
 
 
-@njit(f"void({_F2}, {_F2}, {_F1}, {_F1}, {_I8}, {_I8}, {_I1}, {_I1})", cache=True)
-def most_at_once(a, per_draft, fixed, per_count_bit, low, high, lengths, indices):
+@kernel("void(Actions, i8[::1], i8[::1])")
+def most_at_once(actions, lengths, indices):
     """Fill the action of every state that yields the most tokens per second of its own iteration."""
-    for s in range(len(fixed)):
+    for s in range(len(lengths)):
         best = -np.inf
-        for r in range(a.shape[1]):
-            rate, count, power = a[s, r], 1.0, 1.0
-            for n in range(high + 1):
+        for r in range(actions.rates.shape[1]):
+            rate, count, power = actions.rates[s, r], 1.0, 1.0
+            for n in range(actions.high + 1):
                 if n > 0:
                     power *= rate
                     count += power
-                if n < low:
+                if n < actions.low:
                     continue
-                ratio = count / (fixed[s] + n * per_draft[s, r] + _bits(n) * per_count_bit[s])
+                ratio = count / seconds_of(actions, s, r, n)
                 if ratio > best:
                     best, lengths[s], indices[s] = ratio, n, r
 
 
-@njit(f"UniTuple(f8, 3)({_F2}, {_F1}, {_F1}, {_F8}, {_I8})", cache=True)
-def sweep(transition, rewards, values, step, most):
+@kernel("Tuple((f8, f8, i8))(f8[:, ::1], f8[::1], f8, i8, f8[::1])")
+def sweep(transition, rewards, step, most, values):
     """Sweep relative value iteration until rounding stops it, or `most` times.
 
     Adds step (rewards + P h - h) to the relative values h, in place, and subtracts what state 0 has: with
@@ -99,19 +109,21 @@ def sweep(transition, rewards, values, step, most):
     """
     S = len(rewards)
     change = np.empty(S)
-    largest = np.abs(rewards).max()
+    largest = 0.0
+    for s in range(S):
+        largest = max(largest, abs(rewards[s]))
     sweeps = 0
     while True:
-        size = 0.0
+        size, low, high = 0.0, np.inf, -np.inf
         for s in range(S):
             total = rewards[s]
             for j in range(S):
                 total += transition[s, j] * (values[j] - values[s])
             change[s] = total
             size = max(size, abs(values[s]))
-        low, high = change.min(), change.max()
+            low, high = min(low, total), max(high, total)
         if sweeps == most or high - low <= max(1e-15 * largest, 4e-15 * size):
-            return low, high, float(sweeps)
+            return low, high, sweeps
         for s in range(S):
             values[s] += step * change[s]
         first = values[0]
@@ -120,7 +132,7 @@ def sweep(transition, rewards, values, step, most):
         sweeps += 1
 
 
-@njit(f"f8[::1]({_F2})", cache=True)
+@kernel("f8[::1](f8[:, ::1])")
 def stationary(transition):
     """Return the stationary distribution of an irreducible chain, whose matrix is overwritten: state reduction.
 

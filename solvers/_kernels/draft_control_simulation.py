@@ -1,49 +1,37 @@
 """Draft control, token by token: iterations of a policy over the Markov channel, and tabular double Q-learning on them.
 
-Arrays as in `draft_control`: a[s, r] acceptance rates; per_draft[s, r] seconds of one more draft, the uplink included;
-fixed[s] seconds of an iteration without drafts; per_count_bit[s] seconds of a bit of the count that comes back.
 ``cumulative`` has the rows of the transition matrix summed up, ``first`` the same of the distribution of the first
-state. A policy is ``lengths`` and ``indices`` per state; with ``adaptive`` the length of an iteration follows from the
-one before: one more when all drafts were accepted, else what was accepted, at least one, within ``low`` and ``high``.
-
-Random numbers are SplitMix64 by counter: the draws of iteration i of replication r depend on (key, r, i) and on
-nothing else. So policies that are simulated with one key meet the same channel and the same luck.
+state. The draws of iteration i of replication r depend on (key, r, i) and on nothing else: policies that are simulated
+with one key meet the same channel and the same luck.
 """
 
 import numpy as np
-from numba import njit
 
-GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-_F2, _F1, _I2, _I1 = "f8[:,::1]", "f8[::1]", "i8[:,::1]", "i8[::1]"
-_TABLES = f"{_F2}, {_F2}, {_F1}, {_F1}"
+from specopt.solvers._kernels.draft_control import seconds_of
+from specopt.solvers._kernels.kernel import helper, kernel, record
+from specopt.solvers._kernels.random import GOLDEN, mixed, uniform
 
+Policy = record("Policy", lengths="i8[::1]", indices="i8[::1]", adaptive="b1", start="i8")
+"""Draft length and resolution index per state; or, adaptive, the first length, from which each next one follows: one
+more when all drafts were accepted, else what was accepted, at least one, within the actions' range."""
 
-@njit(cache=True)
-def _mixed(z):
-    """Return the output function of SplitMix64."""
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))
+Learning = record(
+    "Learning", lengths="i8[::1]", indices="i8[::1]", per_time="b1", discount="f8", step_power="f8", explore_from="f8",
+    explore_to="f8", forget="f8",
+)  # fmt: skip
+"""The actions to choose from; whether the reward is N - rho T, with rho the tokens over the seconds of greedy steps, of
+which every step forgets the share `forget`, else it is N / T (Eq. 13); the discount; the power of visits that divides
+a step; the chance to explore, linear over the steps of a call."""
 
-
-@njit(cache=True)
-def _uniform(z):
-    """Return a number in [0, 1) from 53 bits."""
-    return np.float64(_mixed(z) >> np.uint64(11)) * 1.1102230246251565e-16
-
-
-@njit(cache=True)
-def _bits(n):
-    """Return ceil(log2(n + 1)), the bit length of n >= 0."""
-    bits = 0
-    while n > 0:
-        n >>= 1
-        bits += 1
-    return bits
+Learned = record(
+    "Learned", first="f8[:, ::1]", second="f8[:, ::1]", first_seen="i8[:, ::1]", second_seen="i8[:, ::1]",
+    tokens_and_seconds="f8[::1]",
+)  # fmt: skip
+"""Both tables of values by state and action, how often each entry was updated, and the running sums behind rho."""
 
 
-@njit(cache=True)
-def _pick(cumulative, draw):
+@helper
+def pick(cumulative, draw):
     """Return the first entry whose cumulative weight exceeds the draw's part of the whole: none of weight 0."""
     low, high = 0, len(cumulative) - 1
     level = draw * cumulative[high]
@@ -58,88 +46,81 @@ def _pick(cumulative, draw):
     return low
 
 
-@njit(cache=True)
-def _accepted(stream, rate, length):
+@helper
+def accepted_of(stream, rate, length):
     """Return how many drafts are accepted before the first rejection, one draw each."""
     count = 0
-    while count < length and _uniform(stream + np.uint64(count + 1) * GOLDEN) < rate:
+    while count < length and uniform(stream + np.uint64(count + 1) * GOLDEN) < rate:
         count += 1
     return count
 
 
-@njit(cache=True)
-def _next_length(adaptive, drafted, accepted, low, high):
-    if not adaptive:
-        return drafted
+@helper
+def next_length(actions, policy, state, drafted, accepted):
+    """Return the length of the next iteration, which begins in a state."""
+    if not policy.adaptive:
+        return policy.lengths[state]
     wanted = drafted + 1 if accepted == drafted else max(1, accepted)
-    return min(max(wanted, low), high)
+    return min(max(wanted, actions.low), actions.high)
 
 
-@njit(
-    f"void({_TABLES}, {_F2}, {_F1}, {_I1}, {_I1}, b1, i8, i8, i8, u8, i8, i8, i8, {_I2}, {_F1}, {_I2})",
-    cache=True,
+@helper
+def first_length(policy, state):
+    """Return the length of the first iteration."""
+    return policy.start if policy.adaptive else policy.lengths[state]
+
+
+@kernel(
+    "void(Actions, f8[:, ::1], f8[::1], Policy, u8, i8, i8, i8, i8[:, ::1], f8[::1], i8[:, ::1])",
 )
-def play(
-    a, per_draft, fixed, per_count_bit, cumulative, first, lengths, indices, adaptive, start, low, high, key, offset,
-    warm_up, iterations, counts, seconds, visits,
-):  # fmt: skip
-    """Play every replication for a number of iterations, after `warm_up` that do not count.
+def play(actions, cumulative, first, policy, key, offset, warm_up, iterations, counts, seconds, visits):
+    """Play replications from `offset` on for a number of iterations, after `warm_up` that do not count.
 
     Filled per replication: counts (tokens, drafts), seconds, and the visits of every state.
     """
     for r in range(len(seconds)):
-        run = _mixed(key + np.uint64(offset + r + 1) * GOLDEN)
-        state = _pick(first, _uniform(run))
-        length = start
+        run = mixed(key + np.uint64(offset + r + 1) * GOLDEN)
+        state = pick(first, uniform(run))
+        length = first_length(policy, state)
         counts[r, :] = 0
         visits[r, :] = 0
         seconds[r] = 0.0
         for i in range(warm_up + iterations):
-            stream = _mixed(run + np.uint64(i + 1) * GOLDEN)
-            if not adaptive:
-                length = lengths[state]
-            index = indices[state]
-            accepted = _accepted(stream, a[state, index], length)
+            stream = mixed(run + np.uint64(i + 1) * GOLDEN)
+            index = policy.indices[state]
+            accepted = accepted_of(stream, actions.rates[state, index], length)
             if i >= warm_up:
                 counts[r, 0] += accepted + 1
                 counts[r, 1] += length
                 visits[r, state] += 1
-                seconds[r] += fixed[state] + length * per_draft[state, index] + _bits(length) * per_count_bit[state]
-            length = _next_length(adaptive, length, accepted, low, high)
-            state = _pick(cumulative[state], _uniform(stream))
+                seconds[r] += seconds_of(actions, state, index, length)
+            state = pick(cumulative[state], uniform(stream))
+            length = next_length(actions, policy, state, length, accepted)
 
 
-@njit(
-    f"void({_TABLES}, {_F2}, {_F1}, {_I1}, {_I1}, b1, i8, i8, i8, u8, i8, i8, {_I1}, {_F1})",
-    cache=True,
-)
-def respond(
-    a, per_draft, fixed, per_count_bit, cumulative, first, lengths, indices, adaptive, start, low, high, key, offset,
-    most_tokens, tokens, seconds,
-):  # fmt: skip
-    """Play every replication until it has `most_tokens` tokens (Eq. 11); fill its tokens and seconds."""
+@kernel("void(Actions, f8[:, ::1], f8[::1], Policy, u8, i8, i8, i8[::1], f8[::1])")
+def respond(actions, cumulative, first, policy, key, offset, least_tokens, tokens, seconds):
+    """Play replications from `offset` on until they have `least_tokens` tokens (Eq. 11); fill tokens and seconds."""
     for r in range(len(seconds)):
-        run = _mixed(key + np.uint64(offset + r + 1) * GOLDEN)
-        state = _pick(first, _uniform(run))
-        length = start
+        run = mixed(key + np.uint64(offset + r + 1) * GOLDEN)
+        state = pick(first, uniform(run))
+        length = first_length(policy, state)
         tokens[r] = 0
         seconds[r] = 0.0
         i = 0
-        while tokens[r] < most_tokens:
+        while tokens[r] < least_tokens:
             i += 1
-            stream = _mixed(run + np.uint64(i) * GOLDEN)
-            if not adaptive:
-                length = lengths[state]
-            index = indices[state]
-            accepted = _accepted(stream, a[state, index], length)
+            stream = mixed(run + np.uint64(i) * GOLDEN)
+            index = policy.indices[state]
+            accepted = accepted_of(stream, actions.rates[state, index], length)
             tokens[r] += accepted + 1
-            seconds[r] += fixed[state] + length * per_draft[state, index] + _bits(length) * per_count_bit[state]
-            length = _next_length(adaptive, length, accepted, low, high)
-            state = _pick(cumulative[state], _uniform(stream))
+            seconds[r] += seconds_of(actions, state, index, length)
+            state = pick(cumulative[state], uniform(stream))
+            length = next_length(actions, policy, state, length, accepted)
 
 
-@njit(cache=True)
-def _best_action(first, second, state):
+@helper
+def best_action(first, second, state):
     """Return the action of largest sum of both tables; the lowest index of equal ones."""
     best, value = 0, -np.inf
     for k in range(first.shape[1]):
@@ -149,48 +130,38 @@ def _best_action(first, second, state):
     return best
 
 
-@njit(
-    f"void({_TABLES}, {_F2}, {_I1}, {_I1}, b1, f8, f8, f8, f8, f8, u8, i8, i8, i8, {_F2}, {_F2}, {_I2}, {_I2}, {_F1})",
-    cache=True,
-)
-def learn(
-    a, per_draft, fixed, per_count_bit, cumulative, action_lengths, action_indices, per_time, discount, step_power,
-    explore_from, explore_to, forget, key, done, steps, state, first, second, first_seen, second_seen, running,
-):  # fmt: skip
-    """Take `steps` steps of double Q-learning from a state, after `done` earlier ones; tables are updated in place.
-
-    per_time: the reward is N - rho T, with rho = running[0] / running[1], the tokens and seconds of greedy steps, of
-    which every step forgets the share `forget`; else it is N / T (Eq. 13). The chance to explore goes linearly from
-    `explore_from` to `explore_to` within the call. The step size is visits^-step_power.
-    """
-    actions = len(action_lengths)
+@kernel("void(Actions, f8[:, ::1], Learning, u8, i8, i8, i8, Learned)")
+def learn(actions, cumulative, learning, key, done, steps, state, learned):
+    """Take `steps` steps of double Q-learning from a state, after `done` earlier ones; what is learned is updated."""
+    choices = len(learning.lengths)
+    running = learned.tokens_and_seconds
     for k in range(steps):
-        stream = _mixed(key + np.uint64(done + k + 1) * GOLDEN)
-        luck = _mixed(stream ^ np.uint64(0xD1B54A32D192ED03))  # apart from the draws of the drafts
-        explore = explore_from + (explore_to - explore_from) * k / steps
-        greedy = _uniform(luck + GOLDEN) >= explore
+        stream = mixed(key + np.uint64(done + k + 1) * GOLDEN)
+        luck = mixed(stream ^ np.uint64(0xD1B54A32D192ED03))  # apart from the draws of the drafts
+        explore = learning.explore_from + (learning.explore_to - learning.explore_from) * k / steps
+        greedy = uniform(luck + GOLDEN) >= explore
         if greedy:
-            action = _best_action(first, second, state)
+            action = best_action(learned.first, learned.second, state)
         else:
-            action = min(actions - 1, int(_uniform(luck + np.uint64(2) * GOLDEN) * actions))
-        length, index = action_lengths[action], action_indices[action]
-        tokens = 1.0 + _accepted(stream, a[state, index], length)
-        seconds = fixed[state] + length * per_draft[state, index] + _bits(length) * per_count_bit[state]
+            action = min(choices - 1, int(uniform(luck + np.uint64(2) * GOLDEN) * choices))
+        length, index = learning.lengths[action], learning.indices[action]
+        tokens = 1.0 + accepted_of(stream, actions.rates[state, index], length)
+        seconds = seconds_of(actions, state, index, length)
         if greedy:
-            running[0] += tokens - forget * running[0]
-            running[1] += seconds - forget * running[1]
-        reward = tokens - running[0] / running[1] * seconds if per_time else tokens / seconds
-        follower = _pick(cumulative[state], _uniform(stream))
-        if _uniform(luck + np.uint64(3) * GOLDEN) < 0.5:
-            mine, other, seen = first, second, first_seen
+            running[0] += tokens - learning.forget * running[0]
+            running[1] += seconds - learning.forget * running[1]
+        reward = tokens - running[0] / running[1] * seconds if learning.per_time else tokens / seconds
+        follower = pick(cumulative[state], uniform(stream))
+        if uniform(luck + np.uint64(3) * GOLDEN) < 0.5:
+            mine, other, seen = learned.first, learned.second, learned.first_seen
         else:
-            mine, other, seen = second, first, second_seen
+            mine, other, seen = learned.second, learned.first, learned.second_seen
         best, value = 0, -np.inf
-        for k2 in range(actions):
-            if mine[follower, k2] > value:
-                best, value = k2, mine[follower, k2]
+        for other_action in range(choices):
+            if mine[follower, other_action] > value:
+                best, value = other_action, mine[follower, other_action]
         seen[state, action] += 1
-        size = seen[state, action] ** -step_power
-        target = reward + discount * other[follower, best]
+        size = seen[state, action] ** -learning.step_power
+        target = reward + learning.discount * other[follower, best]
         mine[state, action] += size * (target - mine[state, action])
         state = follower

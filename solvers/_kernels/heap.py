@@ -33,9 +33,13 @@ def push(moments, numbers, size, moment, number):
 def pop(moments, numbers, size):
     """Remove the earliest event; return the new size."""
     size -= 1
-    moment = moments[size]
-    number = numbers[size]
-    k = 0
+    place(moments, numbers, size, 0, moments[size], numbers[size])
+    return size
+
+
+@helper
+def place(moments, numbers, size, k, moment, number):
+    """Put an event at entry k, or below: the heaps under that entry are in order, what it held is forgotten."""
     while 2 * k + 1 < size:
         child = 2 * k + 1
         if child + 1 < size and before(moments, numbers, child + 1, moments[child], numbers[child]):
@@ -47,4 +51,10 @@ def pop(moments, numbers, size):
         k = child
     moments[k] = moment
     numbers[k] = number
-    return size
+
+
+@helper
+def heapify(moments, numbers, size):
+    """Bring events of any order into the order of a heap."""
+    for k in range(size // 2 - 1, -1, -1):
+        place(moments, numbers, size, k, moments[k], numbers[k])

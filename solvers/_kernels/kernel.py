@@ -2,15 +2,18 @@
 
 ``@kernel("f8(f8[::1], i8)")`` declares a function that Python calls, with every signature it is called with;
 ``@helper`` one that only kernels call. Neither compiles at import: the first call of a kernel compiles it, or reads it
-from the cache, for the signatures that it declares and for no other.
+from the cache, for the signatures that it declares and for no other. What travels together is one argument: a
+`record`, or an array of `rows`.
 
 The cache belongs to this folder's sources as a whole, to Numba and to Python: an edit in any file here starts a new
 one. So kernels may import kernels. It lies in ``NUMBA_CACHE_DIR``, else in the user's folder for caches, never beside
-the sources: an installation may be read-only. Where neither can be written, kernels are compiled in every process.
+the sources: an installation may be read-only. It holds code, so a folder that others may write to is not used. Where
+there is none, kernels are compiled in every process.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import re
@@ -18,44 +21,53 @@ import shutil
 import sys
 import threading
 import time
+from collections import namedtuple
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numba
-from numba import njit
+import numpy as np
+from numba import njit, types
 from numba.core import sigutils
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, NullCache, _CacheLocator
 from numba.misc.appdirs import AppDirs
 
+from specopt.solvers._kernels.compiling import listeners
+
 KEPT_SECONDS = 30 * 24 * 3600
 """Caches of other sources that nobody has written to for so long are removed."""
 
-compiling: list[Callable[[str], object]] = []
-"""Functions that are told the name of each kernel before it is compiled; the front door puts one here to show it."""
-
-seconds = [0.0]
-"""What compiling and reading the cache have taken in this process."""
-
 _lock = threading.RLock()
+_named: dict[str, Any] = dict(vars(types))
+"""What the names in signatures stand for: Numba's types, records and rows."""
 
 
 def helper(function: Callable[..., Any]) -> Any:
     """Return a function that kernels call, compiled as part of them."""
-    return _cached(njit(nogil=True, no_cfunc_wrapper=True)(function))
+    dispatcher = _cached(njit(nogil=True, no_cfunc_wrapper=True)(function))
+    template = dispatcher.get_call_template
+
+    def without_literals(arguments: Any, named: Any) -> Any:
+        """Take a constant for a number: Numba would compile the function once more for every constant."""
+        return template(tuple(map(types.unliteral, arguments)), {k: types.unliteral(v) for k, v in named.items()})
+
+    dispatcher.get_call_template = without_literals
+    return dispatcher
 
 
-def kernel(*signatures: Any) -> Callable[[Callable[..., Any]], Any]:
+def kernel(*signatures: Any, nogil: bool = True) -> Callable[[Callable[..., Any]], Any]:
     """Return a decorator for a function that Python calls with arguments of these signatures alone.
 
     A signature is Numba's, as a text or a value, with its return type; in a text ``const f8[::1]`` is a contiguous
-    array that may be read-only, as problems hold theirs.
+    array that may be read-only, as problems hold theirs, and records and rows are called by their names.
+    With `nogil` other threads of Python run on meanwhile, which costs a call of a microsecond a tenth of it.
     """
-    signatures = tuple(_readonly(signature) for signature in signatures)
+    signatures = tuple(_read(signature) for signature in signatures)
 
     def declare(function: Callable[..., Any]) -> Any:
-        dispatcher = _cached(njit(nogil=True, no_cfunc_wrapper=True)(function))
+        dispatcher = _cached(njit(nogil=nogil, no_cfunc_wrapper=True)(function))
         dispatcher.declared = signatures
 
         def compile_declared(*arguments: Any, **named: Any) -> Any:
@@ -68,6 +80,26 @@ def kernel(*signatures: Any) -> Callable[[Callable[..., Any]], Any]:
     return declare
 
 
+def record(name: str, **fields: str) -> Any:
+    """Return a class of named tuples that kernels take as one argument, each field of a type of its own."""
+    module = sys._getframe(1).f_globals["__name__"]
+    found = namedtuple(name, list(fields), module=module)  # type: ignore[misc]  # noqa: PYI024  (made from arguments)
+    _name(name, types.BaseTuple.from_types(tuple(map(_read, fields.values())), found))
+    return found
+
+
+def rows(name: str, **fields: str) -> np.dtype[Any]:
+    """Return the type of arrays whose entries have named numbers; a contiguous one is ``NAME[::1]`` in signatures."""
+    found = np.dtype(list(fields.items()), align=True)
+    _name(name, numba.from_dtype(found))
+    return found
+
+
+def _name(name: str, kind: Any) -> None:
+    assert name not in _named, f"another type is called {name}"
+    _named[name] = kind
+
+
 def is_ready(dispatcher: Any) -> bool:
     """Tell whether a kernel can be called without compiling."""
     return not dispatcher._can_compile
@@ -75,8 +107,13 @@ def is_ready(dispatcher: Any) -> bool:
 
 def is_cached(dispatcher: Any) -> bool:
     """Tell whether all signatures of a kernel lie in the cache, so that preparing it takes no time to speak of."""
-    with _lock:
-        return all(_in_cache(dispatcher, signature) for signature in dispatcher.declared)
+    return all(_in_cache(dispatcher, signature) for signature in dispatcher.declared)
+
+
+def tell(dispatcher: Any) -> None:
+    """Tell whoever wants to know that a kernel is about to be compiled."""
+    for listener in listeners:
+        listener(dispatcher.py_func.__module__.rpartition(".")[2])
 
 
 def prepare(dispatcher: Any) -> None:
@@ -84,10 +121,8 @@ def prepare(dispatcher: Any) -> None:
     with _lock:
         if is_ready(dispatcher):
             return
-        started = time.perf_counter()
-        if compiling and not is_cached(dispatcher):
-            for tell in compiling:
-                tell(f"{dispatcher.py_func.__module__.rpartition('.')[2]}.{dispatcher.py_func.__name__}")
+        if listeners and not is_cached(dispatcher):
+            tell(dispatcher)
         for signature in dispatcher.declared:
             arguments, returned = sigutils.normalize_signature(signature)
             dispatcher.compile(tuple(arguments))
@@ -95,17 +130,18 @@ def prepare(dispatcher: Any) -> None:
             assert found == returned, f"{dispatcher.py_func.__name__} returns {found}, declared is {returned}"
         dispatcher.disable_compile()
         del dispatcher._compile_for_args  # from now on other types are refused, as Numba does
-        seconds[0] += time.perf_counter() - started
 
 
-def _readonly(signature: Any) -> Any:
-    if not isinstance(signature, str):
-        return signature
-    return re.sub(
+def _read(text: Any) -> Any:
+    """Return the type, or the signature, that a text stands for."""
+    if not isinstance(text, str):
+        return text
+    text = re.sub(
         r"const (\w+)\[((?:: *, *)*)::1\]",
         lambda found: f"Array({found[1]}, {found[2].count(':') + 1}, 'C', readonly=True)",
-        signature,
+        text,
     )
+    return eval(text, {}, _named)
 
 
 def _in_cache(dispatcher: Any, signature: Any) -> bool:
@@ -114,7 +150,10 @@ def _in_cache(dispatcher: Any, signature: Any) -> bool:
     if isinstance(found, NullCache):
         return False
     key = found._index_key(tuple(arguments), dispatcher.targetctx.codegen())
-    return key in found._cache_file._load_index()
+    try:
+        return key in found._cache_file._load_index()
+    except Exception:  # whatever reading a damaged file may raise
+        return False
 
 
 def _cached(dispatcher: Any) -> Any:
@@ -152,7 +191,21 @@ class _KernelCacheImpl(CompileResultCacheImpl):  # type: ignore[misc]
 
 
 class _KernelCache(FunctionCache):  # type: ignore[misc]
+    """Numba's, but a folder that is gone, full or damaged costs a compilation and nothing else."""
+
     _impl_class = _KernelCacheImpl
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Return what was kept, or None."""
+        try:
+            return super().load_overload(sig, target_context)
+        except Exception:  # whatever reading a damaged file may raise
+            return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keep what was compiled if that is possible."""
+        with contextlib.suppress(Exception):
+            super().save_overload(sig, data)
 
 
 @cache
@@ -166,16 +219,24 @@ def digest() -> str:
 
 @cache
 def folder() -> Path | None:
-    """Return the folder of the cache, made if it was missing; None if there is no place to write."""
+    """Return the folder of the cache, made if it was missing; None if there is no place to write that is ours alone."""
     root = Path(numba.config.CACHE_DIR or AppDirs("specopt", False).user_cache_dir) / "specopt-kernels"
     found = root / digest()
     try:
+        root.parent.mkdir(parents=True, exist_ok=True)
+        root.mkdir(mode=0o700, exist_ok=True)
         if not found.is_dir():
-            found.mkdir(parents=True, exist_ok=True)
+            found.mkdir(mode=0o700, exist_ok=True)
             _forget_old(root)
-        return found if os.access(found, os.W_OK) else None
+        return found if _is_ours(root) and _is_ours(found) and os.access(found, os.W_OK) else None
     except OSError:
         return None
+
+
+def _is_ours(path: Path) -> bool:
+    """Tell whether nobody but this user can put anything into a folder."""
+    status = path.lstat()
+    return not hasattr(os, "getuid") or (status.st_uid == os.getuid() and not status.st_mode & 0o022)
 
 
 def _forget_old(root: Path) -> None:

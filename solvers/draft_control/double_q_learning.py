@@ -70,9 +70,14 @@ class DoubleQLearning(DraftControlMethod):
         span = tables.longest - tables.shortest + 1
         lengths = np.tile(np.arange(tables.shortest, tables.longest + 1), len(tables.resolutions))
         indices = np.repeat(np.arange(len(tables.resolutions)), span)
-        first, second = (np.zeros((tables.states, tables.actions)) for _ in range(2))
-        first_seen, second_seen = (np.zeros((tables.states, tables.actions), dtype=np.int64) for _ in range(2))
-        running = np.array([1.0, float(tables.fixed.mean() + tables.per_draft.min())])
+        shape = tables.states, tables.actions
+        learned = simulation.Learned(
+            first=np.zeros(shape),
+            second=np.zeros(shape),
+            first_seen=np.zeros(shape, dtype=np.int64),
+            second_seen=np.zeros(shape, dtype=np.int64),
+            tokens_and_seconds=np.array([1.0, float(tables.fixed.mean() + tables.per_draft.min())]),
+        )
         cumulative = np.cumsum(tables.transition, axis=1)
         seeds = np.random.SeedSequence(budget.seed)
         key = seeds.generate_state(1, np.uint64)[0]
@@ -81,22 +86,25 @@ class DoubleQLearning(DraftControlMethod):
         while done < self.steps:
             budget.check()
             count = min(_STEPS_PER_CALL, self.steps - done)
-            explore = [
+            explore_from, explore_to = (
                 self.explore_from + (self.explore_to - self.explore_from) * part / self.steps
                 for part in (done, done + count)
-            ]
-            simulation.learn(
-                *tables.arrays, cumulative, lengths, indices, self.reward == "rate", self.discount, self.step_power,
-                *explore, _FORGET, key, done, count, int(places.integers(tables.states)), first, second, first_seen,
-                second_seen, running,
+            )
+            learning = simulation.Learning(
+                lengths=lengths, indices=indices, per_time=self.reward == "rate", discount=self.discount,
+                step_power=self.step_power, explore_from=explore_from, explore_to=explore_to, forget=_FORGET,
             )  # fmt: skip
+            simulation.learn(
+                tables.for_kernels, cumulative, learning, key, done, count, int(places.integers(tables.states)), learned
+            )
             done += count
-            best = np.argmax(first + second, axis=1)
+            best = np.argmax(learned.first + learned.second, axis=1)
             budget.offer(tables.plan(lengths[best], indices[best]))
         outcome = compared(kernels, tables, lengths[best], indices[best], budget)
-        learned = {
+        tokens, seconds = learned.tokens_and_seconds.tolist()
+        stats = {
             "steps": done,
-            "learned_rate": float(running[0] / running[1]) if self.reward == "rate" else None,
-            "least_visits": int((first_seen + second_seen).min()),
+            "learned_rate": tokens / seconds if self.reward == "rate" else None,
+            "least_visits": int((learned.first_seen + learned.second_seen).min()),
         }
-        return Outcome(plan=outcome.plan, bound=outcome.bound, stats=dict(outcome.stats) | learned)
+        return Outcome(plan=outcome.plan, bound=outcome.bound, stats=dict(outcome.stats) | stats)

@@ -102,7 +102,7 @@ class LinearProgram(DraftControlMethod):
 def _typical_seconds(kernels: Any, tables: Tables) -> float:
     """Return the mean seconds of an iteration under the myopic policy."""
     lengths, indices = np.empty(tables.states, dtype=np.int64), np.empty(tables.states, dtype=np.int64)
-    kernels.most_at_once(*tables.arrays, tables.shortest, tables.longest, lengths, indices)
+    kernels.most_at_once(tables.for_kernels, lengths, indices)
     _, seconds = weigh(kernels, tables, lengths, indices)
     return float(shares_of(kernels, tables) @ seconds)
 

@@ -71,7 +71,7 @@ def start(problem: DraftControlProblem, budget: Budget) -> Tables:
 def weigh(kernels: Any, tables: Tables, lengths: Ints, indices: Ints) -> tuple[Floats, Floats]:
     """Return expected tokens and seconds of a policy's iterations, each of shape (S,)."""
     tokens, seconds = np.empty(tables.states), np.empty(tables.states)
-    kernels.weigh(*tables.arrays, lengths, indices, tokens, seconds)
+    kernels.weigh(tables.for_kernels, lengths, indices, tokens, seconds)
     return tokens, seconds
 
 
@@ -108,7 +108,7 @@ def best_values(kernels: Any, tables: Tables, price: float) -> Floats:
     """Return the largest N - price T of each state, shape (S,)."""
     best = np.empty(tables.states)
     actions = np.full(tables.states, tables.shortest), np.zeros(tables.states, dtype=np.int64)
-    kernels.improve(*tables.arrays, tables.shortest, tables.longest, price, np.inf, *actions, best)
+    kernels.improve(tables.for_kernels, price, np.inf, *actions, best)
     return best
 
 
@@ -162,8 +162,8 @@ def best_price(
         rounds += 1
         tokens, seconds = weigh(kernels, tables, lengths, indices)
         price = float(shares @ tokens) / float(shares @ seconds)
-        low, high, slack = tables.shortest, tables.longest, rounding(tokens, seconds, price)
-        changed = kernels.improve(*tables.arrays, low, high, price, slack, lengths, indices, best)
+        slack = rounding(tokens, seconds, price)
+        changed = kernels.improve(tables.for_kernels, price, slack, lengths, indices, best)
         if not changed or rounds == MOST_ROUNDS:
             return lengths, indices, price, rounds
 

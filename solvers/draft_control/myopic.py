@@ -30,5 +30,5 @@ class Myopic(DraftControlMethod):
         tables = start(problem, budget)
         kernels = budget.load("draft_control")
         lengths, indices = np.empty(tables.states, dtype=np.int64), np.empty(tables.states, dtype=np.int64)
-        kernels.most_at_once(*tables.arrays, tables.shortest, tables.longest, lengths, indices)
+        kernels.most_at_once(tables.for_kernels, lengths, indices)
         return compared(kernels, tables, lengths, indices, budget)

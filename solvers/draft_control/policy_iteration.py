@@ -49,8 +49,8 @@ class PolicyIteration(DraftControlMethod):
             iterations += 1
             tokens, seconds = weigh(kernels, tables, lengths, indices)
             rate, values = relative_values(tables, tokens, seconds)
-            low, high, slack = tables.shortest, tables.longest, rounding(tokens, seconds, rate)
-            changed = kernels.improve(*tables.arrays, low, high, rate, slack, lengths, indices, best)
+            slack = rounding(tokens, seconds, rate)
+            changed = kernels.improve(tables.for_kernels, rate, slack, lengths, indices, best)
             if not changed or iterations == MOST_ROUNDS:
                 break
             budget.offer(tables.plan(lengths, indices))

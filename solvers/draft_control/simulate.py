@@ -172,7 +172,7 @@ def simulate(
         check_integer("response_tokens", response_tokens, 1, MOST_ITERATIONS)
     chosen = as_policy(problem, policy)
     kernels = Budget(problem).load("draft_control_simulation")
-    world, steering = _world(problem), _steering(problem, chosen)
+    world, steering = _world(problem), kernels.Policy(**_steering(problem, chosen))
     key = np.random.SeedSequence(seed).generate_state(1, np.uint64)[0]
     counts: NDArray[np.int64] = np.empty((replications, 2), dtype=np.int64)
     visits: NDArray[np.int64] = np.empty((replications, len(problem.states)), dtype=np.int64)
@@ -180,9 +180,7 @@ def simulate(
     chunk = max(1, _DRAWS_PER_CALL // ((iterations + warm_up) * (1 + _longest(problem, chosen))))
     for first in range(0, replications, chunk):
         part = slice(first, first + chunk)
-        kernels.play(
-            *world, *steering, key, first, warm_up, iterations, counts[part], seconds[part], visits[part]
-        )  # fmt: skip
+        kernels.play(*world, steering, key, first, warm_up, iterations, counts[part], seconds[part], visits[part])
         done = min(first + chunk, replications)
         if callback is not None:
             callback(done, float(counts[:done, 0].sum() / seconds[:done].sum()))
@@ -221,13 +219,13 @@ def simulate(
 
 
 def _responses(
-    kernels: Any, world: tuple[Floats, ...], steering: tuple[Any, ...], key: np.uint64, replications: int, least: int
+    kernels: Any, world: tuple[Any, ...], steering: Any, key: np.uint64, replications: int, least: int
 ) -> ResponseRate:
     tokens, seconds = np.empty(replications, dtype=np.int64), np.empty(replications)
     chunk = max(1, _DRAWS_PER_CALL // (10 * least))
     for first in range(0, replications, chunk):
         part = slice(first, first + chunk)
-        kernels.respond(*world, *steering, key, first, least, tokens[part], seconds[part])
+        kernels.respond(*world, steering, key, first, least, tokens[part], seconds[part])
     rates = tokens / seconds
     mean = float(rates.mean())
     half = t_quantile(replications - 1) * float(rates.std(ddof=1)) / math.sqrt(replications)
@@ -240,27 +238,28 @@ def _responses(
     )
 
 
-def _world(problem: DraftControlProblem) -> tuple[Floats, ...]:
+def _world(problem: DraftControlProblem) -> tuple[Any, ...]:
     """Return what an iteration takes and yields, the summed rows of the chain and of its stationary distribution."""
     tables = Tables.of(problem)
     shares = np.cumsum(problem.stationary_distribution)
-    return *tables.arrays, np.cumsum(tables.transition, axis=1), shares
+    return tables.for_kernels, np.cumsum(tables.transition, axis=1), shares
 
 
-def _steering(problem: DraftControlProblem, policy: Policy) -> tuple[Any, ...]:
-    """Return lengths and resolution indices per state, whether the length adapts, its start and its range."""
+def _steering(problem: DraftControlProblem, policy: Policy) -> dict[str, Any]:
+    """Return lengths and resolution indices per state, whether the length adapts, and its start."""
     states = len(problem.states)
-    low, high = problem.draft_lengths
     values = problem.resolutions.tolist()
     lengths, indices = np.zeros(states, dtype=np.int64), np.zeros(states, dtype=np.int64)
+    adaptive, start = isinstance(policy, AdaptiveHeuristic), 0
     if isinstance(policy, AdaptiveHeuristic):
+        low, high = problem.draft_lengths
+        start = min(max(policy.first_length, low), high)
         if policy.resolution is not None:
             indices[:] = values.index(policy.resolution)
-        return lengths, indices, True, min(max(policy.first_length, low), high), low, high
-    if isinstance(policy, DraftControlPlan):
+    elif isinstance(policy, DraftControlPlan):
         lengths[:] = [choice.draft_length for choice in policy.policy]
         indices[:] = [values.index(choice.resolution) for choice in policy.policy]
-    return lengths, indices, False, 0, low, high
+    return {"lengths": lengths, "indices": indices, "adaptive": adaptive, "start": start}
 
 
 def _longest(problem: DraftControlProblem, policy: Policy) -> int:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -77,10 +79,15 @@ class Tables:
         """Number of actions of each state."""
         return len(self.resolutions) * (self.longest - self.shortest + 1)
 
-    @property
-    def arrays(self) -> tuple[Floats, Floats, Floats, Floats]:
-        """The four arrays that every kernel takes first."""
-        return self.rates, self.per_draft, self.fixed, self.per_count_bit
+    @cached_property
+    def for_kernels(self) -> Any:
+        """The record that every kernel takes first."""
+        from specopt.solvers._kernels.draft_control import Actions
+
+        return Actions(
+            rates=self.rates, per_draft=self.per_draft, fixed=self.fixed, per_count_bit=self.per_count_bit,
+            low=self.shortest, high=self.longest,
+        )  # fmt: skip
 
     @property
     def quickest(self) -> Floats:

@@ -66,8 +66,8 @@ class ValueIteration(DraftControlMethod):
             duration, also = _gain(kernels, chain, seconds[inside], seconds_values, budget)
             sweeps += more + also
             price += gain / duration  # the nearer the gain is to 0, the fewer digits of it rounding takes
-            low, high, slack = tables.shortest, tables.longest, rounding(tokens, seconds, price)
-            changed = kernels.improve(*tables.arrays, low, high, price, slack, lengths, indices, best)
+            slack = rounding(tokens, seconds, price)
+            changed = kernels.improve(tables.for_kernels, price, slack, lengths, indices, best)
             refined = 0 if changed else refined + 1
             if refined > REFINEMENTS or rounds == MOST_ROUNDS:
                 break
@@ -87,7 +87,7 @@ def _gain(kernels: Any, chain: Floats, rewards: Floats, values: Floats, budget: 
     sweeps = 0
     while True:
         budget.check()
-        low, high, made = kernels.sweep(chain, rewards, values, STEP, most)
-        sweeps += int(made)
+        low, high, made = kernels.sweep(chain, rewards, STEP, most, values)
+        sweeps += made
         if made < most or sweeps >= MOST_SWEEPS:
             return (low + high) / 2.0, sweeps

@@ -52,7 +52,7 @@ def test_improve_finds_the_best_actions(problem: DraftControlProblem, price: flo
     before = list(zip(lengths.tolist(), indices.tolist(), strict=True))
     values, slack = np.empty(S), 1e-9
     changed = kernels().improve(
-        *tables.arrays, tables.shortest, tables.longest, price, slack, lengths, indices, values
+        tables.for_kernels, price, slack, lengths, indices, values
     )  # fmt: skip
     after = list(zip(lengths.tolist(), indices.tolist(), strict=True))
     assert changed == sum(a != b for a, b in zip(before, after, strict=True))
@@ -73,9 +73,9 @@ def test_most_at_once_and_weigh(problem: DraftControlProblem) -> None:
     tables = Tables.of(problem)
     S, R = tables.rates.shape
     lengths, indices = np.empty(S, dtype=np.int64), np.empty(S, dtype=np.int64)
-    kernels().most_at_once(*tables.arrays, tables.shortest, tables.longest, lengths, indices)
+    kernels().most_at_once(tables.for_kernels, lengths, indices)
     tokens, seconds = np.empty(S), np.empty(S)
-    kernels().weigh(*tables.arrays, lengths, indices, tokens, seconds)
+    kernels().weigh(tables.for_kernels, lengths, indices, tokens, seconds)
     for state in range(S):
         assert (tokens[state], seconds[state]) == pytest.approx(
             action_of(tables, state, int(lengths[state]), int(indices[state])), rel=1e-13
@@ -108,10 +108,10 @@ def test_sweeps_close_in_on_the_gain(rows: list[list[float]], data: st.DataObjec
     gain = math.fsum(p * r for p, r in zip(shares, rewards.tolist(), strict=True))
     values = np.zeros(S)
     for most in (0, 1, 7):
-        low, high, made = kernels().sweep(np.array(rows), rewards, values, 0.5, most)
+        low, high, made = kernels().sweep(np.array(rows), rewards, 0.5, most, values)
         assert made <= most
         assert low - 1e-12 <= gain <= high + 1e-12
-    low, high, _ = kernels().sweep(np.array(rows), rewards, values, 0.5, 1_000_000)
+    low, high, _ = kernels().sweep(np.array(rows), rewards, 0.5, 1_000_000, values)
     assert low == pytest.approx(gain, abs=1e-11)
     assert high == pytest.approx(gain, abs=1e-11)
     assert rewards + np.array(rows) @ values - values == pytest.approx(np.full(S, gain), abs=1e-11)
@@ -126,7 +126,7 @@ def test_kernels_are_their_python_source(problem: DraftControlProblem, price: fl
     for improve in (module.improve, module.improve.py_func):
         lengths, indices = np.full(S, tables.shortest), np.zeros(S, dtype=np.int64)
         values = np.empty(S)
-        improve(*tables.arrays, tables.shortest, tables.longest, price, 1e-12, lengths, indices, values)
+        improve(tables.for_kernels, price, 1e-12, lengths, indices, values)
         results.append((lengths, indices, values))
     (lengths, indices, values), (slow_lengths, slow_indices, slow_values) = results
     assert values == pytest.approx(slow_values, rel=1e-13, abs=1e-12)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import naive_draft_control_simulation as naive
 import numpy as np
 import pytest
@@ -27,14 +25,17 @@ def test_learning_in_plain_python(problem: DraftControlProblem, per_time: bool, 
         for length in range(tables.shortest, tables.longest + 1)
     ]
     lengths, indices = (np.array(column, dtype=np.int64) for column in zip(*actions, strict=True))
-    first, second = (np.zeros((tables.states, len(actions))) for _ in range(2))
-    seen = [np.zeros((tables.states, len(actions)), dtype=np.int64) for _ in range(2)]
-    running = np.array([1.0, 0.5])
-    learn: Any = kernels.learn  # Numba's own types count the arguments wrongly
-    learn(
-        *tables.arrays, np.cumsum(tables.transition, axis=1), lengths, indices, per_time, discount, 0.8, 0.9, 0.2,
-        0.01, np.uint64(key), 5, 120, 0, first, second, *seen, running,
+    shape = tables.states, len(actions)
+    learning = kernels.Learning(
+        lengths=lengths, indices=indices, per_time=per_time, discount=discount, step_power=0.8, explore_from=0.9,
+        explore_to=0.2, forget=0.01,
     )  # fmt: skip
+    learned = kernels.Learned(
+        np.zeros(shape), np.zeros(shape), np.zeros(shape, np.int64), np.zeros(shape, np.int64), np.array([1.0, 0.5])
+    )
+    cumulative = np.cumsum(tables.transition, axis=1)
+    kernels.learn(tables.for_kernels, cumulative, learning, np.uint64(key), 5, 120, 0, learned)
+    first, second, first_seen, second_seen, running = learned
     plain = [1.0, 0.5]
     bits = [problem.distribution_bits(state) for state in problem.states]
     one, two = naive.learn(
@@ -45,4 +46,4 @@ def test_learning_in_plain_python(problem: DraftControlProblem, per_time: bool, 
     assert first == pytest.approx(np.array(one), abs=1e-9 * scale)
     assert second == pytest.approx(np.array(two), abs=1e-9 * scale)
     assert running == pytest.approx(plain, rel=1e-9)
-    assert seen[0].sum() + seen[1].sum() == 120
+    assert first_seen.sum() + second_seen.sum() == 120
