@@ -21,8 +21,8 @@ from typing import Any
 
 import specopt
 from specopt.instances.library.recipe import Recipe
-from specopt.instances.library.recipes import RECIPES
-from specopt.instances.library.saved import BestKnown, SavedInstance, instances_of_kind
+from specopt.kinds import KINDS, kind_of
+from specopt.library import BestKnown, SavedInstance, instances_of_kind
 from specopt.models.files import write_text
 from specopt.models.problem import Problem, is_proven
 from specopt.solve import choose
@@ -164,9 +164,9 @@ def _report(kind: str, found: Sequence[SavedInstance]) -> str:
 def _all(arguments: argparse.Namespace) -> Iterator[str]:
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(arguments.jobs, mp_context=context) as pool:
-        for kind in arguments.kinds or RECIPES:
+        for kind in arguments.kinds or [kind.name for kind in KINDS]:
             old = instances_of_kind(kind)
-            tasks = [(recipe, old.get(recipe.name), arguments.time_limit) for recipe in RECIPES[kind]]
+            tasks = [(recipe, old.get(recipe.name), arguments.time_limit) for recipe in kind_of(kind).recipes]
             found = []
             for instance in pool.map(_regenerate, tasks):
                 found.append(instance)

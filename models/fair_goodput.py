@@ -364,7 +364,8 @@ class FairGoodputProblem(Problem):
             return np.full(self.clients, self.budget_tokens, dtype=np.int64)
         return np.minimum(self.max_draft_tokens, self.budget_tokens)
 
-    def gap(self, objective: float, bound: float) -> float:
+    @classmethod
+    def gap(cls, objective: float, bound: float) -> float:
         """Return |objective - bound| / max(|objective|, 1): the utility has no natural zero."""
         return abs(objective - bound) / max(abs(objective), 1.0)
 

@@ -13,8 +13,7 @@ import msgspec
 
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import describe, is_unicode
-from specopt.models.kinds import problem_type
-from specopt.models.problem import Problem, strip_header
+from specopt.models.problem import Problem, problem_type, strip_header
 from specopt.models.result import Result, Status, Termination
 
 

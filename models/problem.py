@@ -76,6 +76,11 @@ class Problem(ABC):
     name: str | None = None
     notes: str | None = None
 
+    def __init_subclass__(cls, **arguments: Any) -> None:
+        super().__init_subclass__(**arguments)
+        if "kind" in cls.__dict__:
+            _TYPES[cls.kind] = cls
+
     def __post_init__(self) -> None:
         check(self)
 
@@ -93,7 +98,8 @@ class Problem(ABC):
     def violations(self, plan: Any) -> list[str]:
         """Return one sentence for every constraint that the plan violates; empty if feasible."""
 
-    def gap(self, objective: float, bound: float) -> float:
+    @classmethod
+    def gap(cls, objective: float, bound: float) -> float:
         """Return |objective - bound| / max(|objective|, 1e-12)."""
         return abs(objective - bound) / max(abs(objective), 1e-12)
 
@@ -138,6 +144,23 @@ class Problem(ABC):
 
     def __hash__(self) -> int:
         return hash(self.sha256)
+
+
+_TYPES: dict[str, type[Problem]] = {}
+"""The problem classes by kind, each entered where it is defined."""
+
+
+def problem_type(kind: object) -> type[Problem]:
+    """Return the problem class of a kind.
+
+    Raises
+    ------
+    InvalidInput
+        If there is no such kind.
+    """
+    if not isinstance(kind, str) or kind not in _TYPES:
+        raise InvalidInput(f"kind: expected one of {', '.join(sorted(_TYPES))}, got {kind!r}")
+    return _TYPES[kind]
 
 
 def canonical_json(data: Mapping[str, Any]) -> bytes:

@@ -13,7 +13,7 @@ from importlib.metadata import version as _version
 
 from specopt.comparison.compare import compare
 from specopt.comparison.table import Comparison
-from specopt.instances import generate
+from specopt.generate import generate
 from specopt.models.cloud_delay import CloudDelay
 from specopt.models.decoder import ExactDecoder, PaperDecoder
 from specopt.models.draft_allocation import DraftAllocationPlan, DraftAllocationProblem

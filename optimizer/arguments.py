@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from specopt.instances import FAMILIES
+from specopt.generate import FAMILIES
 from specopt.models.errors import InvalidInput
 from specopt.models.problem import Problem
 from specopt.solve import choose

@@ -1,93 +1,25 @@
 """What one more unit of each resource is worth: finite differences on re-solved optima.
 
-Every resource of `PERTURBATIONS` is raised by its unit, alone, and the problem is solved again, by default by the
-method that `solve` takes. A kind of problem joins by adding its list there.
+Every resource of the problem's kind is raised by its unit, alone, and the problem is solved again, by default by the
+method that `solve` takes.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from specopt.kinds import KINDS, kind_of
+from specopt.kinds.perturbation import Perturbation
 from specopt.models.errors import InvalidInput, Unsupported
 from specopt.models.fields import describe
 from specopt.models.problem import Plan, Problem
 from specopt.models.result import Result, Termination
-from specopt.models.runtime import LinearRuntime, PiecewiseRuntime, Runtime
-from specopt.models.serving_latency import ServingLatencyProblem
 from specopt.progress import end_progress, print_step
 from specopt.solve import choose, solve
 from specopt.solvers.method import Method
-
-FASTER = 0.99
-"""Factor on the seconds of every pass of a runtime that is one per cent faster."""
-
-
-@dataclass(frozen=True)
-class Perturbation:
-    """One more unit of one resource.
-
-    Parameters
-    ----------
-    field
-        The problem's field that changes.
-    unit
-        What is added, in words.
-    apply
-        Takes a problem and returns the new value of the field, or None where the problem makes no use of it.
-    """
-
-    field: str
-    unit: str
-    apply: Callable[[Any], Any]
-
-
-def _more(field: str, amount: float, only_if_drafting: bool = True) -> Callable[[Any], Any]:
-    """Return what adds an amount to a field that is set and takes part."""
-
-    def apply(problem: ServingLatencyProblem) -> Any:
-        value = getattr(problem, field)
-        if value is None or (only_if_drafting and problem.mechanism == "autoregressive"):
-            return None
-        return value + amount
-
-    return apply
-
-
-def _faster(field: str, only_if_drafting: bool) -> Callable[[Any], Any]:
-    """Return what takes one per cent off every pass of a runtime."""
-
-    def apply(problem: ServingLatencyProblem) -> Runtime | None:
-        runtime: Runtime | None = getattr(problem, field)
-        if runtime is None or (only_if_drafting and problem.mechanism == "autoregressive"):
-            return None
-        pieces = tuple(
-            LinearRuntime(
-                seconds_per_flop=FASTER * piece.seconds_per_flop, overhead_seconds=FASTER * piece.overhead_seconds
-            )
-            for piece in runtime.pieces
-        )
-        return pieces[0] if isinstance(runtime, LinearRuntime) else PiecewiseRuntime(pieces=pieces)
-
-    return apply
-
-
-PERTURBATIONS: dict[str, tuple[Perturbation, ...]] = {
-    ServingLatencyProblem.kind: (
-        Perturbation("bandwidth_hz", "+1 MHz bandwidth", _more("bandwidth_hz", 1e6, only_if_drafting=False)),
-        Perturbation("draft_memory_bytes", "+1 GB draft memory", _more("draft_memory_bytes", 1e9)),
-        Perturbation(
-            "verify_memory_bytes", "+1 GB verify memory", _more("verify_memory_bytes", 1e9, only_if_drafting=False)
-        ),
-        Perturbation("acceptance_rate", "+0.01 acceptance rate", _more("acceptance_rate", 0.01)),
-        Perturbation("max_speculation_length", "+1 longest speculation", _more("max_speculation_length", 1)),
-        Perturbation("draft_runtime", "draft passes 1 % faster", _faster("draft_runtime", True)),
-        Perturbation("verify_runtime", "verify passes 1 % faster", _faster("verify_runtime", False)),
-    )
-}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -261,11 +193,11 @@ def perturbations(problem: Problem) -> tuple[Perturbation, ...]:
     Unsupported
         If its kind has no list of resources.
     """
-    if problem.kind not in PERTURBATIONS:
-        raise Unsupported(
-            f"sensitivity: {problem.kind} has no list of resources; those that have one: {', '.join(PERTURBATIONS)}"
-        )
-    return tuple(one for one in PERTURBATIONS[problem.kind] if one.apply(problem) is not None)
+    found = kind_of(problem).perturbations
+    if not found:
+        able = ", ".join(kind.name for kind in KINDS if kind.perturbations)
+        raise Unsupported(f"sensitivity: {problem.kind} has no list of resources; those that have one: {able}")
+    return tuple(one for one in found if one.apply(problem) is not None)
 
 
 def _perturbed(problem: Problem, perturbation: Perturbation) -> Problem | str:

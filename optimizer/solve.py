@@ -8,13 +8,13 @@ from functools import cache
 from importlib.metadata import version
 from typing import Any, TypeGuard
 
+from specopt.kinds import KINDS, kind_of
 from specopt.models.errors import InvalidInput, OutOfTime, Stopped, Unsupported
 from specopt.models.fields import describe
 from specopt.models.problem import Plan, Problem, is_proven
 from specopt.models.result import Result, Status, Termination
 from specopt.solvers.budget import Budget, Callback
 from specopt.solvers.method import Method, Outcome
-from specopt.solvers.registry import METHODS, default_method, methods_for
 
 
 def solve(
@@ -89,10 +89,11 @@ def solve(
 def methods(problem: Problem | type[Problem] | None = None) -> tuple[type[Method], ...]:
     """Return the methods for a problem, for a class of problems, or all of them."""
     if problem is None:
-        return METHODS
+        return tuple(method for kind in KINDS for method in kind.methods)
+    found = kind_of(problem).methods
     if isinstance(problem, Problem):
-        return tuple(m for m in methods_for(type(problem)) if _default(m).refusal(problem) is None)
-    return methods_for(problem)
+        return tuple(m for m in found if _default(m).refusal(problem) is None)
+    return found
 
 
 def choose(problem: Problem, method: str | Method | None) -> Method:
@@ -104,9 +105,9 @@ def choose(problem: Problem, method: str | Method | None) -> Method:
         If it does not exist or cannot take this problem.
     """
     if method is None:
-        return default_method(problem)
+        return _best(problem)
     if isinstance(method, str):
-        known = {m.name: m for m in methods_for(type(problem))}
+        known = {m.name: m for m in methods(type(problem))}
         if method not in known:
             raise Unsupported(f"method: {problem.kind} has no method {method!r}; it has {', '.join(known)}")
         method = _default(known[method])
@@ -118,6 +119,16 @@ def choose(problem: Problem, method: str | Method | None) -> Method:
         able = ", ".join(m.name for m in methods(problem)) or "none"
         raise Unsupported(f"method {method.name} cannot take this problem: {reason}; methods that can: {able}")
     return method
+
+
+def _best(problem: Problem) -> Method:
+    """Return the first method that takes a problem, in its kind's order of preference."""
+    kind = kind_of(problem)
+    for method in kind.methods if kind.preference is None else kind.preference(problem):
+        value = _default(method)
+        if value.refusal(problem) is None:
+            return value
+    raise Unsupported(f"no method for {problem.kind} takes this problem")
 
 
 def _default(method: type[Method]) -> Method:

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from specopt.instances.draft_allocation import FAMILIES
+from specopt.instances.library.recipe import Recipe, recipes_of
 
-from specopt.instances.library.recipe import Recipe
-
-
-def _recipe(family: str, label: str, size: str, seed: int = 1, **parameters: Any) -> Recipe:
-    return Recipe(family=f"draft-allocation/{family}", label=label, size=size, seed=seed, parameters=parameters)
-
+_recipe = recipes_of(FAMILIES)
 
 RECIPES: tuple[Recipe, ...] = (
     *(

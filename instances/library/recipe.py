@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
 
-from specopt.instances.families import generate
-from specopt.models.kinds import problem_type
+from specopt.instances.family import Family
+from specopt.models.markov_chain import TransitionMatrix
 from specopt.models.problem import Problem
 
 DIGITS = 6
@@ -23,7 +23,7 @@ class Recipe:
     Parameters
     ----------
     family
-        KIND/FAMILY.
+        The family that it comes from.
     label
         Its name within the family.
     size
@@ -32,7 +32,7 @@ class Recipe:
         Of the family.
     """
 
-    family: str
+    family: Family
     label: str
     size: str
     seed: int = 0
@@ -41,19 +41,31 @@ class Recipe:
     @property
     def name(self) -> str:
         """KIND/FAMILY/LABEL."""
-        return f"{self.family}/{self.label}"
+        return f"{self.family.name}/{self.label}"
 
     def problem(self) -> Problem:
         """Return the problem, its numbers rounded."""
-        return rounded(generate(self.family, seed=self.seed, **self.parameters))
+        return rounded(self.family.generate(seed=self.seed, **self.parameters))
+
+
+def recipes_of(families: Sequence[Family]) -> Callable[..., Recipe]:
+    """Return what makes a recipe from the label of a family, its own label, its size, a seed and parameters."""
+    by_label = {family.label: family for family in families}
+
+    def recipe(family: str, label: str, size: str, seed: int = 1, **parameters: Any) -> Recipe:
+        return Recipe(family=by_label[family], label=label, size=size, seed=seed, parameters=parameters)
+
+    return recipe
 
 
 def rounded(problem: Problem) -> Problem:
     """Return a problem with six digits of every number that is no integer; rows of transitions still sum to one."""
-    data = {name: _rounded(value) for name, value in problem.to_dict().items() if name not in ("name", "transition")}
-    if "transition" in problem.to_dict():
-        data["transition"] = [_row(row) for row in problem.to_dict()["transition"]]
-    return problem_type(problem.kind).from_dict(data)
+    data = {name: _rounded(value) for name, value in problem.to_dict().items() if name != "name"}
+    for entry in fields(problem):
+        value = getattr(problem, entry.name)
+        if isinstance(value, TransitionMatrix):
+            data[entry.name] = [_row(row) for row in value.rows.tolist()]
+    return type(problem).from_dict(data)
 
 
 def _rounded(value: Any) -> Any:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from specopt.instances.families import generate
+from specopt.instances.family import Family, labelled
+from specopt.instances.serving_latency import FAMILIES
+from specopt.instances.traces.problem import FromTrace
 from specopt.instances.traces.trace import Trace
 from specopt.models.serving_latency import ServingLatencyProblem
 
 
-def serving_latency(
-    trace: Trace, family: str = "paper-1", *, seed: int = 0, **parameters: Any
-) -> ServingLatencyProblem:
+def serving_latency(trace: Trace, family: Family, *, seed: int = 0, **parameters: Any) -> ServingLatencyProblem:
     """Return the problem of serving the requests of a trace together; when they arrived plays no part.
 
     Parameters
@@ -20,7 +20,7 @@ def serving_latency(
     trace
         The requests, one task each.
     family
-        Where the rest comes from: "paper-1". Signal-to-noise ratios are those of its own problem of as many tasks.
+        Where the rest comes from. Signal-to-noise ratios are those of its own problem of as many tasks.
     seed
         Seed of the family.
     parameters
@@ -29,9 +29,9 @@ def serving_latency(
     Raises
     ------
     InvalidInput
-        If there is no such family or parameter, or a value is outside its domain.
+        If the family has no such parameter, or a value is outside its domain.
     """
-    drawn = generate(f"serving-latency/{family}", seed=seed, tasks=len(trace), **parameters)
+    drawn = family.generate(seed=seed, tasks=len(trace), **parameters)
     assert isinstance(drawn, ServingLatencyProblem)
     return dataclasses.replace(
         drawn,
@@ -39,3 +39,8 @@ def serving_latency(
         output_tokens=trace.output_tokens,
         max_output_tokens=None,
     )
+
+
+FROM_TRACE = FromTrace(
+    build=serving_latency, families=labelled(FAMILIES, "paper-1"), of_the_trace=("tasks", "max_input", "max_output")
+)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from specopt.instances.families import generate
+from specopt.instances.family import Family, labelled
+from specopt.instances.traces.problem import FromTrace
 from specopt.instances.traces.trace import Trace
+from specopt.instances.verification_batch import FAMILIES
 from specopt.instances.verification_batch.pending import with_contexts
 from specopt.models.verification_batch import VerificationBatchProblem
 
 
-def verification_batch(
-    trace: Trace, family: str = "mixed", *, seed: int = 0, **parameters: Any
-) -> VerificationBatchProblem:
+def verification_batch(trace: Trace, family: Family, *, seed: int = 0, **parameters: Any) -> VerificationBatchProblem:
     """Return the problem of a verifier at which all requests of a trace wait, in the order of their arrival.
 
     The input tokens of a request are its context: cached, or for a cold request to be computed. What a device adds is
@@ -24,7 +24,7 @@ def verification_batch(
     trace
         The requests.
     family
-        Where the rest comes from: "mixed", "warm", "tight" or "memory-bound".
+        Where the rest comes from.
     seed
         Seed of the family.
     parameters
@@ -33,8 +33,15 @@ def verification_batch(
     Raises
     ------
     InvalidInput
-        If there is no such family or parameter, or a value is outside its domain.
+        If the family has no such parameter, or a value is outside its domain.
     """
-    drawn = generate(f"verification-batch/{family}", seed=seed, requests=len(trace), **parameters)
+    drawn = family.generate(seed=seed, requests=len(trace), **parameters)
     assert isinstance(drawn, VerificationBatchProblem)
     return with_contexts(drawn, trace.input_tokens, seed=seed)
+
+
+FROM_TRACE = FromTrace(
+    build=verification_batch,
+    families=labelled(FAMILIES, "mixed", "warm", "tight", "memory-bound"),
+    of_the_trace=("requests",),
+)

@@ -29,7 +29,7 @@ def demo(
     time_limit: Seconds = 60.0,
 ) -> int:
     """Solve the setting of paper 1 by every method."""
-    from specopt.instances import generate
+    from specopt.generate import generate
     from specopt.progress import patience
     from specopt.solve import solve
     from specopt.views.result import print_result

@@ -21,7 +21,7 @@ def generate(
 ) -> None:
     """Make a problem from a named family."""
     from specopt.arguments import parameters_of, with_fields
-    from specopt.instances import generate as generate_problem
+    from specopt.generate import generate as generate_problem
     from specopt.models.files import to_json
 
     check_target(output)

@@ -54,8 +54,8 @@ def import_(
 ) -> None:
     """Make a problem from rows of a trace."""
     from specopt.arguments import pairs_of, parameters_of, with_fields
-    from specopt.instances.traces import problem_from_trace, read_trace
-    from specopt.instances.traces.problem import maker_of
+    from specopt.generate import from_trace, problem_from_trace
+    from specopt.instances.traces import read_trace
     from specopt.models.files import to_json
 
     check_target(output, trace)
@@ -64,8 +64,8 @@ def import_(
         raise InvalidInput("--from-seconds, --to-seconds: expected rows by time or by number, got both")
     if tasks == 0:
         raise InvalidInput("--tasks: expected an integer >= 1, got 0")
-    _, name = maker_of(kind, family)
-    parameters = parameters_of(f"{kind}/{name}", param or ())
+    name = from_trace(kind).family(family).name
+    parameters = parameters_of(name, param or ())
     columns = pairs_of(column or (), "--column")
     read = read_trace(trace, format_, columns=columns, time_unit=time_unit, start=start or 0, rows=tasks)
     if by_time:

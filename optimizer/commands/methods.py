@@ -14,12 +14,12 @@ def methods(
     as_json: AsJson = False,
 ) -> None:
     """List the methods: what they solve, promise and cost."""
-    from specopt.models.kinds import problem_type
+    from specopt.kinds import kind_of
     from specopt.solve import methods as methods_of
     from specopt.views.methods import method_entry, print_methods
     from specopt.views.terminal import console
 
-    found = methods_of(None if kind is None else problem_type(kind))
+    found = methods_of(None if kind is None else kind_of(kind).problem)
     entries = [method_entry(method) for method in found]
     if as_json:
         print_json(entries)

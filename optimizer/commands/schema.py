@@ -11,6 +11,6 @@ from specopt.commands.shared import print_json
 
 def schema(kind: Annotated[str, typer.Argument(metavar="KIND", help="A kind of problem.")]) -> None:
     """Print the JSON Schema of a kind of problem."""
-    from specopt.models.kinds import problem_type
+    from specopt.kinds import kind_of
 
-    print_json(problem_type(kind).json_schema())
+    print_json(kind_of(kind).problem.json_schema())

@@ -45,10 +45,13 @@ def simulate(
         verify(problem, claimed)
     except SpecoptError as error:
         raise InvalidInput(f"{result}: {error}") from None
+    options = {
+        "drop_finished": drop_finished or None, "iterations": iterations, "response_tokens": response_tokens,
+    }  # fmt: skip
     with patience():
         simulation = simulate_plan(
-            problem, claimed, replications=replications, seed=seed, drop_finished=drop_finished,
-            iterations=iterations, response_tokens=response_tokens, verbose=True,
+            problem, claimed, replications=replications, seed=seed, verbose=True,
+            **{name: value for name, value in options.items() if value is not None},
         )  # fmt: skip
     if as_json:
         print_json(simulation.to_dict())

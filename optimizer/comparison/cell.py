@@ -7,6 +7,7 @@ import json
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
+from specopt.kinds import kind_of
 from specopt.models.problem import Problem
 from specopt.solvers.method import Method
 
@@ -133,10 +134,8 @@ class Record:
     @property
     def label(self) -> str:
         """The method, with the options that are not at their defaults given by the caller."""
-        from specopt.solvers.registry import METHODS
-
-        for method in METHODS:
-            if method.name == self.method and method.solves.kind == self.kind:
+        for method in kind_of(self.kind).methods:
+            if method.name == self.method:
                 default = {f.name: f.default for f in fields(method)}
                 changed = {name: value for name, value in self.options.items() if default.get(name) != value}
                 return self.method + "".join(f" {name}={value}" for name, value in sorted(changed.items()))

@@ -6,11 +6,11 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from specopt.instances import FAMILIES, generate
-from specopt.instances.library.saved import load_saved, saved
+from specopt.generate import FAMILIES, generate
+from specopt.kinds import KINDS
+from specopt.library import load_saved, saved
 from specopt.models.errors import InvalidInput
 from specopt.models.files import load
-from specopt.models.kinds import KINDS
 from specopt.models.problem import Problem
 
 
@@ -34,13 +34,14 @@ def instances_of(sources: Sequence[str], *, instances: int = 5, seed: int = 0) -
     """
     if isinstance(instances, bool) or not isinstance(instances, int) or instances < 1:
         raise InvalidInput(f"instances: expected an integer >= 1, got {instances!r}")
+    kinds = [kind.name for kind in KINDS]
     found: dict[str, Problem] = {}
     for source in sources:
         path = Path(source)
         if source in FAMILIES:
             for i in range(seed, seed + instances):
                 found[f"{source}/{i}"] = generate(source, seed=i)
-        elif source == "library" or source in KINDS:
+        elif source == "library" or source in kinds:
             for name in saved():
                 if source == "library" or name.startswith(f"{source}/"):
                     found[name] = load_saved(name)
@@ -55,7 +56,7 @@ def instances_of(sources: Sequence[str], *, instances: int = 5, seed: int = 0) -
         else:
             raise InvalidInput(
                 f"{source}: expected a problem file, a folder, a family ({', '.join(FAMILIES)}), "
-                f"a kind ({', '.join(KINDS)}) or library"
+                f"a kind ({', '.join(kinds)}) or library"
             )
     return found
 

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from specopt.comparison.cell import Record
-from specopt.instances.library.saved import known_values
+from specopt.kinds import kind_of
+from specopt.library import known_values
 from specopt.models.files import write_bytes, write_text
-from specopt.models.kinds import problem_type
 
 if TYPE_CHECKING:
     import pyarrow
@@ -52,7 +52,7 @@ class Comparison:
         self._best: dict[str, tuple[float | None, float | None]] = {}
         for record in self.records:
             objective, bound = self._best.get(record.problem_sha256) or known.get(record.problem_sha256, (None, None))
-            least = problem_type(record.kind).sense == "minimize"
+            least = kind_of(record.kind).problem.sense == "minimize"
             if record.objective is not None:
                 better = min if least else max
                 objective = record.objective if objective is None else better(objective, record.objective)
@@ -163,6 +163,5 @@ class Comparison:
 
 
 def _gap(kind: str, objective: float, reference: float) -> float:
-    least = 1.0 if kind == "fair-goodput" else 1e-12  # as Problem.gap: its utility has no natural zero
-    distance = abs(objective - reference) / max(abs(objective), least)
+    distance = kind_of(kind).problem.gap(objective, reference)
     return distance if math.isfinite(distance) else math.inf

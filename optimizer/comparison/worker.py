@@ -30,11 +30,11 @@ def main() -> None:
 
 def answer(request: dict[str, Any]) -> dict[str, Any]:
     """Solve one cell; whatever goes wrong is the answer, too."""
-    from specopt.models.kinds import problem_type
+    from specopt.kinds import kind_of
     from specopt.solve import choose, solve
 
     try:
-        problem = problem_type(request["problem"]["kind"]).from_dict(request["problem"])
+        problem = kind_of(request["problem"]["kind"]).problem.from_dict(request["problem"])
         method = choose(problem, request["method"])
         method = type(method)(**request["options"])
         result = solve(problem, method, time_limit=request["time_limit"], gap=request["gap"], seed=request["seed"])

@@ -5,8 +5,8 @@ from __future__ import annotations
 import csv
 import io
 
+from specopt.kinds import kind_of
 from specopt.models.errors import InvalidInput
-from specopt.models.plan_rows import rows_of
 from specopt.models.problem import Plan
 from specopt.models.result import Result
 
@@ -19,7 +19,7 @@ def to_csv(result: Result) -> str:
     InvalidInput
         If the result has no plan.
     """
-    rows = rows_of(_plan(result))
+    rows = list(kind_of(result.kind).rows(_plan(result)))
     out = io.StringIO()
     writer = csv.DictWriter(out, fieldnames=list(rows[0]) if rows else ["empty"], lineterminator="\n")
     writer.writeheader()

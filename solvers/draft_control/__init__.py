@@ -1,1 +1,28 @@
 """Methods for `draft-control` (paper 3, Eq. 12)."""
+
+from __future__ import annotations
+
+from specopt.solvers.draft_control.best_static import BestStatic
+from specopt.solvers.draft_control.brute_force import BruteForceControl
+from specopt.solvers.draft_control.decoupled import Decoupled
+from specopt.solvers.draft_control.double_q_learning import DoubleQLearning
+from specopt.solvers.draft_control.enumeration import EnumerationControl
+from specopt.solvers.draft_control.linear_program import LinearProgram
+from specopt.solvers.draft_control.myopic import Myopic
+from specopt.solvers.draft_control.policy_iteration import PolicyIteration
+from specopt.solvers.draft_control.unimodal import Unimodal
+from specopt.solvers.draft_control.value_iteration import ValueIteration
+from specopt.solvers.method import Method
+
+METHODS: tuple[type[Method], ...] = (
+    PolicyIteration,
+    ValueIteration,
+    Decoupled,
+    LinearProgram,
+    EnumerationControl,
+    Unimodal,
+    Myopic,
+    BestStatic,
+    DoubleQLearning,
+    BruteForceControl,
+)

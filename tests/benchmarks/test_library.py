@@ -11,9 +11,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from specopt.instances import load_saved
-from specopt.instances.library.recipes import RECIPES
-from specopt.instances.library.saved import BestKnown, SavedInstance, saved_instance
+from specopt.kinds import KINDS, kind_of
+from specopt.library import BestKnown, SavedInstance, load_saved, saved_instance
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "library.py"
 SHORT = "verification-batch/mixed/n14"
@@ -31,21 +30,21 @@ def library() -> ModuleType:
 
 def test_lines_round_trip(library: ModuleType) -> None:
     """Tests that every saved line is what the script writes of it, byte for byte."""
-    for kind, recipes in RECIPES.items():
-        lines = (library.FOLDER / f"{kind}.jsonl").read_text().splitlines()
-        assert [library.line(saved_instance(recipe.name)) for recipe in recipes] == lines
+    for kind in KINDS:
+        lines = (library.FOLDER / f"{kind.name}.jsonl").read_text().splitlines()
+        assert [library.line(saved_instance(recipe.name)) for recipe in kind.recipes] == lines
 
 
 def test_nothing_changes_without_need(library: ModuleType) -> None:
     """Tests that regenerating a proven instance gives the line that is saved, its date and seconds included."""
-    recipe = next(recipe for recipe in RECIPES["verification-batch"] if recipe.name == SHORT)
+    recipe = next(recipe for recipe in kind_of("verification-batch").recipes if recipe.name == SHORT)
     old = saved_instance(SHORT)
     assert library.regenerate(recipe, old, 5.0) == old
 
 
 def test_new_instances_and_new_numbers_start_afresh(library: ModuleType) -> None:
     """Tests that an unknown instance is solved, and that a changed problem does not keep a plan of another."""
-    recipe = next(recipe for recipe in RECIPES["verification-batch"] if recipe.name == SHORT)
+    recipe = next(recipe for recipe in kind_of("verification-batch").recipes if recipe.name == SHORT)
     old = saved_instance(SHORT)
     stale = replace(old, problem_sha256="0" * 64, best=replace(old.best, objective=1e9, bound=1e9))
     for before in (None, stale):

@@ -11,14 +11,14 @@ from fuzz.junk import TEXTS, junk
 from fuzz.mutations import mutate
 from fuzz.seed_problems import seed_problem
 
-from specopt.models.kinds import KINDS
+from specopt.kinds import KINDS, kind_of
 from specopt.models.problem import FORMAT
 
 
 def problem_case(number: int) -> bytes:
     """Return the content of a problem file: of each kind in turn, mostly a valid one with some harm done to it."""
     rng = random.Random(number)
-    kind = list(KINDS)[number % len(KINDS)]
+    kind = KINDS[number % len(KINDS)].name
     pick = rng.random()
     if pick < 0.8:
         return _mutated(rng, kind).encode()
@@ -36,14 +36,14 @@ def harmed(rng: random.Random, data: dict[str, Any], schema: dict[str, Any]) -> 
 
 
 def _mutated(rng: random.Random, kind: str) -> str:
-    return harmed(rng, seed_problem(kind, rng), KINDS[kind].json_schema())
+    return harmed(rng, seed_problem(kind, rng), kind_of(kind).problem.json_schema())
 
 
 def _arbitrary_json(rng: random.Random, kind: str) -> str:
     if rng.random() < 0.3:
         return text(junk(rng))
     header = [("format", FORMAT), ("kind", kind)]
-    names = [*KINDS[kind].json_schema()["properties"], *TEXTS, "status", "plan"]
+    names = [*kind_of(kind).problem.json_schema()["properties"], *TEXTS, "status", "plan"]
     fields = [(rng.choice(names), junk(rng)) for _ in range(rng.randrange(12))]
     return text(Object(rng.sample(header, rng.choice((1, 2, 2, 2))) + fields))
 

@@ -10,7 +10,7 @@ from typing import Any
 from specopt import Problem, load, verify
 from specopt.models.files import result_from_dict
 from specopt.models.result import Result, Status
-from specopt.solvers.registry import METHODS
+from specopt.solve import methods
 
 PROGRESS = re.compile(r" *[0-9.]+ s  .*")
 
@@ -50,7 +50,7 @@ def _check_bound(problem: Problem, result: Result) -> None:
     if result.bound is None:
         assert result.status is not Status.OPTIMAL
         return
-    tolerance = next(m.tolerance for m in METHODS if (m.solves.kind, m.name) == (result.kind, result.method))
+    tolerance = next(m.tolerance for m in methods() if (m.solves.kind, m.name) == (result.kind, result.method))
     slack = tolerance * max(1.0, abs(result.objective))
     sign = 1 if problem.sense == "minimize" else -1
     assert sign * result.bound <= sign * result.objective + slack, f"bound {result.bound} of {result.objective}"

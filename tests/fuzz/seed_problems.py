@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 from specopt import InvalidInput, generate
-from specopt.instances import FAMILIES
+from specopt.generate import FAMILIES
 
 SMALL = 5
 """What whole-number parameters of a family are cut to, where the family takes it: tasks, clients, states."""

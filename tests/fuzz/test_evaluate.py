@@ -14,8 +14,8 @@ from fuzz.seed_problems import seed_problem
 
 from specopt import solve
 from specopt.cli import run
+from specopt.kinds import KINDS
 from specopt.models.files import from_dict
-from specopt.models.kinds import KINDS
 from specopt.models.problem import Problem
 from specopt.models.result import Result
 
@@ -30,7 +30,7 @@ def claimed(data: dict[str, object]) -> Result:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [kind.name for kind in KINDS])
 def test_harmed_results(kind: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """Tests that each harmed result is refused with one line, or judged: exit 0 if feasible, 1 if not."""
     failures = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from specopt import InvalidInput, generate
-from specopt.models.kinds import problem_type
+from specopt.models.problem import problem_type
 
 
 @pytest.mark.parametrize(

@@ -16,10 +16,10 @@ import pytest
 
 import specopt
 from specopt.cli import run
-from specopt.models.kinds import KINDS
+from specopt.kinds import KINDS
 from specopt.models.result import Progress
 from specopt.progress import end_progress, print_progress
-from specopt.solvers.registry import METHODS
+from specopt.solve import methods
 
 Invoke = Callable[..., "Outcome"]
 COMMANDS = (
@@ -300,7 +300,7 @@ def test_interrupt_outside_a_solve_exits_with_130(invoke: Invoke, monkeypatch: p
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("specopt.models.kinds.problem_type", interrupt)
+    monkeypatch.setattr("specopt.kinds.kind_of", interrupt)
     outcome = invoke("schema", "serving-latency")
     assert (outcome.code, outcome.out, outcome.err) == (130, "", "specopt: interrupted\n")
 
@@ -383,13 +383,13 @@ def test_evaluate_refuses_what_is_not_this_problems_result(invoke: Invoke, probl
 def test_methods_lists_the_registry(invoke: Invoke) -> None:
     """Tests that every registered method is listed, as text and as JSON with its options."""
     entries = invoke("methods", "--json").json
-    assert [entry["name"] for entry in entries] == [method.name for method in METHODS]
+    assert [entry["name"] for entry in entries] == [method.name for method in methods()]
     for entry in entries:
         assert entry["source"] and entry["guarantee"] and entry["complexity"] and entry["summary"]
         assert isinstance(entry["exact"], bool)
     for kind in KINDS:
-        text = invoke("methods", kind).out
-        assert all(m.name in text and m.source[:12] in text for m in METHODS if m.solves.kind == kind)
+        text = invoke("methods", kind.name).out
+        assert all(m.name in text and m.source[:12] in text for m in kind.methods)
     static = next(entry for entry in entries if entry["name"] == "static-batching")
     assert static["options"] == [{"name": "size", "type": "int", "default": 8}]
 

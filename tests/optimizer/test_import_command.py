@@ -11,7 +11,8 @@ from strategies_traces import AZURE_2023, BURSTGPT
 
 import specopt
 from specopt.cli import run
-from specopt.instances.traces import problem_from_trace, read_trace
+from specopt.generate import problem_from_trace
+from specopt.instances.traces import read_trace
 
 
 @pytest.fixture

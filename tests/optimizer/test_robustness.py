@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from specopt import InvalidInput, ServingLatencyProblem, Unsupported, generate, save, solve
 from specopt.cli import run
-from specopt.instances import FAMILIES
+from specopt.generate import FAMILIES
 from specopt.robustness import robustness
 
 

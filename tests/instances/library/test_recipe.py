@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from specopt import generate
+from specopt.generate import FAMILIES
 from specopt.instances.library.recipe import Recipe, rounded
-from specopt.instances.library.recipes import RECIPES
+from specopt.kinds import KINDS
 from specopt.models.draft_control import DraftControlProblem
-from specopt.models.kinds import KINDS
 from specopt.models.serving_latency import ServingLatencyProblem
 
 
@@ -34,17 +34,16 @@ def test_transitions_stay_stochastic() -> None:
 
 def test_names_and_kinds() -> None:
     """Tests that every kind has at least 30 recipes under names of its own, of all sizes."""
-    assert set(RECIPES) == set(KINDS)
-    for kind, recipes in RECIPES.items():
-        names = [recipe.name for recipe in recipes]
+    for kind in KINDS:
+        names = [recipe.name for recipe in kind.recipes]
         assert len(set(names)) == len(names) >= 30
-        assert all(name.startswith(f"{kind}/") for name in names)
-        assert {recipe.size for recipe in recipes} == {"small", "paper", "large", "adversarial"}
+        assert all(name.startswith(f"{kind.name}/") for name in names)
+        assert {recipe.size for recipe in kind.recipes} == {"small", "paper", "large", "adversarial"}
 
 
 def test_problems_follow_their_recipe() -> None:
     """Tests that a recipe's seed and parameters decide its problem."""
-    one = Recipe(family="serving-latency/paper-1", label="x", size="small", seed=1, parameters={"tasks": 3})
-    two = Recipe(family="serving-latency/paper-1", label="x", size="small", seed=2, parameters={"tasks": 3})
+    one = Recipe(family=FAMILIES["serving-latency/paper-1"], label="x", size="small", seed=1, parameters={"tasks": 3})
+    two = Recipe(family=FAMILIES["serving-latency/paper-1"], label="x", size="small", seed=2, parameters={"tasks": 3})
     assert one.problem() == one.problem() != two.problem()
     assert one.name == "serving-latency/paper-1/x"

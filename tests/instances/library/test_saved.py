@@ -7,13 +7,21 @@ from importlib.resources import files
 import pytest
 
 from specopt import InvalidInput, SpecoptError, Status, solve
-from specopt.instances import FAMILIES, best_known, load_saved, saved
-from specopt.instances.library.recipes import RECIPES
-from specopt.instances.library.saved import FIRST_NAMES, SavedInstance, instances_of_kind, known_values, saved_instance
-from specopt.models.kinds import KINDS
+from specopt.generate import FAMILIES
+from specopt.kinds import KINDS, kind_of
+from specopt.library import (
+    FIRST_NAMES,
+    SavedInstance,
+    best_known,
+    instances_of_kind,
+    known_values,
+    load_saved,
+    saved,
+    saved_instance,
+)
 from specopt.models.problem import is_proven
 
-ALL = [recipe for recipes in RECIPES.values() for recipe in recipes]
+ALL = [recipe for kind in KINDS for recipe in kind.recipes]
 SECOND_ROUTES = [  # exact methods that share no code with the one that proved it
     ("serving-latency/paper-1/K7-68M-7B", "brute-force"),
     ("serving-latency/heavy-prefill/K5", "brute-force"),
@@ -48,23 +56,23 @@ QUICK = [
 
 def test_the_library_is_its_recipes() -> None:
     """Tests that every recipe is saved, in order, with what it was made from."""
-    assert saved() == [recipe.name for kind in KINDS for recipe in RECIPES[kind]]
+    assert saved() == [recipe.name for recipe in ALL]
     for recipe in ALL:
         instance = saved_instance(recipe.name)
-        assert (instance.family, instance.kind) == (recipe.family, recipe.family.partition("/")[0])
+        assert (instance.family, instance.kind) == (recipe.family.name, recipe.family.kind)
         assert (instance.size, instance.seed, instance.parameters) == (recipe.size, recipe.seed, recipe.parameters)
 
 
 def test_it_is_small() -> None:
     """Tests that all files together stay small."""
     folder = files("specopt.instances.data.library")
-    assert sum(len((folder / f"{kind}.jsonl").read_bytes()) for kind in KINDS) < 1_500_000
+    assert sum(len((folder / f"{kind.name}.jsonl").read_bytes()) for kind in KINDS) < 1_500_000
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [kind.name for kind in KINDS])
 def test_recipes_give_the_saved_numbers(kind: str) -> None:
     """Tests that every recipe still gives the problem whose digest is saved, and the saved problem is that one."""
-    for recipe in RECIPES[kind]:
+    for recipe in kind_of(kind).recipes:
         instance = saved_instance(recipe.name)
         problem = recipe.problem()
         assert problem.sha256 == instance.problem_sha256, recipe.name
@@ -72,7 +80,7 @@ def test_recipes_give_the_saved_numbers(kind: str) -> None:
             assert instance.load() == type(problem).from_dict({**problem.to_dict(), "name": recipe.name})
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [kind.name for kind in KINDS])
 def test_best_known_values_are_consistent(kind: str) -> None:
     """Tests that saved plans are feasible and worth what is said, bounds hold, and statuses are what they prove."""
     for instance in instances_of_kind(kind).values():
@@ -92,7 +100,7 @@ def test_best_known_values_are_consistent(kind: str) -> None:
             assert best.status == "feasible"
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [kind.name for kind in KINDS])
 def test_much_of_it_is_proven(kind: str) -> None:
     """Tests that most instances are proven optimal, every small one is, and several by more than one method."""
     instances = list(instances_of_kind(kind).values())

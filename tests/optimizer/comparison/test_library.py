@@ -7,14 +7,14 @@ import pytest
 from specopt.comparison.compare import compare
 from specopt.comparison.instances import instances_of
 from specopt.comparison.table import Comparison
-from specopt.instances import best_known, load_saved, saved
-from specopt.models.kinds import KINDS
+from specopt.kinds import KINDS
+from specopt.library import best_known, load_saved, saved
 
 
 def test_sources() -> None:
     """Tests that a kind gives its instances, by their names, and that library gives all of every kind."""
     assert list(instances_of(["fair-goodput"])) == saved("fair-goodput")
-    assert list(instances_of(["library"])) == [name for kind in KINDS for name in saved(kind)]
+    assert list(instances_of(["library"])) == [name for kind in KINDS for name in saved(kind.name)]
 
 
 def test_gaps_are_to_the_best_known_bound() -> None:

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from strategies_goodput import draft_allocations
 
 from specopt import DraftAllocationPlan, DraftAllocationProblem, Status, Unsupported, generate, methods, solve
+from specopt.solvers.draft_allocation import METHODS
 from specopt.solvers.draft_allocation.brute_force import BruteForceAllocation, allocations
 from specopt.solvers.method import Method
-from specopt.solvers.registry import methods_for
 
-EXACT = [method for method in methods_for(DraftAllocationProblem) if method.name != "milp"]
+EXACT = [method for method in METHODS if method.name != "milp"]
 
 
 @settings(max_examples=100)

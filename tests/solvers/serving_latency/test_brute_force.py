@@ -11,7 +11,7 @@ from strategies import problems
 
 from specopt import ServingLatencyPlan, ServingLatencyProblem, Status, Unsupported, generate, methods, solve
 from specopt.solvers.method import Method
-from specopt.solvers.registry import methods_for
+from specopt.solvers.serving_latency import METHODS
 
 
 def compare(problem: ServingLatencyProblem) -> None:
@@ -52,7 +52,7 @@ def test_equals_naive_on_five_tasks(problem: ServingLatencyProblem) -> None:
     compare(problem)
 
 
-@pytest.mark.parametrize("method", methods_for(ServingLatencyProblem), ids=lambda method: method.name)
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
 @settings(max_examples=60)
 @given(problem=problems(tasks=(1, 6), max_output=12))
 def test_bound_optimum_method(method: type[Method], problem: ServingLatencyProblem) -> None:

@@ -20,11 +20,10 @@ from specopt import (
     generate,
     solve,
 )
-from specopt.solvers.registry import methods_for
+from specopt.solvers.verification_batch import METHODS
 from specopt.solvers.verification_batch.algorithm_1 import Algorithm1
 from specopt.solvers.verification_batch.threshold import Threshold
 
-METHODS = methods_for(VerificationBatchProblem)
 FAMILIES = ("warm", "mixed", "tight", "memory-bound")
 
 

@@ -6,6 +6,7 @@ machine, whatever the generator. Large ones are a recipe and the digest of what 
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -14,8 +15,10 @@ from typing import Any
 
 import msgspec
 
+from specopt.generate import FAMILIES
+from specopt.instances.library.recipe import Recipe
+from specopt.kinds import KINDS, kind_of
 from specopt.models.errors import InvalidInput, SpecoptError
-from specopt.models.kinds import KINDS, problem_type
 from specopt.models.problem import FORMAT, Plan, Problem
 
 FIRST_NAMES = {
@@ -23,6 +26,8 @@ FIRST_NAMES = {
     for label in ("K7-68M-7B", "K7-1.1B-7B", "K20-1.1B-13B", "K100-68M-7B", "K100-1.1B-7B", "K100-1.1B-13B")
 }
 """Other names of some instances."""
+
+_NAMES = tuple(kind.name for kind in KINDS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,10 +110,6 @@ class SavedInstance:
     @property
     def hardness(self) -> str:
         """What the family's documentation says of it, without its parameters."""
-        import inspect
-
-        from specopt.instances.families import FAMILIES
-
         text = inspect.getdoc(FAMILIES[self.family].build) or ""
         return text.partition("\n\nParameters\n")[0]
 
@@ -121,21 +122,19 @@ class SavedInstance:
             If its recipe no longer gives the numbers that it gave.
         """
         if self.problem is None:
-            from specopt.instances.library.recipe import Recipe
-
-            label = self.name.rpartition("/")[2]
-            recipe = Recipe(family=self.family, label=label, size=self.size, seed=self.seed, parameters=self.parameters)
+            label, family = self.name.rpartition("/")[2], FAMILIES[self.family]
+            recipe = Recipe(family=family, label=label, size=self.size, seed=self.seed, parameters=self.parameters)
             data = recipe.problem().to_dict()
         else:
             data = {"format": FORMAT, "kind": self.kind, **self.problem}
-        problem = problem_type(self.kind).from_dict({**data, "name": self.name})
+        problem = kind_of(self.kind).problem.from_dict({**data, "name": self.name})
         if problem.sha256 != self.problem_sha256:
             raise SpecoptError(f"{self.name}: the numbers are not those of the best known plan; run `make library`")
         return problem
 
     def plan(self) -> Plan | None:
         """Return the best known plan, if it is saved."""
-        return None if self.best.plan is None else problem_type(self.kind).plan_type.from_dict(self.best.plan)
+        return None if self.best.plan is None else kind_of(self.kind).plan.from_dict(self.best.plan)
 
 
 def saved(kind: str | None = None) -> list[str]:
@@ -146,7 +145,7 @@ def saved(kind: str | None = None) -> list[str]:
     >>> saved("serving-latency")[0]
     'serving-latency/paper-1/K7-68M-7B'
     """
-    return [name for each in (KINDS if kind is None else (kind,)) for name in instances_of_kind(each)]
+    return [name for each in (_NAMES if kind is None else (kind,)) for name in instances_of_kind(each)]
 
 
 def load_saved(name: str) -> Problem:
@@ -181,9 +180,9 @@ def saved_instance(name: str) -> SavedInstance:
     """
     name = FIRST_NAMES.get(name, name)
     kind = name.partition("/")[0]
-    found = instances_of_kind(kind).get(name) if kind in KINDS else None
+    found = instances_of_kind(kind).get(name) if kind in _NAMES else None
     if found is None:
-        raise InvalidInput(f"name: expected one of {', '.join(saved(kind if kind in KINDS else None))}, got {name!r}")
+        raise InvalidInput(f"name: expected one of {', '.join(saved(kind if kind in _NAMES else None))}, got {name!r}")
     return found
 
 
@@ -191,7 +190,7 @@ def known_values() -> dict[str, tuple[float | None, float | None]]:
     """Return the best known objective and bound of every instance, by the problem's digest."""
     return {
         instance.problem_sha256: (instance.best.objective, instance.best.bound)
-        for kind in KINDS
+        for kind in _NAMES
         for instance in instances_of_kind(kind).values()
     }
 

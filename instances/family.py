@@ -1,0 +1,67 @@
+"""A named family of problems."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from specopt.models.errors import InvalidInput
+from specopt.models.problem import Problem
+
+
+@dataclass(frozen=True)
+class Family:
+    """A named family of problems.
+
+    Parameters
+    ----------
+    name
+        KIND/FAMILY, as on the command line.
+    build
+        Function of the family's parameters and the seed, both by keyword.
+    """
+
+    name: str
+    build: Callable[..., Problem]
+
+    @property
+    def kind(self) -> str:
+        """The part of the name before the slash."""
+        return self.name.partition("/")[0]
+
+    @property
+    def label(self) -> str:
+        """The part of the name after the slash."""
+        return self.name.partition("/")[2]
+
+    @property
+    def summary(self) -> str:
+        """First line of the family's documentation."""
+        return (inspect.getdoc(self.build) or "").partition("\n")[0]
+
+    @property
+    def defaults(self) -> dict[str, Any]:
+        """The family's parameters and their default values, the seed included."""
+        return {p.name: p.default for p in inspect.signature(self.build).parameters.values()}
+
+    def generate(self, *, seed: int = 0, **parameters: Any) -> Problem:
+        """Return a problem: the same parameters and seed give the same one.
+
+        Raises
+        ------
+        InvalidInput
+            If there is no such parameter.
+        """
+        known = self.defaults
+        for name in parameters:
+            if name not in known:
+                raise InvalidInput(f"{name}: {self.name} has no such parameter; it has {', '.join(known)}")
+        return self.build(seed=seed, **parameters)
+
+
+def labelled(families: Sequence[Family], *labels: str) -> tuple[Family, ...]:
+    """Return the families with some labels, in the order of the labels."""
+    by_label = {family.label: family for family in families}
+    return tuple(by_label[label] for label in labels)

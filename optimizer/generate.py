@@ -1,0 +1,77 @@
+"""Where problems come from: named families, and traces of requests."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from specopt.instances.family import Family
+from specopt.instances.traces.problem import FromTrace
+from specopt.instances.traces.trace import Trace
+from specopt.kinds import KINDS
+from specopt.models.errors import InvalidInput
+from specopt.models.fields import describe
+from specopt.models.problem import Problem
+
+FAMILIES: dict[str, Family] = {family.name: family for kind in KINDS for family in kind.families}
+
+
+def generate(family: str, *, seed: int = 0, **parameters: Any) -> Problem:
+    """Return a problem from a named family: the same parameters and seed give the same problem.
+
+    Parameters
+    ----------
+    family
+        KIND/FAMILY, for example ``"serving-latency/paper-1"``.
+    seed
+        Seed of numpy's default generator.
+    parameters
+        The family's own parameters.
+
+    Raises
+    ------
+    InvalidInput
+        If there is no such family or parameter.
+    """
+    if family not in FAMILIES:
+        raise InvalidInput(f"family: expected one of {', '.join(FAMILIES)}, got {family!r}")
+    return FAMILIES[family].generate(seed=seed, **parameters)
+
+
+def problem_from_trace(
+    trace: Trace, kind: str, family: str | None = None, *, seed: int = 0, **parameters: Any
+) -> Problem:
+    """Return the requests of a trace as one problem; take a `window` of the trace first where it is long.
+
+    Parameters
+    ----------
+    trace
+        The requests.
+    kind
+        A kind that a trace says enough of, such as ``"serving-latency"``.
+    family
+        Where what no trace says comes from, FAMILY or KIND/FAMILY; None: the first of the kind.
+    seed
+        Seed of the family.
+    parameters
+        Parameters of the family; those that the trace decides are refused.
+
+    Raises
+    ------
+    InvalidInput
+        If there is no such kind, family or parameter, or the problem refuses what the trace holds.
+    """
+    return from_trace(kind).problem(trace, family, seed=seed, **parameters)
+
+
+def from_trace(kind: str) -> FromTrace:
+    """Return how problems of a kind are made from traces.
+
+    Raises
+    ------
+    InvalidInput
+        If traces do not say enough of such problems.
+    """
+    able = {one.name: one.from_trace for one in KINDS if one.from_trace is not None}
+    if kind not in able:
+        raise InvalidInput(f"kind: expected one of {', '.join(able)}, got {describe(kind)}")
+    return able[kind]

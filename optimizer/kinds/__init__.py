@@ -1,0 +1,39 @@
+"""The kinds of problems: what belongs to one is declared in one file, and this tuple lists them."""
+
+from __future__ import annotations
+
+from specopt.kinds import (
+    draft_allocation,
+    draft_control,
+    fair_goodput,
+    prompt_chunking,
+    serving_latency,
+    verification_batch,
+)
+from specopt.kinds.kind import Kind
+from specopt.models.errors import InvalidInput
+from specopt.models.problem import Problem
+
+KINDS: tuple[Kind, ...] = (
+    serving_latency.KIND,
+    prompt_chunking.KIND,
+    draft_allocation.KIND,
+    fair_goodput.KIND,
+    verification_batch.KIND,
+    draft_control.KIND,
+)
+
+
+def kind_of(what: Problem | type[Problem] | str) -> Kind:
+    """Return the kind of a problem, of a class of problems, or of a name.
+
+    Raises
+    ------
+    InvalidInput
+        If there is no such kind.
+    """
+    name = what if isinstance(what, str) else what.kind
+    for kind in KINDS:
+        if kind.name == name:
+            return kind
+    raise InvalidInput(f"kind: expected one of {', '.join(kind.name for kind in KINDS)}, got {name!r}")

@@ -1,0 +1,34 @@
+"""`draft-allocation`: how many tokens each client drafts this round (paper 5)."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Any
+
+from specopt.instances.draft_allocation import FAMILIES
+from specopt.instances.library.draft_allocation import RECIPES
+from specopt.kinds.kind import Kind, Row
+from specopt.kinds.uncertainty import Uncertainty
+from specopt.models.draft_allocation import DraftAllocationPlan, DraftAllocationProblem
+from specopt.solvers.draft_allocation import METHODS
+
+
+def _rows(plan: DraftAllocationPlan) -> Iterator[Row]:
+    return ({"client": i, "draft_tokens": tokens} for i, tokens in enumerate(plan.draft_tokens.tolist()))
+
+
+def _vary(
+    problem: DraftAllocationProblem, plan: DraftAllocationPlan, rates: Any, scale: float
+) -> tuple[DraftAllocationProblem, DraftAllocationPlan]:
+    return (problem if rates is None else dataclasses.replace(problem, acceptance_rates=rates)), plan
+
+
+KIND = Kind(
+    problem=DraftAllocationProblem,
+    methods=METHODS,
+    families=FAMILIES,
+    recipes=RECIPES,
+    rows=_rows,
+    uncertainty=Uncertainty(vary=_vary, shape=lambda problem: problem.acceptance_rates.shape),
+)

@@ -1,0 +1,41 @@
+"""`fair-goodput`: fair long-run rates of clients that share a verifier (paper 5)."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Any
+
+from specopt.instances.fair_goodput import FAMILIES
+from specopt.instances.library.fair_goodput import RECIPES
+from specopt.kinds.kind import Kind, Row
+from specopt.kinds.uncertainty import Uncertainty
+from specopt.models.fair_goodput import FairGoodputPlan, FairGoodputProblem
+from specopt.solvers.fair_goodput import METHODS
+
+
+def _rows(plan: FairGoodputPlan) -> Iterator[Row]:
+    for entry, (share, tokens) in enumerate(plan.schedule.allocations()):
+        yield {"entry": entry, "share": share, **{f"client_{i}": count for i, count in enumerate(tokens.tolist())}}
+
+
+def _vary(
+    problem: FairGoodputProblem, plan: FairGoodputPlan, rates: Any, scale: float
+) -> tuple[FairGoodputProblem, FairGoodputPlan]:
+    """Other rates realise another goodput: what the plan declares follows, so that only real violations show."""
+    if rates is None:
+        return problem, plan
+    variant = dataclasses.replace(problem, acceptance_rates=rates)
+    goodput, tokens = variant.realised(plan.schedule)
+    return variant, dataclasses.replace(plan, goodput=goodput, mean_draft_tokens=tokens)
+
+
+KIND = Kind(
+    problem=FairGoodputProblem,
+    methods=METHODS,
+    families=FAMILIES,
+    recipes=RECIPES,
+    rows=_rows,
+    view="specopt.views.fair_goodput",
+    uncertainty=Uncertainty(vary=_vary, shape=lambda problem: problem.acceptance_rates.shape),
+)

@@ -1,0 +1,69 @@
+"""What belongs to one kind of problem, as one value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from specopt.instances.family import Family
+from specopt.instances.library.recipe import Recipe
+from specopt.instances.traces.problem import FromTrace
+from specopt.kinds.perturbation import Perturbation
+from specopt.kinds.simulator import Simulator
+from specopt.kinds.uncertainty import Uncertainty
+from specopt.models.problem import Plan, Problem
+from specopt.solvers.method import Method
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kind:
+    """Everything that differs from one kind of problem to another: all else in the package asks here.
+
+    Parameters
+    ----------
+    problem
+        The problem class; it names the kind and its plan class.
+    methods
+        Its methods in the order in which they are listed.
+    families, recipes
+        Where its problems come from, and which of them the instance library holds.
+    rows
+        The rows of a plan for tables, all with the same keys: one per task, request, client, chunk or state.
+    preference
+        The methods of which `solve` takes the first that can, given a problem; None: the order of `methods`.
+    view
+        Module whose `VIEW` says how plans are printed and drawn, loaded when something is; None: a line per field.
+    perturbations
+        What `sensitivity` adds, one at a time.
+    uncertainty
+        What `robustness` varies; None: nothing.
+    simulator
+        What `simulate` plays plans with; None: nothing.
+    from_trace
+        How the requests of a trace become a problem; None: a trace does not say enough.
+    """
+
+    problem: type[Problem]
+    methods: tuple[type[Method], ...]
+    families: tuple[Family, ...]
+    recipes: tuple[Recipe, ...]
+    rows: Callable[[Any], Iterator[Row]]
+    preference: Callable[[Any], Sequence[type[Method]]] | None = None
+    view: str | None = None
+    perturbations: tuple[Perturbation, ...] = ()
+    uncertainty: Uncertainty | None = None
+    simulator: Simulator | None = None
+    from_trace: FromTrace | None = None
+
+    @property
+    def name(self) -> str:
+        """The kind's name in files and on the command line."""
+        return self.problem.kind
+
+    @property
+    def plan(self) -> type[Plan]:
+        """The plan class."""
+        return self.problem.plan_type

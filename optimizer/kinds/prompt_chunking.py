@@ -1,0 +1,28 @@
+"""`prompt-chunking`: the chunk sizes of a long prompt (paper 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from specopt.instances.library.prompt_chunking import RECIPES
+from specopt.instances.prompt_chunking import FAMILIES
+from specopt.kinds.kind import Kind, Row
+from specopt.models.prompt_chunking import PromptChunkingPlan, PromptChunkingProblem
+from specopt.solvers.prompt_chunking import METHODS
+
+
+def _rows(plan: PromptChunkingPlan) -> Iterator[Row]:
+    first = 0
+    for chunk, tokens in enumerate(plan.chunks.tolist()):
+        yield {"chunk": chunk, "first_token": first, "tokens": tokens}
+        first += tokens
+
+
+KIND = Kind(
+    problem=PromptChunkingProblem,
+    methods=METHODS,
+    families=FAMILIES,
+    recipes=RECIPES,
+    rows=_rows,
+    view="specopt.views.prompt_chunking",
+)

@@ -1,0 +1,185 @@
+"""`serving-latency`: batches, their pipeline order, bandwidth shares, speculation length (paper 1)."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from specopt.instances.library.serving_latency import RECIPES
+from specopt.instances.serving_latency import FAMILIES
+from specopt.instances.traces.serving_latency import FROM_TRACE
+from specopt.kinds.kind import Kind, Row
+from specopt.kinds.perturbation import Perturbation
+from specopt.kinds.simulator import Simulator
+from specopt.kinds.uncertainty import Interval, Uncertainty
+from specopt.models.acceptance import expected_tokens_per_step
+from specopt.models.errors import InvalidInput
+from specopt.models.runtime import LinearRuntime, PiecewiseRuntime, Runtime
+from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
+from specopt.solvers.method import Method
+from specopt.solvers.serving_latency import METHODS
+from specopt.solvers.serving_latency.algorithm_1 import Algorithm1
+from specopt.solvers.serving_latency.brute_force import BruteForce
+from specopt.solvers.serving_latency.exact import Exact
+from specopt.solvers.serving_latency.heuristic_batching import HeuristicBatching
+from specopt.solvers.serving_latency.length_aware import LengthAware
+from specopt.solvers.serving_latency.simulate import simulate
+
+
+def _preference(problem: ServingLatencyProblem) -> tuple[type[Method], ...]:
+    small = (BruteForce,) if problem.tasks <= 6 else ()
+    return (Exact, *small, LengthAware, Algorithm1, BruteForce, HeuristicBatching)
+
+
+def _rows(plan: ServingLatencyPlan) -> Iterator[Row]:
+    share = plan.bandwidth_share
+    tasks = sorted(task for batch in plan.batches for task in batch)
+    if tasks != list(range(len(share))):
+        raise InvalidInput(f"plan.batches: expected each of the {len(share)} tasks of bandwidth_share in one batch")
+    place = {task: (number, i) for number, batch in enumerate(plan.batches) for i, task in enumerate(batch)}
+    for task in sorted(place):
+        batch, position = place[task]
+        yield {
+            "task": task,
+            "batch": batch,
+            "position": position,
+            "bandwidth_share": float(share[task]),
+            "speculation_length": plan.speculation_length,
+            **({"mechanism": plan.mechanism} if plan.mechanism is not None else {}),
+        }
+
+
+# ---------------------------------------------------------------------------- what one more unit is worth
+
+FASTER = 0.99
+"""Factor on the seconds of every pass of a runtime that is one per cent faster."""
+
+
+def _more(field: str, amount: float, only_if_drafting: bool = True) -> Callable[[ServingLatencyProblem], Any]:
+    """Return what adds an amount to a field that is set and takes part."""
+
+    def apply(problem: ServingLatencyProblem) -> Any:
+        value = getattr(problem, field)
+        if value is None or (only_if_drafting and problem.mechanism == "autoregressive"):
+            return None
+        return value + amount
+
+    return apply
+
+
+def _faster(field: str, only_if_drafting: bool) -> Callable[[ServingLatencyProblem], Runtime | None]:
+    """Return what takes one per cent off every pass of a runtime."""
+
+    def apply(problem: ServingLatencyProblem) -> Runtime | None:
+        runtime: Runtime | None = getattr(problem, field)
+        if runtime is None or (only_if_drafting and problem.mechanism == "autoregressive"):
+            return None
+        pieces = tuple(
+            LinearRuntime(
+                seconds_per_flop=FASTER * piece.seconds_per_flop, overhead_seconds=FASTER * piece.overhead_seconds
+            )
+            for piece in runtime.pieces
+        )
+        return pieces[0] if isinstance(runtime, LinearRuntime) else PiecewiseRuntime(pieces=pieces)
+
+    return apply
+
+
+PERTURBATIONS = (
+    Perturbation("bandwidth_hz", "+1 MHz bandwidth", _more("bandwidth_hz", 1e6, only_if_drafting=False)),
+    Perturbation("draft_memory_bytes", "+1 GB draft memory", _more("draft_memory_bytes", 1e9)),
+    Perturbation(
+        "verify_memory_bytes", "+1 GB verify memory", _more("verify_memory_bytes", 1e9, only_if_drafting=False)
+    ),
+    Perturbation("acceptance_rate", "+0.01 acceptance rate", _more("acceptance_rate", 0.01)),
+    Perturbation("max_speculation_length", "+1 longest speculation", _more("max_speculation_length", 1)),
+    Perturbation("draft_runtime", "draft passes 1 % faster", _faster("draft_runtime", True)),
+    Perturbation("verify_runtime", "verify passes 1 % faster", _faster("verify_runtime", False)),
+)
+
+
+# ---------------------------------------------------------------------------- acceptance and outputs in intervals
+
+BEFORE = 1e-9
+"""Relative distance to an acceptance rate at which a step is saved, for the worst case just before it."""
+
+MOST_BREAKPOINTS = 4000
+
+
+def _vary(
+    problem: ServingLatencyProblem, plan: ServingLatencyPlan, rates: Any, scale: float
+) -> tuple[ServingLatencyProblem, ServingLatencyPlan]:
+    lengths = np.maximum(1, np.ceil(problem.output_tokens * scale - 1e-9)).astype(np.int64)
+    longest = problem.max_output_tokens
+    return dataclasses.replace(
+        problem,
+        output_tokens=lengths,
+        max_output_tokens=None if longest is None else max(1, math.ceil(longest * scale - 1e-9)),
+        acceptance_rate=problem.acceptance_rate if rates is None else float(rates),
+    ), plan
+
+
+def _longest_output(problem: ServingLatencyProblem) -> int:
+    return max(problem.max_output_tokens or 1, int(problem.output_tokens.max()))
+
+
+def _worst(
+    problem: ServingLatencyProblem, plan: ServingLatencyPlan, acceptance: Interval, scale: float
+) -> tuple[list[float], bool]:
+    """Return the rates just before every step that is saved, and the ends.
+
+    A larger output scale never shortens a plan. A higher acceptance rate may lengthen it while no step is saved, for
+    Eq. 8 rounds up: among these rates the worst lies for certain, unless there are too many to try.
+    """
+    low, high = acceptance
+    variant, _ = _vary(problem, plan, None, scale)
+    if problem.mechanism_of(plan) == "autoregressive":
+        return [low], True
+    outputs = {int(variant.planned_output_tokens[list(batch)].max()) for batch in plan.batches}
+    length = plan.speculation_length
+    found = [low, high]
+    for tokens in outputs:
+        first = math.floor(tokens / expected_tokens_per_step(high, length))
+        last = math.ceil(tokens / expected_tokens_per_step(low, length))
+        for steps in range(max(1, first), last + 1):
+            rate = _rate_at(tokens / steps, length, low, high)
+            if rate is not None:
+                found.append(max(low, rate * (1.0 - BEFORE)))
+    found.sort()
+    if len(found) <= MOST_BREAKPOINTS:
+        return found, True
+    return [found[i] for i in np.linspace(0, len(found) - 1, MOST_BREAKPOINTS).astype(int)], False
+
+
+def _rate_at(tokens_per_step: float, length: int, low: float, high: float) -> float | None:
+    """Return the acceptance rate in an interval at which a step yields so many tokens (Eq. 7), or None."""
+    if not (expected_tokens_per_step(low, length) <= tokens_per_step <= expected_tokens_per_step(high, length)):
+        return None
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        if expected_tokens_per_step(middle, length) < tokens_per_step:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+KIND = Kind(
+    problem=ServingLatencyProblem,
+    methods=METHODS,
+    preference=_preference,
+    families=FAMILIES,
+    recipes=RECIPES,
+    rows=_rows,
+    view="specopt.views.serving_latency",
+    perturbations=PERTURBATIONS,
+    uncertainty=Uncertainty(
+        vary=_vary, shape=lambda problem: (), zero=False, longest_output=_longest_output, worst=_worst
+    ),
+    simulator=Simulator(play=simulate, mean="mean latency {:.6g} s"),
+    from_trace=FROM_TRACE,
+)
