@@ -7,9 +7,10 @@ from table import Benchmark, Row, median_seconds
 
 from specopt.instances.fair_goodput.paper_5 import acceptance_rates
 from specopt.models.acceptance_process import AcceptanceProcess
+from specopt.models.goodput_workload import GoodputWorkload
 from specopt.solvers.fair_goodput.online import Scheduler
 from specopt.solvers.fair_goodput.policies import Gradient, Robust
-from specopt.solvers.fair_goodput.simulate import simulate
+from specopt.solvers.fair_goodput.simulate import benchmark, simulate
 
 TABLE_1 = ((4, 24), (4, 28), (8, 16), (8, 20))
 RATES = ("equal", "mild", "wide", "extreme")
@@ -25,13 +26,18 @@ def gaps(smoke: bool) -> list[Row]:
         for name in RATES:
             rates = acceptance_rates(name, clients)
             points = [early, late, rounds]
-            robust = simulate(rates, budget, rounds=rounds, replications=seeds, checkpoints=points)
+            robust = simulate(GoodputWorkload(rates, budget), rounds=rounds, replications=seeds, checkpoints=points)
             paper = simulate(
-                rates, budget, PAPER, rounds=rounds, replications=seeds, checkpoints=points, optimum=robust.benchmark
+                GoodputWorkload(rates, budget),
+                PAPER,
+                rounds=rounds,
+                replications=seeds,
+                checkpoints=points,
+                optimum=robust.benchmark,
             )
             blind = simulate(
-                rates, budget, rounds=early, replications=seeds, checkpoints=[early], optimum=robust.benchmark,
-                every_draft=False,
+                GoodputWorkload(rates, budget), rounds=early, replications=seeds, checkpoints=[early],
+                optimum=robust.benchmark, every_draft=False,
             )  # fmt: skip
             long, rival = robust.gap(late, rounds), paper.gap(late, rounds)
             where = f"N = {clients}, C = {budget}, {name}"
@@ -61,7 +67,7 @@ def recovery(smoke: bool) -> list[Row]:
         found = []
         for policy in ("robust", PAPER):
             run = simulate(
-                rates, budget, policy, initial_estimates=estimates, checkpoints=[500, 600],
+                GoodputWorkload(rates, budget), policy, initial_estimates=estimates, checkpoints=[500, 600],
                 replications=10 if smoke else 100,
             )  # fmt: skip
             fair = run.benchmark.goodput[0]
@@ -86,7 +92,7 @@ def regimes(smoke: bool) -> list[Row]:
         cases = {f"switching, {mean} rounds": AcceptanceProcess.switching([low, high], mean) for mean in (20, 100, 500)}
         cases["drifting in waves of 2000 rounds"] = AcceptanceProcess.drifting(low, high, 2000)
         for name, process in cases.items():
-            optimum = simulate(process, budget, "fixed", rounds=1, replications=1).benchmark
+            optimum = benchmark(GoodputWorkload(process, budget))
             found = {}
             policies = {f"{memory} rounds": Robust(memories=(memory,)) for memory in SINGLE}
             for label, policy in {
@@ -96,8 +102,8 @@ def regimes(smoke: bool) -> list[Row]:
                 **policies,
             }.items():
                 run = simulate(
-                    process, budget, policy, rounds=rounds, replications=seeds, checkpoints=[rounds // 20, rounds],
-                    optimum=optimum,
+                    GoodputWorkload(process, budget), policy, rounds=rounds, replications=seeds,
+                    checkpoints=[rounds // 20, rounds], optimum=optimum,
                 )  # fmt: skip
                 found[label] = run.gap(rounds // 20, rounds)
             best = min((gap, label) for label, gap in found.items() if label not in ("robust", "gradient"))

@@ -8,7 +8,7 @@ from table import Benchmark, Row, exponent, median_seconds
 import specopt
 from specopt.instances.prompt_chunking.workload import paper_4_workload
 from specopt.models.prompt_workload import Rounds
-from specopt.solvers.prompt_chunking.simulate import Scheme, simulate
+from specopt.solvers.prompt_chunking.simulate import Scheme, run_once
 
 EXACT_SECONDS = 10.0
 """Time limit of each exact solve that the default is compared with."""
@@ -145,8 +145,8 @@ def simulator(smoke: bool) -> list[Row]:
     requests = 200 if smoke else 50_000
     whole = Scheme(name="whole prompts", rounds=Rounds.one_by_one())
     for scheme in (whole, Scheme(name="Eq. 3's chunks", chunking="equation-3", rounds=Rounds.one_by_one())):
-        simulate(workload, scheme, requests=100, warm_up_requests=10)
-        run = simulate(workload, scheme, requests=requests, warm_up_requests=10)
+        run_once(workload, scheme, requests=100, warm_up_requests=10)
+        run = run_once(workload, scheme, requests=requests, warm_up_requests=10)
         rate = run.events / run.seconds
         rows.append(Row(f"{scheme.name}: events per second", f"{rate:.2g}", "1e6", smoke or rate >= 1e6))
     return rows

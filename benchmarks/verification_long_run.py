@@ -11,7 +11,7 @@ from specopt.instances.verification_batch.workload import TABLE_12, mixed_classe
 from specopt.models.verification_workload import VerificationWorkload
 from specopt.solvers.verification_batch.online import Scheduler
 from specopt.solvers.verification_batch.policies import POLICIES, Policy
-from specopt.solvers.verification_batch.simulate import Capacity, capacity, simulate
+from specopt.solvers.verification_batch.simulate import Capacity, capacity, run_once
 
 ROUNDS = (
     ("prompts of 150 tokens", mixed_classes()),
@@ -39,8 +39,8 @@ def speed(smoke: bool) -> list[Row]:
     for policy in POLICIES:
         if policy == "algorithm-1":
             continue  # as printed it stalls
-        simulate(mixed_classes(), policy, devices=10, seconds=1.0)
-        run = simulate(mixed_classes(), policy, devices=300, seconds=10.0 if smoke else 600.0)
+        run_once(mixed_classes(), policy, devices=10, seconds=1.0)
+        run = run_once(mixed_classes(), policy, devices=300, seconds=10.0 if smoke else 600.0)
         pace = 60.0 * float(run.iterations.sum()) / run.seconds
         rows.append(Row(f"{policy}, verifications per minute", f"{pace:.2g}", "1e6", pace >= 1e6))
     return rows

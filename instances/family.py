@@ -13,7 +13,7 @@ from specopt.models.problem import Problem
 
 @dataclass(frozen=True)
 class Family:
-    """A named family of problems.
+    """A named family of problems, or of workloads.
 
     Parameters
     ----------
@@ -24,7 +24,7 @@ class Family:
     """
 
     name: str
-    build: Callable[..., Problem]
+    build: Callable[..., Any]
 
     @property
     def kind(self) -> str:
@@ -46,6 +46,15 @@ class Family:
         """The family's parameters and their default values, the seed included."""
         return {p.name: p.default for p in inspect.signature(self.build).parameters.values()}
 
+    @property
+    def plain(self) -> dict[str, type[Any]]:
+        """The types of those parameters that text can express, but for the seed."""
+        return {
+            name: type(value)
+            for name, value in self.defaults.items()
+            if isinstance(value, bool | int | float | str) and name != "seed"
+        }
+
     def generate(self, *, seed: int = 0, **parameters: Any) -> Problem:
         """Return a problem: the same parameters and seed give the same one.
 
@@ -58,7 +67,8 @@ class Family:
         for name in parameters:
             if name not in known:
                 raise InvalidInput(f"{name}: {self.name} has no such parameter; it has {', '.join(known)}")
-        return self.build(seed=seed, **parameters)
+        problem: Problem = self.build(seed=seed, **parameters)
+        return problem
 
 
 def labelled(families: Sequence[Family], *labels: str) -> tuple[Family, ...]:

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 import numpy as np
 from msgspec import Meta
 
+from specopt.models.arguments import integer, number
 from specopt.models.cloud_delay import CloudDelay
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import Column, Floats, Ints, NonNegative, Positive, PositiveInt, TokenCount, check
@@ -51,6 +52,11 @@ class PromptWorkload:
         Tokens that every batch has besides those of the requests.
     local_overhead_seconds, local_seconds_per_token, message_overhead_seconds, link_latency_seconds, head_seconds
         As in `PromptChunkingProblem`; a round of decoding pays them too.
+    tree_tokens_per_round, draft_tokens_per_round
+        Tokens that a round gains with a tree of candidates, and with drafts that end at a threshold: how well those
+        guess these responses ("accept length", Table 4).
+    server_chunk_tokens
+        Budget of a batch for a server that chunks.
 
     Raises
     ------
@@ -76,6 +82,9 @@ class PromptWorkload:
     message_overhead_seconds: NonNegative = 0.0
     link_latency_seconds: NonNegative = 0.0
     head_seconds: NonNegative = 0.0
+    tree_tokens_per_round: Annotated[float, Meta(gt=1)] = 1.89
+    draft_tokens_per_round: Annotated[float, Meta(gt=1)] = 2.06
+    server_chunk_tokens: PositiveInt = 128
 
     def __post_init__(self) -> None:
         check(self)
@@ -164,6 +173,45 @@ class Rounds:
         count = len(gains)
         return cls(drafted=np.zeros(count, int), sent=np.full(count, sent), gained=gains, probabilities=law)
 
+    @classmethod
+    def threshold(
+        cls, mean_gained: float, *, stop: float = 0.5, most_drafted: int = 8, candidates: float = 0.6
+    ) -> Rounds:
+        """Return rounds of drafts that end at the first token below a threshold, with a given accept length.
+
+        Tokens above the threshold are accepted with one probability a, the last one with a lower one, (1 - stop) a,
+        since it is the one below the threshold. a is chosen so that the mean gain is as given.
+
+        Parameters
+        ----------
+        mean_gained
+            Tokens per round, the verifier's own included: the accept length of Table 4.
+        stop
+            Chance that a token is below the threshold.
+        most_drafted
+            Longest draft.
+        candidates
+            Chance that the top-k candidates hold the token that follows, given that all before it were accepted.
+
+        Raises
+        ------
+        InvalidInput
+            If no such acceptance exists, or a value is outside its domain.
+        """
+        mean_gained = number("mean_gained", mean_gained, above=1)
+        stop, candidates = number("stop", stop, above=0, below=1), number("candidates", candidates, 0, 1)
+        most_drafted = integer("most_drafted", most_drafted, 1, 1000)
+        low, high = 0.0, 1.0
+        for _ in range(60):
+            rate = 0.5 * (low + high)
+            short = _threshold(rate, stop, most_drafted, candidates).mean_gained < mean_gained
+            low, high = (rate, high) if short else (low, rate)
+        found = _threshold(high, stop, most_drafted, candidates)
+        if abs(found.mean_gained - mean_gained) > 1e-6:
+            most = f"{found.mean_gained:.3g}"
+            raise InvalidInput(f"mean_gained: expected up to {most} with these drafts, got {mean_gained}")
+        return found
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Scheme:
@@ -202,3 +250,26 @@ class Scheme:
 
     def __post_init__(self) -> None:
         check(self)
+
+
+def _threshold(rate: float, stop: float, most_drafted: int, candidates: float) -> Rounds:
+    """Return the rounds for an acceptance probability above the threshold."""
+    rows = []
+    for length in range(1, most_drafted + 1):
+        stops = 1.0 if length == most_drafted else stop
+        chance = (1.0 - stop) ** (length - 1) * stops
+        last = (1.0 - stop) * rate
+        for gained in range(1, length + 2):  # the last draft token is the length-th
+            if gained < length:
+                share, hit = rate ** (gained - 1) * (1.0 - rate), 0.0
+            elif gained == length:
+                share, hit = rate ** (length - 1) * (1.0 - last), candidates
+            else:
+                share, hit = rate ** (length - 1) * last, candidates
+            rows.append((length, length, gained, chance * share, hit))
+    table = np.array(rows)
+    law = table[:, 3] / table[:, 3].sum()
+    return Rounds(
+        drafted=table[:, 0].astype(np.int64), sent=table[:, 1].astype(np.int64), gained=table[:, 2].astype(np.int64),
+        probabilities=law, hit=table[:, 4],
+    )  # fmt: skip

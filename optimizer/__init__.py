@@ -34,7 +34,7 @@ from specopt.robustness import Robustness, robustness
 from specopt.sensitivity import Change, Sensitivity, sensitivity
 from specopt.simulate import simulate
 from specopt.solve import methods, solve
-from specopt.solvers.serving_latency.simulate import Simulation
+from specopt.solvers.simulation import Simulation
 
 __version__ = _version("specopt")
 

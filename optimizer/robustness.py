@@ -20,7 +20,7 @@ from specopt.models.fields import MAX_TOKENS, Floats, describe
 from specopt.models.judge import verify
 from specopt.models.problem import Plan, Problem
 from specopt.models.result import Result
-from specopt.solvers.samples import t_quantile
+from specopt.solvers.simulation import t_quantile
 
 QUANTILES = (0.05, 0.5, 0.95)
 

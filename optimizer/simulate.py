@@ -1,76 +1,94 @@
-"""Play a plan with random acceptances: the front door of the simulators."""
+"""Play plans and policies: the front door of the simulators."""
 
 from __future__ import annotations
 
 import time
 from typing import Any
 
-from specopt.kinds import KINDS, kind_of
+from specopt.kinds import KINDS
+from specopt.kinds.simulator import Simulator
 from specopt.models.errors import InvalidInput, Unsupported
 from specopt.models.judge import verify
-from specopt.models.problem import Plan, Problem
+from specopt.models.problem import Plan
 from specopt.models.result import Result
 from specopt.progress import end_progress, print_step
+from specopt.solvers.simulation import Simulation
+
+SIMULATORS: dict[str, Simulator] = {kind.name: kind.simulator for kind in KINDS if kind.simulator is not None}
 
 
 def simulate(
-    problem: Problem,
-    result: Result | Plan,
+    world: Any,
+    policy: Result | Plan | Any,
     *,
-    replications: int = 1000,
     seed: int = 0,
+    replications: int | None = None,
     verbose: bool = False,
     **options: Any,
-) -> Any:
-    """Replay a plan with random acceptances: the distribution of its real latency, or of its tokens per second.
+) -> Simulation:
+    """Play a plan with random acceptances, or a policy on a workload, many times.
 
     Parameters
     ----------
-    problem, result
-        A problem, and a result or plan of it.
-    replications
-        How often, at least twice.
+    world
+        A problem of serving latency or draft control, or a workload of fair goodput, verification or prompts.
+    policy
+        A result or plan of the problem; or a policy, or its name.
     seed
-        The same seed gives the same luck to every task, or the same channel and luck to every iteration, whatever
-        the plan: differences between plans are paired.
+        The same seed gives the same luck, whatever the plan or policy: differences are paired.
+    replications
+        How often; None: as the simulator has it.
     verbose
         Print the progress to stderr.
     options
-        Of the kind's own simulator, such as `drop_finished` of serving latency or `iterations` of draft control.
+        The simulator's own: `drop_finished`, `iterations`, `devices` and so on.
 
     Raises
     ------
     InvalidInput
-        If an argument is outside its domain or belongs to another kind, or the result is another problem's, has no
-        plan or violates the problem.
+        If an argument is outside its domain or the simulator does not know it, or the result is another problem's,
+        has no plan or violates the problem.
     Unsupported
-        If this kind of problem has no simulator.
+        If nothing plays on this.
 
     See Also
     --------
-    specopt.solvers.serving_latency.simulate, specopt.solvers.draft_control.simulate : what the replay assumes.
+    specopt.solvers.serving_latency.simulate, specopt.solvers.draft_control.simulate,
+    specopt.solvers.fair_goodput.simulate, specopt.solvers.verification_batch.simulate,
+    specopt.solvers.prompt_chunking.simulate : what each assumes and takes.
     """
-    simulator = kind_of(problem).simulator
-    if simulator is None:
-        able = " and ".join(kind.name for kind in KINDS if kind.simulator is not None)
-        raise Unsupported(f"simulate: {problem.kind} has no simulator; {able} have one")
-    for name, value in options.items():
-        if name not in simulator.options:
+    name, simulator = simulator_of(world)
+    if isinstance(policy, (Result, Plan)):
+        verify(world, policy)  # refuses what is not this problem's
+        policy = policy.plan if isinstance(policy, Result) else policy
+    for option, value in options.items():
+        if option not in simulator.options:
             has = ", ".join(simulator.options)
-            raise InvalidInput(
-                f"{name}: simulating {problem.kind} takes no such option (got {value!r}); it takes {has}"
-            )
-    verify(problem, result)  # refuses what is not this problem's
-    plan = result if isinstance(result, Plan) else result.plan
+            raise InvalidInput(f"{option}: simulating {name} takes no such option (got {value!r}); it takes {has}")
+    if replications is not None:
+        options["replications"] = replications
     started = time.perf_counter()
 
     def tell(done: int, mean: float) -> None:
-        if verbose:
-            what = simulator.mean.format(mean)
-            print_step(time.perf_counter() - started, f"{done} of {replications} replications, {what}")
+        print_step(time.perf_counter() - started, f"{done} replications, mean {mean:.6g}")
 
     try:
-        return simulator.play(problem, plan, replications=replications, seed=seed, callback=tell, **options)
+        return simulator.play(world, policy, seed=seed, callback=tell if verbose else None, **options)
     finally:
         if verbose:
             end_progress()
+
+
+def simulator_of(world: object) -> tuple[str, Simulator]:
+    """Return the kind of a problem or workload, and its simulator.
+
+    Raises
+    ------
+    Unsupported
+        If there is none.
+    """
+    for kind, simulator in SIMULATORS.items():
+        if isinstance(world, simulator.world):
+            return kind, simulator
+    able = ", ".join(f"{kind} ({one.world.__name__})" for kind, one in SIMULATORS.items())
+    raise Unsupported(f"simulate: {getattr(world, 'kind', type(world).__name__)} has no simulator; there are {able}")

@@ -15,12 +15,14 @@ to 10 MB/s up and from 10 to 15 MB/s down. What it leaves open is set here, and 
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
+from specopt.models.arguments import integer, one_of
 from specopt.models.cloud_delay import CloudDelay
-from specopt.models.errors import InvalidInput
-from specopt.models.fields import describe
-from specopt.models.prompt_workload import PromptWorkload, Rounds
+from specopt.models.fields import MAX_TOKENS
+from specopt.models.prompt_workload import PromptWorkload
 
 FIGURE_1 = CloudDelay(
     tokens=np.array([0.0, 10.0, 512.0, 2000.0]), seconds=np.array([0.026141581, 0.027021974, 0.071217721, 0.28])
@@ -36,6 +38,9 @@ JETSON_BYTES_PER_SECOND = (136.5e9, 136.5e9, 204.8e9)
 _LAYERS = {"vicuna-7b": (32, 2, 4096), "vicuna-13b": (40, 3, 5120)}  # all, on the device, hidden size
 _PROMPTS = {"specbench": (351.2, 397.3), "cnn-dm": (1036.6, 511.8)}  # Table 3
 _MODELS = {"specbench": "vicuna-7b", "cnn-dm": "vicuna-13b"}
+ACCEPT_LENGTHS = {"specbench": (1.89, 2.06), "cnn-dm": (1.75, 1.98)}
+"""Table 4: U-Medusa, HAT."""
+_SERVER_CHUNK = {"specbench": 128, "cnn-dm": 256}  # Sec. 4.1
 LOCAL_SECONDS_PER_TOKEN = 0.09 / 2000.0
 
 
@@ -88,8 +93,7 @@ def paper_4_workload(
     InvalidInput
         If there is no such data set, or a value is outside its domain.
     """
-    if dataset not in _PROMPTS:
-        raise InvalidInput(f"dataset: expected one of {', '.join(_PROMPTS)}, got {describe(dataset)}")
+    one_of("dataset", dataset, _PROMPTS)
     model = _MODELS[dataset]
     mean, std = _PROMPTS[dataset]
     if local_overhead_seconds is None:
@@ -108,67 +112,45 @@ def paper_4_workload(
         local_seconds_per_token=LOCAL_SECONDS_PER_TOKEN,
         message_overhead_seconds=message_overhead_seconds,
         link_latency_seconds=link_latency_seconds,
+        tree_tokens_per_round=ACCEPT_LENGTHS[dataset][0],
+        draft_tokens_per_round=ACCEPT_LENGTHS[dataset][1],
+        server_chunk_tokens=_SERVER_CHUNK[dataset],
     )
 
 
-def threshold_rounds(
-    mean_gained: float, *, stop: float = 0.5, most_drafted: int = 8, candidates: float = 0.6
-) -> Rounds:
-    """Return rounds of drafts that end at the first token below a threshold, with a given accept length.
+def specbench(
+    *, requests_per_second: float = 6.0, pipeline_length: int = 4, link_scale: float = 1.0, cloud_scale: float = 1.0
+) -> PromptWorkload:
+    """Return the requests of SpecBench on Vicuna-7B; parameters as in `paper_4_workload`."""
+    return paper_4_workload(
+        "specbench", requests_per_second=requests_per_second, pipeline_length=pipeline_length, link_scale=link_scale,
+        cloud_scale=cloud_scale,
+    )  # fmt: skip
 
-    Tokens above the threshold are accepted with one probability a, the last one with a lower one, (1 - stop) a, since
-    it is the one below the threshold. a is chosen so that the mean gain is as given.
+
+def cnn_dm(
+    *, requests_per_second: float = 4.0, pipeline_length: int = 4, link_scale: float = 1.0, cloud_scale: float = 1.0
+) -> PromptWorkload:
+    """Return the requests of CNN/DM on Vicuna-13B; parameters as in `paper_4_workload`."""
+    return paper_4_workload(
+        "cnn-dm", requests_per_second=requests_per_second, pipeline_length=pipeline_length, link_scale=link_scale,
+        cloud_scale=cloud_scale,
+    )  # fmt: skip
+
+
+def equal_prompts(
+    *, prompt_tokens: int = 2000, requests_per_second: float = 2.0, pipeline_length: int = 4
+) -> PromptWorkload:
+    """Return requests whose prompts have one length, else those of SpecBench.
 
     Parameters
     ----------
-    mean_gained
-        Tokens per round, the verifier's own included: the accept length of Table 4.
-    stop
-        Chance that a token is below the threshold.
-    most_drafted
-        Longest draft.
-    candidates
-        Chance that the top-k candidates hold the token that follows, given that all before it were accepted.
-
-    Raises
-    ------
-    InvalidInput
-        If no such acceptance exists, or a value is outside its domain.
+    prompt_tokens
+        Of every prompt.
+    requests_per_second, pipeline_length
+        As in `paper_4_workload`.
     """
-    if not 0.0 < stop < 1.0:
-        raise InvalidInput(f"stop: expected a number in (0, 1), got {describe(stop)}")
-    if most_drafted < 1:
-        raise InvalidInput(f"most_drafted: expected an integer >= 1, got {describe(most_drafted)}")
-    low, high = 0.0, 1.0
-    for _ in range(60):
-        rate = 0.5 * (low + high)
-        low, high = (rate, high) if _threshold(rate, stop, most_drafted, candidates).mean_gained < mean_gained else (
-            low, rate
-        )  # fmt: skip
-    found = _threshold(high, stop, most_drafted, candidates)
-    if abs(found.mean_gained - mean_gained) > 1e-6:
-        raise InvalidInput(f"mean_gained: expected up to {found.mean_gained:.3g} with these drafts, got {mean_gained}")
-    return found
-
-
-def _threshold(rate: float, stop: float, most_drafted: int, candidates: float) -> Rounds:
-    """Return the rounds for an acceptance probability above the threshold."""
-    rows = []
-    for length in range(1, most_drafted + 1):
-        stops = 1.0 if length == most_drafted else stop
-        chance = (1.0 - stop) ** (length - 1) * stops
-        last = (1.0 - stop) * rate
-        for gained in range(1, length + 2):  # the last draft token is the length-th
-            if gained < length:
-                share, hit = rate ** (gained - 1) * (1.0 - rate), 0.0
-            elif gained == length:
-                share, hit = rate ** (length - 1) * (1.0 - last), candidates
-            else:
-                share, hit = rate ** (length - 1) * last, candidates
-            rows.append((length, length, gained, chance * share, hit))
-    table = np.array(rows)
-    law = table[:, 3] / table[:, 3].sum()
-    return Rounds(
-        drafted=table[:, 0].astype(np.int64), sent=table[:, 1].astype(np.int64), gained=table[:, 2].astype(np.int64),
-        probabilities=law, hit=table[:, 4],
-    )  # fmt: skip
+    lengths = np.array([integer("prompt_tokens", prompt_tokens, 1, MAX_TOKENS)])
+    return replace(
+        specbench(requests_per_second=requests_per_second, pipeline_length=pipeline_length), prompt_tokens=lengths
+    )

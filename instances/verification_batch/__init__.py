@@ -1,8 +1,9 @@
-"""Families of `verification-batch` problems."""
+"""Families of `verification-batch` problems, and of workloads for its policies."""
 
 from __future__ import annotations
 
 from specopt.instances.family import Family
+from specopt.instances.verification_batch import workload
 from specopt.instances.verification_batch.bursty import bursty
 from specopt.instances.verification_batch.correlated import correlated
 from specopt.instances.verification_batch.density_trap import density_trap
@@ -18,4 +19,10 @@ FAMILIES: tuple[Family, ...] = (
     Family("verification-batch/hopeless-urgent", hopeless_urgent),
     Family("verification-batch/density-trap", density_trap),
     Family("verification-batch/correlated", correlated),
+)
+
+WORKLOADS: tuple[Family, ...] = (
+    Family("verification-batch/mixed-classes", workload.mixed_classes),
+    Family("verification-batch/one-class", workload.one_class),
+    Family("verification-batch/predicted-rejections", workload.predicted_rejections),
 )

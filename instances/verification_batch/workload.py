@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from specopt.models.arguments import integer, number, positive
 from specopt.models.verification_time import VerificationTime
 from specopt.models.verification_workload import DraftPredictor, VerificationWorkload
 
@@ -54,6 +55,8 @@ def mixed_classes(
     predictor
         Stops drafting at the first predicted rejection; None: the whole window.
     """
+    window = integer("window", window, 1, 1000)
+    acceptance_rate = number("acceptance_rate", acceptance_rate, 0, 1)
     shares = np.full(len(class_speeds), 1.0 / len(class_speeds)) if class_shares is None else class_shares
     return VerificationWorkload(
         class_speeds=np.asarray(class_speeds, dtype=np.float64),
@@ -74,3 +77,53 @@ def mixed_classes(
         guard_seconds=0.005,
         predictor=predictor,
     )
+
+
+def one_class(
+    *,
+    speed: float = 6.0,
+    prompt_median_tokens: float = 150.0,
+    acceptance_rate: float = 0.73,
+    window: int = 4,
+    prefix_cache: bool = True,
+) -> VerificationWorkload:
+    """Return devices that all need the same speed, else as in `mixed_classes`.
+
+    Parameters
+    ----------
+    speed
+        Tokens per second.
+    prompt_median_tokens, acceptance_rate, window, prefix_cache
+        As in `mixed_classes`.
+    """
+    return mixed_classes(
+        prompt_median_tokens=prompt_median_tokens, acceptance_rate=acceptance_rate, window=window,
+        class_speeds=(positive("speed", speed),), prefix_cache=prefix_cache,
+    )  # fmt: skip
+
+
+def predicted_rejections(
+    *,
+    false_accept: float = 0.2,
+    false_reject: float = 0.05,
+    false_accept_after: float = 0.3,
+    prompt_median_tokens: float = 150.0,
+    acceptance_rate: float = 0.73,
+    window: int = 8,
+) -> VerificationWorkload:
+    """Return devices that stop drafting where they predict a rejection, else as in `mixed_classes`.
+
+    Parameters
+    ----------
+    false_accept, false_reject, false_accept_after
+        How often the prediction is wrong (Sec. 4.1): goes on at the first rejection, stops at an accepted token, goes
+        on after the first rejection.
+    prompt_median_tokens, acceptance_rate, window
+        As in `mixed_classes`.
+    """
+    return mixed_classes(
+        prompt_median_tokens=prompt_median_tokens, acceptance_rate=acceptance_rate, window=window,
+        predictor=DraftPredictor(
+            false_accept=false_accept, false_reject=false_reject, false_accept_after=false_accept_after
+        ),
+    )  # fmt: skip

@@ -2,21 +2,45 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from specopt.commands.shared import AsJson, File, Seed, count, print_json, read_problem, read_result
+from specopt.commands.shared import AsJson, Seed, count, print_json, read_problem, read_result
 from specopt.models.errors import InvalidInput, SpecoptError
+
+if TYPE_CHECKING:
+    from specopt.instances.family import Family
+    from specopt.kinds.simulator import Simulator
+
+POLICIES = (
+    "draft-control: adaptive-heuristic, llm-alone; fair-goodput: robust, gradient, fixed, random; verification-batch: "
+    "fcfs, edf, algorithm-1, algorithm-1-drop, per-epoch, slack; prompt-chunking: u-shape, u-medusa, u-sarathi, hat, "
+    "planned."
+)
+WORKLOADS = (
+    "draft-control: its families of problems; fair-goodput: fixed, random, drifting, switching; verification-batch: "
+    "mixed-classes, one-class, predicted-rejections; prompt-chunking: specbench, cnn-dm, equal-prompts."
+)
 
 
 def simulate(
-    file: File,
-    result: Annotated[Path, typer.Argument(metavar="RESULT", help="A result file (JSON) of this problem.")],
+    source: Annotated[str, typer.Argument(metavar="FILE|KIND", help="A problem file (JSON), or a kind with --policy.")],
+    result: Annotated[
+        Path | None, typer.Argument(metavar="[RESULT]", help="A result file (JSON) of the problem in FILE.")
+    ] = None,
+    policy: Annotated[str | None, typer.Option(metavar="P", help=f"Play this policy of KIND. {POLICIES}")] = None,
+    workload: Annotated[str | None, typer.Option(metavar="FAMILY", help=f"What it meets. {WORKLOADS}")] = None,
+    param: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="A parameter of the workload family, or an option of the simulator."),
+    ] = None,
     replications: Annotated[
-        int, typer.Option(metavar="R", parser=count, help="How often the plan is played, at least twice.")
-    ] = 1000,
+        int | None,
+        typer.Option(metavar="R", parser=count, help="How often: [1000] for plans, [100] rounds, [5] long runs."),
+    ] = None,
     drop_finished: Annotated[
         bool, typer.Option("--drop-finished", help="Serving latency: tasks that have finished leave at once.")
     ] = False,
@@ -30,39 +54,80 @@ def simulate(
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Play a plan with random acceptances.
+    """Play a plan with random acceptances, or a policy on a workload.
 
-    The real latency of a serving-latency plan, or the tokens per second of a draft-control policy, beside the
-    model's number; the other kinds are simulated from Python.
+    FILE RESULT: the real latency of a serving-latency plan, or the tokens per second of a draft-control plan, beside
+    the model's number. KIND --policy P --workload FAMILY: what a policy reaches in the long run.
     """
-    from specopt import simulate as simulate_plan
+    from specopt import simulate as play
     from specopt.models.judge import verify
     from specopt.progress import patience
-    from specopt.solvers.draft_control.simulate import PolicySimulation
+    from specopt.simulate import simulator_of
 
-    problem, claimed = read_problem(file), read_result(result)
-    try:
-        verify(problem, claimed)
-    except SpecoptError as error:
-        raise InvalidInput(f"{result}: {error}") from None
-    options = {
-        "drop_finished": drop_finished or None, "iterations": iterations, "response_tokens": response_tokens,
-    }  # fmt: skip
+    flags = {"drop_finished": drop_finished or None, "iterations": iterations, "response_tokens": response_tokens}
+    options: dict[str, Any] = {name: value for name, value in flags.items() if value is not None}
+    name = ""
+    if policy is None and workload is None:
+        if result is None:
+            raise InvalidInput("RESULT: required beside FILE; or give a KIND with --policy and --workload")
+        world: Any = read_problem(Path(source))
+        played: Any = read_result(result)
+        try:
+            verify(world, played)
+        except SpecoptError as error:
+            raise InvalidInput(f"{result}: {error}") from None
+        options |= _parameters(simulator_of(world)[1], None, param or ())[1]
+        what, name = f"plan by {played.method}", world.name or ""
+    else:
+        if result is not None:
+            raise InvalidInput(f"RESULT: expected none beside --policy and --workload, got {result}")
+        world, played, more = _policy_on_workload(source, policy, workload, param or (), seed)
+        options |= more
+        what = f"policy {policy} on {workload}"
     with patience():
-        simulation = simulate_plan(
-            problem, claimed, replications=replications, seed=seed, verbose=True,
-            **{name: value for name, value in options.items() if value is not None},
-        )  # fmt: skip
+        found = play(world, played, seed=seed, replications=replications, verbose=True, **options)
     if as_json:
-        print_json(simulation.to_dict())
+        print_json(found.to_dict())
         return
+    from specopt.views.simulation import print_simulation
     from specopt.views.terminal import console
 
-    if isinstance(simulation, PolicySimulation):
-        from specopt.views.draft_control import print_policy_simulation
+    print_simulation(found, what, console(), name)
 
-        print_policy_simulation(problem, claimed, simulation, console())
-    else:
-        from specopt.views.what_if import print_simulation
 
-        print_simulation(problem, claimed, simulation, console())
+def _policy_on_workload(
+    kind: str, policy: str | None, workload: str | None, param: Sequence[str], seed: int
+) -> tuple[Any, str, dict[str, Any]]:
+    """Return the workload, the policy and the options of the simulator."""
+    from specopt.models.arguments import one_of
+    from specopt.simulate import SIMULATORS
+
+    simulator = SIMULATORS[one_of("KIND", kind, [one for one, simulator in SIMULATORS.items() if simulator.policies])]
+    name = one_of("--policy", policy, simulator.policies)
+    families = {family.label: family for family in simulator.workloads}
+    short = workload if workload is None else workload.removeprefix(f"{kind}/")
+    family = families[one_of("--workload", short, families)]
+    given, options = _parameters(simulator, family, param)
+    if "seed" in family.defaults:
+        given["seed"] = seed
+    return family.build(**given), name, options
+
+
+def _parameters(
+    simulator: Simulator, family: Family | None, param: Sequence[str]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the given parameters of the family and options of the simulator."""
+    from specopt.arguments import pairs_of, typed
+
+    own = {} if family is None else family.plain
+    given: dict[str, Any] = {}
+    options: dict[str, Any] = {}
+    for name, text in pairs_of(param, "--param").items():
+        if name not in own and name not in simulator.settings:
+            known = ", ".join([*own, *simulator.settings])
+            raise InvalidInput(f"--param {name}: expected one of {known}, got {name!r}; the seed is --seed")
+        if name in own:
+            given[name] = typed(f"--param {name}", own[name], text)
+        else:
+            options[name] = typed(f"--param {name}", simulator.settings[name], text)
+    return given, options

@@ -13,6 +13,7 @@ from specopt.kinds.simulator import Simulator
 from specopt.kinds.uncertainty import Uncertainty
 from specopt.models.draft_control import DraftControlPlan, DraftControlProblem
 from specopt.solvers.draft_control import METHODS
+from specopt.solvers.draft_control.policies import POLICIES
 from specopt.solvers.draft_control.simulate import simulate
 
 
@@ -42,5 +43,5 @@ KIND = Kind(
     uncertainty=Uncertainty(
         vary=_vary, shape=lambda problem: (len(problem.states), len(problem.resolutions)), one=True
     ),
-    simulator=Simulator(play=simulate, mean="{:.6g} tokens/s"),
+    simulator=Simulator(world=DraftControlProblem, play=simulate, policies=POLICIES, workloads=FAMILIES),
 )

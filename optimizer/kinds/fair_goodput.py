@@ -6,12 +6,16 @@ import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
-from specopt.instances.fair_goodput import FAMILIES
+from specopt.instances.fair_goodput import FAMILIES, WORKLOADS
 from specopt.instances.library.fair_goodput import RECIPES
 from specopt.kinds.kind import Kind, Row
+from specopt.kinds.simulator import Simulator
 from specopt.kinds.uncertainty import Uncertainty
 from specopt.models.fair_goodput import FairGoodputPlan, FairGoodputProblem
+from specopt.models.goodput_workload import GoodputWorkload
 from specopt.solvers.fair_goodput import METHODS
+from specopt.solvers.fair_goodput.policies import POLICIES
+from specopt.solvers.fair_goodput.simulate import simulate
 
 
 def _rows(plan: FairGoodputPlan) -> Iterator[Row]:
@@ -38,4 +42,5 @@ KIND = Kind(
     rows=_rows,
     view="specopt.views.fair_goodput",
     uncertainty=Uncertainty(vary=_vary, shape=lambda problem: problem.acceptance_rates.shape),
+    simulator=Simulator(world=GoodputWorkload, play=simulate, policies=POLICIES, workloads=WORKLOADS),
 )

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from specopt.instances.library.prompt_chunking import RECIPES
-from specopt.instances.prompt_chunking import FAMILIES
+from specopt.instances.prompt_chunking import FAMILIES, WORKLOADS
 from specopt.kinds.kind import Kind, Row
+from specopt.kinds.simulator import Simulator
 from specopt.models.prompt_chunking import PromptChunkingPlan, PromptChunkingProblem
+from specopt.models.prompt_workload import PromptWorkload
 from specopt.solvers.prompt_chunking import METHODS
+from specopt.solvers.prompt_chunking.schemes import SCHEMES
+from specopt.solvers.prompt_chunking.simulate import simulate
 
 
 def _rows(plan: PromptChunkingPlan) -> Iterator[Row]:
@@ -25,4 +29,5 @@ KIND = Kind(
     recipes=RECIPES,
     rows=_rows,
     view="specopt.views.prompt_chunking",
+    simulator=Simulator(world=PromptWorkload, play=simulate, policies=SCHEMES, workloads=WORKLOADS),
 )

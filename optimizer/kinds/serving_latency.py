@@ -180,6 +180,6 @@ KIND = Kind(
     uncertainty=Uncertainty(
         vary=_vary, shape=lambda problem: (), zero=False, longest_output=_longest_output, worst=_worst
     ),
-    simulator=Simulator(play=simulate, mean="mean latency {:.6g} s"),
+    simulator=Simulator(world=ServingLatencyProblem, play=simulate),
     from_trace=FROM_TRACE,
 )

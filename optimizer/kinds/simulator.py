@@ -1,31 +1,56 @@
-"""How plans of a kind are played with random acceptances: what `simulate` calls."""
+"""How plans and policies of a kind are played: what `simulate` calls."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from types import NoneType
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+from specopt.instances.family import Family
+from specopt.solvers.simulation import Simulation
+
+_COMMON = {"seed", "replications", "callback"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Simulator:
-    """A simulator of plans.
+    """A simulator of plans, or of policies on workloads.
 
     Parameters
     ----------
+    world
+        What a plan or policy is played on: a type of problem or workload.
     play
-        Function of a problem, a plan and, by keyword, replications, seed, callback and options of its own. The callback
-        takes the replications done and their mean.
-    mean
-        Format of that mean, with its unit.
+        Function of a world, a plan or policy and, by keyword, seed, replications, callback and options of its own.
+    policies
+        The names that it takes besides plans.
+    workloads
+        The families of worlds that these policies meet.
     """
 
-    play: Callable[..., Any]
-    mean: str
+    world: type[Any]
+    play: Callable[..., Simulation]
+    policies: tuple[str, ...] = ()
+    workloads: tuple[Family, ...] = ()
 
     @property
     def options(self) -> tuple[str, ...]:
         """Keywords that this simulator has of its own."""
         keywords = (p.name for p in inspect.signature(self.play).parameters.values() if p.kind is p.KEYWORD_ONLY)
-        return tuple(name for name in keywords if name not in ("replications", "seed", "callback"))
+        return tuple(name for name in keywords if name not in _COMMON)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The types of those options that text can express."""
+        hints = get_type_hints(self.play)
+        return {name: hints[name] for name in self.options if _is_plain(hints[name])}
+
+
+def _is_plain(hint: Any) -> bool:
+    """Tell whether text can express a type."""
+    if get_origin(hint) is Literal or hint in (bool, int, float, str):
+        return True
+    members = get_args(hint)
+    return NoneType in members and all(one is NoneType or _is_plain(one) for one in members)

@@ -6,10 +6,14 @@ from collections.abc import Iterator
 
 from specopt.instances.library.verification_batch import RECIPES
 from specopt.instances.traces.verification_batch import FROM_TRACE
-from specopt.instances.verification_batch import FAMILIES
+from specopt.instances.verification_batch import FAMILIES, WORKLOADS
 from specopt.kinds.kind import Kind, Row
+from specopt.kinds.simulator import Simulator
 from specopt.models.verification_batch import VerificationBatchPlan, VerificationBatchProblem
+from specopt.models.verification_workload import VerificationWorkload
 from specopt.solvers.verification_batch import METHODS
+from specopt.solvers.verification_batch.policies import POLICIES
+from specopt.solvers.verification_batch.simulate import simulate
 
 
 def _rows(plan: VerificationBatchPlan) -> Iterator[Row]:
@@ -23,4 +27,5 @@ KIND = Kind(
     recipes=RECIPES,
     rows=_rows,
     from_trace=FROM_TRACE,
+    simulator=Simulator(world=VerificationWorkload, play=simulate, policies=POLICIES, workloads=WORKLOADS),
 )

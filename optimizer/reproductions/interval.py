@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from specopt.models.fields import Floats
-from specopt.solvers.samples import t_quantile
+from specopt.solvers.simulation import t_quantile
 
 
 def interval(values: Floats) -> tuple[float, float]:

@@ -33,7 +33,7 @@ import numpy as np
 from specopt.instances.verification_batch.workload import CLASS_SPEEDS, mixed_classes
 from specopt.models.verification_workload import DraftPredictor, VerificationWorkload
 from specopt.solvers.verification_batch.policies import Policy, PolicyName
-from specopt.solvers.verification_batch.simulate import LongRun, capacity, simulate
+from specopt.solvers.verification_batch.simulate import LongRun, capacity, run_once
 
 TABLE_10 = DraftPredictor(false_accept=0.425, false_reject=0.1989, false_accept_after=0.425)
 """The operating point of Table 10's multi-layer perceptron; after a rejection it is taken to be as at the first."""
@@ -95,7 +95,7 @@ def table_1(devices: int = 475, *, seeds: Iterable[int] = range(3), seconds: flo
     for name, policy in (("FCFS", "fcfs"), ("WISP", "algorithm-1-drop"), ("slack", "slack")):
         late, all_responses = np.zeros(len(CLASS_SPEEDS)), np.zeros(len(CLASS_SPEEDS))
         for seed in seeds:
-            run = simulate(mixed_classes(), Policy(name=policy), devices=devices, seed=seed, seconds=seconds)  # type: ignore[arg-type]
+            run = run_once(mixed_classes(), Policy(name=policy), devices=devices, seed=seed, seconds=seconds)  # type: ignore[arg-type]
             late += run.class_violations
             all_responses += run.class_responses
         found[name] = (late / np.maximum(1.0, all_responses)).tolist()
@@ -122,7 +122,7 @@ def table_3(
 ) -> dict[str, float]:
     """Return the goodput of each system at saturation, tokens per second over all classes."""
     return {
-        system.name: simulate(
+        system.name: run_once(
             system.workload(), system.policy, devices=devices, seed=seed, seconds=seconds,
             centralised=system.centralised,
         ).goodput
@@ -137,7 +137,7 @@ def figure_1_data(
     rows = []
     for rate in acceptance_rates:
         for window in windows:
-            run = simulate(mixed_classes(acceptance_rate=rate, window=window), devices=1, seconds=1500.0)
+            run = run_once(mixed_classes(acceptance_rate=rate, window=window), devices=1, seconds=1500.0)
             rows.append(
                 {
                     "acceptance_rate": rate,
@@ -161,7 +161,7 @@ def figure_7_data(
     served = mixed_classes() if workload is None else workload
     return {
         policy: [
-            simulate(served, policy, devices=count, seed=seed, seconds=seconds).class_violation_rate.tolist()
+            run_once(served, policy, devices=count, seed=seed, seconds=seconds).class_violation_rate.tolist()
             for count in devices
         ]
         for policy in policies
@@ -172,4 +172,4 @@ def figure_8_data(
     devices: int = 300, policy: PolicyName = "algorithm-1-drop", *, seed: int = 0, events: int = 40_000
 ) -> LongRun:
     """Return a run with its events logged: queued and verification seconds, deadline missed, and in a spike or not."""
-    return simulate(mixed_classes(), policy, devices=devices, seed=seed, events=events)
+    return run_once(mixed_classes(), policy, devices=devices, seed=seed, events=events)

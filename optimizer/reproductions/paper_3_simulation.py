@@ -192,13 +192,13 @@ def _throughput(law: Laws, regime: str, vocabulary_size: int, replications: int,
     # the heuristic starts at the best static length and resolution
     policy = AdaptiveHeuristic(first_length=choice.draft_length, resolution=choice.resolution)
     heuristic = simulate(problem, policy, replications=replications, seed=seed)
-    low, high = heuristic.confidence_interval_tokens_per_second
+    low, high = heuristic.confidence_interval
     return {
         "temperature": law.temperature,
         "LLM": 1.0 / VERIFY_SECONDS,
         "static S-Q": solve(lossy, "best-static").objective,
         "static Q-S": static.objective,
-        "heuristic Q-S": heuristic.mean_tokens_per_second,
+        "heuristic Q-S": heuristic.mean,
         "dynamic Q-S": dynamic.objective,
         "myopic Q-S": myopic.objective,
         "heuristic interval": f"{low:.2f} to {high:.2f}",

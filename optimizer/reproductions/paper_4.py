@@ -13,7 +13,6 @@ import numpy as np
 
 from specopt.models.errors import InvalidInput
 from specopt.reproductions.artefact import LEVEL, Artefact, Claim, Value
-from specopt.reproductions.paper_4_mean import MeanRun
 from specopt.reproductions.paper_4_pictures import figure_1
 from specopt.reproductions.paper_4_published import (
     PUBLISHED_DECODE,
@@ -24,6 +23,7 @@ from specopt.reproductions.paper_4_published import (
 )
 from specopt.reproductions.paper_4_simulation import RATES, STAGES, Reproduction, run_schemes
 from specopt.reproductions.selection import Say, select
+from specopt.solvers.prompt_chunking.simulate import PromptSimulation
 
 REQUESTS = 1000
 RIVALS = ("U-shape", "U-Medusa", "U-Sarathi")
@@ -86,7 +86,7 @@ def reproduce(
             say("calibrating to U-shape")
             found = run_schemes(
                 150 if quick else REQUESTS,
-                seeds=range(seeds),
+                seeds=seeds,
                 rates=_QUICK_RATES if quick else RATES,
                 stages=(1, 4) if quick else STAGES,
                 with_ours=not quick,
@@ -173,7 +173,7 @@ def _stages(dataset: str) -> Callable[[Reproduction], Iterator[Claim]]:
     return orders
 
 
-def _hat_is_fastest(runs: Mapping[str, Mapping[Any, MeanRun]], at: str) -> Iterator[Claim]:
+def _hat_is_fastest(runs: Mapping[str, Mapping[Any, PromptSimulation]], at: str) -> Iterator[Claim]:
     for quantity in ("ttft", "tbt"):
         ratios = [
             getattr(runs[name][x], f"mean_{quantity}_seconds") / getattr(hat, f"mean_{quantity}_seconds")

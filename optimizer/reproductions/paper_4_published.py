@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from specopt.instances.prompt_chunking.workload import FIGURE_1
-from specopt.reproductions.paper_4_mean import MeanRun
+from specopt.solvers.prompt_chunking.simulate import PromptSimulation
 
 Verdict = Literal["reproduced", "close", "not reproduced", "impossible", "calibrated"]
 Key = tuple[bool, bool, bool]
@@ -117,11 +117,11 @@ class Row:
 class Measured:
     """The runs that rows are made of, as in `Reproduction`, and those of Tables 4 and 5."""
 
-    by_rate: dict[str, dict[str, dict[float, MeanRun]]]
-    by_stages: dict[str, dict[str, dict[int, MeanRun]]]
-    one_gpu: dict[str, dict[str, MeanRun]]
-    table_5: dict[str, dict[Key, MeanRun]]
-    alone: dict[str, dict[str, MeanRun]]
+    by_rate: dict[str, dict[str, dict[float, PromptSimulation]]]
+    by_stages: dict[str, dict[str, dict[int, PromptSimulation]]]
+    one_gpu: dict[str, dict[str, PromptSimulation]]
+    table_5: dict[str, dict[Key, PromptSimulation]]
+    alone: dict[str, dict[str, PromptSimulation]]
 
 
 def published_rows(measured: Measured) -> Iterator[Row]:

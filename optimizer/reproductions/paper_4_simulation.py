@@ -29,17 +29,17 @@ all that counts.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from specopt.instances.prompt_chunking.workload import paper_4_workload, threshold_rounds
+from specopt.instances.prompt_chunking.workload import ACCEPT_LENGTHS, paper_4_workload
 from specopt.models.prompt_workload import PromptWorkload, Rounds, Scheme
-from specopt.reproductions.paper_4_mean import MeanRun
 from specopt.reproductions.paper_4_published import PUBLISHED_TABLE_5, Key, Measured, Row, published_rows
 from specopt.reproductions.selection import Say
-from specopt.solvers.prompt_chunking.simulate import Planner, simulate
+from specopt.solvers.prompt_chunking.schemes import as_scheme
+from specopt.solvers.prompt_chunking.simulate import Planner, PromptSimulation, run_once, simulate
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -50,29 +50,18 @@ RATE = {"specbench": 6.0, "cnn-dm": 4.0}
 RATE_ONE_GPU = {"specbench": 6.0, "cnn-dm": 2.0}
 STAGES = (1, 2, 4, 8)
 
-_ACCEPT = {"specbench": (1.89, 2.06), "cnn-dm": (1.75, 1.98)}  # Table 4: U-Medusa, HAT
-_SERVER_CHUNK = {"specbench": 128, "cnn-dm": 256}  # Sec. 4.1
-_TREE = 8
+_SCHEMES = {"U-shape": "u-shape", "U-Medusa": "u-medusa", "U-Sarathi": "u-sarathi", "HAT": "hat", "ours": "planned"}
 
 
 def schemes(dataset: str) -> dict[str, Scheme]:
     """Return the four schemes of the paper and HAT with planned chunks instead of those of Eq. 3."""
-    medusa, hat = _ACCEPT[dataset]
-    drafts = threshold_rounds(hat)
-    return {
-        "U-shape": Scheme(name="U-shape", rounds=Rounds.one_by_one()),
-        "U-Medusa": Scheme(name="U-Medusa", rounds=Rounds.tree(_TREE, medusa)),
-        "U-Sarathi": Scheme(
-            name="U-Sarathi", chunking="server", rounds=Rounds.one_by_one(), server_chunk_tokens=_SERVER_CHUNK[dataset]
-        ),
-        "HAT": Scheme(name="HAT", chunking="equation-3", rounds=drafts, parallel_drafting=True),
-        "ours": Scheme(name="ours", chunking="planned", rounds=drafts, parallel_drafting=True),
-    }
+    workload = paper_4_workload(dataset)
+    return {ours: replace(as_scheme(workload, name), name=ours) for ours, name in _SCHEMES.items()}
 
 
 def strategies(dataset: str) -> dict[tuple[bool, bool, bool], Scheme]:
     """Return the rows of Table 5: speculative decoding, prompt chunking, parallel drafting."""
-    drafts, single = threshold_rounds(_ACCEPT[dataset][1]), Rounds.one_by_one()
+    drafts, single = Rounds.threshold(ACCEPT_LENGTHS[dataset][1]), Rounds.one_by_one()
     return {
         (sd, pc, pd): Scheme(
             name=" + ".join(word for word, on in (("SD", sd), ("PC", pc), ("PD", pd)) if on) or "none",
@@ -121,7 +110,7 @@ def calibrate(requests: int = 1000, *, seed: int = 0, rounds: int = 12) -> Calib
         for _ in range(rounds):
             found = Calibration(link_scale=dict(scale), link_latency_seconds=latency, cloud_scale=dict(cloud))
             workload = found.workload(dataset, RATE[dataset])
-            run = simulate(workload, scheme, requests=requests, seed=seed)
+            run = run_once(workload, scheme, requests=requests, seed=seed)
             # what the link takes of TTFT, to be scaled; the rest stays
             up, down = workload.uplink_bytes_per_second, workload.downlink_bytes_per_second
             pace = sum(float(np.log(high / low) / (high - low)) for low, high in (up, down))
@@ -154,11 +143,11 @@ class Reproduction:
 
     calibration: Calibration
     rows: tuple[Row, ...]
-    by_rate: dict[str, dict[str, dict[float, MeanRun]]]
-    by_stages: dict[str, dict[str, dict[int, MeanRun]]]
-    one_gpu: dict[str, dict[str, MeanRun]]
-    table_5: dict[str, dict[Key, MeanRun]]
-    alone: dict[str, dict[str, MeanRun]]
+    by_rate: dict[str, dict[str, dict[float, PromptSimulation]]]
+    by_stages: dict[str, dict[str, dict[int, PromptSimulation]]]
+    one_gpu: dict[str, dict[str, PromptSimulation]]
+    table_5: dict[str, dict[Key, PromptSimulation]]
+    alone: dict[str, dict[str, PromptSimulation]]
 
     def counts(self) -> dict[str, int]:
         """Return how many rows have which verdict."""
@@ -181,7 +170,8 @@ class Reproduction:
 def run_schemes(
     requests: int = 1000,
     *,
-    seeds: Sequence[int] = (0,),
+    seed: int = 0,
+    seeds: int = 1,
     planner: Planner | None = None,
     rates: Mapping[str, Sequence[float]] | None = None,
     stages: Sequence[int] = STAGES,
@@ -195,9 +185,9 @@ def run_schemes(
     ----------
     requests
         That count, per run.
-    seeds
-        Of the runs that are averaged; the calibration takes the first, and so do planned chunks, which take most of
-        the time.
+    seed, seeds
+        The first seed, and of how many runs the mean is taken; the calibration takes the first, and so do planned
+        chunks, which take most of the time.
     planner
         Chunks of "ours"; None: the default of `simulate`.
     rates, stages
@@ -209,24 +199,18 @@ def run_schemes(
     say
         Told what is going on.
     """
-    fitted = calibrate(requests, seed=seeds[0]) if calibration is None else calibration
+    fitted = calibrate(requests, seed=seed) if calibration is None else calibration
     chosen: Mapping[str, Sequence[float]] = RATES if rates is None else rates
 
-    def run(dataset: str, scheme: Scheme, rate: float, gpus: int = 4) -> MeanRun:
+    def run(dataset: str, scheme: Scheme, rate: float, gpus: int = 4) -> PromptSimulation:
         say(f"{dataset}, {scheme.name}, {rate:g} requests/s, {gpus} GPUs")
         workload = fitted.workload(dataset, rate, gpus)
-        chosen_seeds = seeds[:1] if scheme.chunking == "planned" else seeds
-        return MeanRun(
-            runs=tuple(
-                simulate(workload, scheme, requests=requests, seed=seed, planner=planner) for seed in chosen_seeds
-            )
-        )
+        times = 1 if scheme.chunking == "planned" else seeds
+        return simulate(workload, scheme, seed=seed, replications=times, requests=requests, planner=planner)
 
-    def run_alone(dataset: str, scheme: Scheme) -> MeanRun:
+    def run_alone(dataset: str, scheme: Scheme) -> PromptSimulation:
         workload = fitted.workload(dataset, 0.01)
-        return MeanRun(
-            runs=tuple(simulate(workload, scheme, requests=100, seed=seed, warm_up_requests=0) for seed in seeds)
-        )
+        return simulate(workload, scheme, seed=seed, replications=seeds, requests=100, warm_up_requests=0)
 
     named = {
         dataset: {name: scheme for name, scheme in schemes(dataset).items() if with_ours or name != "ours"}

@@ -26,8 +26,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from specopt.models.fields import Floats
+from specopt.models.goodput_workload import GoodputWorkload
 from specopt.solvers.fair_goodput.policies import Gradient, Policy, Robust
-from specopt.solvers.fair_goodput.simulate import OnlineSimulation, simulate
+from specopt.solvers.fair_goodput.simulate import GoodputSimulation, simulate
 
 ROUNDS = 600
 ALGORITHM_1 = Gradient(smoothing=0.5, estimate_smoothing=0.1, initial_estimate=0.5, initial_goodput=1.0)
@@ -133,8 +134,8 @@ def run_settings(
     for setting in settings:
         runs = {
             name: simulate(
-                setting.rates, setting.budget_tokens, policy, rounds=rounds, replications=replications, seed=seed,
-                checkpoints=np.arange(1, rounds + 1), record=True,
+                GoodputWorkload(setting.rates, setting.budget_tokens), policy, rounds=rounds, replications=replications,
+                seed=seed, checkpoints=np.arange(1, rounds + 1), record=True,
             )
             for name, policy in POLICIES.items()
         }  # fmt: skip
@@ -154,7 +155,7 @@ def run_settings(
     )
 
 
-def _times(setting: Setting, run: OnlineSimulation) -> tuple[dict[str, float], dict[str, float]]:
+def _times(setting: Setting, run: GoodputSimulation) -> tuple[dict[str, float], dict[str, float]]:
     """Return the mean seconds of each part of a round, and per token of all clients together."""
     drafts = run.allocations
     parts = {

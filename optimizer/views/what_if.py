@@ -1,4 +1,4 @@
-"""Readable summaries for the terminal: simulations, intervals, and what resources are worth."""
+"""Readable summaries for the terminal: intervals, and what resources are worth."""
 
 from __future__ import annotations
 
@@ -7,40 +7,9 @@ from rich.table import Table
 from rich.text import Text
 
 from specopt.models.problem import Problem
-from specopt.models.result import Result
 from specopt.robustness import Robustness
 from specopt.sensitivity import Change, Sensitivity
-from specopt.solvers.serving_latency.simulate import Simulation
 from specopt.views.terminal import line, percent
-
-
-def print_simulation(problem: Problem, played: Result, simulation: Simulation, out: Console) -> None:
-    """Print the distribution of a plan's latency beside the model's number."""
-    title = Text(f"{problem.kind} plan by {played.method}, played {simulation.replications} times: ")
-    title.append(f"{simulation.mean_seconds:.6g} s on average", style="bold cyan")
-    out.print(title, soft_wrap=True)
-    if problem.name:
-        line(out, "problem", problem.name)
-    line(out, "mechanism", simulation.mechanism)
-    low, high = simulation.confidence_interval_seconds
-    line(out, "mean", f"{simulation.mean_seconds:.6g} s  95 % confidence {low:.6g} to {high:.6g}")
-    line(out, "communication", f"{simulation.communication_seconds:.6g} s of it, not random")
-    line(out, "model", f"{simulation.model_seconds:.6g} s  mean / model {simulation.ratio:.4f}")
-    if simulation.known_model_seconds != simulation.model_seconds:
-        text = f"{simulation.known_model_seconds:.6g} s  mean / model {simulation.known_ratio:.4f}"
-        line(out, "  known lengths", f"{text}  each task its own output length")
-    if simulation.drop_finished:
-        line(out, "batches", "finished tasks leave at once; in the model they stay")
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    table.add_column("  quantile")
-    for header in ("latency (s)", "of the model", "decoding steps"):
-        table.add_column(header, justify="right", no_wrap=True)
-    for level, seconds in simulation.quantiles_seconds.items():
-        share = f"{seconds / simulation.model_seconds:.4f}"
-        table.add_row(f"  {level:.0%}", f"{seconds:.6g}", share, f"{simulation.quantiles_steps[level]:.0f}")
-    table.add_row("  mean", f"{simulation.mean_seconds:.6g}", f"{simulation.ratio:.4f}", f"{simulation.mean_steps:.1f}")
-    table.add_row("  model", f"{simulation.model_seconds:.6g}", "1", str(simulation.model_steps))
-    out.print(table)
 
 
 def print_robustness(problem: Problem, over: Robustness, out: Console) -> None:

@@ -42,6 +42,8 @@ class ServerAlone:
 Policy = DraftControlPlan | AdaptiveHeuristic | ServerAlone
 """What can be played; a plan is a policy by table, however it was found."""
 
+POLICIES = (AdaptiveHeuristic.name, ServerAlone.name)
+
 
 def as_policy(problem: DraftControlProblem, policy: Policy | str) -> Policy:
     """Return the policy of a name, or the given one if it fits the problem.
@@ -51,13 +53,11 @@ def as_policy(problem: DraftControlProblem, policy: Policy | str) -> Policy:
     InvalidInput
         If it is neither, or a plan that violates the problem, or a resolution that the problem does not have.
     """
-    names = (AdaptiveHeuristic, ServerAlone)
     if isinstance(policy, str):
-        found = next((one() for one in names if one.name == policy), None)
-        if found is None:
-            known = " or ".join(repr(one.name) for one in names)
+        if policy not in POLICIES:
+            known = " or ".join(map(repr, POLICIES))
             raise InvalidInput(f"policy: expected a plan, {known}, got {policy!r}")
-        policy = found
+        policy = AdaptiveHeuristic() if policy == AdaptiveHeuristic.name else ServerAlone()
     if isinstance(policy, DraftControlPlan):
         violations = problem.violations(policy)
         if violations:

@@ -13,132 +13,97 @@ tokens / seconds: E[ratio], the objective of Eq. 12 as it is printed. It is not 
 
 from __future__ import annotations
 
-import dataclasses
-import math
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from specopt.models.arguments import integer
 from specopt.models.draft_control import DraftControlPlan, DraftControlProblem
 from specopt.models.fields import Floats, Ints
 from specopt.solvers.budget import Budget
 from specopt.solvers.draft_control.policies import AdaptiveHeuristic, Policy, as_policy
 from specopt.solvers.draft_control.tables import Tables
-from specopt.solvers.samples import check_integer, quantiles, t_quantile
+from specopt.solvers.simulation import MOST_REPLICATIONS, Estimate, Simulation, Tell, random_key
 
-MOST_REPLICATIONS = 10_000_000
 MOST_ITERATIONS = 1_000_000_000
 _DRAWS_PER_CALL = 20_000_000  # about a tenth of a second
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ResponseRate:
-    """Tokens per second of single responses (Eq. 11-12).
-
-    Parameters
-    ----------
-    least_tokens
-        A response ends with the iteration that brings it to so many tokens.
-    mean_tokens, mean_seconds
-        Of a response; the last iteration may overshoot.
-    mean_tokens_per_second, confidence_interval_tokens_per_second
-        The mean over responses of tokens / seconds, and its 95 % confidence interval (Student's t).
-    """
-
-    least_tokens: int
-    mean_tokens: float
-    mean_seconds: float
-    mean_tokens_per_second: float
-    confidence_interval_tokens_per_second: tuple[float, float]
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class PolicySimulation:
+class RateSimulation(Simulation):
     """What a policy yields, beside the judge's number.
+
+    `estimates` are "tokens_per_second", the long-run rate: sum of tokens over sum of seconds; the drafts and accepted
+    drafts of an iteration; and, if asked for, the rate of single responses (Eq. 12).
 
     Parameters
     ----------
     problem_sha256
         The problem.
-    policy
-        "plan", "adaptive-heuristic" or "llm-alone".
-    replications, iterations, warm_up, seed
-        How often, how long each, after how many iterations that do not count, with which luck.
-    mean_tokens_per_second, standard_error_tokens_per_second, confidence_interval_tokens_per_second
-        The long-run rate: sum of tokens over sum of seconds; its standard error and 95 % confidence interval.
-    quantiles_tokens_per_second
-        Of the rates of single replications, by level from 0.05 to 0.95.
-    model_tokens_per_second, ratio
-        The judge's objective, and mean / model; None for a policy that is no plan.
+    iterations, warm_up
+        How long each replication is, after how many iterations that do not count.
     tokens, drafted_tokens, simulated_seconds
         Sums over all counted iterations.
-    mean_draft_tokens, mean_accepted_tokens
-        Per iteration.
     state_shares
         Share of iterations in every state, shape (S,).
-    responses
-        The rate of single responses, if asked for.
-    seconds
-        Computing time, compilation included.
+    response_tokens, mean_response_tokens, mean_response_seconds
+        A response ends with the iteration that brings it to so many tokens, and may overshoot; None if not asked for.
     samples_tokens, samples_seconds
-        Every replication, in order; not part of `to_dict`.
+        Every replication, in order.
     """
 
+    kind = DraftControlProblem.kind
     problem_sha256: str
-    policy: str
-    replications: int
     iterations: int
     warm_up: int
-    seed: int
-    mean_tokens_per_second: float
-    standard_error_tokens_per_second: float
-    confidence_interval_tokens_per_second: tuple[float, float]
-    quantiles_tokens_per_second: dict[float, float]
-    model_tokens_per_second: float | None
-    ratio: float | None
     tokens: int
     drafted_tokens: int
     simulated_seconds: float
-    mean_draft_tokens: float
-    mean_accepted_tokens: float
     state_shares: Floats
-    responses: ResponseRate | None
-    seconds: float
+    response_tokens: int | None
+    mean_response_tokens: float | None
+    mean_response_seconds: float | None
     samples_tokens: Ints = field(repr=False)
     samples_seconds: Floats = field(repr=False)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything but the samples as JSON-like data."""
-        out: dict[str, Any] = {"kind": DraftControlProblem.kind}
-        for entry in dataclasses.fields(self):
-            value = getattr(self, entry.name)
-            if entry.name.startswith("samples_"):
-                continue
-            if isinstance(value, np.ndarray):
-                value = value.tolist()
-            elif isinstance(value, dict):
-                value = {f"{level:g}": one for level, one in value.items()}
-            elif isinstance(value, ResponseRate):
-                value = dataclasses.asdict(value)
-            out[entry.name] = list(value) if isinstance(value, tuple) else value
-        return out
+    @property
+    def responses(self) -> Estimate | None:
+        """Tokens / seconds of single responses (Eq. 11-12), if asked for."""
+        return self.estimates.get("response_tokens_per_second")
+
+    @property
+    def mean_draft_tokens(self) -> float:
+        """Drafts per iteration."""
+        return self.estimates["draft_tokens"].mean
+
+    @property
+    def mean_accepted_tokens(self) -> float:
+        """Accepted drafts per iteration."""
+        return self.estimates["accepted_tokens"].mean
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """How long replications and responses are."""
+        facts = {"replications": f"{self.iterations} iterations each, after {self.warm_up} that do not count"}
+        if self.response_tokens is not None:
+            facts["responses"] = f"responses of {self.response_tokens} tokens, one per replication (Eq. 12)"
+        return facts
 
 
 def simulate(
     problem: DraftControlProblem,
     policy: Policy | str,
     *,
+    seed: int = 0,
     replications: int = 1000,
+    callback: Tell | None = None,
     iterations: int = 1000,
     warm_up: int = 100,
     response_tokens: int | None = None,
-    seed: int = 0,
-    callback: Callable[[int, float], object] | None = None,
-) -> PolicySimulation:
+) -> RateSimulation:
     """Play a policy.
 
     Parameters
@@ -147,16 +112,16 @@ def simulate(
         Channel, timings and acceptance rates.
     policy
         A feasible plan, "adaptive-heuristic", "llm-alone", or one of them with options.
+    seed
+        The same seed gives the same channel and the same luck to every policy: differences are paired.
     replications
         How often, at least twice.
+    callback
+        Called now and then with the replications done and the rate so far.
     iterations, warm_up
         Iterations of a replication that count, and those before them.
     response_tokens
         N_max of Eq. 11: also play every replication as one response of at least so many tokens.
-    seed
-        The same seed gives the same channel and the same luck to every policy: differences are paired.
-    callback
-        Called now and then with the replications done and the rate so far.
 
     Raises
     ------
@@ -164,16 +129,16 @@ def simulate(
         If an argument is outside its domain, or a plan violates the problem.
     """
     started = time.perf_counter()
-    check_integer("replications", replications, 2, MOST_REPLICATIONS)
-    check_integer("iterations", iterations, 1, MOST_ITERATIONS)
-    check_integer("warm_up", warm_up, 0, MOST_ITERATIONS)
-    check_integer("seed", seed, 0, None)
+    replications = integer("replications", replications, 2, MOST_REPLICATIONS)
+    iterations = integer("iterations", iterations, 1, MOST_ITERATIONS)
+    warm_up = integer("warm_up", warm_up, 0, MOST_ITERATIONS)
+    seed = integer("seed", seed, 0)
     if response_tokens is not None:
-        check_integer("response_tokens", response_tokens, 1, MOST_ITERATIONS)
+        response_tokens = integer("response_tokens", response_tokens, 1, MOST_ITERATIONS)
     chosen = as_policy(problem, policy)
     kernels = Budget(problem).load("draft_control_simulation")
     world, steering = _world(problem), kernels.Policy(**_steering(problem, chosen))
-    key = np.random.SeedSequence(seed).generate_state(1, np.uint64)[0]
+    key = random_key(seed)
     counts: NDArray[np.int64] = np.empty((replications, 2), dtype=np.int64)
     visits: NDArray[np.int64] = np.empty((replications, len(problem.states)), dtype=np.int64)
     seconds = np.empty(replications)
@@ -185,57 +150,48 @@ def simulate(
         if callback is not None:
             callback(done, float(counts[:done, 0].sum() / seconds[:done].sum()))
     tokens = counts[:, 0].copy()
-    rate = float(tokens.sum() / seconds.sum())
-    error = float(np.std(tokens - rate * seconds, ddof=1)) / (math.sqrt(replications) * float(seconds.mean()))
-    half = t_quantile(replications - 1) * error
-    model = problem.evaluate(chosen).objective if isinstance(chosen, DraftControlPlan) else None
-    total = replications * iterations
-    return PolicySimulation(
-        problem_sha256=problem.sha256,
+    estimates = {
+        "tokens_per_second": Estimate.ratio(tokens, seconds),
+        "draft_tokens": Estimate.of(counts[:, 1] / iterations),
+        "accepted_tokens": Estimate.of(tokens / iterations - 1.0),
+    }
+    lengths: tuple[float | None, float | None] = None, None
+    if response_tokens is not None:
+        made, spent = _responses(kernels, world, steering, key, replications, response_tokens)
+        estimates["response_tokens_per_second"] = Estimate.of(made / spent)
+        lengths = float(made.mean()), float(spent.mean())
+    return RateSimulation(
         policy="plan" if isinstance(chosen, DraftControlPlan) else chosen.name,
         replications=replications,
+        seed=seed,
+        estimates=estimates,
+        model=problem.evaluate(chosen).objective if isinstance(chosen, DraftControlPlan) else None,
+        seconds=time.perf_counter() - started,
+        problem_sha256=problem.sha256,
         iterations=iterations,
         warm_up=warm_up,
-        seed=seed,
-        mean_tokens_per_second=rate,
-        standard_error_tokens_per_second=error,
-        confidence_interval_tokens_per_second=(rate - half, rate + half),
-        quantiles_tokens_per_second=quantiles(tokens / seconds),
-        model_tokens_per_second=model,
-        ratio=None if model is None else rate / model,
         tokens=int(tokens.sum()),
         drafted_tokens=int(counts[:, 1].sum()),
         simulated_seconds=float(seconds.sum()),
-        mean_draft_tokens=float(counts[:, 1].sum() / total),
-        mean_accepted_tokens=float(tokens.sum() / total - 1.0),
-        state_shares=visits.sum(axis=0) / total,
-        responses=None if response_tokens is None else _responses(
-            kernels, world, steering, key, replications, response_tokens
-        ),
-        seconds=time.perf_counter() - started,
+        state_shares=visits.sum(axis=0) / (replications * iterations),
+        response_tokens=response_tokens,
+        mean_response_tokens=lengths[0],
+        mean_response_seconds=lengths[1],
         samples_tokens=tokens,
         samples_seconds=seconds,
-    )  # fmt: skip
+    )
 
 
 def _responses(
     kernels: Any, world: tuple[Any, ...], steering: Any, key: np.uint64, replications: int, least: int
-) -> ResponseRate:
+) -> tuple[Ints, Floats]:
+    """Return tokens and seconds of one response per replication."""
     tokens, seconds = np.empty(replications, dtype=np.int64), np.empty(replications)
     chunk = max(1, _DRAWS_PER_CALL // (10 * least))
     for first in range(0, replications, chunk):
         part = slice(first, first + chunk)
         kernels.respond(*world, steering, key, first, least, tokens[part], seconds[part])
-    rates = tokens / seconds
-    mean = float(rates.mean())
-    half = t_quantile(replications - 1) * float(rates.std(ddof=1)) / math.sqrt(replications)
-    return ResponseRate(
-        least_tokens=least,
-        mean_tokens=float(tokens.mean()),
-        mean_seconds=float(seconds.mean()),
-        mean_tokens_per_second=mean,
-        confidence_interval_tokens_per_second=(mean - half, mean + half),
-    )
+    return tokens, seconds
 
 
 def _world(problem: DraftControlProblem) -> tuple[Any, ...]:

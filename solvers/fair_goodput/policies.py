@@ -124,6 +124,7 @@ Policy = Robust | Gradient | Fixed | Random
 OnlinePolicy = Robust | Gradient
 
 _NAMED: dict[str, type[Any]] = {"robust": Robust, "gradient": Gradient, "fixed": Fixed, "random": Random}
+POLICIES = tuple(_NAMED)
 _OPTIONS = 7
 _COLUMNS = 7  # of `facts` before the memories
 

@@ -13,6 +13,7 @@ client's rate averaged over the modes. A finite run may do better than x* if its
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import time
 from collections.abc import Sequence
@@ -23,13 +24,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from specopt.models.acceptance_process import AcceptanceProcess
+from specopt.models.arguments import boolean, integer
 from specopt.models.errors import InvalidInput
 from specopt.models.fair_goodput import FairGoodputPlan, FairGoodputProblem
-from specopt.models.fields import MAX_TOKENS, Floats, Ints, describe
+from specopt.models.fields import Floats, Ints, describe
+from specopt.models.goodput_workload import GoodputWorkload
 from specopt.solvers.budget import Budget
 from specopt.solvers.fair_goodput.dual import Dual
-from specopt.solvers.fair_goodput.policies import Policy, as_policy, discounts_of, first_facts, options_of
+from specopt.solvers.fair_goodput.policies import Policy, as_policy, discounts_of, first_facts, name_of, options_of
+from specopt.solvers.simulation import Estimate, Simulation, Tell, random_key
 
 MOST_ROUNDS = 10_000_000
 _RUNS_PER_CALL = 5
@@ -57,38 +60,53 @@ class Benchmark:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class OnlineSimulation:
+class GoodputSimulation(Simulation):
     """What the clients got, run by run, at the checkpoints.
+
+    `estimates` are "utility" of the mean expected rates over all rounds, its "gap_to_optimum", and the realised
+    tokens per round, "tokens_per_round" of all clients and "least_tokens_per_round" of the one that got the fewest.
 
     Parameters
     ----------
-    policy
-        Who gave out the tokens.
+    options
+        Of the policy.
+    rounds
+        Of every replication.
+    benchmark
+        The optimum to compare with; `model` is its utility.
     problem
         Budget, weights, fairness and caps; its acceptance rates are those of the first round, first regime.
-    benchmark
-        The optimum to compare with.
-    seed
-        The same seed gives every draft the same luck, whatever the policy: differences between policies are paired.
     checkpoints
         Rounds played, increasing.
     expected, realised
         Shape (replications, checkpoints, N): summed mu(true rates, S(t)), and summed tokens, up to each checkpoint.
     allocations
         Shape (replications, rounds, N), if they were recorded, else empty.
-    seconds
-        Computing time.
     """
 
-    policy: Policy
-    problem: FairGoodputProblem
+    kind = FairGoodputProblem.kind
+    options: dict[str, Any]
+    rounds: int
     benchmark: Benchmark
-    seed: int
-    checkpoints: Ints
+    problem: FairGoodputProblem = field(repr=False)
+    checkpoints: Ints = field(repr=False)
     expected: NDArray[np.float64] = field(repr=False)
     realised: NDArray[np.float64] = field(repr=False)
     allocations: NDArray[np.int64] = field(repr=False)
-    seconds: float
+
+    @property
+    def ratio(self) -> None:
+        """None: utilities may have any sign; see `gap`."""
+        return
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """How long replications are, and what the model is."""
+        return {
+            "replications": f"{self.rounds} rounds each",
+            "clients": f"{self.problem.clients}, {self.problem.budget_tokens} draft tokens per round",
+            "model": "the fair optimum of whoever knows all acceptance rates",
+        }
 
     def mean_rates(self, start: int = 0, stop: int | None = None, *, realised: bool = False) -> NDArray[np.float64]:
         """Return the mean rates over rounds start + 1 to stop, shape (replications, N); both 0 or checkpoints."""
@@ -113,10 +131,7 @@ class OnlineSimulation:
         return curve
 
     def _utility(self, rates: NDArray[np.float64]) -> NDArray[np.float64]:
-        weights, g = self.problem.weight, self.problem.fairness
-        each = weights * (np.log(rates) if g == 1.0 else rates ** (1.0 - g) / (1.0 - g))
-        total: NDArray[np.float64] = each.sum(axis=-1)
-        return total
+        return _utility(self.problem, rates)
 
     def _place(self, rounds: int) -> int:
         place = int(np.searchsorted(self.checkpoints, rounds))
@@ -125,16 +140,9 @@ class OnlineSimulation:
         return place
 
 
-def benchmark(process: AcceptanceProcess, problem: FairGoodputProblem) -> Benchmark:
-    """Return the fair optimum under an acceptance process.
-
-    Parameters
-    ----------
-    process
-        The clients' rates.
-    problem
-        Budget, weights, fairness and caps, per round, without least rates.
-    """
+def benchmark(workload: GoodputWorkload) -> Benchmark:
+    """Return the fair optimum under an acceptance process."""
+    process, problem = workload.moves, workload.problem
     if process.is_fixed:
         outcome = Dual().run(problem, Budget(problem))
         assert isinstance(outcome.plan, FairGoodputPlan) and outcome.bound is not None
@@ -151,37 +159,38 @@ def benchmark(process: AcceptanceProcess, problem: FairGoodputProblem) -> Benchm
 
 
 def simulate(
-    process: AcceptanceProcess | Sequence[float] | Floats,
-    budget_tokens: int,
+    workload: GoodputWorkload,
     policy: Policy | str = "robust",
     *,
-    rounds: int = 600,
-    replications: int = 100,
     seed: int = 0,
+    replications: int = 100,
+    callback: Tell | None = None,
+    rounds: int = 600,
     checkpoints: Sequence[int] | Ints | None = None,
-    fairness: float = 1.0,
-    weights: Sequence[float] | Floats | None = None,
-    max_draft_tokens: Sequence[int] | Ints | None = None,
     initial_estimates: Sequence[float] | Floats | None = None,
     every_draft: bool = True,
     record: bool = False,
     optimum: Benchmark | None = None,
-) -> OnlineSimulation:
+) -> GoodputSimulation:
     """Play rounds under a policy, many times.
 
     Parameters
     ----------
-    process
-        How the clients' acceptance rates move, or fixed rates.
-    budget_tokens
-        C: draft tokens per round.
+    workload
+        The clients, and what they share.
     policy
         "robust", "gradient", "fixed", "random", or one of them with options.
-    rounds, replications, seed
-        How long, how often, and with which luck.
+    seed
+        The same seed gives every draft the same luck, whatever the policy: differences between policies are paired.
+    replications
+        How often.
+    callback
+        Called now and then with the replications done and their mean utility.
+    rounds
+        How long.
     checkpoints
         Rounds after which sums are kept, increasing; None: after every round, at most 1000 of them.
-    fairness, weights, max_draft_tokens, initial_estimates
+    initial_estimates
         As for the scheduler.
     every_draft
         Whether the policy learns the fate of every draft, or up to the first rejection only.
@@ -197,16 +206,11 @@ def simulate(
     """
     started = time.perf_counter()
     chosen = as_policy(policy)
-    moves = process if isinstance(process, AcceptanceProcess) else AcceptanceProcess.fixed(process)
-    last = _whole("rounds", rounds, 1, MOST_ROUNDS)
-    runs = _whole("replications", replications, 1, MOST_ROUNDS)
-    problem = FairGoodputProblem(
-        acceptance_rates=moves.rates[0, 0],
-        budget_tokens=budget_tokens,
-        fairness=fairness,
-        weights=None if weights is None else np.asarray(weights, dtype=np.float64),
-        max_draft_tokens=None if max_draft_tokens is None else np.asarray(max_draft_tokens),
-    )
+    moves, problem = workload.moves, workload.problem
+    last = integer("rounds", rounds, 1, MOST_ROUNDS)
+    runs = integer("replications", replications, 1, MOST_ROUNDS)
+    key = random_key(integer("seed", seed, 0))
+    every_draft, record = boolean("every_draft", every_draft), boolean("record", record)
     points = _checkpoints(checkpoints, last)
     if initial_estimates is not None and len(initial_estimates) != problem.clients:
         raise InvalidInput(f"initial_estimates: expected {problem.clients} entries, got {len(initial_estimates)}")
@@ -218,26 +222,50 @@ def simulate(
         chosen.code, options_of(chosen, problem.fairness), discounts_of(chosen), facts, _first_counts(problem),
         problem.budget_tokens, np.array(moves.rates), np.cumsum(moves.transition, axis=1),
         np.cumsum(moves.regime_shares),
-        np.random.SeedSequence(_whole("seed", seed, 0, 2**63)).generate_state(1, np.uint64)[0],
+        key,
     )  # fmt: skip
 
-    def play(first: int) -> None:
+    def play(first: int) -> int:
         part = slice(first, min(first + _RUNS_PER_CALL, runs))
         kernels.simulate(*common, first, points, int(every_draft), allocations[part], expected[part], realised[part])
+        return part.stop
 
     with ThreadPoolExecutor(max(1, os.cpu_count() or 1)) as pool:  # the kernel does not hold the interpreter's lock
-        list(pool.map(play, range(0, runs, _RUNS_PER_CALL)))
-    return OnlineSimulation(
-        policy=chosen,
+        for done in pool.map(play, range(0, runs, _RUNS_PER_CALL)):
+            if callback is not None:
+                callback(done, float(_utility(problem, expected[:done, -1] / last).mean()))
+    best = benchmark(workload) if optimum is None else optimum
+    utility, tokens = _utility(problem, expected[:, -1] / last), realised[:, -1] / last
+    return GoodputSimulation(
+        policy=name_of(chosen),
+        replications=runs,
+        seed=int(seed),
+        estimates={
+            "utility": Estimate.of(utility),
+            "gap_to_optimum": Estimate.of(best.utility - utility),
+            "tokens_per_round": Estimate.of(tokens.sum(axis=1)),
+            "least_tokens_per_round": Estimate.of(tokens.min(axis=1)),
+        },
+        model=best.utility,
+        seconds=time.perf_counter() - started,
+        options=dataclasses.asdict(chosen),
+        rounds=last,
+        benchmark=best,
         problem=problem,
-        benchmark=benchmark(moves, problem) if optimum is None else optimum,
-        seed=seed,
         checkpoints=points,
         expected=expected,
         realised=realised,
         allocations=allocations,
-        seconds=time.perf_counter() - started,
     )
+
+
+def _utility(problem: FairGoodputProblem, rates: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the utility of rates of all clients, which are the last axis."""
+    g = problem.fairness
+    total: NDArray[np.float64] = (problem.weight * (np.log(rates) if g == 1.0 else rates ** (1.0 - g) / (1.0 - g))).sum(
+        axis=-1
+    )
+    return total
 
 
 def _first_counts(problem: FairGoodputProblem) -> NDArray[np.int64]:
@@ -254,9 +282,3 @@ def _checkpoints(given: Sequence[int] | Ints | None, rounds: int) -> Ints:
     if not good or points[0] < 1 or points[-1] != rounds or (np.diff(points) <= 0).any():
         raise InvalidInput(f"checkpoints: expected increasing rounds, the last {rounds}, got {describe(given)}")
     return points.astype(np.int64)
-
-
-def _whole(name: str, value: object, least: int, most: int = MAX_TOKENS) -> int:
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not least <= value <= most:
-        raise InvalidInput(f"{name}: expected an integer from {least} to {most}, got {describe(value)}")
-    return int(value)

@@ -16,6 +16,7 @@ What the simulation assumes beyond the event model of `prompt-chunking`:
 from __future__ import annotations
 
 import math
+import statistics
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -25,16 +26,20 @@ from typing import Any, Literal
 
 import numpy as np
 
+from specopt.models.arguments import integer, number, one_of
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import Floats, Ints, describe
 from specopt.models.prompt_chunking import PromptChunkingProblem
 from specopt.models.prompt_workload import PromptWorkload, Scheme
+from specopt.solvers.prompt_chunking.schemes import as_scheme
+from specopt.solvers.simulation import Estimate, Simulation, Tell, random_key
 
 Planner = Callable[[PromptChunkingProblem], Sequence[int] | Ints]
 
 MOST_REQUESTS = 1_000_000
+MOST_RUNS = 100_000
 _MODES = {"planned": 0, "equation-3": 1, "whole": 0, "server": 2}
-_WAITS = {"none": 0, "serial": 1, "overlap": 2}
+_WAITS: dict[Literal["none", "serial", "overlap"], int] = {"none": 0, "serial": 1, "overlap": 2}
 _LOG_COLUMNS = ("start", "prompt tokens", "round tokens", "seconds per stage")
 
 
@@ -170,7 +175,134 @@ class ChunkingRun:
         return parts
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PromptSimulation(Simulation):
+    """What a scheme reaches, run by run.
+
+    `estimates` are the means over requests of TTFT ("ttft_seconds") and TBT ("tbt_seconds"), the TTFT that 95 % of the
+    requests keep, and what the cloud does.
+
+    Parameters
+    ----------
+    scheme
+        What was simulated.
+    requests, warm_up_requests
+        Of every run: those that count, and those before them.
+    runs
+        By replication.
+    """
+
+    kind = PromptChunkingProblem.kind
+    scheme: Scheme
+    requests: int
+    warm_up_requests: int
+    runs: tuple[ChunkingRun, ...] = field(repr=False)
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """How many requests."""
+        return {"requests": f"{self.requests} per replication, after {self.warm_up_requests} that do not count"}
+
+    @property
+    def mean_ttft_seconds(self) -> float:
+        """Time to the first token."""
+        return self.estimates["ttft_seconds"].mean
+
+    @property
+    def mean_tbt_seconds(self) -> float:
+        """Time between tokens."""
+        return self.estimates["tbt_seconds"].mean
+
+    @property
+    def stage_seconds(self) -> float:
+        """Computation per GPU and batch."""
+        return self.estimates["stage_seconds"].mean
+
+    @property
+    def stage_seconds_std(self) -> float:
+        """Its standard deviation within a run."""
+        return statistics.fmean(run.stage_seconds_std for run in self.runs)
+
+    def compliance(self, phase: Literal["prefill", "decode"], limit_seconds: float | Floats) -> Floats:
+        """Return the share of requests within a limit; see `ChunkingRun.compliance`."""
+        return np.mean([run.compliance(phase, limit_seconds) for run in self.runs], axis=0)  # type: ignore[no-any-return]
+
+    def sla_seconds(self, phase: Literal["prefill", "decode"], share: float) -> float:
+        """Return the limit that a share of the requests keeps; see `ChunkingRun.sla_seconds`."""
+        return statistics.fmean(run.sla_seconds(phase, share) for run in self.runs)
+
+
 def simulate(
+    workload: PromptWorkload,
+    policy: Scheme | str = "hat",
+    *,
+    seed: int = 0,
+    replications: int = 5,
+    callback: Tell | None = None,
+    requests: int = 1000,
+    warm_up_requests: int = 200,
+    planner: Planner | None = None,
+    planner_background_tokens: float | None = None,
+    smoothing: float = 0.8,
+    wait: Literal["none", "serial", "overlap"] = "none",
+    download: Literal["all", "last"] = "all",
+) -> PromptSimulation:
+    """Simulate requests until those that count are complete, several times.
+
+    Parameters
+    ----------
+    workload, policy
+        What is asked of the cloud, and how it is served: a scheme, or the name of one.
+    seed
+        Of the first run; the others follow.
+    replications
+        How many runs.
+    callback
+        Called after every run with the runs done and their mean TTFT.
+    requests, warm_up_requests, planner, planner_background_tokens, smoothing, wait, download
+        As in `run_once`.
+
+    Raises
+    ------
+    InvalidInput
+        If an argument is outside its domain, or a plan does not fit its prompt.
+    """
+    begun = time.perf_counter()
+    seed, replications = integer("seed", seed, 0), integer("replications", replications, 1, MOST_RUNS)
+    scheme = as_scheme(workload, policy)
+    runs: list[ChunkingRun] = []
+    for following in range(seed, seed + replications):
+        runs.append(
+            run_once(
+                workload, scheme, requests=requests, seed=following, warm_up_requests=warm_up_requests,
+                planner=planner, planner_background_tokens=planner_background_tokens, smoothing=smoothing, wait=wait,
+                download=download,
+            )
+        )  # fmt: skip
+        if callback is not None:
+            callback(len(runs), statistics.fmean(run.mean_ttft_seconds for run in runs))
+    figures = {
+        "ttft_seconds": [run.mean_ttft_seconds for run in runs],
+        "tbt_seconds": [run.mean_tbt_seconds for run in runs],
+        "ttft_seconds_of_95_percent": [float(np.quantile(run.ttft_seconds, 0.95)) for run in runs],
+        "stage_seconds": [run.stage_seconds for run in runs],
+        "batch_tokens": [run.batch_tokens for run in runs],
+        "busy_share": [run.busy_share for run in runs],
+    }
+    return PromptSimulation(
+        policy=scheme.name,
+        replications=replications,
+        seed=seed,
+        estimates={name: Estimate.of(values) for name, values in figures.items()},
+        seconds=time.perf_counter() - begun,
+        scheme=scheme,
+        requests=int(requests),
+        warm_up_requests=int(warm_up_requests),
+        runs=tuple(runs),
+    )
+
+
+def run_once(
     workload: PromptWorkload,
     scheme: Scheme,
     *,
@@ -184,7 +316,7 @@ def simulate(
     download: Literal["all", "last"] = "all",
     log_batches: int = 0,
 ) -> ChunkingRun:
-    """Simulate requests until those that count are complete.
+    """Simulate drawn requests until those that count are complete.
 
     Parameters
     ----------
@@ -213,18 +345,15 @@ def simulate(
     InvalidInput
         If an argument is outside its domain, or a plan does not fit its prompt.
     """
-    for name, value, least in (
-        ("requests", requests, 1), ("warm_up_requests", warm_up_requests, 0), ("seed", seed, 0),
-        ("log_batches", log_batches, 0),
-    ):  # fmt: skip
-        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not least <= value <= MOST_REQUESTS:
-            raise InvalidInput(f"{name}: expected an integer from {least} to {MOST_REQUESTS}, got {describe(value)}")
+    requests = integer("requests", requests, 1, MOST_REQUESTS)
+    warm_up_requests = integer("warm_up_requests", warm_up_requests, 0, MOST_REQUESTS)
+    seed = integer("seed", seed, 0)
     drawn = Requests.draw(workload, 2 * (warm_up_requests + requests), seed)
     plans = None
     if scheme.chunking == "planned":
         if planner_background_tokens is None:
             pilot = Scheme(name="pilot", chunking="equation-3", rounds=scheme.rounds)
-            planner_background_tokens = simulate(
+            planner_background_tokens = run_once(
                 workload, pilot, requests=min(300, requests), seed=seed, warm_up_requests=min(100, warm_up_requests)
             ).background_tokens
         plan = geometric_chunks if planner is None else planner
@@ -254,7 +383,7 @@ def play(
     Parameters
     ----------
     workload, scheme, seed, smoothing, wait, download, log_batches
-        As in `simulate`.
+        As in `run_once`.
     requests
         Who arrives when, and with what.
     plans
@@ -271,12 +400,10 @@ def play(
     first, last = (0, count) if counted is None else counted
     if not 0 <= first < last <= count:
         raise InvalidInput(f"counted: expected a range of requests from 0 to {count}, got {describe(counted)}")
-    if not 0.0 <= smoothing <= 1.0:
-        raise InvalidInput(f"smoothing: expected a number in [0, 1], got {describe(smoothing)}")
-    if wait not in _WAITS:
-        raise InvalidInput(f"wait: expected none, serial or overlap, got {describe(wait)}")
-    if download not in ("all", "last"):
-        raise InvalidInput(f"download: expected 'all' or 'last', got {describe(download)}")
+    smoothing = number("smoothing", smoothing, 0, 1)
+    wait = one_of("wait", wait, _WAITS)
+    download = one_of("download", download, ("all", "last"))
+    seed, log_batches = integer("seed", seed, 0), integer("log_batches", log_batches, 0, MOST_REQUESTS)
     offsets, sizes = _flat(scheme, requests.prompt_tokens, plans)
     rounds = scheme.rounds
     hit = np.zeros(len(rounds.sent)) if rounds.hit is None else rounds.hit
@@ -289,7 +416,7 @@ def play(
     kernels = _kernels()
     begun = time.perf_counter()
     events = kernels.play(
-        np.random.SeedSequence(seed).generate_state(1, np.uint64)[0],
+        random_key(seed),
         np.array(
             [
                 workload.bytes_per_token, workload.background_tokens, workload.local_overhead_seconds,

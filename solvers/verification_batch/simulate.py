@@ -24,7 +24,7 @@ import dataclasses
 import math
 import statistics
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cache
 from types import ModuleType
@@ -32,16 +32,29 @@ from typing import Any, Literal
 
 import numpy as np
 
+from specopt.models.arguments import boolean, integer, number, one_of, positive
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import Floats, Ints, describe
+from specopt.models.fields import Floats, Ints
+from specopt.models.verification_batch import VerificationBatchProblem
 from specopt.models.verification_workload import VerificationWorkload
-from specopt.solvers.samples import check_integer
+from specopt.solvers.simulation import Estimate, Simulation, Tell, random_key
 from specopt.solvers.verification_batch.policies import Policy, PolicyName, as_policy
 
 MOST_DEVICES = 100_000
 MOST_RESPONSES = 2_000_000  # rows of `LongRun.responses`
+MOST_RUNS = 100_000
+MOST_EVENTS = 10_000_000
+MOST_SECONDS = 1e7
 _GOLDEN = 0.6180339887498949
 _LOG_COLUMNS = ("batch", "device", "start", "queued", "verify", "deadline", "ratio", "missed")
+_ESTIMATES = {
+    "violation_rate": "violation_rate",
+    "goodput_tokens_per_second": "goodput",
+    "on_time_tokens_per_second": "goodput_on_time",
+    "busy_share": "busy_share",
+    "cold_share": "cold_share",
+    "wasted_share": "wasted_share",
+}  # of `ServiceSimulation`, and the properties of a run
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -113,24 +126,112 @@ class LongRun:
         rates: Floats = self.class_violations / np.maximum(1, self.class_responses)
         return rates
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything but the single responses and events as JSON-like data."""
-        out: dict[str, Any] = {}
-        for entry in dataclasses.fields(self):
-            if entry.name in ("responses", "events"):
-                continue
-            value = getattr(self, entry.name)
-            if isinstance(value, Policy):
-                value = {
-                    name: None if isinstance(one, float) and math.isinf(one) else one
-                    for name, one in dataclasses.asdict(value).items()
-                }
-            out[entry.name] = value.tolist() if isinstance(value, np.ndarray) else value
-        out["violation_rate"] = self.violation_rate
-        return out
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ServiceSimulation(Simulation):
+    """How a policy serves a number of devices, run by run.
+
+    `estimates` are "violation_rate", "goodput_tokens_per_second" and the part of it that comes in time, the violation
+    rate of every class, and what the verifier does.
+
+    Parameters
+    ----------
+    options
+        Of the policy.
+    devices, centralised
+        What was simulated.
+    class_speeds
+        Token speed tau of every class.
+    stalled
+        How many runs ended with a policy that took nothing although every device was waiting.
+    runs
+        By replication.
+    """
+
+    kind = VerificationBatchProblem.kind
+    options: dict[str, Any]
+    devices: int
+    centralised: bool
+    class_speeds: Floats
+    stalled: int
+    runs: tuple[LongRun, ...] = field(repr=False)
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """How many devices, and whether anything stalled."""
+        facts = {"devices": f"{self.devices}, {self.devices / len(self.class_speeds):g} per class on average"}
+        if self.centralised:
+            facts["decoding"] = "centralised, without drafts"
+        if self.stalled:
+            facts["stalled"] = f"{self.stalled} of {self.replications} runs: nothing was taken although all waited"
+        return facts
 
 
 def simulate(
+    workload: VerificationWorkload,
+    policy: Policy | PolicyName = "slack",
+    *,
+    seed: int = 0,
+    replications: int = 5,
+    callback: Tell | None = None,
+    devices: int = 100,
+    seconds: float = 240.0,
+    warm_up_seconds: float = 60.0,
+    centralised: bool = False,
+) -> ServiceSimulation:
+    """Simulate a number of devices that share one verifier, several times.
+
+    Parameters
+    ----------
+    workload, policy
+        What is asked of the verifier, and how it chooses.
+    seed
+        Of the first run; the others follow.
+    replications
+        How many runs.
+    callback
+        Called after every run with the runs done and their mean violation rate.
+    devices, seconds, warm_up_seconds, centralised
+        As in `run_once`.
+
+    Raises
+    ------
+    InvalidInput
+        If an argument is outside its domain.
+    """
+    begun = time.perf_counter()
+    seed, replications = integer("seed", seed, 0), integer("replications", replications, 1, MOST_RUNS)
+    chosen = as_policy(policy)
+    runs: list[LongRun] = []
+    for following in range(seed, seed + replications):
+        runs.append(
+            run_once(
+                workload, chosen, devices=devices, seed=following, seconds=seconds, warm_up_seconds=warm_up_seconds,
+                centralised=centralised,
+            )
+        )  # fmt: skip
+        if callback is not None:
+            callback(len(runs), statistics.fmean(run.violation_rate for run in runs))
+    estimates = {name: Estimate.of([getattr(run, part) for run in runs]) for name, part in _ESTIMATES.items()}
+    for place, speed in enumerate(workload.class_speeds.tolist()):
+        late = [float(run.class_violation_rate[place]) for run in runs]
+        estimates[f"violation_rate_of_class_{speed:g}"] = Estimate.of(late)
+    return ServiceSimulation(
+        policy=chosen.name,
+        replications=replications,
+        seed=seed,
+        estimates=estimates,
+        seconds=time.perf_counter() - begun,
+        options=dataclasses.asdict(chosen),
+        devices=runs[0].devices,
+        centralised=centralised,
+        class_speeds=workload.class_speeds,
+        stalled=sum(run.stalled for run in runs),
+        runs=tuple(runs),
+    )
+
+
+def run_once(
     workload: VerificationWorkload,
     policy: Policy | PolicyName = "slack",
     *,
@@ -166,14 +267,14 @@ def simulate(
         If an argument is outside its domain.
     """
     begun = time.perf_counter()
-    check_integer("devices", devices, 1, MOST_DEVICES)
-    check_integer("seed", seed, 0, None)
-    check_integer("events", events, 0, None)
-    check_integer("spike_batches", spike_batches, 1, None)
-    _check_positive("seconds", seconds)
-    _check_positive("spike_ratio", spike_ratio)
-    if not warm_up_seconds >= 0.0:
-        raise InvalidInput(f"warm_up_seconds: expected a number >= 0, got {describe(warm_up_seconds)}")
+    devices = integer("devices", devices, 1, MOST_DEVICES)
+    key = random_key(integer("seed", seed, 0))
+    events = integer("events", events, 0, MOST_EVENTS)
+    spike_batches = integer("spike_batches", spike_batches, 1, MOST_EVENTS)
+    seconds = number("seconds", seconds, above=0, high=MOST_SECONDS)
+    warm_up_seconds = number("warm_up_seconds", warm_up_seconds, 0, MOST_SECONDS)
+    spike_ratio = positive("spike_ratio", spike_ratio)
+    centralised = boolean("centralised", centralised)
     chosen = as_policy(policy)
     classes = len(workload.class_speeds)
     by_class, totals, counts = np.zeros((classes, 8)), np.zeros(8), np.zeros(3, dtype=np.int64)
@@ -184,7 +285,7 @@ def simulate(
     stalled = _kernels().play(
         chosen.code,
         chosen.settings(estimator.overhead_seconds, workload.guard_seconds, workload.batch_memory_bytes),
-        np.random.SeedSequence(seed).generate_state(1, np.uint64)[0],
+        key,
         workload.class_speeds.copy(),  # kernels take no read-only arrays
         device_classes(workload, devices),
         np.array(
@@ -221,7 +322,7 @@ def simulate(
     return LongRun(
         policy=chosen,
         devices=devices,
-        seed=seed,
+        seed=int(seed),
         centralised=centralised,
         class_speeds=workload.class_speeds,
         class_responses=by_class[:, 0].astype(np.int64),
@@ -292,7 +393,7 @@ def capacity(
     Parameters
     ----------
     workload, policy
-        As in `simulate`.
+        As in `run_once`.
     violation_rate
         epsilon, the largest share of responses below the speed of their class.
     of
@@ -304,7 +405,7 @@ def capacity(
     most
         Devices beyond which no search goes.
     centralised, seconds, warm_up_seconds
-        As in `simulate`.
+        As in `run_once`.
     callback
         Called after every simulation with the seed, the devices and their violation rate.
 
@@ -318,15 +419,14 @@ def capacity(
     all_seeds = tuple(seeds)
     if not all_seeds:
         raise InvalidInput("seeds: expected at least one, got none")
-    if not 0.0 <= violation_rate < 1.0:
-        raise InvalidInput(f"violation_rate: expected a number in [0, 1), got {describe(violation_rate)}")
-    _check_positive("resolution", resolution)
-    check_integer("most", most, 1, MOST_DEVICES)
+    violation_rate = number("violation_rate", violation_rate, 0, below=1)
+    of = one_of("of", of, ("all", "worst-class"))
+    resolution, most = positive("resolution", resolution), integer("most", most, 1, MOST_DEVICES)
     runs, iterations = 0, 0
 
     def carries(devices: int, seed: int) -> bool:
         nonlocal runs, iterations
-        run = simulate(
+        run = run_once(
             workload, chosen, devices=devices, seed=seed, seconds=seconds, warm_up_seconds=warm_up_seconds,
             centralised=centralised,
         )  # fmt: skip
@@ -355,7 +455,7 @@ def capacity(
         policy=chosen,
         by_seed=tuple(found),
         devices=mean,
-        confidence_interval=interval(found),
+        confidence_interval=Estimate.of(found).confidence_interval if len(found) > 1 else (mean, mean),
         runs=runs,
         iterations=iterations,
         seconds=time.perf_counter() - begun,
@@ -370,26 +470,9 @@ def device_classes(workload: VerificationWorkload, devices: int) -> Ints:
     return classes
 
 
-def interval(samples: Sequence[float]) -> tuple[float, float]:
-    """Return the 95 % confidence interval of the mean (Student's t); the sample itself if there is but one."""
-    mean = statistics.fmean(samples)
-    if len(samples) < 2:
-        return mean, mean
-    from scipy.special import stdtrit
-
-    half = float(stdtrit(len(samples) - 1, 0.975)) * statistics.stdev(samples) / math.sqrt(len(samples))
-    return mean - half, mean + half
-
-
 @cache
 def _kernels() -> ModuleType:
     """Import the kernel on first use: it compiles on a fresh machine."""
     import specopt.solvers._kernels.verification_simulation as kernels
 
     return kernels
-
-
-def _check_positive(name: str, value: object) -> None:
-    wrong = isinstance(value, bool) or not isinstance(value, (int, float))
-    if wrong or not 0.0 < value < math.inf:  # type: ignore[operator]
-        raise InvalidInput(f"{name}: expected a finite number > 0, got {describe(value)}")

@@ -10,9 +10,9 @@ from specopt.instances.prompt_chunking.workload import (
     cloud_delay,
     draft_seconds,
     paper_4_workload,
-    threshold_rounds,
 )
 from specopt.models.errors import InvalidInput
+from specopt.models.prompt_workload import Rounds
 
 
 def test_figure_1_is_what_the_text_says() -> None:
@@ -47,7 +47,7 @@ def test_workloads() -> None:
 @pytest.mark.parametrize(("mean", "stop"), [(2.06, 0.5), (1.98, 0.3), (1.2, 0.7)])
 def test_rounds_by_drawing(mean: float, stop: float) -> None:
     """Tests that the law of rounds is that of drafts drawn token by token."""
-    rounds = threshold_rounds(mean, stop=stop, most_drafted=4, candidates=0.6)
+    rounds = Rounds.threshold(mean, stop=stop, most_drafted=4, candidates=0.6)
     assert rounds.mean_gained == pytest.approx(mean, abs=1e-6)
     # the acceptance behind the law: drafts of two tokens or more whose first is rejected
     longer = rounds.drafted > 1
@@ -77,8 +77,8 @@ def test_rounds_by_drawing(mean: float, stop: float) -> None:
 def test_unreachable_means_are_refused() -> None:
     """Tests that more tokens than drafts can give, and values outside their domain, are refused."""
     with pytest.raises(InvalidInput, match="mean_gained: expected up to"):
-        threshold_rounds(5.0)
+        Rounds.threshold(5.0)
     with pytest.raises(InvalidInput, match="stop"):
-        threshold_rounds(2.0, stop=1.0)
+        Rounds.threshold(2.0, stop=1.0)
     with pytest.raises(InvalidInput, match="most_drafted"):
-        threshold_rounds(2.0, most_drafted=0)
+        Rounds.threshold(2.0, most_drafted=0)

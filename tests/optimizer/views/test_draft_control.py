@@ -48,7 +48,7 @@ def test_summary(invoke: Invoke, files: tuple[Path, Path]) -> None:
     """Tests that rate, interval, judge and responses are printed."""
     code, out, _ = invoke("simulate", *files, "--replications", "50", "--response-tokens", "64")
     assert code == 0
-    for word in ("policy-iteration", "95 % confidence", "rate / model", "responses of 64 tokens", "50%"):
+    for word in ("policy-iteration", "95 % confidence", "mean / model", "responses of 64 tokens", "50%"):
         assert word in out
 
 
@@ -61,7 +61,7 @@ def test_json(invoke: Invoke, files: tuple[Path, Path]) -> None:
     assert isinstance(problem, specopt.Problem) and isinstance(result, specopt.Result)
     expected = specopt.simulate(problem, result, replications=20, iterations=30, seed=5).to_dict()
     assert {**data, "seconds": 0} == {**expected, "seconds": 0}
-    assert data["model_tokens_per_second"] == result.objective
+    assert data["model"] == result.objective
 
 
 def test_refusals(invoke: Invoke, files: tuple[Path, Path], tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from naive_online import GradientClient, RobustClient
 from specopt import InvalidInput
 from specopt.instances.fair_goodput.paper_5 import acceptance_rates
 from specopt.models.acceptance_process import AcceptanceProcess
+from specopt.models.goodput_workload import GoodputWorkload
 from specopt.solvers.fair_goodput.online import Scheduler
 from specopt.solvers.fair_goodput.policies import Gradient, Robust
 from specopt.solvers.fair_goodput.simulate import benchmark, simulate
@@ -33,7 +34,7 @@ def key_of(seed: int) -> int:
 @pytest.mark.parametrize(("rates", "budget"), [(WIDE, 10), ([0.05, 0.4, 0.9], 4)])
 def test_the_kernel_decides_as_described(policy: str, client: Any, rates: list[float], budget: int) -> None:
     """Tests that every allocation of a run is that of a slow replay from the description of the policy."""
-    run = simulate(rates, budget, policy, rounds=250, replications=2, seed=3, record=True)
+    run = simulate(GoodputWorkload(rates, budget), policy, rounds=250, replications=2, seed=3, record=True)
     for replication in range(2):
         slow = naive_online.allocations(client, rates, budget, 250, key_of(3), replication)
         assert run.allocations[replication].tolist() == slow
@@ -44,7 +45,9 @@ def test_the_kernel_decides_as_described(policy: str, client: Any, rates: list[f
 def test_the_scheduler_decides_as_the_kernel(policy: str, every_draft: bool) -> None:
     """Tests that the scheduler, fed with the luck of a simulated run, takes the same decisions round by round."""
     rates, rounds = [*WIDE, 0.02], 400
-    run = simulate(rates, 9, policy, rounds=rounds, replications=1, seed=5, record=True, every_draft=every_draft)
+    run = simulate(
+        GoodputWorkload(rates, 9), policy, rounds=rounds, replications=1, seed=5, record=True, every_draft=every_draft
+    )
     scheduler = Scheduler(len(rates), 9, policy)
     for t in range(rounds):
         drafts = scheduler.allocate()
@@ -59,7 +62,7 @@ def test_the_scheduler_decides_as_the_kernel(policy: str, every_draft: bool) -> 
 
 def test_sums_are_those_of_the_allocations() -> None:
     """Tests that the checkpoints hold the summed expected rates of the recorded allocations."""
-    run = simulate(WIDE, 10, "robust", rounds=30, replications=3, checkpoints=[10, 30], record=True)
+    run = simulate(GoodputWorkload(WIDE, 10), "robust", rounds=30, replications=3, checkpoints=[10, 30], record=True)
     for r in range(3):
         expected = np.array(
             [[naive_online.goodput(a, s) for a, s in zip(WIDE, S, strict=True)] for S in run.allocations[r]]
@@ -71,29 +74,31 @@ def test_sums_are_those_of_the_allocations() -> None:
 
 def test_realised_goodput_agrees_with_its_expectation() -> None:
     """Tests that realised tokens are the expected ones within their standard error."""
-    run = simulate(WIDE, 10, "fixed", rounds=4000, replications=20, checkpoints=[4000])
+    run = simulate(GoodputWorkload(WIDE, 10), "fixed", rounds=4000, replications=20, checkpoints=[4000])
     mean, error = run.mean_rates(realised=True).mean(axis=0), run.mean_rates(realised=True).std(axis=0) / math.sqrt(19)
     assert (np.abs(mean - run.mean_rates()[0]) < 4 * error).all()
 
 
 def test_fixed_and_random() -> None:
     """Tests that Fixed-S gives floor(C / N) to all, and Random-S all of the budget, evenly in the mean."""
-    fixed = simulate(WIDE, 10, "fixed", rounds=5, replications=1, record=True)
+    fixed = simulate(GoodputWorkload(WIDE, 10), "fixed", rounds=5, replications=1, record=True)
     assert (fixed.allocations == 2).all()
-    random = simulate(WIDE, 10, "random", rounds=2000, replications=1, record=True).allocations[0]
+    random = simulate(GoodputWorkload(WIDE, 10), "random", rounds=2000, replications=1, record=True).allocations[0]
     assert (random.sum(axis=1) == 10).all()
     assert random.mean(axis=0) == pytest.approx(np.full(4, 2.5), abs=0.15)
     assert random.var(axis=0) == pytest.approx(np.full(4, 10 * 0.25 * 0.75), rel=0.1)
-    capped = simulate(WIDE, 10, "random", rounds=50, replications=1, record=True, max_draft_tokens=[1, 2, 3, 4])
+    capped = simulate(
+        GoodputWorkload(WIDE, 10, max_draft_tokens=[1, 2, 3, 4]), "random", rounds=50, replications=1, record=True
+    )
     assert (capped.allocations[0].max(axis=0) <= [1, 2, 3, 4]).all()
 
 
 def test_same_seed_same_run() -> None:
     """Tests that a seed fixes a run, and that runs do not depend on how many there are."""
-    one, two = (simulate(WIDE, 10, rounds=100, replications=r, seed=1) for r in (3, 12))
+    one, two = (simulate(GoodputWorkload(WIDE, 10), rounds=100, replications=r, seed=1) for r in (3, 12))
     assert (one.expected == two.expected[:3]).all()
     assert (one.realised == two.realised[:3]).all()
-    assert (simulate(WIDE, 10, rounds=100, replications=3, seed=2).realised != one.realised).any()
+    assert (simulate(GoodputWorkload(WIDE, 10), rounds=100, replications=3, seed=2).realised != one.realised).any()
 
 
 # ---------------------------------------------------------------------------- benchmarks
@@ -102,9 +107,9 @@ def test_same_seed_same_run() -> None:
 @pytest.mark.parametrize("fairness", [0.0, 0.5, 1.0, 2.0])
 def test_modes_of_a_fixed_process_are_the_fair_optimum(fairness: float) -> None:
     """Tests that the program over modes agrees with `dual` where two modes are the same."""
-    fixed = simulate(WIDE, 10, "fixed", rounds=1, replications=1, fairness=fairness)
+    fixed = simulate(GoodputWorkload(WIDE, 10, fairness=fairness), "fixed", rounds=1, replications=1)
     twice = AcceptanceProcess.switching([WIDE, WIDE], 10)
-    found = benchmark(twice, fixed.problem)
+    found = benchmark(GoodputWorkload(twice, 10, fairness=fairness))
     assert found.slack <= 2e-4
     assert found.utility - found.slack - 1e-9 <= fixed.benchmark.utility <= found.utility + 1e-9
 
@@ -117,7 +122,7 @@ def test_modes_bound_every_mixture() -> None:
 
     regimes = [[0.3, 0.6], [0.9, 0.8]]
     process = AcceptanceProcess.switching(regimes, 5)
-    optimum = benchmark(process, simulate([0.3, 0.6], 3, "fixed", rounds=1, replications=1).problem)
+    optimum = benchmark(GoodputWorkload(process, 3))
     allocations = [S for S in itertools.product(range(4), repeat=2) if sum(S) <= 3]
     gradient = 1 / optimum.goodput
     total = 0.0
@@ -152,7 +157,7 @@ def test_processes() -> None:
 def test_clients_switch_as_often_as_said() -> None:
     """Tests that the rates of a switching client follow its chain: mean rate, and how it varies over a run."""
     process = AcceptanceProcess.switching([[0.0], [0.9]], 20)
-    run = simulate(process, 1, "fixed", rounds=20_000, replications=40, checkpoints=[20_000])
+    run = simulate(GoodputWorkload(process, 1), "fixed", rounds=20_000, replications=40, checkpoints=[20_000])
     rates = run.mean_rates()[:, 0]
     assert rates.mean() == pytest.approx(1.45, abs=0.01)
     # the mean of a two-state chain with correlation 1 - 2/20 per round
@@ -167,9 +172,12 @@ def test_robust_comes_close_soon() -> None:
     """Tests that the gap over the first 600 rounds is small, and that the paper's policy is behind."""
     for clients, budget, name in ((4, 24, "wide"), (8, 20, "mild")):
         rates = acceptance_rates(name, clients)
-        robust = simulate(rates, budget, "robust", replications=20)
+        robust = simulate(GoodputWorkload(rates, budget), "robust", replications=20)
         assert robust.gap() <= 0.008
-        assert simulate(rates, budget, "gradient", replications=20, optimum=robust.benchmark).gap() >= 0.025
+        assert (
+            simulate(GoodputWorkload(rates, budget), "gradient", replications=20, optimum=robust.benchmark).gap()
+            >= 0.025
+        )
 
 
 @pytest.mark.slow
@@ -178,10 +186,10 @@ def test_table_1() -> None:
     for clients, budget in TABLE_1:
         for name in ("equal", "mild", "wide", "extreme"):
             rates = acceptance_rates(name, clients)
-            robust = simulate(rates, budget, rounds=20_000, checkpoints=[600, 5000, 20_000])
+            robust = simulate(GoodputWorkload(rates, budget), rounds=20_000, checkpoints=[600, 5000, 20_000])
             paper = simulate(
-                rates, budget, Gradient(smoothing=0.5, estimate_smoothing=0.1, initial_estimate=0.5), rounds=20_000,
-                checkpoints=[5000, 20_000], replications=20, optimum=robust.benchmark,
+                GoodputWorkload(rates, budget), Gradient(smoothing=0.5, estimate_smoothing=0.1, initial_estimate=0.5),
+                rounds=20_000, checkpoints=[5000, 20_000], replications=20, optimum=robust.benchmark,
             )  # fmt: skip
             assert robust.gap(0, 600) <= 0.012, (clients, budget, name)
             assert 0.0 <= robust.gap(5000, 20_000) <= 0.003, (clients, budget, name)
@@ -193,7 +201,7 @@ def test_a_wronged_client_recovers(clients: int, budget: int) -> None:
     """Tests that a client with 0.9 first taken for 0.02 gets 90 % of its fair rate within 600 rounds."""
     rates = np.r_[0.9, np.linspace(0.3, 0.95, clients - 1)]
     estimates = np.r_[0.02, np.full(clients - 1, 0.5)]
-    run = simulate(rates, budget, initial_estimates=estimates, checkpoints=[500, 600])
+    run = simulate(GoodputWorkload(rates, budget), initial_estimates=estimates, checkpoints=[500, 600])
     fair = run.benchmark.goodput[0]
     assert run.mean_rates(0, 600)[:, 0].mean() >= 0.9 * fair
     assert run.mean_rates(500, 600)[:, 0].min() >= 0.9 * fair
@@ -202,7 +210,9 @@ def test_a_wronged_client_recovers(clients: int, budget: int) -> None:
 def test_the_paper_starves_a_wronged_client() -> None:
     """Tests that under Algorithm 1 as printed the same client stays without drafts for ever."""
     rates, estimates = np.r_[0.9, np.linspace(0.6, 0.9, 7)], np.r_[0.02, np.full(7, 0.5)]
-    run = simulate(rates, 16, "gradient", rounds=3000, replications=5, initial_estimates=estimates, record=True)
+    run = simulate(
+        GoodputWorkload(rates, 16), "gradient", rounds=3000, replications=5, initial_estimates=estimates, record=True
+    )
     assert run.allocations[:, :, 0].max() == 0
 
 
@@ -211,31 +221,37 @@ def test_memory_follows_regimes(mean_rounds: float) -> None:
     """Tests that learned memories do as well as the best single one, and better than the paper's smoothing."""
     process = AcceptanceProcess.switching([np.full(4, 0.3), np.full(4, 0.9)], mean_rounds)
     common: dict[str, Any] = {"rounds": 8000, "checkpoints": [1000, 8000], "replications": 8}
-    robust = simulate(process, 24, **common)
+    robust = simulate(GoodputWorkload(process, 24), **common)
     gap = robust.gap(1000, 8000)
     single = [
-        simulate(process, 24, Robust(memories=(rounds,)), optimum=robust.benchmark, **common).gap(1000, 8000)
+        simulate(GoodputWorkload(process, 24), Robust(memories=(rounds,)), optimum=robust.benchmark, **common).gap(
+            1000, 8000
+        )
         for rounds in (4, 16, 64, 256)
     ]
     assert gap <= 1.1 * min(single) + 0.005
-    assert simulate(process, 24, "gradient", optimum=robust.benchmark, **common).gap(1000, 8000) >= 1.3 * gap
-    assert simulate(process, 24, Robust(memories=()), optimum=robust.benchmark, **common).gap(1000, 8000) >= 2 * gap
+    assert (
+        simulate(GoodputWorkload(process, 24), "gradient", optimum=robust.benchmark, **common).gap(1000, 8000)
+        >= 1.3 * gap
+    )
+    assert (
+        simulate(GoodputWorkload(process, 24), Robust(memories=()), optimum=robust.benchmark, **common).gap(1000, 8000)
+        >= 2 * gap
+    )
 
 
 def test_drift() -> None:
     """Tests that slow waves are followed closely."""
     process = AcceptanceProcess.drifting(np.full(4, 0.3), np.full(4, 0.9), 2000)
-    run = simulate(process, 24, rounds=8000, checkpoints=[2000, 8000], replications=8)
+    run = simulate(GoodputWorkload(process, 24), rounds=8000, checkpoints=[2000, 8000], replications=8)
     assert 0.0 <= run.gap(2000, 8000) <= 0.04
 
 
 @pytest.mark.parametrize("fairness", [0.0, 0.5, 2.0])
 def test_other_fairness(fairness: float) -> None:
     """Tests that the long run is near the optimum for other utilities, weights and caps too."""
-    run = simulate(
-        WIDE, 10, rounds=6000, checkpoints=[2000, 6000], replications=8, fairness=fairness, weights=[1, 2, 1, 0.5],
-        max_draft_tokens=[1, 4, 4, 3],
-    )  # fmt: skip
+    workload = GoodputWorkload(WIDE, 10, fairness=fairness, weights=[1, 2, 1, 0.5], max_draft_tokens=[1, 4, 4, 3])
+    run = simulate(workload, rounds=6000, checkpoints=[2000, 6000], replications=8)
     assert -1e-9 <= run.gap(2000, 6000) <= 0.004 * max(1.0, abs(run.benchmark.utility))
 
 
@@ -244,7 +260,7 @@ def test_other_fairness(fairness: float) -> None:
     [
         ({"rounds": 0}, "rounds: expected an integer from 1"),
         ({"replications": True}, "replications: expected an integer"),
-        ({"seed": -1}, "seed: expected an integer from 0"),
+        ({"seed": -1}, "seed: expected an integer >= 0"),
         ({"checkpoints": [3, 2, 10]}, "checkpoints: expected increasing rounds, the last 10"),
         ({"policy": "best"}, "policy: expected one of robust, gradient, fixed, random"),
         ({"initial_estimates": [0.5]}, "initial_estimates: expected 4 entries, got 1"),
@@ -255,7 +271,8 @@ def test_other_fairness(fairness: float) -> None:
 def test_bad_input(change: dict[str, Any], message: str) -> None:
     """Tests that what makes no sense is refused by name."""
     with pytest.raises(InvalidInput) as caught:
-        simulate(**{"process": WIDE, "budget_tokens": 10, "rounds": 10, **change})
+        options = {"process": WIDE, "budget_tokens": 10, "rounds": 10, **change}
+        simulate(GoodputWorkload(options.pop("process"), options.pop("budget_tokens")), **options)
     assert message in str(caught.value)
 
 
@@ -276,6 +293,6 @@ def test_bad_processes() -> None:
 
 def test_gaps_at_checkpoints_only() -> None:
     """Tests that rounds without a checkpoint are refused."""
-    run = simulate(WIDE, 10, rounds=20, replications=1, checkpoints=[10, 20])
+    run = simulate(GoodputWorkload(WIDE, 10), rounds=20, replications=1, checkpoints=[10, 20])
     with pytest.raises(InvalidInput, match="expected a checkpoint, got 15"):
         run.gap(10, 15)

@@ -15,7 +15,7 @@ from specopt.models.cloud_delay import CloudDelay
 from specopt.models.errors import InvalidInput
 from specopt.models.prompt_workload import Rounds, Scheme
 from specopt.solvers.prompt_chunking.monitor import KNOTS, StateMonitor
-from specopt.solvers.prompt_chunking.simulate import simulate
+from specopt.solvers.prompt_chunking.simulate import run_once
 
 BATCHES = st.lists(st.tuples(st.floats(0.0, 6000.0), st.floats(0.0, 2.0)), min_size=1, max_size=30)
 
@@ -116,7 +116,7 @@ def test_a_simulated_cloud_is_learned() -> None:
     """Tests that a monitor that sees the batches of a simulated run knows mu by Eq. 1, and g where batches are."""
     workload = paper_4_workload(requests_per_second=9.0)
     scheme = Scheme(name="", rounds=Rounds.one_by_one())
-    log = simulate(workload, scheme, requests=150, warm_up_requests=0, log_batches=4000).log
+    log = run_once(workload, scheme, requests=150, warm_up_requests=0, log_batches=4000).log
     monitor, mu = StateMonitor(), 0.0
     for index, (_, prompts, rounds, seconds) in enumerate(log.tolist()):
         monitor.observe_batch(prompts + rounds, 4.0 * seconds)

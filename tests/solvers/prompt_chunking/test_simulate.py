@@ -12,17 +12,17 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from specopt.instances.prompt_chunking.workload import paper_4_workload, threshold_rounds
+from specopt.instances.prompt_chunking.workload import paper_4_workload
 from specopt.models.errors import InvalidInput
 from specopt.models.prompt_chunking import PromptChunkingPlan
 from specopt.models.prompt_workload import PromptWorkload, Rounds, Scheme
-from specopt.solvers.prompt_chunking.simulate import Requests, play, simulate, warm_up
+from specopt.solvers.prompt_chunking.simulate import Requests, play, run_once, warm_up
 
 WORKLOAD = paper_4_workload(link_latency_seconds=0.005)
 U_SHAPE = Scheme(name="U-shape", rounds=Rounds.one_by_one())
 PLANNED = Scheme(name="planned", chunking="planned", rounds=Rounds.one_by_one())
 SARATHI = Scheme(name="U-Sarathi", chunking="server", rounds=Rounds.one_by_one())
-HAT = Scheme(name="HAT", chunking="equation-3", rounds=threshold_rounds(2.06), parallel_drafting=True)
+HAT = Scheme(name="HAT", chunking="equation-3", rounds=Rounds.threshold(2.06), parallel_drafting=True)
 
 
 def split(draw: st.DrawFn, tokens: int) -> list[int]:
@@ -171,17 +171,17 @@ def test_inputs_may_be_read_only() -> None:
 
 def test_same_seed_same_run_and_same_requests() -> None:
     """Tests that a seed fixes the run, and that schemes meet the same prompts."""
-    runs = [simulate(WORKLOAD, HAT, requests=50, warm_up_requests=10, seed=3) for _ in range(2)]
+    runs = [run_once(WORKLOAD, HAT, requests=50, warm_up_requests=10, seed=3) for _ in range(2)]
     assert runs[0].ttft_seconds.tolist() == runs[1].ttft_seconds.tolist()
     assert runs[0].tbt_seconds.tolist() == runs[1].tbt_seconds.tolist()
-    other = simulate(WORKLOAD, U_SHAPE, requests=50, warm_up_requests=10, seed=3)
+    other = run_once(WORKLOAD, U_SHAPE, requests=50, warm_up_requests=10, seed=3)
     assert other.prompt_tokens.tolist() == runs[0].prompt_tokens.tolist()
 
 
 def test_every_scheme_conserves_tokens() -> None:
     """Tests that rounds yield at least the tokens asked for and not a round more, and chunks cover the prompt."""
     for scheme in (U_SHAPE, SARATHI, HAT):
-        run = simulate(WORKLOAD, scheme, requests=100, warm_up_requests=20, log_batches=20)
+        run = run_once(WORKLOAD, scheme, requests=100, warm_up_requests=20, log_batches=20)
         assert np.isfinite(run.ttft_seconds).all()
         assert np.isfinite(run.tbt_seconds).all()
         most = int(scheme.rounds.gained.max())
@@ -189,14 +189,14 @@ def test_every_scheme_conserves_tokens() -> None:
         assert (run.rounds <= 127).all()
         assert run.log[:, 3] == pytest.approx([WORKLOAD.cloud_delay.at(m) / 4 for m in run.log[:, 1:3].sum(axis=1)])
         assert (np.diff(run.log[:, 0]) >= run.log[:-1, 3] - 1e-12).all()
-    ones = simulate(WORKLOAD, U_SHAPE, requests=100)
+    ones = run_once(WORKLOAD, U_SHAPE, requests=100)
     assert ones.rounds.tolist() == [127] * 100
     assert ones.chunks.tolist() == [1] * 100
 
 
 def test_chunks_of_equation_3_overlap_and_drafts_save_rounds() -> None:
     """Tests that at low load HAT has the lowest TTFT and TBT, and fewer rounds."""
-    runs = {s.name: simulate(WORKLOAD, s, requests=300) for s in (U_SHAPE, SARATHI, HAT)}
+    runs = {s.name: run_once(WORKLOAD, s, requests=300) for s in (U_SHAPE, SARATHI, HAT)}
     assert runs["HAT"].mean_ttft_seconds < 0.75 * runs["U-Sarathi"].mean_ttft_seconds
     assert runs["U-Sarathi"].mean_ttft_seconds < runs["U-shape"].mean_ttft_seconds
     assert runs["HAT"].mean_tbt_seconds < 0.8 * runs["U-shape"].mean_tbt_seconds
@@ -205,7 +205,7 @@ def test_chunks_of_equation_3_overlap_and_drafts_save_rounds() -> None:
 
 def test_compliance_is_a_distribution() -> None:
     """Tests that compliance rises from 0 to 1, and that the limit for a share is the least that keeps it."""
-    run = simulate(WORKLOAD, U_SHAPE, requests=200)
+    run = run_once(WORKLOAD, U_SHAPE, requests=200)
     curve = run.compliance("decode", np.linspace(0.0, 10.0, 50))
     assert curve[0] == 0.0
     assert curve[-1] == 1.0
@@ -220,9 +220,9 @@ def test_compliance_is_a_distribution() -> None:
 def test_overload_ends() -> None:
     """Tests that a cloud far too slow still serves everybody, later and later."""
     busy = dataclasses.replace(WORKLOAD, requests_per_second=200.0, pipeline_length=1)
-    run = simulate(busy, U_SHAPE, requests=200, warm_up_requests=0)
+    run = run_once(busy, U_SHAPE, requests=200, warm_up_requests=0)
     assert run.busy_share > 0.95
-    assert run.mean_ttft_seconds > 5.0 * simulate(WORKLOAD, U_SHAPE, requests=200).mean_ttft_seconds
+    assert run.mean_ttft_seconds > 5.0 * run_once(WORKLOAD, U_SHAPE, requests=200).mean_ttft_seconds
 
 
 def test_planner_is_asked_for_every_request() -> None:
@@ -234,7 +234,7 @@ def test_planner_is_asked_for_every_request() -> None:
         n = problem.prompt_tokens  # type: ignore[attr-defined]
         return [n - n // 2, n // 2] if n > 1 else [n]
 
-    run = simulate(WORKLOAD, PLANNED, requests=40, warm_up_requests=10, planner=halves)
+    run = run_once(WORKLOAD, PLANNED, requests=40, warm_up_requests=10, planner=halves)
     assert len(asked) == 100
     assert set(run.chunks.tolist()) <= {1, 2}
     assert min(asked) == max(asked) > 1.0
@@ -244,7 +244,7 @@ def test_planned_chunks_are_few_where_messages_cost() -> None:
     """Tests that at 3 ms per message the default planner has fewer chunks and an earlier first token than Eq. 3."""
     workload = dataclasses.replace(WORKLOAD, message_overhead_seconds=0.003, requests_per_second=2.0)
     ours = Scheme(name="ours", chunking="planned", rounds=HAT.rounds, parallel_drafting=True)
-    runs = [simulate(workload, scheme, requests=60, warm_up_requests=10) for scheme in (HAT, ours)]
+    runs = [run_once(workload, scheme, requests=60, warm_up_requests=10) for scheme in (HAT, ours)]
     assert runs[1].mean_ttft_seconds < 0.95 * runs[0].mean_ttft_seconds
     assert runs[1].chunks.mean() < 0.5 * runs[0].chunks.mean()
 
@@ -276,7 +276,7 @@ def test_bad_arguments_are_refused() -> None:
         ({"smoothing": 1.5}, "smoothing"), ({"wait": "maybe"}, "wait"), ({"download": "some"}, "download"),
     ):  # fmt: skip
         with pytest.raises(InvalidInput, match=match):
-            simulate(WORKLOAD, U_SHAPE, **changes)
+            run_once(WORKLOAD, U_SHAPE, **changes)
     for plans in (None, [[1]], [[0, int(one.prompt_tokens[0])]]):
         with pytest.raises(InvalidInput, match="plans"):
             play(WORKLOAD, PLANNED, one, plans=plans)

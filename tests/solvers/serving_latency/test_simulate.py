@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 from strategies import problems_with_plans
 
 import specopt
-from specopt import InvalidInput, Result, ServingLatencyPlan, ServingLatencyProblem, Simulation, generate, simulate
+from specopt import InvalidInput, Result, ServingLatencyPlan, ServingLatencyProblem, generate
 from specopt.models.errors import Unsupported
 from specopt.models.problem import Evaluation, Plan, Problem
+from specopt.solvers.serving_latency.simulate import LatencySimulation, simulate
 
 MASK = 2**64 - 1
 GOLDEN = 0x9E3779B97F4A7C15
@@ -105,8 +106,8 @@ def test_replay_with_the_same_numbers(
     data, decided = problem.to_dict(), plan.to_dict()
     for r in range(4):
         seconds, steps = replayed(data, decided, drop, same_numbers(seed, r))
-        assert simulation.samples_steps[r] == steps
-        assert simulation.samples_seconds[r] - simulation.communication_seconds == pytest.approx(
+        assert simulation.steps.samples[r] == steps
+        assert simulation.samples[r] - simulation.communication_seconds == pytest.approx(
             seconds, rel=1e-9, abs=1e-9 * simulation.communication_seconds
         )
 
@@ -134,10 +135,10 @@ def test_replay_with_other_numbers(small: ServingLatencyProblem, drop: bool) -> 
     runs = 400
     slow = np.array([replayed(problem.to_dict(), plan.to_dict(), drop, coins)[0] for _ in range(runs)])
     simulation = simulate(problem, plan, replications=20_000, drop_finished=drop)
-    mean = simulation.mean_seconds - simulation.communication_seconds
-    error = math.hypot(slow.std(ddof=1) / math.sqrt(runs), simulation.standard_error_seconds)
+    mean = simulation.mean - simulation.communication_seconds
+    error = math.hypot(slow.std(ddof=1) / math.sqrt(runs), simulation.standard_error)
     assert abs(slow.mean() - mean) < 4.5 * error
-    assert simulation.samples_seconds.std() == pytest.approx(slow.std(ddof=1), rel=0.25)
+    assert simulation.samples.std() == pytest.approx(slow.std(ddof=1), rel=0.25)
 
 
 def plan_of(
@@ -186,10 +187,10 @@ def test_one_task_is_exact_on_average(mechanism: Any, alpha: float, length: int,
     simulation = simulate(problem, plan_of(problem, [[0]], length), replications=40_000, seed=11)
     seconds, distribution = exact_expectation(problem.to_dict(), length, mechanism)
     assert sum(distribution.values()) == pytest.approx(1.0, abs=1e-12)
-    inference = simulation.mean_seconds - simulation.communication_seconds
-    assert abs(inference - seconds) <= 4.5 * simulation.standard_error_seconds + 1e-12
+    inference = simulation.mean - simulation.communication_seconds
+    assert abs(inference - seconds) <= 4.5 * simulation.standard_error + 1e-12
     for steps, chance in distribution.items():
-        share = float((simulation.samples_steps == steps).mean())
+        share = float((simulation.steps.samples == steps).mean())
         assert abs(share - chance) <= 4.5 * math.sqrt(chance * (1 - chance) / 40_000) + 1e-9
 
 
@@ -203,11 +204,11 @@ def test_autoregressive_is_the_judges_number(case: tuple[ServingLatencyProblem, 
     problem, plan = with_memory(*case)
     simulation = simulate(problem, plan, replications=3)
     judged = dataclasses.replace(problem, output_lengths="known").evaluate(plan)
-    assert simulation.samples_seconds == pytest.approx(np.full(3, judged.objective), rel=1e-12)
-    assert simulation.known_model_seconds == judged.objective
+    assert simulation.samples == pytest.approx(np.full(3, judged.objective), rel=1e-12)
+    assert simulation.known_model == judged.objective
     assert simulation.known_ratio == pytest.approx(1.0, rel=1e-12)
-    assert simulation.model_seconds == problem.evaluate(plan).objective
-    assert simulation.mean_steps == simulation.known_model_steps
+    assert simulation.model == problem.evaluate(plan).objective
+    assert simulation.steps.mean == simulation.known_model_steps
     assert simulation.batch_mean_steps == simulation.batch_known_model_steps
 
 
@@ -218,7 +219,7 @@ def test_nearly_certain_acceptance_is_the_judges_number(small: ServingLatencyPro
     )
     simulation = simulate(problem, plan_of(problem, [[0, 1], [2, 3, 4]], length=3), replications=2)
     assert simulation.ratio == pytest.approx(1.0, rel=1e-9)
-    assert simulation.mean_steps == simulation.model_steps == 9
+    assert simulation.steps.mean == simulation.model_steps == 9
 
 
 def test_equal_lengths_are_slower_than_the_model() -> None:
@@ -227,9 +228,9 @@ def test_equal_lengths_are_slower_than_the_model() -> None:
     assert isinstance(problem, ServingLatencyProblem)
     problem = dataclasses.replace(problem, output_tokens=np.full(20, 64), max_output_tokens=None)
     simulation = simulate(problem, plan_of(problem, [list(range(20))], length=2))
-    assert simulation.model_seconds == simulation.known_model_seconds
-    assert simulation.ratio > 1.005
-    assert simulation.mean_steps > 1.05 * simulation.model_steps
+    assert simulation.model == simulation.known_model
+    assert simulation.ratio is not None and simulation.ratio > 1.005
+    assert simulation.steps.mean > 1.05 * simulation.model_steps
 
 
 # ---------------------------------------------------------------------------- what comes back
@@ -239,20 +240,20 @@ def test_statistics(small: ServingLatencyProblem) -> None:
     """Tests that mean, error, interval and quantiles are those of the samples."""
     plan = plan_of(small, [[0, 1], [2, 3, 4]], length=2)
     simulation = simulate(small, plan, replications=101, seed=3)
-    samples = simulation.samples_seconds
-    assert len(samples) == len(simulation.samples_steps) == simulation.replications == 101
-    assert simulation.mean_seconds == pytest.approx(float(samples.mean()), rel=1e-12)
+    samples = simulation.samples
+    assert len(samples) == len(simulation.steps.samples) == simulation.replications == 101
+    assert simulation.mean == pytest.approx(float(samples.mean()), rel=1e-12)
     error = float(samples.std(ddof=1)) / math.sqrt(101)
-    assert simulation.standard_error_seconds == pytest.approx(error, rel=1e-12)
-    low, high = simulation.confidence_interval_seconds
+    assert simulation.standard_error == pytest.approx(error, rel=1e-12)
+    low, high = simulation.confidence_interval
     assert (high - low) / 2 == pytest.approx(1.983971519 * error, rel=1e-6)  # t, 100 degrees of freedom
-    assert (high + low) / 2 == pytest.approx(simulation.mean_seconds)
-    values = list(simulation.quantiles_seconds.values())
-    assert list(simulation.quantiles_seconds) == [0.05, 0.25, 0.5, 0.75, 0.95]
+    assert (high + low) / 2 == pytest.approx(simulation.mean)
+    values = list(simulation.quantiles.values())
+    assert list(simulation.quantiles) == [0.05, 0.25, 0.5, 0.75, 0.95]
     assert values == sorted(values)
     assert values[2] == float(np.median(samples))
-    assert simulation.ratio == simulation.mean_seconds / small.evaluate(plan).objective
-    assert max(simulation.batch_mean_steps) <= simulation.mean_steps
+    assert simulation.ratio == simulation.mean / small.evaluate(plan).objective
+    assert max(simulation.batch_mean_steps) <= simulation.steps.mean
 
 
 def test_seeds_and_prefixes(small: ServingLatencyProblem, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -261,36 +262,34 @@ def test_seeds_and_prefixes(small: ServingLatencyProblem, monkeypatch: pytest.Mo
     first, again = (simulate(small, plan, replications=50, seed=1) for _ in range(2))
     assert first.to_dict() | {"seconds": 0} == again.to_dict() | {"seconds": 0}
     longer = simulate(small, plan, replications=80, seed=1)
-    assert (longer.samples_seconds[:50] == first.samples_seconds).all()
+    assert (longer.samples[:50] == first.samples).all()
     monkeypatch.setattr("specopt.solvers.serving_latency.simulate._DRAWS_PER_CALL", 1)
-    assert (simulate(small, plan, replications=50, seed=1).samples_seconds == first.samples_seconds).all()
-    assert (simulate(small, plan, replications=50, seed=2).samples_seconds != first.samples_seconds).any()
+    assert (simulate(small, plan, replications=50, seed=1).samples == first.samples).all()
+    assert (simulate(small, plan, replications=50, seed=2).samples != first.samples).any()
 
 
 def test_luck_does_not_depend_on_the_plan(small: ServingLatencyProblem) -> None:
     """Tests that with one seed each task takes the same steps in every plan: plans are compared in pairs."""
     alone = simulate(small, plan_of(small, [[k] for k in range(5)], length=2), replications=30)
     together = simulate(small, plan_of(small, [[4, 2, 0], [1, 3]], length=2), replications=30)
-    assert (alone.samples_steps == together.samples_steps).all()
+    assert (alone.steps.samples == together.steps.samples).all()
 
 
 def test_dropping_finished_tasks_helps(small: ServingLatencyProblem) -> None:
     """Tests that batches that shrink are faster in every replication, and take as many steps."""
     plan = plan_of(small, [[0, 1], [2, 3, 4]], length=2)
     stay, leave = (simulate(small, plan, replications=50, drop_finished=drop) for drop in (False, True))
-    assert (leave.samples_seconds < stay.samples_seconds).all()
-    assert (leave.samples_steps == stay.samples_steps).all()
+    assert (leave.samples < stay.samples).all()
+    assert (leave.steps.samples == stay.steps.samples).all()
 
 
 def test_callback_sees_the_end(small: ServingLatencyProblem) -> None:
     """Tests that the callback is told how many replications are done and their mean."""
-    from specopt.solvers.serving_latency.simulate import simulate as replay
-
     seen: list[tuple[int, float]] = []
     plan = plan_of(small, [[0, 1], [2, 3, 4]], length=2)
-    simulation = replay(small, plan, replications=20, callback=lambda done, mean: seen.append((done, mean)))
+    simulation = simulate(small, plan, replications=20, callback=lambda done, mean: seen.append((done, mean)))
     assert seen[-1][0] == 20
-    assert seen[-1][1] == pytest.approx(simulation.mean_seconds, rel=1e-12)
+    assert seen[-1][1] == pytest.approx(simulation.mean, rel=1e-12)
 
 
 # ---------------------------------------------------------------------------- refusals
@@ -324,10 +323,10 @@ def test_infeasible_plans_are_refused(small: ServingLatencyProblem) -> None:
         simulate(tight, plan_of(tight, [[0, 1, 2, 3, 4]], length=2))
     other = specopt.solve(generate("serving-latency/paper-1", tasks=5, max_output=64, seed=9), "no-batching")
     with pytest.raises(InvalidInput, match="another problem"):
-        simulate(small, other)
+        specopt.simulate(small, other)
     assert isinstance(other, Result)
     with pytest.raises(InvalidInput, match="got none"):
-        simulate(small, dataclasses.replace(other, problem_sha256=small.sha256, plan=None))
+        specopt.simulate(small, dataclasses.replace(other, problem_sha256=small.sha256, plan=None))
 
 
 def test_other_kinds_are_refused(small: ServingLatencyProblem) -> None:
@@ -347,7 +346,7 @@ def test_other_kinds_are_refused(small: ServingLatencyProblem) -> None:
             return []
 
     with pytest.raises(Unsupported, match="toy has no simulator"):
-        simulate(Toy(), Plan())
+        specopt.simulate(Toy(), Plan())
 
 
 def test_to_dict_is_json(small: ServingLatencyProblem) -> None:
@@ -356,7 +355,9 @@ def test_to_dict_is_json(small: ServingLatencyProblem) -> None:
 
     simulation = simulate(small, plan_of(small, [[0, 1], [2, 3, 4]], length=2), replications=10)
     data = json.loads(json.dumps(simulation.to_dict(), allow_nan=False))
-    assert set(data) == {"kind"} | {
-        entry.name for entry in dataclasses.fields(Simulation) if not entry.name.startswith("samples")
-    }
-    assert list(data["quantiles_seconds"]) == ["0.05", "0.25", "0.5", "0.75", "0.95"]
+    shown = {entry.name for entry in dataclasses.fields(LatencySimulation) if entry.repr}
+    assert set(data) == shown | {
+        "kind", "quantity", "mean", "standard_error", "confidence_interval", "quantiles", "ratio", "estimates",
+    }  # fmt: skip
+    assert list(data["quantiles"]) == ["0.05", "0.25", "0.5", "0.75", "0.95"]
+    assert data["estimates"]["latency_seconds"] == {name: data[name] for name in data["estimates"]["latency_seconds"]}

@@ -13,7 +13,7 @@ from specopt.instances.verification_batch.workload import TABLE_12, mixed_classe
 from specopt.models.errors import InvalidInput
 from specopt.solvers.verification_batch.online import Scheduler
 from specopt.solvers.verification_batch.policies import POLICIES, Policy, PolicyName
-from specopt.solvers.verification_batch.simulate import simulate
+from specopt.solvers.verification_batch.simulate import run_once
 
 
 def submit(scheduler: Scheduler, key: int | str, **changes: float) -> None:
@@ -42,7 +42,7 @@ def test_same_decisions_as_the_simulator(policy: PolicyName) -> None:
     ))  # fmt: skip
     if policy == "slack":  # slow classes: requests are deferred too
         workload = dataclasses.replace(workload, class_speeds=np.array([0.5, 1.0, 2.0, 9.0]))
-    run = simulate(workload, policy, devices=devices, seconds=10.0, warm_up_seconds=0.0, events=100_000)
+    run = run_once(workload, policy, devices=devices, seconds=10.0, warm_up_seconds=0.0, events=100_000)
     events = run.events
     assert len(events) > 2000
     scheduler = Scheduler(

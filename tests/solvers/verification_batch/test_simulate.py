@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 
 import numpy as np
 import pytest
@@ -12,7 +11,7 @@ from specopt.instances.verification_batch.workload import CLASS_SPEEDS, mixed_cl
 from specopt.models.errors import InvalidInput
 from specopt.models.verification_workload import DraftPredictor, VerificationWorkload
 from specopt.solvers.verification_batch.policies import POLICIES, Policy, PolicyName
-from specopt.solvers.verification_batch.simulate import capacity, device_classes, interval, simulate
+from specopt.solvers.verification_batch.simulate import capacity, device_classes, run_once, simulate
 
 WORKLOAD = mixed_classes()
 
@@ -40,7 +39,7 @@ def test_one_device_alone() -> None:
     expected = 20 * (4 / 50.0 + 0.020) + batch_seconds(154, 0)
     for done in range(5, 100, 5):
         expected += batch_seconds(5, 150 + done - 1)
-    run = simulate(workload, devices=1, seconds=30.0, warm_up_seconds=5.0)
+    run = run_once(workload, devices=1, seconds=30.0, warm_up_seconds=5.0)
     assert run.responses[:, 2].tolist() == [100.0] * len(run.responses)
     assert len(run.responses) >= 10
     assert run.responses[:, 4] == pytest.approx(expected, rel=1e-9)
@@ -50,7 +49,7 @@ def test_one_device_without_cache() -> None:
     """Tests that without a prefix cache every verification computes the whole prefix."""
     workload = steady(prefix_cache=False)
     expected = sum(4 / 50.0 + 0.020 + batch_seconds(154 + done, 0) for done in range(0, 100, 5))
-    run = simulate(workload, "fcfs", devices=1, seconds=30.0, warm_up_seconds=5.0)
+    run = run_once(workload, "fcfs", devices=1, seconds=30.0, warm_up_seconds=5.0)
     assert run.responses[:, 4] == pytest.approx(expected, rel=1e-9)
     assert run.cold_share == 1.0
 
@@ -59,23 +58,23 @@ def test_one_device_served_centrally() -> None:
     """Tests that centralised serving of one device is the prompt, then one token per batch, and the network twice."""
     workload = steady()
     expected = 0.020 + batch_seconds(150, 0) + sum(batch_seconds(1, 150 + done - 1) for done in range(1, 100))
-    run = simulate(workload, "fcfs", devices=1, seconds=30.0, warm_up_seconds=5.0, centralised=True)
+    run = run_once(workload, "fcfs", devices=1, seconds=30.0, warm_up_seconds=5.0, centralised=True)
     assert run.responses[:, 4] == pytest.approx(expected, rel=1e-9)
 
 
 def test_a_cache_without_room_is_no_cache() -> None:
     """Tests that a prefix cache of no bytes gives the very run of a verifier without one."""
-    without = simulate(dataclasses.replace(WORKLOAD, prefix_cache=False), devices=15, seconds=20.0)
-    empty = simulate(dataclasses.replace(WORKLOAD, cache_memory_bytes=0.0), devices=15, seconds=20.0)
+    without = run_once(dataclasses.replace(WORKLOAD, prefix_cache=False), devices=15, seconds=20.0)
+    empty = run_once(dataclasses.replace(WORKLOAD, cache_memory_bytes=0.0), devices=15, seconds=20.0)
     assert np.array_equal(without.responses, empty.responses)
-    some = simulate(dataclasses.replace(WORKLOAD, cache_memory_bytes=5 * 300 * 262144.0), devices=15, seconds=20.0)
+    some = run_once(dataclasses.replace(WORKLOAD, cache_memory_bytes=5 * 300 * 262144.0), devices=15, seconds=20.0)
     assert 0.1 < some.cold_share < 1.0
 
 
 @pytest.mark.parametrize("policy", [policy for policy in POLICIES if policy != "algorithm-1"])
 def test_conservation(policy: PolicyName) -> None:
     """Tests that busy time, tokens, batches and violations add up under any policy."""
-    run = simulate(WORKLOAD, policy, devices=120, seconds=30.0, warm_up_seconds=10.0, events=200_000)
+    run = run_once(WORKLOAD, policy, devices=120, seconds=30.0, warm_up_seconds=10.0, events=200_000)
     events, responses = run.events, run.responses
     assert len(events) == run.iterations.sum()
     batches, first = np.unique(events[:, 0], return_index=True)
@@ -98,7 +97,7 @@ def test_conservation(policy: PolicyName) -> None:
 def test_acceptance_by_position() -> None:
     """Tests that an iteration yields the expected tokens, with acceptance rates that differ by position."""
     workload = dataclasses.replace(WORKLOAD, acceptance_rates=np.array([0.9, 0.5, 0.7]))
-    run = simulate(workload, devices=50, seconds=200.0)
+    run = run_once(workload, devices=50, seconds=200.0)
     assert workload.expected_tokens[-1] == pytest.approx(1 + 0.9 + 0.45 + 0.315)
     per_iteration = run.goodput * 200.0 / run.iterations.sum()
     assert per_iteration == pytest.approx(workload.expected_tokens[-1], rel=0.02)  # the last window is cut
@@ -123,20 +122,20 @@ def test_tokens_with_a_predictor() -> None:
         sums[sent] += accepted + 1
         counts[sent] += 1
     assert workload.expected_tokens == pytest.approx(sums / counts, rel=0.03)
-    predicted = simulate(workload, devices=50, seconds=60.0)
-    assert predicted.wasted_share < simulate(WORKLOAD, devices=50, seconds=60.0).wasted_share
+    predicted = run_once(workload, devices=50, seconds=60.0)
+    assert predicted.wasted_share < run_once(WORKLOAD, devices=50, seconds=60.0).wasted_share
 
 
 def test_seeds() -> None:
     """Tests that a seed gives one run, and another seed another."""
-    first, again, other = (simulate(WORKLOAD, devices=60, seed=seed, seconds=20.0) for seed in (3, 3, 4))
+    first, again, other = (run_once(WORKLOAD, devices=60, seed=seed, seconds=20.0) for seed in (3, 3, 4))
     assert np.array_equal(first.responses, again.responses)
     assert not np.array_equal(first.responses[:, 1][:20], other.responses[:, 1][:20])
 
 
 def test_policies_meet_the_same_responses() -> None:
     """Tests that the length of a device's first response does not depend on the policy."""
-    runs = [simulate(WORKLOAD, policy, devices=60, seconds=20.0, warm_up_seconds=0.0) for policy in ("fcfs", "slack")]
+    runs = [run_once(WORKLOAD, policy, devices=60, seconds=20.0, warm_up_seconds=0.0) for policy in ("fcfs", "slack")]
     tokens = [sorted(run.responses[run.responses[:, 3] == 0.0, 2]) for run in runs]
     assert tokens[0] == tokens[1]
     assert len(tokens[0]) == 60
@@ -152,10 +151,10 @@ def test_classes_keep_their_shares() -> None:
 
 def test_algorithm_1_as_printed_stalls() -> None:
     """Tests that the printed algorithm stops for ever once a critical request is late, and that the run says so."""
-    run = simulate(WORKLOAD, "algorithm-1", devices=300, seconds=60.0)
+    run = run_once(WORKLOAD, "algorithm-1", devices=300, seconds=60.0)
     assert run.stalled
     assert run.violation_rate > 0.5
-    assert not simulate(WORKLOAD, "algorithm-1-drop", devices=300, seconds=60.0).stalled
+    assert not run_once(WORKLOAD, "algorithm-1-drop", devices=300, seconds=60.0).stalled
 
 
 def test_batches_keep_the_memory() -> None:
@@ -164,9 +163,9 @@ def test_batches_keep_the_memory() -> None:
     workload = dataclasses.replace(
         mixed_classes(prompt_median_tokens=600.0), batch_memory_bytes=room * 262144.0, response_sigma=0.0
     )
-    run = simulate(workload, "fcfs", devices=200, seconds=20.0, events=50_000)
+    run = run_once(workload, "fcfs", devices=200, seconds=20.0, events=50_000)
     sizes = np.unique(run.events[:, 0], return_counts=True)[1]
-    unlimited = simulate(dataclasses.replace(workload, batch_memory_bytes=None), "fcfs", devices=200, seconds=20.0,
+    unlimited = run_once(dataclasses.replace(workload, batch_memory_bytes=None), "fcfs", devices=200, seconds=20.0,
                          events=50_000)  # fmt: skip
     assert sizes.max() * 150 <= room
     assert sizes.max() < np.unique(unlimited.events[:, 0], return_counts=True)[1].max()
@@ -174,7 +173,7 @@ def test_batches_keep_the_memory() -> None:
 
 def test_order_of_the_policies() -> None:
     """Tests that `slack` carries a load that none of its rivals does."""
-    rates = {policy: simulate(WORKLOAD, policy, devices=300, seconds=120.0).violation_rate for policy in POLICIES}
+    rates = {policy: run_once(WORKLOAD, policy, devices=300, seconds=120.0).violation_rate for policy in POLICIES}
     assert rates["slack"] <= 0.01
     assert 0.02 < rates["edf"] < 0.1 < min(rates[p] for p in POLICIES if p not in ("slack", "edf"))
 
@@ -183,13 +182,26 @@ def test_capacity_brackets() -> None:
     """Tests that a capacity is carried, and that a little more is not."""
     found = capacity(WORKLOAD, "fcfs", seeds=[0, 1], seconds=60.0)
     for seed, devices in enumerate(found.by_seed):
-        assert simulate(WORKLOAD, "fcfs", devices=devices, seed=seed, seconds=60.0).violation_rate <= 0.01
-        assert simulate(WORKLOAD, "fcfs", devices=int(devices * 1.1), seed=seed, seconds=60.0).violation_rate > 0.01
+        assert run_once(WORKLOAD, "fcfs", devices=devices, seed=seed, seconds=60.0).violation_rate <= 0.01
+        assert run_once(WORKLOAD, "fcfs", devices=int(devices * 1.1), seed=seed, seconds=60.0).violation_rate > 0.01
     low, high = found.confidence_interval
     assert low <= found.devices <= high
     assert capacity(WORKLOAD, "fcfs", seeds=[0], seconds=20.0, most=16).by_seed == (16,)
-    assert interval([2.0]) == (2.0, 2.0)
-    assert interval([1.0, 2.0, 3.0]) == pytest.approx((2 - 4.302653 / math.sqrt(3), 2 + 4.302653 / math.sqrt(3)))
+
+
+def test_replications() -> None:
+    """Tests that replications are runs of consecutive seeds, and the estimates their means."""
+    seen: list[tuple[int, float]] = []
+    found = simulate(
+        WORKLOAD, "fcfs", devices=60, seconds=20.0, seed=3, replications=3,
+        callback=lambda done, mean: seen.append((done, mean)),
+    )  # fmt: skip
+    alone = [run_once(WORKLOAD, "fcfs", devices=60, seconds=20.0, seed=seed) for seed in (3, 4, 5)]
+    assert [run.goodput for run in found.runs] == [run.goodput for run in alone]
+    assert found.mean == np.mean([run.violation_rate for run in alone]) == seen[-1][1]
+    assert found.estimates["goodput_tokens_per_second"].mean == pytest.approx(np.mean([run.goodput for run in alone]))
+    assert found.estimates["violation_rate_of_class_8"].samples[1] == alone[1].class_violation_rate[3]
+    assert [done for done, _ in seen] == [1, 2, 3]
 
 
 @pytest.mark.slow
@@ -222,7 +234,7 @@ def test_slack_is_no_worse_in_one_class(speed: float) -> None:
 def test_arguments_are_checked() -> None:
     """Tests that bad arguments are named."""
     with pytest.raises(InvalidInput, match="devices: expected an integer from 1"):
-        simulate(WORKLOAD, devices=0)
+        run_once(WORKLOAD, devices=0)
     with pytest.raises(InvalidInput, match="policy: expected one of fcfs"):
         Policy(name="lifo")  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="seeds: expected at least one"):

@@ -1,0 +1,106 @@
+"""Workloads of fair goodput: clients of fixed, drifting and switching acceptance rates."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from specopt.instances.fair_goodput.paper_5 import acceptance_rates
+from specopt.models.acceptance_process import AcceptanceProcess
+from specopt.models.arguments import integer, number
+from specopt.models.fields import Floats
+from specopt.models.goodput_workload import GoodputWorkload
+
+MOST_CLIENTS = 10_000
+
+
+def fixed(*, clients: int = 4, budget: int = 24, rates: str = "wide", fairness: float = 1.0) -> GoodputWorkload:
+    """Clients whose acceptance rates never change, evenly spaced.
+
+    Parameters
+    ----------
+    clients, budget
+        N and C.
+    rates
+        "equal" (0.75), "mild" (0.6-0.9), "wide" (0.3-0.95) or "extreme" (0.05-0.98).
+    fairness
+        g of the utility.
+    """
+    return GoodputWorkload(
+        acceptance_rates(rates, integer("clients", clients, 1, MOST_CLIENTS)), budget, fairness
+    )  # fmt: skip
+
+
+def random(
+    *, clients: int = 8, budget: int = 20, low: float = 0.3, high: float = 0.95, fairness: float = 1.0, seed: int = 0
+) -> GoodputWorkload:
+    """Clients whose acceptance rates are drawn once, uniformly.
+
+    Parameters
+    ----------
+    clients, budget, fairness
+        As in `fixed`.
+    low, high
+        Rates are between these.
+    seed
+        Seed of `numpy.random.default_rng`.
+    """
+    ends = _ends(clients, low, high)
+    rng = np.random.default_rng(integer("seed", seed, 0))
+    return GoodputWorkload(rng.uniform(*ends), budget, fairness)
+
+
+def drifting(
+    *,
+    clients: int = 4,
+    budget: int = 24,
+    low: float = 0.3,
+    high: float = 0.9,
+    period_rounds: int = 2000,
+    fairness: float = 1.0,
+) -> GoodputWorkload:
+    """Clients whose acceptance rates go up and down in sine waves, each with a phase of its own.
+
+    Parameters
+    ----------
+    clients, budget, fairness
+        As in `fixed`.
+    low, high
+        Extremes of the waves.
+    period_rounds
+        Rounds of one wave.
+    """
+    return GoodputWorkload(
+        AcceptanceProcess.drifting(*_ends(clients, low, high), period_rounds), budget, fairness
+    )  # fmt: skip
+
+
+def switching(
+    *,
+    clients: int = 4,
+    budget: int = 24,
+    low: float = 0.3,
+    high: float = 0.9,
+    mean_rounds: float = 100.0,
+    fairness: float = 1.0,
+) -> GoodputWorkload:
+    """Clients that switch between a low and a high acceptance rate, each by itself.
+
+    Parameters
+    ----------
+    clients, budget, fairness
+        As in `fixed`.
+    low, high
+        The two rates.
+    mean_rounds
+        Mean rounds between two switches of a client.
+    """
+    return GoodputWorkload(
+        AcceptanceProcess.switching(_ends(clients, low, high), mean_rounds), budget, fairness
+    )  # fmt: skip
+
+
+def _ends(clients: int, low: float, high: float) -> tuple[Floats, Floats]:
+    """Return the lowest and the highest rate of every client."""
+    count = integer("clients", clients, 1, MOST_CLIENTS)
+    least = number("low", low, 0, below=1)
+    return np.full(count, least), np.full(count, number("high", high, least, below=1))

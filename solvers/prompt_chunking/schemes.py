@@ -1,0 +1,46 @@
+"""How a framework serves requests, by name: the schemes of paper 4, and planned chunks in place of those of Eq. 3.
+
+==============  ====================================================================================
+``u-shape``     whole prompts, one token per round
+``u-medusa``    whole prompts, a tree of candidates per round
+``u-sarathi``   the server cuts prompts into chunks of a common budget, one token per round
+``hat``         chunks of Eq. 3, drafts that end at a threshold, parallel drafting
+``planned``     the same with chunks by a method
+==============  ====================================================================================
+"""
+
+from __future__ import annotations
+
+from specopt.models.arguments import one_of
+from specopt.models.prompt_workload import PromptWorkload, Rounds, Scheme
+
+SCHEMES = ("u-shape", "u-medusa", "u-sarathi", "hat", "planned")
+_TREE = 8
+
+
+def as_scheme(workload: PromptWorkload, scheme: Scheme | str) -> Scheme:
+    """Return a scheme, which may be given by its name; how many tokens a round gains, the workload says.
+
+    Raises
+    ------
+    InvalidInput
+        If there is none of that name.
+    """
+    if isinstance(scheme, Scheme):
+        return scheme
+    name = one_of("policy", scheme, SCHEMES)
+    if name == "u-medusa":
+        return Scheme(name=name, rounds=Rounds.tree(_TREE, workload.tree_tokens_per_round))
+    if name in ("hat", "planned"):
+        return Scheme(
+            name=name,
+            chunking="equation-3" if name == "hat" else "planned",
+            rounds=Rounds.threshold(workload.draft_tokens_per_round),
+            parallel_drafting=True,
+        )
+    return Scheme(
+        name=name,
+        chunking="whole" if name == "u-shape" else "server",
+        rounds=Rounds.one_by_one(),
+        server_chunk_tokens=workload.server_chunk_tokens,
+    )

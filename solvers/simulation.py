@@ -1,0 +1,196 @@
+"""What comes back when a plan or a policy is played many times: one shape for all simulators.
+
+Every simulator is called ``simulate(problem or workload, plan or policy, *, seed=0, replications=..., callback=None,
+...)``. The seed decides all luck, whatever the policy, so that differences between policies are paired, and the
+callback is told now and then how many replications are done and their mean.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from abc import ABC
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from specopt.models.fields import Floats, Ints
+
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+MOST_REPLICATIONS = 10_000_000
+
+Tell = Callable[[int, float], object]
+"""Takes the replications done and their mean."""
+
+
+def t_quantile(degrees: int) -> float:
+    """Return the 97.5 % quantile of Student's t."""
+    from scipy.special import stdtrit
+
+    return float(stdtrit(degrees, 0.975))
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """A mean and how sure it is.
+
+    Parameters
+    ----------
+    mean, standard_error
+        The error of one replication alone is not known: NaN.
+    samples
+        What is averaged, one number per replication.
+    """
+
+    mean: float
+    standard_error: float
+    samples: Floats = field(repr=False)
+
+    @classmethod
+    def of(cls, samples: Sequence[float] | Floats | Ints) -> Self:
+        """Return the mean of independent samples."""
+        values = np.asarray(samples, dtype=np.float64)
+        return cls(float(values.mean()), _error(values), values)
+
+    @classmethod
+    def ratio(cls, gains: Floats | Ints, costs: Floats) -> Self:
+        """Return the ratio of two sums over replications; the delta method gives its error."""
+        mean = float(gains.sum() / costs.sum())
+        return cls(mean, _error(gains - mean * costs) / float(costs.mean()), gains / costs)
+
+    @property
+    def confidence_interval(self) -> tuple[float, float]:
+        """The 95 % confidence interval of the mean (Student's t)."""
+        half = t_quantile(len(self.samples) - 1) * self.standard_error
+        return self.mean - half, self.mean + half
+
+    @property
+    def quantiles(self) -> dict[float, float]:
+        """The quantiles of the samples that are worth showing, by level."""
+        values = np.quantile(self.samples, QUANTILES)
+        return {level: float(value) for level, value in zip(QUANTILES, values, strict=True)}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything but the samples as JSON-like data."""
+        names = ("mean", "standard_error", "confidence_interval", "quantiles")
+        return {name: _plain(getattr(self, name)) for name in names}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Simulation(ABC):
+    """What a plan or a policy did, replication by replication; its headline is the first of `estimates`.
+
+    Fields of a kind that are too long to show are marked ``repr=False``; `to_dict` leaves them out, too.
+
+    Parameters
+    ----------
+    policy
+        What was played: a policy's name, or "plan".
+    replications, seed
+        How often, and with which luck.
+    estimates
+        By name, with the unit: the headline, and what else is worth knowing.
+    model
+        What a mathematical model says of the headline; None where there is no such model.
+    seconds
+        Computing time, compilation included.
+    """
+
+    kind: ClassVar[str]
+    policy: str
+    replications: int
+    seed: int
+    estimates: Mapping[str, Estimate] = field(repr=False)
+    model: float | None = None
+    seconds: float
+
+    @property
+    def quantity(self) -> str:
+        """The name of the headline."""
+        return next(iter(self.estimates))
+
+    @property
+    def headline(self) -> Estimate:
+        """What `mean`, `quantiles` and so on are of."""
+        return self.estimates[self.quantity]
+
+    @property
+    def mean(self) -> float:
+        """The mean over replications; for a rate, the ratio of sums."""
+        return self.headline.mean
+
+    @property
+    def standard_error(self) -> float:
+        """Its standard error."""
+        return self.headline.standard_error
+
+    @property
+    def confidence_interval(self) -> tuple[float, float]:
+        """Its 95 % confidence interval (Student's t)."""
+        return self.headline.confidence_interval
+
+    @property
+    def quantiles(self) -> dict[float, float]:
+        """Quantiles over replications, by level from 0.05 to 0.95."""
+        return self.headline.quantiles
+
+    @property
+    def samples(self) -> Floats:
+        """The headline of every replication, in order."""
+        return self.headline.samples
+
+    @property
+    def ratio(self) -> float | None:
+        """Mean / model."""
+        return None if self.model is None else self.mean / self.model
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """What a reader should know besides the numbers, by label."""
+        return {}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything but what is long as JSON-like data; what is not known is None."""
+        shown = {entry.name: _plain(getattr(self, entry.name)) for entry in dataclasses.fields(self) if entry.repr}
+        estimates = {name: estimate.to_dict() for name, estimate in self.estimates.items()}
+        return {
+            "kind": self.kind, "quantity": self.quantity, **estimates[self.quantity], "ratio": _plain(self.ratio),
+            **shown, "estimates": estimates,
+        }  # fmt: skip
+
+    def __str__(self) -> str:
+        low, high = self.confidence_interval
+        model = "" if self.model is None else f", model {self.model:.6g}"
+        return (
+            f"{self.kind}, {self.policy}, played {self.replications} times: {self.quantity.replace('_', ' ')} "
+            f"{self.mean:.6g}, 95 % confidence {low:.6g} to {high:.6g}{model}"
+        )
+
+
+def random_key(seed: int) -> np.uint64:
+    """Return the key of the kernels' random numbers."""
+    key: np.uint64 = np.random.SeedSequence(seed).generate_state(1, np.uint64)[0]
+    return key
+
+
+def _error(samples: Floats) -> float:
+    return float(samples.std(ddof=1)) / math.sqrt(len(samples)) if len(samples) > 1 else math.nan
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as JSON-like data; numbers that are not finite become None."""
+    if isinstance(value, np.ndarray):
+        return _plain(value.tolist())
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {name if isinstance(name, str) else f"{name:g}": _plain(one) for name, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(one) for one in value]
+    if isinstance(value, Estimate):
+        return value.to_dict()
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {one.name: _plain(getattr(value, one.name)) for one in dataclasses.fields(value) if one.repr}
+    return value
