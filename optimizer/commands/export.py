@@ -69,9 +69,11 @@ def vllm(
 
     num_speculative_tokens_per_batch_size, with the goodput-optimal speculation length of every batch size.
     """
+    from specopt.engines.vllm import speculative_config
     from specopt.instances.acceptance import read_acceptance
     from specopt.models.files import read_json, to_json, write_text
-    from specopt.solvers.speculation_table.table import Runtimes, speculation_table
+    from specopt.solvers.speculation_table.runtimes import Runtimes
+    from specopt.solvers.speculation_table.table import speculation_table
 
     for path in (runtime, acceptance, before, draft_model, verify_model):
         check_target(output, path)
@@ -79,15 +81,16 @@ def vllm(
     runtimes = Runtimes.from_dict(data, str(runtime))
     rates = read_acceptance(acceptance, before, model=model)
     table = speculation_table(runtimes, rates, max_batch=max_batch, max_length=max_length, loss=loss, robust=robust)
+    config = speculative_config(table)
     if output is not None:
-        write_text(output, json.dumps(table.config) + "\n")
+        write_text(output, json.dumps(config) + "\n")
     if as_json:
-        typer.echo(to_json(table.to_dict()))  # a line per field: short, and easy to copy from
+        typer.echo(to_json(config | table.to_dict()))  # a line per field: short, and easy to copy from
         return
     from specopt.views.speculation_table import print_speculation_table
     from specopt.views.terminal import console
 
-    print_speculation_table(table, rates, console())
+    print_speculation_table(table, rates, config, console())
     if output is not None:
         typer.echo(f"written to {output}", err=True)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -11,8 +13,10 @@ from specopt.models.position_acceptance import PositionAcceptance
 from specopt.solvers.speculation_table.table import SpeculationTable
 
 
-def print_speculation_table(table: SpeculationTable, acceptance: PositionAcceptance, out: Console) -> None:
-    """Print acceptance by position, the ranges with what they are worth, and the line to paste."""
+def print_speculation_table(
+    table: SpeculationTable, acceptance: PositionAcceptance, config: Mapping[str, Any], out: Console
+) -> None:
+    """Print acceptance by position, the ranges with what they are worth, and the engine's line to paste."""
     rates = ", ".join(
         f"{rate:.3f}" if low == high else f"{rate:.3f} ({low:.3f}-{high:.3f})"
         for rate, low, high in zip(acceptance.rates, acceptance.lower, acceptance.upper, strict=True)
@@ -36,4 +40,4 @@ def print_speculation_table(table: SpeculationTable, acceptance: PositionAccepta
     for note in table.notes:
         out.print(f"\nNote: {note}.", soft_wrap=True)
     out.print("\nFor speculative_config:", soft_wrap=True)
-    out.print(json.dumps(table.config), soft_wrap=True, markup=False)
+    out.print(json.dumps(config), soft_wrap=True, markup=False)

@@ -1,79 +1,23 @@
-"""vLLM's ``num_speculative_tokens_per_batch_size``, computed: the goodput-optimal speculation length per batch size."""
+"""The goodput-optimal speculation length of every batch size, in the fewest ranges."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from specopt.models.decoder import Decoder
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import MAX_TOKENS, Floats, describe, parse
-from specopt.models.pass_time import PassTime, Which, pass_time
+from specopt.models.fields import Floats, describe
+from specopt.models.pass_time import PassTime, Which
 from specopt.models.position_acceptance import PositionAcceptance
 from specopt.solvers.speculation_table.goodput import goodput
 from specopt.solvers.speculation_table.ranges import fewest_ranges
+from specopt.solvers.speculation_table.runtimes import Runtimes
 
-KEY = "num_speculative_tokens_per_batch_size"
 MOST_REQUESTS = 65_536
 MOST_DRAFTS = 1_000
 DEFAULT_DRAFTS = 8
-_FIELDS = {"draft", "verify", "draft_model", "verify_model", "context_tokens", "step_overhead_seconds"}
-
-
-@dataclass(frozen=True, eq=False)
-class Runtimes:
-    """Times of the draft and the verify model's passes, and of what every step takes besides."""
-
-    draft: PassTime
-    verify: PassTime
-    step_overhead_seconds: float = 0.0
-
-    @classmethod
-    def from_dict(cls, data: object, where: str = "runtime") -> Runtimes:
-        """Build runtimes from JSON-like data.
-
-        Parameters
-        ----------
-        data
-            ``{"draft": runtime, "verify": runtime}``, each a runtime or the content of a fit's file; optionally
-            ``draft_model`` and ``verify_model`` (as in serving-latency) to count operations with, ``context_tokens``
-            that a request has cached (0), and ``step_overhead_seconds`` (0).
-        where
-            Path of the data, for messages.
-
-        Raises
-        ------
-        InvalidInput
-            If a field is unknown, missing or outside its domain.
-        """
-        if not isinstance(data, Mapping):
-            raise InvalidInput(f"{where}: expected an object with draft and verify, got {describe(data)}")
-        unknown = sorted(str(key) for key in set(data) - _FIELDS)
-        if unknown:
-            raise InvalidInput(f"{where}: unknown field {unknown[0]!r}; known: {', '.join(sorted(_FIELDS))}")
-        context = data.get("context_tokens", 0)
-        if isinstance(context, bool) or not isinstance(context, int) or not 0 <= context <= MAX_TOKENS:
-            raise InvalidInput(f"{where}.context_tokens: expected an integer >= 0, got {describe(context)}")
-        overhead = data.get("step_overhead_seconds", 0.0)
-        if isinstance(overhead, bool) or not isinstance(overhead, int | float) or not 0.0 <= overhead < 1e18:
-            raise InvalidInput(f"{where}.step_overhead_seconds: expected seconds >= 0, got {describe(overhead)}")
-        times = {}
-        for name in ("draft", "verify"):
-            if name not in data:
-                raise InvalidInput(f"{where}.{name}: required field is missing")
-            model = data.get(f"{name}_model")
-            decoder = None if model is None else parse(Decoder, model, f"{where}.{name}_model")  # type: ignore[arg-type]
-            times[name] = pass_time(
-                data[name],
-                f"{where}.{name}",
-                decoder=decoder,
-                context_tokens=context,
-                all_logits=name == "verify",
-            )
-        return cls(times["draft"], times["verify"], float(overhead))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -107,14 +51,6 @@ class SpeculationTable:
     robust: bool
     notes: tuple[str, ...]
 
-    @property
-    def config(self) -> dict[str, Any]:
-        """The part to paste into vLLM's ``speculative_config``."""
-        return {
-            "num_speculative_tokens": max(1, max(choice for *_, choice in self.ranges)),
-            KEY: [list(entry) for entry in self.ranges],
-        }
-
     def to_dict(self) -> dict[str, Any]:
         """Return the table and what it is worth as JSON-like data."""
         limits = self.speedup_limits or ((None, None),) * len(self.ranges)
@@ -132,7 +68,6 @@ class SpeculationTable:
             )
         ]
         return {
-            **self.config,
             "ranges": rows,
             "robust": self.robust,
             "max_length": self.most_drafts,
