@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -44,6 +46,54 @@ class Outcome:
 
 
 @dataclass(frozen=True)
+class Condition:
+    """What a method asks of a problem.
+
+    Parameters
+    ----------
+    takes
+        What it takes, in the user's terms: "rates per round".
+    clash
+        Given method and problem, what the problem has instead ("rates per second"), or None if it complies.
+    """
+
+    takes: str
+    clash: Callable[[Any, Any], str | None]
+
+
+def only(field: str, value: Any, words: str) -> Condition:
+    """Return the condition that a field has one value; `words` name a value: "rates per {}"."""
+
+    def clash(method: Any, problem: Any) -> str | None:
+        found = getattr(problem, field)
+        return None if found == value else words.format(found)
+
+    return Condition(words.format(value), clash)
+
+
+def at_most(limit: int, unit: str, count: Callable[[Any, Any], float], hint: str = "") -> Condition:
+    """Return the condition that a problem is no larger than a limit.
+
+    Parameters
+    ----------
+    limit, unit
+        The largest number, and of what.
+    count
+        Given method and problem, the number; infinity where it is not worth counting on.
+    hint
+        What would make it smaller.
+    """
+
+    def clash(method: Any, problem: Any) -> str | None:
+        found = count(method, problem)
+        if found <= limit:
+            return None
+        return f"more than {limit:,} {unit}" if found == math.inf else f"{found:,} {unit}"
+
+    return Condition(f"at most {limit:,} {unit}" + (f" ({hint})" if hint else ""), clash)
+
+
+@dataclass(frozen=True)
 class Method(ABC):
     """A way to solve one kind of problem; options are the fields of the subclass.
 
@@ -57,10 +107,10 @@ class Method(ABC):
         Where it comes from, what it promises, what it costs.
     supports_warm_start
         Whether it makes use of an earlier result. Every method honours the other keywords of `solve`.
-    max_size
-        Largest problem that it takes, or None.
-    size_unit
-        What `max_size` counts.
+    takes
+        What it asks of a problem besides its size.
+    max_size, size_unit, size_hint
+        Largest problem that it takes, or None; what `size_of` counts; what makes a problem smaller, if there is a way.
     tolerance
         Relative distance to the bound within which its result counts as optimal.
     requires
@@ -74,16 +124,33 @@ class Method(ABC):
     guarantee: ClassVar[str]
     complexity: ClassVar[str]
     supports_warm_start: ClassVar[bool] = False
+    takes: ClassVar[tuple[Condition, ...]] = ()
     max_size: ClassVar[int | None] = None
-    size_unit: ClassVar[str] = "tasks"
+    size_unit: ClassVar[str] = "parts"
+    size_hint: ClassVar[str] = ""
     tolerance: ClassVar[float] = 1e-9
     requires: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
         check(self)
 
+    def size_of(self, problem: Any) -> float:
+        """Return what `max_size` limits; infinity where it is beyond that and not worth counting on."""
+        raise NotImplementedError(f"{self.name}: a method with a max_size says what it counts")
+
+    @classmethod
+    def conditions(cls) -> tuple[Condition, ...]:
+        """Return all that this method asks of a problem: its size, and `takes`."""
+        if cls.max_size is None:
+            return cls.takes
+        return (at_most(cls.max_size, cls.size_unit, cls.size_of, cls.size_hint), *cls.takes)
+
     def refusal(self, problem: Any) -> str | None:
         """Return why this method cannot take a problem of its kind, or None if it can."""
+        for condition in self.conditions():
+            clash = condition.clash(self, problem)
+            if clash is not None:
+                return f"it has {clash}, the method takes {condition.takes}"
         return None
 
     @abstractmethod

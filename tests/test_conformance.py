@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import dataclasses
 import time
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from specopt import (
     DraftAllocationProblem,
@@ -35,6 +37,8 @@ from specopt import (
 )
 from specopt.kinds import KINDS
 from specopt.solvers.method import Method
+from specopt.solvers.serving_latency.milp import Milp
+from specopt.views.methods import method_entry, print_methods
 
 METHODS = methods()
 
@@ -250,6 +254,33 @@ REFUSALS = [
     for name, problem in INSTANCES[method.solves.kind].items()
     if method().refusal(problem) is not None
 ]
+
+
+def large() -> list[Problem]:
+    """Instances beyond each limit on size; nothing solves them here."""
+    paper_1, uniform, fair, timed = (
+        "serving-latency/paper-1", "draft-allocation/uniform", "fair-goodput/paper-5", "fair-goodput/per-second"
+    )  # fmt: skip
+    state = {"uplink_bits_per_second": 5e4, "acceptance_rates": [0.5] * 2001}
+    actions = {"draft_lengths": [0, 9999], "resolutions": [*range(1, 2002)], "states": [state], "transition": [[1.0]]}
+    long = generate("prompt-chunking/paper-4", prompt_tokens=20_000)
+    return [
+        generate(paper_1, tasks=9, max_input=40, max_output=24),
+        generate(paper_1, tasks=4, max_output=512),
+        generate(uniform, clients=100, budget=100),
+        generate(fair, clients=20_001, budget=20_001),
+        generate(timed, clients=1000, budget=20_000),
+        generate("verification-batch/mixed", requests=301),
+        generate("prompt-chunking/paper-4", prompt_tokens=60_000),
+        PromptChunkingProblem.from_dict(long.to_dict() | {"pipeline_length": 1000}),
+        DraftControlProblem.from_dict(draft_control()["alternating"].to_dict() | actions),
+    ]
+
+
+LARGE = large()
+VALUES: dict[type[Method], tuple[Method, ...]] = {Milp: (Milp(), Milp(length=11))}
+"""Methods that take more or less with options."""
+
 every_case = pytest.mark.parametrize(("method", "problem"), CASES)
 one_each = pytest.mark.parametrize(("method", "problem"), ONE_EACH)
 
@@ -267,7 +298,8 @@ def test_names_are_unique() -> None:
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: f"{method.solves.kind}: {method.name}")
 def test_methods_say_what_they_are(method: type[Method]) -> None:
-    """Tests that source, guarantee and complexity are stated, and that options are frozen fields with defaults."""
+    """Tests that source, guarantee, complexity are stated, options are frozen with defaults, the file has the name."""
+    assert method.__module__.rpartition(".")[2] == method.name.replace("-", "_")
     assert method.source and method.guarantee and method.complexity
     assert method().options == {field.name: field.default for field in dataclasses.fields(method)}
     with pytest.raises(dataclasses.FrozenInstanceError):
@@ -464,7 +496,24 @@ def test_refusals_name_the_methods_that_can(method: type[Method], problem: Probl
         Unsupported, match=f"method {method.name} cannot take this problem: .*; methods that can: "
     ) as e:
         solve(problem, method.name)
+    clashes = [(condition.clash(method(), problem), condition.takes) for condition in method.conditions()]
+    clash, takes = next(pair for pair in clashes if pair[0] is not None)
+    assert f": it has {clash}, the method takes {takes}; " in str(e.value)
     able = str(e.value).rpartition("methods that can: ")[2].split(", ")
     for other in METHODS:
         if other.solves is method.solves:
             assert (other.name in able) == (other().refusal(problem) is None)
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: f"{method.solves.kind}: {method.name}")
+def test_every_condition_counts_and_is_printed(method: type[Method]) -> None:
+    """Tests that each condition of a method refuses some problem and not others, and that `specopt methods` has it."""
+    problems = [*INSTANCES[method.solves.kind].values(), *(p for p in LARGE if isinstance(p, method.solves))]
+    entry = method_entry(method)
+    out = Console(file=StringIO(), width=400)
+    print_methods([entry], out)
+    assert entry["takes"] == [condition.takes for condition in method.conditions()]
+    for condition in method.conditions():
+        clashes = {condition.clash(value, p) is None for value in VALUES.get(method, (method(),)) for p in problems}
+        assert clashes == {True, False}, condition.takes
+        assert condition.takes in out.file.getvalue()  # type: ignore[attr-defined]

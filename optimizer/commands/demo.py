@@ -66,7 +66,7 @@ def comparison_rows(problem: ServingLatencyProblem, best: Result) -> list[Row]:
 
     rows = [Row(best.method, best)]
     for method in methods(problem):
-        if method.name != best.method and (method.max_size is None or problem.tasks <= method.max_size):
+        if method.name != best.method:
             _say(f"solving by {method.name}")
             rows.append(Row(method.name, _solve(problem, method.name)))
     sequential = dataclasses.replace(problem, mechanism="sequential")

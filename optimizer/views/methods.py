@@ -27,8 +27,7 @@ def method_entry(method: type[Method]) -> dict[str, Any]:
         "exact": method.exact,
         "max_size": method.max_size,
         "size_unit": method.size_unit,
-        "mechanisms": list(getattr(method, "mechanisms", ())),
-        "output_lengths": list(getattr(method, "output_lengths", ())),
+        "takes": [condition.takes for condition in method.conditions()],
         "supports_warm_start": method.supports_warm_start,
         "requires": list(method.requires),
         "options": [
@@ -49,9 +48,6 @@ def print_methods(entries: Sequence[dict[str, Any]], out: Console) -> None:
         title.append(f"  {'exact' if entry['exact'] else 'heuristic'}", style="green" if entry["exact"] else "default")
         out.print(title)
         options = ", ".join(f"{o['name']}={o['default']} ({o['type']})" for o in entry["options"])
-        lengths = " or ".join(entry["output_lengths"])
-        takes = [", ".join(entry["mechanisms"]), f"{lengths} output lengths" if lengths else ""]
-        size = f"at most {entry['max_size']:,} {entry['size_unit']}" if entry["max_size"] else None
         details = Table.grid(padding=(0, 2, 0, 0))
         details.add_column(min_width=13, no_wrap=True)
         details.add_column()
@@ -60,8 +56,7 @@ def print_methods(entries: Sequence[dict[str, Any]], out: Console) -> None:
             ("source", entry["source"]),
             ("guarantee", entry["guarantee"]),
             ("complexity", entry["complexity"]),
-            ("takes", "; ".join(part for part in takes if part.strip())),
-            ("size", size),
+            ("takes", "; ".join(entry["takes"]) or "every problem of its kind"),
             ("options", options),
         ):
             if text:

@@ -12,7 +12,7 @@ import numpy as np
 
 from specopt.models.draft_allocation import DraftAllocationPlan, DraftAllocationProblem
 from specopt.solvers.budget import Budget
-from specopt.solvers.draft_allocation.method import DraftAllocationMethod, offer_nothing
+from specopt.solvers.draft_allocation.method import DraftAllocationMethod, offer_first_plan
 from specopt.solvers.method import Outcome
 
 ALLOCATIONS_PER_CHECK = 4096
@@ -30,16 +30,13 @@ class BruteForceAllocation(DraftAllocationMethod):
     max_size: ClassVar[int] = 200_000
     size_unit: ClassVar[str] = "allocations"
 
-    def refusal(self, problem: DraftAllocationProblem) -> str | None:
-        """Return why this method cannot take the problem, or None."""
-        count = allocations(problem.caps.tolist(), problem.budget_tokens, self.max_size)
-        if count > self.max_size:
-            return f"it has more than {self.max_size:,} allocations, the method takes at most so many"
-        return None
+    def size_of(self, problem: DraftAllocationProblem) -> float:
+        """Return the number of allocations."""
+        return allocations(problem.caps.tolist(), problem.budget_tokens, self.max_size)
 
     def run(self, problem: DraftAllocationProblem, budget: Budget) -> Outcome:
         """Enumerate."""
-        offer_nothing(problem, budget)
+        offer_first_plan(problem, budget)
         values = [
             list(accumulate(weight * rate**n for n in range(cap + 1)))
             for weight, rate, cap in zip(
@@ -56,18 +53,18 @@ class BruteForceAllocation(DraftAllocationMethod):
         return Outcome(plan=plan, bound=budget.offer(plan), stats={"allocations": seen})
 
 
-def allocations(caps: list[int], budget: int, enough: int) -> int:
-    """Return the number of allocations within caps and budget, or some number above `enough` if there are more."""
+def allocations(caps: list[int], budget: int, enough: int) -> float:
+    """Return the number of allocations within caps and budget, or infinity if there are more than `enough`."""
     total = sum(caps)
     if budget >= total:
         product = 1
         for cap in caps:
             product *= cap + 1
             if product > enough:
-                break
+                return math.inf
         return product
     if sum(cap > 0 for cap in caps) > enough or budget > enough:
-        return enough + 1  # one client alone, or one token alone, has more
+        return math.inf  # one client alone, or one token alone, has more
     ways = [1]  # ways[t]: allocations of t tokens to the clients so far
     for cap in caps:
         if cap == 0:
@@ -78,7 +75,7 @@ def allocations(caps: list[int], budget: int, enough: int) -> int:
         size = min(budget, len(ways) - 1 + cap) + 1
         ways = [sums[min(t, len(ways) - 1) + 1] - sums[max(0, min(t - cap, len(ways)))] for t in range(size)]
         if sum(ways) > enough:
-            return enough + 1
+            return math.inf
     return sum(ways)
 
 

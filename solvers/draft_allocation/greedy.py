@@ -11,7 +11,7 @@ import numpy as np
 from specopt.models.draft_allocation import DraftAllocationPlan, DraftAllocationProblem
 from specopt.models.errors import OutOfTime, Stopped
 from specopt.solvers.budget import Budget
-from specopt.solvers.draft_allocation.method import SMALLEST, DraftAllocationMethod, certified, offer_nothing, scaled
+from specopt.solvers.draft_allocation.method import SMALLEST, DraftAllocationMethod, certify, offer_first_plan, scaled
 from specopt.solvers.method import Outcome
 
 TOKENS_PER_CHECK = 4096
@@ -33,7 +33,7 @@ class Greedy(DraftAllocationMethod):
 
     def run(self, problem: DraftAllocationProblem, budget: Budget) -> Outcome:
         """Take tokens until the budget is spent or none adds anything."""
-        offer_nothing(problem, budget)
+        offer_first_plan(problem, budget)
         weights: list[float] = scaled(problem.weights).tolist()
         rates: list[float] = problem.acceptance_rates.tolist()
         caps: list[int] = problem.caps.tolist()
@@ -60,4 +60,4 @@ class Greedy(DraftAllocationMethod):
         except (OutOfTime, Stopped, KeyboardInterrupt):
             budget.offer(DraftAllocationPlan(draft_tokens=np.array(drafts, dtype=np.int64)))
             raise
-        return certified(problem, np.array(drafts, dtype=np.int64), budget)
+        return certify(problem, np.array(drafts, dtype=np.int64), budget)

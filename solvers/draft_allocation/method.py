@@ -29,16 +29,21 @@ class DraftAllocationMethod(Method):
     """Base of the methods for `draft-allocation`."""
 
     solves: ClassVar[type[DraftAllocationProblem]] = DraftAllocationProblem
+    size_unit: ClassVar[str] = "clients"
+
+    def size_of(self, problem: DraftAllocationProblem) -> float:
+        """Return the number of clients."""
+        return problem.clients
 
 
-def offer_nothing(problem: DraftAllocationProblem, budget: Budget) -> None:
+def offer_first_plan(problem: DraftAllocationProblem, budget: Budget) -> None:
     """Offer the plan without drafts, which is always feasible, and a bound that needs no search."""
     budget.offer(DraftAllocationPlan(draft_tokens=np.zeros(problem.clients, dtype=np.int64)))
     budget.improve_bound(lagrangian_bound(problem, 0.0))
     budget.check()
 
 
-def certified(problem: DraftAllocationProblem, draft_tokens: Ints, budget: Budget, **stats: object) -> Outcome:
+def certify(problem: DraftAllocationProblem, draft_tokens: Ints, budget: Budget, **stats: object) -> Outcome:
     """Return the outcome of an allocation that takes the largest marginals: itself and the bound at its price."""
     plan = DraftAllocationPlan(draft_tokens=draft_tokens)
     budget.offer(plan)

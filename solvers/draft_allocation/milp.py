@@ -14,7 +14,7 @@ import numpy as np
 from specopt.models.draft_allocation import DraftAllocationPlan, DraftAllocationProblem
 from specopt.models.fields import Floats
 from specopt.solvers.budget import Budget
-from specopt.solvers.draft_allocation.method import DraftAllocationMethod, offer_nothing
+from specopt.solvers.draft_allocation.method import DraftAllocationMethod, offer_first_plan
 from specopt.solvers.method import Outcome
 from specopt.solvers.pyomo_program import solve_program
 
@@ -35,16 +35,14 @@ class MilpAllocation(DraftAllocationMethod):
     size_unit: ClassVar[str] = "pairs of client and draft length"
     tolerance: ClassVar[float] = 1e-6
 
-    def refusal(self, problem: DraftAllocationProblem) -> str | None:
-        """Return why this method cannot take the problem, or None."""
-        pairs = sum(problem.caps.tolist()) + problem.clients
-        if pairs > self.max_size:
-            return f"it has {pairs:,} {self.size_unit}, the method takes at most {self.max_size:,}"
-        return None
+    def size_of(self, problem: DraftAllocationProblem) -> float:
+        """Return the number of binaries."""
+        lengths: int = sum(problem.caps.tolist())
+        return lengths + problem.clients
 
     def run(self, problem: DraftAllocationProblem, budget: Budget) -> Outcome:
         """State the program, solve it, and round its solution."""
-        offer_nothing(problem, budget)
+        offer_first_plan(problem, budget)
         unit = float(problem.weights.sum()) / UNITS or 1.0
         program = formulate(problem, unit)
         budget.check()

@@ -9,7 +9,7 @@ import numpy as np
 
 from specopt.models.draft_allocation import DraftAllocationProblem
 from specopt.solvers.budget import Budget
-from specopt.solvers.draft_allocation.method import DraftAllocationMethod, certified, offer_nothing
+from specopt.solvers.draft_allocation.method import DraftAllocationMethod, certify, offer_first_plan
 from specopt.solvers.method import Outcome
 
 
@@ -31,8 +31,8 @@ class WaterLevel(DraftAllocationMethod):
 
     def run(self, problem: DraftAllocationProblem, budget: Budget) -> Outcome:
         """Make one compiled call."""
-        offer_nothing(problem, budget)
+        offer_first_plan(problem, budget)
         kernels = budget.load("draft_allocation")
         drafts = np.empty(problem.clients, dtype=np.int64)
         kernels.allocate(problem.weights, problem.acceptance_rates, problem.budget_tokens, problem.caps, drafts)
-        return certified(problem, drafts, budget)
+        return certify(problem, drafts, budget)

@@ -9,7 +9,8 @@ import numpy as np
 
 from specopt.models.draft_control import DraftControlProblem
 from specopt.solvers.budget import Budget
-from specopt.solvers.draft_control.method import DraftControlMethod, compared, shares_of, start
+from specopt.solvers.draft_control.method import DraftControlMethod, certify, offer_first_plan, shares_of
+from specopt.solvers.draft_control.prepare import prepare
 from specopt.solvers.method import Outcome
 
 
@@ -24,22 +25,23 @@ class BestStatic(DraftControlMethod):
 
     def run(self, problem: DraftControlProblem, budget: Budget) -> Outcome:
         """Enumerate the actions under the stationary distribution."""
-        tables = start(problem, budget)
+        prepared = prepare(problem)
+        offer_first_plan(prepared, budget)
         kernels = budget.load("draft_control")
-        shares = shares_of(kernels, tables)
-        per_draft, fixed, bit = shares @ tables.per_draft, shares @ tables.fixed, shares @ tables.per_count_bit
-        powers = np.ones_like(tables.rates)
-        tokens = np.ones(len(tables.resolutions))
-        best, length, index = -np.inf, tables.shortest, 0
-        for drafts in range(tables.longest + 1):
+        shares = shares_of(kernels, prepared)
+        per_draft, fixed, bit = shares @ prepared.per_draft, shares @ prepared.fixed, shares @ prepared.per_count_bit
+        powers = np.ones_like(prepared.rates)
+        tokens = np.ones(len(prepared.resolutions))
+        best, length, index = -np.inf, prepared.shortest, 0
+        for drafts in range(prepared.longest + 1):
             if drafts:
-                powers *= tables.rates
+                powers *= prepared.rates
                 tokens += shares @ powers
-            if drafts < tables.shortest:
+            if drafts < prepared.shortest:
                 continue
             rates = tokens / (fixed + drafts * per_draft + drafts.bit_length() * bit)
             r = int(np.argmax(rates))
             if rates[r] > best:
                 best, length, index = float(rates[r]), drafts, r
-        everywhere = np.ones(tables.states, dtype=np.int64)
-        return compared(kernels, tables, length * everywhere, index * everywhere, budget)
+        everywhere = np.ones(prepared.states, dtype=np.int64)
+        return certify(kernels, prepared, length * everywhere, index * everywhere, budget)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -9,7 +10,8 @@ import numpy as np
 
 from specopt.models.draft_control import DraftControlProblem
 from specopt.solvers.budget import Budget
-from specopt.solvers.draft_control.method import DraftControlMethod, start
+from specopt.solvers.draft_control.method import DraftControlMethod, actions, offer_first_plan
+from specopt.solvers.draft_control.prepare import prepare
 from specopt.solvers.method import Outcome
 
 
@@ -25,20 +27,18 @@ class BruteForceControl(DraftControlMethod):
     max_size: ClassVar[int] = 1_000_000
     size_unit: ClassVar[str] = "policies"
 
-    def refusal(self, problem: DraftControlProblem) -> str | None:
-        """Return why this method cannot take the problem, or None."""
-        shortest, longest = problem.draft_lengths
-        actions = len(problem.resolutions) * (longest - shortest + 1)
-        if actions ** len(problem.recurrent_states) > self.max_size:
-            return f"it has more than {self.max_size:,} {self.size_unit}, the method takes at most so many"
-        return None
+    def size_of(self, problem: DraftControlProblem) -> float:
+        """Return the number of policies over the recurrent states."""
+        policies = actions(problem) ** len(problem.recurrent_states)
+        return policies if policies <= self.max_size else math.inf
 
     def run(self, problem: DraftControlProblem, budget: Budget) -> Outcome:
         """Enumerate."""
-        tables = start(problem, budget)
-        tokens, seconds, lengths, indices = tables.all_actions()
-        inside = tables.recurrent
-        chain = tables.transition[np.ix_(inside, inside)]
+        prepared = prepare(problem)
+        offer_first_plan(prepared, budget)
+        tokens, seconds, lengths, indices = prepared.all_actions()
+        inside = prepared.recurrent
+        chain = prepared.transition[np.ix_(inside, inside)]
         balance = chain.T - np.eye(len(inside))
         balance[0] = 1.0  # one equation is implied by the others; the shares sum to 1
         shares = np.linalg.solve(balance, np.eye(len(inside))[0])
@@ -50,7 +50,7 @@ class BruteForceControl(DraftControlMethod):
         best = int(np.argmax(rates))
         price = float(rates[best])
         choice = np.argmax(tokens - price * seconds, axis=1)
-        choice[inside] = np.unravel_index(best, (tables.actions,) * len(inside))
-        plan = tables.plan(lengths[choice], indices[choice])
+        choice[inside] = np.unravel_index(best, (prepared.actions,) * len(inside))
+        plan = prepared.plan(lengths[choice], indices[choice])
         budget.offer(plan)
         return Outcome(plan=plan, bound=price, stats={"price": price, "policies": len(rates)})

@@ -12,12 +12,13 @@ from specopt.solvers.budget import Budget
 from specopt.solvers.draft_control.method import (
     DraftControlMethod,
     best_price,
-    certified,
+    certify,
+    offer_first_plan,
     relative_values,
     shares_of,
-    start,
     weigh,
 )
+from specopt.solvers.draft_control.prepare import prepare
 from specopt.solvers.method import Outcome
 
 
@@ -37,12 +38,13 @@ class Decoupled(DraftControlMethod):
 
     def run(self, problem: DraftControlProblem, budget: Budget) -> Outcome:
         """Raise the price until no state has a better action."""
-        tables = start(problem, budget)
+        prepared = prepare(problem)
+        offer_first_plan(prepared, budget)
         kernels = budget.load("draft_control")
-        nothing = np.zeros(tables.states, dtype=np.int64)
+        nothing = np.zeros(prepared.states, dtype=np.int64)
         lengths, indices, price, rounds = best_price(
-            kernels, tables, shares_of(kernels, tables), nothing + tables.shortest, nothing, budget
+            kernels, prepared, shares_of(kernels, prepared), nothing + prepared.shortest, nothing, budget
         )
-        budget.offer(tables.plan(lengths, indices))
-        _, values = relative_values(tables, *weigh(kernels, tables, lengths, indices))
-        return certified(kernels, tables, lengths, indices, price, values, budget, rounds=rounds)
+        budget.offer(prepared.plan(lengths, indices))
+        _, values = relative_values(prepared, *weigh(kernels, prepared, lengths, indices))
+        return certify(kernels, prepared, lengths, indices, budget, (price, values), rounds=rounds)

@@ -11,7 +11,8 @@ from msgspec import Meta
 from specopt.models.draft_control import DraftControlProblem
 from specopt.models.fields import HalfOpenUnit
 from specopt.solvers.budget import Budget
-from specopt.solvers.draft_control.method import DraftControlMethod, compared, start
+from specopt.solvers.draft_control.method import DraftControlMethod, certify, offer_first_plan
+from specopt.solvers.draft_control.prepare import prepare
 from specopt.solvers.method import Outcome
 
 _STEPS_PER_CALL = 20_000
@@ -64,21 +65,22 @@ class DoubleQLearning(DraftControlMethod):
 
     def run(self, problem: DraftControlProblem, budget: Budget) -> Outcome:
         """Learn, episode by episode."""
-        tables = start(problem, budget)
+        prepared = prepare(problem)
+        offer_first_plan(prepared, budget)
         simulation = budget.load("draft_control_simulation")
         kernels = budget.load("draft_control")
-        span = tables.longest - tables.shortest + 1
-        lengths = np.tile(np.arange(tables.shortest, tables.longest + 1), len(tables.resolutions))
-        indices = np.repeat(np.arange(len(tables.resolutions)), span)
-        shape = tables.states, tables.actions
+        span = prepared.longest - prepared.shortest + 1
+        lengths = np.tile(np.arange(prepared.shortest, prepared.longest + 1), len(prepared.resolutions))
+        indices = np.repeat(np.arange(len(prepared.resolutions)), span)
+        shape = prepared.states, prepared.actions
         learned = simulation.Learned(
             first=np.zeros(shape),
             second=np.zeros(shape),
             first_seen=np.zeros(shape, dtype=np.int64),
             second_seen=np.zeros(shape, dtype=np.int64),
-            tokens_and_seconds=np.array([1.0, float(tables.fixed.mean() + tables.per_draft.min())]),
+            tokens_and_seconds=np.array([1.0, float(prepared.fixed.mean() + prepared.per_draft.min())]),
         )
-        cumulative = np.cumsum(tables.transition, axis=1)
+        cumulative = np.cumsum(prepared.transition, axis=1)
         seeds = np.random.SeedSequence(budget.seed)
         key = seeds.generate_state(1, np.uint64)[0]
         places = np.random.default_rng(seeds)
@@ -95,12 +97,19 @@ class DoubleQLearning(DraftControlMethod):
                 step_power=self.step_power, explore_from=explore_from, explore_to=explore_to, forget=_FORGET,
             )  # fmt: skip
             simulation.learn(
-                tables.for_kernels, cumulative, learning, key, done, count, int(places.integers(tables.states)), learned
+                prepared.for_kernels,
+                cumulative,
+                learning,
+                key,
+                done,
+                count,
+                int(places.integers(prepared.states)),
+                learned,
             )
             done += count
             best = np.argmax(learned.first + learned.second, axis=1)
-            budget.offer(tables.plan(lengths[best], indices[best]))
-        outcome = compared(kernels, tables, lengths[best], indices[best], budget)
+            budget.offer(prepared.plan(lengths[best], indices[best]))
+        outcome = certify(kernels, prepared, lengths[best], indices[best], budget)
         tokens, seconds = learned.tokens_and_seconds.tolist()
         stats = {
             "steps": done,

@@ -14,14 +14,13 @@ from specopt.models.problem import is_proven
 from specopt.solvers.budget import Budget
 from specopt.solvers.draft_control.method import (
     DraftControlMethod,
-    certified,
-    compared,
+    certify,
+    offer_first_plan,
     relative_values,
     shares_of,
-    start,
     weigh,
 )
-from specopt.solvers.draft_control.tables import Tables
+from specopt.solvers.draft_control.prepare import Prepared, prepare
 from specopt.solvers.method import Outcome
 
 OPTIONS = {
@@ -54,21 +53,22 @@ class LinearProgram(DraftControlMethod):
 
     def run(self, problem: DraftControlProblem, budget: Budget) -> Outcome:
         """State the program in arrays, solve it, and read policy, price and relative values off."""
-        tables = start(problem, budget)
+        prepared = prepare(problem)
+        offer_first_plan(prepared, budget)
         kernels = budget.load("draft_control")
         highspy = budget.load_library("highspy")
-        outcome = self._solved(highspy, kernels, tables, tables.transition, budget)
+        outcome = self._solved(highspy, kernels, prepared, prepared.transition, budget)
         assert isinstance(outcome.plan, DraftControlPlan) and outcome.bound is not None
         if is_proven(problem.evaluate(outcome.plan).objective, outcome.bound, 0.0, self.tolerance):
             return outcome
         # classes of states that hardly touch fall apart below HiGHS's tolerances; rows of long-run shares hold them
-        shares = shares_of(kernels, tables)
-        return self._solved(highspy, kernels, tables, np.tile(shares, (tables.states, 1)), budget)
+        shares = shares_of(kernels, prepared)
+        return self._solved(highspy, kernels, prepared, np.tile(shares, (prepared.states, 1)), budget)
 
-    def _solved(self, highspy: Any, kernels: Any, tables: Tables, chain: Floats, budget: Budget) -> Outcome:
+    def _solved(self, highspy: Any, kernels: Any, prepared: Prepared, chain: Floats, budget: Budget) -> Outcome:
         """Return the outcome of the program of a chain with the problem's long-run shares of states."""
-        tokens, seconds, lengths, indices = tables.all_actions()
-        typical = _typical_seconds(kernels, tables)  # the measure then sums to about 1, whatever the unit of time
+        tokens, seconds, lengths, indices = prepared.all_actions()
+        typical = _typical_seconds(kernels, prepared)  # the measure then sums to about 1, whatever the unit of time
         model = highspy.Highs()
         for name, value in OPTIONS.items():
             if model.setOptionValue(name, value) != highspy.HighsStatus.kOk:
@@ -81,30 +81,30 @@ class LinearProgram(DraftControlMethod):
         if model.getModelStatus() != highspy.HighsModelStatus.kOptimal:
             if model.getModelStatus() == highspy.HighsModelStatus.kTimeLimit:
                 raise OutOfTime  # by HiGHS's clock, a little before ours; the plan at hand is the result
-            nothing = np.zeros(tables.states, dtype=np.int64)  # numbers too far apart: say so, with a valid bound
+            nothing = np.zeros(prepared.states, dtype=np.int64)  # numbers too far apart: say so, with a valid bound
             reason = model.modelStatusToString(model.getModelStatus())
-            return compared(kernels, tables, nothing + tables.shortest, nothing, budget, highs=reason)
+            return certify(kernels, prepared, nothing + prepared.shortest, nothing, budget, highs=reason)
         solution = model.getSolution()
         measure = np.array(solution.col_value[: tokens.size]).reshape(tokens.shape)
         duals = np.array(solution.row_dual)
-        price, values = float(duals[0]) / typical, duals[1 + tables.states :]
+        price, values = float(duals[0]) / typical, duals[1 + prepared.states :]
         price = max(price, 0.0)
         choice = np.argmax(measure, axis=1)
         rare = measure.sum(axis=1) <= VISITED * measure.sum()
         choice[rare] = np.argmax(tokens[rare] - price * seconds[rare], axis=1)
         plan = lengths[choice], indices[choice]
-        if chain is not tables.transition:  # its multipliers are relative values of another chain
-            _, values = relative_values(tables, *weigh(kernels, tables, *plan))
+        if chain is not prepared.transition:  # its multipliers are relative values of another chain
+            _, values = relative_values(prepared, *weigh(kernels, prepared, *plan))
         steps = int(model.getInfo().simplex_iteration_count)
-        return certified(kernels, tables, *plan, price, values, budget, simplex_iterations=steps)
+        return certify(kernels, prepared, *plan, budget, (price, values), simplex_iterations=steps)
 
 
-def _typical_seconds(kernels: Any, tables: Tables) -> float:
+def _typical_seconds(kernels: Any, prepared: Prepared) -> float:
     """Return the mean seconds of an iteration under the myopic policy."""
-    lengths, indices = np.empty(tables.states, dtype=np.int64), np.empty(tables.states, dtype=np.int64)
-    kernels.most_at_once(tables.for_kernels, lengths, indices)
-    _, seconds = weigh(kernels, tables, lengths, indices)
-    return float(shares_of(kernels, tables) @ seconds)
+    lengths, indices = np.empty(prepared.states, dtype=np.int64), np.empty(prepared.states, dtype=np.int64)
+    kernels.most_at_once(prepared.for_kernels, lengths, indices)
+    _, seconds = weigh(kernels, prepared, lengths, indices)
+    return float(shares_of(kernels, prepared) @ seconds)
 
 
 def _pass(highspy: Any, model: Any, chain: Floats, tokens: Floats, seconds: Floats) -> None:

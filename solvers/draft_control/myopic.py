@@ -9,7 +9,8 @@ import numpy as np
 
 from specopt.models.draft_control import DraftControlProblem
 from specopt.solvers.budget import Budget
-from specopt.solvers.draft_control.method import DraftControlMethod, compared, start
+from specopt.solvers.draft_control.method import DraftControlMethod, certify, offer_first_plan
+from specopt.solvers.draft_control.prepare import prepare
 from specopt.solvers.method import Outcome
 
 
@@ -27,8 +28,9 @@ class Myopic(DraftControlMethod):
 
     def run(self, problem: DraftControlProblem, budget: Budget) -> Outcome:
         """Maximise state by state."""
-        tables = start(problem, budget)
+        prepared = prepare(problem)
+        offer_first_plan(prepared, budget)
         kernels = budget.load("draft_control")
-        lengths, indices = np.empty(tables.states, dtype=np.int64), np.empty(tables.states, dtype=np.int64)
-        kernels.most_at_once(tables.for_kernels, lengths, indices)
-        return compared(kernels, tables, lengths, indices, budget)
+        lengths, indices = np.empty(prepared.states, dtype=np.int64), np.empty(prepared.states, dtype=np.int64)
+        kernels.most_at_once(prepared.for_kernels, lengths, indices)
+        return certify(kernels, prepared, lengths, indices, budget)

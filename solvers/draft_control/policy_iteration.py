@@ -13,13 +13,14 @@ from specopt.solvers.draft_control.method import (
     MOST_ROUNDS,
     DraftControlMethod,
     best_price,
-    certified,
+    certify,
+    offer_first_plan,
     relative_values,
     rounding,
     shares_of,
-    start,
     weigh,
 )
+from specopt.solvers.draft_control.prepare import prepare
 from specopt.solvers.method import Outcome
 
 
@@ -39,22 +40,25 @@ class PolicyIteration(DraftControlMethod):
 
     def run(self, problem: DraftControlProblem, budget: Budget) -> Outcome:
         """Iterate until no state has a better action."""
-        tables = start(problem, budget)
+        prepared = prepare(problem)
+        offer_first_plan(prepared, budget)
         kernels = budget.load("draft_control")
-        lengths = np.full(tables.states, tables.shortest)
-        indices = np.zeros(tables.states, dtype=np.int64)
-        best = np.empty(tables.states)
+        lengths = np.full(prepared.states, prepared.shortest)
+        indices = np.zeros(prepared.states, dtype=np.int64)
+        best = np.empty(prepared.states)
         iterations = 0
         while True:
             iterations += 1
-            tokens, seconds = weigh(kernels, tables, lengths, indices)
-            rate, values = relative_values(tables, tokens, seconds)
+            tokens, seconds = weigh(kernels, prepared, lengths, indices)
+            rate, values = relative_values(prepared, tokens, seconds)
             slack = rounding(tokens, seconds, rate)
-            changed = kernels.improve(tables.for_kernels, rate, slack, lengths, indices, best)
+            changed = kernels.improve(prepared.for_kernels, rate, slack, lengths, indices, best)
             if not changed or iterations == MOST_ROUNDS:
                 break
-            budget.offer(tables.plan(lengths, indices))
+            budget.offer(prepared.plan(lengths, indices))
             budget.check()
         # where the chain hardly mixes the linear system has lost digits, and the rate is put right here
-        lengths, indices, rate, _ = best_price(kernels, tables, shares_of(kernels, tables), lengths, indices, budget)
-        return certified(kernels, tables, lengths, indices, rate, values, budget, iterations=iterations)
+        lengths, indices, rate, _ = best_price(
+            kernels, prepared, shares_of(kernels, prepared), lengths, indices, budget
+        )
+        return certify(kernels, prepared, lengths, indices, budget, (rate, values), iterations=iterations)

@@ -25,7 +25,7 @@ from specopt.models.draft_control import DraftControlPlan, DraftControlProblem
 from specopt.models.fields import Floats, Ints
 from specopt.solvers.budget import Budget
 from specopt.solvers.draft_control.policies import AdaptiveHeuristic, Policy, as_policy
-from specopt.solvers.draft_control.tables import Tables
+from specopt.solvers.draft_control.prepare import prepare
 from specopt.solvers.simulation import MOST_REPLICATIONS, Estimate, Simulation, Tell, random_key
 
 MOST_ITERATIONS = 1_000_000_000
@@ -196,9 +196,9 @@ def _responses(
 
 def _world(problem: DraftControlProblem) -> tuple[Any, ...]:
     """Return what an iteration takes and yields, the summed rows of the chain and of its stationary distribution."""
-    tables = Tables.of(problem)
+    prepared = prepare(problem)
     shares = np.cumsum(problem.stationary_distribution)
-    return tables.for_kernels, np.cumsum(tables.transition, axis=1), shares
+    return prepared.for_kernels, np.cumsum(prepared.transition, axis=1), shares
 
 
 def _steering(problem: DraftControlProblem, policy: Policy) -> dict[str, Any]:

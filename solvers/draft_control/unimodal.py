@@ -22,8 +22,9 @@ import numpy as np
 
 from specopt.models.draft_control import DraftControlProblem
 from specopt.solvers.budget import Budget
-from specopt.solvers.draft_control.method import DraftControlMethod, start
-from specopt.solvers.method import Outcome
+from specopt.solvers.draft_control.method import ONE_STATE, DraftControlMethod, offer_first_plan
+from specopt.solvers.draft_control.prepare import prepare
+from specopt.solvers.method import Condition, Outcome
 
 
 @dataclass(frozen=True)
@@ -35,30 +36,31 @@ class Unimodal(DraftControlMethod):
     source: ClassVar[str] = "own; Eq. 12 of paper 3, one state"
     guarantee: ClassVar[str] = "optimal"
     complexity: ClassVar[str] = "O(R log L), with a downlink that takes time O(R log^2 L)"
-    one_state: ClassVar[bool] = True
+    takes: ClassVar[tuple[Condition, ...]] = (ONE_STATE,)
 
     def run(self, problem: DraftControlProblem, budget: Budget) -> Outcome:
         """Find the best peak, then prove that no action is worth more than the seconds that it takes."""
-        tables = start(problem, budget)
-        fixed, bit = float(tables.fixed[0]), float(tables.per_count_bit[0])
-        pairs = list(zip(tables.rates[0].tolist(), tables.per_draft[0].tolist(), strict=True))
-        price, length, index, looks = -math.inf, tables.shortest, 0, 0
+        prepared = prepare(problem)
+        offer_first_plan(prepared, budget)
+        fixed, bit = float(prepared.fixed[0]), float(prepared.per_count_bit[0])
+        pairs = list(zip(prepared.rates[0].tolist(), prepared.per_draft[0].tolist(), strict=True))
+        price, length, index, looks = -math.inf, prepared.shortest, 0, 0
         for r, (a, d) in enumerate(pairs):
-            for low, high, bits in _segments(tables.shortest, tables.longest, bit > 0.0):
+            for low, high, bits in _segments(prepared.shortest, prepared.longest, bit > 0.0):
                 base = fixed + bits * bit
                 best = _peak(low, high, partial(_raises_rate, a, d, base))
                 looks += 1
                 ratio = _tokens(a, best) / (base + best * d)
                 if ratio > price:
                     price, length, index = ratio, best, r
-        plan = tables.plan(np.array([length]), np.array([index]))
+        plan = prepared.plan(np.array([length]), np.array([index]))
         budget.offer(plan)
         violation = -math.inf
         for a, d in pairs:
-            for low, high, bits in _segments(tables.shortest, tables.longest, bit > 0.0):
+            for low, high, bits in _segments(prepared.shortest, prepared.longest, bit > 0.0):
                 best = _peak(low, high, partial(_is_worth, a, price * d))
                 violation = max(violation, _tokens(a, best) - price * (fixed + bits * bit + best * d))
-        bound = price + max(violation, 0.0) / float(tables.quickest[0])
+        bound = price + max(violation, 0.0) / float(prepared.quickest[0])
         return Outcome(plan=plan, bound=bound, stats={"price": price, "largest_violation": violation, "peaks": looks})
 
 

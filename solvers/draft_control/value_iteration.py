@@ -14,11 +14,12 @@ from specopt.solvers.draft_control.method import (
     MOST_ROUNDS,
     DraftControlMethod,
     best_values,
-    certified,
+    certify,
+    offer_first_plan,
     rounding,
-    start,
     weigh,
 )
+from specopt.solvers.draft_control.prepare import prepare
 from specopt.solvers.method import Outcome
 
 STEP = 0.5
@@ -51,15 +52,16 @@ class ValueIteration(DraftControlMethod):
 
     def run(self, problem: DraftControlProblem, budget: Budget) -> Outcome:
         """Raise the price until no state has a better action."""
-        tables = start(problem, budget)
+        prepared = prepare(problem)
+        offer_first_plan(prepared, budget)
         kernels = budget.load("draft_control")
-        lengths = np.full(tables.states, tables.shortest)
-        indices = np.zeros(tables.states, dtype=np.int64)
-        inside = tables.recurrent  # what a transient state does is never weighed by the gain
-        chain = np.ascontiguousarray(tables.transition[np.ix_(inside, inside)])
-        best, values, seconds_values = np.empty(tables.states), np.zeros(len(inside)), np.zeros(len(inside))
+        lengths = np.full(prepared.states, prepared.shortest)
+        indices = np.zeros(prepared.states, dtype=np.int64)
+        inside = prepared.recurrent  # what a transient state does is never weighed by the gain
+        chain = np.ascontiguousarray(prepared.transition[np.ix_(inside, inside)])
+        best, values, seconds_values = np.empty(prepared.states), np.zeros(len(inside)), np.zeros(len(inside))
         price, rounds, sweeps, refined = 0.0, 0, 0, 0
-        tokens, seconds = weigh(kernels, tables, lengths, indices)
+        tokens, seconds = weigh(kernels, prepared, lengths, indices)
         while True:
             rounds += 1
             gain, more = _gain(kernels, chain, (tokens - price * seconds)[inside], values, budget)
@@ -67,18 +69,17 @@ class ValueIteration(DraftControlMethod):
             sweeps += more + also
             price += gain / duration  # the nearer the gain is to 0, the fewer digits of it rounding takes
             slack = rounding(tokens, seconds, price)
-            changed = kernels.improve(tables.for_kernels, price, slack, lengths, indices, best)
+            changed = kernels.improve(prepared.for_kernels, price, slack, lengths, indices, best)
             refined = 0 if changed else refined + 1
             if refined > REFINEMENTS or rounds == MOST_ROUNDS:
                 break
-            budget.offer(tables.plan(lengths, indices))
-            tokens, seconds = weigh(kernels, tables, lengths, indices)
-        gain, more = _gain(kernels, chain, best_values(kernels, tables, price)[inside], values, budget)
-        everywhere = np.zeros(tables.states)
+            budget.offer(prepared.plan(lengths, indices))
+            tokens, seconds = weigh(kernels, prepared, lengths, indices)
+        gain, more = _gain(kernels, chain, best_values(kernels, prepared, price)[inside], values, budget)
+        everywhere = np.zeros(prepared.states)
         everywhere[inside] = values
-        return certified(
-            kernels, tables, lengths, indices, price, everywhere, budget, rounds=rounds, sweeps=sweeps + more
-        )  # fmt: skip
+        sweeps += more
+        return certify(kernels, prepared, lengths, indices, budget, (price, everywhere), rounds=rounds, sweeps=sweeps)
 
 
 def _gain(kernels: Any, chain: Floats, rewards: Floats, values: Floats, budget: Budget) -> tuple[float, int]:

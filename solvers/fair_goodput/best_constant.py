@@ -11,9 +11,9 @@ from specopt.models.acceptance import expected_tokens
 from specopt.models.fair_goodput import FairGoodputPlan, FairGoodputProblem
 from specopt.models.fields import Floats, Ints
 from specopt.solvers.budget import Budget
-from specopt.solvers.fair_goodput.method import FairGoodputMethod
-from specopt.solvers.fair_goodput.rounds import Rounds, equal_drafts, mixture
-from specopt.solvers.method import Outcome
+from specopt.solvers.fair_goodput.method import NO_LEAST_RATES, FairGoodputMethod, drafts_at_most, offer_first_plan
+from specopt.solvers.fair_goodput.rounds import Rounds, mixture
+from specopt.solvers.method import Condition, Outcome
 
 
 @dataclass(frozen=True)
@@ -24,12 +24,11 @@ class BestConstant(FairGoodputMethod):
     source: ClassVar[str] = "own; greedy on the utility's gains, per second under every end of drafting"
     guarantee: ClassVar[str] = "best among the plans that never change"
     complexity: ClassVar[str] = "O(N log C) per level of gain, 60 levels; O((N C)^2) at worst per second"
-    least_rates: ClassVar[bool] = False
-    max_drafts: ClassVar[int] = 1_000_000
+    takes: ClassVar[tuple[Condition, ...]] = (NO_LEAST_RATES, drafts_at_most(1_000_000))
 
     def run(self, problem: FairGoodputProblem, budget: Budget) -> Outcome:
         """Find the allocation by greedy: the gains of a client's tokens fall."""
-        budget.offer(equal_drafts(problem))
+        offer_first_plan(problem, budget)
         if problem.per == "second":
             _, allocation = Rounds(problem).best_utility(budget)
         else:

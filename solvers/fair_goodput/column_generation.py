@@ -19,10 +19,10 @@ from specopt.models.fields import Floats, Ints
 from specopt.models.result import Termination
 from specopt.solvers.budget import Budget
 from specopt.solvers.fair_goodput.master import fairest_mixture, keep_least
-from specopt.solvers.fair_goodput.method import FairGoodputMethod
+from specopt.solvers.fair_goodput.method import PER_SECOND, FairGoodputMethod, drafts_at_most
 from specopt.solvers.fair_goodput.rounds import Rounds, mixture, rates_of
 from specopt.solvers.fair_goodput.tokens_per_round import fair_per_round
-from specopt.solvers.method import Outcome
+from specopt.solvers.method import Condition, Outcome
 
 PROVEN = 2e-10
 """Relative gap at which the search ends; optimal is what lies within 1e-9."""
@@ -40,10 +40,8 @@ class ColumnGeneration(FairGoodputMethod):
     source: ClassVar[str] = "own; paper 5 with the duration of rounds, simplicial decomposition with an exact oracle"
     guarantee: ClassVar[str] = "optimal, with the Frank-Wolfe gap as proof"
     complexity: ClassVar[str] = "some 2 N rounds of O((N C)^2) at worst each, and O(N^3) per mixture"
-    per: ClassVar[tuple[str, ...]] = ("second",)
+    takes: ClassVar[tuple[Condition, ...]] = (PER_SECOND, drafts_at_most(300_000))
     max_size: ClassVar[int] = 256
-    size_unit: ClassVar[str] = "clients"
-    max_drafts: ClassVar[int] = 300_000
 
     def run(self, problem: FairGoodputProblem, budget: Budget) -> Outcome:
         """Mix, price, add the best round, until none is worth more than the mixture."""

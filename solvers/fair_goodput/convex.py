@@ -19,10 +19,9 @@ from specopt.models.fair_goodput import FairGoodputProblem
 from specopt.models.fields import Floats, Ints, Positive
 from specopt.models.result import Termination
 from specopt.solvers.budget import Budget
-from specopt.solvers.fair_goodput.dual import offer_quick_plan
-from specopt.solvers.fair_goodput.method import FairGoodputMethod
+from specopt.solvers.fair_goodput.method import PER_ROUND, FairGoodputMethod, offer_first_plan
 from specopt.solvers.fair_goodput.region import Region, plan_of, region_of
-from specopt.solvers.method import Outcome
+from specopt.solvers.method import Condition, Outcome
 
 FIRST_LINES = 8
 """Lines per client at first, or four times an even share if that is more."""
@@ -48,9 +47,8 @@ class Convex(FairGoodputMethod):
     source: ClassVar[str] = "own; problem (1) of paper 5 over the region (2), CVXPY and Clarabel"
     guarantee: ClassVar[str] = "optimal, to 1e-6"
     complexity: ClassVar[str] = "an interior-point method over N cones and about 4 (N + C) lines"
-    per: ClassVar[tuple[str, ...]] = ("round",)
+    takes: ClassVar[tuple[Condition, ...]] = (PER_ROUND,)
     max_size: ClassVar[int] = 20_000
-    size_unit: ClassVar[str] = "clients"
     tolerance: ClassVar[float] = 1e-6
 
     def run(self, problem: FairGoodputProblem, budget: Budget) -> Outcome:
@@ -58,7 +56,7 @@ class Convex(FairGoodputMethod):
         region = region_of(problem)
         if isinstance(region, str):
             return Outcome.infeasible(region)
-        offer_quick_plan(problem, region, budget)
+        offer_first_plan(problem, budget, region)
         cp = budget.load_library("cvxpy")
         even = problem.budget_tokens / problem.clients
         lines = np.minimum(region.most, max(FIRST_LINES, math.ceil(4.0 * even))).astype(np.int64)

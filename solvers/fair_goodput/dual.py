@@ -18,9 +18,9 @@ from specopt.models.fair_goodput import FairGoodputProblem
 from specopt.models.fields import Floats
 from specopt.models.result import Termination
 from specopt.solvers.budget import Budget
-from specopt.solvers.fair_goodput.method import FairGoodputMethod
+from specopt.solvers.fair_goodput.method import PER_ROUND, FairGoodputMethod, offer_first_plan
 from specopt.solvers.fair_goodput.region import Region, plan_of, region_of
-from specopt.solvers.method import Outcome
+from specopt.solvers.method import Condition, Outcome
 
 SMALLEST_PRICE = 1e-290
 """Tokens worth less have no effect in floating-point numbers."""
@@ -38,7 +38,7 @@ class Dual(FairGoodputMethod):
     source: ClassVar[str] = "own; problem (1) of paper 5 over the region (2) in closed form"
     guarantee: ClassVar[str] = "optimal, with the duality gap as proof"
     complexity: ClassVar[str] = "O(N log C) per price, 10 to 60 prices; O(N log N) for the schedule"
-    per: ClassVar[tuple[str, ...]] = ("round",)
+    takes: ClassVar[tuple[Condition, ...]] = (PER_ROUND,)
 
     def run(self, problem: FairGoodputProblem, budget: Budget) -> Outcome:
         """Search the price, then share out the budget and mix integer allocations."""
@@ -46,7 +46,7 @@ class Dual(FairGoodputMethod):
         if isinstance(region, str):
             return Outcome.infeasible(region)
         if math.isfinite(budget.time_limit) or budget.callback is not None:
-            offer_quick_plan(problem, region, budget)
+            offer_first_plan(problem, budget, region)
         best = optimise(problem, region, budget)
         plan = plan_of(problem, best.tokens)
         if budget.callback is not None:
@@ -90,14 +90,6 @@ class Optimum:
     gap: float
     linear_gap: float
     passes: int
-
-
-def offer_quick_plan(problem: FairGoodputProblem, region: Region, budget: Budget) -> None:
-    """Offer equal drafts, or what the least rates need if there are any."""
-    tokens = region.least
-    if problem.min_goodput is None:
-        tokens = np.minimum(float(problem.budget_tokens // problem.clients), region.most)
-    budget.offer(plan_of(problem, tokens))
 
 
 def optimise(problem: FairGoodputProblem, region: Region, budget: Budget) -> Optimum:

@@ -6,8 +6,10 @@ per round and per second. CVXPY states the mixture; the bound comes from the all
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,8 +19,8 @@ from specopt.models.fields import Floats
 from specopt.models.result import Termination
 from specopt.solvers.budget import Budget
 from specopt.solvers.fair_goodput.convex import SOLVED, run_clarabel, utility
-from specopt.solvers.fair_goodput.method import FairGoodputMethod
-from specopt.solvers.fair_goodput.rounds import equal_drafts, mixture, rates_of
+from specopt.solvers.fair_goodput.method import FairGoodputMethod, offer_first_plan
+from specopt.solvers.fair_goodput.rounds import mixture, rates_of
 from specopt.solvers.method import Outcome
 
 DROPPED = 1e-10
@@ -39,20 +41,17 @@ class Enumeration(FairGoodputMethod):
     source: ClassVar[str] = "the definition of region (2), paper 5: the hull of mu over all allocations"
     guarantee: ClassVar[str] = "optimal, to 1e-6"
     complexity: ClassVar[str] = "(C + N)! / (C! N!) columns: 2,002 for N = 5, C = 9"
-    max_allocations: ClassVar[int] = 3_000
+    max_size: ClassVar[int] = 3_000
+    size_unit: ClassVar[str] = "allocations"
     tolerance: ClassVar[float] = 1e-6
 
-    def refusal(self, problem: FairGoodputProblem) -> str | None:
-        """Return why this method cannot take the problem, or None."""
-        reason = super().refusal(problem)
-        if reason is None and count_allocations(problem, self.max_allocations) > self.max_allocations:
-            return f"it has more than {self.max_allocations} allocations, the most that the method takes"
-        return reason
+    def size_of(self, problem: FairGoodputProblem) -> float:
+        """Return the number of integer allocations."""
+        return count_allocations(problem, self.max_size)
 
     def run(self, problem: FairGoodputProblem, budget: Budget) -> Outcome:
         """Mix all columns; the best column at the mixture's prices gives the bound."""
-        if problem.min_goodput is None:
-            budget.offer(equal_drafts(problem))
+        offer_first_plan(problem, budget)
         table = np.array(list(allocations(problem)), dtype=np.int64)
         budget.check()
         columns = np.array([rates_of(problem, allocation) for allocation in table]).T
@@ -128,15 +127,12 @@ def linear_bound(problem: FairGoodputProblem, columns: Floats, rates: Floats, le
     return problem.utility(rates) + max(0.0, float(best.value) * unit - float(slope @ rates))
 
 
-def count_allocations(problem: FairGoodputProblem, enough: int) -> int:
-    """Return the number of integer allocations within budget and caps; counting stops above `enough`."""
+def count_allocations(problem: FairGoodputProblem, enough: int) -> float:
+    """Return the number of integer allocations within budget and caps, or infinity if there are more than `enough`."""
     if int((problem.most_tokens > 0).sum()) > enough:
-        return enough + 1
-    count = 0
-    for count, _ in enumerate(allocations(problem), 1):
-        if count > enough:
-            break
-    return count
+        return math.inf
+    count = sum(1 for _ in islice(allocations(problem), enough + 1))
+    return count if count <= enough else math.inf
 
 
 def allocations(problem: FairGoodputProblem) -> Iterator[tuple[int, ...]]:

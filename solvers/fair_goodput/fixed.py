@@ -7,9 +7,9 @@ from typing import ClassVar
 
 from specopt.models.fair_goodput import FairGoodputProblem
 from specopt.solvers.budget import Budget
-from specopt.solvers.fair_goodput.method import FairGoodputMethod
+from specopt.solvers.fair_goodput.method import NO_LEAST_RATES, FairGoodputMethod
 from specopt.solvers.fair_goodput.rounds import equal_drafts
-from specopt.solvers.method import Outcome
+from specopt.solvers.method import Condition, Outcome
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Fixed(FairGoodputMethod):
     source: ClassVar[str] = "paper 5, Sec. IV-B: S_i = floor(C / N)"
     guarantee: ClassVar[str] = "none"
     complexity: ClassVar[str] = "O(N)"
-    least_rates: ClassVar[bool] = False
+    takes: ClassVar[tuple[Condition, ...]] = (NO_LEAST_RATES,)
 
     def run(self, problem: FairGoodputProblem, budget: Budget) -> Outcome:
         """Divide the budget evenly, rounded down."""

@@ -1,4 +1,4 @@
-"""What the methods of fair goodput share: which problems they take."""
+"""What the methods of fair goodput share: conditions, and a plan to start from."""
 
 from __future__ import annotations
 
@@ -6,44 +6,43 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from specopt.models.fair_goodput import FairGoodputProblem
-from specopt.solvers.fair_goodput.rounds import useful_drafts
-from specopt.solvers.method import Method
+from specopt.solvers.budget import Budget
+from specopt.solvers.fair_goodput.region import Region, plan_of
+from specopt.solvers.fair_goodput.rounds import equal_drafts, useful_drafts
+from specopt.solvers.method import Condition, Method, at_most, only
+
+PER_ROUND = only("per", "round", "rates per {}")
+PER_SECOND = only("per", "second", "rates per {}")
+WEIGHTED_SUM = only("fairness", 0.0, "fairness {:g}")
+NO_LEAST_RATES = Condition(
+    "no minimum rates", lambda method, problem: None if problem.min_goodput is None else "minimum rates"
+)
+
+
+def drafts_at_most(limit: int) -> Condition:
+    """Return the condition on the draft tokens that are looked at one by one where rates are per second."""
+
+    def drafts(method: Method, problem: FairGoodputProblem) -> int:
+        return int(useful_drafts(problem).sum()) if problem.per == "second" else 0
+
+    return at_most(limit, "draft tokens of all clients together where rates are per second", drafts)
 
 
 @dataclass(frozen=True)
 class FairGoodputMethod(Method):
-    """Base of the methods for `fair-goodput`; subclasses say what they take.
-
-    Class data
-    ----------
-    per
-        Whether it takes rates per round, per second, or both.
-    least_rates
-        Whether it takes minimum rates.
-    fairness
-        The only fairness that it takes, or None for all.
-    max_drafts
-        Most draft tokens, over all clients, that it can look at one by one per second, or None.
-    """
+    """Base of the methods for `fair-goodput`."""
 
     solves: ClassVar[type[FairGoodputProblem]] = FairGoodputProblem
-    per: ClassVar[tuple[str, ...]] = ("round", "second")
-    least_rates: ClassVar[bool] = True
-    fairness: ClassVar[float | None] = None
-    max_drafts: ClassVar[int | None] = None
+    size_unit: ClassVar[str] = "clients"
 
-    def refusal(self, problem: FairGoodputProblem) -> str | None:
-        """Return why this method cannot take the problem, or None."""
-        if problem.per not in self.per:
-            return f"its rates are per {problem.per}, the method takes rates per {' or '.join(self.per)}"
-        if not self.least_rates and problem.min_goodput is not None:
-            return "it has minimum rates, the method takes none"
-        if self.fairness is not None and problem.fairness != self.fairness:
-            return f"its fairness is {problem.fairness:g}, the method takes {self.fairness:g}"
-        if self.max_size is not None and problem.clients > self.max_size:
-            return f"it has {problem.clients} clients, the method takes at most {self.max_size}"
-        if self.max_drafts is not None and problem.per == "second":
-            drafts = int(useful_drafts(problem).sum())
-            if drafts > self.max_drafts:
-                return f"its clients may draft {drafts} tokens in all, the method takes at most {self.max_drafts}"
-        return None
+    def size_of(self, problem: FairGoodputProblem) -> float:
+        """Return the number of clients."""
+        return problem.clients
+
+
+def offer_first_plan(problem: FairGoodputProblem, budget: Budget, region: Region | None = None) -> None:
+    """Offer equal drafts; where there are minimum rates, what they need of a region if it is given."""
+    if problem.min_goodput is None:
+        budget.offer(equal_drafts(problem))
+    elif region is not None:
+        budget.offer(plan_of(problem, region.least))

@@ -10,9 +10,9 @@ import numpy as np
 from specopt.models.fair_goodput import FairGoodputProblem, Schedule
 from specopt.models.fields import Ints, PositiveInt
 from specopt.solvers.budget import Budget
-from specopt.solvers.fair_goodput.method import FairGoodputMethod
+from specopt.solvers.fair_goodput.method import NO_LEAST_RATES, FairGoodputMethod
 from specopt.solvers.fair_goodput.rounds import declared, in_time, mixture
-from specopt.solvers.method import Outcome
+from specopt.solvers.method import Condition, Outcome
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Random(FairGoodputMethod):
     )
     guarantee: ClassVar[str] = "none"
     complexity: ClassVar[str] = "O(rounds N)"
-    least_rates: ClassVar[bool] = False
+    takes: ClassVar[tuple[Condition, ...]] = (NO_LEAST_RATES,)
 
     def run(self, problem: FairGoodputProblem, budget: Budget) -> Outcome:
         """Draw allocations; tokens beyond a client's cap are lost."""

@@ -9,9 +9,16 @@ import numpy as np
 
 from specopt.models.fair_goodput import FairGoodputProblem
 from specopt.solvers.budget import Budget
-from specopt.solvers.fair_goodput.method import FairGoodputMethod
-from specopt.solvers.fair_goodput.rounds import Rounds, equal_drafts, mixture
-from specopt.solvers.method import Outcome
+from specopt.solvers.fair_goodput.method import (
+    NO_LEAST_RATES,
+    PER_SECOND,
+    WEIGHTED_SUM,
+    FairGoodputMethod,
+    drafts_at_most,
+    offer_first_plan,
+)
+from specopt.solvers.fair_goodput.rounds import Rounds, mixture
+from specopt.solvers.method import Condition, Outcome
 
 
 @dataclass(frozen=True)
@@ -23,14 +30,11 @@ class ThresholdGreedy(FairGoodputMethod):
     source: ClassVar[str] = "own; Eq. 5 of paper 5 under every cap on the duration of a round"
     guarantee: ClassVar[str] = "optimal"
     complexity: ClassVar[str] = "O((N C)^2) at worst; most ends of drafting are ruled out at once"
-    per: ClassVar[tuple[str, ...]] = ("second",)
-    least_rates: ClassVar[bool] = False
-    fairness: ClassVar[float] = 0.0
-    max_drafts: ClassVar[int] = 1_000_000
+    takes: ClassVar[tuple[Condition, ...]] = (PER_SECOND, NO_LEAST_RATES, WEIGHTED_SUM, drafts_at_most(1_000_000))
 
     def run(self, problem: FairGoodputProblem, budget: Budget) -> Outcome:
         """Find the best single round; mixing rounds cannot raise a weighted sum."""
-        budget.offer(equal_drafts(problem))
+        offer_first_plan(problem, budget)
         best, allocation = Rounds(problem).best_sum(problem.weight, budget)
         plan = mixture(problem, np.ones(1), allocation[None])
         budget.offer(plan)

@@ -9,10 +9,10 @@ from typing import ClassVar
 from specopt.models.fair_goodput import FairGoodputPlan, FairGoodputProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.fair_goodput.dual import optimise
-from specopt.solvers.fair_goodput.method import FairGoodputMethod
+from specopt.solvers.fair_goodput.method import NO_LEAST_RATES, PER_SECOND, FairGoodputMethod, offer_first_plan
 from specopt.solvers.fair_goodput.region import plan_of, region_of
-from specopt.solvers.fair_goodput.rounds import declared, equal_drafts, in_time
-from specopt.solvers.method import Outcome
+from specopt.solvers.fair_goodput.rounds import declared, in_time
+from specopt.solvers.method import Condition, Outcome
 
 
 @dataclass(frozen=True)
@@ -23,12 +23,11 @@ class TokensPerRound(FairGoodputMethod):
     source: ClassVar[str] = "paper 5, problem (1): goodput counted per round"
     guarantee: ClassVar[str] = "none per second"
     complexity: ClassVar[str] = "that of `dual`"
-    per: ClassVar[tuple[str, ...]] = ("second",)
-    least_rates: ClassVar[bool] = False
+    takes: ClassVar[tuple[Condition, ...]] = (PER_SECOND, NO_LEAST_RATES)
 
     def run(self, problem: FairGoodputProblem, budget: Budget) -> Outcome:
         """Solve per round; rounds keep their numbers, so time goes where rounds are long."""
-        budget.offer(equal_drafts(problem))
+        offer_first_plan(problem, budget)
         plan = fair_per_round(problem, budget)
         budget.offer(plan)
         return Outcome(plan=plan)

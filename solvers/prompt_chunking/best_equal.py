@@ -9,7 +9,7 @@ from specopt.models.prompt_chunking import PromptChunkingProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Outcome
 from specopt.solvers.prompt_chunking.equal import best_equal_chunks
-from specopt.solvers.prompt_chunking.method import PromptChunkingMethod, begin, certify
+from specopt.solvers.prompt_chunking.method import PromptChunkingMethod, certify, prepare_and_bound
 
 
 @dataclass(frozen=True)
@@ -23,6 +23,6 @@ class BestEqual(PromptChunkingMethod):
 
     def run(self, problem: PromptChunkingProblem, budget: Budget) -> Outcome:
         """Try every size."""
-        prepared, kernels = begin(problem, budget)
+        prepared, kernels = prepare_and_bound(problem, budget)
         chunks = best_equal_chunks(problem, prepared, kernels, budget)
         return certify(chunks, budget, chunk_tokens=int(chunks[0]))

@@ -9,7 +9,7 @@ from typing import ClassVar
 from specopt.models.prompt_chunking import PromptChunkingProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Outcome
-from specopt.solvers.prompt_chunking.method import PromptChunkingMethod, offer_whole, plan_of
+from specopt.solvers.prompt_chunking.method import PromptChunkingMethod, offer_first_plan, plan_of
 
 CHUNKS_PER_CHECK = 4096
 
@@ -24,18 +24,10 @@ class BruteForceChunking(PromptChunkingMethod):
     guarantee: ClassVar[str] = "optimal"
     complexity: ClassVar[str] = "O(2^M P), M the places where a chunk may end"
     max_size: ClassVar[int] = 16
-    size_unit: ClassVar[str] = "places where a chunk may end"
-
-    def refusal(self, problem: PromptChunkingProblem) -> str | None:
-        """Return why this method cannot take the problem, or None."""
-        places = -(-problem.prompt_tokens // (problem.grid_tokens or 1))
-        if places > self.max_size:
-            return f"a chunk may end at {places:,} places, the method takes at most {self.max_size}"
-        return None
 
     def run(self, problem: PromptChunkingProblem, budget: Budget) -> Outcome:
         """Enumerate, extending every beginning by every next chunk."""
-        offer_whole(problem, budget)
+        offer_first_plan(problem, budget)
         N, P, grid = problem.prompt_tokens, problem.pipeline_length, problem.grid_tokens or 1
         a, b = problem.local_overhead_seconds, problem.local_seconds_per_token
         up_rate = problem.bytes_per_token / problem.uplink_bytes_per_second

@@ -12,7 +12,7 @@ from specopt.models.fields import PositiveInt
 from specopt.models.prompt_chunking import PromptChunkingProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Outcome
-from specopt.solvers.prompt_chunking.method import PromptChunkingMethod, begin, certify, plan_of
+from specopt.solvers.prompt_chunking.method import PromptChunkingMethod, certify, plan_of, prepare_and_bound
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Deadline(PromptChunkingMethod):
 
     def run(self, problem: PromptChunkingProblem, budget: Budget) -> Outcome:
         """Make one compiled call."""
-        prepared, kernels = begin(problem, budget)
+        prepared, kernels = prepare_and_bound(problem, budget)
         bounds = np.empty(prepared.cells + 2, dtype=np.int64)
         if prepared.cells <= self.enumerate_places:
             count = kernels.enumerate_plans(*prepared.arguments, prepared.most, bounds)

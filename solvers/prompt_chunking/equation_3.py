@@ -10,7 +10,7 @@ from specopt.models.prompt_chunking import PromptChunkingProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Outcome
 from specopt.solvers.prompt_chunking.equal import best_equal_chunks, equal_chunks
-from specopt.solvers.prompt_chunking.method import PromptChunkingMethod, begin, certify
+from specopt.solvers.prompt_chunking.method import PromptChunkingMethod, certify, prepare_and_bound
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Equation3(PromptChunkingMethod):
 
     def run(self, problem: PromptChunkingProblem, budget: Budget) -> Outcome:
         """Solve the equation, and cut the prompt."""
-        prepared, kernels = begin(problem, budget)
+        prepared, kernels = prepare_and_bound(problem, budget)
         root = chunk_size(problem)
         if root is None:
             chunks = best_equal_chunks(problem, prepared, kernels, budget)

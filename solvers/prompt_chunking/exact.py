@@ -11,8 +11,8 @@ from specopt.models.fields import Ints, PositiveInt
 from specopt.models.prompt_chunking import PromptChunkingProblem
 from specopt.models.result import Termination
 from specopt.solvers.budget import Budget
-from specopt.solvers.method import Outcome
-from specopt.solvers.prompt_chunking.method import PromptChunkingMethod, begin, plan_of
+from specopt.solvers.method import Condition, Outcome, at_most
+from specopt.solvers.prompt_chunking.method import PromptChunkingMethod, places, plan_of, prepare_and_bound
 
 CLOSE = 4e-10
 """Relative: by how much a deadline must at least beat the plan."""
@@ -66,24 +66,16 @@ class ExactChunking(PromptChunkingMethod):
     complexity: ClassVar[str] = "O(B^2 P) per deadline over B boundaries where the bounds suffice; exponential at worst"
     supports_warm_start: ClassVar[bool] = True
     max_size: ClassVar[int | None] = 50_000
-    size_unit: ClassVar[str] = "chunk boundaries"
+    takes: ClassVar[tuple[Condition, ...]] = (
+        at_most(
+            MOST_ENTRIES,
+            "places where a chunk may end times GPUs",
+            lambda method, problem: places(problem) * problem.pipeline_length,
+            PromptChunkingMethod.size_hint,
+        ),
+    )
 
     max_labels: PositiveInt = 5_000_000
-
-    def refusal(self, problem: PromptChunkingProblem) -> str | None:
-        """Refuse more boundaries than two loops over them can take; a grid makes them fewer."""
-        boundaries = -(-problem.prompt_tokens // (problem.grid_tokens or 1))
-        if self.max_size is not None and boundaries > self.max_size:
-            return (
-                f"the prompt has {boundaries} places where a chunk can end, the method takes {self.max_size}: "
-                "a larger grid_tokens makes them fewer"
-            )
-        if boundaries * problem.pipeline_length > MOST_ENTRIES:
-            return (
-                f"the tables would have {boundaries} rows for {problem.pipeline_length} stages each, the method takes "
-                f"{MOST_ENTRIES} entries: a larger grid_tokens makes them fewer"
-            )
-        return None
 
     def run(self, problem: PromptChunkingProblem, budget: Budget) -> Outcome:
         """Bracket the optimum until plan and bound meet."""
@@ -118,7 +110,7 @@ class Search:
         self.budget = budget
         self.max_labels = max_labels
         self.counts = problem.local_overhead_seconds > 0  # or else more chunks are no worse than fewer, up to a cap
-        self.prepared, self.heuristics = begin(problem, budget)
+        self.prepared, self.heuristics = prepare_and_bound(problem, budget)
         self.kernels = budget.load("prompt_chunking_exact")
         self.deadlines = self.passes = self.labels = 0
         self.capped = False

@@ -10,7 +10,7 @@ from specopt.models.prompt_chunking import PromptChunkingProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Outcome
 from specopt.solvers.prompt_chunking.equal import equal_chunks
-from specopt.solvers.prompt_chunking.method import PromptChunkingMethod, begin, certify
+from specopt.solvers.prompt_chunking.method import PromptChunkingMethod, certify, prepare_and_bound
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,6 @@ class Fixed(PromptChunkingMethod):
 
     def run(self, problem: PromptChunkingProblem, budget: Budget) -> Outcome:
         """Cut the prompt."""
-        begin(problem, budget)
+        prepare_and_bound(problem, budget)
         chunks = equal_chunks(problem, self.chunk_tokens)
         return certify(chunks, budget, chunk_tokens=int(chunks[0]))

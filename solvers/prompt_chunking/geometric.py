@@ -11,7 +11,7 @@ from specopt.models.fields import PositiveInt
 from specopt.models.prompt_chunking import PromptChunkingProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Outcome
-from specopt.solvers.prompt_chunking.method import PromptChunkingMethod, begin, certify
+from specopt.solvers.prompt_chunking.method import PromptChunkingMethod, certify, prepare_and_bound
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Geometric(PromptChunkingMethod):
 
     def run(self, problem: PromptChunkingProblem, budget: Budget) -> Outcome:
         """Search the ratio for each length."""
-        prepared, kernels = begin(problem, budget)
+        prepared, kernels = prepare_and_bound(problem, budget)
         most = min(self.max_length, prepared.most)
         bounds = np.empty(most + 1, dtype=np.int64)
         count = kernels.best_geometric(1, most, *prepared.arguments, np.empty(prepared.stages), bounds)

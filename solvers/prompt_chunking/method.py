@@ -21,7 +21,17 @@ class PromptChunkingMethod(Method):
     """Base of the methods for `prompt-chunking`."""
 
     solves: ClassVar[type[PromptChunkingProblem]] = PromptChunkingProblem
-    size_unit: ClassVar[str] = "tokens"
+    size_unit: ClassVar[str] = "places where a chunk may end"
+    size_hint: ClassVar[str] = "a larger grid_tokens makes them fewer"
+
+    def size_of(self, problem: PromptChunkingProblem) -> float:
+        """Return the number of places where a chunk may end."""
+        return places(problem)
+
+
+def places(problem: PromptChunkingProblem) -> int:
+    """Return the number of places where a chunk may end."""
+    return -(-problem.prompt_tokens // (problem.grid_tokens or 1))
 
 
 def plan_of(chunks: Sequence[int] | Ints) -> PromptChunkingPlan:
@@ -29,19 +39,19 @@ def plan_of(chunks: Sequence[int] | Ints) -> PromptChunkingPlan:
     return PromptChunkingPlan(chunks=np.asarray(chunks, dtype=np.int64))
 
 
-def offer_whole(problem: PromptChunkingProblem, budget: Budget) -> None:
+def offer_first_plan(problem: PromptChunkingProblem, budget: Budget) -> None:
     """Offer one chunk, which is always feasible, and a bound that needs no search."""
     budget.offer(plan_of([problem.prompt_tokens]))
     budget.improve_bound(path_bound(problem))
     budget.check()
 
 
-def begin(problem: PromptChunkingProblem, budget: Budget) -> tuple[Prepared, Any]:
+def prepare_and_bound(problem: PromptChunkingProblem, budget: Budget) -> tuple[Prepared, Any]:
     """Offer one chunk and the lower bound that every result carries; return the arrays and the kernels."""
-    offer_whole(problem, budget)
+    offer_first_plan(problem, budget)
     kernels = budget.load("prompt_chunking")
     prepared = prepare(problem)
-    assert budget.bound is not None and budget.objective is not None, "offer_whole has given both"
+    assert budget.bound is not None and budget.objective is not None, "offer_first_plan has given both"
     budget.improve_bound(kernels.lower_bound(*prepared.arguments, prepared.most, budget.bound, budget.objective))
     budget.check()
     return prepared, kernels

@@ -8,7 +8,7 @@ from typing import ClassVar
 from specopt.models.prompt_chunking import PromptChunkingProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Outcome
-from specopt.solvers.prompt_chunking.method import PromptChunkingMethod, begin, certify
+from specopt.solvers.prompt_chunking.method import PromptChunkingMethod, certify, prepare_and_bound
 
 
 @dataclass(frozen=True)
@@ -22,5 +22,5 @@ class Whole(PromptChunkingMethod):
 
     def run(self, problem: PromptChunkingProblem, budget: Budget) -> Outcome:
         """Take everything at once."""
-        begin(problem, budget)
+        prepare_and_bound(problem, budget)
         return certify([problem.prompt_tokens], budget)

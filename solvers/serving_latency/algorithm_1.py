@@ -17,30 +17,33 @@ from typing import ClassVar
 import numpy as np
 
 from specopt.models.fields import Floats
-from specopt.models.serving_latency import ServingLatencyPlan
+from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
 from specopt.solvers.budget import Budget
-from specopt.solvers.serving_latency.bound import lower_bound
+from specopt.solvers.method import Condition, Outcome
 from specopt.solvers.serving_latency.contiguous import algorithm_1_batches
-from specopt.solvers.serving_latency.method import Found, PerMechanism
+from specopt.solvers.serving_latency.method import PIPELINED, ServingLatencyMethod, best_of_mechanisms, certify
 from specopt.solvers.serving_latency.prepare import Prepared, quick_batches
 
 TIE = 1e-12
 
 
 @dataclass(frozen=True)
-class Algorithm1(PerMechanism):
+class Algorithm1(ServingLatencyMethod):
     """The paper's dynamic program for every speculation length, with optimal bandwidth shares."""
 
     name: ClassVar[str] = "algorithm-1"
     source: ClassVar[str] = "paper 1, Algorithm 1, Eq. 27-33"
     guarantee: ClassVar[str] = "none; measured 1-3 % above the optimum at the paper's setting"
     complexity: ClassVar[str] = "O(l_max K^2), whatever the number of decoding steps"
-    mechanisms: ClassVar[tuple[str, ...]] = ("pipelined",)
+    takes: ClassVar[tuple[Condition, ...]] = (PIPELINED,)
 
-    def find(self, prepared: Prepared, budget: Budget) -> Found:
+    def run(self, problem: ServingLatencyProblem, budget: Budget) -> Outcome:
         """Run the dynamic program for every l and keep the best; on known lengths it plans with O_max."""
-        plan = best_plan(prepared, budget, prepared.shares)
-        return Found(plan, lower_bound(prepared, budget))
+
+        def solve(prepared: Prepared) -> Outcome:
+            return certify(prepared, best_plan(prepared, budget, prepared.shares), budget)
+
+        return best_of_mechanisms(problem, budget, solve)
 
 
 def best_plan(prepared: Prepared, budget: Budget, shares: Floats) -> ServingLatencyPlan:

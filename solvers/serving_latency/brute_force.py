@@ -12,13 +12,15 @@ from typing import ClassVar
 
 import numpy as np
 
+from specopt.models.serving_latency import ServingLatencyProblem
 from specopt.solvers.budget import Budget
-from specopt.solvers.serving_latency.method import Found, PerMechanism
+from specopt.solvers.method import Outcome
+from specopt.solvers.serving_latency.method import ServingLatencyMethod, best_of_mechanisms
 from specopt.solvers.serving_latency.prepare import Prepared
 
 
 @dataclass(frozen=True)
-class BruteForce(PerMechanism):
+class BruteForce(ServingLatencyMethod):
     """All set partitions, all pipeline orders, all speculation lengths."""
 
     name: ClassVar[str] = "brute-force"
@@ -28,7 +30,11 @@ class BruteForce(PerMechanism):
     complexity: ClassVar[str] = "O(l_max a(K) N), a(K) ordered set partitions: 47,293 for K = 7, 545,835 for K = 8"
     max_size: ClassVar[int] = 8
 
-    def find(self, prepared: Prepared, budget: Budget) -> Found:
+    def run(self, problem: ServingLatencyProblem, budget: Budget) -> Outcome:
+        """Enumerate under each mechanism."""
+        return best_of_mechanisms(problem, budget, lambda prepared: self._enumerate(prepared, budget))
+
+    def _enumerate(self, prepared: Prepared, budget: Budget) -> Outcome:
         """Enumerate, one speculation length and first batch at a time."""
         kernels = budget.load("serving_latency")
         tasks = prepared.tasks
@@ -52,4 +58,4 @@ class BruteForce(PerMechanism):
                     plan = prepared.plan(batches, length)
                     budget.offer(plan)
         assert plan is not None, "every task fits alone, so one-task batches are feasible"
-        return Found(plan, best + prepared.communication_seconds)
+        return Outcome(plan=plan, bound=best + prepared.communication_seconds)

@@ -8,17 +8,17 @@ pipelined plan judged on the `sequential` problem, autoregressive serving is `he
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
+from specopt.models.serving_latency import ServingLatencyProblem
 from specopt.solvers.budget import Budget
+from specopt.solvers.method import Outcome
 from specopt.solvers.serving_latency.algorithm_1 import TIE
-from specopt.solvers.serving_latency.bound import lower_bound
-from specopt.solvers.serving_latency.method import Found, PerMechanism
+from specopt.solvers.serving_latency.method import ServingLatencyMethod, best_of_mechanisms, certify
 from specopt.solvers.serving_latency.prepare import Prepared
 
 
@@ -60,26 +60,30 @@ def largest_feasible(prepared: Prepared, size: int) -> list[list[int]]:
     return slices_of(prepared.tasks, 1)
 
 
+Candidates = Callable[[Prepared, int], Iterable[list[list[int]]]]
+"""Batches to try, in order, for one speculation length."""
+
+
 @dataclass(frozen=True)
-class EqualSizes(PerMechanism):
-    """Base of the batching baselines: a rule that says which sizes to try, in order, for one speculation length."""
+class EqualSizes(ServingLatencyMethod):
+    """Base of the batching baselines."""
 
     complexity: ClassVar[str] = "O(l_max M N) per size tried, M batches"
     guarantee: ClassVar[str] = "none"
 
-    def find(self, prepared: Prepared, budget: Budget) -> Found:
-        """Try every speculation length and keep the best plan."""
+
+def best_of_sizes(problem: ServingLatencyProblem, budget: Budget, candidates: Candidates) -> Outcome:
+    """Return the best of the candidates over mechanisms and speculation lengths."""
+
+    def solve(prepared: Prepared) -> Outcome:
         best, plan = np.inf, None
         for length in prepared.lengths:
-            for batches in self.candidates(prepared, length, budget):
+            for batches in candidates(prepared, length):
                 budget.check()
                 seconds = inference_seconds(prepared, batches, length, budget)
                 if plan is None or seconds < best * (1 - TIE):
                     best, plan = seconds, prepared.plan(batches, length)
         assert plan is not None, "every rule falls back to sizes that fit"
-        budget.offer(plan)
-        return Found(plan, lower_bound(prepared, budget))
+        return certify(prepared, plan, budget)
 
-    @abstractmethod
-    def candidates(self, prepared: Prepared, length: int, budget: Budget) -> Iterable[list[list[int]]]:
-        """Return the batches to try."""
+    return best_of_mechanisms(problem, budget, solve)

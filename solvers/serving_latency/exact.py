@@ -18,11 +18,11 @@ from typing import ClassVar
 from specopt.models.result import Termination
 from specopt.models.serving_latency import ServingLatencyProblem
 from specopt.solvers.budget import Budget
-from specopt.solvers.method import Outcome
+from specopt.solvers.method import Condition, Outcome
 from specopt.solvers.serving_latency.contiguous import additive_batches, backtrack
-from specopt.solvers.serving_latency.method import ServingLatencyMethod
+from specopt.solvers.serving_latency.method import CONSERVATIVE, ServingLatencyMethod, offer_first_plan, prepare_all
 from specopt.solvers.serving_latency.pipelined import PipelinedSearch
-from specopt.solvers.serving_latency.prepare import Prepared, offer_quick_plan, prepare
+from specopt.solvers.serving_latency.prepare import Prepared
 
 
 @dataclass(frozen=True)
@@ -34,18 +34,16 @@ class Exact(ServingLatencyMethod):
     source: ClassVar[str] = "own; problem (24) of paper 1, contiguity, Eq. 20 as a maximum over critical batches"
     guarantee: ClassVar[str] = "optimal; a certified gap where more than about 12 batches are best"
     complexity: ClassVar[str] = "O(l_max K^2) without overlap; pipelined O(K B 2^M M) per bound, then enumeration"
-    output_lengths: ClassVar[tuple[str, ...]] = ("conservative",)
+    takes: ClassVar[tuple[Condition, ...]] = (CONSERVATIVE,)
     supports_warm_start: ClassVar[bool] = True
 
     def run(self, problem: ServingLatencyProblem, budget: Budget) -> Outcome:
         """Solve the mechanisms without overlap first: their optimum prunes the search of the pipelined one."""
-        options = [prepare(problem, mechanism) for mechanism in problem.mechanisms]
-        misfits = [prepared.misfit() for prepared in options]
-        able = [prepared for prepared, misfit in zip(options, misfits, strict=True) if misfit is None]
-        if not able:
-            return Outcome.infeasible(next(misfit for misfit in misfits if misfit is not None))
+        able = prepare_all(problem)
+        if isinstance(able, str):
+            return Outcome.infeasible(able)
         for prepared in able:
-            offer_quick_plan(prepared, budget)
+            offer_first_plan(prepared, budget)
         if budget.warm_start is not None:
             budget.offer(budget.warm_start)
         bound = min((self._shortest_paths(p, budget) for p in able if p.mechanism != "pipelined"), default=math.inf)

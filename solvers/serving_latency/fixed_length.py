@@ -6,16 +6,17 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from specopt.models.fields import PositiveInt
+from specopt.models.serving_latency import ServingLatencyProblem
 from specopt.solvers.budget import Budget
+from specopt.solvers.method import Condition, Outcome
 from specopt.solvers.serving_latency.algorithm_1 import plan_without_maximum
-from specopt.solvers.serving_latency.bound import lower_bound
 from specopt.solvers.serving_latency.contiguous import algorithm_1_batches
-from specopt.solvers.serving_latency.method import Found, PerMechanism
+from specopt.solvers.serving_latency.method import PIPELINED, ServingLatencyMethod, best_of_mechanisms, certify
 from specopt.solvers.serving_latency.prepare import Prepared
 
 
 @dataclass(frozen=True)
-class FixedLength(PerMechanism):
+class FixedLength(ServingLatencyMethod):
     """Algorithm 1's batches at one speculation length.
 
     Parameters
@@ -30,12 +31,15 @@ class FixedLength(PerMechanism):
     source: ClassVar[str] = "paper 1, Sec. IV-A, benchmark 3"
     guarantee: ClassVar[str] = "none"
     complexity: ClassVar[str] = "O(K^2)"
-    mechanisms: ClassVar[tuple[str, ...]] = ("pipelined",)
+    takes: ClassVar[tuple[Condition, ...]] = (PIPELINED,)
 
-    def find(self, prepared: Prepared, budget: Budget) -> Found:
+    def run(self, problem: ServingLatencyProblem, budget: Budget) -> Outcome:
         """Run Algorithm 1 for one speculation length."""
-        length = min(self.length, prepared.lengths[-1])
-        batches, _ = algorithm_1_batches(prepared, length, budget)
-        plan = plan_without_maximum(prepared, length) if batches is None else prepared.plan(batches, length)
-        budget.offer(plan)
-        return Found(plan, lower_bound(prepared, budget))
+
+        def solve(prepared: Prepared) -> Outcome:
+            length = min(self.length, prepared.lengths[-1])
+            batches, _ = algorithm_1_batches(prepared, length, budget)
+            plan = plan_without_maximum(prepared, length) if batches is None else prepared.plan(batches, length)
+            return certify(prepared, plan, budget)
+
+        return best_of_mechanisms(problem, budget, solve)

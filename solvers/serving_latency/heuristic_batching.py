@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from specopt.models.fields import PositiveInt
+from specopt.models.serving_latency import ServingLatencyProblem
 from specopt.solvers.budget import Budget
+from specopt.solvers.method import Outcome
 from specopt.solvers.serving_latency.equal_sizes import (
     EqualSizes,
+    best_of_sizes,
     feasible,
     inference_seconds,
     largest_feasible,
@@ -35,7 +37,11 @@ class HeuristicBatching(EqualSizes):
     name: ClassVar[str] = "heuristic-batching"
     source: ClassVar[str] = "paper 1, Sec. IV-A, benchmark 4, and Sec. IV-B, benchmark 3"
 
-    def candidates(self, prepared: Prepared, length: int, budget: Budget) -> Iterable[list[list[int]]]:
+    def run(self, problem: ServingLatencyProblem, budget: Budget) -> Outcome:
+        """Grow the batches for every speculation length."""
+        return best_of_sizes(problem, budget, lambda prepared, length: self._candidates(prepared, length, budget))
+
+    def _candidates(self, prepared: Prepared, length: int, budget: Budget) -> list[list[list[int]]]:
         """Return batches of growing size up to the first whose latency is above the one before."""
         previous = np.inf
         tried = []

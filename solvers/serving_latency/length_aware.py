@@ -29,10 +29,10 @@ from specopt.models.fields import Floats, Ints, NonNegativeInt, PositiveInt
 from specopt.models.result import Termination
 from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
 from specopt.solvers.budget import Budget
-from specopt.solvers.method import Outcome
+from specopt.solvers.method import Condition, Outcome
 from specopt.solvers.serving_latency.known import Stages, stages
-from specopt.solvers.serving_latency.method import ServingLatencyMethod
-from specopt.solvers.serving_latency.prepare import Prepared, offer_quick_plan, prepare
+from specopt.solvers.serving_latency.method import KNOWN, ServingLatencyMethod, offer_first_plan, prepare_all
+from specopt.solvers.serving_latency.prepare import Prepared
 from specopt.solvers.serving_latency.rebatching import inference_bound
 
 if TYPE_CHECKING:
@@ -65,18 +65,16 @@ class LengthAware(ServingLatencyMethod):
     source: ClassVar[str] = "own; problem (24) of paper 1 with each task's own output length"
     guarantee: ClassVar[str] = "a lower bound; the gap is certified, not closed"
     complexity: ClassVar[str] = "O(l_max K^2) shortest paths, then O(K + M^2) per move, M batches"
-    output_lengths: ClassVar[tuple[str, ...]] = ("known",)
+    takes: ClassVar[tuple[Condition, ...]] = (KNOWN,)
     supports_warm_start: ClassVar[bool] = True
 
     def run(self, problem: ServingLatencyProblem, budget: Budget) -> Outcome:
         """Search all mechanisms and speculation lengths together."""
-        options = [prepare(problem, mechanism) for mechanism in problem.mechanisms]
-        misfits = [prepared.misfit() for prepared in options]
-        able = [prepared for prepared, misfit in zip(options, misfits, strict=True) if misfit is None]
-        if not able:
-            return Outcome.infeasible(next(misfit for misfit in misfits if misfit is not None))
+        able = prepare_all(problem)
+        if isinstance(able, str):
+            return Outcome.infeasible(able)
         for prepared in able:
-            offer_quick_plan(prepared, budget)
+            offer_first_plan(prepared, budget)
         if budget.warm_start is not None:
             budget.offer(budget.warm_start)
         budget.check()

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
+from specopt.models.serving_latency import ServingLatencyProblem
 from specopt.solvers.budget import Budget
-from specopt.solvers.serving_latency.equal_sizes import (
-    EqualSizes,
-    slices_of,
-)
+from specopt.solvers.method import Outcome
+from specopt.solvers.serving_latency.equal_sizes import EqualSizes, best_of_sizes, slices_of
 from specopt.solvers.serving_latency.prepare import Prepared
 
 
@@ -21,10 +19,17 @@ class MaxBatching(EqualSizes):
     name: ClassVar[str] = "max-batching"
     source: ClassVar[str] = "paper 1, Sec. IV-B, benchmark 2"
 
-    def candidates(self, prepared: Prepared, length: int, budget: Budget) -> Iterable[list[list[int]]]:
-        """Return batches of the largest size that fits any tasks."""
-        padded, outputs = float(prepared.inputs.max()), float(prepared.outputs.max())
-        size = prepared.tasks
-        while size > 1 and not prepared.fits(size, padded, outputs):
-            size -= 1
-        return [slices_of(prepared.tasks, size)]
+    def run(self, problem: ServingLatencyProblem, budget: Budget) -> Outcome:
+        """Try the largest size that fits, with every speculation length."""
+        return best_of_sizes(
+            problem, budget, lambda prepared, length: [slices_of(prepared.tasks, size_for_any(prepared))]
+        )
+
+
+def size_for_any(prepared: Prepared) -> int:
+    """Return the largest size that fits any tasks."""
+    padded, outputs = float(prepared.inputs.max()), float(prepared.outputs.max())
+    size = prepared.tasks
+    while size > 1 and not prepared.fits(size, padded, outputs):
+        size -= 1
+    return size

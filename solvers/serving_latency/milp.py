@@ -26,10 +26,10 @@ from specopt.models.fields import Floats, PositiveInt
 from specopt.models.result import Termination
 from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
 from specopt.solvers.budget import Budget
-from specopt.solvers.method import Outcome
+from specopt.solvers.method import Condition, Outcome, at_most
 from specopt.solvers.pyomo_program import solve_program
 from specopt.solvers.serving_latency.equal_sizes import feasible, slices_of
-from specopt.solvers.serving_latency.method import ServingLatencyMethod
+from specopt.solvers.serving_latency.method import ServingLatencyMethod, prepare_all
 from specopt.solvers.serving_latency.prepare import Prepared, prepare, quick_batches
 
 UNITS = 100.0
@@ -58,36 +58,24 @@ class Milp(ServingLatencyMethod):
     guarantee: ClassVar[str] = "optimal, to 1e-6; for a given length a certified gap"
     complexity: ClassVar[str] = "exponential; K^3 / 2 binaries (known outputs: up to K^4 / 4) and 3 K N rows per l"
     max_size: ClassVar[int] = 6
-    max_size_enumerating: ClassVar[int] = 4
-    max_steps: ClassVar[int] = 64
     tolerance: ClassVar[float] = 1e-6
-
-    def refusal(self, problem: ServingLatencyProblem) -> str | None:
-        """Return why this method cannot take the problem: too many tasks or decoding steps, or no such l."""
-        reason = super().refusal(problem)
-        if reason is not None:
-            return reason
-        if self.length is None and problem.tasks > self.max_size_enumerating:
-            return (
-                f"it has {problem.tasks} tasks, the method takes at most {self.max_size_enumerating}, "
-                f"or {self.max_size} with its option length"
-            )
-        options = [prepare(problem, mechanism) for mechanism in problem.mechanisms]
-        for prepared in options:
-            if self.length is not None and prepared.lengths[-1] > 0 and self.length not in prepared.lengths:
-                return f"its max_speculation_length is {prepared.lengths[-1]}, the method's option length {self.length}"
-        steps = max(Case(prepared, self._lengths(prepared)[0]).steps for prepared in options)
-        if steps > self.max_steps:
-            return f"its plans may take {steps} decoding steps, the method takes at most {self.max_steps}"
-        return None
+    takes: ClassVar[tuple[Condition, ...]] = (
+        Condition(
+            "at most 4 tasks without its option length",
+            lambda method, problem: f"{problem.tasks} tasks" if method.length is None and problem.tasks > 4 else None,
+        ),
+        Condition(
+            "a max_speculation_length that reaches its option length",
+            lambda method, problem: method._too_short(problem),
+        ),
+        at_most(64, "decoding steps", lambda method, problem: method._steps(problem)),
+    )
 
     def run(self, problem: ServingLatencyProblem, budget: Budget) -> Outcome:
         """Solve a program for every mechanism and speculation length, those with the best simple plan first."""
-        options = [prepare(problem, mechanism) for mechanism in problem.mechanisms]
-        misfits = [prepared.misfit() for prepared in options]
-        able = [prepared for prepared, misfit in zip(options, misfits, strict=True) if misfit is None]
-        if not able:
-            return Outcome.infeasible(next(misfit for misfit in misfits if misfit is not None))
+        able = prepare_all(problem)
+        if isinstance(able, str):
+            return Outcome.infeasible(able)
         start: dict[Case, float] = {}
         for prepared in able:
             for length in self._lengths(prepared):
@@ -124,6 +112,17 @@ class Milp(ServingLatencyMethod):
             termination=ended,
             stats=stats | ({} if self.length is None else {"bound_at_length": bound}),
         )
+
+    def _too_short(self, problem: ServingLatencyProblem) -> str | None:
+        longest = problem.max_speculation_length
+        if self.length is None or longest is None or self.length <= longest or problem.mechanism == "autoregressive":
+            return None
+        return f"a max_speculation_length of {longest}, below {self.length}"
+
+    def _steps(self, problem: ServingLatencyProblem) -> int:
+        """Return the most decoding steps of any plan that is looked at."""
+        options = (prepare(problem, mechanism) for mechanism in problem.mechanisms)
+        return max(Case(prepared, self._lengths(prepared)[0]).steps for prepared in options)
 
     def _lengths(self, prepared: Prepared) -> range:
         if self.length is None or prepared.mechanism == "autoregressive":

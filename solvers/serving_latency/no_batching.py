@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
+from specopt.models.serving_latency import ServingLatencyProblem
 from specopt.solvers.budget import Budget
-from specopt.solvers.serving_latency.equal_sizes import (
-    EqualSizes,
-    slices_of,
-)
-from specopt.solvers.serving_latency.prepare import Prepared
+from specopt.solvers.method import Outcome
+from specopt.solvers.serving_latency.equal_sizes import EqualSizes, best_of_sizes, slices_of
 
 
 @dataclass(frozen=True)
@@ -21,6 +18,6 @@ class NoBatching(EqualSizes):
     name: ClassVar[str] = "no-batching"
     source: ClassVar[str] = "paper 1, Sec. IV-A, benchmark 2"
 
-    def candidates(self, prepared: Prepared, length: int, budget: Budget) -> Iterable[list[list[int]]]:
-        """Return batches of one task."""
-        return [slices_of(prepared.tasks, 1)]
+    def run(self, problem: ServingLatencyProblem, budget: Budget) -> Outcome:
+        """Batch no tasks, with every speculation length."""
+        return best_of_sizes(problem, budget, lambda prepared, length: [slices_of(prepared.tasks, 1)])

@@ -6,7 +6,6 @@ import itertools
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -213,10 +212,3 @@ def quick_batches(prepared: Prepared) -> list[list[int]] | None:
         padded, longest = head, outputs
     batches.append(current[::-1])
     return batches[::-1]
-
-
-def offer_quick_plan(prepared: Prepared, budget: Any) -> None:
-    """Offer the plan of last resort to a budget."""
-    batches = quick_batches(prepared)
-    if batches is not None:
-        budget.offer(prepared.plan(batches, prepared.lengths[0]))

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
 from specopt.models.fields import PositiveInt
+from specopt.models.serving_latency import ServingLatencyProblem
 from specopt.solvers.budget import Budget
-from specopt.solvers.serving_latency.equal_sizes import (
-    EqualSizes,
-    largest_feasible,
-)
-from specopt.solvers.serving_latency.prepare import Prepared
+from specopt.solvers.method import Outcome
+from specopt.solvers.serving_latency.equal_sizes import EqualSizes, best_of_sizes, largest_feasible
 
 
 @dataclass(frozen=True)
@@ -30,6 +27,6 @@ class StaticBatching(EqualSizes):
     name: ClassVar[str] = "static-batching"
     source: ClassVar[str] = "paper 1, Sec. IV-B, benchmark 1"
 
-    def candidates(self, prepared: Prepared, length: int, budget: Budget) -> Iterable[list[list[int]]]:
-        """Return batches of the fixed size."""
-        return [largest_feasible(prepared, self.size)]
+    def run(self, problem: ServingLatencyProblem, budget: Budget) -> Outcome:
+        """Try the fixed size, with every speculation length."""
+        return best_of_sizes(problem, budget, lambda prepared, length: [largest_feasible(prepared, self.size)])

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from specopt.solvers.method import Method
-from specopt.solvers.verification_batch.algorithm_1 import Algorithm1, Algorithm1Drop
+from specopt.solvers.verification_batch.algorithm_1 import Algorithm1
+from specopt.solvers.verification_batch.algorithm_1_drop import Algorithm1Drop
 from specopt.solvers.verification_batch.brute_force import BruteForceBatch
 from specopt.solvers.verification_batch.edf import EarliestDeadlineFirst
 from specopt.solvers.verification_batch.fcfs import FirstComeFirstServed

@@ -9,7 +9,8 @@ from typing import ClassVar, Literal
 from specopt.models.verification_batch import VerificationBatchProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Outcome
-from specopt.solvers.verification_batch.method import Pending, VerificationBatchMethod, certify, prepare
+from specopt.solvers.verification_batch.method import VerificationBatchMethod, certify, offer_first_plan
+from specopt.solvers.verification_batch.prepare import Prepared
 
 
 @dataclass(frozen=True)
@@ -34,42 +35,22 @@ class Algorithm1(VerificationBatchMethod):
 
     def run(self, problem: VerificationBatchProblem, budget: Budget) -> Outcome:
         """Build the batch of the algorithm, and nothing better."""
-        pending = prepare(problem, budget)
-        batch, critical = algorithm_1(pending, range(problem.requests), self.cost)
-        return certify(pending, batch, budget, critical=critical)
-
-
-@dataclass(frozen=True)
-class Algorithm1Drop(Algorithm1):
-    """Algorithm 1 after dropping hopeless requests: late ones, and those too large for the memory.
-
-    Then the first request in its order fits alone, and the batch is empty only if nothing fits. Its distance to the
-    optimum stays unbounded.
-    """
-
-    name: ClassVar[str] = "algorithm-1-drop"
-    source: ClassVar[str] = "paper 2, Algorithm 1, hopeless requests dropped first (own); ties by index"
-    guarantee: ClassVar[str] = "none; a certified gap"
-
-    def run(self, problem: VerificationBatchProblem, budget: Budget) -> Outcome:
-        """Drop, then build."""
-        pending = prepare(problem, budget)
-        hopeless = set(pending.hopeless)
-        left = [i for i in range(problem.requests) if i not in hopeless]
-        batch, critical = algorithm_1(pending, left, self.cost)
-        return certify(pending, batch, budget, critical=critical)
+        prepared = Prepared(problem)
+        offer_first_plan(prepared, budget)
+        batch, critical = algorithm_1(prepared, range(problem.requests), self.cost)
+        return certify(prepared, batch, budget, critical=critical)
 
 
 def algorithm_1(
-    pending: Pending, queue: range | list[int], cost: Literal["marginal", "alone"]
+    prepared: Prepared, queue: range | list[int], cost: Literal["marginal", "alone"]
 ) -> tuple[list[int], int]:
     """Return the batch of Algorithm 1, and how many requests of the queue are critical."""
-    problem = pending.problem
-    now, c, M = pending.clock
+    problem = prepared.problem
+    now, c, M = prepared.clock
     own = c if cost == "alone" else 0.0
-    seconds, values = (pending.seconds + own).tolist(), problem.expected_tokens.tolist()
+    seconds, values = (prepared.seconds + own).tolist(), problem.expected_tokens.tolist()
     due, memory = problem.deadline_seconds.tolist(), problem.request_memory_bytes.tolist()
-    adds = pending.seconds.tolist()
+    adds = prepared.seconds.tolist()
 
     utility = [_ratio(values[i], seconds[i]) for i in range(problem.requests)]  # line 8
     is_critical = [now >= due[i] - seconds[i] - problem.guard_seconds for i in range(problem.requests)]  # line 9, 11

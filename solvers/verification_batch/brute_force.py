@@ -9,7 +9,8 @@ from typing import ClassVar
 from specopt.models.verification_batch import VerificationBatchProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Outcome
-from specopt.solvers.verification_batch.method import VerificationBatchMethod, plan_of, prepare
+from specopt.solvers.verification_batch.method import VerificationBatchMethod, offer_first_plan, plan_of
+from specopt.solvers.verification_batch.prepare import Prepared
 
 SUBSETS_PER_CHECK = 1024
 
@@ -25,15 +26,10 @@ class BruteForceBatch(VerificationBatchMethod):
     complexity: ClassVar[str] = "O(2^n n)"
     max_size: ClassVar[int] = 16
 
-    def refusal(self, problem: VerificationBatchProblem) -> str | None:
-        """Return why this method cannot take the problem, or None."""
-        if problem.requests > self.max_size:
-            return f"it has {problem.requests:,} requests, the method takes at most {self.max_size}"
-        return None
-
     def run(self, problem: VerificationBatchProblem, budget: Budget) -> Outcome:
         """Enumerate."""
-        pending = prepare(problem, budget)
+        prepared = Prepared(problem)
+        offer_first_plan(prepared, budget)
         values = problem.expected_tokens.tolist()
         best, seen = 0.0, 0
         best_batch: tuple[int, ...] = ()
@@ -43,9 +39,9 @@ class BruteForceBatch(VerificationBatchMethod):
                 if seen % SUBSETS_PER_CHECK == 0:
                     budget.check()
                 value = sum(values[i] for i in batch)
-                if value > best and pending.admits(batch):
+                if value > best and prepared.admits(batch):
                     best, best_batch = value, batch
         objective = budget.offer(plan_of(best_batch))
         return Outcome(
-            plan=plan_of(best_batch), bound=objective, stats={"subsets": seen + 1, "hopeless": pending.hopeless}
+            plan=plan_of(best_batch), bound=objective, stats={"subsets": seen + 1, "hopeless": prepared.hopeless}
         )

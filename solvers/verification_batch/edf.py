@@ -10,7 +10,8 @@ import numpy as np
 from specopt.models.verification_batch import VerificationBatchProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Outcome
-from specopt.solvers.verification_batch.method import VerificationBatchMethod, certify, prepare
+from specopt.solvers.verification_batch.method import VerificationBatchMethod, certify, offer_first_plan
+from specopt.solvers.verification_batch.prepare import Prepared
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,8 @@ class EarliestDeadlineFirst(VerificationBatchMethod):
 
     def run(self, problem: VerificationBatchProblem, budget: Budget) -> Outcome:
         """Take requests by deadline, ties by index."""
-        pending = prepare(problem, budget)
-        hopeless = set(pending.hopeless)
+        prepared = Prepared(problem)
+        offer_first_plan(prepared, budget)
+        hopeless = set(prepared.hopeless)
         order = [int(i) for i in np.argsort(problem.deadline_seconds, kind="stable") if int(i) not in hopeless]
-        return certify(pending, pending.in_order(order, self.skip), budget)
+        return certify(prepared, prepared.in_order(order, self.skip), budget)

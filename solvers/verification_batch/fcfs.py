@@ -8,7 +8,8 @@ from typing import ClassVar
 from specopt.models.verification_batch import VerificationBatchProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Outcome
-from specopt.solvers.verification_batch.method import VerificationBatchMethod, certify, prepare
+from specopt.solvers.verification_batch.method import VerificationBatchMethod, certify, offer_first_plan
+from specopt.solvers.verification_batch.prepare import Prepared
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,8 @@ class FirstComeFirstServed(VerificationBatchMethod):
 
     def run(self, problem: VerificationBatchProblem, budget: Budget) -> Outcome:
         """Take requests by index."""
-        pending = prepare(problem, budget)
-        hopeless = set(pending.hopeless)
+        prepared = Prepared(problem)
+        offer_first_plan(prepared, budget)
+        hopeless = set(prepared.hopeless)
         order = [i for i in range(problem.requests) if i not in hopeless]
-        return certify(pending, pending.in_order(order, self.skip), budget)
+        return certify(prepared, prepared.in_order(order, self.skip), budget)

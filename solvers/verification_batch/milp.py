@@ -13,7 +13,8 @@ from specopt.models.verification_batch import VerificationBatchProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Outcome
 from specopt.solvers.pyomo_program import solve_program
-from specopt.solvers.verification_batch.method import Pending, VerificationBatchMethod, plan_of, prepare
+from specopt.solvers.verification_batch.method import VerificationBatchMethod, offer_first_plan, plan_of
+from specopt.solvers.verification_batch.prepare import Prepared
 
 UNITS = 100.0
 """The value of all items in the program's own unit: the tolerances of HiGHS are absolute."""
@@ -31,28 +32,23 @@ class MilpBatch(VerificationBatchMethod):
     max_size: ClassVar[int] = 300
     tolerance: ClassVar[float] = 1e-6
 
-    def refusal(self, problem: VerificationBatchProblem) -> str | None:
-        """Return why this method cannot take the problem, or None."""
-        if problem.requests > self.max_size:
-            return f"it has {problem.requests:,} requests, the method takes at most {self.max_size}"
-        return None
-
     def run(self, problem: VerificationBatchProblem, budget: Budget) -> Outcome:
         """State the program, solve it, and round its solution."""
-        pending = prepare(problem, budget)
-        stats = {"hopeless": pending.hopeless}
-        if len(pending.items) == 0:
+        prepared = Prepared(problem)
+        offer_first_plan(prepared, budget)
+        stats = {"hopeless": prepared.hopeless}
+        if len(prepared.items) == 0:
             return Outcome(plan=budget.incumbent, bound=0.0, stats=stats)
-        unit = math.fsum(pending.columns[0]) / UNITS
-        program = formulate(pending, unit)
+        unit = math.fsum(prepared.columns[0]) / UNITS
+        program = formulate(prepared, unit)
         budget.check()
         solved = solve_program(program, budget)
         if solved.bound is not None:
             budget.improve_bound(solved.bound * unit)
         if solved.has_solution:
             values = solved.values(list(program.takes.values()))
-            batch = [int(pending.items[k]) for k in program.pending if values[program.takes[k]] > 0.5]
-            if pending.admits(batch):  # it may exceed a limit by the tolerances of HiGHS
+            batch = [int(prepared.items[k]) for k in program.pending if values[program.takes[k]] > 0.5]
+            if prepared.admits(batch):  # it may exceed a limit by the tolerances of HiGHS
                 budget.offer(plan_of(batch))
         return Outcome(
             plan=budget.incumbent,
@@ -62,20 +58,20 @@ class MilpBatch(VerificationBatchMethod):
         )
 
 
-def formulate(pending: Pending, unit: float) -> Any:
+def formulate(prepared: Prepared, unit: float) -> Any:
     """Return the program as a Pyomo model; times are in units of the longest room, memory of what there is.
 
     Parameters
     ----------
-    pending
+    prepared
         The requests; hopeless ones and those worth nothing stay out.
     unit
         Unit of the objective in the program.
     """
     import pyomo.environ as pyo
 
-    values, seconds, memory, deadlines = (column.tolist() for column in pending.columns)
-    now, c, M = pending.clock
+    values, seconds, memory, deadlines = (column.tolist() for column in prepared.columns)
+    now, c, M = prepared.clock
     room = [due - now - c for due in deadlines]
     longest, bytes_ = max(room) or 1.0, M or 1.0
 

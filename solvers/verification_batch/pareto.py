@@ -13,7 +13,8 @@ from specopt.models.result import Termination
 from specopt.models.verification_batch import VerificationBatchProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Outcome
-from specopt.solvers.verification_batch.method import Pending, VerificationBatchMethod, enough, plan_of, prepare
+from specopt.solvers.verification_batch.method import VerificationBatchMethod, enough, offer_first_plan, plan_of
+from specopt.solvers.verification_batch.prepare import Prepared
 from specopt.solvers.verification_batch.sweep import sweep
 
 MOST_LABELS = 2_000_000
@@ -35,14 +36,15 @@ class Pareto(VerificationBatchMethod):
 
     def run(self, problem: VerificationBatchProblem, budget: Budget) -> Outcome:
         """Start from the sweep, bound the thresholds, pass over the labels."""
-        pending = prepare(problem, budget)
-        objective = budget.offer(plan_of(sweep(pending, budget)))
+        prepared = Prepared(problem)
+        offer_first_plan(prepared, budget)
+        objective = budget.offer(plan_of(sweep(prepared, budget)))
         budget.check()
-        bound, per_second, per_byte = pending.bounds(budget, enough(objective, budget.gap))
+        bound, per_second, per_byte = prepared.bounds(budget, enough(objective, budget.gap))
         limit = max(objective, float(bound.max(initial=0.0)))
         budget.improve_bound(limit)
         alive = bound > enough(objective, budget.gap)
-        search = Labels(pending, np.flatnonzero(alive), per_second, per_byte, enough(objective, budget.gap))
+        search = Labels(prepared, np.flatnonzero(alive), per_second, per_byte, enough(objective, budget.gap))
         complete = search.run(budget)
         if search.batch is not None:
             objective = budget.offer(plan_of(search.batch))
@@ -54,7 +56,7 @@ class Pareto(VerificationBatchMethod):
             plan=budget.incumbent,
             bound=limit,
             termination=Termination.CONVERGED if complete else Termination.INTERRUPTED,
-            stats={"thresholds": int(alive.sum()), "labels": search.seen, "hopeless": pending.hopeless},
+            stats={"thresholds": int(alive.sum()), "labels": search.seen, "hopeless": prepared.hopeless},
         )
 
 
@@ -63,7 +65,7 @@ class Labels:
 
     Parameters
     ----------
-    pending
+    prepared
         The requests.
     alive
         Which thresholds to search.
@@ -77,16 +79,16 @@ class Labels:
 
     def __init__(
         self,
-        pending: Pending,
+        prepared: Prepared,
         alive: Ints,
         per_second: Floats,
         per_byte: Floats,
         enough: float,
         most: float = math.inf,
     ) -> None:
-        self.pending = pending
-        self.ends = pending.ends[alive]
-        self.starts = np.where(alive > 0, pending.ends[alive - 1], 0)
+        self.prepared = prepared
+        self.ends = prepared.ends[alive]
+        self.starts = np.where(alive > 0, prepared.ends[alive - 1], 0)
         self.prices = per_second[alive], per_byte[alive]
         self.enough = enough
         self.batch: list[int] | None = None
@@ -98,8 +100,8 @@ class Labels:
         if len(self.ends) == 0:
             return True
         kernels = budget.load("verification_batch")
-        values, seconds, memory, deadlines = self.pending.columns
-        now, c, M = self.pending.clock
+        values, seconds, memory, deadlines = self.prepared.columns
+        now, c, M = self.prepared.clock
         last = int(self.ends[-1])
         binding = memory[:last].sum() > M
         limits = deadlines[self.ends - 1]
@@ -150,7 +152,7 @@ class Labels:
         for item in range(len(history) - 1, -1, -1):
             first, parents = history[item]
             if node >= first:
-                batch.append(int(self.pending.items[item]))
+                batch.append(int(self.prepared.items[item]))
                 node = int(parents[node - first])
             if node == 0:
                 break

@@ -10,7 +10,8 @@ import numpy as np
 from specopt.models.verification_batch import VerificationBatchProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Outcome
-from specopt.solvers.verification_batch.method import Pending, VerificationBatchMethod, certify, prepare
+from specopt.solvers.verification_batch.method import VerificationBatchMethod, certify, offer_first_plan
+from specopt.solvers.verification_batch.prepare import Prepared
 
 
 @dataclass(frozen=True)
@@ -30,13 +31,14 @@ class Sweep(VerificationBatchMethod):
 
     def run(self, problem: VerificationBatchProblem, budget: Budget) -> Outcome:
         """Make one compiled call, then bound."""
-        pending = prepare(problem, budget)
-        return certify(pending, sweep(pending, budget), budget)
+        prepared = Prepared(problem)
+        offer_first_plan(prepared, budget)
+        return certify(prepared, sweep(prepared, budget), budget)
 
 
-def sweep(pending: Pending, budget: Budget) -> list[int]:
+def sweep(prepared: Prepared, budget: Budget) -> list[int]:
     """Return the batch of the sweep."""
     kernels = budget.load("verification_batch")
-    out = np.empty(len(pending.items), dtype=np.int64)
-    count = pending.call(budget, kernels.sweep_until, *pending.columns, *pending.clock, out, partial=True)
-    return [int(i) for i in pending.items[out[:count]]]
+    out = np.empty(len(prepared.items), dtype=np.int64)
+    count = prepared.call(budget, kernels.sweep_until, *prepared.columns, *prepared.clock, out, partial=True)
+    return [int(i) for i in prepared.items[out[:count]]]

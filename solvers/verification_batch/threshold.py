@@ -13,8 +13,9 @@ from specopt.models.result import Termination
 from specopt.models.verification_batch import VerificationBatchProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Outcome
-from specopt.solvers.verification_batch.method import Pending, VerificationBatchMethod, enough, plan_of, prepare
+from specopt.solvers.verification_batch.method import VerificationBatchMethod, enough, offer_first_plan, plan_of
 from specopt.solvers.verification_batch.pareto import Labels
+from specopt.solvers.verification_batch.prepare import Prepared
 from specopt.solvers.verification_batch.sweep import sweep
 
 OPTIONS: dict[str, float | str | bool | int] = {
@@ -52,22 +53,23 @@ class Threshold(VerificationBatchMethod):
 
     def run(self, problem: VerificationBatchProblem, budget: Budget) -> Outcome:
         """Bound, fix, and solve the thresholds, the most promising first."""
-        pending = prepare(problem, budget)
+        prepared = Prepared(problem)
+        offer_first_plan(prepared, budget)
         if budget.warm_start is not None:
             budget.offer(budget.warm_start)
-        budget.offer(plan_of(sweep(pending, budget)))
+        budget.offer(plan_of(sweep(prepared, budget)))
         budget.check()
         assert budget.objective is not None
-        bound, per_second, per_byte = pending.bounds(budget, enough(budget.objective, budget.gap))
-        stats: dict[str, Any] = {"thresholds": 0, "largest_program": 0, "hopeless": pending.hopeless}
+        bound, per_second, per_byte = prepared.bounds(budget, enough(budget.objective, budget.gap))
+        stats: dict[str, Any] = {"thresholds": 0, "largest_program": 0, "hopeless": prepared.hopeless}
         limit = max(budget.objective, float(bound.max(initial=0.0)))
         budget.improve_bound(limit)
         order = np.argsort(-bound, kind="stable")
         for k in order[: self.polished]:
             if bound[k] > enough(budget.objective, budget.gap):
-                polish(pending, int(k), float(per_second[k]), float(per_byte[k]), budget)
+                polish(prepared, int(k), float(per_second[k]), float(per_byte[k]), budget)
         alive = np.flatnonzero(bound > enough(budget.objective, budget.gap))
-        search = Labels(pending, alive, per_second, per_byte, enough(budget.objective, budget.gap), self.few_labels)
+        search = Labels(prepared, alive, per_second, per_byte, enough(budget.objective, budget.gap), self.few_labels)
         if search.run(budget):
             stats |= {"thresholds": len(alive), "labels": search.seen}
             limit = budget.objective if budget.gap == 0 else min(limit, max(search.enough, budget.objective))
@@ -80,18 +82,20 @@ class Threshold(VerificationBatchMethod):
             budget.improve_bound(limit)
             budget.check()
             stats["thresholds"] += 1
-            size = self._solve(pending, int(k), float(per_second[k]), float(per_byte[k]), float(bound[k]), budget)
+            size = self._solve(prepared, int(k), float(per_second[k]), float(per_byte[k]), float(bound[k]), budget)
             stats["largest_program"] = max(stats["largest_program"], size)
         else:
             limit = budget.objective
         return Outcome(plan=budget.incumbent, bound=limit, termination=Termination.CONVERGED, stats=stats)
 
-    def _solve(self, pending: Pending, k: int, per_second: float, per_byte: float, bound: float, budget: Budget) -> int:
+    def _solve(
+        self, prepared: Prepared, k: int, per_second: float, per_byte: float, bound: float, budget: Budget
+    ) -> int:
         """Offer the best batch of a threshold, if it is better than the best known; return the program's size."""
         assert budget.objective is not None
-        now, c, M = pending.clock
-        end = int(pending.ends[k])
-        values, seconds, memory, deadlines = (column[:end] for column in pending.columns)
+        now, c, M = prepared.clock
+        end = int(prepared.ends[k])
+        values, seconds, memory, deadlines = (column[:end] for column in prepared.columns)
         due = float(deadlines[-1])
         able = now + (c + seconds) <= due
         reduced = values - per_second * seconds - per_byte * memory
@@ -104,31 +108,31 @@ class Threshold(VerificationBatchMethod):
         if room < 0 or memory_left < 0:
             return len(left)  # what a better batch would have to hold does not fit
         chosen = knapsack(values[left], seconds[left], memory[left], room, memory_left, budget)
-        batch = [int(i) for i in pending.items[np.concatenate([inside, left[chosen]])]]
-        if pending.admits(batch):
+        batch = [int(i) for i in prepared.items[np.concatenate([inside, left[chosen]])]]
+        if prepared.admits(batch):
             budget.offer(plan_of(batch))
             return len(left)
-        search = Labels(pending, np.array([k]), np.full(k + 1, per_second), np.full(k + 1, per_byte), budget.objective)
+        search = Labels(prepared, np.array([k]), np.full(k + 1, per_second), np.full(k + 1, per_byte), budget.objective)
         if not search.run(budget):
             raise MemoryError("the labels of one threshold are too many")
         return len(left)
 
 
-def polish(pending: Pending, k: int, per_second: float, per_byte: float, budget: Budget) -> None:
+def polish(prepared: Prepared, k: int, per_second: float, per_byte: float, budget: Budget) -> None:
     """Offer a good batch of a threshold: its prices, the best subset of the requests next to them, exchanges."""
     kernels = budget.load("verification_batch")
-    now, c, M = pending.clock
-    values, seconds, memory, deadlines = pending.columns
-    end = int(pending.ends[k])
+    now, c, M = prepared.clock
+    values, seconds, memory, deadlines = prepared.columns
+    end = int(prepared.ends[k])
     taken = np.zeros(len(values), dtype=np.bool_)
     due, core = float(deadlines[end - 1]), Threshold.core
-    value = pending.call(
+    value = prepared.call(
         budget, kernels.polish, values, seconds, memory, end, now, c, due, M, per_second, per_byte, core, taken,
         partial=True,
     )  # fmt: skip
     if value >= 0:
-        batch = [int(i) for i in pending.items[taken]]
-        if pending.admits(batch):
+        batch = [int(i) for i in prepared.items[taken]]
+        if prepared.admits(batch):
             budget.offer(plan_of(batch))
 
 

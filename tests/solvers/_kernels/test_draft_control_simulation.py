@@ -11,21 +11,21 @@ from strategies_draft_control import draft_controls
 
 from specopt import DraftControlProblem
 from specopt.solvers._kernels import draft_control_simulation as kernels
-from specopt.solvers.draft_control.tables import Tables
+from specopt.solvers.draft_control.prepare import prepare
 
 
 @given(draft_controls(), st.booleans(), st.integers(0, 2**63), st.sampled_from((0.0, 0.5, 0.9)))
 @settings(max_examples=30)
 def test_learning_in_plain_python(problem: DraftControlProblem, per_time: bool, key: int, discount: float) -> None:
     """Tests that both routes, given one luck, end with the same two tables and the same running ratio."""
-    tables = Tables.of(problem)
+    prepared = prepare(problem)
     actions = [
         (length, index)
-        for index in range(len(tables.resolutions))
-        for length in range(tables.shortest, tables.longest + 1)
+        for index in range(len(prepared.resolutions))
+        for length in range(prepared.shortest, prepared.longest + 1)
     ]
     lengths, indices = (np.array(column, dtype=np.int64) for column in zip(*actions, strict=True))
-    shape = tables.states, len(actions)
+    shape = prepared.states, len(actions)
     learning = kernels.Learning(
         lengths=lengths, indices=indices, per_time=per_time, discount=discount, step_power=0.8, explore_from=0.9,
         explore_to=0.2, forget=0.01,
@@ -33,8 +33,8 @@ def test_learning_in_plain_python(problem: DraftControlProblem, per_time: bool, 
     learned = kernels.Learned(
         np.zeros(shape), np.zeros(shape), np.zeros(shape, np.int64), np.zeros(shape, np.int64), np.array([1.0, 0.5])
     )
-    cumulative = np.cumsum(tables.transition, axis=1)
-    kernels.learn(tables.for_kernels, cumulative, learning, np.uint64(key), 5, 120, 0, learned)
+    cumulative = np.cumsum(prepared.transition, axis=1)
+    kernels.learn(prepared.for_kernels, cumulative, learning, np.uint64(key), 5, 120, 0, learned)
     first, second, first_seen, second_seen, running = learned
     plain = [1.0, 0.5]
     bits = [problem.distribution_bits(state) for state in problem.states]

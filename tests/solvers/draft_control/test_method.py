@@ -13,15 +13,15 @@ from strategies_draft_control import draft_controls
 
 from specopt import DraftControlProblem
 from specopt.solvers.budget import Budget
-from specopt.solvers.draft_control.method import certified, relative_values, weigh
-from specopt.solvers.draft_control.tables import Tables
+from specopt.solvers.draft_control.method import certify, relative_values, weigh
+from specopt.solvers.draft_control.prepare import prepare
 
 
 @settings(max_examples=60)
 @given(draft_controls(), st.floats(0.0, 3.0), st.data())
 def test_any_price_and_values_give_a_bound(problem: DraftControlProblem, factor: float, data: st.DataObject) -> None:
     """Tests that the bound holds for prices off the optimum and any relative values, and follows its definition."""
-    tables = Tables.of(problem)
+    prepared = prepare(problem)
     best = float(naive.optimum(problem.to_dict()))
     price = factor * best
     values = np.array(
@@ -29,7 +29,7 @@ def test_any_price_and_values_give_a_bound(problem: DraftControlProblem, factor:
     )
     kernels = importlib.import_module("specopt.solvers._kernels.draft_control")
     nothing = np.zeros(len(problem.states), dtype=np.int64)
-    outcome = certified(kernels, tables, nothing + tables.shortest, nothing, price, values, Budget(problem))
+    outcome = certify(kernels, prepared, nothing + prepared.shortest, nothing, Budget(problem), (price, values))
     assert outcome.bound is not None
     assert outcome.bound >= best * (1 - 1e-12)
     exact = problem.to_dict()
@@ -52,14 +52,14 @@ def test_relative_values_solve_the_evaluation_equations(problem: DraftControlPro
     policy = data.draw(
         st.lists(st.sampled_from(able), min_size=len(problem.states), max_size=len(problem.states))
     )  # fmt: skip
-    tables = Tables.of(problem)
+    prepared = prepare(problem)
     kernels = importlib.import_module("specopt.solvers._kernels.draft_control")
     lengths = np.array([length for length, _ in policy])
     indices = np.array([exact["resolutions"].index(resolution) for _, resolution in policy])
-    tokens, seconds = weigh(kernels, tables, lengths, indices)
+    tokens, seconds = weigh(kernels, prepared, lengths, indices)
     assert tokens == pytest.approx([float(naive.tokens(exact, s, a)) for s, a in enumerate(policy)], rel=1e-13)
     assert seconds == pytest.approx([float(naive.seconds(exact, s, a)) for s, a in enumerate(policy)], rel=1e-13)
-    rate, values = relative_values(tables, tokens, seconds)
+    rate, values = relative_values(prepared, tokens, seconds)
     assert rate == pytest.approx(float(naive.objective(exact, policy)), rel=1e-11)
     rest = tokens - rate * seconds + problem.transition.scaled @ values - values
     assert rest == pytest.approx(np.zeros(len(policy)), abs=1e-10 * max(1.0, float(np.abs(values).max())))
@@ -76,7 +76,7 @@ def test_all_actions_are_what_the_kernel_weighs() -> None:
                         "acceptance_rates": [0.0, 0.9]}],
         }
     )  # fmt: skip
-    tokens, seconds, lengths, indices = Tables.of(problem).all_actions()
+    tokens, seconds, lengths, indices = prepare(problem).all_actions()
     data = problem.to_dict()
     for column, (length, index) in enumerate(zip(lengths.tolist(), indices.tolist(), strict=True)):
         action = (length, data["resolutions"][index])

@@ -82,5 +82,5 @@ def test_per_second_is_refused() -> None:
     """Tests that it says what it cannot take."""
     problem = generate("fair-goodput/per-second")
     assert isinstance(problem, FairGoodputProblem)
-    assert Convex().refusal(problem) == "its rates are per second, the method takes rates per round"
+    assert Convex().refusal(problem) == "it has rates per second, the method takes rates per round"
     assert Convex().refusal(dataclasses.replace(problem, per="round")) is None

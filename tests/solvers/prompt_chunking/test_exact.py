@@ -16,7 +16,7 @@ from strategies_prompt_chunking import prompt_chunkings
 from specopt import Progress, PromptChunkingPlan, PromptChunkingProblem, Result, Unsupported, generate, solve
 from specopt.solvers.budget import Budget
 from specopt.solvers.prompt_chunking.exact import ExactChunking
-from specopt.solvers.prompt_chunking.method import offer_whole
+from specopt.solvers.prompt_chunking.method import offer_first_plan
 from specopt.solvers.prompt_chunking.prepare import Prepared, prepare
 
 HEURISTICS = ("deadline", "equation-3", "best-equal", "geometric", "fixed", "whole")
@@ -76,12 +76,12 @@ class WholePrompt:
 def unaided(problem: PromptChunkingProblem) -> Result:
     """The result from one chunk and the simplest bound: deadlines and labels must do all the work."""
 
-    def begin(problem: PromptChunkingProblem, budget: Budget) -> tuple[Prepared, Any]:
-        offer_whole(problem, budget)
+    def prepare_and_bound(problem: PromptChunkingProblem, budget: Budget) -> tuple[Prepared, Any]:
+        offer_first_plan(problem, budget)
         return prepare(problem), WholePrompt
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("specopt.solvers.prompt_chunking.exact.begin", begin)
+        patch.setattr("specopt.solvers.prompt_chunking.exact.prepare_and_bound", prepare_and_bound)
         return proven(problem)
 
 
@@ -308,9 +308,9 @@ def test_callback_stops() -> None:
 
 def test_refusals() -> None:
     """Tests that too many boundaries are refused with a way out, and that a grid is one."""
-    with pytest.raises(Unsupported, match=r"60000 places where a chunk can end, .* a larger grid_tokens"):
+    with pytest.raises(Unsupported, match=r"60,000 places where a chunk may end, .* a larger grid_tokens"):
         solve(setting(prompt_tokens=60_000), "exact")
-    with pytest.raises(Unsupported, match="20000 rows for 1000 stages"):
+    with pytest.raises(Unsupported, match="20,000,000 places where a chunk may end times GPUs"):
         solve(setting(prompt_tokens=20_000, pipeline_length=1000), "exact")
     proven(dataclasses.replace(setting(prompt_tokens=60_000), grid_tokens=500))
 

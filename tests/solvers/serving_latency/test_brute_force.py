@@ -77,7 +77,7 @@ def test_refuses_above_its_size() -> None:
     """Tests that the refusal names the size and the methods that can."""
     problem = generate("serving-latency/paper-1", tasks=9)
     with pytest.raises(
-        Unsupported, match=r"it has 9 tasks, the method takes at most 8; methods that can: .*algorithm-1"
+        Unsupported, match=r"it has 9 tasks, the method takes at most 8 tasks; methods that can: .*algorithm-1"
     ):
         solve(problem, "brute-force")
     assert "brute-force" not in [method.name for method in methods(problem)]

@@ -14,7 +14,8 @@ from specopt import Problem, Progress, Result, ServingLatencyProblem, Status, Te
 from specopt.solvers.budget import Budget
 from specopt.solvers.serving_latency import pipelined
 from specopt.solvers.serving_latency.bound import lower_bound
-from specopt.solvers.serving_latency.prepare import offer_quick_plan, prepare
+from specopt.solvers.serving_latency.method import offer_first_plan
+from specopt.solvers.serving_latency.prepare import prepare
 
 PIPELINED = {"mechanisms": ["pipelined"], "output_lengths": ["conservative"]}
 
@@ -65,7 +66,7 @@ def test_lower_bound(problem: ServingLatencyProblem) -> None:
         prepared = prepare(problem, mechanism)
         if prepared.misfit() is None:
             budget = Budget(problem)
-            offer_quick_plan(prepared, budget)
+            offer_first_plan(prepared, budget)
             bounds.append(lower_bound(prepared, budget))
     assert min(bound for bound in bounds if bound is not None) <= optimum * (1 + 1e-9)
 

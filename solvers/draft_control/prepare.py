@@ -13,7 +13,7 @@ from specopt.models.fields import Floats, Ints
 
 
 @dataclass(frozen=True, eq=False)
-class Tables:
+class Prepared:
     """One problem in arrays; an iteration of state s with L drafts at resolution index r takes
     fixed[s] + L per_draft[s, r] + ceil(log2(L + 1)) per_count_bit[s] seconds.
 
@@ -46,28 +46,6 @@ class Tables:
     resolutions: Ints
     transition: Floats
     recurrent: Ints
-
-    @classmethod
-    def of(cls, problem: DraftControlProblem) -> Tables:
-        """Return the arrays of a problem."""
-        token_bits = np.ceil(np.log2(problem.vocabulary_size))  # exact at powers of two; V is far below 2^48
-        uplink = np.array([state.uplink_bits_per_second for state in problem.states])
-        downlink = np.array([
-            np.inf if state.downlink_bits_per_second is None else state.downlink_bits_per_second
-            for state in problem.states
-        ])  # fmt: skip
-        bits = np.array([problem.distribution_bits(state) for state in problem.states])
-        return cls(
-            rates=np.array([state.acceptance_rates for state in problem.states]),
-            per_draft=problem.draft_seconds_per_token + (token_bits + bits) / uplink[:, None],
-            fixed=problem.verify_seconds + token_bits / downlink,
-            per_count_bit=1.0 / downlink,
-            shortest=problem.draft_lengths[0],
-            longest=problem.draft_lengths[1],
-            resolutions=np.array(problem.resolutions),
-            transition=problem.transition.scaled,
-            recurrent=np.array(problem.recurrent_states),
-        )
 
     @property
     def states(self) -> int:
@@ -122,3 +100,25 @@ class Tables:
         pairs = list(zip(lengths.tolist(), values.tolist(), strict=True))
         choices = {pair: DraftChoice(draft_length=pair[0], resolution=pair[1]) for pair in set(pairs)}
         return DraftControlPlan(policy=tuple(choices[pair] for pair in pairs))
+
+
+def prepare(problem: DraftControlProblem) -> Prepared:
+    """Return the arrays of a problem."""
+    token_bits = np.ceil(np.log2(problem.vocabulary_size))  # exact at powers of two; V is far below 2^48
+    uplink = np.array([state.uplink_bits_per_second for state in problem.states])
+    downlink = np.array([
+        np.inf if state.downlink_bits_per_second is None else state.downlink_bits_per_second
+        for state in problem.states
+    ])  # fmt: skip
+    bits = np.array([problem.distribution_bits(state) for state in problem.states])
+    return Prepared(
+        rates=np.array([state.acceptance_rates for state in problem.states]),
+        per_draft=problem.draft_seconds_per_token + (token_bits + bits) / uplink[:, None],
+        fixed=problem.verify_seconds + token_bits / downlink,
+        per_count_bit=1.0 / downlink,
+        shortest=problem.draft_lengths[0],
+        longest=problem.draft_lengths[1],
+        resolutions=np.array(problem.resolutions),
+        transition=problem.transition.scaled,
+        recurrent=np.array(problem.recurrent_states),
+    )

@@ -1,0 +1,115 @@
+"""The README's recipe for a new method, followed to the letter for every kind in a copy of the solvers."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from specopt.kinds import KINDS, kind_of
+
+ROOT = Path(__file__).parents[1]
+
+HEADER = """from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from specopt.models.{folder} import {prefix}Problem
+from specopt.solvers.budget import Budget
+from specopt.solvers.{folder}.method import *
+from specopt.solvers.{folder}.method import {prefix}Method
+from specopt.solvers.{folder}.prepare import *
+from specopt.solvers.method import Outcome
+
+
+"""
+
+BODIES = {
+    "serving-latency": """
+        return best_of_mechanisms(problem, budget, lambda prepared: Outcome(plan=budget.incumbent))""",
+    "draft-allocation": """
+        offer_first_plan(problem, budget)
+        return Outcome(plan=budget.incumbent, bound=budget.bound)""",
+    "fair-goodput": """
+        offer_first_plan(problem, budget)
+        return Outcome(plan=budget.incumbent)""",
+    "verification-batch": """
+        prepared = Prepared(problem)
+        offer_first_plan(prepared, budget)
+        return Outcome(plan=budget.incumbent, bound=budget.bound)""",
+    "draft-control": """
+        prepared = prepare(problem)
+        offer_first_plan(prepared, budget)
+        return Outcome(plan=budget.incumbent)""",
+    "prompt-chunking": """
+        offer_first_plan(problem, budget)
+        return certify([problem.prompt_tokens], budget)""",
+}
+
+FAMILIES = {
+    "serving-latency": ("paper-1", {"tasks": 3}),
+    "draft-allocation": ("uniform", {"clients": 3, "budget": 5}),
+    "fair-goodput": ("paper-5", {"clients": 3, "budget": 5}),
+    "verification-batch": ("mixed", {"requests": 4}),
+    "draft-control": ("random", {"states": 2}),
+    "prompt-chunking": ("paper-4", {"prompt_tokens": 9}),
+}
+
+FOLLOW = """
+import json, sys
+from specopt import generate, solve
+from specopt.cli import run
+
+family, options = json.loads(sys.argv[1])
+result = solve(generate(family, **options), "your-method")
+assert result.method == "your-method" and result.plan is not None, result
+raise SystemExit(run(["methods", family.partition("/")[0], "--json"]))
+"""
+
+
+def follow_recipe(kind: str, package: Path) -> None:
+    """Write the README's method for a kind into a copy of the package, and list it as the README says."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    recipe = readme.partition("## How to add a method")[2].partition("\n## ")[0]
+    block = textwrap.dedent(re.search(r" *```python\n(.*?)```", recipe, re.DOTALL)[1])  # type: ignore[index]
+    folder, prefix = kind.replace("-", "_"), kind_of(kind).problem.__name__.removesuffix("Problem")
+    method = block.replace("DraftControl", prefix).replace("...", BODIES[kind])
+    header = HEADER.format(folder=folder, prefix=prefix)
+    if not (package / "solvers" / folder / "prepare.py").exists():
+        header = re.sub(r".*\.prepare import \*\n", "", header)
+    (package / "solvers" / folder / "your_method.py").write_text(header + method, encoding="utf-8")
+    assert "`METHODS` in `solvers/<kind>/__init__.py`" in recipe
+    listing = package / "solvers" / folder / "__init__.py"
+    listed = listing.read_text(encoding="utf-8").replace(
+        "\nMETHODS", f"from specopt.solvers.{folder}.your_method import YourMethod\n\nMETHODS"
+    )
+    assert listed.endswith(",\n)\n")
+    listing.write_text(listed.removesuffix(")\n") + "    YourMethod,\n)\n", encoding="utf-8")
+
+
+@pytest.mark.parametrize("kind", [kind.name for kind in KINDS])
+def test_recipe(kind: str, tmp_path: Path) -> None:
+    """Tests that a method added by the recipe solves a problem, is judged, and is listed by `specopt methods`."""
+    package = tmp_path / "specopt"
+    package.mkdir()
+    for part in [*(ROOT / "optimizer").iterdir(), ROOT / "models", ROOT / "instances"]:
+        if part.name != "__pycache__":
+            (package / part.name).symlink_to(part)
+    shutil.copytree(ROOT / "solvers", package / "solvers", ignore=shutil.ignore_patterns("__pycache__"))
+    follow_recipe(kind, package)
+    family, options = FAMILIES[kind]
+    found = subprocess.run(
+        [sys.executable, "-P", "-c", FOLLOW, json.dumps([f"{kind}/{family}", options])],
+        capture_output=True, text=True, cwd=tmp_path, env={"PYTHONPATH": str(tmp_path)},
+    )  # fmt: skip
+    assert found.returncode == 0, found.stderr
+    entries = json.loads(found.stdout)
+    assert entries[-1]["name"] == "your-method"
+    assert entries[-1]["summary"] == "What `specopt methods` says of it."
