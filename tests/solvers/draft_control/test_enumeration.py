@@ -17,5 +17,5 @@ def test_every_action_is_seen() -> None:
 def test_several_states_are_refused() -> None:
     """Tests that the static methods refuse a chain of two states and name the methods that take it."""
     for method in ("unimodal", "enumeration"):
-        with pytest.raises(Unsupported, match="has 2 states, the method takes one; methods that can: policy-iteration"):
+        with pytest.raises(Unsupported, match="has 2 states, the method takes one state; methods that can: policy"):
             solve(generate("draft-control/alternating"), method)
