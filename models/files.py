@@ -85,7 +85,7 @@ def read_json(path: str | os.PathLike[str]) -> object:
     except OSError as error:
         raise InvalidInput(f"{path}: cannot be read ({error.strerror or error})") from None
     try:
-        data = json.loads(raw.decode("utf-8"), parse_constant=_refuse_constant, object_pairs_hook=_unique_keys)
+        data = json.loads(raw.decode("utf-8"), parse_constant=refuse_constant, object_pairs_hook=unique_keys)
         if rb"\u" in raw and not is_unicode(json.dumps(data, ensure_ascii=False)):
             raise ValueError("half of a surrogate pair is no text")
         return data
@@ -133,11 +133,13 @@ def _umask() -> int:
     return mask
 
 
-def _refuse_constant(name: str) -> float:
+def refuse_constant(name: str) -> float:
+    """Refuse NaN and infinities; for `json.loads`."""
     raise ValueError(f"{name} is not a number of JSON")
 
 
-def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object whose keys come once each; for `json.loads`."""
     out = dict(pairs)
     if len(out) != len(pairs):
         keys = [key for key, _ in pairs]

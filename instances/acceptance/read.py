@@ -15,6 +15,7 @@ from specopt.instances.acceptance.histograms import from_histograms, histograms_
 from specopt.instances.acceptance.prometheus import counters, from_scrapes, is_scrape
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import describe
+from specopt.models.files import refuse_constant
 from specopt.models.position_acceptance import LEVEL, PositionAcceptance
 
 KNOWN = (
@@ -85,14 +86,14 @@ def _json(text: str, path: str | os.PathLike[str]) -> object:
     if not text.strip():
         raise InvalidInput(f"{path}: expected {KNOWN}; got an empty file")
     try:
-        return json.loads(text, parse_constant=_refuse)
+        return json.loads(text, parse_constant=refuse_constant)
     except (ValueError, RecursionError) as error:
         whole = error
     rows = []
     for number, line in enumerate(text.splitlines(), start=1):
         if line.strip():
             try:
-                rows.append(json.loads(line, parse_constant=_refuse))
+                rows.append(json.loads(line, parse_constant=refuse_constant))
             except (ValueError, RecursionError) as error:
                 if number == 1:  # no JSON lines either: the first message says more
                     raise InvalidInput(f"{path}: expected {KNOWN}; as JSON: {whole}") from None
@@ -133,7 +134,3 @@ def _is_rate(value: object) -> bool:
 def _notes(data: Mapping[str, Any]) -> tuple[str, ...]:
     notes = data.get("notes", [])
     return tuple(str(note) for note in notes) if isinstance(notes, list) else (str(notes),)
-
-
-def _refuse(name: str) -> float:
-    raise ValueError(f"{name} is not a number of JSON")

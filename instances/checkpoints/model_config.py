@@ -20,6 +20,7 @@ from specopt.instances.checkpoints.model_types import MARKS, MODEL_TYPES, WRAPPE
 from specopt.models.decoder import ExactDecoder, PaperDecoder
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import MAX_TOKENS, describe
+from specopt.models.files import unique_keys
 
 MOST_BYTES = 4 * 2**20
 """Largest file that is read as a config: weights given by mistake are not loaded first."""
@@ -186,7 +187,7 @@ def read_model_config(path: str | os.PathLike[str], *, dtype: str | None = None)
     if len(raw) > MOST_BYTES:
         raise InvalidInput(f"{file}: expected a config.json, got more than {MOST_BYTES // 2**20} MiB")
     try:
-        data = json.loads(raw.decode("utf-8-sig"), object_pairs_hook=_unique_keys)
+        data = json.loads(raw.decode("utf-8-sig"), object_pairs_hook=unique_keys)
     except (ValueError, RecursionError) as error:
         raise InvalidInput(f"{file}: expected a JSON document in UTF-8: {error}") from None
     try:
@@ -492,14 +493,6 @@ class _Config:
         self.notes.append(
             f"sliding_window: {describe(window)}; not modelled: every layer is counted with a cache of the whole length"
         )
-
-
-def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    out = dict(pairs)
-    if len(out) != len(pairs):
-        keys = [key for key, _ in pairs]
-        raise ValueError(f"field {next(key for key in keys if keys.count(key) > 1)!r} appears twice")
-    return out
 
 
 def _file_name(file: Path) -> str:

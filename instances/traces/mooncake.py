@@ -9,6 +9,7 @@ from specopt.instances.reading.lines import Lines
 from specopt.instances.traces.clock import Clock
 from specopt.instances.traces.rows import Rows
 from specopt.models.fields import MAX_TOKENS
+from specopt.models.files import unique_keys
 
 FIELDS = ("timestamp", "input_length", "output_length")
 
@@ -64,14 +65,7 @@ def _shown(value: object) -> object:
 
 def _object(line: str) -> dict[str, Any] | None:
     try:
-        row = json.loads(line, object_pairs_hook=_unique)
+        row = json.loads(line, object_pairs_hook=unique_keys)
     except (ValueError, RecursionError):
         return None
     return row if isinstance(row, dict) else None
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    row = dict(pairs)
-    if len(row) != len(pairs):
-        raise ValueError("a key comes twice")
-    return row
