@@ -88,16 +88,11 @@ def root(
 
 
 def _fail(message: str, code: int) -> int:
-    from specopt.progress import end_progress
+    from specopt.progress import end_progress, printable
 
     end_progress()
-    typer.echo(f"specopt: {_one_line(message)}", err=True)
+    typer.echo(f"specopt: {printable(message)}", err=True)
     return code
-
-
-def _one_line(message: str) -> str:
-    """Return a message with what cannot be printed escaped: names of files and fields may hold anything."""
-    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in message)
 
 
 def _discard_stdout() -> None:

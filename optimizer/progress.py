@@ -69,6 +69,17 @@ def progress_line(progress: Progress) -> str:
     return "  ".join(parts)
 
 
+def printable(text: str) -> str:
+    """Return a text with what cannot be printed escaped: names of files and fields may hold anything.
+
+    Examples
+    --------
+    >>> printable("one\x1b[2Jtwo")
+    'one\\x1b[2Jtwo'
+    """
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
+
+
 @contextmanager
 def patience(seconds: float = 2.0) -> Iterator[None]:
     """Say, if the enclosed work takes longer, that a first run compiles the kernels."""

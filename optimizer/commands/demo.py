@@ -17,7 +17,7 @@ from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyPro
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from specopt.views.result import Row
+    from specopt.views.result import Entry
 
 SEED = 1
 GANTT_WIDTH = 96
@@ -51,33 +51,31 @@ def demo(
     _compare(problem, best, out)
     assert isinstance(best.plan, ServingLatencyPlan)
     for step in default_steps(problem, best.plan)[::-1]:
-        out.print(
-            "\n" + text_gantt(problem, best.plan, step, min(GANTT_WIDTH, out.width)), markup=False, soft_wrap=True
-        )
+        out.print("\n" + text_gantt(problem, best.plan, step, min(GANTT_WIDTH, out.width)), soft_wrap=True)
     out.print()
     _draw(problem, best.plan, picture, out)
     return 130 if best.termination == "interrupted" else 0
 
 
-def comparison_rows(problem: ServingLatencyProblem, best: Result) -> list[Row]:
+def comparison_rows(problem: ServingLatencyProblem, best: Result) -> list[Entry]:
     """Return the best result, every other method's, and the paper's rivals without pipeline or draft model."""
     from specopt.solve import methods
-    from specopt.views.result import Row
+    from specopt.views.result import Entry
 
-    rows = [Row(best.method, best)]
+    rows = [Entry(best.method, best)]
     for method in methods(problem):
         if method.name != best.method:
             _say(f"solving by {method.name}")
-            rows.append(Row(method.name, _solve(problem, method.name)))
+            rows.append(Entry(method.name, _solve(problem, method.name)))
     sequential = dataclasses.replace(problem, mechanism="sequential")
     paper = next((row.result for row in rows if row.label == "algorithm-1"), best)
-    rows.append(Row("SD without pipeline, same batches", _judged_on(sequential, paper), certificate=False))
+    rows.append(Entry("SD without pipeline, same batches", _judged_on(sequential, paper), certificate=False))
     _say("solving without pipeline")
-    rows.append(Row("SD without pipeline, own batches", _solve(sequential, "exact")))
+    rows.append(Entry("SD without pipeline, own batches", _solve(sequential, "exact")))
     autoregressive = dataclasses.replace(problem, mechanism="autoregressive")
     _say("solving without draft model")
-    rows.append(Row("autoregressive", _solve(autoregressive, "heuristic-batching")))
-    rows.append(Row("autoregressive, exact", _solve(autoregressive, "exact")))
+    rows.append(Entry("autoregressive", _solve(autoregressive, "heuristic-batching")))
+    rows.append(Entry("autoregressive, exact", _solve(autoregressive, "exact")))
     return rows
 
 
@@ -128,11 +126,11 @@ def _draw(problem: ServingLatencyProblem, plan: ServingLatencyPlan, picture: Pat
         picture.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(picture)
     except MissingDependency as error:
-        out.print(f"No picture: {error}", markup=False, soft_wrap=True)
+        out.print(f"No picture: {error}", soft_wrap=True)
     except OSError as error:
         raise InvalidInput(f"{picture}: cannot be written ({error.strerror or error})") from None
     else:
-        out.print(f"Picture of the pipeline: {picture}", markup=False, soft_wrap=True)
+        out.print(f"Picture of the pipeline: {picture}", soft_wrap=True)
 
 
 def _say(text: str) -> None:

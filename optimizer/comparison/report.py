@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from specopt.comparison.summary import SHIFT_SECONDS, summaries, who_wins
 from specopt.comparison.table import Comparison
-from specopt.views.terminal import percent
+from specopt.views.terminal import percent, table
 
 MOST_FAILURES = 10
 
@@ -22,12 +21,10 @@ def print_comparison_summary(comparison: Comparison, out: Console, left_out: Seq
         mine = [row for row in rows if row.kind == kind]
         problems = len({record.problem_sha256 for record in comparison if record.kind == kind})
         out.print(Text(f"{kind}: {problems} instances", style="bold"))
-        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-        table.add_column("  method", no_wrap=True)
-        for header in ("cells", "failed", "no plan", "best plan", "proven", "mean gap", "largest gap", "time (s)"):
-            table.add_column(header, justify="right", no_wrap=True)
+        headers = ("cells", "failed", "no plan", "best plan", "proven", "mean gap", "largest gap", "time (s)")
+        view = table("  method", *headers, left=1)
         for row in mine:
-            table.add_row(
+            view.add_row(
                 f"  {row.label}",
                 str(row.cells),
                 Text(str(row.failed), style="red" if row.failed else ""),
@@ -38,7 +35,7 @@ def print_comparison_summary(comparison: Comparison, out: Console, left_out: Seq
                 "" if row.largest_gap is None else percent(row.largest_gap),
                 f"{row.seconds:.3g}",
             )
-        out.print(table)
+        out.print(view)
         out.print()
     families = who_wins(comparison)
     if len(families) > 1:
@@ -46,7 +43,7 @@ def print_comparison_summary(comparison: Comparison, out: Console, left_out: Seq
         for family, shares in families.items():
             winners = sorted(shares.items(), key=lambda item: (-item[1], item[0]))
             text = ", ".join(f"{label} {100 * share:.0f} %" for label, share in winners if share > 0)
-            out.print(f"  {family}: {text or 'nobody'}", soft_wrap=True, markup=False)
+            out.print(f"  {family}: {text or 'nobody'}", soft_wrap=True)
         out.print()
     out.print(
         "Gap: |objective - bound| / |objective|, to the best bound of any method, here or in the instance library; "
@@ -56,13 +53,12 @@ def print_comparison_summary(comparison: Comparison, out: Console, left_out: Seq
     )
     if left_out:
         names = ", ".join(left_out[:MOST_FAILURES]) + (", ..." if len(left_out) > MOST_FAILURES else "")
-        out.print(f"{len(left_out)} instances that none of the methods takes: {names}", soft_wrap=True, markup=False)
+        out.print(f"{len(left_out)} instances that none of the methods takes: {names}", soft_wrap=True)
     failures = [record for record in comparison if record.failed]
     for record in failures[:MOST_FAILURES]:
         out.print(
             f"failed: {record.label} on {record.instance}, seed {record.seed}: {record.error}",
             soft_wrap=True,
-            markup=False,
         )
     if len(failures) > MOST_FAILURES:
         out.print(f"... and {len(failures) - MOST_FAILURES} more failures (status failed in the table)")

@@ -99,7 +99,7 @@ class Settings:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row:
+class Timing:
     """One row of the table, columns in this order.
 
     Parameters
@@ -144,14 +144,14 @@ class Row:
     date: str
 
 
-COLUMNS = tuple(field.name for field in dataclasses.fields(Row))
+COLUMNS = tuple(field.name for field in dataclasses.fields(Timing))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Measurement:
     """Rows measured, what was left out and why, and whether the user stopped it."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[Timing, ...]
     skipped: tuple[str, ...]
     interrupted: bool
 
@@ -232,7 +232,7 @@ def measure_with(
     timer: Timer, configs: Sequence[ModelConfig], settings: Settings, *, verbose: bool = False
 ) -> Measurement:
     """Time forward passes with a timer of one's own; see `measure`."""
-    rows: list[Row] = []
+    rows: list[Timing] = []
     skipped: list[str] = []
     try:
         for config in configs:
@@ -251,7 +251,7 @@ def _measure_one(
     timer: Timer,
     config: ModelConfig,
     settings: Settings,
-    rows: list[Row],
+    rows: list[Timing],
     skipped: list[str],
     progress: tuple[int, bool],
 ) -> None:
@@ -298,10 +298,10 @@ def _does_not_fit(config: ModelConfig, work: ForwardPass, value_bytes: int, free
 
 def _row(
     timer: Timer, config: ModelConfig, work: ForwardPass, settings: Settings, dtype: str, seconds: list[float]
-) -> Row:
+) -> Timing:
     low, median, high = np.quantile(seconds, [0.1, 0.5, 0.9])
     flops, total = work.flops_per_task(config), work.cached_tokens + work.new_tokens
-    return Row(
+    return Timing(
         model=config.name,
         device=timer.device_name,
         dtype=dtype,

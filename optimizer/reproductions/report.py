@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from specopt.reproductions.artefact import Artefact, Verdict
 from specopt.reproductions.registry import Paper
+from specopt.views.terminal import table
 
 _COLOURS = {Verdict.REPRODUCED: "green", Verdict.IN_SHAPE: "cyan", Verdict.NOT: "yellow"}
 
@@ -31,14 +31,11 @@ def print_artefact(artefact: Artefact, out: Console) -> None:
 
 def print_verdicts(artefacts: Sequence[Artefact], out: Console) -> None:
     """Print one line per figure or table."""
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    table.add_column("figure", no_wrap=True)
-    table.add_column("verdict", no_wrap=True)
-    table.add_column("claims that hold", justify="right", no_wrap=True)
-    table.add_column("what it shows")
+    view = table("figure", "verdict", "claims that hold", left=2)
+    view.add_column("what it shows")
     for one in artefacts:
         held = sum(claim.holds for claim in one.claims)
-        table.add_row(
+        view.add_row(
             one.name, Text(one.verdict.value, style=_COLOURS[one.verdict]), f"{held} of {len(one.claims)}", one.title
         )
-    out.print(table)
+    out.print(view)

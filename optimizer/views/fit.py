@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from specopt.instances.runtimes.fit import WORTH_TELLING, RuntimeFit
 from specopt.models.errors import InvalidInput
 from specopt.views.canvas import new_figure
+from specopt.views.terminal import line, table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -28,24 +28,24 @@ def print_fit(name: str, fit: RuntimeFit, out: Console) -> None:
     title = Text(f"{name}: " if name else "")
     title.append(fit.form.formula(_work(fit)), style="bold cyan")
     out.print(title, soft_wrap=True)
-    view = _table("  coefficient", "fitted", f"{fit.level:.0%} limits")
+    view = table("  coefficient", "fitted", f"{fit.level:.0%} limits", left=1, gap=3)
     columns = (fit.coefficients.ravel(), fit.lower.ravel(), fit.upper.ravel())
     for label, value, low, high in zip(fit.form.coefficient_names(fit.slope), *columns, strict=True):
         view.add_row(f"  {label}", f"{value:.5g}", f"{low:.5g} to {high:.5g}")
     out.print(view)
-    metrics, table = fit.metrics, fit.table
+    metrics, origin = fit.metrics, fit.table
     r2 = "-" if metrics.r2 is None else f"{metrics.r2:.5f}"
-    _line(out, "errors", f"R2 {r2}, MAPE {metrics.mape:.2%}, at most {metrics.max_relative_error:.1%}")
-    _line(
+    line(out, "errors", f"R2 {r2}, MAPE {metrics.mape:.2%}, at most {metrics.max_relative_error:.1%}")
+    line(
         out,
         "",
         f"RMSE {_milliseconds(metrics.rmse_seconds)}, at most {_milliseconds(metrics.max_error_seconds)}; "
         f"squares of {fit.errors} errors minimised",
     )
-    taken = f"{table.rows[1]:,} of {table.rows[0]:,} rows"
-    _line(out, "measured", f"{metrics.samples:,} passes from {taken} of {table.source}")
+    taken = f"{origin.rows[1]:,} of {origin.rows[0]:,} rows"
+    line(out, "measured", f"{metrics.samples:,} passes from {taken} of {origin.source}")
     if fit.cross_validation is not None:
-        _line(out, "form", fit.cross_validation.reason)
+        line(out, "form", fit.cross_validation.reason)
     _print_residuals(fit, out)
     for warning in fit.warnings:
         out.print(Text(f"  Warning: {warning}.", style="yellow"), soft_wrap=True)
@@ -57,7 +57,7 @@ def _print_residuals(fit: RuntimeFit, out: Console) -> None:
     order = np.argsort(x, kind="stable")
     groups = [part for part in np.array_split(order, min(BINS, len(np.unique(x)))) if len(part)]
     widest = max(float(np.abs(fit.relative_errors[part].mean())) for part in groups)
-    view = _table(f"  {_work(fit)}", "mean error", "MAPE")
+    view = table(f"  {_work(fit)}", "mean error", "MAPE", left=1, gap=3)
     view.add_column("predicted too fast | too slow", no_wrap=True)
     for part in groups:
         errors = fit.relative_errors[part]
@@ -79,17 +79,6 @@ def _work(fit: RuntimeFit) -> str:
 
 def _milliseconds(seconds: float) -> str:
     return f"{1e3 * seconds:.4g} ms"
-
-
-def _table(*headers: str) -> Table:
-    view = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="bold")
-    for index, header in enumerate(headers):
-        view.add_column(header, justify="right" if index else "left", no_wrap=True)
-    return view
-
-
-def _line(out: Console, label: str, text: str) -> None:
-    out.print(Text(f"  {label:<10} {text}"), soft_wrap=True)
 
 
 # ---------------------------------------------------------------------------- matplotlib

@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from specopt.instances.checkpoints.model_config import ModelConfig
 from specopt.models.fields import dump
-from specopt.views.terminal import line
+from specopt.views.terminal import line, table, title
 
 LABELS = {
     "parameters": "parameters",
@@ -63,9 +61,7 @@ def model_costs(config: ModelConfig) -> dict[str, Any]:
 def print_model_costs(config: ModelConfig, dtype: str | None, out: Console) -> None:
     """Print both cost models side by side, with the difference of the papers' from the exact one."""
     costs = model_costs(config)
-    title = Text(f"{config.name}: ")
-    title.append(f"{config.parameters:,} parameters", style="bold cyan")
-    out.print(title, soft_wrap=True)
+    title(out, f"{config.name}: ", f"{config.parameters:,} parameters")
     shape = config.exact
     grouped = f"{shape.heads} heads of {shape.head_dim}, {shape.kv_heads} of keys and values"
     network = f"{'gated' if shape.gated else 'plain'} network of {shape.ffn}"
@@ -74,15 +70,12 @@ def print_model_costs(config: ModelConfig, dtype: str | None, out: Console) -> N
     line(out, "vocabulary", embeddings)
     line(out, "counted at", f"{shape.bytes_per_value} bytes per value ({dtype or 'the default'})")
     line(out, "config's dtype", config.dtype or "not given")
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    table.add_column("  quantity", no_wrap=True)
-    for header in ("papers' model", "exact", "difference"):
-        table.add_column(header, justify="right", no_wrap=True)
+    view = table("  quantity", "papers' model", "exact", "difference", left=1)
     for key, label in LABELS.items():
         paper, exact = costs["paper"][key], costs["exact"][key]
         shown = "-" if exact is None else f"{exact:,}"
-        table.add_row(f"  {label}", f"{paper:,}", shown, _difference(paper, exact))
-    out.print(table)
+        view.add_row(f"  {label}", f"{paper:,}", shown, _difference(paper, exact))
+    out.print(view)
     if not config.projected:
         less = config.parameters - shape.parameter_count
         line(out, "cost model", f"`exact` in a problem leaves out biases, norms and positions: {less:,} parameters")

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.table import Table
 
 from specopt.models.errors import InvalidInput
 from specopt.models.prompt_chunking import ChunkTimes, PromptChunkingPlan, PromptChunkingProblem
 from specopt.views.canvas import new_figure
-from specopt.views.terminal import MOST_ROWS, line
+from specopt.views.terminal import MOST_ROWS, cut, line, table
+from specopt.views.view import View
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,10 +32,8 @@ def print_plan(problem: PromptChunkingProblem, plan: PromptChunkingPlan, out: Co
     line(
         out, "chunks", f"{len(times):,} of {problem.prompt_tokens:,} tokens; u uploading, c in the cloud, d downloading"
     )
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for header in ("  chunk", "tokens", "uploaded s", "processed s", "downloaded s"):
-        table.add_column(header, justify="right", no_wrap=True)
-    table.add_column("0" + f"{times[-1].download[1]:.3g} s".rjust(BAR_WIDTH - 1), no_wrap=True)
+    view = table("  chunk", "tokens", "uploaded s", "processed s", "downloaded s")
+    view.add_column("0" + f"{times[-1].download[1]:.3g} s".rjust(BAR_WIDTH - 1), no_wrap=True)
     for position, chunk in enumerate(times[:MOST_ROWS]):
         bar = [" "] * BAR_WIDTH
         cloud = (chunk.stages[0][0], chunk.stages[-1][1])
@@ -44,10 +42,9 @@ def print_plan(problem: PromptChunkingProblem, plan: PromptChunkingPlan, out: Co
             for column in range(first, min(max(first + 1, round(end * scale)), BAR_WIDTH)):
                 bar[column] = mark
         ends = (chunk.upload[1], cloud[1], chunk.download[1])
-        table.add_row(str(position + 1), str(chunk.tokens), *(f"{end:.4f}" for end in ends), "".join(bar))
-    out.print(table)
-    if len(times) > MOST_ROWS:
-        out.print(f"  ... and {len(times) - MOST_ROWS:,} more chunks")
+        view.add_row(str(position + 1), str(chunk.tokens), *(f"{end:.4f}" for end in ends), "".join(bar))
+    out.print(view)
+    cut(out, len(times), "chunks")
 
 
 # ---------------------------------------------------------------------------- the timeline as a picture
@@ -116,3 +113,6 @@ def _draw(axes: Axes, bars: list[list[Bar]], rows: list[str]) -> None:
     axes.set_ylim(len(rows) - 0.45, -0.55)
     axes.spines[["top", "right", "left"]].set_visible(False)
     axes.tick_params(axis="y", length=0)
+
+
+VIEW = View(print_plan=print_plan, picture=lambda problem, plan: chunk_timeline(problem, {"plan": plan}))

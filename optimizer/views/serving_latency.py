@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.table import Table
 
 from specopt.models.errors import InvalidInput
 from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
 from specopt.models.serving_schedule import Slot, step_schedule, steps_per_batch
 from specopt.views.canvas import new_figure
-from specopt.views.terminal import MOST_ROWS, line
+from specopt.views.terminal import MOST_ROWS, cut, line, table
+from specopt.views.view import View
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,21 +33,17 @@ def print_plan(problem: ServingLatencyProblem, plan: ServingLatencyPlan, out: Co
     if mechanism != "autoregressive":
         line(out, "speculation", f"{plan.speculation_length} draft tokens per step")
     line(out, "batches", f"{len(plan.batches)} in pipeline order, {problem.tasks} tasks")
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    table.add_column("  batch", justify="right")
-    for header in ("tasks", "padded input", "padding", "steps"):
-        table.add_column(header, justify="right")
-    table.add_column("first tasks", no_wrap=True, overflow="ellipsis")
+    view = table("  batch", "tasks", "padded input", "padding", "steps")
+    view.add_column("first tasks", no_wrap=True, overflow="ellipsis")
     steps = steps_per_batch(problem, plan)
     for position, batch in enumerate(plan.batches[:MOST_ROWS]):
         inputs = problem.input_tokens[list(batch)]
         padded = int(inputs.max())
         waste = 1.0 - float(inputs.sum()) / (padded * len(batch))
         names = " ".join(map(str, batch[:6])) + (" ..." if len(batch) > 6 else "")
-        table.add_row(str(position + 1), str(len(batch)), str(padded), f"{waste:.0%}", str(steps[position]), names)
-    out.print(table)
-    if len(plan.batches) > MOST_ROWS:
-        out.print(f"  ... and {len(plan.batches) - MOST_ROWS} more batches")
+        view.add_row(str(position + 1), str(len(batch)), str(padded), f"{waste:.0%}", str(steps[position]), names)
+    out.print(view)
+    cut(out, len(plan.batches), "batches")
 
 
 # ---------------------------------------------------------------------------- the pipeline
@@ -221,3 +217,10 @@ def _draw_bar(axes: Axes, height: int, slot: Slot, span: tuple[float, float], en
     else:
         label = number if share > 0.006 + 0.007 * len(number) else ""
     axes.text((start + stop) / 2, height, label, ha="center", va="center", fontsize=8, color="white")
+
+
+VIEW = View(
+    print_plan=print_plan,
+    columns={"l": lambda plan: str(plan.speculation_length), "batches": lambda plan: str(len(plan.batches))},
+    picture=pipeline_figure,
+)

@@ -5,11 +5,9 @@ from __future__ import annotations
 import math
 
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from specopt.solvers.simulation import QUANTILES, Estimate, Simulation
-from specopt.views.terminal import line
+from specopt.views.terminal import line, table, title
 
 
 def print_simulation(simulation: Simulation, what: str, out: Console, name: str = "") -> None:
@@ -26,9 +24,8 @@ def print_simulation(simulation: Simulation, what: str, out: Console, name: str 
     name
         The problem's, if it has one.
     """
-    title = Text(f"{simulation.kind} {what}, played {simulation.replications} times: ")
-    title.append(f"{_words(simulation.quantity)} {simulation.mean:.6g} on average", style="bold cyan")
-    out.print(title, soft_wrap=True)
+    mean = f"{_words(simulation.quantity)} {simulation.mean:.6g} on average"
+    title(out, f"{simulation.kind} {what}, played {simulation.replications} times: ", mean)
     if name:
         line(out, "problem", name)
     low, high = simulation.confidence_interval
@@ -39,13 +36,11 @@ def print_simulation(simulation: Simulation, what: str, out: Console, name: str 
         line(out, "model", f"{simulation.model:.6g}{ratio}")
     for label, text in simulation.facts.items():
         line(out, label, text)
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    table.add_column("  quantile", overflow="fold")
-    for header in ("mean", "+-", *(f"{level:.0%}" for level in QUANTILES)):
-        table.add_column(header, justify="right", no_wrap=True)
+    view = table("  quantile", "mean", "+-", *(f"{level:.0%}" for level in QUANTILES), left=1)
+    view.columns[0].no_wrap, view.columns[0].overflow = False, "fold"
     for quantity, estimate in simulation.estimates.items():
-        table.add_row(f"  {_words(quantity)}", *_cells(estimate))
-    out.print(table)
+        view.add_row(f"  {_words(quantity)}", *_cells(estimate))
+    out.print(view)
 
 
 def _cells(estimate: Estimate) -> list[str]:

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 
 from specopt.models.position_acceptance import PositionAcceptance
 from specopt.solvers.speculation_table.table import SpeculationTable
+from specopt.views.terminal import table as grid
 
 
 def print_speculation_table(
@@ -24,9 +24,7 @@ def print_speculation_table(
     out.print(f"Acceptance by position{' (for all)' if acceptance.extends else ''}: {rates}", soft_wrap=True)
     case = "best in the worst case" if table.robust else "goodput-optimal"
     out.print(f"Speculation length, {case}, up to {table.most_drafts} drafts:\n")
-    view = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="bold")
-    for header in ("batch size", "drafts", "speed-up", "within limits", "largest loss"):
-        view.add_column(header, justify="right", no_wrap=True)
+    view = grid("batch size", "drafts", "speed-up", "within limits", "largest loss", gap=3)
     limits = table.speedup_limits or (None,) * len(table.ranges)
     for (low, high, choice), speedup, limit, loss in zip(table.ranges, table.speedup, limits, table.loss, strict=True):
         view.add_row(
@@ -40,4 +38,4 @@ def print_speculation_table(
     for note in table.notes:
         out.print(f"\nNote: {note}.", soft_wrap=True)
     out.print("\nFor speculative_config:", soft_wrap=True)
-    out.print(json.dumps(config), soft_wrap=True, markup=False)
+    out.print(json.dumps(config), soft_wrap=True)

@@ -1,13 +1,21 @@
-"""What every view for the terminal shares: console, lines, shares, colours, widths."""
+"""What every view for the terminal shares: console, titles, lines, tables, shares, colours, widths.
+
+Views print plain text and `Text`; nothing that a file, a name or a message holds is taken for markup or reaches the
+terminal as a control sequence.
+"""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
+from rich.table import Table
 from rich.text import Text
 
 from specopt.models.result import Status
+from specopt.progress import printable
 
 MOST_ROWS = 40
 PLAIN_WIDTH = 100
@@ -16,14 +24,46 @@ LABEL = 15
 COLOURS = {Status.OPTIMAL: "green", Status.FEASIBLE: "cyan", Status.INFEASIBLE: "red", Status.NONE: "yellow"}
 
 
+class _Terminal(Console):
+    """A console on which text is text: what is printed may come from anywhere."""
+
+    def __init__(self) -> None:
+        width = None if sys.stdout.isatty() else PLAIN_WIDTH
+        super().__init__(file=sys.stdout, highlight=False, markup=False, emoji=False, width=width)
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """Return the segments of what is printed, control characters escaped."""
+        for text, style, control in super().render(renderable, options):
+            yield Segment(text if control else "\n".join(map(printable, text.split("\n"))), style, control)
+
+
 def console() -> Console:
     """Return a console on stdout; its width is fixed where no terminal says one."""
-    return Console(file=sys.stdout, highlight=False, width=None if sys.stdout.isatty() else PLAIN_WIDTH)
+    return _Terminal()
+
+
+def title(out: Console, text: str, emphasis: str, colour: str = "cyan", after: str = "") -> None:
+    """Print a headline whose point is emphasised."""
+    out.print(Text.assemble(text, (emphasis, f"bold {colour}"), after), soft_wrap=True)
 
 
 def line(out: Console, label: str, text: str, width: int = LABEL) -> None:
     """Print a label and what belongs to it."""
     out.print(Text(f"  {label:<{width}} {text}"), soft_wrap=True)
+
+
+def table(*headers: str, left: int = 0, gap: int = 2) -> Table:
+    """Return an empty table: so many columns flush left, the others flush right, and gaps between them."""
+    view = Table(box=None, pad_edge=False, padding=(0, gap, 0, 0), header_style="bold")
+    for position, header in enumerate(headers):
+        view.add_column(header, justify="left" if position < left else "right", no_wrap=True)
+    return view
+
+
+def cut(out: Console, count: int, what: str) -> None:
+    """Say how many rows of a table were left out, if there are any."""
+    if count > MOST_ROWS:
+        out.print(f"  ... and {count - MOST_ROWS:,} more {what}")
 
 
 def percent(share: float) -> str:

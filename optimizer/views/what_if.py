@@ -1,15 +1,14 @@
-"""Readable summaries for the terminal: intervals, and what resources are worth."""
+"""What if: plans over intervals, and what resources are worth, for the terminal."""
 
 from __future__ import annotations
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from specopt.models.problem import Problem
 from specopt.robustness import Robustness
 from specopt.sensitivity import Change, Sensitivity
-from specopt.views.terminal import line, percent
+from specopt.views.terminal import line, percent, table, title
 
 
 def print_robustness(problem: Problem, over: Robustness, out: Console) -> None:
@@ -37,9 +36,7 @@ def print_robustness(problem: Problem, over: Robustness, out: Console) -> None:
 def print_sensitivity(problem: Problem, found: Sensitivity, out: Console) -> None:
     """Print what one more unit of each resource is worth."""
     base = found.base
-    title = Text(f"{problem.kind}: what one more unit is worth, ")
-    title.append(f"solved again by {base.method}", style="bold cyan")
-    out.print(title, soft_wrap=True)
+    title(out, f"{problem.kind}: what one more unit is worth, ", f"solved again by {base.method}")
     if problem.name:
         line(out, "problem", problem.name)
     if base.objective is not None:
@@ -47,21 +44,18 @@ def print_sensitivity(problem: Problem, found: Sensitivity, out: Console) -> Non
         line(out, "objective", f"{base.objective:.6g}  {problem.objective_label}, {base.status.value}{gap}")
     if base.explanation:
         line(out, "why", base.explanation)
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    table.add_column("  one more unit")
-    for header in ("objective", "change", "%"):
-        table.add_column(header, justify="right", no_wrap=True)
-    table.add_column("certainty", overflow="fold")
+    view = table("  one more unit", "objective", "change", "%", left=1)
+    view.add_column("certainty", overflow="fold")
     for change in found.changes:
-        table.add_row(
+        view.add_row(
             f"  {change.unit}",
             "-" if change.after is None else f"{change.after:.6g}",
             "-" if change.change is None else f"{change.change:+.4g}",
             "-" if change.percent is None else f"{change.percent:+.3g}",
-            Text(_certainty(change)),
+            _certainty(change),
         )
-    out.print(table)
-    out.print(Text(f"  finite differences on re-solved optima, {found.seconds:.3g} s"), soft_wrap=True)
+    out.print(view)
+    out.print(f"  finite differences on re-solved optima, {found.seconds:.3g} s", soft_wrap=True)
 
 
 def _certainty(change: Change) -> str:
