@@ -13,7 +13,7 @@ from rich.text import Text
 from specopt.instances.runtimes.fit import WORTH_TELLING, RuntimeFit
 from specopt.models.errors import InvalidInput
 from specopt.views.canvas import new_figure
-from specopt.views.terminal import line, table
+from specopt.views.terminal import line, table, title
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -25,9 +25,7 @@ MARKS = 13
 
 def print_fit(name: str, fit: RuntimeFit, out: Console) -> None:
     """Print one fit; `name` says whose, empty for a single one."""
-    title = Text(f"{name}: " if name else "")
-    title.append(fit.form.formula(_work(fit)), style="bold cyan")
-    out.print(title, soft_wrap=True)
+    title(out, f"{name}: " if name else "", fit.form.formula(_work(fit)))
     view = table("  coefficient", "fitted", f"{fit.level:.0%} limits", left=1, gap=3)
     columns = (fit.coefficients.ravel(), fit.lower.ravel(), fit.upper.ravel())
     for label, value, low, high in zip(fit.form.coefficient_names(fit.slope), *columns, strict=True):
