@@ -24,7 +24,7 @@ from specopt.instances.library.recipe import Recipe
 from specopt.kinds import KINDS, kind_of
 from specopt.library import BestKnown, SavedInstance, instances_of_kind
 from specopt.models.files import write_text
-from specopt.models.problem import Problem, is_proven
+from specopt.models.problem import Problem
 from specopt.solve import choose
 
 FOLDER = Path(__file__).parents[1] / "instances" / "data" / "library"
@@ -69,11 +69,11 @@ def best_found(problem: Problem, time_limit: float) -> BestKnown:
         for method, result in results
         if result.bound is not None and method.tolerance <= TOLERANCE
     ]
-    proofs = [item for item in bounds if is_proven(least, -item[0], 0.0, TOLERANCE)]
+    proofs = [item for item in bounds if problem.gap(sign * least, -sign * item[0]) <= TOLERANCE]
     highest, prover, proof = proofs[0] if proofs else _least(bounds) if bounds else (math.inf, None, None)
     for method, result in results:
-        slack = max(method.tolerance, TOLERANCE) * max(1.0, abs(least))
-        if result.bound is not None and sign * result.bound > least + slack:
+        crossed = result.bound is not None and sign * result.bound > least
+        if crossed and problem.gap(sign * least, result.bound) > max(method.tolerance, TOLERANCE):
             raise AssertionError(f"{method.name} gives the bound {result.bound}, {finder.name} the plan {least}")
     bound = None if prover is None else -sign * highest
     objective = sign * least
@@ -98,13 +98,13 @@ def best_found(problem: Problem, time_limit: float) -> BestKnown:
 def _least(found: list[tuple[float, Any, Any]]) -> tuple[float, Any, Any]:
     """Return the first of those that are least but for rounding: methods are in order of preference."""
     least = min(value for value, _, _ in found)
-    return next(item for item in found if item[0] <= least + 1e-12 * max(1.0, abs(least)))
+    return next(item for item in found if item[0] <= least + 1e-12 * abs(least))
 
 
 def better_of(problem: Problem, old: BestKnown, new: BestKnown) -> BestKnown:
     """Return the old one, with the plan or bound of the new one where that is better by more than rounding."""
     sign = 1.0 if problem.sense == "minimize" else -1.0
-    rounding = TOLERANCE * max(1.0, abs(old.objective))
+    rounding = TOLERANCE * abs(old.objective)
     best = old
     if sign * new.objective < sign * old.objective - rounding:
         best = replace(
@@ -125,8 +125,9 @@ def better_of(problem: Problem, old: BestKnown, new: BestKnown) -> BestKnown:
 def _certificate(problem: Problem, objective: float, bound: float | None) -> dict[str, Any]:
     if bound is None or not math.isfinite(bound):
         return {"objective": objective, "bound": None, "status": "feasible", "gap": None}
-    proven = is_proven(objective, bound, 0.0, TOLERANCE)
-    gap = 0.0 if proven else problem.gap(objective, bound)
+    gap = problem.gap(objective, bound)
+    proven = gap <= TOLERANCE
+    gap = 0.0 if proven else gap
     return {"objective": objective, "bound": bound, "status": "optimal" if proven else "feasible", "gap": gap}
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from specopt.models.acceptance import expected_tokens
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import Column, Floats, HalfOpenUnit, Ints, NonNegative, TokenBudget
-from specopt.models.problem import Evaluation, Plan, Problem, exceeds
+from specopt.models.problem import Evaluation, Plan, Problem
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -98,15 +98,14 @@ class DraftAllocationProblem(Problem):
         if found:
             return found
         total = sum(plan.draft_tokens.tolist())
-        if exceeds(total, self.budget_tokens):
+        if total > self.budget_tokens:
             found.append(f"draft_tokens: sum to {total}, the budget is {self.budget_tokens}")
         if self.max_draft_tokens is not None:
-            for client in np.flatnonzero(plan.draft_tokens > self.max_draft_tokens):
-                if exceeds(plan.draft_tokens[client], self.max_draft_tokens[client]):
-                    found.append(
-                        f"draft_tokens[{client}]: expected at most {self.max_draft_tokens[client]}, "
-                        f"got {plan.draft_tokens[client]}"
-                    )
+            found += [
+                f"draft_tokens[{client}]: expected at most {self.max_draft_tokens[client]}, "
+                f"got {plan.draft_tokens[client]}"
+                for client in np.flatnonzero(plan.draft_tokens > self.max_draft_tokens)
+            ]
         return found
 
     def _defects(self, plan: DraftAllocationPlan) -> list[str]:

@@ -20,6 +20,10 @@ class MissingDependency(SpecoptError, ImportError):
     """An optional library is not installed; the message names the extra to install."""
 
 
+class InternalError(SpecoptError):
+    """A method returned what the judge refuses: a defect of ours; the message says where the case was saved."""
+
+
 class OutOfTime(SpecoptError):
     """Raised inside a method when the time limit has passed; `solve` turns it into a result."""
 

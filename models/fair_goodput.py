@@ -11,6 +11,7 @@ schedule has a few changes each are judged in seconds.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -44,9 +45,12 @@ MAX_FAIRNESS = 100.0
 LARGEST = 1e250
 """Largest weight, slope or utility in all, and length of a round: floating point holds sums and small multiples."""
 
+LARGEST_EXPONENT = 700.0
+MOST_INTEGER = 2.0**62
+
 Fairness = Annotated[float, Meta(ge=0, le=MAX_FAIRNESS)]
 SCHEDULE_TOLERANCE = 1e-9
-"""What a schedule may differ from what the plan declares, or fall short of a least rate by; of 1 or more, relative."""
+"""Relative: what a schedule may differ from what the plan declares, or fall short of a least rate by."""
 
 
 class _Entry(msgspec.Struct, forbid_unknown_fields=True):
@@ -116,7 +120,8 @@ class Schedule(Custom):
         self._refuse(~np.isfinite(self.share) | (self.share < 0), "share", "a share >= 0", self.share)
         outside = (self.clients < 0) | (self.clients >= size)
         self._refuse(outside, "changes", f"clients 0 to {size - 1}", self.clients, self.entries)
-        self._refuse(self.tokens < 0, "changes", "tokens >= 0", self.tokens, self.entries)
+        outside = (self.tokens < 0) | (self.tokens > MAX_BUDGET)
+        self._refuse(outside, "changes", f"tokens from 0 to {MAX_BUDGET}", self.tokens, self.entries)
         order = np.argsort(self.entries * size + self.clients, kind="stable")
         twice = np.zeros(len(order), dtype=np.bool_)
         keys = (self.entries * size + self.clients)[order]
@@ -332,7 +337,8 @@ class FairGoodputProblem(Problem):
             weight = float(self.weight.sum())
             sizes = [weight * rate**power for rate in map(np.float64, (least, most))
                      for power in (0.0, -self.fairness, 1.0 - self.fairness)]  # fmt: skip
-        if not max(slowest, 1.0 / quickest, *sizes) <= LARGEST:
+            smallest = [weight * rate ** (1.0 - self.fairness) for rate in map(np.float64, (least, most))]
+        if not (max(slowest, 1.0 / quickest, *sizes) <= LARGEST and min(smallest) >= 1.0 / LARGEST):
             name = "fairness" if max(slowest, 1.0 / quickest, weight) <= LARGEST else "weights"
             name = name if max(slowest, 1.0 / quickest) <= LARGEST else "verify_overhead_seconds"
             raise InvalidInput(
@@ -364,10 +370,17 @@ class FairGoodputProblem(Problem):
             return np.full(self.clients, self.budget_tokens, dtype=np.int64)
         return np.minimum(self.max_draft_tokens, self.budget_tokens)
 
-    @classmethod
-    def gap(cls, objective: float, bound: float) -> float:
-        """Return |objective - bound| / max(|objective|, 1): the utility has no natural zero."""
-        return abs(objective - bound) / max(abs(objective), 1.0)
+    def worth(self, value: float) -> float:
+        """Return the certainty equivalent of a utility: the common rate that would give every client the same.
+
+        The weighted power mean of the rates, geometric at fairness 1; from logarithms, so that no fairness underflows.
+        NaN where no rates have such a utility.
+        """
+        weight, power = float(self.weight.sum()), 1.0 - self.fairness
+        if power == 0.0:
+            return math.exp(min(value / weight, LARGEST_EXPONENT))
+        mean = value / weight * power
+        return math.exp(min(math.log(mean) / power, LARGEST_EXPONENT)) if mean > 0 else math.nan
 
     def utility(self, goodput: Floats) -> float:
         """Return the utility of some rates, all of them positive."""
@@ -394,7 +407,8 @@ class FairGoodputProblem(Problem):
         if not (goodput > 0).all():
             raise InvalidInput("schedule: expected shares that give every client a positive rate")
         utility = self.utility(goodput)
-        return Evaluation(utility, {"utility": utility})
+        parts = np.log(goodput) if self.fairness == 1.0 else goodput ** (1.0 - self.fairness) / (1.0 - self.fairness)
+        return Evaluation(utility, {"utility": utility}, float((self.weight * np.abs(parts)).sum()))
 
     def violations(self, plan: FairGoodputPlan) -> list[str]:
         """Return what the plan violates: shares, budget, caps, least rates, and what it declares of the schedule."""
@@ -405,10 +419,10 @@ class FairGoodputProblem(Problem):
         total = float(schedule.share.sum(dtype=np.longdouble))
         if abs(total - 1.0) > SCHEDULE_TOLERANCE:
             found.append(f"schedule: shares sum to {total:.12g} instead of 1")
-        spent = np.cumsum(np.bincount(schedule.entries, schedule.tokens - schedule.before, len(schedule)))
+        spent = self._spent(schedule)
         found += self._first(
             spent > self.budget_tokens,
-            lambda e: f"schedule[{e}]: {spent[e]:.0f} draft tokens, {self.budget_tokens} are allowed",
+            lambda e: f"schedule[{e}]: {spent[e]} draft tokens, {self.budget_tokens} are allowed",
         )
         if self.max_draft_tokens is not None:
             caps = self.max_draft_tokens
@@ -420,10 +434,12 @@ class FairGoodputProblem(Problem):
                 ),
             )
         goodput, tokens = self.realised(schedule)
-        for name, declared, actual in (
-            ("goodput", plan.goodput, goodput), ("mean_draft_tokens", plan.mean_draft_tokens, tokens)
+        most = np.zeros(self.clients)  # mean drafts are sums of shares of these
+        np.maximum.at(most, schedule.clients, schedule.tokens)
+        for name, declared, actual, size in (
+            ("goodput", plan.goodput, goodput, goodput), ("mean_draft_tokens", plan.mean_draft_tokens, tokens, most)
         ):  # fmt: skip
-            off = np.abs(declared - actual) > SCHEDULE_TOLERANCE * np.maximum(1.0, np.abs(actual))
+            off = np.abs(declared - actual) > SCHEDULE_TOLERANCE * np.maximum(declared, size)
             found += self._first(
                 off,
                 lambda i, n=name, d=declared, a=actual: f"{n}[{i}]: {d[i]:.12g}, but the schedule gives {a[i]:.12g}",
@@ -431,10 +447,19 @@ class FairGoodputProblem(Problem):
         if self.min_goodput is not None:
             least = self.min_goodput
             found += self._first(
-                least > goodput + SCHEDULE_TOLERANCE * np.maximum(1.0, goodput),
+                least > goodput + SCHEDULE_TOLERANCE * np.maximum(least, goodput),
                 lambda i: f"min_goodput[{i}]: the schedule gives {goodput[i]:.12g}, at least {least[i]:.12g} is due",
             )
         return found
+
+    @staticmethod
+    def _spent(schedule: Schedule) -> NDArray[Any]:
+        """Return the draft tokens of each entry, to the last one: as integers without bound where 64 bits are few."""
+        changes = schedule.tokens - schedule.before
+        wide = float(np.abs(changes).max(initial=0)) * len(changes) > MOST_INTEGER
+        spent = np.zeros(len(schedule), dtype=object if wide else np.int64)
+        np.add.at(spent, schedule.entries, changes.astype(spent.dtype))
+        return np.cumsum(spent)
 
     def realised(self, schedule: Schedule) -> tuple[Floats, Floats]:
         """Return what a schedule realises: goodput, and draft tokens per round, of each client."""

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 
 from specopt.models.errors import InvalidInput
-from specopt.models.problem import Plan, Problem
+from specopt.models.problem import TOLERANCE, Plan, Problem
 from specopt.models.result import Result
 
 
@@ -61,5 +60,6 @@ def verify(problem: Problem, result: Result | Plan) -> Report:
     except InvalidInput:
         return Report(None, violations, matches=False)
     claimed = result.objective if isinstance(result, Result) else None
-    matches = claimed is None or math.isclose(claimed, evaluation.objective, rel_tol=1e-9, abs_tol=1e-12)
+    size = abs(evaluation.objective) or evaluation.size
+    matches = claimed is None or abs(claimed - evaluation.objective) <= TOLERANCE * size
     return Report(evaluation.objective, violations, evaluation.terms, matches)

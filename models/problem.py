@@ -23,17 +23,43 @@ LONG_COLUMN = 1000
 """Entries from which a column is worth a look at how it is written."""
 
 
-def exceeds(value: float, limit: float) -> bool:
-    """Tell whether a constraint value <= limit is violated, with the tolerance of the file format."""
-    return value > limit + 1e-9 * max(1.0, abs(limit))
+TOLERANCE = 1e-9
+"""Relative: what a constraint on amounts may be missed by, and within what a bound proves an objective optimal."""
+
+
+def exceeds(amount: float, limit: float, terms: float | None = None) -> bool:
+    """Tell whether a constraint amount <= limit is violated, whatever its unit.
+
+    Counts are compared as they are, never here; a clock reading enters as a difference of two.
+
+    Parameters
+    ----------
+    amount, limit
+        Both sides.
+    terms
+        Sum of the absolute terms that the amount consists of; its own size if None.
+    """
+    size = abs(amount) if terms is None else terms
+    return amount > limit + TOLERANCE * max(abs(limit), size)
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What the judge says of a plan: the objective and the parts that it consists of."""
+    """What the judge says of a plan.
+
+    Parameters
+    ----------
+    objective
+        Its objective.
+    terms
+        Parts of it, or other figures worth showing.
+    size
+        Sum of the absolute terms that the objective consists of: what an objective of 0 is held against.
+    """
 
     objective: float
     terms: dict[str, float] = field(default_factory=dict)
+    size: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -98,10 +124,25 @@ class Problem(ABC):
     def violations(self, plan: Any) -> list[str]:
         """Return one sentence for every constraint that the plan violates; empty if feasible."""
 
-    @classmethod
-    def gap(cls, objective: float, bound: float) -> float:
-        """Return |objective - bound| / max(|objective|, 1e-12)."""
-        return abs(objective - bound) / max(abs(objective), 1e-12)
+    def worth(self, value: float) -> float:
+        """Return what gaps are taken on: the objective itself, unless it has no natural zero; NaN if out of range."""
+        return value
+
+    def gap(self, objective: float, bound: float, terms: float = 0.0) -> float:
+        """Return the relative distance of a bound, |objective - bound| / |objective|.
+
+        Parameters
+        ----------
+        objective, bound
+            Values of the objective.
+        terms
+            Sum of the absolute terms of the objective: what an objective of 0 is held against.
+        """
+        objective, bound = self.worth(objective), self.worth(bound)
+        if objective == bound:
+            return 0.0
+        size = abs(objective) or abs(terms)
+        return abs(objective - bound) / size if size else math.inf
 
     @cached_property
     def sha256(self) -> str:
@@ -205,9 +246,3 @@ def strip_header(data: object, kind: str) -> dict[str, Any]:
         if data[key] != expected:
             raise InvalidInput(f"{key}: expected {expected!r}, got {describe(data[key])}")
     return {key: value for key, value in data.items() if key not in ("format", "kind")}
-
-
-def is_proven(objective: float, bound: float, gap: float, tolerance: float) -> bool:
-    """Tell whether a bound proves an objective optimal within a gap (relative) or a tolerance."""
-    distance = abs(objective - bound)
-    return math.isfinite(distance) and distance <= max(gap * abs(objective), tolerance * max(1.0, abs(objective)))

@@ -15,7 +15,7 @@ from typing import Annotated, ClassVar, Literal
 from specopt.models.cloud_delay import CloudDelay
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import Column, Ints, NonNegative, Positive, PositiveInt, TokenCount
-from specopt.models.problem import Evaluation, Plan, Problem, exceeds
+from specopt.models.problem import Evaluation, Plan, Problem
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -202,7 +202,7 @@ class PromptChunkingProblem(Problem):
     def violations(self, plan: PromptChunkingPlan) -> list[str]:
         """Return what the plan violates: the sum, the cap on chunks, the grid."""
         found = self._defects(plan)
-        if self.max_chunks is not None and exceeds(len(plan.chunks), self.max_chunks):
+        if self.max_chunks is not None and len(plan.chunks) > self.max_chunks:
             found.append(f"chunks: expected at most {self.max_chunks} entries, got {len(plan.chunks)}")
         if self.grid_tokens is not None:
             for position, x in enumerate(plan.chunks.tolist()[:-1]):

@@ -125,10 +125,12 @@ class VerificationBatchProblem(Problem):
         if exceeds(memory, self.memory_bytes):
             found.append(f"batch: needs {memory:.6g} bytes of memory, {self.memory_bytes:.6g} are available")
         for i in batch:
-            if exceeds(self.now_seconds + seconds, float(self.deadline_seconds[i])):
+            due = float(self.deadline_seconds[i])
+            readings = float(np.spacing(abs(due)) + np.spacing(abs(self.now_seconds)))
+            if exceeds(seconds - readings, due - self.now_seconds):
                 found.append(
-                    f"batch: ends at {self.now_seconds + seconds:.9g} s, "
-                    f"request {i} is due at {self.deadline_seconds[i]:.9g} s"
+                    f"batch: takes {seconds:.9g} s, "
+                    f"request {i} is due in {due - self.now_seconds:.9g} s (at {due:.17g} s)"
                 )
         return found
 

@@ -26,13 +26,13 @@ from specopt.commands import (
     simulate,
     solve,
 )
-from specopt.commands.shared import BAD_INPUT, FOUND, INTERRUPTED
-from specopt.models.errors import SpecoptError
+from specopt.commands.shared import BAD_INPUT, FOUND, INTERNAL, INTERRUPTED
+from specopt.models.errors import InternalError, SpecoptError
 
 app = typer.Typer(
     name="specopt",
     help="Plan speculative decoding across edge and cloud, with proof of how good the plan is.",
-    epilog="Exit codes: 0 a plan was found, 1 infeasible or none found, 2 bad input or usage, 130 interrupted.",
+    epilog="Exit codes: 0 a plan was found, 1 infeasible or none found, 2 bad input or usage, 70 an internal error, 130 interrupted.",
     add_completion=False,
     rich_markup_mode=None,  # plain help: importing rich would double the time of `specopt --help`
     pretty_exceptions_enable=False,
@@ -55,6 +55,8 @@ def run(arguments: Sequence[str]) -> int:
     except SystemExit:  # typer's answer to a closed pipe
         _discard_stdout()
         return _fail("cannot write the output (Broken pipe)", BAD_INPUT)
+    except InternalError as error:
+        return _fail(str(error), INTERNAL)
     except SpecoptError as error:
         return _fail(str(error), BAD_INPUT)
     except OSError as error:

@@ -224,9 +224,9 @@ def _change(problem: Problem, perturbation: Perturbation, base: Result, result: 
             explanation = f"only with {perturbation.unit} there is a plan"
     else:
         change = after - before
-        if abs(change) <= tolerance * max(1.0, abs(before)):
+        if abs(change) <= tolerance * abs(before):
             change = 0.0
-        percent = 100.0 * change / max(abs(before), 1e-12)
+        percent = 100.0 * change / abs(before) if before else None
         bounds = (change, change) if proven else _bounds(problem, base, result)
     return Change(
         field=perturbation.field,

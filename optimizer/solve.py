@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import math
 import time
 from functools import cache
 from importlib.metadata import version
+from tempfile import NamedTemporaryFile
 from typing import Any, TypeGuard
 
 from specopt.kinds import KINDS, kind_of
-from specopt.models.errors import InvalidInput, OutOfTime, Stopped, Unsupported
+from specopt.models.errors import InternalError, InvalidInput, OutOfTime, Stopped, Unsupported
 from specopt.models.fields import describe
-from specopt.models.problem import Plan, Problem, is_proven
+from specopt.models.problem import Plan, Problem
 from specopt.models.result import Result, Status, Termination
 from specopt.solvers.budget import Budget, Callback
 from specopt.solvers.method import Method, Outcome
@@ -60,6 +62,8 @@ def solve(
         If an argument is outside its domain.
     Unsupported
         If the method does not exist or cannot take this problem; the message names those that can.
+    InternalError
+        If the method returned a plan that violates the problem, or a bound that its own plan refutes.
     """
     started = time.perf_counter()
     _check_arguments(problem, time_limit, gap, seed)
@@ -190,19 +194,26 @@ def _judged(problem: Problem, digest: str, method: Method, outcome: Outcome, bud
         status = Status.INFEASIBLE
     elif outcome.plan is not None:
         violations = problem.violations(outcome.plan)
-        assert not violations, f"{method.name} returned a plan that violates: {violations[0]}"
+        if violations:
+            raise _refused(problem, method, outcome, f"a plan that violates: {violations[0]}")
         evaluation = problem.evaluate(outcome.plan)
         objective, terms = evaluation.objective, evaluation.terms
         status = Status.FEASIBLE
-        if bound is not None:
+        distance = math.nan if bound is None else problem.gap(objective, bound, evaluation.size)
+        if math.isnan(distance):
+            bound = None  # outside the range of the objective it is no bound
+        else:
+            assert bound is not None, "its distance is a number"
             crossed = bound > objective if problem.sense == "minimize" else bound < objective
-            if crossed and is_proven(objective, bound, 0.0, method.tolerance):
+            if crossed and distance > method.tolerance:
+                raise _refused(problem, method, outcome, f"the bound {bound!r}, but its plan has {objective!r}")
+            if crossed:
                 bound = objective  # rounding
-            gap = 0.0 if is_proven(objective, bound, 0.0, method.tolerance) else problem.gap(objective, bound)
-            if is_proven(objective, bound, budget.gap, method.tolerance):
+            distance = 0.0 if distance <= method.tolerance else distance
+            gap = distance if math.isfinite(distance) else None
+            if distance <= budget.gap:
                 status = Status.OPTIMAL
-                if termination is not Termination.GAP and gap > 0:
-                    termination = Termination.GAP
+                termination = Termination.GAP if distance > 0 else termination
     explanation = outcome.explanation
     if status is Status.NONE and explanation is None:
         explanation = "no plan was found in the time given"
@@ -223,6 +234,25 @@ def _judged(problem: Problem, digest: str, method: Method, outcome: Outcome, bud
         explanation=explanation,
         versions=_versions(),
     )
+
+
+def _refused(problem: Problem, method: Method, outcome: Outcome, what: str) -> InternalError:
+    """Return the error of an outcome that the judge refuses, after saving the case for a report."""
+    case = {
+        "problem": problem.to_dict(),
+        "method": method.name,
+        "options": method.options,
+        "plan": None if outcome.plan is None else outcome.plan.to_dict(),
+        "bound": outcome.bound,
+        "returned": what,
+    }
+    try:
+        with NamedTemporaryFile("w", prefix="specopt-internal-error-", suffix=".json", delete=False) as file:
+            json.dump(case, file)
+        where = f"the case is saved in {file.name}; please report it"
+    except OSError as error:
+        where = f"the case cannot be saved ({error.strerror})"
+    return InternalError(f"internal error: method {method.name} of {problem.kind} returned {what}; {where}")
 
 
 @cache

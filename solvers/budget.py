@@ -111,6 +111,7 @@ class Budget:
         gap = None
         if self.objective is not None and self.bound is not None:
             gap = self.problem.gap(self.objective, self.bound)
+            gap = gap if math.isfinite(gap) else None
         if self.callback(Progress(self.seconds, self.objective, self.bound, gap)):
             self.stopped = True
 

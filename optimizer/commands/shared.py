@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from specopt.models.problem import Problem
     from specopt.models.result import Result
 
-FOUND, NOT_FOUND, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
+FOUND, NOT_FOUND, BAD_INPUT, INTERNAL, INTERRUPTED = 0, 1, 2, 70, 130
 
 
 def number(text: str | float) -> float:  # typer parses the default, too

@@ -10,7 +10,6 @@ import numpy as np
 from specopt.models.draft_control import DraftControlPlan, DraftControlProblem
 from specopt.models.errors import OutOfTime
 from specopt.models.fields import Floats, Ints
-from specopt.models.problem import is_proven
 from specopt.solvers.budget import Budget
 from specopt.solvers.draft_control.method import (
     DraftControlMethod,
@@ -59,7 +58,7 @@ class LinearProgram(DraftControlMethod):
         highspy = budget.load_library("highspy")
         outcome = self._solved(highspy, kernels, prepared, prepared.transition, budget)
         assert isinstance(outcome.plan, DraftControlPlan) and outcome.bound is not None
-        if is_proven(problem.evaluate(outcome.plan).objective, outcome.bound, 0.0, self.tolerance):
+        if problem.gap(problem.evaluate(outcome.plan).objective, outcome.bound) <= self.tolerance:
             return outcome
         # classes of states that hardly touch fall apart below HiGHS's tolerances; rows of long-run shares hold them
         shares = shares_of(kernels, prepared)
