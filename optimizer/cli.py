@@ -32,7 +32,8 @@ from specopt.models.errors import InternalError, SpecoptError
 app = typer.Typer(
     name="specopt",
     help="Plan speculative decoding across edge and cloud, with proof of how good the plan is.",
-    epilog="Exit codes: 0 a plan was found, 1 infeasible or none found, 2 bad input or usage, 70 an internal error, 130 interrupted.",
+    epilog="Exit codes: 0 a plan was found, 1 infeasible or none found, 2 bad input or usage, 70 an internal error, "
+    "130 interrupted.",
     add_completion=False,
     rich_markup_mode=None,  # plain help: importing rich would double the time of `specopt --help`
     pretty_exceptions_enable=False,
