@@ -27,9 +27,9 @@ def expected_tokens_per_step(acceptance_rate: float, speculation_length: int) ->
     """
     if acceptance_rate == 1.0:
         return 1.0 + speculation_length
-    if acceptance_rate == 0.0:
-        return 1.0
-    logarithm = math.log1p(acceptance_rate - 1.0)  # 1 - a^(l+1) would cancel where a is close to 1
+    if acceptance_rate < 0.5:
+        return (1.0 - acceptance_rate ** (1 + speculation_length)) / (1.0 - acceptance_rate)
+    logarithm = math.log1p(acceptance_rate - 1.0)  # 1 - a^(l+1) cancels where a is close to 1
     return -math.expm1((1 + speculation_length) * logarithm) / (1.0 - acceptance_rate)
 
 

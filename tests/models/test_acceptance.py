@@ -32,6 +32,16 @@ def test_tokens_per_step_is_a_geometric_sum(alpha: float, length: int) -> None:
     assert tokens * (1 + 1e-12) >= 1.0 and tokens <= 1 + length + 1e-9
 
 
+@pytest.mark.parametrize("distance", [1e-6, 1e-9, 1e-12, 2.0**-53])
+@pytest.mark.parametrize("length", [1, 10, 1000])
+def test_tokens_per_step_near_certain_acceptance(distance: float, length: int) -> None:
+    """Tests that Eq. 7 loses no digits where the acceptance is close to 1, held against exact fractions."""
+    alpha = 1.0 - distance
+    terms = (Fraction(alpha) ** i for i in range(length + 1)) if length <= 10 else (alpha**i for i in range(length + 1))
+    exact = float(sum(terms)) if length <= 10 else math.fsum(terms)
+    assert expected_tokens_per_step(alpha, length) == pytest.approx(exact, rel=4e-15 if length <= 10 else 1e-12)
+
+
 @pytest.mark.parametrize(
     ("output", "tokens", "steps"), [(1, 1.0, 1), (9, 1.8, 5), (10, 1.8, 6), (1, 5.0, 1), (7, 1.75, 4)]
 )
