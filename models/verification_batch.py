@@ -130,7 +130,7 @@ class VerificationBatchProblem(Problem):
             if exceeds(seconds - readings, due - self.now_seconds):
                 found.append(
                     f"batch: takes {seconds:.9g} s, "
-                    f"request {i} is due in {due - self.now_seconds:.9g} s (at {due:.17g} s)"
+                    f"request {i} is due in {due - self.now_seconds:.9g} s (at {due!r} s)"
                 )
         return found
 

@@ -228,12 +228,6 @@ def test_plans_of_other_problems_are_no_plans() -> None:
         problem(acceptance_rates=[0.5, 0.5]).evaluate(plan())
 
 
-def test_gap_has_no_small_denominator() -> None:
-    """Tests that the gap is relative to the utility or to 1, whichever is larger."""
-    assert problem().gap(0.5, 0.6) == pytest.approx(0.1)
-    assert problem().gap(-4.0, -3.0) == pytest.approx(0.25)
-
-
 def test_schema_has_both_forms_of_an_entry() -> None:
     """Tests that the plan's schema knows entries in full and as changes, the problem's its defaults."""
     from specopt.models.fields import schema
