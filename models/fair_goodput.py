@@ -370,13 +370,19 @@ class FairGoodputProblem(Problem):
             return np.full(self.clients, self.budget_tokens, dtype=np.int64)
         return np.minimum(self.max_draft_tokens, self.budget_tokens)
 
-    def worth(self, value: float) -> float:
+    @property
+    def scale(self) -> tuple[float, float]:
+        """All clients' weights together, and the fairness."""
+        return float(self.weight.sum()), self.fairness
+
+    @classmethod
+    def worth(cls, value: float, scale: Sequence[float] = ()) -> float:
         """Return the certainty equivalent of a utility: the common rate that would give every client the same.
 
         The weighted power mean of the rates, geometric at fairness 1; from logarithms, so that no fairness underflows.
         NaN where no rates have such a utility.
         """
-        weight, power = float(self.weight.sum()), 1.0 - self.fairness
+        weight, power = scale[0], 1.0 - scale[1]
         if power == 0.0:
             return math.exp(min(value / weight, LARGEST_EXPONENT))
         mean = value / weight * power

@@ -202,6 +202,25 @@ def describe(value: object) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
+def printable(text: str, most: int = 400) -> str:
+    """Return a text as one line that can be shown anywhere: what is no printable character escaped, the middle cut.
+
+    Names in files may hold anything, escape sequences of terminals as well.
+
+    Examples
+    --------
+    >>> printable("a\\x1b[31mb"), printable("0123456789", most=8)
+    ('a\\\\x1b[31mb', '01 ... 9')
+    """
+    if len(text) > 2 * most:
+        text = text[:most] + text[-most:]
+    text = "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
+    if len(text) <= most:
+        return text
+    tail = most // 5
+    return f"{text[: most - tail - 5].rstrip()} ... {text[-tail:].lstrip()}"
+
+
 def is_unicode(text: str) -> bool:
     """Tell whether a text can be written: JSON can spell half of a surrogate pair, which no encoding takes."""
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -107,18 +108,26 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
 def write_bytes(path: str | os.PathLike[str], content: bytes) -> None:
     """Write a file through a temporary one beside it, so that nothing half-written remains.
 
+    A symbolic link stays and what it points to is replaced; what is no regular file, such as a device or a pipe, is
+    written into.
+
     Raises
     ------
     InvalidInput
         If the file cannot be written.
     """
-    target = Path(path)
     try:
-        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+        target = Path(os.path.realpath(path))
+        mode = target.stat().st_mode if target.exists() else stat.S_IFREG | 0o666 & ~_umask()
+        if not stat.S_ISREG(mode):
+            with open(target, "wb") as stream:
+                stream.write(content)
+            return
+        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=".specopt-")
         try:
             with os.fdopen(handle, "wb") as stream:
                 stream.write(content)
-            os.chmod(temporary, 0o666 & ~_umask())
+            os.chmod(temporary, stat.S_IMODE(mode))
             os.replace(temporary, target)
         except BaseException:
             os.unlink(temporary)

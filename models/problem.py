@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, Literal, Self
@@ -124,25 +124,38 @@ class Problem(ABC):
     def violations(self, plan: Any) -> list[str]:
         """Return one sentence for every constraint that the plan violates; empty if feasible."""
 
-    def worth(self, value: float) -> float:
+    @property
+    def scale(self) -> tuple[float, ...]:
+        """What `worth` needs to know of the problem."""
+        return ()
+
+    @classmethod
+    def worth(cls, value: float, scale: Sequence[float] = ()) -> float:
         """Return what gaps are taken on: the objective itself, unless it has no natural zero; NaN if out of range."""
         return value
 
-    def gap(self, objective: float, bound: float, terms: float = 0.0) -> float:
-        """Return the relative distance of a bound, |objective - bound| / |objective|.
+    @classmethod
+    def distance(cls, objective: float, bound: float, scale: Sequence[float] = (), size: float = 0.0) -> float:
+        """Return the relative distance of a bound, |objective - bound| / |objective|, each by its worth.
 
         Parameters
         ----------
         objective, bound
-            Values of the objective.
-        terms
+            Values of the objective of one problem.
+        scale
+            The problem's.
+        size
             Sum of the absolute terms of the objective: what an objective of 0 is held against.
         """
-        objective, bound = self.worth(objective), self.worth(bound)
+        objective, bound = cls.worth(objective, scale), cls.worth(bound, scale)
         if objective == bound:
             return 0.0
-        size = abs(objective) or abs(terms)
+        size = abs(objective) or abs(size)
         return abs(objective - bound) / size if size else math.inf
+
+    def gap(self, objective: float, bound: float, size: float = 0.0) -> float:
+        """Return the relative distance of a bound on this problem's objective; see `distance`."""
+        return self.distance(objective, bound, self.scale, size)
 
     @cached_property
     def sha256(self) -> str:

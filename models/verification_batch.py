@@ -129,8 +129,7 @@ class VerificationBatchProblem(Problem):
             readings = float(np.spacing(abs(due)) + np.spacing(abs(self.now_seconds)))
             if exceeds(seconds - readings, due - self.now_seconds):
                 found.append(
-                    f"batch: takes {seconds:.9g} s, "
-                    f"request {i} is due in {due - self.now_seconds:.9g} s (at {due!r} s)"
+                    f"batch: takes {seconds:.9g} s, request {i} is due in {due - self.now_seconds:.9g} s (at {due!r} s)"
                 )
         return found
 

@@ -28,6 +28,7 @@ from specopt.commands import (
 )
 from specopt.commands.shared import BAD_INPUT, FOUND, INTERNAL, INTERRUPTED
 from specopt.models.errors import InternalError, SpecoptError
+from specopt.models.fields import printable
 
 app = typer.Typer(
     name="specopt",

@@ -8,8 +8,14 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from specopt.kinds import kind_of
+from specopt.models.errors import InvalidInput
+from specopt.models.fields import describe, read
 from specopt.models.problem import Problem
+from specopt.models.result import Status
 from specopt.solvers.method import Method
+
+FAILED = "failed"
+"""The status of a cell without a result."""
 
 
 @dataclass(frozen=True)
@@ -22,8 +28,8 @@ class Cell:
         Name of the instance, for people.
     problem
         Its JSON form.
-    problem_sha256, kind
-        What identifies it.
+    problem_sha256, kind, scale
+        What identifies it, and what its gaps are taken on.
     method, options
         Name and options of the method.
     time_limit, gap, seed
@@ -39,6 +45,7 @@ class Cell:
     time_limit: float | None
     gap: float
     seed: int
+    scale: tuple[float, ...] = ()
 
     @classmethod
     def of(
@@ -55,6 +62,7 @@ class Cell:
             time_limit=time_limit,
             gap=gap,
             seed=seed,
+            scale=problem.scale,
         )
 
     @property
@@ -70,7 +78,7 @@ class Record:
 
     Parameters
     ----------
-    key, instance, kind, problem_sha256, method, options, time_limit, gap_limit, seed
+    key, instance, kind, problem_sha256, method, options, time_limit, gap_limit, seed, scale
         The cell.
     status
         Of the result, or ``failed``: crashed, killed, refused.
@@ -101,6 +109,7 @@ class Record:
     seconds: float | None = None
     wall_seconds: float = 0.0
     error: str | None = None
+    scale: tuple[float, ...] = ()
     started: str = ""
     host: str = ""
     versions: dict[str, str] = field(default_factory=dict)
@@ -118,13 +127,14 @@ class Record:
             time_limit=cell.time_limit,
             gap_limit=cell.gap,
             seed=cell.seed,
+            scale=cell.scale,
             **found,
         )
 
     @property
     def failed(self) -> bool:
         """Whether there is no result at all."""
-        return self.status == "failed"
+        return self.status == FAILED
 
     @property
     def infeasible(self) -> bool:
@@ -147,8 +157,15 @@ class Record:
 
     @classmethod
     def from_dict(cls, data: object) -> Record:
-        """Return the record of JSON-like data; unknown keys, of later versions, are left out."""
-        if not isinstance(data, dict):
-            raise TypeError("a record is an object")
-        names = {f.name for f in fields(cls)}
-        return cls(**{name: value for name, value in data.items() if name in names})
+        """Return the record of JSON-like data; unknown keys, of later versions, are left out.
+
+        Raises
+        ------
+        InvalidInput
+            If the data is no record, or of a kind that is not known here.
+        """
+        record: Record = read(cls, data, "")
+        kind_of(record.kind)
+        if record.status not in (*Status, FAILED):
+            raise InvalidInput(f"status: expected one of {', '.join((*Status, FAILED))}, got {describe(record.status)}")
+        return record

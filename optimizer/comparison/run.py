@@ -8,7 +8,7 @@ import platform
 import threading
 import time
 
-from specopt.comparison.cell import Cell, Record
+from specopt.comparison.cell import FAILED, Cell, Record
 from specopt.comparison.child import Child, Crashed, Overstayed
 
 GRACE_SECONDS = 5.0
@@ -85,7 +85,7 @@ def run_cell(cell: Cell, grace_seconds: float = GRACE_SECONDS) -> Record:
         found = {"error": str(crash)}
     common = {"wall_seconds": time.monotonic() - begun, "started": started, "host": platform.node()}
     if "error" in found:
-        return Record.of(cell, status="failed", error=found["error"], **common)
+        return Record.of(cell, status=FAILED, error=found["error"], **common)
     return Record.of(cell, **found, **common)
 
 

@@ -1,7 +1,8 @@
 """Results on disk, append-only: one file per writer, one line per record, flushed at once.
 
 A killed writer loses what was running, and at most leaves a torn last line, which readers skip. Writers never share a
-file, so any number of them can fill one folder; readers take every file, the first record of a cell counts.
+file, so any number of them can fill one folder; readers take every file, the first record of a cell counts. A folder is
+input: a line that is no record is named, counts for nothing, and its cell runs again.
 """
 
 from __future__ import annotations
@@ -12,8 +13,11 @@ import platform
 import uuid
 from pathlib import Path
 
+import msgspec
+
 from specopt.comparison.cell import Record
 from specopt.models.errors import InvalidInput
+from specopt.models.fields import printable
 
 PATTERN = "records-*.jsonl"
 
@@ -38,24 +42,27 @@ class Store:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise InvalidInput(f"{folder}: cannot be made ({error.strerror or error})") from None
+        self.damaged: list[str] = []
         self._file: int | None = None
         self._path = self.folder / f"records-{platform.node()}-{os.getpid()}-{uuid.uuid4().hex[:8]}.jsonl"
 
     def records(self) -> dict[str, Record]:
-        """Return every record by its cell's key."""
+        """Return every record by its cell's key; `damaged` then says which lines are none."""
         found: dict[str, Record] = {}
+        self.damaged = []
         try:
-            paths = sorted(self.folder.glob(PATTERN))
-            texts = [path.read_bytes() for path in paths]
+            texts = {path: path.read_bytes() for path in sorted(self.folder.glob(PATTERN)) if path.is_file()}
         except OSError as error:
             raise InvalidInput(f"{self.folder}: cannot be read ({error.strerror or error})") from None
-        for text in texts:
-            for line in text.split(b"\n"):
+        for path, text in texts.items():
+            *lines, _ = text.split(b"\n")  # what follows the last line's end is torn by a kill
+            for number, line in enumerate(lines, start=1):
                 try:
-                    record = Record.from_dict(json.loads(line))
-                except (ValueError, TypeError):
-                    continue  # empty, or torn by a kill
-                found.setdefault(record.key, record)
+                    record = Record.from_dict(msgspec.json.decode(line))
+                except (InvalidInput, msgspec.MsgspecError, RecursionError) as error:
+                    self.damaged.append(printable(f"{path}:{number}: no record ({error})"))
+                else:
+                    found.setdefault(record.key, record)
         return found
 
     def check(self) -> None:

@@ -74,12 +74,12 @@ class Comparison:
     def gap(self, record: Record) -> float | None:
         """Return the relative distance of a record's objective to the best bound; None if one is missing."""
         bound = self.best(record)[1]
-        return None if record.objective is None or bound is None else _gap(record.kind, record.objective, bound)
+        return None if record.objective is None or bound is None else _gap(record, bound)
 
     def excess(self, record: Record) -> float | None:
         """Return the relative distance of a record's objective to the best objective; None without a plan."""
         best = self.best(record)[0]
-        return None if record.objective is None or best is None else _gap(record.kind, record.objective, best)
+        return None if record.objective is None or best is None else _gap(record, best)
 
     def proven(self, record: Record) -> bool:
         """Tell whether a record's plan is optimal by the best bound of any method, within the format's tolerance.
@@ -88,10 +88,8 @@ class Comparison:
         """
         if record.infeasible:
             return True
-        bound = self.best(record)[1]
-        if record.objective is None or bound is None:
-            return False
-        return abs(record.objective - bound) <= WITHIN * max(1.0, abs(record.objective))
+        gap = self.gap(record)
+        return gap is not None and gap <= WITHIN
 
     def wins(self, record: Record) -> bool:
         """Tell whether no method has a better plan for the record's problem, or it proves that there is none."""
@@ -103,8 +101,7 @@ class Comparison:
         found = []
         for record in self.records:
             row = record.to_dict()
-            row["options"] = json.dumps(row["options"], sort_keys=True)
-            row["versions"] = json.dumps(row["versions"], sort_keys=True)
+            row |= {name: json.dumps(row[name], sort_keys=True) for name in ("options", "versions", "scale")}
             best, bound = self.best(record)
             row |= {
                 "label": record.label,
@@ -121,7 +118,7 @@ class Comparison:
         import pyarrow
 
         text = {"key", "instance", "kind", "problem_sha256", "method", "options", "status", "termination"}
-        text |= {"error", "started", "host", "versions", "label"}
+        text |= {"error", "started", "host", "versions", "scale", "label"}
         rows = self.rows()
         names = list(rows[0]) if rows else _NAMES
 
@@ -162,6 +159,7 @@ class Comparison:
         write_text(path, out.getvalue())
 
 
-def _gap(kind: str, objective: float, reference: float) -> float:
-    distance = kind_of(kind).problem.gap(objective, reference)
+def _gap(record: Record, reference: float) -> float:
+    assert record.objective is not None, "the caller has asked"
+    distance = kind_of(record.kind).problem.distance(record.objective, reference, record.scale)
     return distance if math.isfinite(distance) else math.inf

@@ -7,6 +7,7 @@ import dataclasses
 import json
 import os
 import re
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import numpy as np
 import pytest
 
 from specopt import InvalidInput, Result, ServingLatencyProblem, generate, load, save, solve
-from specopt.models.files import from_dict
+from specopt.models.files import from_dict, write_text
 
 BASE: dict[str, Any] = {
     "format": "specopt/1",
@@ -311,3 +312,35 @@ def test_a_result_needs_only_its_plan() -> None:
     assert isinstance(result, Result)
     assert result.plan is not None
     assert result.plan.to_dict() == plan
+
+
+def test_what_is_written_through_a_link_keeps_the_link(tmp_path: Path) -> None:
+    """Tests that a symbolic link stays one, its target is replaced with its rights kept, and a dangling one is made."""
+    target, link = tmp_path / "target", tmp_path / "link"
+    target.write_text("old")
+    target.chmod(0o640)
+    link.symlink_to(target)
+    write_text(link, "new")
+    assert link.is_symlink() and target.read_text() == "new"
+    assert target.stat().st_mode & 0o777 == 0o640
+    dangling = tmp_path / "dangling"
+    dangling.symlink_to(tmp_path / "made")
+    write_text(dangling, "there")
+    assert dangling.is_symlink() and (tmp_path / "made").read_text() == "there"
+
+
+def test_what_is_no_regular_file_is_written_into(tmp_path: Path) -> None:
+    """Tests that a pipe and a device take the text and stay what they are."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = threading.Thread(target=lambda: found.append(pipe.read_text()))
+    found: list[str] = []
+    reader.start()
+    write_text(pipe, "through")
+    reader.join()
+    assert found == ["through"]
+    assert pipe.is_fifo()
+    write_text("/dev/null", "nothing")
+    assert Path("/dev/null").is_char_device()
+    with pytest.raises(InvalidInput, match="cannot be written"):
+        write_text(tmp_path, "a folder")

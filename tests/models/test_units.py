@@ -31,7 +31,7 @@ from specopt import (
     solve,
 )
 
-SMALL = {
+SMALL: dict[str, st.SearchStrategy[Any]] = {
     "serving-latency": serving_latencies(tasks=(1, 4)),
     "verification-batch": verification_batches(),
     "prompt-chunking": prompt_chunkings(),
@@ -59,7 +59,7 @@ def same(problem: Problem, other: Problem) -> None:
 @given(data=st.data(), factor=UNITS)
 def test_the_unit_of_time_changes_no_verdict(kind: str, data: st.DataObject, factor: float) -> None:
     """Tests that a problem whose seconds are counted in another unit gets the same status and gap."""
-    problem: Problem = data.draw(SMALL[kind])  # type: ignore[arg-type]
+    problem: Problem = data.draw(SMALL[kind])
     same(problem, in_other_seconds(problem, factor))
 
 
@@ -69,7 +69,7 @@ def test_the_unit_of_time_changes_no_verdict(kind: str, data: st.DataObject, fac
 @given(data=st.data(), factor=UNITS)
 def test_the_unit_of_weights_changes_no_verdict(kind: str, data: st.DataObject, factor: float) -> None:
     """Tests that weights in another unit change neither status nor gap."""
-    problem: Problem = data.draw(SMALL[kind])  # type: ignore[arg-type]
+    problem: Problem = data.draw(SMALL[kind])
     same(problem, in_other_worth(problem, factor))
 
 
@@ -124,7 +124,8 @@ def test_memory_has_no_absolute_slack() -> None:
 
 def test_token_budgets_are_exact() -> None:
     """Tests that one token beyond a budget of 10^12 violates: in a round, in a schedule, at a client's own limit."""
-    problem = dataclasses.replace(generate("draft-allocation/uniform", clients=2, seed=1), budget_tokens=10**12)
+    small: Any = generate("draft-allocation/uniform", clients=2, seed=1)
+    problem = dataclasses.replace(small, budget_tokens=10**12)
     assert not problem.violations(DraftAllocationPlan(draft_tokens=np.array([10**12 - 7, 7])))
     assert problem.violations(DraftAllocationPlan(draft_tokens=np.array([10**12 - 7, 8])))
     fair = FairGoodputProblem(acceptance_rates=np.array([0.5, 0.5]), budget_tokens=10**12)
@@ -147,7 +148,7 @@ def test_the_gap_of_a_utility_is_that_of_its_common_rate(fairness: float) -> Non
         acceptance_rates=np.array([0.5, 0.9]), budget_tokens=4, fairness=fairness, weights=np.array([1.0, 3.0])
     )
     low, high = problem.utility(np.full(2, 2.0)), problem.utility(np.full(2, 2.5))
-    assert problem.worth(low) == pytest.approx(2.0, rel=1e-12)
+    assert problem.worth(low, problem.scale) == pytest.approx(2.0, rel=1e-12)
     assert problem.gap(low, high) == pytest.approx(0.25, rel=1e-11)
     if fairness > 1.0:
         assert np.isnan(problem.gap(low, -0.5 * low))  # no rates have a utility of this sign
@@ -158,5 +159,5 @@ def test_nothing_is_within_an_absolute_distance() -> None:
     problem: Any = generate("draft-allocation/uniform", clients=2, seed=1)
     assert problem.gap(1.023e-12, 1e-12) == pytest.approx(0.0225, rel=1e-2)
     assert problem.gap(0.0, 0.0) == 0.0
-    assert problem.gap(0.0, 1e-12, terms=1.0) == 1e-12
+    assert problem.gap(0.0, 1e-12, size=1.0) == 1e-12
     assert problem.gap(0.0, 1e-12) == np.inf

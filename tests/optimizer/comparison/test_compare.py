@@ -173,7 +173,49 @@ def test_torn_lines_are_skipped(tmp_path: Path, cell: Cell) -> None:
     store.close()
     (path,) = tmp_path.glob("records-*.jsonl")
     path.write_bytes(b"[1]\n" + path.read_bytes() + path.read_bytes()[:40])
-    assert list(Store(tmp_path).records()) == [cell.key]
+    store = Store(tmp_path)
+    assert list(store.records()) == [cell.key]
+    assert store.damaged == [f"{path}:1: no record (the top level: expected object, got [1] (array))"]
+
+
+def harmed(line: bytes) -> dict[str, bytes]:
+    """Lines that are no record, made from one that is."""
+    whole = json.loads(line)
+    made: dict[str, Any] = {
+        "wrong type": whole | {"seconds": "fast"},
+        "no options": whole | {"options": [1]},
+        "foreign kind": whole | {"kind": "../../etc"},
+        "escape in a status": whole | {"status": "\x1b[2Joptimal"},
+        "missing": {name: value for name, value in whole.items() if name != "key"},
+        "a list": [whole],
+        "a versions list": whole | {"versions": ["1"]},
+    }
+    lines = {name: json.dumps(value).encode() for name, value in made.items()}
+    return lines | {
+        "deep": b"[" * 100_000,
+        "not JSON": line[:-20],
+        "NaN": line.replace(b'"wall_seconds": ', b'"wall_seconds": NaN, "x": '),
+        "binary": b"\xff\xfe\x00",
+        "huge": b'{"key": ' + b"9" * 5000 + b"}",
+        "empty": b"",
+    }
+
+
+def test_damaged_records_are_named_and_run_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Tests that each damaged line of a folder is reported by file and line in printable text, and its cell is run."""
+    assert len(compare(QUICK[:1], small(1), folder=tmp_path, jobs=1)) == 1
+    (path,) = tmp_path.glob("records-*.jsonl")
+    line = path.read_bytes().strip()
+    for name, damaged in harmed(line).items():
+        path.write_bytes(damaged + b"\n")
+        caplog.clear()
+        (record,) = compare(QUICK[:1], small(1), folder=tmp_path, jobs=1)
+        assert record.status == "optimal" or record.objective is not None, name
+        (message,) = [entry.getMessage() for entry in caplog.records]
+        assert message.startswith(f"{path}:1: no record ("), name
+        assert message.isprintable() and len(message) < 600, name
+        for other in set(tmp_path.glob("records-*.jsonl")) - {path}:
+            other.unlink()
 
 
 def test_a_folder_that_cannot_be_written_is_one_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
