@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,11 +11,10 @@ from typing import Annotated
 
 import numpy as np
 
-from specopt.instances.reading.csv_table import column_names, count_in, csv_rows, number_in
-from specopt.instances.reading.lines import open_lines
+from specopt.instances.traces.lines import Lines, open_lines
 from specopt.models.draft_control import MAX_DRAFT_LENGTH, MAX_RESOLUTION, Probability, Resolution
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import Column, Floats, Ints, NonNegativeInt, Positive, check
+from specopt.models.fields import Column, Floats, Ints, NonNegativeInt, Positive, check, describe
 
 COLUMNS = {
     "uplink": "uplink_bits_per_second",
@@ -76,41 +77,87 @@ def read_channel_trace(path: str | os.PathLike[str], columns: Mapping[str, str] 
     Raises
     ------
     InvalidInput
-        If the file cannot be read, lacks a column or has it twice, or a row is malformed; the message names line and
-        column.
+        If the header lacks a column or has it twice, or a row is malformed; the message names line and column.
+    OSError
+        If the file cannot be read.
     """
-    names = column_names(columns, COLUMNS, "resolution")
+    names = _names(columns)
+    where = os.fspath(path)
     found: dict[str, list[float]] = {key: [] for key in names}
-    with open_lines(path) as lines:
-        for line, cells in csv_rows(lines, tuple(names.values())):
-            for key, cell in zip(names, cells, strict=True):
-                value = _value(key, cell)
-                if value is None:
-                    raise lines.refuse(line, _EXPECTED[key], cell, names[key])
-                found[key].append(value)
-            if found["accepted"][-1] > found["drafted"][-1]:
-                most = f"at most the {found['drafted'][-1]} drafted tokens"
-                raise lines.refuse(line, most, found["accepted"][-1], names["accepted"])
+    with open_lines(path) as stream:
+        lines = Lines(stream, where)
+        reader = csv.reader(lines, strict=True)
+        places: dict[str, int] | None = None
+        width, done = 0, 0
+        try:
+            for fields in reader:
+                line, done = done + 1, lines.number
+                if len(fields) < 2 and not "".join(fields).strip():
+                    continue
+                if places is None:
+                    header = [field.strip() for field in fields]
+                    places, width = {key: _place(lines, line, header, name) for key, name in names.items()}, len(header)
+                    continue
+                if len(fields) != width:
+                    raise lines.refuse(line, f"{width} fields, as in the header", f"{len(fields)} fields")
+                for key, place in places.items():
+                    found[key].append(_value(lines, line, key, names[key], fields[place]))
+                if found["accepted"][-1] > found["drafted"][-1]:
+                    most = f"at most the {found['drafted'][-1]:.0f} drafted tokens"
+                    raise lines.refuse(line, most, int(found["accepted"][-1]), names["accepted"])
+        except csv.Error as error:
+            raise lines.refuse(done + 1, "a row of CSV", str(error)) from None
     if len(found["uplink"]) < 2:
-        raise InvalidInput(f"{path}: expected a header and at least 2 rows, got {len(found['uplink'])} rows")
-    return ChannelTrace(**{COLUMNS.get(key, key): np.array(values) for key, values in found.items()})
+        raise InvalidInput(f"{where}: expected a header and at least 2 rows, got {len(found['uplink'])} rows")
+    return ChannelTrace(
+        uplink_bits_per_second=np.array(found["uplink"]),
+        confidence=np.array(found["confidence"]),
+        accepted=np.array(found["accepted"], dtype=np.int64),
+        drafted=np.array(found["drafted"], dtype=np.int64),
+        resolution=np.array(found["resolution"], dtype=np.int64) if "resolution" in found else None,
+    )
 
 
-_EXPECTED = {
-    "uplink": "a finite number > 0",
-    "confidence": "a number from 0 to 1",
-    "accepted": f"a whole number from 0 to {MAX_DRAFT_LENGTH}",
-    "drafted": f"a whole number from 0 to {MAX_DRAFT_LENGTH}",
-    "resolution": f"a whole number from 1 to {MAX_RESOLUTION}",
-}
+def _names(columns: Mapping[str, str] | None) -> dict[str, str]:
+    known = (*COLUMNS, "resolution")
+    for key, name in (columns or {}).items():
+        if key not in known:
+            raise InvalidInput(f"columns: expected keys among {', '.join(known)}, got {describe(key)}")
+        if not isinstance(name, str) or not name.strip():
+            raise InvalidInput(f"columns: expected the name of a column for {key}, got {describe(name)}")
+    names = {key: name.strip() for key, name in (COLUMNS | dict(columns or {})).items()}
+    if len(set(names.values())) < len(names):
+        raise InvalidInput(f"columns: expected {len(names)} different columns, got {', '.join(names.values())}")
+    return names
 
 
-def _value(key: str, cell: str) -> float | None:
-    """Return the value in a cell, None if it holds none of its kind."""
-    if key in ("uplink", "confidence"):
-        number = number_in(cell)
-        good = number is not None and (number > 0.0 if key == "uplink" else 0.0 <= number <= 1.0)
-        return number if good else None
-    if key == "resolution":
-        return count_in(cell, MAX_RESOLUTION) or None
-    return count_in(cell, MAX_DRAFT_LENGTH)
+def _place(lines: Lines, line: int, header: list[str], name: str) -> int:
+    if header.count(name) != 1:
+        word = "a column" if name not in header else "one column"
+        raise lines.refuse(line, f"{word} {name}", ", ".join(header))
+    return header.index(name)
+
+
+def _value(lines: Lines, line: int, key: str, column: str, text: str) -> float:
+    expected, whole = {
+        "uplink": ("a finite number > 0", False),
+        "confidence": ("a number from 0 to 1", False),
+        "accepted": (f"a whole number from 0 to {MAX_DRAFT_LENGTH}", True),
+        "drafted": (f"a whole number from 0 to {MAX_DRAFT_LENGTH}", True),
+        "resolution": (f"a whole number from 1 to {MAX_RESOLUTION}", True),
+    }[key]
+    stripped = text.strip()
+    try:
+        if whole and not (stripped.isascii() and stripped.isdigit() and len(stripped) <= 9):
+            raise ValueError
+        value = float(stripped)
+    except ValueError:
+        raise lines.refuse(line, expected, text, column) from None
+    good = {
+        "uplink": 0.0 < value < math.inf,
+        "confidence": 0.0 <= value <= 1.0,
+        "resolution": 1.0 <= value <= MAX_RESOLUTION,
+    }.get(key, value <= MAX_DRAFT_LENGTH)
+    if not good:
+        raise lines.refuse(line, expected, text, column)
+    return value

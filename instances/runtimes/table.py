@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -9,8 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from specopt.instances.reading.csv_table import csv_rows, number_in
-from specopt.instances.reading.lines import Lines, open_lines
+from specopt.instances.traces.lines import Lines, open_lines
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import Floats, Ints, describe
 
@@ -23,6 +23,7 @@ LEAST_SECONDS, MOST_SECONDS = 1e-12, 1e9
 REPEATS_APART = 1.5
 """Rows of one input whose times differ by more than this factor are told: a filter may be missing."""
 
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _SUFFIX = re.compile(r"(?:^|[_. (\[])(us|µs|ms|ns|seconds|sec|s)[)\]]?$", re.ASCII | re.IGNORECASE)
 
 
@@ -139,7 +140,7 @@ class RuntimeTable:
 def read_runtime_table(path: str | os.PathLike[str], columns: TableColumns) -> RuntimeTable:
     """Read measured times from a CSV file with a header.
 
-    Only the columns named are looked at.
+    Byte-order marks, CRLF, blank lines and a missing last newline are fine. Only the columns named are looked at.
 
     Raises
     ------
@@ -147,9 +148,16 @@ def read_runtime_table(path: str | os.PathLike[str], columns: TableColumns) -> R
         If the file cannot be read, lacks a column, has a row of another length, or a cell is no number of its kind
         (the message names line and column), or no row fulfils the filter.
     """
-    with open_lines(path) as lines:
-        reader = _Reader(lines, columns)
-        reader.read()
+    try:
+        with open_lines(path) as stream:
+            reader = _Reader(Lines(stream, os.fspath(path)), columns)
+            reader.read()
+    except OSError as error:
+        raise InvalidInput(f"{path}: cannot be read ({error.strerror or error})") from None
+    except ValueError as error:  # a zero byte in the path
+        if isinstance(error, InvalidInput):
+            raise
+        raise InvalidInput(f"{path}: cannot be read ({error})") from None
     return reader.table(os.fspath(path))
 
 
@@ -168,23 +176,48 @@ class _Reader:
 
     def read(self) -> None:
         """Collect the rows that fulfil the filter."""
+        reader = csv.reader(self.lines, strict=True)
+        header: dict[str, int] | None = None
+        done = 0
+        try:
+            for cells in reader:
+                line, done = done + 1, self.lines.number
+                if len(cells) < 2 and not "".join(cells).strip():
+                    continue
+                if header is None:
+                    header = self._header(line, [cell.strip() for cell in cells])
+                    width = len(cells)
+                    continue
+                if len(cells) != width:
+                    raise self.lines.refuse(line, f"{width} fields, as in the header", cells)
+                self.rows += 1
+                self._row(line, header, cells)
+        except csv.Error as error:
+            raise InvalidInput(f"{self.lines.where}: line {done + 1}: expected a row of a CSV file: {error}") from None
+        if header is None:
+            raise InvalidInput(f"{self.lines.where}: expected a table, got an empty file")
+
+    def _header(self, line: int, header: Sequence[str]) -> dict[str, int]:
         columns = self.columns
+        wanted = [*columns.numbers, *columns.y, *columns.where]
+        if columns.sum_over is not None:
+            wanted.append(columns.sum_over)
+        for name in wanted:
+            if header.count(name) != 1:
+                often = "has it twice" if name in header else f"has {', '.join(header)[:400]}"
+                raise self._refuse(f"line {line}: expected one column {name!r}, the header {often}")
         for name in columns.y:
             suffix = _SUFFIX.search(name)
             unit = suffix[1].lower().replace("µ", "u") if suffix else "s"
             if columns.y_unit is None and unit not in ("s", "sec", "seconds"):
-                raise self._refuse(f"the column {name!r} is not in seconds by its name: say the y-unit")
-        part = () if columns.sum_over is None else (columns.sum_over,)
-        wanted = tuple(dict.fromkeys((*columns.numbers, *columns.y, *columns.where, *part)))
-        for line, cells in csv_rows(self.lines, wanted):
-            self.rows += 1
-            self._row(line, dict(zip(wanted, cells, strict=True)))
+                raise self._refuse(f"line {line}: the column {name!r} is not in seconds by its name: say the y-unit")
+        return {name: header.index(name) for name in wanted}
 
-    def _row(self, line: int, cells: Mapping[str, str]) -> None:
+    def _row(self, line: int, header: Mapping[str, int], cells: Sequence[str]) -> None:
         columns = self.columns
         taken = True
         for name, value in columns.where.items():
-            cell = cells[name].strip()
+            cell = cells[header[name]].strip()
             if len(self.seen[name]) < 20:
                 self.seen[name][cell] = None
             taken = taken and _same(cell, value)
@@ -194,22 +227,22 @@ class _Reader:
             raise self._refuse(f"line {line}: expected at most {MOST_ROWS:,} rows that fulfil the filter")
         inputs = []
         for name in columns.numbers:
-            value, least = cells[name], 1.0 if name == columns.batch else 0.0
-            number = number_in(value)
+            value, least = cells[header[name]], 1.0 if name == columns.batch else 0.0
+            number = _number(value)
             if number is None or not least <= number <= MOST_WORK or 0.0 < number < LEAST_WORK:
                 raise self.lines.refuse(line, f"a finite number >= {least:g}", value, name)
             inputs.append(number)
         total = 0.0
         for name in columns.y:
-            number = number_in(cells[name])
+            number = _number(cells[header[name]])
             if number is None or not 0.0 <= number * self.scale <= MOST_SECONDS:
-                raise self.lines.refuse(line, "a time >= 0", cells[name], name)
+                raise self.lines.refuse(line, "a time >= 0", cells[header[name]], name)
             total += number * self._times(name)
-        part = "" if columns.sum_over is None else cells[columns.sum_over].strip()
+        part = "" if columns.sum_over is None else cells[header[columns.sum_over]].strip()
         if columns.sum_over is not None:
             total *= self._times(part)
         elif total * self.scale < LEAST_SECONDS:
-            raise self.lines.refuse(line, "a time > 0", cells[columns.y[0]], columns.y[0])
+            raise self.lines.refuse(line, "a time > 0", cells[header[columns.y[0]]], columns.y[0])
         self.inputs.append(tuple(inputs))
         self.parts.append(part)
         self.times.append(total * self.scale)
@@ -303,9 +336,17 @@ class _Reader:
         return InvalidInput(f"{self.lines.where}: {text}")
 
 
+def _number(text: str) -> float | None:
+    text = text.strip()
+    if len(text) > 60 or not _NUMBER.fullmatch(text):
+        return None
+    value = float(text)
+    return value if np.isfinite(value) else None
+
+
 def _same(cell: str, value: str) -> bool:
     """Compare as text, or as numbers where both are."""
     if cell == value:
         return True
-    one, other = number_in(cell), number_in(value)
+    one, other = _number(cell), _number(value)
     return one is not None and one == other

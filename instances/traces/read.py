@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from typing import TextIO
 
-from specopt.instances.reading.lines import open_lines
+from specopt.instances.traces.lines import Lines, open_lines
 from specopt.instances.traces.plain_csv import PLAIN_CSV, plain_csv
 from specopt.instances.traces.recognise import FORMATS, Format, recognise
 from specopt.instances.traces.rows import Rows
@@ -54,10 +55,18 @@ def read_trace(
             raise InvalidInput(f"columns, time_unit: expected the format {PLAIN_CSV.name}, got {format}")
         chosen = plain_csv(columns, time_unit)
     collected = Rows(start, rows)
-    with open_lines(path) as lines:
-        if chosen is None:
-            chosen = recognise(lines)
-        elif not lines.peek()[1]:
-            raise InvalidInput(f"{path}: expected a trace, got an empty file")
-        chosen.read(lines, collected)
-    return collected.trace(os.path.basename(path), os.fspath(path), chosen.name)
+    try:
+        with open_lines(path) as stream:
+            return _read(stream, os.fspath(path), chosen, collected)
+    except OSError as error:
+        raise InvalidInput(f"{path}: cannot be read ({error.strerror or error})") from None
+
+
+def _read(stream: TextIO, path: str, chosen: Format | None, rows: Rows) -> Trace:
+    lines = Lines(stream, path)
+    if chosen is None:
+        chosen = recognise(lines)
+    elif not lines.peek()[1]:
+        raise InvalidInput(f"{path}: expected a trace, got an empty file")
+    chosen.read(lines, rows)
+    return rows.trace(os.path.basename(path), path, chosen.name)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import csv
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from specopt.instances.reading.csv_table import count_in, csv_rows, has_columns
-from specopt.instances.reading.lines import Lines
 from specopt.instances.traces.clock import Clock
+from specopt.instances.traces.lines import Lines
 from specopt.instances.traces.rows import Rows
-from specopt.models.fields import MAX_TOKENS
+from specopt.models.errors import InvalidInput
+from specopt.models.fields import MAX_TOKENS, describe
 
+_DIGITS = len(str(MAX_TOKENS))
 _TOKENS = f"a whole number of tokens from 0 to {MAX_TOKENS:,}"
 
 
@@ -43,7 +46,11 @@ class Table:
 
     def recognises(self, first_line: str) -> bool:
         """Tell whether a file with this first line has the columns."""
-        return has_columns(first_line, self.columns)
+        try:
+            header = _stripped(next(csv.reader([first_line], strict=True), []))
+        except csv.Error:
+            return False
+        return set(self.columns) <= set(header)
 
     def read(self, lines: Lines, rows: Rows) -> None:
         """Read the rows of a file until no more are wanted.
@@ -54,14 +61,52 @@ class Table:
             If the header lacks a column or has it twice, or a row is malformed; the message names line and column.
         """
         clock = Clock(self.time_unit)
-        for line, (arrival, inputs, outputs, *names) in csv_rows(lines, self.columns):
-            seconds = clock.seconds(arrival)
-            if seconds is None:
-                raise lines.refuse(line, clock.expected, arrival, self.arrival)
-            prompt, response = count_in(inputs, MAX_TOKENS), count_in(outputs, MAX_TOKENS)
-            if prompt is None:
-                raise lines.refuse(line, _TOKENS, inputs, self.input)
-            if response is None:
-                raise lines.refuse(line, _TOKENS, outputs, self.output)
-            if not rows.add(seconds, prompt, response, names[0].strip() if names else None):
-                return
+        reader = csv.reader(lines, strict=True)
+        header: list[str] | None = None
+        done = 0  # lines of the rows before
+        try:
+            for fields in reader:
+                line, done = done + 1, lines.number
+                if len(fields) < 2 and not "".join(fields).strip():
+                    continue
+                if header is None:
+                    header = _stripped(fields)
+                    arrival, inputs, outputs, *names = (
+                        self._position(lines, line, header, name) for name in self.columns
+                    )
+                    label = names[0] if names else None
+                    continue
+                if len(fields) != len(header):
+                    missing = header[len(fields)] if len(fields) < len(header) else None
+                    raise lines.refuse(line, f"{len(header)} fields, as in the header", fields, missing)
+                seconds = clock.seconds(fields[arrival])
+                if seconds is None:
+                    raise lines.refuse(line, clock.expected, fields[arrival], self.arrival)
+                prompt, response = _tokens(fields[inputs]), _tokens(fields[outputs])
+                if prompt < 0:
+                    raise lines.refuse(line, _TOKENS, fields[inputs], self.input)
+                if response < 0:
+                    raise lines.refuse(line, _TOKENS, fields[outputs], self.output)
+                if not rows.add(seconds, prompt, response, None if label is None else fields[label].strip()):
+                    return
+        except csv.Error as error:
+            raise InvalidInput(f"{lines.where}: line {done + 1}: expected a row of a CSV file: {error}") from None
+
+    def _position(self, lines: Lines, line: int, header: Sequence[str], name: str) -> int:
+        if header.count(name) != 1:
+            often = "has it twice" if name in header else f"has {describe(', '.join(header))}"
+            raise InvalidInput(f"{lines.where}: line {line}: expected one column {name!r}, the header {often}")
+        return header.index(name)
+
+
+def _stripped(fields: Sequence[str]) -> list[str]:
+    return [field.strip() for field in fields]
+
+
+def _tokens(text: str) -> int:
+    """Return a number of tokens, -1 if the text is none: no sign, no fraction, nothing but the ten digits."""
+    text = text.strip()
+    if not (text.isdecimal() and text.isascii() and len(text) <= _DIGITS):
+        return -1
+    tokens = int(text)
+    return tokens if tokens <= MAX_TOKENS else -1

@@ -15,68 +15,45 @@ best. So the decision is a shortest path with resources:
   that cannot delay the smallest chunk that can follow up to the value at which they would: states that differ only
   in idle time become one.
 
-States are rows of 1 + P numbers, `up` first. `cost` holds what the link and the device take (see `COSTS`).
+States are rows of 1 + P numbers, `up` first.
 """
 
 import math
 
 import numpy as np
-from numba import njit, types
 
-COSTS = (
-    "seconds up per token",
-    "seconds down per token",
-    "seconds per message",
-    "latency in seconds",
-    "wait from the arrival in seconds",
-    "wait from the start on the first stage in seconds",
-    "device seconds per chunk",
-    "device seconds per token",
-    "head in seconds",
-)
-"""Meaning of the entries of `cost`."""
+from specopt.solvers._kernels.kernel import helper, kernel, record, rows
+from specopt.solvers._kernels.prompt_chunking_play import advance
 
 INFEASIBLE = 0
 FOUND = 1
 PAUSED = 2
 FULL = 3
 
-AT, LABEL, NEXT, USED, FREE, GOAL, SEEN = range(7)
-"""Entries of `control`: boundary, label and end of the chunk to go on with, room taken, first free label, label at the
-end, labels seen."""
-
-
-@njit(cache=True)
-def step(state, chunks, tokens, after, stage, cost, P, out):
-    """Write the state after a chunk: `chunks` and `after` count the chunks and the tokens up to its end."""
-    up = max(state[0], cost[6] * chunks + cost[7] * after) + cost[2] + tokens * cost[0]
-    out[0] = up
-    free = max(up + cost[3] + cost[4], state[1]) + cost[5] + stage
-    out[1] = free
-    for q in range(2, P + 1):
-        free = max(free, state[q]) + stage
-        out[q] = free
-
-
-@njit(
-    [
-        types.void(
-            types.int64[::1],
-            types.float64[::1],
-            types.float64[::1],
-            types.int64,
-            types.float64[:, ::1],
-            types.int64,
-            types.int64,
-        )
-    ],
-    cache=True,
+Tables = record(
+    "Tables",
+    floor="f8[:, ::1]",  # by boundary, shape (M + 1, 1 + P): no state is below it
+    ceiling="f8[:, ::1]",  # and no state that can end by the deadline above it
+    shortest="i8[::1]",  # where the smallest chunk ends that can follow, 0 where none can
+    fewest="i8[::1]",  # chunks that can follow
 )
-def earliest(position, stage, cost, P, floor, begin, end):
+Link = rows("Link", next="i8", parent="i8", end="i8", chunks="i8")
+"""Of a label: the next label of its boundary, the label that it extends, its boundary, and its number of chunks."""
+
+Labels = record("Labels", states="f8[:, ::1]", links="Link[::1]", heads="i8[::1]")
+"""All labels, and the first of each boundary or -1."""
+
+Where = rows("Where", boundary="i8", label="i8", next="i8", used="i8", free="i8", goal="i8", seen="i8")
+"""Boundary, label and end of the chunk to go on with, room taken, first free label, label at the end, labels seen."""
+
+
+@kernel("void(i8, i8, Prompt, f8[:, ::1])")
+def earliest(begin, end, prompt, floor):
     """Fill rows begin..end-1 of `floor`, after those before them: a lower bound on each component of each state.
 
-    Shape (M + 1, 1 + P); O(M P) per row.
+    O(M P) per row.
     """
+    position, P = prompt.position, prompt.stages
     state = np.empty(P + 1)
     if begin == 0:
         floor[0] = 0.0
@@ -84,38 +61,20 @@ def earliest(position, stage, cost, P, floor, begin, end):
         floor[j] = math.inf
         for i in range(j):
             x = position[j] - position[i]
-            chunks = 1 if i == 0 else 2
-            step(floor[i], chunks, x, position[j], stage[x], cost, P, state)
+            advance(prompt, 1 if i == 0 else 2, x, position[j], floor[i], state)
             for q in range(P + 1):
                 floor[j, q] = min(floor[j, q], state[q])
 
 
-@njit(
-    [
-        types.boolean(
-            types.int64[::1],
-            types.float64[::1],
-            types.float64[::1],
-            types.int64,
-            types.boolean,
-            types.float64,
-            types.float64[:, ::1],
-            types.float64[:, ::1],
-            types.int64[::1],
-            types.int64[::1],
-            types.int64,
-            types.int64,
-        )
-    ],
-    cache=True,
-)
-def latest(position, stage, cost, P, last, T, floor, ceiling, shortest, fewest, begin, above):
+@kernel("b1(i8, i8, Prompt, f8, Tables)")
+def latest(begin, above, prompt, T, tables):
     """Fill rows begin..above-1 of `ceiling`, after those behind them: an upper bound on the states that can end by T.
 
-    Each component on its own, shape (M + 1, 1 + P); O(M P) per row. Also where the smallest chunk ends that can follow
-    each boundary (0 where none can) and the fewest chunks that can. Return whether a chunk can follow row `begin`; if
-    none can follow row 0, nothing ends by T.
+    Each component on its own; O(M P) per row. Also `shortest` and `fewest`. Return whether a chunk can follow row
+    `begin`; if none can follow row 0, nothing ends by T.
     """
+    position, P = prompt.position, prompt.stages
+    floor, ceiling, shortest, fewest = tables.floor, tables.ceiling, tables.shortest, tables.fewest
     M = position.size - 1
     N = position[M]
     state = np.empty(P + 1)
@@ -124,17 +83,17 @@ def latest(position, stage, cost, P, last, T, floor, ceiling, shortest, fewest, 
         ceiling[M] = math.inf
         fewest[M] = 0
         shortest[M] = 0
-    end = T - cost[8] - cost[3]
+    end = T - prompt.head - prompt.latency
     for i in range(min(above, M) - 1, begin - 1, -1):
         ceiling[i] = -math.inf
         shortest[i] = 0
         fewest[i] = M + 1
         chunks = 1 if i == 0 else 2
-        due = end - (cost[1] if last else (N - position[i]) * cost[1])
+        due = end - (prompt.down_token if prompt.last else (N - position[i]) * prompt.down_token)
         for j in range(i + 1, M + 1):
             x = position[j] - position[i]
-            p = stage[x]
-            step(floor[i], chunks, x, position[j], p, cost, P, state)
+            busy = prompt.stage[x]
+            advance(prompt, chunks, x, position[j], floor[i], state)
             if state[P] > due:
                 break
             good = True
@@ -144,15 +103,15 @@ def latest(position, stage, cost, P, last, T, floor, ceiling, shortest, fewest, 
                 if state[q] > free:
                     good = False
                     break
-                free -= p
+                free -= busy
                 limit[q] = free
             if not good:
                 continue
-            limit[1] -= cost[5]
-            up = min(limit[1] - cost[3] - cost[4], ceiling[j, 0])
+            limit[1] -= prompt.wait_start
+            up = min(limit[1] - prompt.latency - prompt.wait_arrival, ceiling[j, 0])
             if state[0] > up:
                 continue
-            limit[0] = up - cost[2] - x * cost[0]
+            limit[0] = up - prompt.message - x * prompt.up_token
             for q in range(P + 1):
                 if limit[q] > ceiling[i, q]:
                     ceiling[i, q] = limit[q]
@@ -162,62 +121,22 @@ def latest(position, stage, cost, P, last, T, floor, ceiling, shortest, fewest, 
     return shortest[begin] > 0
 
 
-@njit(cache=True)
-def raise_idle(state, chunks, i, j, position, stage, cost, P):
+@helper
+def raise_idle(prompt, chunks, i, j, state):
     """Raise components to the value below which they delay no chunk that ends at boundary j or later."""
+    position, P = prompt.position, prompt.stages
     x = position[j] - position[i]
-    state[0] = max(state[0], cost[6] * (chunks + 1) + cost[7] * position[j])
-    free = state[0] + cost[2] + x * cost[0] + cost[3] + cost[4]
+    state[0] = max(state[0], prompt.device_chunk * (chunks + 1) + prompt.device_token * position[j])
+    free = state[0] + prompt.message + x * prompt.up_token + prompt.latency + prompt.wait_arrival
     for q in range(1, P + 1):
         state[q] = max(state[q], free)
-        free = state[q] + stage[x]
+        free = state[q] + prompt.stage[x]
         if q == 1:
-            free += cost[5]
+            free += prompt.wait_start
 
 
-@njit(
-    [
-        types.int64(
-            types.int64[::1],
-            types.float64[::1],
-            types.float64[::1],
-            types.int64,
-            types.boolean,
-            types.float64,
-            types.float64[:, ::1],
-            types.int64[::1],
-            types.int64[::1],
-            types.int64,
-            types.boolean,
-            types.float64,
-            types.float64[:, ::1],
-            types.int64[:, ::1],
-            types.int64[::1],
-            types.int64[::1],
-            types.int64,
-        )
-    ],
-    cache=True,
-)
-def extend(
-    position,
-    stage,
-    cost,
-    P,
-    last,
-    T,
-    ceiling,
-    shortest,
-    fewest,
-    most,
-    counted,
-    slack,
-    values,
-    links,
-    heads,
-    control,
-    work,
-):
+@kernel("i8(i8, i8, Prompt, Tables, f8, b1, f8, Labels, Where[::1])")
+def extend(most, work, prompt, tables, T, counted, slack, labels, where):
     """Extend labels, boundary by boundary, for about `work` steps; return INFEASIBLE, FOUND, PAUSED or FULL.
 
     Parameters
@@ -229,36 +148,37 @@ def extend(
     slack
         Seconds by which a label that is dropped may be better than the one that dominates it; and the seconds by
         which a label may exceed a ceiling.
-    values, links
-        Labels: states, and (next label of the boundary, parent, boundary, chunks). FULL leaves room to the caller:
-        copy them into larger arrays and call again.
-    heads, control
-        First label of each boundary, or -1; and where the search stands.
+    labels, where
+        The labels, and where the search stands. FULL leaves room to the caller: copy them into larger arrays and call
+        again.
     """
+    position, P = prompt.position, prompt.stages
+    ceiling, shortest, fewest = tables.ceiling, tables.shortest, tables.fewest
+    values, links, heads, control = labels.states, labels.links, labels.heads, where[0]
     M = position.size - 1
     N = position[M]
-    capacity = links.shape[0]
+    capacity = len(links)
     state = np.empty(P + 1)
-    end = T - cost[8] - cost[3]
-    while control[AT] < M:
-        i = control[AT]
-        due = end - (cost[1] if last else (N - position[i]) * cost[1]) + slack
-        label = control[LABEL] if control[LABEL] >= 0 else heads[i]
+    end = T - prompt.head - prompt.latency
+    while control.boundary < M:
+        i = control.boundary
+        due = end - (prompt.down_token if prompt.last else (N - position[i]) * prompt.down_token) + slack
+        label = control.label if control.label >= 0 else heads[i]
         while label >= 0:
-            control[LABEL] = label
-            chunks = links[label, 3] + 1
+            control.label = label
+            chunks = links[label].chunks + 1
             first = shortest[i]
             if first == 0:
                 first = M + 1
-            for j in range(max(first, control[NEXT]), M + 1):
-                control[NEXT] = j
+            for j in range(max(first, control.next), M + 1):
+                control.next = j
                 if work <= 0:
                     return PAUSED
                 work -= 1
                 if chunks + fewest[j] > most:
                     continue
                 x = position[j] - position[i]
-                step(values[label], chunks, x, position[j], stage[x], cost, P, state)
+                advance(prompt, chunks, x, position[j], values[label], state)
                 if state[P] > due:
                     break
                 good = True
@@ -271,7 +191,7 @@ def extend(
                 if j < M:
                     if shortest[j] == 0:
                         continue
-                    raise_idle(state, chunks, j, shortest[j], position, stage, cost, P)
+                    raise_idle(prompt, chunks, j, shortest[j], state)
                     for q in range(P + 1):
                         if state[q] > ceiling[j, q] + slack:
                             good = False
@@ -283,9 +203,9 @@ def extend(
                 other = heads[j]
                 while other >= 0:
                     work -= 1
-                    following = links[other, 0]
-                    below = not counted or links[other, 3] <= chunks
-                    above = not counted or links[other, 3] >= chunks
+                    following = links[other].next
+                    below = not counted or links[other].chunks <= chunks
+                    above = not counted or links[other].chunks >= chunks
                     for q in range(P + 1):
                         v = values[other, q]
                         if v > state[q] + slack:
@@ -303,35 +223,35 @@ def extend(
                         if previous < 0:
                             heads[j] = following
                         else:
-                            links[previous, 0] = following
-                        links[other, 0] = control[FREE]
-                        control[FREE] = other
+                            links[previous].next = following
+                        links[other].next = control.free
+                        control.free = other
                     else:
                         previous = other
                     other = following
                 if not good:
                     continue
-                new = control[FREE]
+                new = control.free
                 if new >= 0:
-                    control[FREE] = links[new, 0]
+                    control.free = links[new].next
                 else:
-                    new = control[USED]
+                    new = control.used
                     if new == capacity:
                         return FULL
-                    control[USED] += 1
-                control[SEEN] += 1
+                    control.used += 1
+                control.seen += 1
                 for q in range(P + 1):
                     values[new, q] = state[q]
-                links[new, 0] = heads[j]
-                links[new, 1] = label
-                links[new, 2] = j
-                links[new, 3] = chunks
+                links[new].next = heads[j]
+                links[new].parent = label
+                links[new].end = j
+                links[new].chunks = chunks
                 heads[j] = new
                 if j == M:
-                    control[GOAL] = new
+                    control.goal = new
                     return FOUND
-            control[NEXT] = 0
-            label = links[label, 0]
-        control[AT] = i + 1
-        control[LABEL] = -1
+            control.next = 0
+            label = links[label].next
+        control.boundary = i + 1
+        control.label = -1
     return INFEASIBLE

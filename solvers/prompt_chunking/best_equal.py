@@ -23,6 +23,5 @@ class BestEqual(PromptChunkingMethod):
 
     def run(self, problem: PromptChunkingProblem, budget: Budget) -> Outcome:
         """Try every size."""
-        prepared, kernels = prepare_and_bound(problem, budget)
-        chunks = best_equal_chunks(problem, prepared, kernels, budget)
+        chunks = best_equal_chunks(problem, prepare_and_bound(problem, budget), budget)
         return certify(chunks, budget, chunk_tokens=int(chunks[0]))

@@ -45,11 +45,13 @@ class Deadline(PromptChunkingMethod):
 
     def run(self, problem: PromptChunkingProblem, budget: Budget) -> Outcome:
         """Make one compiled call."""
-        prepared, kernels = prepare_and_bound(problem, budget)
+        prepared = prepare_and_bound(problem, budget)
         bounds = np.empty(prepared.cells + 2, dtype=np.int64)
         if prepared.cells <= self.enumerate_places:
-            count = kernels.enumerate_plans(*prepared.arguments, prepared.most, bounds)
+            families = budget.load("prompt_chunking_families")
+            count = families.enumerate_plans(prepared.most, prepared.prompt, bounds)
             budget.improve_bound(budget.offer(plan_of(prepared.chunks(bounds[: count + 1]))))
         else:
-            count = kernels.search(*prepared.arguments, prepared.most, budget.bound, 1000 * self.effort, bounds)
+            searching = budget.load("prompt_chunking_search")
+            count = searching.search(prepared.most, 1000 * self.effort, prepared.prompt, budget.bound, bounds)
         return certify(prepared.chunks(bounds[: count + 1]), budget)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from specopt.models.fields import Ints
@@ -27,13 +25,14 @@ def equal_chunks(problem: PromptChunkingProblem, tokens: int) -> Ints:
     return np.array([size] * full + [N - full * size], dtype=np.int64)
 
 
-def best_equal_chunks(problem: PromptChunkingProblem, prepared: Prepared, kernels: Any, budget: Budget) -> Ints:
+def best_equal_chunks(problem: PromptChunkingProblem, prepared: Prepared, budget: Budget) -> Ints:
     """Return the best chunks of one size; of those that tie, the larger ones. O(P N log N)."""
-    grid, free, found = problem.grid_tokens or 1, np.empty(prepared.stages), np.zeros(1, dtype=np.int64)
+    kernels = budget.load("prompt_chunking_families")
+    grid, found = problem.grid_tokens or 1, np.zeros(1, dtype=np.int64)
     least = -(-prepared.cells // prepared.most)
     size, best, best_seconds = prepared.cells, None, np.inf
     while size >= least:
-        size = kernels.best_equal(size, least, CHUNKS_PER_CHECK, *prepared.arguments, free, found)
+        size = kernels.best_equal(size, least, CHUNKS_PER_CHECK, prepared.prompt, found)
         chunks = equal_chunks(problem, int(found[0]) * grid)
         seconds = problem.evaluate(plan_of(chunks)).objective
         if best is None or seconds < best_seconds:

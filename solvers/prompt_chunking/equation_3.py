@@ -24,10 +24,10 @@ class Equation3(PromptChunkingMethod):
 
     def run(self, problem: PromptChunkingProblem, budget: Budget) -> Outcome:
         """Solve the equation, and cut the prompt."""
-        prepared, kernels = prepare_and_bound(problem, budget)
+        prepared = prepare_and_bound(problem, budget)
         root = chunk_size(problem)
         if root is None:
-            chunks = best_equal_chunks(problem, prepared, kernels, budget)
+            chunks = best_equal_chunks(problem, prepared, budget)
         else:
             chunks = equal_chunks(problem, round_up(min(root, float(problem.prompt_tokens))))
         return certify(chunks, budget, root=root)

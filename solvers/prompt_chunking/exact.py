@@ -110,15 +110,15 @@ class Search:
         self.budget = budget
         self.max_labels = max_labels
         self.counts = problem.local_overhead_seconds > 0  # or else more chunks are no worse than fewer, up to a cap
-        self.prepared, self.heuristics = prepare_and_bound(problem, budget)
+        self.prepared = prepare_and_bound(problem, budget)
         self.kernels = budget.load("prompt_chunking_exact")
         self.deadlines = self.passes = self.labels = 0
         self.capped = False
         rows, columns = self.prepared.cells + 1, problem.pipeline_length + 1
         self.floor = np.empty((rows, columns))
-        self.ceiling = np.empty((rows, columns))
-        self.shortest = np.zeros(rows, dtype=np.int64)
-        self.fewest = np.zeros(rows, dtype=np.int64)
+        self.tables = self.kernels.Tables(
+            self.floor, np.empty((rows, columns)), np.zeros(rows, dtype=np.int64), np.zeros(rows, dtype=np.int64)
+        )
         self.rows_at_once = max(1, WORK // (rows * columns))
 
     @property
@@ -143,7 +143,8 @@ class Search:
         """Offer the plan of the default heuristic."""
         prepared = self.prepared
         bounds = np.empty(prepared.cells + 2, dtype=np.int64)
-        count = self.heuristics.search(*prepared.arguments, prepared.most, self.bound, STAGES_PLAYED, bounds)
+        kernels = self.budget.load("prompt_chunking_search")
+        count = kernels.search(prepared.most, STAGES_PLAYED, prepared.prompt, self.bound, bounds)
         self.budget.offer(plan_of(prepared.chunks(bounds[: count + 1])))
         self.budget.check()
 
@@ -178,10 +179,10 @@ class Search:
 
     def fill_earliest(self) -> None:
         """Fill the table of earliest states."""
-        position, stage, cost, P, _ = self.prepared.arguments
-        for first in range(0, len(position), self.rows_at_once):
-            behind = min(first + self.rows_at_once, len(position))
-            self.kernels.earliest(position, stage, cost, P, self.floor, first, behind)
+        rows = len(self.floor)
+        for first in range(0, rows, self.rows_at_once):
+            behind = min(first + self.rows_at_once, rows)
+            self.kernels.earliest(first, behind, self.prepared.prompt, self.floor)
             self.tick()
 
     def rule_out(self, deadline: float) -> None:
@@ -195,8 +196,7 @@ class Search:
         possible = True
         for behind in range(self.prepared.cells + 1, 0, -self.rows_at_once):
             possible = self.kernels.latest(
-                *self.prepared.arguments, deadline, self.floor, self.ceiling, self.shortest, self.fewest,
-                max(0, behind - self.rows_at_once), behind,
+                max(0, behind - self.rows_at_once), behind, self.prepared.prompt, deadline, self.tables,
             )  # fmt: skip
             self.tick()
         return possible
@@ -217,40 +217,41 @@ class Search:
     def label(self, deadline: float, *, capped: bool) -> Ints | None:
         """Run one pass of labels; see `meet`."""
         prepared, kernels = self.prepared, self.kernels
-        position, P = prepared.position, prepared.stages
+        position = prepared.position
         self.passes += 1
         most = prepared.most if capped else prepared.cells
+        counted = capped or self.counts
         slack = SLIP / 2 * deadline / len(position)
         size = min(FIRST_LABELS, self.max_labels)
-        values, links = np.zeros((size, P + 1)), np.zeros((size, 4), dtype=np.int64)
-        links[0] = (-1, -1, 0, 0)
-        heads = np.full(len(position), -1, dtype=np.int64)
-        heads[0] = 0
-        control = np.zeros(7, dtype=np.int64)
-        control[[kernels.LABEL, kernels.FREE, kernels.GOAL]] = -1
-        control[kernels.USED] = 1
+        labels = kernels.Labels(
+            np.zeros((size, prepared.prompt.stages + 1)),
+            np.zeros(size, dtype=kernels.Link),
+            np.full(len(position), -1, dtype=np.int64),
+        )
+        labels.links[0] = (-1, -1, 0, 0)
+        labels.heads[0] = 0
+        where = np.zeros(1, dtype=kernels.Where)
+        where[["label", "free", "goal"]] = -1
+        where["used"] = 1
         while True:
-            state = kernels.extend(
-                *prepared.arguments, deadline, self.ceiling, self.shortest, self.fewest,
-                most, capped or self.counts, slack, values, links, heads, control, WORK,
-            )  # fmt: skip
+            state = kernels.extend(most, WORK, prepared.prompt, self.tables, deadline, counted, slack, labels, where)
             if state == kernels.FULL:
                 if size == self.max_labels:
-                    self.labels += int(control[kernels.SEEN])
+                    self.labels += int(where["seen"][0])
                     return None
                 size = min(2 * size, self.max_labels)
-                values, links = _grown(values, size), _grown(links, size)
+                labels = kernels.Labels(_grown(labels.states, size), _grown(labels.links, size), labels.heads)
             elif state != kernels.PAUSED:
                 break
             self.tick()
-        self.labels += int(control[kernels.SEEN])
+        self.labels += int(where["seen"][0])
         if state == kernels.INFEASIBLE:
             return NONE
         ends = []
-        label = int(control[kernels.GOAL])
+        label = int(where["goal"][0])
         while label >= 0:
-            ends.append(int(links[label, 2]))
-            label = int(links[label, 1])
+            ends.append(int(labels.links["end"][label]))
+            label = int(labels.links["parent"][label])
         return np.diff(position[ends[::-1]])
 
     def tick(self) -> None:
@@ -260,6 +261,6 @@ class Search:
 
 
 def _grown(array: Any, size: int) -> Any:
-    larger = np.zeros((size, array.shape[1]), dtype=array.dtype)
+    larger = np.zeros((size, *array.shape[1:]), dtype=array.dtype)
     larger[: len(array)] = array
     return larger

@@ -36,8 +36,9 @@ class Geometric(PromptChunkingMethod):
 
     def run(self, problem: PromptChunkingProblem, budget: Budget) -> Outcome:
         """Search the ratio for each length."""
-        prepared, kernels = prepare_and_bound(problem, budget)
+        prepared = prepare_and_bound(problem, budget)
+        kernels = budget.load("prompt_chunking_families")
         most = min(self.max_length, prepared.most)
         bounds = np.empty(most + 1, dtype=np.int64)
-        count = kernels.best_geometric(1, most, *prepared.arguments, np.empty(prepared.stages), bounds)
+        count = kernels.best_geometric(most, prepared.prompt, bounds)
         return certify(prepared.chunks(bounds[: count + 1]), budget)

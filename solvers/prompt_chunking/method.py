@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -46,15 +46,15 @@ def offer_first_plan(problem: PromptChunkingProblem, budget: Budget) -> None:
     budget.check()
 
 
-def prepare_and_bound(problem: PromptChunkingProblem, budget: Budget) -> tuple[Prepared, Any]:
-    """Offer one chunk and the lower bound that every result carries; return the arrays and the kernels."""
+def prepare_and_bound(problem: PromptChunkingProblem, budget: Budget) -> Prepared:
+    """Offer one chunk and the lower bound that every result carries; return the arrays."""
     offer_first_plan(problem, budget)
-    kernels = budget.load("prompt_chunking")
+    kernels = budget.load("prompt_chunking_bound")
     prepared = prepare(problem)
     assert budget.bound is not None and budget.objective is not None, "offer_first_plan has given both"
-    budget.improve_bound(kernels.lower_bound(*prepared.arguments, prepared.most, budget.bound, budget.objective))
+    budget.improve_bound(kernels.lower_bound(prepared.most, prepared.prompt, budget.bound, budget.objective))
     budget.check()
-    return prepared, kernels
+    return prepared
 
 
 def certify(chunks: Sequence[int] | Ints, budget: Budget, **stats: object) -> Outcome:

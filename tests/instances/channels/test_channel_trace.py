@@ -38,7 +38,7 @@ def test_reads_columns_by_name(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("row", "words"),
     [
-        ("1e6,0.5,2", ("line 3, drafted", "4 fields", "['1e6', '0.5', '2']")),
+        ("1e6,0.5,2", ("line 3", "4 fields", "3 fields")),
         ("fast,0.5,2,3", ("line 3, uplink_bits_per_second", "> 0", "fast")),
         ("nan,0.5,2,3", ("line 3, uplink_bits_per_second", "nan")),
         ("0,0.5,2,3", ("line 3, uplink_bits_per_second",)),
@@ -60,9 +60,9 @@ def test_refuses_rows(tmp_path: Path, row: str, words: tuple[str, ...]) -> None:
 
 def test_refuses_headers_and_names(tmp_path: Path) -> None:
     """Tests that lacking, double and unknown columns are refused, and files without rows."""
-    with pytest.raises(InvalidInput, match="line 1: expected one column 'drafted', the header has"):
+    with pytest.raises(InvalidInput, match="line 1: expected a column drafted"):
         read_channel_trace(write(tmp_path, header="uplink_bits_per_second,confidence,accepted"))
-    with pytest.raises(InvalidInput, match="one column 'accepted', the header has it twice"):
+    with pytest.raises(InvalidInput, match="one column accepted"):
         read_channel_trace(write(tmp_path, header=HEADER + ",accepted"))
     with pytest.raises(InvalidInput, match="at least 2 rows, got 1"):
         read_channel_trace(write(tmp_path, "1,0,0,0"))

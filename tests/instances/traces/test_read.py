@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from strategies_traces import AZURE_2023, BURSTGPT, EXAMPLES, MOONCAKE, PLAIN_CSV, mutated
 
 from specopt import InvalidInput
-from specopt.instances.reading.lines import LONGEST_LINE
 from specopt.instances.traces import FORMATS, Trace, read_trace
+from specopt.instances.traces.lines import LONGEST_LINE
 
 HEADER = b"arrival_seconds,input_tokens,output_tokens\n"
 

@@ -15,9 +15,9 @@ from specopt import PromptChunkingPlan, PromptChunkingProblem
 from specopt.solvers.prompt_chunking.prepare import prepare
 
 
-def load() -> Any:
-    """The kernels."""
-    return importlib.import_module("specopt.solvers._kernels.prompt_chunking")
+def load(name: str) -> Any:
+    """A file of kernels."""
+    return importlib.import_module(f"specopt.solvers._kernels.prompt_chunking_{name}")
 
 
 @given(prompt_chunkings(tokens=(1, 40), restricted=False), st.data())
@@ -26,7 +26,7 @@ def test_play_is_the_judge(problem: PromptChunkingProblem, data: st.DataObject) 
     chunks = np.array(data.draw(plans(problem)))
     bounds = np.concatenate(([0], np.cumsum(chunks)))
     prepared = prepare(problem)
-    value = load().play(bounds, len(chunks), *prepared.arguments, np.empty(prepared.stages))
+    value = load("play").play(prepared.prompt, bounds, len(chunks), np.empty(prepared.prompt.stages + 1))
     assert value == pytest.approx(problem.evaluate(PromptChunkingPlan(chunks=chunks)).objective, rel=1e-14)
     assert prepared.chunks(bounds).tolist() == chunks.tolist()
 
@@ -35,15 +35,12 @@ def test_play_is_the_judge(problem: PromptChunkingProblem, data: st.DataObject) 
 @given(prompt_chunkings(tokens=(1, 12)))
 def test_compiled_is_plain_python(problem: PromptChunkingProblem) -> None:
     """Tests that bound and search give the same in plain Python as compiled."""
-    kernels, prepared = load(), prepare(problem)
+    lower_bound, search, prepared = load("bound").lower_bound, load("search").search, prepare(problem)
     whole = problem.evaluate(PromptChunkingPlan(chunks=np.array([problem.prompt_tokens]))).objective
-    bounds = [f(*prepared.arguments, prepared.most, 0.0, whole) for f in both(kernels.lower_bound)]
+    bounds = [f(prepared.most, prepared.prompt, 0.0, whole) for f in both(lower_bound)]
     assert bounds[0] == pytest.approx(bounds[1], rel=1e-12)
     outs = np.zeros((2, prepared.cells + 2), dtype=np.int64)
-    found = [
-        f(*prepared.arguments, prepared.most, bounds[0], 3000, out)
-        for f, out in zip(both(kernels.search), outs, strict=True)
-    ]
+    found = [f(prepared.most, 3000, prepared.prompt, bounds[0], out) for f, out in zip(both(search), outs, strict=True)]
     assert found[0] == found[1]
     assert outs[0, : found[0] + 1].tolist() == outs[1, : found[0] + 1].tolist()
 
@@ -53,7 +50,7 @@ def test_spread(chunks: int, ratio: float, more: int) -> None:
     """Tests that geometric boundaries increase, end at the end, and follow the ratio within rounding."""
     M = chunks + more
     bounds = np.zeros(chunks + 1, dtype=np.int64)
-    load().spread(chunks, ratio, M, bounds)
+    load("families").spread(chunks, M, 0, 1.0, ratio, bounds)
     assert bounds[0] == 0 and bounds[-1] == M
     assert np.all(np.diff(bounds) >= 1)
     exact = M * np.cumsum(ratio ** np.arange(chunks)) / np.sum(ratio ** np.arange(chunks))

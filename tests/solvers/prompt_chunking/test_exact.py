@@ -62,26 +62,16 @@ def test_all_compositions(problem: PromptChunkingProblem) -> None:
     assert result.bound is not None and result.bound <= best * (1 + 1e-12)
 
 
-class WholePrompt:
-    """Stands for the heuristics of a search, and knows one chunk only."""
-
-    @staticmethod
-    def search(position: Any, *others: Any) -> int:
-        """Fill in one chunk."""
-        bounds = others[-1]
-        bounds[:2] = 0, len(position) - 1
-        return 1
-
-
 def unaided(problem: PromptChunkingProblem) -> Result:
     """The result from one chunk and the simplest bound: deadlines and labels must do all the work."""
 
-    def prepare_and_bound(problem: PromptChunkingProblem, budget: Budget) -> tuple[Prepared, Any]:
+    def prepare_and_bound(problem: PromptChunkingProblem, budget: Budget) -> Prepared:
         offer_first_plan(problem, budget)
-        return prepare(problem), WholePrompt
+        return prepare(problem)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("specopt.solvers.prompt_chunking.exact.prepare_and_bound", prepare_and_bound)
+        patch.setattr("specopt.solvers.prompt_chunking.exact.Search.start", lambda search: None)
         return proven(problem)
 
 

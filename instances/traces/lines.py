@@ -1,10 +1,9 @@
-"""The lines of a text file, numbered, in UTF-8 and free of what no table holds."""
+"""The lines of a text file, numbered, in UTF-8 and free of what no trace holds."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TextIO
 
 from specopt.models.errors import InvalidInput
@@ -14,24 +13,9 @@ LONGEST_LINE = 1_000_000
 """Characters; a guard against files that have no lines at all."""
 
 
-@contextmanager
-def open_lines(path: str | os.PathLike[str]) -> Iterator[Lines]:
-    """Open a file as lines.
-
-    Raises
-    ------
-    InvalidInput
-        If the file cannot be read.
-    """
-    try:  # bytes that are no UTF-8 become lone surrogates, so that their line is known
-        with open(path, encoding="utf-8-sig", errors="surrogateescape", newline="") as stream:
-            yield Lines(stream, os.fspath(path))
-    except OSError as error:
-        raise InvalidInput(f"{path}: cannot be read ({error.strerror or error})") from None
-    except ValueError as error:  # a zero byte in the path
-        if isinstance(error, InvalidInput):
-            raise
-        raise InvalidInput(f"{path}: cannot be read ({error})") from None
+def open_lines(path: str | os.PathLike[str]) -> TextIO:
+    """Open a file for `Lines`: bytes that are no UTF-8 become lone surrogates, so that their line is known."""
+    return open(path, encoding="utf-8-sig", errors="surrogateescape", newline="")
 
 
 class Lines:
@@ -40,7 +24,7 @@ class Lines:
     Parameters
     ----------
     stream
-        The file, from `open_lines`; bytes that are no UTF-8 are lone surrogates in it.
+        The file, from `open_lines`.
     where
         What messages call it.
     """

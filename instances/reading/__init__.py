@@ -1,1 +1,0 @@
-"""Reading text files strictly: every refusal names the file, the line, the column, what was expected and what came."""
