@@ -6,7 +6,20 @@ probability that all tokens so far are accepted exceeds the position's threshold
 
 import numpy as np
 
-from specopt.solvers._kernels.kernel import helper, kernel
+from specopt.solvers._kernels.kernel import helper, kernel, record
+from specopt.solvers._kernels.random import GOLDEN, mixed, uniform
+
+Scores = record(
+    "Scores", acceptance_rate="f8", accepted="const f8[::1]", rejected="const f8[::1]", after="const f8[::1]"
+)
+"""The chance that a token is accepted, and the probability of each bin of its score: if it is, if it is the first that
+is not, and after that one."""
+
+DraftingPolicy = record(
+    "DraftingPolicy", window="i8", flagged="const b1[::1]", sends_flagged="b1", thresholds="const f8[::1]"
+)
+"""Most tokens of a draft; bins that end it, and whether a token of one is sent; drafting token k + 1 needs a belief
+above thresholds[k], -1 if any will do."""
 
 
 @helper
@@ -18,39 +31,34 @@ def pick(cumulative, draw):
     return s
 
 
-@kernel(
-    "void(f8, const f8[::1], const f8[::1], const f8[::1], i8, const b1[::1], b1, const f8[::1], i8, i8[::1], i8[::1],"
-    " i8[::1])"
-)
-def play(alpha, accepted, rejected, after, window, flagged, sends_flagged, thresholds, seed, N, W, D):
-    """Fill the accepted, wasted and drafted tokens of every round.
-
-    accepted, rejected, after: probability of each score bin; flagged: bins that end the draft; thresholds: drafting
-    token k + 1 needs a belief above thresholds[k], -1 if any will do.
-    """
-    np.random.seed(seed)
-    u, v, w = np.cumsum(accepted), np.cumsum(rejected), np.cumsum(after)
-    for round_ in range(len(N)):
+@kernel("void(Scores, DraftingPolicy, u8, i8[::1], i8[::1], i8[::1])")
+def play(scores, policy, key, accepted, wasted, drafted):
+    """Fill the accepted, wasted and drafted tokens of every round; the draws of round r depend on (key, r) alone."""
+    alpha = scores.acceptance_rate
+    u, v, w = np.cumsum(scores.accepted), np.cumsum(scores.rejected), np.cumsum(scores.after)
+    for r in range(len(accepted)):
+        stream = mixed(key + np.uint64(r + 1) * GOLDEN)
         alive, belief = True, 1.0
-        n, sent, drafted = 0, 0, 0
-        while drafted < window and belief > thresholds[drafted]:
-            drafted += 1
-            draw = np.random.random()
+        n, sent, count = 0, 0, 0
+        while count < policy.window and belief > policy.thresholds[count]:
+            count += 1
+            stream += np.uint64(2) * GOLDEN
+            draw = uniform(stream)
             if not alive:
                 s = pick(w, draw)
-            elif np.random.random() < alpha:
+            elif uniform(stream + GOLDEN) < alpha:
                 s = pick(u, draw)
             else:
                 alive = False
                 s = pick(v, draw)
-            if flagged[s] and not sends_flagged:
+            if policy.flagged[s] and not policy.sends_flagged:
                 break
             sent += 1
             if alive:
                 n += 1
-            if flagged[s]:
+            if policy.flagged[s]:
                 break
-            good = belief * alpha * accepted[s]
-            bad = belief * (1.0 - alpha) * rejected[s] + (1.0 - belief) * after[s]
+            good = belief * alpha * scores.accepted[s]
+            bad = belief * (1.0 - alpha) * scores.rejected[s] + (1.0 - belief) * scores.after[s]
             belief = good / (good + bad) if good > 0.0 else 0.0
-        N[round_], W[round_], D[round_] = n, sent - n, drafted
+        accepted[r], wasted[r], drafted[r] = n, sent - n, count

@@ -1,57 +1,64 @@
 """Fair goodput, online: one round of the scheduler, and whole simulated runs that take the same decisions.
 
-Clients i = 1..N (letters of paper 5: S draft tokens, alpha acceptance rate, X smoothed goodput, C budget). What the
-scheduler knows about them is in two tables, one row per client:
-
-* ``facts`` (float): WEIGHT, ESTIMATE (alpha-hat), GOODPUT (X), PRIOR (the estimate it began with); then, for `robust`
-  only, MEAN, SLOPE and ANCHOR (running means of mu, of its derivative and of the derivative times the estimate), and K
-  columns each of accepted drafts, tested drafts and belief, one for every memory in ``discounts``, the last endless;
-* ``counts`` (int): CAP, IDLE (rounds since the last evidence), ROUNDS (with this client), SEEN (rounds with evidence).
-
-``options``: FAIRNESS; SMOOTHING (beta: constant for `gradient`, the least step for `robust`); LEARNING (eta);
-PRIOR_TESTED (drafts that the prior counts for); PROBE_AFTER (idle rounds; 0: never); OPTIMISM; RELUCTANCE.
-
-Random numbers are SplitMix64 by counter: the fate of draft j of client i in round t of run r depends on (key, r, t, i,
-j) and on nothing else, so all policies meet the same luck.
+Clients i = 1..N (letters of paper 5: S draft tokens, alpha acceptance rate, X smoothed goodput, C budget); what the
+scheduler knows about them is in the tables of `fair_goodput_columns`. The fate of draft j of client i in round t of run
+r depends on (key, r, t, i, j) and on nothing else, so all policies meet the same luck.
 """
 
 import numpy as np
-from numba import float64, int64, njit, uint64, void
 
-ROBUST, GRADIENT, FIXED, RANDOM = 0, 1, 2, 3
-WEIGHT, ESTIMATE, GOODPUT, PRIOR, MEAN, SLOPE, ANCHOR, MEMORIES = 0, 1, 2, 3, 4, 5, 6, 7
-CAP, IDLE, ROUNDS, SEEN = 0, 1, 2, 3
-FAIRNESS, SMOOTHING, LEARNING, PRIOR_TESTED, PROBE_AFTER, OPTIMISM, RELUCTANCE = 0, 1, 2, 3, 4, 5, 6
-LEAST, MOST = 1e-4, 1.0 - 1e-6  # estimates of `robust` stay inside: no client is written off, none is free
-GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+from specopt.solvers._kernels.fair_goodput_columns import (
+    ANCHOR,
+    CAP,
+    ESTIMATE,
+    FAIRNESS,
+    FIXED,
+    GOODPUT,
+    GRADIENT,
+    IDLE,
+    LEARNING,
+    LEAST,
+    MEAN,
+    MEMORIES,
+    MOST,
+    OPTIMISM,
+    PRIOR,
+    PRIOR_TESTED,
+    PROBE_AFTER,
+    RANDOM,
+    RELUCTANCE,
+    ROBUST,
+    ROUNDS,
+    SEEN,
+    SLOPE,
+    SMOOTHING,
+    WEIGHT,
+)
+from specopt.solvers._kernels.heap import heapify, place, pop
+from specopt.solvers._kernels.kernel import helper, kernel, record
+from specopt.solvers._kernels.random import GOLDEN, mixed, uniform
+
+Scheduling = record("Scheduling", policy="i8", options="f8[::1]", discounts="f8[::1]", budget="i8")
+"""The policy, its options, the factor per round of every memory of `robust`, and the draft tokens of a round."""
+
+World = record("World", rates="f8[:, :, ::1]", transition="f8[:, ::1]", initial="f8[::1]", every_draft="b1")
+"""Acceptance rates [p, r, i] of client i in regime r during round p, a path that is repeated; how every client by
+itself changes its regime, cumulative rows, and its first one; whether the verifier learns the fate of every draft, as in
+Eq. 3, or up to the first rejection only."""
 
 
-@njit(cache=True)
-def _mixed(z):
-    """Return the output function of SplitMix64."""
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))
-
-
-@njit(cache=True)
-def _uniform(stream):
-    """Return the number in [0, 1) of a place in a stream."""
-    return np.float64(_mixed(stream) >> np.uint64(11)) * 2.0**-53
-
-
-@njit(cache=True)
-def _power(base, exponent):
+@helper
+def power(base, exponent):
     """Return base ** exponent, fast for the small whole exponents that counts are."""
     if exponent > 32.0 or exponent != np.floor(exponent):
         return base**exponent
     out = 1.0
-    for _ in range(int(exponent)):
+    for _ in range(np.int64(exponent)):
         out *= base
     return out
 
 
-@njit(cache=True)
+@helper
 def expected_goodput(alpha, drafts):
     """Return mu = 1 + alpha + ... + alpha^S; right at alpha = 1 too."""
     if alpha < 0.99 and drafts > 16:
@@ -64,8 +71,8 @@ def expected_goodput(alpha, drafts):
     return total
 
 
-@njit(cache=True)
-def _slope(alpha, drafts):
+@helper
+def slope(alpha, drafts):
     """Return the derivative of mu in alpha."""
     total = 0.0
     term = 1.0
@@ -75,76 +82,48 @@ def _slope(alpha, drafts):
     return total
 
 
-@njit(cache=True)
-def _before(gain, heap, a, b):
-    """Tell whether place a of the heap goes before place b: larger gain first, then the smaller index."""
-    i, j = heap[a], heap[b]
-    return gain[i] > gain[j] or (gain[i] == gain[j] and i < j)
-
-
-@njit(cache=True)
-def _sink(gain, heap, size, place):
-    """Restore the heap below a place whose gain has shrunk."""
-    while True:
-        best = place
-        child = 2 * place + 1
-        if child < size and _before(gain, heap, child, best):
-            best = child
-        if child + 1 < size and _before(gain, heap, child + 1, best):
-            best = child + 1
-        if best == place:
-            return
-        heap[place], heap[best] = heap[best], heap[place]
-        place = best
-
-
-@njit(cache=True)
-def _greedy(weights, alphas, firsts, counts, left, drafts):
+@helper
+def greedy(weights, alphas, firsts, counts, left, drafts):
     """Give out what is left of the budget by Eq. 5: always the draft with the largest marginal.
 
     Draft j of a client is worth w alpha^j, its first one w times the client's entry in ``firsts``, at least alpha.
     ``drafts`` holds what clients have already, 0 or 1, and modified in place. Drafts that gain nothing are not given.
     """
     n = len(drafts)
-    gain = np.empty(n)
     power = np.empty(n)
+    losses = np.empty(n)  # the heap's first is the largest gain, then the smallest index
     heap = np.empty(n, dtype=np.int64)
     size = 0
     for i in range(n):
         if drafts[i] >= counts[i, CAP]:
             continue
         power[i] = alphas[i] if drafts[i] == 0 else alphas[i] * alphas[i]
-        gain[i] = weights[i] * (firsts[i] if drafts[i] == 0 else power[i])
-        if gain[i] > 0.0:
-            heap[size] = i
+        gain = weights[i] * (firsts[i] if drafts[i] == 0 else power[i])
+        if gain > 0.0:
+            losses[size], heap[size] = -gain, i
             size += 1
-    for place in range(size // 2 - 1, -1, -1):
-        _sink(gain, heap, size, place)
+    heapify(losses, heap, size)
     while left > 0 and size > 0:
         i = heap[0]
         drafts[i] += 1
         left -= 1
         power[i] *= alphas[i]
-        gain[i] = weights[i] * power[i]
-        if drafts[i] >= counts[i, CAP] or gain[i] <= 0.0:
-            size -= 1
-            heap[0] = heap[size]
-        _sink(gain, heap, size, 0)
+        gain = weights[i] * power[i]
+        if drafts[i] >= counts[i, CAP] or gain <= 0.0:
+            size = pop(losses, heap, size)
+        else:
+            place(losses, heap, size, 0, -gain, i)
 
 
-@njit(cache=True)
-def _marginal_utility(weight, goodput, fairness):
+@helper
+def marginal_utility(weight, goodput, fairness):
     """Return the gradient of the alpha-fair utility at a goodput."""
     if fairness == 1.0:
         return weight / goodput
     return weight * goodput ** (-fairness)
 
 
-@njit(
-    void(int64, float64[::1], float64[:, ::1], int64[:, ::1], int64, int64[::1]),
-    cache=True,
-    nogil=True,
-)
+@kernel("void(i8, f8[::1], f8[:, ::1], i8[:, ::1], i8, i8[::1])")
 def allocate(policy, options, facts, counts, budget, drafts):
     """Write the draft tokens of the next round into ``drafts``: Eq. 5.
 
@@ -159,7 +138,7 @@ def allocate(policy, options, facts, counts, budget, drafts):
     firsts = np.empty(n)
     memories = (facts.shape[1] - MEMORIES) // 3
     for i in range(n):
-        weights[i] = _marginal_utility(facts[i, WEIGHT], facts[i, GOODPUT], options[FAIRNESS])
+        weights[i] = marginal_utility(facts[i, WEIGHT], facts[i, GOODPUT], options[FAIRNESS])
         alpha = facts[i, ESTIMATE]
         firsts[i] = alpha
         if policy == ROBUST:
@@ -180,11 +159,11 @@ def allocate(policy, options, facts, counts, budget, drafts):
                 break
             drafts[chosen] = 1
             left -= 1
-    _greedy(weights, facts[:, ESTIMATE], firsts, counts, left, drafts)
+    greedy(weights, facts[:, ESTIMATE], firsts, counts, left, drafts)
 
 
-@njit(cache=True)
-def _learn(row, discounts, hits, tested, seen, prior_tested, reluctance):
+@helper
+def learn(row, discounts, hits, tested, seen, prior_tested, reluctance):
     """Update one client's counts for every memory and the belief in each; return the new estimate.
 
     A memory is believed by how well it has foretold: its belief is multiplied by the likelihood p^hits (1 - p)^misses
@@ -202,7 +181,7 @@ def _learn(row, discounts, hits, tested, seen, prior_tested, reluctance):
     for k in range(K):
         p = (accepted[k] + prior) / (trials[k] + prior_tested)
         p = min(max(p, LEAST), MOST)
-        belief[k] = belief[k] * _power(p, hits) * _power(1.0 - p, tested - hits) + 1e-280
+        belief[k] = belief[k] * power(p, hits) * power(1.0 - p, tested - hits) + 1e-280
         total += belief[k]
         start = start * reluctance + 1.0
         accepted[k] = discounts[k] * accepted[k] + hits
@@ -217,7 +196,7 @@ def _learn(row, discounts, hits, tested, seen, prior_tested, reluctance):
     return min(max(estimate, LEAST), MOST)
 
 
-@njit(int64(int64[::1], int64[::1], int64[::1]), cache=True, nogil=True)
+@kernel("i8(i8[::1], i8[::1], i8[::1])", nogil=False)
 def first_wrong(drafts, accepted, tested):
     """Return the first client whose counts cannot be, -1 if there is none.
 
@@ -229,29 +208,22 @@ def first_wrong(drafts, accepted, tested):
     return -1
 
 
-@njit(cache=True)
-def _value(row, drafts, beta):
+@helper
+def value(row, drafts, beta):
     """Update what a client has got so far, in expectation (Eq. 4 with mu in place of the realised goodput).
 
     Earlier rounds were valued at earlier estimates. As far as the endless memory is believed, that is, as far as the
     client has always been the same, they are valued again at today's, to first order.
     """
     alpha = row[ESTIMATE]
-    slope = _slope(alpha, drafts)
+    steepness = slope(alpha, drafts)
     row[MEAN] += beta * (expected_goodput(alpha, drafts) - row[MEAN])
-    row[SLOPE] += beta * (slope - row[SLOPE])
-    row[ANCHOR] += beta * (slope * alpha - row[ANCHOR])
+    row[SLOPE] += beta * (steepness - row[SLOPE])
+    row[ANCHOR] += beta * (steepness * alpha - row[ANCHOR])
     row[GOODPUT] = max(1.0, row[MEAN] + row[-1] * (alpha * row[SLOPE] - row[ANCHOR]))
 
 
-@njit(
-    void(
-        int64, float64[::1], float64[::1], float64[:, ::1], int64[:, ::1], int64[::1], int64[::1], float64[::1],
-        float64[::1],
-    ),
-    cache=True,
-    nogil=True,
-)  # fmt: skip
+@kernel("void(i8, f8[::1], f8[::1], f8[:, ::1], i8[:, ::1], i8[::1], i8[::1], f8[::1], f8[::1])")
 def observe(policy, options, discounts, facts, counts, drafts, accepted, hits, tested):
     """Learn from a round; modified in place: ``facts`` and ``counts``.
 
@@ -276,15 +248,15 @@ def observe(policy, options, discounts, facts, counts, drafts, accepted, hits, t
             facts[i, GOODPUT] = (1.0 - beta) * facts[i, GOODPUT] + beta * (accepted[i] + 1.0)  # Eq. 4
         else:
             if tested[i] > 0.0:
-                facts[i, ESTIMATE] = _learn(
+                facts[i, ESTIMATE] = learn(
                     facts[i], discounts, hits[i], tested[i], counts[i, SEEN], options[PRIOR_TESTED],
                     options[RELUCTANCE],
                 )  # fmt: skip
-            _value(facts[i], drafts[i], max(options[SMOOTHING], 1.0 / counts[i, ROUNDS]))
+            value(facts[i], drafts[i], max(options[SMOOTHING], 1.0 / counts[i, ROUNDS]))
 
 
-@njit(cache=True)
-def _regime(cumulative, u):
+@helper
+def regime(cumulative, u):
     """Return the first regime whose cumulative probability exceeds u."""
     regime = 0
     while regime < len(cumulative) - 1 and u >= cumulative[regime]:
@@ -292,39 +264,25 @@ def _regime(cumulative, u):
     return regime
 
 
-@njit(cache=True)
-def _spread(counts, budget, stream, drafts):
+@helper
+def spread(counts, budget, stream, drafts):
     """Write a random allocation: every draft of the budget to a client drawn evenly; above its cap it is lost."""
     drafts[:] = 0
     for _ in range(budget):
         stream += GOLDEN
-        i = np.int64(_uniform(stream) * len(drafts))
+        i = np.int64(uniform(stream) * len(drafts))
         if drafts[i] < counts[i, CAP]:
             drafts[i] += 1
 
 
-@njit(
-    void(
-        int64, float64[::1], float64[::1], float64[:, ::1], int64[:, ::1], int64, float64[:, :, ::1], float64[:, ::1],
-        float64[::1], uint64, int64, int64[::1], int64, int64[:, :, ::1], float64[:, :, ::1],
-        float64[:, :, ::1],
-    ),
-    cache=True,
-    nogil=True,
-)  # fmt: skip
-def simulate(
-    policy, options, discounts, facts, counts, budget, rates, transition, initial, key, first, checkpoints, every_draft,
-    record, expected, realised,
-):  # fmt: skip
+@kernel("void(Scheduling, World, f8[:, ::1], i8[:, ::1], u8, i8, i8[::1], i8[:, :, ::1], f8[:, :, ::1], f8[:, :, ::1])")
+def simulate(scheduling, world, facts, counts, key, first, checkpoints, record, expected, realised):
     """Play runs first, first + 1, ... and sum up every client's expected and realised goodput until each checkpoint.
 
-    ``rates[p, r, i]``: acceptance rate of client i in regime r during round p; the path is repeated.
-    ``transition`` (R, R) and ``initial`` (R,) are cumulative; every client changes its regime by itself.
-    ``checkpoints``: rounds played, increasing. ``every_draft``: whether the verifier learns the fate of every draft, as
-    in Eq. 3, or up to the first rejection only. ``record`` (runs, rounds, N) takes the allocations, or is empty.
-
-    Modified in place: ``expected`` and ``realised``, shape (runs, points, N), and ``record``.
+    ``facts``, ``counts``: what is known at the start. ``checkpoints``: rounds played, increasing. Filled: ``expected``
+    and ``realised``, shape (runs, points, N), and ``record`` (runs, rounds, N) with the allocations unless it is empty.
     """
+    policy, budget, rates, initial = scheduling.policy, scheduling.budget, world.rates, world.initial
     n = len(facts)
     drafts = np.empty(n, dtype=np.int64)
     accepted = np.empty(n, dtype=np.int64)
@@ -333,12 +291,12 @@ def simulate(
     regimes = np.empty(n, dtype=np.int64)
     sums = np.empty((2, n))
     for r in range(len(expected)):
-        run = _mixed(key + np.uint64(first + r + 1) * GOLDEN)
-        other = _mixed(run ^ np.uint64(0x5851F42D4C957F2D))  # regimes and random allocations
+        run = mixed(key + np.uint64(first + r + 1) * GOLDEN)
+        other = mixed(run ^ np.uint64(0x5851F42D4C957F2D))  # regimes and random allocations
         known, counted = facts.copy(), counts.copy()
         sums[:] = 0.0
         for i in range(n):
-            regimes[i] = _regime(initial, _uniform(other + np.uint64(i + 1) * GOLDEN))
+            regimes[i] = regime(initial, uniform(other + np.uint64(i + 1) * GOLDEN))
         point = 0
         for t in range(checkpoints[-1]):
             stage = t % len(rates)
@@ -346,32 +304,34 @@ def simulate(
                 for i in range(n):
                     drafts[i] = min(budget // n, counts[i, CAP])
             elif policy == RANDOM:
-                _spread(counts, budget, _mixed(other + np.uint64((t + 1) * (n + 1)) * GOLDEN), drafts)
+                spread(counts, budget, mixed(other + np.uint64((t + 1) * (n + 1)) * GOLDEN), drafts)
             else:
-                allocate(policy, options, known, counted, budget, drafts)
+                allocate(policy, scheduling.options, known, counted, budget, drafts)
             for i in range(n):
                 place = np.uint64(t * n + i + 1) * GOLDEN
                 alpha = rates[stage, regimes[i], i]
-                stream = _mixed(run + place)
+                stream = mixed(run + place)
                 run_length = -1
                 right = 0
                 for j in range(drafts[i]):
                     stream += GOLDEN
-                    if _uniform(stream) < alpha:
+                    if uniform(stream) < alpha:
                         right += 1
                     elif run_length < 0:
                         run_length = j
                 accepted[i] = drafts[i] if run_length < 0 else run_length
-                if every_draft:
+                if world.every_draft:
                     hits[i], tested[i] = right, drafts[i]
                 else:
                     hits[i], tested[i] = accepted[i], min(accepted[i] + 1, drafts[i])
                 sums[0, i] += expected_goodput(alpha, drafts[i])
                 sums[1, i] += accepted[i] + 1.0
                 if len(initial) > 1:
-                    regimes[i] = _regime(transition[regimes[i]], _uniform(_mixed(other + place)))
+                    regimes[i] = regime(world.transition[regimes[i]], uniform(mixed(other + place)))
             if policy in (ROBUST, GRADIENT):
-                observe(policy, options, discounts, known, counted, drafts, accepted, hits, tested)
+                observe(
+                    policy, scheduling.options, scheduling.discounts, known, counted, drafts, accepted, hits, tested
+                )  # fmt: skip
             if len(record) > 0:
                 record[r, t] = drafts
             if t + 1 == checkpoints[point]:
@@ -380,28 +340,24 @@ def simulate(
                 point += 1
 
 
-@njit(cache=True)
-def _best_step(x, target, weights, fairness):
+@helper
+def best_step(x, target, weights, fairness):
     """Return the step from x towards a target that maximises the utility, by bisection on its slope."""
     low, high = 0.0, 1.0
     for _ in range(50):
         step = 0.5 * (low + high)
-        slope = 0.0
+        rise = 0.0
         for i in range(len(x)):
-            slope += (target[i] - x[i]) * _marginal_utility(weights[i], x[i] + step * (target[i] - x[i]), fairness)
-        if slope > 0.0:
+            rise += (target[i] - x[i]) * marginal_utility(weights[i], x[i] + step * (target[i] - x[i]), fairness)
+        if rise > 0.0:
             low = step
         else:
             high = step
     return 0.5 * (low + high)
 
 
-@njit(
-    float64(float64[:, ::1], float64[::1], float64[::1], float64, int64[:, ::1], int64, int64, float64, float64[::1]),
-    cache=True,
-    nogil=True,
-)
-def fair_rates_over_modes(rates, shares, weights, fairness, counts, budget, rounds, tolerance, x):
+@kernel("f8(f8[:, ::1], f8[::1], f8[::1], i8[:, ::1], f8, i8, i8, f8, f8[::1])")
+def fair_rates_over_modes(rates, shares, weights, counts, fairness, budget, rounds, tolerance, x):
     """Write the fair long-run rates where modes alternate into ``x``; return a bound on what their utility lacks.
 
     ``rates`` (M, N) and ``shares`` (M,): in mode m, which has that share of all rounds, the clients' acceptance rates.
@@ -416,11 +372,11 @@ def fair_rates_over_modes(rates, shares, weights, fairness, counts, budget, roun
     gap = np.inf
     for _ in range(rounds):
         for i in range(n):
-            gradient[i] = _marginal_utility(weights[i], x[i], fairness)
+            gradient[i] = marginal_utility(weights[i], x[i], fairness)
         direction[:] = 0.0
         for m in range(M):
             drafts[:] = 0
-            _greedy(gradient, rates[m], rates[m], counts, budget, drafts)
+            greedy(gradient, rates[m], rates[m], counts, budget, drafts)
             for i in range(n):
                 direction[i] += shares[m] * expected_goodput(rates[m, i], drafts[i])
         gap = 0.0
@@ -429,7 +385,7 @@ def fair_rates_over_modes(rates, shares, weights, fairness, counts, budget, roun
         if gap <= tolerance:
             gap = max(gap, 0.0)
             break
-        step = _best_step(x, direction, weights, fairness)
+        step = best_step(x, direction, weights, fairness)
         for i in range(n):
             x[i] += step * (direction[i] - x[i])
     return gap

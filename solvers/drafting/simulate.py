@@ -69,11 +69,9 @@ def simulate_rounds(
     from specopt.solvers._kernels import drafting as kernels
 
     N, W, D = (np.empty(rounds, dtype=np.int64) for _ in range(3))
-    key = int(np.random.SeedSequence(seed).generate_state(1, np.uint32)[0])
-    kernels.play(
-        setting.acceptance_rate, predictor.accepted, predictor.rejected, predictor.after, policy.window,
-        policy.flagged, policy.sends_flagged, policy.thresholds, key, N, W, D,
-    )  # fmt: skip
+    scores = kernels.Scores(setting.acceptance_rate, predictor.accepted, predictor.rejected, predictor.after)
+    steering = kernels.DraftingPolicy(policy.window, policy.flagged, policy.sends_flagged, policy.thresholds)
+    kernels.play(scores, steering, np.random.SeedSequence(seed).generate_state(1, np.uint64)[0], N, W, D)
     seconds = setting.overhead_seconds + setting.seconds_per_token * D
     speed = float((N + 1).sum() / seconds.sum())
     error = float(np.std(N + 1 - speed * seconds, ddof=1)) / (math.sqrt(rounds) * float(seconds.mean()))

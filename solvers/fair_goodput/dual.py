@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from specopt.models.acceptance import expected_tokens
 from specopt.models.fair_goodput import FairGoodputProblem
@@ -100,16 +101,11 @@ def optimise(problem: FairGoodputProblem, region: Region, budget: Budget) -> Opt
     OutOfTime, Stopped
         Between two prices, if the budget says so.
     """
-    market = Market(
-        budget=budget,
-        kernels=budget.load("fair_goodput"),
-        rates=np.array(problem.acceptance_rates),  # kernels take no read-only arrays
-        weights=np.array(problem.weight),
-        fairness=problem.fairness,
-        least=region.least,
-        most=region.most,
-        tokens=float(problem.budget_tokens),
-    )
+    kernels = budget.load("fair_goodput")
+    clients = np.zeros(problem.clients, kernels.Client)
+    clients["a"], clients["w"] = problem.acceptance_rates, problem.weight
+    clients["lo"], clients["hi"] = region.least, region.most
+    market = Market(budget, kernels, clients, problem.fairness, float(problem.budget_tokens))
     return market.clear(market.guess())
 
 
@@ -120,65 +116,39 @@ class Market:
     ----------
     budget, kernels
         The clock, and the compiled code.
-    rates, weights, fairness, least, most
-        Of the clients.
+    clients
+        Rates, weights, least and most tokens of the clients; their search is set here.
+    fairness
+        Of the utility.
     tokens
         The budget per round.
     """
 
-    def __init__(
-        self,
-        *,
-        budget: Budget,
-        kernels: Any,
-        rates: Floats,
-        weights: Floats,
-        fairness: float,
-        least: Floats,
-        most: Floats,
-        tokens: float,
-    ) -> None:
-        near = np.minimum(most, math.ceil(tokens / len(rates)))
+    def __init__(self, budget: Budget, kernels: Any, clients: NDArray[Any], fairness: float, tokens: float) -> None:
+        rates, near = clients["a"], np.minimum(clients["hi"], math.ceil(tokens / len(clients)))
         with np.errstate(divide="ignore", invalid="ignore"):
-            logarithms = np.log1p(rates - 1.0)
-            powers = np.where(near > 0.0, np.exp(near * logarithms), 1.0)
-        self.budget, self.kernels, self.tokens = budget, kernels, tokens
-        self.rates, self.weights, self.fairness, self.least, self.most = rates, weights, fairness, least, most
-        self.near = near.astype(np.int64)
-        self.state = np.column_stack((powers, expected_tokens(rates, near)))
-        self.demand = np.empty(len(rates))
-        self.clients = (rates, logarithms, weights, fairness)
-        self.highest = float((weights * rates).max())  # nobody wants a token beyond his least at this price
+            clients["L"] = np.log1p(rates - 1.0)
+            clients["p"] = np.where(near > 0.0, np.exp(near * clients["L"]), 1.0)
+        clients["n"], clients["m"] = near, expected_tokens(rates, near)
+        self.budget, self.kernels, self.clients, self.fairness, self.tokens = budget, kernels, clients, fairness, tokens
+        self.highest = float((clients["w"] * rates).max())  # nobody wants a token beyond his least at this price
         self.passes = 0
 
     def excess(self, price: float) -> float:
         """Set the demand at a price and return how far it exceeds the tokens."""
         self.budget.check()
         self.passes += 1
-        found = self.kernels.demands(
-            *self.clients, price, self.least, self.most, self.tokens, self.near, self.state, self.demand
-        )
-        return float(found)
+        found: float = self.kernels.demands(self.fairness, self.tokens, price, self.clients)
+        return found
 
     def guess(self) -> float | None:
         """Return the price of a sample of many clients, None for few."""
-        step = len(self.rates) // SAMPLE
+        step = len(self.clients) // SAMPLE
         if step < 2:
             return None
-        sample = slice(step // 2, None, step)
-        rates, least = self.rates[sample].copy(), self.least[sample].copy()
-        scale = len(rates) / len(self.rates)
-        market = Market(
-            budget=self.budget,
-            kernels=self.kernels,
-            rates=rates,
-            weights=self.weights[sample].copy(),
-            fairness=self.fairness,
-            least=least,
-            most=self.most[sample].copy(),
-            tokens=max(math.ceil(self.tokens * scale), float(least.sum())),
-        )
-        return market.clear(None).price
+        sample = self.clients[step // 2 :: step].copy()
+        tokens = max(math.ceil(self.tokens * (len(sample) / len(self.clients))), float(sample["lo"].sum()))
+        return Market(self.budget, self.kernels, sample, self.fairness, tokens).clear(None).price
 
     def clear(self, guess: float | None) -> Optimum:
         """Find the price at which demand meets the tokens; `guess` may be near it."""
@@ -216,12 +186,12 @@ class Market:
         while self.excess(low) < 0.0:  # the last digit of a step in demand depends on what was asked before
             low *= 1.0 - step
             step *= 2.0
-        more = self.demand.copy()
+        more = self.clients["s"].copy()
         step = 4e-16
         while (spare := -self.excess(high)) < 0.0 and high < 2.0 * self.highest:
             high *= 1.0 + step
             step *= 2.0
-        self.kernels.fill(self.demand, more, spare)
+        self._add(more - self.clients["s"], spare)
         return self._proven(high)
 
     def _meets(self, price: float, excess: float) -> bool:
@@ -229,16 +199,22 @@ class Market:
         if abs(excess) > max(1e-15 * self.tokens, 1e-14 / price if excess < 0.0 else 0.0):
             return False
         if excess > 0.0:
-            self.kernels.trim(self.demand, self.least, excess)
+            self._add(self.clients["lo"] - self.clients["s"], -excess)
         return True
+
+    def _add(self, most: Floats, total: float) -> None:
+        """Change the demand by a total, client by client, each by a part of what it can change by most."""
+        room = np.maximum(0.0, most if total > 0.0 else -most)
+        before = np.concatenate(([0.0], np.cumsum(room)[:-1]))
+        self.clients["s"] += math.copysign(1.0, total) * np.clip(abs(total) - before, 0.0, room)
 
     def _bracket(self, guess: float | None) -> float | tuple[tuple[float, float], tuple[float, float]]:
         """Return prices with their excesses, one too low and one too high; or a price that meets the tokens."""
-        high, at_high = self.highest, min(0.0, float(self.least.sum()) - self.tokens)
+        high, at_high = self.highest, min(0.0, float(self.clients["lo"].sum()) - self.tokens)
         low, at_low = 0.0, math.inf
         factor = 4.0 if guess is None else 1.05
         price = high / 4.0 if guess is None else min(guess, high / 1.05)
-        if float(self.most.sum()) <= self.tokens:
+        if float(self.clients["hi"].sum()) <= self.tokens:
             price = SMALLEST_PRICE
         while True:
             price = max(price, SMALLEST_PRICE)
@@ -258,8 +234,5 @@ class Market:
             factor = min(1e6, factor * factor)
 
     def _proven(self, price: float) -> Optimum:
-        gaps = np.zeros(2)
-        self.kernels.certify(
-            *self.clients, price, self.least, self.most, self.tokens, self.near, self.state, self.demand, gaps
-        )
-        return Optimum(self.demand, price, float(gaps[0]), float(gaps[1]), self.passes)
+        gap, linear_gap = self.kernels.certify(self.fairness, self.tokens, price, self.clients)
+        return Optimum(self.clients["s"].copy(), price, gap, linear_gap, self.passes)

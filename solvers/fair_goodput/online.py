@@ -27,12 +27,14 @@ from numpy.typing import NDArray
 
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import MAX_TOKENS, Floats, Ints, describe
+from specopt.solvers._kernels.fair_goodput_columns import ESTIMATE, GOODPUT
 from specopt.solvers.fair_goodput.policies import (
     Gradient,
     OnlinePolicy,
     Robust,
     as_policy,
     discounts_of,
+    first_counts,
     first_facts,
     name_of,
     options_of,
@@ -41,8 +43,6 @@ from specopt.solvers.fair_goodput.policies import (
 Key = str | int
 Counts = Sequence[int] | Ints | Mapping[Key, int]
 Ratios = Sequence[float] | Floats | Mapping[Key, float]
-
-_ESTIMATE, _GOODPUT = 1, 2  # columns of the kernel's facts
 
 
 class Scheduler:
@@ -91,7 +91,7 @@ class Scheduler:
         self._discounts = discounts_of(chosen)
         self._clients: tuple[Key, ...] = ()
         self._facts: NDArray[np.float64] = first_facts(chosen, [], None)
-        self._counts: NDArray[np.int64] = np.zeros((0, 4), dtype=np.int64)
+        self._counts: NDArray[np.int64] = first_counts([])
         self._round: tuple[tuple[Key, ...], Ints] | None = None
         names: list[Key] = (
             list(range(_whole("clients", clients, 0))) if isinstance(clients, (int, np.integer)) else list(clients)
@@ -129,12 +129,12 @@ class Scheduler:
     @property
     def estimates(self) -> Floats:
         """The estimated acceptance rate of each client."""
-        return self._facts[:, _ESTIMATE].copy()
+        return self._facts[:, ESTIMATE].copy()
 
     @property
     def goodput(self) -> Floats:
         """What each client gets per round, as smoothed by the policy (Eq. 4)."""
-        return self._facts[:, _GOODPUT].copy()
+        return self._facts[:, GOODPUT].copy()
 
     def join(
         self,
@@ -163,7 +163,7 @@ class Scheduler:
         cap = MAX_TOKENS if max_draft_tokens is None else _whole("max_draft_tokens", max_draft_tokens, 0)
         estimate = None if initial_estimate is None else [_number("initial_estimate", initial_estimate, 0.0, 1.0)]
         self._facts = np.concatenate([self._facts, first_facts(self.policy, [weight], estimate)])
-        self._counts = np.concatenate([self._counts, np.array([[cap, 0, 0, 0]], dtype=np.int64)])
+        self._counts = np.concatenate([self._counts, first_counts([cap])])
         self._clients = (*self._clients, client)
 
     def leave(self, client: Key) -> None:

@@ -34,7 +34,41 @@ from msgspec import Meta
 from numpy.typing import NDArray
 
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import Floats, NonNegative, NonNegativeInt, OpenUnit, Positive, PositiveInt, check, describe
+from specopt.models.fields import (
+    Floats,
+    Ints,
+    NonNegative,
+    NonNegativeInt,
+    OpenUnit,
+    Positive,
+    PositiveInt,
+    check,
+    describe,
+)
+from specopt.solvers._kernels.fair_goodput_columns import (
+    CAP,
+    COUNTS,
+    ESTIMATE,
+    FAIRNESS,
+    FIXED,
+    GOODPUT,
+    GRADIENT,
+    LEARNING,
+    LEAST,
+    MEAN,
+    MEMORIES,
+    MOST,
+    OPTIMISM,
+    OPTIONS,
+    PRIOR,
+    PRIOR_TESTED,
+    PROBE_AFTER,
+    RANDOM,
+    RELUCTANCE,
+    ROBUST,
+    SMOOTHING,
+    WEIGHT,
+)
 
 Unit = Annotated[float, Meta(ge=0, le=1)]
 PolicyName = Literal["robust", "gradient", "fixed", "random"]
@@ -62,7 +96,7 @@ class Robust:
         Rounds over which fairness looks back.
     """
 
-    code: ClassVar[int] = 0
+    code: ClassVar[int] = ROBUST
     initial_estimate: Unit = 0.5
     prior_tested: Positive = 4.0
     memories: tuple[PositiveInt, ...] = (4, 16, 64, 256)
@@ -96,7 +130,7 @@ class Gradient:
         X(0); not in the paper.
     """
 
-    code: ClassVar[int] = 1
+    code: ClassVar[int] = GRADIENT
     smoothing: OpenUnit = 0.5
     estimate_smoothing: OpenUnit = 0.1
     initial_estimate: Unit = 0.5
@@ -110,14 +144,14 @@ class Gradient:
 class Fixed:
     """Fixed-S: floor(C / N) drafts for every client in every round."""
 
-    code: ClassVar[int] = 2
+    code: ClassVar[int] = FIXED
 
 
 @dataclass(frozen=True, kw_only=True)
 class Random:
     """Random-S: every token of the budget to a random client; the paper does not say which distribution it has."""
 
-    code: ClassVar[int] = 3
+    code: ClassVar[int] = RANDOM
 
 
 Policy = Robust | Gradient | Fixed | Random
@@ -125,8 +159,6 @@ OnlinePolicy = Robust | Gradient
 
 _NAMED: dict[str, type[Any]] = {"robust": Robust, "gradient": Gradient, "fixed": Fixed, "random": Random}
 POLICIES = tuple(_NAMED)
-_OPTIONS = 7
-_COLUMNS = 7  # of `facts` before the memories
 
 
 def as_policy(policy: Policy | str) -> Policy:
@@ -152,13 +184,14 @@ def name_of(policy: Policy) -> str:
 
 def options_of(policy: Policy, fairness: float) -> Floats:
     """Return what the kernel calls ``options``."""
-    options = np.zeros(_OPTIONS)
-    options[0] = fairness
+    options = np.zeros(OPTIONS)
+    options[FAIRNESS] = fairness
     if isinstance(policy, Gradient):
-        options[1:3] = policy.smoothing, policy.estimate_smoothing
+        options[[SMOOTHING, LEARNING]] = policy.smoothing, policy.estimate_smoothing
     elif isinstance(policy, Robust):
-        options[1] = 1.0 / policy.horizon_rounds
-        options[3:] = policy.prior_tested, policy.probe_after, policy.optimism, policy.reluctance
+        options[SMOOTHING] = 1.0 / policy.horizon_rounds
+        options[[PRIOR_TESTED, PROBE_AFTER]] = policy.prior_tested, policy.probe_after
+        options[[OPTIMISM, RELUCTANCE]] = policy.optimism, policy.reluctance
     return options
 
 
@@ -174,16 +207,23 @@ def first_facts(
 ) -> NDArray[np.float64]:
     """Return the table of facts of clients of whom nothing but these is known; None: the policy's initial estimate."""
     memories = len(discounts_of(policy))
-    facts = np.zeros((len(weights), _COLUMNS + 3 * memories))
-    facts[:, 0] = weights
+    facts = np.zeros((len(weights), MEMORIES + 3 * memories))
+    facts[:, WEIGHT] = weights
     if isinstance(policy, (Robust, Gradient)):
-        facts[:, 3] = policy.initial_estimate if estimates is None else estimates
-    facts[:, 1] = facts[:, 3]
-    facts[:, 2] = facts[:, 4] = 1.0
+        facts[:, PRIOR] = policy.initial_estimate if estimates is None else estimates
+    facts[:, ESTIMATE] = facts[:, PRIOR]
+    facts[:, GOODPUT] = facts[:, MEAN] = 1.0
     if isinstance(policy, Gradient):
-        facts[:, 2] = policy.initial_goodput
+        facts[:, GOODPUT] = policy.initial_goodput
     if isinstance(policy, Robust):
-        facts[:, 1] = np.clip(facts[:, 1], 1e-4, 1.0 - 1e-6)
+        facts[:, ESTIMATE] = np.clip(facts[:, ESTIMATE], LEAST, MOST)
         belief = policy.reluctance ** np.arange(memories - 1, -1, -1)
-        facts[:, _COLUMNS + 2 * memories :] = belief / belief.sum()
+        facts[:, MEMORIES + 2 * memories :] = belief / belief.sum()
     return facts
+
+
+def first_counts(caps: Sequence[int] | Ints) -> NDArray[np.int64]:
+    """Return the table of counts of clients of whom nothing but the cap is known."""
+    counts = np.zeros((len(caps), COUNTS), dtype=np.int64)
+    counts[:, CAP] = caps
+    return counts

@@ -88,17 +88,17 @@ class Rounds:
         order = np.argsort(-gain, kind="stable")  # within a client by rising token, too
         order = order[gain[order] > 0]
         finish, gain = self._finish[order], gain[order]
-        C = problem.budget_tokens
-        prefix = np.cumsum(np.concatenate(([nothing], gain[:C])))
+        prefix = np.cumsum(np.concatenate(([nothing], gain[: problem.budget_tokens])))
         best = np.array([-math.inf, 0.0, 0.0])
+        rounds = kernels.Rounds(
+            finish=finish, gain=gain, prefix=prefix, limits=self._limits, overhead=problem.verify_overhead_seconds,
+            per_token=problem.verify_seconds_per_token, weight=weight, g=g, C=problem.budget_tokens,
+        )  # fmt: skip
         chunk = max(1, CHUNK // (len(order) + 1))
         for first in range(0, len(self._limits), chunk):
             budget.check()
             last = min(first + chunk, len(self._limits))
-            if kernels.best_round(
-                finish, gain, prefix, self._limits, first, last, problem.verify_overhead_seconds,
-                problem.verify_seconds_per_token, weight, g, C, best,
-            ):  # fmt: skip
+            if kernels.best_round(rounds, first, last, best):
                 break
         taken = order[finish <= self._limits[int(best[1])]][: int(best[2])]
         return float(best[0]), np.bincount(self.clients[taken], minlength=problem.clients).astype(np.int64)

@@ -19,7 +19,6 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +30,15 @@ from specopt.models.fields import Floats, Ints, describe
 from specopt.models.goodput_workload import GoodputWorkload
 from specopt.solvers.budget import Budget
 from specopt.solvers.fair_goodput.dual import Dual
-from specopt.solvers.fair_goodput.policies import Policy, as_policy, discounts_of, first_facts, name_of, options_of
+from specopt.solvers.fair_goodput.policies import (
+    Policy,
+    as_policy,
+    discounts_of,
+    first_counts,
+    first_facts,
+    name_of,
+    options_of,
+)
 from specopt.solvers.simulation import Estimate, Simulation, Tell, random_key
 
 MOST_ROUNDS = 10_000_000
@@ -152,8 +159,8 @@ def benchmark(workload: GoodputWorkload) -> Benchmark:
     rates, shares = process.modes()
     goodput = np.empty(problem.clients)
     slack = kernels.fair_rates_over_modes(
-        rates, shares, np.array(problem.weight), problem.fairness, _first_counts(problem), problem.budget_tokens,
-        _MODE_ROUNDS if len(shares) < 50 else _MODE_ROUNDS // 10, _MODE_TOLERANCE, goodput,
+        rates, shares, np.array(problem.weight), first_counts(problem.most_tokens), problem.fairness,
+        problem.budget_tokens, _MODE_ROUNDS if len(shares) < 50 else _MODE_ROUNDS // 10, _MODE_TOLERANCE, goodput,
     )  # fmt: skip
     return Benchmark(goodput=goodput, utility=problem.utility(goodput) + slack, slack=slack)
 
@@ -218,16 +225,26 @@ def simulate(
     kernels = Budget(problem).load("fair_goodput_simulation")
     expected, realised = (np.empty((runs, len(points), problem.clients)) for _ in range(2))
     allocations = np.empty((runs if record else 0, last, problem.clients), dtype=np.int64)
-    common: tuple[Any, ...] = (
-        chosen.code, options_of(chosen, problem.fairness), discounts_of(chosen), facts, _first_counts(problem),
-        problem.budget_tokens, np.array(moves.rates), np.cumsum(moves.transition, axis=1),
-        np.cumsum(moves.regime_shares),
-        key,
-    )  # fmt: skip
+    scheduling = kernels.Scheduling(
+        policy=chosen.code,
+        options=options_of(chosen, problem.fairness),
+        discounts=discounts_of(chosen),
+        budget=problem.budget_tokens,
+    )
+    world = kernels.World(
+        rates=np.array(moves.rates),
+        transition=np.cumsum(moves.transition, axis=1),
+        initial=np.cumsum(moves.regime_shares),
+        every_draft=bool(every_draft),
+    )
+    counts = first_counts(problem.most_tokens)
+    kernels.simulate  # noqa: B018  (it is compiled here, and not by each of the threads)
 
     def play(first: int) -> int:
         part = slice(first, min(first + _RUNS_PER_CALL, runs))
-        kernels.simulate(*common, first, points, int(every_draft), allocations[part], expected[part], realised[part])
+        kernels.simulate(
+            scheduling, world, facts, counts, key, first, points, allocations[part], expected[part], realised[part]
+        )
         return part.stop
 
     with ThreadPoolExecutor(max(1, os.cpu_count() or 1)) as pool:  # the kernel does not hold the interpreter's lock
@@ -266,12 +283,6 @@ def _utility(problem: FairGoodputProblem, rates: NDArray[np.float64]) -> NDArray
         axis=-1
     )
     return total
-
-
-def _first_counts(problem: FairGoodputProblem) -> NDArray[np.int64]:
-    counts = np.zeros((problem.clients, 4), dtype=np.int64)
-    counts[:, 0] = problem.most_tokens
-    return counts
 
 
 def _checkpoints(given: Sequence[int] | Ints | None, rounds: int) -> Ints:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import importlib
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 from strategies_fair_goodput import fairness, rates, weights
+
+from specopt.models.fields import Floats
 
 
 def rate(a: float, s: float) -> float:
@@ -22,6 +26,15 @@ def value(a: float, w: float, g: float, price: float, s: float) -> float:
     """w U(f(s)) - price s."""
     x = rate(a, s)
     return w * (math.log(x) if g == 1 else x ** (1 - g) / (1 - g)) - price * s
+
+
+def table_of(kernels: Any, a: Floats, w: Floats, least: Floats, most: Floats) -> NDArray[Any]:
+    """The clients as the kernels take them, before any search."""
+    table = np.zeros(len(a), kernels.Client)
+    table["a"], table["w"], table["lo"], table["hi"] = a, w, least, most
+    with np.errstate(divide="ignore"):
+        table["L"] = np.log1p(a - 1)
+    return table
 
 
 clients = st.lists(
@@ -37,11 +50,10 @@ def test_demand_is_the_best_there_is(
     kernels = importlib.import_module("specopt.solvers._kernels.fair_goodput")
     a, w, most, part = (np.array(column, dtype=np.float64) for column in zip(*rows, strict=True))
     least = part * most
-    with np.errstate(divide="ignore"):
-        logarithms = np.log1p(a - 1)
-    near, state, found = np.zeros(len(a), dtype=np.int64), np.zeros((len(a), 2)), np.zeros(len(a))
+    table = table_of(kernels, a, w, least, most)
     for price in prices:
-        excess = kernels.demands(a, logarithms, w, g, price, least, most, 7.0, near, state, found)
+        excess = kernels.demands(g, 7.0, price, table)
+        found = table["s"]
         assert excess == pytest.approx(found.sum() - 7.0, abs=1e-12)
         for i, s in enumerate(found):
             assert least[i] <= s <= most[i]
@@ -59,12 +71,11 @@ def test_certificates_are_their_definitions(
     a, w, most, part = (np.array(column, dtype=np.float64) for column in zip(*rows, strict=True))
     s, least = part * most, np.zeros(len(a))
     budget = float(s.sum()) + 1.0
-    with np.errstate(divide="ignore"):
-        logarithms = np.log1p(a - 1)
-    near, state, best = np.zeros(len(a), dtype=np.int64), np.zeros((len(a), 2)), np.zeros(len(a))
-    kernels.demands(a, logarithms, w, g, price, least, most, budget, near, state, best)
-    gaps = np.zeros(2)
-    kernels.certify(a, logarithms, w, g, price, least, most, budget, near, state, s, gaps)
+    table = table_of(kernels, a, w, least, most)
+    kernels.demands(g, budget, price, table)
+    best = table["s"].copy()
+    table["s"] = s
+    gaps = kernels.certify(g, budget, price, table)
     dual, linear = price, price  # of the token that is left over
     for i in range(len(a)):
         dual += value(a[i], w[i], g, price, best[i]) - value(a[i], w[i], g, price, s[i])
