@@ -29,6 +29,7 @@ from specopt.commands import (
 from specopt.commands.shared import BAD_INPUT, FOUND, INTERNAL, INTERRUPTED
 from specopt.models.errors import InternalError, SpecoptError
 from specopt.models.fields import printable
+from specopt.progress import end_progress, showing_kernels
 
 app = typer.Typer(
     name="specopt",
@@ -50,7 +51,8 @@ def main() -> None:
 def run(arguments: Sequence[str]) -> int:
     """Run one command and return its exit code; every failure is one message on stderr."""
     try:
-        code = app(list(arguments), prog_name="specopt", standalone_mode=False)
+        with showing_kernels():
+            code = app(list(arguments), prog_name="specopt", standalone_mode=False)
         sys.stdout.flush()  # a full disk or a closed pipe must show here, not after the exit code is chosen
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
@@ -92,8 +94,6 @@ def root(
 
 
 def _fail(message: str, code: int) -> int:
-    from specopt.progress import end_progress, printable
-
     end_progress()
     typer.echo(f"specopt: {printable(message)}", err=True)
     return code

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from specopt.models.result import Progress
+from specopt.solvers._kernels.compiling import listeners
 
 FIRST_SECONDS = 0.5  # short solves stay silent
 TERMINAL_INTERVAL_SECONDS = 0.1
@@ -18,6 +19,7 @@ _ERASE = "\r\x1b[2K"
 _lock = threading.Lock()
 _last = -1e9
 _live = False
+_shown: set[str] = set()  # modules of kernels
 
 
 def print_progress(progress: Progress) -> None:
@@ -81,20 +83,28 @@ def printable(text: str) -> str:
 
 
 @contextmanager
-def patience(seconds: float = 2.0) -> Iterator[None]:
-    """Say, if the enclosed work takes longer, that a first run compiles the kernels."""
-    timer = threading.Timer(seconds, _ask_for_patience)
-    timer.daemon = True
-    timer.start()
+def showing_kernels() -> Iterator[None]:
+    """Say on stderr, in the enclosed work, which kernels are being compiled; nested, it is said once."""
+    if _show_kernels in listeners:
+        yield
+        return
+    listeners.append(_show_kernels)
     try:
         yield
     finally:
-        timer.cancel()
+        listeners.remove(_show_kernels)
 
 
-def _ask_for_patience() -> None:
-    text = "working ... (the first run on a machine compiles its kernels, about half a minute; later ones do not)"
+def _show_kernels(module: str) -> None:
+    """Say that kernels of a module are being compiled, on a terminal until that is done, elsewhere once."""
+    global _live
     with _lock:
-        if _last < 0:  # no progress shown yet
+        terminal = sys.stderr.isatty()
+        text = f"preparing {module.replace('_', '-')} kernels, once on this machine ..."
+        if terminal:
+            sys.stderr.write(_ERASE + text if module else _ERASE)
+            _live = bool(module)
+        elif module and module not in _shown:
+            _shown.add(module)
             sys.stderr.write(text + "\n")
-            sys.stderr.flush()
+        sys.stderr.flush()

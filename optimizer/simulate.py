@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import nullcontext
 from typing import Any
 
 from specopt.kinds import KINDS
@@ -11,7 +12,7 @@ from specopt.models.errors import InvalidInput, Unsupported
 from specopt.models.judge import verify
 from specopt.models.problem import Plan
 from specopt.models.result import Result
-from specopt.progress import end_progress, print_step
+from specopt.progress import end_progress, print_step, showing_kernels
 from specopt.solvers.simulation import Simulation
 
 SIMULATORS: dict[str, Simulator] = {kind.name: kind.simulator for kind in KINDS if kind.simulator is not None}
@@ -73,7 +74,8 @@ def simulate(
         print_step(time.perf_counter() - started, f"{done} replications, mean {mean:.6g}")
 
     try:
-        return simulator.play(world, policy, seed=seed, callback=tell if verbose else None, **options)
+        with showing_kernels() if verbose else nullcontext():
+            return simulator.play(world, policy, seed=seed, callback=tell if verbose else None, **options)
     finally:
         if verbose:
             end_progress()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import time
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from importlib.metadata import version
 from tempfile import NamedTemporaryFile
@@ -79,7 +80,8 @@ def solve(
         started=started,
     )
     try:
-        outcome = chosen.run(problem, budget)
+        with _showing_kernels() if verbose else nullcontext():
+            outcome = chosen.run(problem, budget)
     except OutOfTime:
         outcome = Outcome(plan=budget.incumbent, bound=budget.bound, termination=Termination.TIME_LIMIT)
     except (Stopped, KeyboardInterrupt):
@@ -177,6 +179,12 @@ def _printing(callback: Callback | None) -> Callback:
         return callback(progress) if callback is not None else None
 
     return both
+
+
+def _showing_kernels() -> AbstractContextManager[None]:
+    from specopt.progress import showing_kernels
+
+    return showing_kernels()
 
 
 def _end_printing() -> None:

@@ -17,6 +17,7 @@ import numpy as np
 from specopt.models.errors import OutOfTime, Stopped
 from specopt.models.problem import Plan, Problem
 from specopt.models.result import Progress
+from specopt.solvers._kernels.compiling import told
 
 T = TypeVar("T")
 
@@ -140,8 +141,8 @@ class Budget:
 
         self.check()
         if self.time_limit < math.inf and not kernels.is_ready(kernel) and not kernels.is_cached(kernel):
-            kernels.tell(kernel)
-            self._wait_for_process(kernel)
+            with told(kernels.module_of(kernel)):
+                self._wait_for_process(kernel)
             if not kernels.is_cached(kernel):
                 self._wait_for_thread(kernel)
         kernels.prepare(kernel)

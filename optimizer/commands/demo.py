@@ -30,7 +30,6 @@ def demo(
 ) -> int:
     """Solve the setting of paper 1 by every method."""
     from specopt.generate import generate
-    from specopt.progress import patience
     from specopt.solve import solve
     from specopt.views.result import print_result
     from specopt.views.serving_latency import default_steps, text_gantt
@@ -43,8 +42,7 @@ def demo(
         f"Paper 1, Tables I and II: {tasks} tasks share one uplink; an edge server drafts with LLaMA-1.1B, "
         "the base station verifies with LLaMA-7B. Which batches, in which order, how many draft tokens?\n"
     )
-    with patience():
-        best = solve(problem, time_limit=time_limit, verbose=True)
+    best = solve(problem, time_limit=time_limit, verbose=True)
     print_result(problem, best, out)
     if best.plan is None:
         return 130 if best.termination == "interrupted" else 1

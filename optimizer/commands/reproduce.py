@@ -31,7 +31,7 @@ def reproduce(
     Data, a picture, and what became of each; without arguments the list of them.
     """
     from specopt.models.errors import MissingDependency
-    from specopt.progress import end_progress, patience, print_step
+    from specopt.progress import end_progress, print_step
     from specopt.reproductions.artefact import Artefact
     from specopt.reproductions.registry import PAPERS
     from specopt.reproductions.registry import paper as paper_of
@@ -56,23 +56,22 @@ def reproduce(
     if quick:
         typer.echo("quick versions: they show that everything runs; their verdicts mean nothing", err=True)
     try:
-        with patience():
-            found = chosen.reproduce(
-                figure, seeds=seeds, quick=quick, say=lambda text: print_step(time.monotonic() - start, text)
-            )
-            for one in found:
-                end_progress()
-                try:
-                    write_artefact(one, folder)
-                except MissingDependency as error:
-                    if pictures:
-                        typer.echo(f"no pictures: {error}", err=True)
-                    pictures = False
-                done.append(one)
-                title = f"{chosen.name}: {chosen.title}{QUICK if quick else ''}"
-                write_page(title, done, page)  # what is finished outlives what is not
-                if not as_json:
-                    print_artefact(one, out)
+        found = chosen.reproduce(
+            figure, seeds=seeds, quick=quick, say=lambda text: print_step(time.monotonic() - start, text)
+        )
+        for one in found:
+            end_progress()
+            try:
+                write_artefact(one, folder)
+            except MissingDependency as error:
+                if pictures:
+                    typer.echo(f"no pictures: {error}", err=True)
+                pictures = False
+            done.append(one)
+            title = f"{chosen.name}: {chosen.title}{QUICK if quick else ''}"
+            write_page(title, done, page)  # what is finished outlives what is not
+            if not as_json:
+                print_artefact(one, out)
     except KeyboardInterrupt:
         code = INTERRUPTED
     end_progress()

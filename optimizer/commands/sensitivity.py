@@ -35,12 +35,10 @@ def sensitivity(
     """
     from specopt import sensitivity as differences
     from specopt.arguments import method_of
-    from specopt.progress import patience
 
     problem = read_problem(file)
     chosen = method_of(problem, method, option or ())
-    with patience():
-        found = differences(problem, chosen, time_limit=time_limit, gap=gap, seed=seed, verbose=True)
+    found = differences(problem, chosen, time_limit=time_limit, gap=gap, seed=seed, verbose=True)
     if as_json:
         print_json(found.to_dict())
     else:

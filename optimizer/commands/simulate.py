@@ -61,7 +61,6 @@ def simulate(
     """
     from specopt import simulate as play
     from specopt.models.judge import verify
-    from specopt.progress import patience
     from specopt.simulate import simulator_of
 
     flags = {"drop_finished": drop_finished or None, "iterations": iterations, "response_tokens": response_tokens}
@@ -84,8 +83,7 @@ def simulate(
         world, played, more = _policy_on_workload(source, policy, workload, param or (), seed)
         options |= more
         what = f"policy {policy} on {workload}"
-    with patience():
-        found = play(world, played, seed=seed, replications=replications, verbose=True, **options)
+    found = play(world, played, seed=seed, replications=replications, verbose=True, **options)
     if as_json:
         print_json(found.to_dict())
         return

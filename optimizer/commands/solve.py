@@ -39,16 +39,12 @@ def solve(
     """Solve a problem and show or save the result."""
     from specopt import solve as solve_problem
     from specopt.arguments import method_of
-    from specopt.progress import patience
 
     check_target(output, file)
     problem = read_problem(file)
     earlier = None if warm_start is None else read_result(warm_start)
     chosen = method_of(problem, method, option or ())
-    with patience():
-        result = solve_problem(
-            problem, chosen, time_limit=time_limit, gap=gap, seed=seed, warm_start=earlier, verbose=True
-        )
+    result = solve_problem(problem, chosen, time_limit=time_limit, gap=gap, seed=seed, warm_start=earlier, verbose=True)
     write(result, output)
     if as_json:
         print_json(result.to_dict())

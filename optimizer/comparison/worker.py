@@ -14,6 +14,8 @@ import time
 from functools import cache
 from typing import Any, TextIO
 
+from specopt.progress import showing_kernels
+
 
 def main() -> None:
     """Answer requests until stdin closes."""
@@ -21,11 +23,12 @@ def main() -> None:
     os.dup2(2, 1)
     threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     keep_highs_to_one_thread()
-    for line in sys.stdin:
-        request = json.loads(line)
-        load_kernels(request["problem"]["kind"])
-        _send(answers, {"ready": True})
-        _send(answers, answer(request))
+    with showing_kernels():
+        for line in sys.stdin:
+            request = json.loads(line)
+            load_kernels(request["problem"]["kind"])
+            _send(answers, {"ready": True})
+            _send(answers, answer(request))
 
 
 def answer(request: dict[str, Any]) -> dict[str, Any]:

@@ -1,8 +1,21 @@
-"""Who wants to know that a kernel is about to be compiled; apart from `kernel.py`, which imports Numba."""
+"""Who wants to know that a kernel is being compiled; apart from `kernel.py`, which imports Numba."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 listeners: list[Callable[[str], object]] = []
-"""They are told the module of each kernel before it is compiled; the front door puts one here to show it."""
+"""They are told the kernel's module when it begins, and an empty text when it ends; the front door puts one here."""
+
+
+@contextmanager
+def told(module: str) -> Iterator[None]:
+    """Tell all of them while a kernel of a module is compiled in the enclosed code."""
+    for listener in listeners:
+        listener(module)
+    try:
+        yield
+    finally:
+        for listener in listeners:
+            listener("")

@@ -43,8 +43,8 @@ Scheduling = record("Scheduling", policy="i8", options="f8[::1]", discounts="f8[
 
 World = record("World", rates="f8[:, :, ::1]", transition="f8[:, ::1]", initial="f8[::1]", every_draft="b1")
 """Acceptance rates [p, r, i] of client i in regime r during round p, a path that is repeated; how every client by
-itself changes its regime, cumulative rows, and its first one; whether the verifier learns the fate of every draft, as in
-Eq. 3, or up to the first rejection only."""
+itself changes its regime, cumulative rows, and its first one; whether the verifier learns the fate of every draft, as
+in Eq. 3, or up to the first rejection only."""
 
 
 @helper

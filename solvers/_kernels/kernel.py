@@ -13,7 +13,6 @@ there is none, kernels are compiled in every process.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
 import re
@@ -23,6 +22,7 @@ import threading
 import time
 from collections import namedtuple
 from collections.abc import Callable
+from contextlib import nullcontext, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,7 @@ from numba.core import sigutils
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, NullCache, _CacheLocator
 from numba.misc.appdirs import AppDirs
 
-from specopt.solvers._kernels.compiling import listeners
+from specopt.solvers._kernels.compiling import told
 
 KEPT_SECONDS = 30 * 24 * 3600
 """Caches of other sources that nobody has written to for so long are removed."""
@@ -110,10 +110,10 @@ def is_cached(dispatcher: Any) -> bool:
     return all(_in_cache(dispatcher, signature) for signature in dispatcher.declared)
 
 
-def tell(dispatcher: Any) -> None:
-    """Tell whoever wants to know that a kernel is about to be compiled."""
-    for listener in listeners:
-        listener(dispatcher.py_func.__module__.rpartition(".")[2])
+def module_of(dispatcher: Any) -> str:
+    """Return the name of a kernel's module, without its package."""
+    name: str = dispatcher.py_func.__module__
+    return name.rpartition(".")[2]
 
 
 def prepare(dispatcher: Any) -> None:
@@ -121,13 +121,12 @@ def prepare(dispatcher: Any) -> None:
     with _lock:
         if is_ready(dispatcher):
             return
-        if listeners and not is_cached(dispatcher):
-            tell(dispatcher)
-        for signature in dispatcher.declared:
-            arguments, returned = sigutils.normalize_signature(signature)
-            dispatcher.compile(tuple(arguments))
-            found = dispatcher.overloads[tuple(arguments)].signature.return_type
-            assert found == returned, f"{dispatcher.py_func.__name__} returns {found}, declared is {returned}"
+        with nullcontext() if is_cached(dispatcher) else told(module_of(dispatcher)):
+            for signature in dispatcher.declared:
+                arguments, returned = sigutils.normalize_signature(signature)
+                dispatcher.compile(tuple(arguments))
+                found = dispatcher.overloads[tuple(arguments)].signature.return_type
+                assert found == returned, f"{dispatcher.py_func.__name__} returns {found}, declared is {returned}"
         dispatcher.disable_compile()
         del dispatcher._compile_for_args  # from now on other types are refused, as Numba does
 
@@ -204,7 +203,7 @@ class _KernelCache(FunctionCache):  # type: ignore[misc]
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep what was compiled if that is possible."""
-        with contextlib.suppress(Exception):
+        with suppress(Exception):
             super().save_overload(sig, data)
 
 

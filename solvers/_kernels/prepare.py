@@ -14,7 +14,7 @@ from io import FileIO
 from pathlib import Path
 from typing import Any
 
-from specopt.solvers._kernels.kernel import folder, prepare
+from specopt.solvers._kernels.kernel import folder, module_of, prepare
 
 _children: list[subprocess.Popen[bytes]] = []  # kept, as Python warns of one that is forgotten while it is at work
 
@@ -49,11 +49,10 @@ def is_running(dispatcher: Any) -> bool:
 
 def _locked(dispatcher: Any) -> FileIO | None:
     """Return the file that marks a kernel, locked; None if another process has it."""
-    function = dispatcher.py_func
     root = folder()
     if root is None:
         raise FileNotFoundError("there is no folder for what is compiled")
-    mark = FileIO(Path(root, f"{function.__module__.rpartition('.')[2]}.{function.__name__}.compiling"), "a")
+    mark = FileIO(Path(root, f"{module_of(dispatcher)}.{dispatcher.py_func.__name__}.compiling"), "a")
     try:
         fcntl.flock(mark, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

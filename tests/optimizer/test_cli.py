@@ -18,8 +18,9 @@ import specopt
 from specopt.cli import run
 from specopt.kinds import KINDS
 from specopt.models.result import Progress
-from specopt.progress import end_progress, print_progress
+from specopt.progress import end_progress, print_progress, showing_kernels
 from specopt.solve import methods
+from specopt.solvers._kernels.compiling import told
 
 Invoke = Callable[..., "Outcome"]
 COMMANDS = (
@@ -544,6 +545,51 @@ def test_interrupt_signal_writes_the_best_plan(tmp_path: Path) -> None:
     result = specopt.load(target)
     assert isinstance(result, specopt.Result)
     assert specopt.verify(problem, result).feasible
+
+
+# ---------------------------------------------------------------------------- kernels
+
+
+def test_compiling_is_said_on_stderr_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that a first run says what it prepares, that stdout stays JSON, and that a second run says nothing."""
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
+    path = tmp_path / "problem.json"
+    specopt.save(specopt.generate("draft-allocation/uniform", seed=1), path)
+    for expected in (1, 0):
+        child = process("solve", path, "--json", stdout=subprocess.PIPE)
+        out, err = child.communicate(timeout=120)
+        assert json.loads(out)["status"] == "optimal"
+        assert err.count("preparing draft-allocation kernels, once on this machine ...\n") == expected
+
+
+def test_ctrl_c_while_compiling(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that an interrupted compilation ends the command with exit code 130 and no traceback."""
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
+    path = tmp_path / "problem.json"
+    specopt.save(specopt.generate("draft-allocation/uniform", seed=1), path)
+    for moment in (0.0, 0.3, 0.6):
+        child = process("solve", path, stdout=subprocess.PIPE)
+        assert child.stderr is not None
+        said = child.stderr.readline()
+        assert "preparing" in said
+        time.sleep(moment)
+        child.send_signal(signal.SIGINT)
+        _, err = child.communicate(timeout=120)
+        assert child.returncode == 130, err
+        assert "Traceback" not in err and "Exception" not in err
+
+
+def test_compiling_on_a_terminal_is_one_live_line(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tests that a terminal shows what is compiled as long as it is, also where one who shows it calls another."""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    with showing_kernels(), showing_kernels(), told("fair_goodput"):
+        pass
+    with told("fair_goodput"):
+        pass
+    text = "\r\x1b[2Kpreparing fair-goodput kernels, once on this machine ...\r\x1b[2K"
+    assert capsys.readouterr().err == text
 
 
 # ---------------------------------------------------------------------------- progress
