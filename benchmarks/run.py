@@ -9,6 +9,7 @@ import platform
 import sys
 from pathlib import Path
 
+import cold
 import draft_allocation
 import draft_control
 import fair_goodput
@@ -24,6 +25,7 @@ import specopt
 from specopt.models.files import write_text
 
 BENCHMARKS = (
+    *cold.BENCHMARKS,
     *serving_latency.BENCHMARKS,
     *draft_allocation.BENCHMARKS,
     *draft_control.BENCHMARKS,

@@ -12,11 +12,13 @@ schedule has a few changes each are judged in seconds.
 from __future__ import annotations
 
 import math
+import weakref
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 from typing import Annotated, Any, ClassVar, Literal, Self
+from weakref import WeakKeyDictionary
 
 import msgspec
 import numpy as np
@@ -97,7 +99,7 @@ class Schedule(Custom):
     def _check(self) -> None:
         if not len(self.share):
             raise InvalidInput("schedule: expected at least one entry, got none")
-        lengths = np.diff(self.starts)
+        lengths = self.starts[1:] - self.starts[:-1]
         if (
             len(self.starts) != len(self.share) + 1 or len(self.full) != len(self.share)
             or len(self.clients) != len(self.tokens) or self.starts[0] != 0 or self.starts[-1] != len(self.clients)
@@ -122,10 +124,12 @@ class Schedule(Custom):
         self._refuse(outside, "changes", f"clients 0 to {size - 1}", self.clients, self.entries)
         outside = (self.tokens < 0) | (self.tokens > MAX_BUDGET)
         self._refuse(outside, "changes", f"tokens from 0 to {MAX_BUDGET}", self.tokens, self.entries)
-        order = np.argsort(self.entries * size + self.clients, kind="stable")
+        keys = self.entries * size + self.clients
+        if (keys[1:] > keys[:-1]).all():
+            return
+        order = np.argsort(keys, kind="stable")
         twice = np.zeros(len(order), dtype=np.bool_)
-        keys = (self.entries * size + self.clients)[order]
-        twice[order[1:]] = keys[1:] == keys[:-1]
+        twice[order[1:]] = keys[order[1:]] == keys[order[:-1]]
         self._refuse(twice, "changes", "every client at most once", self.clients, self.entries)
 
     def _refuse(
@@ -250,6 +254,10 @@ class Schedule(Custom):
                 ]
             },
         }
+
+
+_realised: WeakKeyDictionary[Schedule, tuple[weakref.ref[FairGoodputProblem], tuple[Floats, Floats]]]
+_realised = WeakKeyDictionary()  # the judge asks twice: schedules do not change, and are forgotten with their plans
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -469,6 +477,9 @@ class FairGoodputProblem(Problem):
 
     def realised(self, schedule: Schedule) -> tuple[Floats, Floats]:
         """Return what a schedule realises: goodput, and draft tokens per round, of each client."""
+        known = _realised.get(schedule)
+        if known is not None and known[0]() is self:
+            return known[1]
         rounds = schedule.share
         if self.per == "second":
             rounds = schedule.share / [self.round_seconds(allocation) for _, allocation in schedule.allocations()]
@@ -480,7 +491,11 @@ class FairGoodputProblem(Problem):
         goodput = np.bincount(schedule.clients, (now - until_now) * left, self.clients)
         tokens = np.bincount(schedule.clients, (schedule.tokens - schedule.before) * left, self.clients)
         mean = np.maximum(0.0, tokens / (left[0] if left[0] > 0 else 1.0))
-        return np.asarray(goodput, dtype=np.float64), np.asarray(mean, dtype=np.float64)
+        found = np.asarray(goodput, dtype=np.float64), np.asarray(mean, dtype=np.float64)
+        for array in found:
+            array.flags.writeable = False
+        _realised[schedule] = weakref.ref(self), found
+        return found
 
     def _defects(self, plan: FairGoodputPlan) -> list[str]:
         """Return why the plan is no plan for this problem at all."""

@@ -204,7 +204,7 @@ def _judged(problem: Problem, digest: str, method: Method, outcome: Outcome, bud
         violations = problem.violations(outcome.plan)
         if violations:
             raise _refused(problem, method, outcome, f"a plan that violates: {violations[0]}")
-        evaluation = problem.evaluate(outcome.plan)
+        evaluation = budget.evaluate(outcome.plan)
         objective, terms = evaluation.objective, evaluation.terms
         status = Status.FEASIBLE
         distance = math.nan if bound is None else problem.gap(objective, bound, evaluation.size)

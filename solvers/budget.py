@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from specopt.models.errors import OutOfTime, Stopped
-from specopt.models.problem import Plan, Problem
+from specopt.models.problem import Evaluation, Plan, Problem
 from specopt.models.result import Progress
 from specopt.solvers._kernels.compiling import told
 
@@ -71,6 +71,7 @@ class Budget:
         self.started = time.perf_counter() if started is None else started
         self.incumbent: Plan | None = None
         self.objective: float | None = None
+        self._evaluation: Evaluation | None = None
         self.bound: float | None = None
         self.stopped = False
 
@@ -93,11 +94,17 @@ class Budget:
 
     def offer(self, plan: Plan) -> float:
         """Judge a feasible plan, keep it if it is the best so far, report, and return its objective."""
-        objective = self.problem.evaluate(plan).objective
-        if self.objective is None or self._better(objective, self.objective):
-            self.incumbent, self.objective = plan, objective
+        evaluation = self.problem.evaluate(plan)
+        if self.objective is None or self._better(evaluation.objective, self.objective):
+            self.incumbent, self.objective, self._evaluation = plan, evaluation.objective, evaluation
             self.report()
-        return objective
+        return evaluation.objective
+
+    def evaluate(self, plan: Plan) -> Evaluation:
+        """Return what the judge says of a plan, without asking it again about the incumbent."""
+        if plan is self.incumbent and self._evaluation is not None:
+            return self._evaluation
+        return self.problem.evaluate(plan)
 
     def improve_bound(self, bound: float) -> None:
         """Record a valid bound on the objective of every plan; the best one counts."""
