@@ -1,0 +1,76 @@
+"""What belongs to a kind of problem is declared in one place, and nothing else tells kinds apart."""
+
+from __future__ import annotations
+
+import ast
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import specopt
+from specopt import InvalidInput
+from specopt.kinds import KINDS, kind_of
+from specopt.kinds.kind import Kind
+from specopt.views.view import View, view_of
+
+ROOT = Path(__file__).parents[3]
+NAMES = {kind.name for kind in KINDS}
+CLASSES = {cls.__name__: kind.name for kind in KINDS for cls in (kind.problem, kind.plan)}
+ALLOWED = {"optimizer/__init__.py"}
+"""Files that may name the classes of several kinds: the package's front exports them."""
+
+SOURCES = sorted(
+    path
+    for folder in ("optimizer", "models", "solvers", "instances")
+    for path in (ROOT / folder).rglob("*.py")
+    if str(path.relative_to(ROOT)) not in ALLOWED
+)
+
+
+def names_of(path: Path) -> str:
+    """Return a path as the name of a test case."""
+    return str(path.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=names_of)
+def test_nothing_else_tells_kinds_apart(path: Path) -> None:
+    """Tests that no source has a kind's name as a value, or uses the problem and plan classes of several kinds."""
+    tree = ast.parse(path.read_text())
+    annotated = [node for node in ast.walk(tree) if isinstance(node, ast.AnnAssign)]
+    declared = [node.value for node in annotated if _name(node.target) == "kind"]
+    values = [node for node in ast.walk(tree) if isinstance(node, ast.Constant) and node not in declared]
+    assert [node.value for node in values if node.value in NAMES] == []
+    used = {CLASSES[_name(node)] for node in ast.walk(tree) if _name(node) in CLASSES}
+    assert len(used) <= 1
+
+
+def _name(node: ast.AST) -> str:
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def test_every_file_of_kinds_is_listed() -> None:
+    """Tests that each file which declares a kind is in `KINDS`, under the name of its problem."""
+    files = {path.stem for path in (ROOT / "optimizer" / "kinds").glob("*.py")}
+    declaring = {name for name in files - {"__init__"} if hasattr(import_module(f"specopt.kinds.{name}"), "KIND")}
+    assert declaring == {kind.name.replace("-", "_") for kind in KINDS}
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_declarations_fit_together(kind: Kind) -> None:
+    """Tests that methods, families, recipes, view, and what sensitivity varies are of the kind that declares them."""
+    assert kind_of(kind.name) is kind is kind_of(kind.problem)
+    assert kind.methods and all(method.solves is kind.problem for method in kind.methods)
+    assert kind.families and all(family.kind == kind.name for family in kind.families)
+    assert all(recipe.family in kind.families for recipe in kind.recipes)
+    assert isinstance(view_of(kind.name), View)
+    fields = kind.problem.__dataclass_fields__
+    assert all(one.field in fields for one in kind.perturbations)
+    assert getattr(specopt, kind.problem.__name__) is kind.problem and kind.problem.__name__ in specopt.__all__
+    assert getattr(specopt, kind.plan.__name__) is kind.plan and kind.plan.__name__ in specopt.__all__
+
+
+def test_unknown_kinds() -> None:
+    """Tests that a wrong name lists the right ones."""
+    with pytest.raises(InvalidInput, match=r"kind: expected one of serving-latency, .*, got 'cooking'"):
+        kind_of("cooking")

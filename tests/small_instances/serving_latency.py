@@ -1,0 +1,51 @@
+"""Small instances of `serving-latency` for the conformance suite."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from specopt import Problem, ServingLatencyProblem, generate
+
+
+def _instances() -> dict[str, Problem]:
+    """Small instances of `serving-latency`: sizes 1 and 2, ties, mechanisms, runtimes, tight and no memory."""
+    family = "serving-latency/paper-1"
+    base = generate(family, tasks=5, max_input=40, max_output=24, seed=1)
+    assert isinstance(base, ServingLatencyProblem)
+    assert base.draft is not None
+    tokens = int(base.input_tokens.max()) + base.longest_output
+    parameters, kv = base.draft.parameter_bytes, base.draft.kv_bytes_per_token
+    replace = dataclasses.replace
+    roofline = {
+        "draft_runtime": {"pieces": [{"seconds_per_flop": 0.0, "overhead_seconds": 2e-3},
+                                     {"seconds_per_flop": 4e-13, "overhead_seconds": 1e-3}]},
+        "verify_runtime": {"pieces": [{"seconds_per_flop": 0.0, "overhead_seconds": 2e-2},
+                                      {"seconds_per_flop": 2e-14, "overhead_seconds": 1e-2}]},
+    }  # fmt: skip
+    one = generate(family, tasks=1, max_input=40, max_output=24, seed=2)
+    two = generate(family, tasks=2, max_input=40, max_output=24, seed=3, pair="68M-7B")
+    equal = base.to_dict() | {"input_tokens": [7] * 5, "output_tokens": [9] * 5, "snr": [100.0] * 5}
+    single_step = base.to_dict() | {"output_tokens": [1] * 5, "max_output_tokens": 1}
+    return {
+        "base": base,
+        "one task": one,
+        "two tasks": two,
+        "equal tasks": ServingLatencyProblem.from_dict(equal),
+        "one step": ServingLatencyProblem.from_dict(single_step),
+        "one length": replace(base, max_speculation_length=1),
+        "tight memory": replace(base, draft_memory_bytes=float(parameters + 2 * kv * tokens)),
+        "batches of one": replace(base, draft_memory_bytes=float(parameters + kv * tokens)),
+        "verify memory": replace(
+            base, verify_memory_bytes=float(base.verify.parameter_bytes + 3 * base.verify.kv_bytes_per_token * tokens)
+        ),
+        "piecewise": ServingLatencyProblem.from_dict(base.to_dict() | roofline),
+        "known": replace(base, output_lengths="known"),
+        "sequential": replace(base, mechanism="sequential"),
+        "autoregressive": replace(base, mechanism="autoregressive"),
+        "any": replace(base, mechanism="any"),
+        "infeasible": replace(base, draft_memory_bytes=float(parameters + kv * tokens - 1)),
+        "infeasible autoregressive": replace(base, mechanism="autoregressive", verify_memory_bytes=1e9),
+    }
+
+
+INSTANCES = _instances()

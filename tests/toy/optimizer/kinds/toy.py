@@ -1,0 +1,19 @@
+"""`toy`: a seventh kind of problem, for a test."""
+
+from __future__ import annotations
+
+from specopt.instances.toy import FAMILIES
+from specopt.kinds.kind import Kind
+from specopt.kinds.perturbation import Perturbation
+from specopt.models.toy import ToyProblem
+from specopt.solvers.toy import METHODS
+
+KIND = Kind(
+    problem=ToyProblem,
+    methods=METHODS,
+    families=FAMILIES,
+    recipes=(),
+    rows=lambda plan: ({"thing": i} for i in range(plan.count)),
+    view="specopt.views.toy",
+    perturbations=(Perturbation("limit", "+1 thing", lambda problem: problem.limit + 1),),
+)
