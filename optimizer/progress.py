@@ -71,17 +71,6 @@ def progress_line(progress: Progress) -> str:
     return "  ".join(parts)
 
 
-def printable(text: str) -> str:
-    """Return a text with what cannot be printed escaped: names of files and fields may hold anything.
-
-    Examples
-    --------
-    >>> printable("one\x1b[2Jtwo")
-    'one\\x1b[2Jtwo'
-    """
-    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
-
-
 @contextmanager
 def showing_kernels() -> Iterator[None]:
     """Say on stderr, in the enclosed work, which kernels are being compiled; nested, it is said once."""

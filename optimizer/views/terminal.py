@@ -14,8 +14,8 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
+from specopt.models.fields import printable
 from specopt.models.result import Status
-from specopt.progress import printable
 
 MOST_ROWS = 40
 PLAIN_WIDTH = 100

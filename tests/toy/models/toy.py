@@ -17,7 +17,7 @@ class ToyPlan(Plan):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ToyProblem(Problem):
-    """Take at most `limit` things worth `worth` each."""
+    """Take at most `limit` things worth `value` each."""
 
     kind: ClassVar[str] = "toy"
     plan_type: ClassVar[type[Plan]] = ToyPlan
@@ -25,11 +25,11 @@ class ToyProblem(Problem):
     objective_label: ClassVar[str] = "worth in all"
 
     limit: int
-    worth: float = 1.0
+    value: float = 1.0
 
     def evaluate(self, plan: ToyPlan) -> Evaluation:
         """Return the worth of what is taken."""
-        return Evaluation(plan.count * self.worth, {"worth": plan.count * self.worth})
+        return Evaluation(plan.count * self.value, {"worth": plan.count * self.value})
 
     def violations(self, plan: ToyPlan) -> list[str]:
         """Say if too many are taken."""

@@ -7,4 +7,4 @@ from specopt.models.toy import ToyProblem
 
 def plain(*, most: int = 7, seed: int = 0) -> ToyProblem:
     """Return a problem with a limit that the seed moves."""
-    return ToyProblem(limit=most + seed, worth=2.0)
+    return ToyProblem(limit=most + seed, value=2.0)

@@ -26,4 +26,4 @@ class AllOfThem(Method):
         """Take them."""
         plan = ToyPlan(count=problem.limit)
         budget.offer(plan)
-        return Outcome(plan=plan, bound=problem.limit * problem.worth)
+        return Outcome(plan=plan, bound=problem.limit * problem.value)
