@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
+from typing import Any
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
@@ -31,10 +32,18 @@ class _Terminal(Console):
         width = None if sys.stdout.isatty() else PLAIN_WIDTH
         super().__init__(file=sys.stdout, highlight=False, markup=False, emoji=False, width=width)
 
+    def render_str(self, text: str, **how: Any) -> Text:
+        """Return a text to print, escaped before it is measured."""
+        return super().render_str(_printable(text), **how)
+
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """Return the segments of what is printed, control characters escaped."""
+        """Return the segments of what is printed, those of a `Text` escaped, too."""
         for text, style, control in super().render(renderable, options):
-            yield Segment(text if control else "\n".join(map(printable, text.split("\n"))), style, control)
+            yield Segment(text if control else _printable(text), style, control)
+
+
+def _printable(text: str) -> str:
+    return "\n".join(printable(part, sys.maxsize) for part in text.split("\n"))
 
 
 def console() -> Console:
