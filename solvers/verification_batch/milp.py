@@ -71,8 +71,8 @@ def formulate(prepared: Prepared, unit: float) -> Any:
     import pyomo.environ as pyo
 
     values, seconds, memory, deadlines = (column.tolist() for column in prepared.columns)
-    now, c, M = prepared.clock
-    room = [due - now - c for due in deadlines]
+    _, c, M = prepared.clock
+    room = [due - c for due in deadlines]
     longest, bytes_ = max(room) or 1.0, M or 1.0
 
     program = pyo.ConcreteModel()

@@ -32,11 +32,16 @@ class Prepared:
         return self.problem.estimator.weights(self.problem.new_tokens, self.problem.cached_tokens)
 
     @cached_property
+    def due(self) -> Floats:
+        """d_i - t_k of every request: the methods know durations, and no clock that could swallow their digits."""
+        found: Floats = self.problem.deadline_seconds - self.problem.now_seconds
+        return found
+
+    @cached_property
     def hopeless(self) -> list[int]:
         """Requests that no feasible batch holds."""
         problem = self.problem
-        ends = problem.now_seconds + (problem.estimator.overhead_seconds + self.seconds)
-        late = ends > problem.deadline_seconds
+        late = problem.estimator.overhead_seconds + self.seconds > self.due
         large = problem.request_memory_bytes > problem.memory_bytes
         return [int(i) for i in np.flatnonzero(late | large)]
 
@@ -46,23 +51,23 @@ class Prepared:
         useful = self.problem.expected_tokens > 0
         useful[self.hopeless] = False
         found = np.flatnonzero(useful)
-        return found[np.argsort(-self.problem.deadline_seconds[found], kind="stable")]
+        return found[np.argsort(-self.due[found], kind="stable")]
 
     @cached_property
     def columns(self) -> tuple[Floats, Floats, Floats, Floats]:
-        """Values, seconds, memory and deadlines of the items."""
+        """Values, seconds, memory and seconds until the deadlines of the items."""
         problem, items = self.problem, self.items
         return (
             problem.expected_tokens[items],
             self.seconds[items],
             problem.request_memory_bytes[items],
-            problem.deadline_seconds[items],
+            self.due[items],
         )
 
     @property
     def clock(self) -> tuple[float, float, float]:
-        """Start of the batch, its constant overhead, and the memory."""
-        return self.problem.now_seconds, self.problem.estimator.overhead_seconds, self.problem.memory_bytes
+        """Start of the batch, the zero of `due`; its constant overhead; and the memory."""
+        return 0.0, self.problem.estimator.overhead_seconds, self.problem.memory_bytes
 
     @cached_property
     def ends(self) -> Ints:
@@ -81,19 +86,18 @@ class Prepared:
         problem = self.problem
         seconds = problem.estimator.overhead_seconds + math.fsum(self.seconds[members])
         memory = math.fsum(problem.request_memory_bytes[members])
-        earliest = float(problem.deadline_seconds[members].min())
-        return memory <= problem.memory_bytes and problem.now_seconds + seconds <= earliest
+        return memory <= problem.memory_bytes and seconds <= float(self.due[members].min())
 
     def in_order(self, order: Iterable[int], skip: bool) -> list[int]:
         """Return the batch that takes requests in an order; at one that does not fit it stops, or skips it."""
         problem = self.problem
-        now, c, M = self.clock
+        _, c, M = self.clock
         batch: list[int] = []
         t, memory, earliest = 0.0, 0.0, math.inf
         for i in order:
             more_t, more_memory = t + float(self.seconds[i]), memory + float(problem.request_memory_bytes[i])
-            due = min(earliest, float(problem.deadline_seconds[i]))
-            if more_memory <= M and now + (c + more_t) <= due:
+            due = min(earliest, float(self.due[i]))
+            if more_memory <= M and c + more_t <= due:
                 batch.append(int(i))
                 t, memory, earliest = more_t, more_memory, due
             elif not skip:

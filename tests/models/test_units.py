@@ -93,6 +93,19 @@ def test_a_clock_may_begin_in_1970(problem: VerificationBatchProblem, data: st.D
     assert theirs.bound == ours.bound
 
 
+@settings(max_examples=40)
+@given(seed=st.integers(0, 2**32), requests=st.integers(1, 60))
+def test_readings_of_a_unix_clock_are_resolved(seed: int, requests: int) -> None:
+    """Tests that on a clock that began in 1970 every method plans as on the durations that its readings hold."""
+    near: Any = generate("verification-batch/mixed", requests=requests, seed=seed)
+    start = near.now_seconds
+    far = dataclasses.replace(near, now_seconds=NOVEMBER, deadline_seconds=NOVEMBER + (near.deadline_seconds - start))
+    held = dataclasses.replace(near, now_seconds=0.0, deadline_seconds=far.deadline_seconds - NOVEMBER)
+    for method in (None, "sweep", "fcfs", "algorithm-1-drop"):
+        ours, theirs = solve(held, method), solve(far, method)
+        assert (theirs.objective, theirs.bound, theirs.plan) == (ours.objective, ours.bound, ours.plan)
+
+
 def test_on_a_unix_clock_a_late_batch_is_late() -> None:
     """Tests that a hundred requests whose batch ends 0.7 s after their deadlines are no feasible batch."""
     one = VerificationTime(
@@ -101,7 +114,7 @@ def test_on_a_unix_clock_a_late_batch_is_late() -> None:
     problem = VerificationBatchProblem(
         now_seconds=NOVEMBER, memory_bytes=1e9, expected_tokens=np.ones(100), new_tokens=np.ones(100, dtype=np.int64),
         cached_tokens=np.zeros(100, dtype=np.int64), request_memory_bytes=np.zeros(100),
-        deadline_seconds=np.full(100, NOVEMBER + 0.3), estimator=one,
+        deadline_seconds=np.full(100, NOVEMBER + 0.305), estimator=one,
     )  # fmt: skip
     everything = VerificationBatchPlan(batch=np.arange(100))
     assert len(problem.violations(everything)) == 100
