@@ -111,9 +111,9 @@ def is_cached(dispatcher: Any) -> bool:
 
 
 def module_of(dispatcher: Any) -> str:
-    """Return the name of a kernel's module, without its package."""
+    """Return the name of a kernel's module, without what holds all kernels."""
     name: str = dispatcher.py_func.__module__
-    return name.rpartition(".")[2]
+    return name.partition("kernels.")[2]
 
 
 def prepare(dispatcher: Any) -> None:
@@ -165,7 +165,7 @@ class _Locator(_CacheLocator):  # type: ignore[misc]  # numba ships no types
     """Keeps what is compiled of these sources in one folder, whatever file a function is from."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
-        self._line = function.__code__.co_firstlineno
+        self._place = f"{function.__module__}-{function.__code__.co_firstlineno}"
 
     def get_cache_path(self) -> str:
         """Return the folder."""
@@ -177,7 +177,7 @@ class _Locator(_CacheLocator):  # type: ignore[misc]  # numba ships no types
 
     def get_disambiguator(self) -> str:
         """Return what tells functions of one name apart."""
-        return str(self._line)
+        return self._place
 
     @classmethod
     def from_function(cls, py_func: Callable[..., Any], py_file: str) -> _Locator:
@@ -211,8 +211,8 @@ class _KernelCache(FunctionCache):  # type: ignore[misc]
 def digest() -> str:
     """Return what the cache depends on, as a short name: all sources here, Numba and Python."""
     found = hashlib.sha256(f"{numba.__version__} {sys.version}".encode())
-    for path in sorted(Path(__file__).parent.glob("*.py")):
-        found.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    for path in sorted(Path(__file__).parent.rglob("*.py")):
+        found.update(str(path.relative_to(Path(__file__).parent)).encode() + b"\0" + path.read_bytes() + b"\0")
     return found.hexdigest()[:20]
 
 

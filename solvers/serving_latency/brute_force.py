@@ -17,6 +17,7 @@ from specopt.solvers.budget import Budget
 from specopt.solvers.method import Outcome
 from specopt.solvers.serving_latency.method import ServingLatencyMethod, best_of_mechanisms
 from specopt.solvers.serving_latency.prepare import Prepared
+from specopt.solvers.serving_latency.stages import stages
 
 
 @dataclass(frozen=True)
@@ -36,22 +37,23 @@ class BruteForce(ServingLatencyMethod):
 
     def _enumerate(self, prepared: Prepared, budget: Budget) -> Outcome:
         """Enumerate, one speculation length and first batch at a time."""
-        kernels = budget.load("serving_latency")
+        kernels = budget.load("serving_latency.enumeration")
         tasks = prepared.tasks
         subsets = 1 << tasks
         best, plan = np.inf, None
-        order = np.zeros(tasks, dtype=np.int64)
+        rest, batch, order = np.zeros((3, tasks + 1), dtype=np.int64)
+        order = order[:tasks]
         for length in prepared.lengths:
-            steps = prepared.steps_of(prepared.outputs, length)
-            draft, verify = np.zeros((2, subsets, int(steps.max())))
+            at = stages(prepared, length)
+            draft, verify = np.zeros((2, subsets, int(at.steps.max())))
+            drafted, done = np.zeros((2, tasks + 1, int(at.steps.max())))
             allowed = np.zeros(subsets, dtype=np.bool_)
-            kernels.subset_stages(
-                prepared.code, prepared.inputs, steps, prepared.outputs, length, prepared.tokens_per_step(length),
-                *prepared.models, prepared.memory, draft, verify, allowed,
-            )  # fmt: skip
+            kernels.subset_stages(*at.arrays, draft, verify, allowed)
             for first in range(1, subsets):
                 budget.check()
-                found = kernels.enumerate_after(prepared.code, tasks, first, draft, verify, allowed, best, order)
+                found = kernels.enumerate_after(
+                    first, at.setting, draft, verify, allowed, best, drafted, done, rest, batch, order
+                )
                 if found < best:
                     best = found
                     batches = [[k for k in range(tasks) if mask >> k & 1] for mask in order if mask]

@@ -36,7 +36,7 @@ import numpy as np
 
 from specopt.models.fields import Floats, Ints
 from specopt.solvers.budget import Budget
-from specopt.solvers.serving_latency.known import Stages
+from specopt.solvers.serving_latency.stages import Stages
 
 _RANGES = 3  # more of them bound better in the end, but later
 _TOPS_PER_CALL = 25  # longest inputs that are priced per kernel call
@@ -80,7 +80,7 @@ class ColumnBound:
         self.budget = budget
         self.bound = 0.0
         self.done = False
-        self._kernels: Any = budget.load("serving_latency_known")
+        self._kernels: Any = budget.load("serving_latency.columns")
         self._scale = scale if scale > 0.0 else 1.0
         steps = np.unique(np.concatenate([[0, 1], at.steps]))
         if len(steps) > _RANGES + 1:
@@ -129,19 +129,21 @@ class ColumnBound:
         dear = np.argsort(-prices.task, kind="stable")
         worst = np.array([0.0, np.inf])
         rows: list[Ints] = []
+        roles = np.array([prices.weight, prices.first, prices.last])
+        base, gain = np.zeros((tasks + 1, len(self._ends))), np.zeros((tasks + 1, len(self._ends) - 1))
+        below = np.zeros(tasks, dtype=np.int64)
         for start in range(0, tasks, _TOPS_PER_CALL):
             self.budget.check()
             found = np.zeros((_TOPS_PER_CALL, 3), dtype=np.int64)
             count = self._kernels.price_batches(
-                self.at.overlap, *self.at.arrays, prepared.memory, prepared.inputs, prepared.outputs, self.at.steps,
-                self._ends, dear, prices.task, prices.weight, prices.first, prices.last, start,
-                min(tasks, start + _TOPS_PER_CALL), 1e-9 * self._scale, worst, found,
+                start, min(tasks, start + _TOPS_PER_CALL), *self.at.arrays, self._ends, dear, prices.task, roles,
+                1e-9 * self._scale, base, gain, below, worst, found,
             )  # fmt: skip
             rows.append(found[:count])
         total = float(prices.task.sum())
-        roles = float(self._counts @ (prices.first + prices.last)[: self._ranges])
+        role_sum = float(self._counts @ (prices.first + prices.last)[: self._ranges])
         shifted, scaled = total + tasks * worst[0], total * worst[1] if total > 0 else -np.inf
-        value = float(roles + max(shifted, scaled))
+        value = float(role_sum + max(shifted, scaled))
         raised = value > self.bound or self._center is None
         if raised:
             task = prices.task * worst[1] if scaled > max(shifted, 0.0) else prices.task

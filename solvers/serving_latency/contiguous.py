@@ -11,6 +11,7 @@ import numpy as np
 from specopt.models.fields import Ints
 from specopt.solvers.budget import Budget
 from specopt.solvers.serving_latency.prepare import Prepared
+from specopt.solvers.serving_latency.stages import stages
 
 _LABELS_PER_CALL = 400_000
 _PATHS_PER_CALL = 4_000_000
@@ -18,33 +19,30 @@ _PATHS_PER_CALL = 4_000_000
 
 def algorithm_1_batches(prepared: Prepared, length: int, budget: Budget) -> tuple[list[list[int]] | None, float]:
     """Return the batches (sorted positions, ascending) and T_inf of Algorithm 1 for one speculation length."""
-    kernels = budget.load("serving_latency")
+    kernels = budget.load("serving_latency.algorithm_1")
+    at = stages(prepared, length, conservative=True)
     tasks = prepared.tasks
     boundary = np.zeros(tasks + 1, dtype=np.int64)
-    best = np.full(tasks + 1, np.inf)
-    best[0] = 0.0
-    drafted = np.zeros(tasks + 1)
-    prefill = np.zeros((tasks + 1, 2))
+    prefix = np.zeros((tasks + 1, 4))
+    prefix[1:, kernels.BEST] = np.inf
     ranges = np.zeros((tasks + 1, 4), dtype=np.int64)
-    capacity = 64 * (tasks + 16)
-    start = np.zeros(capacity, dtype=np.int64)
-    value, slope = np.zeros(capacity), np.zeros(capacity)
-    start[0:2] = 2  # prefix 0: both stages are free at time 0
+    pool = np.zeros((64 * (tasks + 16), 3))
+    pool[0:2, kernels.FROM] = 2  # prefix 0: both stages are free at time 0
     ranges[0] = (0, 1, 1, 1)
     used = np.array([2], dtype=np.int64)
+    drafts, verifies = np.zeros((2, 1 + max(1, length) * (at.runtimes.shape[1] - 1), 3))
     row = 1
     while row <= tasks:
         budget.check()
         stop = min(tasks + 1, row + max(1, _LABELS_PER_CALL // row))
         reached = kernels.algorithm_1_rows(
-            prepared.inputs, row, stop, length, prepared.tokens_per_step(length), prepared.steps(length),
-            float(prepared.problem.longest_output), *prepared.models, prepared.memory,
-            boundary, best, drafted, prefill, ranges, start, value, slope, used,
-        )  # fmt: skip
+            row, stop, *at.arrays, drafts, verifies, boundary, prefix, ranges, pool, used
+        )
         if reached < stop:  # the pool is full
-            start, value, slope = (np.concatenate([a, np.zeros_like(a)]) for a in (start, value, slope))
+            pool = np.concatenate([pool, np.zeros_like(pool)])
         row = reached
-    return (None, np.inf) if np.isinf(best[tasks]) else (backtrack(boundary), float(best[tasks]))
+    best = float(prefix[tasks, kernels.BEST])
+    return (None, np.inf) if np.isinf(best) else (backtrack(boundary), best)
 
 
 def additive_batches(
@@ -54,7 +52,8 @@ def additive_batches(
 
     Exact for conservative output lengths; O(K^2) or, with b_max the largest batch that fits, O(K b_max).
     """
-    kernels = budget.load("serving_latency")
+    kernels = budget.load("serving_latency.paths")
+    at = stages(prepared, length, conservative=True)
     best = np.full(prepared.tasks + 1, np.inf)
     best[0] = 0.0
     boundary = np.zeros(prepared.tasks + 1, dtype=np.int64)
@@ -62,11 +61,7 @@ def additive_batches(
     while row <= prepared.tasks:
         budget.check()
         stop = min(prepared.tasks + 1, row + max(1, _PATHS_PER_CALL // row))
-        kernels.additive_rows(
-            prepared.inputs, row, stop, length, prepared.tokens_per_step(length), prepared.steps(length),
-            float(prepared.problem.longest_output), *prepared.models, prepared.memory,
-            draft_weight, verify_weight, best, boundary,
-        )  # fmt: skip
+        kernels.additive_rows(row, stop, *at.arrays, draft_weight, verify_weight, best, boundary)
         row = stop
     return boundary, float(best[prepared.tasks])
 

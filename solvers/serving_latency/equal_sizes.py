@@ -20,23 +20,15 @@ from specopt.solvers.method import Outcome
 from specopt.solvers.serving_latency.algorithm_1 import TIE
 from specopt.solvers.serving_latency.method import ServingLatencyMethod, best_of_mechanisms, certify
 from specopt.solvers.serving_latency.prepare import Prepared
+from specopt.solvers.serving_latency.stages import rate, stages
 
 
 def inference_seconds(prepared: Prepared, batches: list[list[int]], length: int, budget: Budget) -> float:
-    """Return T_inf of batches of sorted positions, by the compiled recursion (Eq. 20-22)."""
-    kernels = budget.load("serving_latency")
-    longest = np.array([prepared.outputs[batch].max() for batch in batches])
-    return float(
-        kernels.plan_seconds(
-            prepared.code,
-            np.array([float(len(batch)) for batch in batches]),
-            np.array([prepared.inputs[batch].max() for batch in batches]),
-            prepared.steps_of(longest, length),
-            length,
-            prepared.tokens_per_step(length),
-            *prepared.models,
-        )
-    )
+    """Return T_inf of batches of sorted positions, in pipeline order (Eq. 20-22)."""
+    slot = np.empty(prepared.tasks, dtype=np.int64)
+    for m, batch in enumerate(batches):
+        slot[batch] = m
+    return rate(stages(prepared, length), slot, len(batches), budget.load("serving_latency.plans"))
 
 
 def slices_of(tasks: int, size: int) -> list[list[int]]:

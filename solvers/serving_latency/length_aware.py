@@ -12,7 +12,7 @@ order is no longer optimal. For every mechanism and speculation length the metho
 4. raises the bound by column generation, see `columns`, up to 300 tasks.
 
 Rating a plan costs O(M^2) for M batches, whatever the number of decoding steps, see
-`specopt.solvers._kernels.serving_latency_known`.
+`specopt.solvers._kernels.serving_latency.plans`.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from specopt.models.result import Termination
 from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Condition, Outcome
-from specopt.solvers.serving_latency.known import Stages, stages
 from specopt.solvers.serving_latency.method import KNOWN, ServingLatencyMethod, offer_first_plan, prepare_all
 from specopt.solvers.serving_latency.prepare import Prepared
 from specopt.solvers.serving_latency.rebatching import inference_bound
+from specopt.solvers.serving_latency.stages import Stages, rate, stages
 
 if TYPE_CHECKING:
     from specopt.solvers.serving_latency.columns import ColumnBound
@@ -139,7 +139,9 @@ class _Search:
         self.budget = budget
         self.able = able
         self.moves, self.rounds = method.moves, method.rounds
-        self.kernels: Any = budget.load("serving_latency_known")
+        self.plans: Any = budget.load("serving_latency.plans")
+        self.paths: Any = budget.load("serving_latency.paths")
+        self.annealing: Any = budget.load("serving_latency.annealing")
         self.candidates: list[_Candidate] = []
         self.random = np.array([0x9E3779B97F4A7C15 ^ (budget.seed * 2 + 1) % 2**64], dtype=np.uint64)
         self.stats: dict[str, object] = {}
@@ -241,17 +243,14 @@ class _Search:
 
     def _contiguous(self, at: Stages, order: Ints, weights: tuple[float, float]) -> list[Ints]:
         """Return the batches contiguous in an order whose weighted stage times are least."""
-        prepared, tasks = at.prepared, len(order)
+        tasks = len(order)
         best = np.zeros(tasks + 1)
         start = np.zeros(tasks + 1, dtype=np.int64)
         row = 1
         while row <= tasks:
             self.budget.check()
             stop = min(tasks + 1, row + max(1, _ROWS_PER_CALL // row))
-            self.kernels.order_rows(
-                order, row, stop, *at.arrays, prepared.memory, prepared.inputs, prepared.outputs, at.steps,
-                *weights, best, start,
-            )  # fmt: skip
+            self.paths.order_rows(row, stop, *at.arrays, order, *weights, best, start)
             row = stop
         batches = []
         end = tasks
@@ -276,10 +275,9 @@ class _Search:
             self._take(candidate, slot, count)
 
     def _take(self, candidate: _Candidate, slot: Ints, count: int) -> None:
-        at = candidate.at
-        seconds = self.kernels.known_seconds(at.overlap, *at.arrays, at.prepared.outputs, at.steps, slot, count)
+        seconds = rate(candidate.at, slot, count, self.plans)
         if seconds < candidate.seconds:
-            candidate.seconds, candidate.slot, candidate.batches = float(seconds), slot, count
+            candidate.seconds, candidate.slot, candidate.batches = seconds, slot, count
             candidate.order = np.arange(len(slot))
 
     def _adopt_warm_start(self) -> None:
@@ -302,8 +300,9 @@ class _Search:
         at, prepared = candidate.at, candidate.at.prepared
         ranks = np.empty(prepared.tasks, dtype=np.int64)
         ranks[np.argsort(prepared.outputs, kind="stable")] = np.arange(prepared.tasks)
-        slot, order = candidate.slot.copy(), candidate.order.copy()
-        best_slot, best_order = slot.copy(), order.copy()
+        plan = np.stack([candidate.slot, candidate.order] * 2)
+        batches, lines = np.zeros((prepared.tasks + 2, self.annealing.BATCH_COLUMNS)), np.zeros((2, prepared.tasks))
+        lists = np.zeros((6, prepared.tasks), dtype=np.int64)
         counts = np.array([candidate.batches, candidate.batches], dtype=np.int64)
         seconds: Floats = np.array([candidate.seconds, candidate.seconds])
         done = 0
@@ -311,15 +310,14 @@ class _Search:
             self.budget.check()
             stop = min(tries, done + max(100, int(self._rate * min(_SECONDS_PER_CALL, self.budget.remaining))))
             started = time.perf_counter()
-            self.kernels.improve_batches(
-                at.overlap, *at.arrays, prepared.memory, prepared.inputs, prepared.outputs, at.steps, ranks,
-                slot, order, best_slot, best_order, counts, seconds, self.random, done, stop, tries, heat,
-            )  # fmt: skip
+            self.annealing.improve_batches(
+                done, stop, tries, *at.arrays, ranks, heat, batches, lines, lists, plan, counts, seconds, self.random
+            )
             self._rate = (stop - done) / max(1e-6, time.perf_counter() - started)
             done = stop
             if seconds[1] < candidate.seconds:
                 candidate.seconds = float(seconds[1])
-                candidate.slot, candidate.order = best_slot.copy(), best_order.copy()
+                candidate.slot, candidate.order = plan[self.annealing.BEST_SLOT :].copy()
                 candidate.batches = int(counts[1])
             known = self.budget.objective
             if known is not None and candidate.objective < known * (1 - 1e-3):

@@ -5,7 +5,7 @@ speculation length l and number of batches M the search
 
 1. discards (l, M) by bounds: each stage's own work (`bound`), then first and last batch singled out;
 2. raises a Lagrangian bound over pipeline positions, a shortest path over (prefix, occupied positions), see
-   `specopt.solvers._kernels.serving_latency_exact`; every path is a plan, rated exactly;
+   `specopt.solvers._kernels.serving_latency.bounds`; every path is a plan, rated exactly;
 3. enumerates what is left: all ways to cut and order M blocks whose bound stays below the incumbent.
 
 Step 3 is a proof. Numbers of batches beyond `LARGEST_ENUMERATED` are bounded together by a relaxation that keeps the
@@ -28,6 +28,7 @@ from specopt.models.serving_latency import ServingLatencyPlan
 from specopt.solvers.budget import Budget
 from specopt.solvers.serving_latency.contiguous import additive_batches, algorithm_1_batches
 from specopt.solvers.serving_latency.prepare import Prepared
+from specopt.solvers.serving_latency.stages import Stages, stages, workspace
 
 LARGEST_ENUMERATED = 12
 TOLERANCE = 4e-10  # what counts as no improvement; below the 1e-9 within which a result is optimal
@@ -44,31 +45,32 @@ _FEW = 20_000  # orders and cuts that are enumerated sooner than bounded well
 
 
 @dataclass(frozen=True)
-class Stages:
-    """Stage times of blocks (e, b) by scenario for one speculation length: tables, or b g[s, e] + h[s] if linear."""
+class Tables:
+    """Stage times of blocks (e, b) by scenario s for one speculation length.
 
-    length: int
-    linear: bool
+    Parameters
+    ----------
+    at
+        The arrays of that speculation length.
+    d, v
+        Draft and verify times [s, b, e]; for affine runtimes [s, 0, e] per task and [s, 1, e] per batch.
+    """
+
+    at: Stages
     d: Floats
-    dg: Floats
-    dh: Floats
     v: Floats
-    vg: Floats
-    vh: Floats
 
     @property
-    def arrays(self) -> tuple[bool, Floats, Floats, Floats, Floats, Floats, Floats]:
+    def arrays(self) -> tuple[bool, Floats, Floats]:
         """What every kernel takes first."""
-        return self.linear, self.d, self.dg, self.dh, self.v, self.vg, self.vh
+        return self.at.linear, self.d, self.v
 
-    def decode_times(self, ends: Ints, sizes: Ints) -> tuple[Floats, Floats]:
+    def times(self, ends: Ints, sizes: Ints) -> tuple[Floats, Floats]:
         """Return draft and verify time of blocks over all steps."""
-        if self.linear:
-            d = sizes * self.dg[:, ends].sum(axis=0) + self.dh.sum()
-            v = sizes * self.vg[:, ends].sum(axis=0) + self.vh.sum()
-        else:
-            d, v = self.d[:, ends, sizes].sum(axis=0), self.v[:, ends, sizes].sum(axis=0)
-        return d, v
+        d, v = self.d.sum(axis=0), self.v.sum(axis=0)
+        if self.at.linear:
+            return sizes * d[0, ends] + d[1, ends], sizes * v[0, ends] + v[1, ends]
+        return d[sizes, ends], v[sizes, ends]
 
 
 @dataclass(frozen=True)
@@ -137,15 +139,18 @@ class PipelinedSearch:
         self.prepared = prepared
         self.budget = budget
         self.floor = floor
-        self.kernels = budget.load("serving_latency")
-        self.exact = budget.load("serving_latency_exact")
+        self.plans = budget.load("serving_latency.plans")
+        self.bounds = budget.load("serving_latency.bounds")
+        self.annealing = budget.load("serving_latency.annealing")
         self.width = widths(prepared)
+        self.last = _last_ends(self.width)
         self.best = math.inf if budget.objective is None else budget.objective - prepared.communication_seconds
         self.plan: ServingLatencyPlan | None = None
         self.rating = True  # whether paths are rated as plans
         self.open: list[Part] = []
         self.left: list[Part] = []  # pooled parts that stay open at the end
-        self.stages: dict[int, Stages] = {}
+        self.tables: dict[int, Tables] = {}
+        self.random = np.array([0x9E3779B97F4A7C15 ^ (budget.seed * 2 + 1) % 2**64], dtype=np.uint64)
         self.stats: dict[str, Any] = {"parts": 0, "lagrangian_rounds": 0, "nodes": 0}
 
     @property
@@ -161,7 +166,6 @@ class PipelinedSearch:
 
     def run(self) -> float:
         """Search until all is proven, the gap is reached or only pooled parts are left; return the bound."""
-        self.kernels.seed_moves(self.budget.seed)
         self._start()
         for part in sorted(self.open, key=lambda p: p.bound):
             if part.bound < self.cut:
@@ -252,13 +256,14 @@ class PipelinedSearch:
         bounds[: max(1, min(self._fewest_batches(), cap))] = math.inf
         first = np.full((cap + 1, _RANGES + 1), 0.5)
         if self._entries * cap <= _CHEAP:
-            stages = self._stages(part.length)
+            tables = self._tables(part.length)
+            value = np.empty((self.prepared.tasks + 1, 4, cap + 1))
             for prefill in (0.0, 0.5, 1.0):
                 for decode in (0.0, 0.3, 0.5, 0.7, 1.0):
-                    weight = np.full(len(stages.dh), decode)
+                    weight = np.full(len(tables.d), decode)
                     weight[0] = prefill
                     before = bounds.copy()
-                    self.exact.ends_bound(*stages.arrays, self.width, weight, bounds)
+                    self.bounds.ends_bound(*tables.arrays, self.width, weight, value, bounds)
                     first[bounds > before] = weight
         if self.prepared.tasks < cap:
             bounds[cap] = math.inf
@@ -287,10 +292,10 @@ class PipelinedSearch:
             count += 1
         return count
 
-    def _stages(self, length: int) -> Stages:
-        if length not in self.stages:
-            self.stages[length] = scenario_stages(self.prepared, length, self.width, self.kernels)
-        return self.stages[length]
+    def _tables(self, length: int) -> Tables:
+        if length not in self.tables:
+            self.tables[length] = scenario_tables(stages(self.prepared, length), self.width, self.bounds)
+        return self.tables[length]
 
     # ------------------------------------------------------------------ incumbents
 
@@ -302,9 +307,10 @@ class PipelinedSearch:
 
     def _rate_all(self, length: int, ends: Ints, sizes: Ints, out: Floats) -> None:
         """Fill T_inf of several sequences of the same number of blocks, and keep the best if it improves."""
-        self.kernels.sequences_seconds(
-            self.prepared.inputs, np.ascontiguousarray(ends), np.ascontiguousarray(sizes), len(out), ends.shape[1],
-            length, self.prepared.tokens_per_step(length), self.prepared.steps(length), *self.prepared.models, out,
+        count, blocks = ends.shape
+        self.plans.sequences_seconds(
+            count, blocks, *stages(self.prepared, length).arrays, np.ascontiguousarray(ends),
+            np.ascontiguousarray(sizes), *workspace(self.plans, blocks), out,
         )  # fmt: skip
         k = int(np.argmin(out))
         if out[k] < self.best * (1 - 1e-13):
@@ -316,24 +322,20 @@ class PipelinedSearch:
 
     def _improve(self, length: int, ends: Ints, sizes: Ints, tries: int = 2000, heat: float = 0.0) -> float:
         """Run the local search from blocks in pipeline order while it helps; return the T_inf reached."""
-        prepared = self.prepared
-        count = len(ends)
-        state = np.zeros((2, prepared.tasks), dtype=np.int64)
-        state[0, :count], state[1, :count] = ends, sizes
-        blocks = np.array([count])
-        seconds = self._rate(length, ends, sizes)
+        tasks = self.prepared.tasks
+        at = stages(self.prepared, length)
+        blocks = np.zeros((6, tasks), dtype=np.int64)
+        blocks[:2, : len(ends)] = ends, sizes
+        count = np.array([len(ends)])
+        seconds = np.array([self._rate(length, ends, sizes)])
+        work = workspace(self.annealing, tasks)
         while True:
-            before = seconds
-            seconds = self.kernels.improve_sequence(
-                prepared.inputs, prepared.memory, float(prepared.problem.longest_output), state[0], state[1], blocks,
-                tries, length, prepared.tokens_per_step(length), prepared.steps(length), *prepared.models, seconds,
-                heat,
-            )  # fmt: skip
-            count = int(blocks[0])
-            self._rate(length, state[0, :count], state[1, :count])
+            before = float(seconds[0])
+            self.annealing.improve_sequence(tries, *at.arrays, heat, *work, blocks, count, seconds, self.random)
+            self._rate(length, *blocks[:2, : count[0]])
             self.budget.check()
-            if seconds > before * (1 - 1e-4):
-                return float(seconds)
+            if seconds[0] > before * (1 - 1e-4):
+                return float(seconds[0])
 
     def _anneal(self, length: int, ends: Ints, sizes: Ints) -> None:
         """Run the local search by threshold accepting, from blocks in pipeline order."""
@@ -358,12 +360,12 @@ class PipelinedSearch:
 
     def _ascend(self, part: Part) -> None:
         """Raise the part's bound until it is closed or nothing is left to gain; rate every path on the way."""
-        stages = self._stages(part.length)
+        tables = self._tables(part.length)
         front, specials = self._specials(part)
         tasks = self.prepared.tasks
         weights = part.weights
         if weights is None:
-            weights = np.zeros((len(stages.dh), specials))
+            weights = np.zeros((len(tables.d), specials))
             weights[:, 0] += part.first_weight
             weights[:, -1] += 1.0 - part.first_weight
             part.weights = weights
@@ -375,7 +377,7 @@ class PipelinedSearch:
         planes = CuttingPlanes(weights, self.best)
         for old in part.paths:
             planes.add_cut(old.gradient)
-        work = _work_arrays(stages, specials + int(part.pooled), specials, tasks)
+        work = _work_arrays(tables, specials + int(part.pooled), specials)
         met = np.zeros((3, tasks), dtype=np.int64)
         blocks = np.zeros(1, dtype=np.int64)
         seconds = _SECONDS_PER_ENTRY * self._entries * specials * 2**specials
@@ -383,9 +385,10 @@ class PipelinedSearch:
             if seconds > self.budget.remaining:  # a path cannot be interrupted
                 raise OutOfTime
             gradient = np.zeros_like(weights)
-            value = self.exact.lagrangian(
-                *stages.arrays, self.width, front, part.pooled, part.limits, weights, *work, met, blocks, gradient
-            )
+            value = self.bounds.lagrangian(
+                *tables.arrays, self.width, self.last, front, part.pooled, part.limits, weights, *work, met, blocks,
+                gradient,
+            )  # fmt: skip
             self.stats["lagrangian_rounds"] += 1
             if value > part.bound:
                 part.bound, part.weights = value, weights
@@ -395,7 +398,7 @@ class PipelinedSearch:
             path = Path(ends, sizes, positions, gradient)
             part.paths.append(path)
             if self.rating:
-                self._rate_path(part, stages, front, path)
+                self._rate_path(part, tables, front, path)
             self._report()
             planes.learn(weights, value, gradient)
             proposal = planes.propose()
@@ -438,14 +441,14 @@ class PipelinedSearch:
         specials = min(10, part.batches, max(2, int(math.log2(_PATH / self._entries)) - 2))
         return specials - specials // 3, specials
 
-    def _rate_path(self, part: Part, stages: Stages, front: int, path: Path) -> None:
+    def _rate_path(self, part: Part, tables: Tables, front: int, path: Path) -> None:
         """Rate the plan of a shortest path; blocks of the pool follow Johnson's rule between the special ones."""
         ends, sizes, at = path.ends, path.sizes, path.positions
         middle = self._specials(part)[1] if part.pooled else -1
-        d, v = stages.decode_times(ends, sizes)
-        johnson = np.where(d < v, d - 1e18, -v)  # first those that draft faster, shortest draft first
+        d, v = tables.times(ends, sizes)
         place = np.where(at == middle, front - 0.5, at)
-        order = np.lexsort((np.where(at == middle, johnson, 0.0), place))
+        # Johnson's rule: first those that draft faster, shortest draft first
+        order = np.lexsort((np.where(at == middle, np.where(d < v, d, -v), 0.0), (at == middle) & (d >= v), place))
         seconds = self._rate(part.length, ends[order], sizes[order])
         if part.pooled and seconds < self.best * 1.01:
             self._improve(part.length, ends[order], sizes[order])
@@ -457,22 +460,22 @@ class PipelinedSearch:
 
         Returns whether that was done: it is given up where a split promises more than patience.
         """
-        stages = self._stages(part.length)
+        tables = self._tables(part.length)
         blocks, tasks = part.batches, self.prepared.tasks
         assert part.weights is not None, "the part's bound was raised before"
-        table, g, h, value = _work_arrays(stages, blocks, blocks, tasks)
-        self.exact.lagrangian(
-            *stages.arrays, self.width, blocks, False, part.limits, part.weights, table, g, h, value,
+        table, value = _work_arrays(tables, blocks, blocks)
+        self.bounds.lagrangian(
+            *tables.arrays, self.width, self.last, blocks, False, part.limits, part.weights, table, value,
             np.zeros((3, tasks), dtype=np.int64), np.zeros(1, dtype=np.int64), np.zeros_like(part.weights),
         )  # fmt: skip
         stack = np.zeros((blocks + 1, 4), dtype=np.int64)
         spent = np.zeros(blocks + 1)
         state = np.zeros(2, dtype=np.int64)
-        ends, sizes = np.zeros((2, _LEAVES, blocks), dtype=np.int64)
+        ends, sizes = np.zeros((2, _LEAVES + 1, blocks), dtype=np.int64)
         while state[0] >= 0 and (state[1] < _PATIENCE or part.mixture is None):
-            found = self.exact.enumerate_blocks(
-                *stages.arrays, self.width, blocks, part.limits, table, g, h, value, self.cut, _NODES,
-                stack, spent, state, ends, sizes,
+            found = self.bounds.enumerate_blocks(
+                _NODES, *tables.arrays, self.width, part.limits, table, value, self.cut, stack, spent, state, ends,
+                sizes,
             )  # fmt: skip
             if found:
                 self._rate_all(part.length, ends[:found], sizes[:found], np.empty(found))
@@ -498,29 +501,31 @@ def widths(prepared: Prepared) -> Ints:
     return width
 
 
-def scenario_stages(prepared: Prepared, length: int, width: Ints, kernels: Any) -> Stages:
+def scenario_tables(at: Stages, width: Ints, kernels: Any) -> Tables:
     """Return the stage times of all blocks by scenario: the prefill step, and ranges of decoding steps."""
-    steps = prepared.steps(length)
-    tokens = prepared.tokens_per_step(length)
+    steps, tasks = int(at.steps[0]), at.prepared.tasks
     starts = np.array([1, *(2 + (steps - 1) * r // _RANGES for r in range(_RANGES + 1))], dtype=np.int64)
-    linear = len(prepared.draft_pieces) == 1 and len(prepared.verify_pieces) == 1
-    filled = np.minimum(width, 1) if linear else width
-    shape = (_RANGES + 1, prepared.tasks + 1, int(filled.max()) + 1)
-    d, v = np.zeros(shape), np.zeros(shape)
-    kernels.scenario_tables(prepared.inputs, length, tokens, steps, *prepared.models, filled, starts, d, v)
-    counts = np.diff(starts).astype(np.float64)
-    dh = counts * length * prepared.draft_pieces[0, 1]
-    vh = counts * prepared.verify_pieces[0, 1]
-    dg = np.ascontiguousarray(d[:, :, 1] - dh[:, None])
-    vg = np.ascontiguousarray(v[:, :, 1] - vh[:, None])
-    return Stages(length, linear, d, dg, dh, v, vg, vh)
+    filled = np.minimum(width, 1) if at.linear else width
+    d, v = np.zeros((2, _RANGES + 1, int(filled.max()) + 1, tasks + 1))
+    kernels.scenario_tables(*at.arrays, filled, starts, d, v)
+    if at.linear:  # a batch of b costs the overheads and b times what is left of one alone
+        for table, passes, pieces in ((d, at.length, at.runtimes[0]), (v, 1, at.runtimes[1])):
+            fixed = np.diff(starts)[:, None] * passes * pieces[0, 1]
+            table[:, 0], table[:, 1] = table[:, 1] - fixed, fixed
+    return Tables(at, d, v)
 
 
-def _work_arrays(stages: Stages, positions: int, specials: int, tasks: int) -> tuple[Any, ...]:
-    """Return the kernels' work arrays: costs by position (as a table or as lines), values."""
-    table = np.zeros((1, 1, 1)) if stages.linear else np.zeros((positions, *stages.d.shape[1:]))
-    value = np.empty((1 << specials, tasks + 1))
-    return table, np.zeros((positions, tasks + 1)), np.zeros(positions), value
+def _last_ends(width: Ints) -> Ints:
+    """Return the last end at which a block of b tasks fits, for b = 0.. to the largest: wide ones fit early only."""
+    last = np.zeros(int(width.max()) + 1, dtype=np.int64)
+    for e, size in enumerate(width):
+        last[1 : size + 1] = e
+    return last
+
+
+def _work_arrays(tables: Tables, positions: int, specials: int) -> tuple[Floats, Floats]:
+    """Return the kernels' work arrays: costs by position, values."""
+    return np.zeros((positions, *tables.d.shape[1:])), np.empty((1 << specials, tables.d.shape[2]))
 
 
 def _orders(tasks: int, batches: int) -> float:

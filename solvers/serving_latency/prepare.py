@@ -81,12 +81,15 @@ class Prepared:
     def steps_of(self, outputs: Floats, length: int) -> Ints:
         """Return the decoding steps of each of several output lengths (Eq. 8)."""
         tokens = self.tokens_per_step(length)
-        return np.array([decoding_steps(int(o), tokens) for o in outputs], dtype=np.int64)
+        different, place = np.unique(outputs, return_inverse=True)
+        return np.array([decoding_steps(int(o), tokens) for o in different], dtype=np.int64)[place]
 
     @cached_property
-    def models(self) -> tuple[Floats, Floats, Floats, Floats]:
-        """Both models and runtimes, in the order that the kernels take them."""
-        return self.draft, self.draft_pieces, self.verify, self.verify_pieces
+    def runtimes(self) -> Floats:
+        """Both envelopes in one array, shape (2, P, 3): the shorter one repeats its last row, which nothing reaches."""
+        pieces = self.draft_pieces, self.verify_pieces
+        count = max(map(len, pieces))
+        return np.stack([np.pad(rows, ((0, count - len(rows)), (0, 0)), mode="edge") for rows in pieces])
 
     @cached_property
     def shares(self) -> Floats:

@@ -41,8 +41,8 @@ import numpy as np
 
 from specopt.models.fields import Floats, Ints
 from specopt.solvers.budget import Budget
-from specopt.solvers.serving_latency.known import Stages, stages
 from specopt.solvers.serving_latency.prepare import Prepared
+from specopt.solvers.serving_latency.stages import Stages, stages
 
 _ENTRIES = 3_000_000  # batches rated per speculation length, about: more ranges are taken together
 _ENTRIES_PER_CALL = 500_000
@@ -111,17 +111,21 @@ def _entries(at: Stages) -> float:
 
 
 def _sum_ranges(at: Stages, ends: Ints, strict: bool, budget: Budget) -> float:
-    kernels = budget.load("serving_latency_known")
-    prepared = at.prepared
+    kernels = budget.load("serving_latency.rebatching")
+    tasks = at.prepared.tasks
     seconds: Floats = np.zeros(len(ends) - 1)
-    mix = np.array([0.5])
+    by_output = np.argsort(at.prepared.outputs, kind="stable")
+    places = np.zeros((2, tasks), dtype=np.int64)
+    lines, batches = np.zeros((3, tasks)), np.zeros((tasks, budget.load("serving_latency.plans").BATCH_COLUMNS))
+    costs, choice = np.zeros((tasks + 1, 4)), np.zeros((tasks + 1, 4), dtype=np.int64)
+    search = np.zeros(kernels.SEARCH_ENTRIES)
+    search[kernels.VALUE_WEIGHT] = 0.5
     first = 0
     while first < len(seconds):
         budget.check()
         stop = min(len(seconds), first + max(1, int(_ENTRIES_PER_CALL / _entries(at))))
         kernels.rebatching_ranges(
-            at.overlap, strict, *at.arrays, prepared.memory, prepared.inputs, prepared.outputs, at.steps, ends,
-            first, stop, mix, seconds,
+            first, stop, strict, *at.arrays, ends, by_output, places, lines, costs, choice, batches, search, seconds
         )  # fmt: skip
         first = stop
     return float(seconds.sum())

@@ -172,21 +172,24 @@ def _replay(
     tell: Tell,
 ) -> tuple[Floats, Ints, Ints]:
     """Return the inference latency and the steps of every replication, and the summed steps of every batch."""
-    kernels = Budget(problem).load("serving_latency_simulation")
+    kernels = Budget(problem).load("serving_latency.simulation")
     prepared = prepare(problem, problem.mechanism_of(plan))
     tasks = np.array([task for batch in plan.batches for task in batch], dtype=np.int64)
     starts = np.concatenate([[0], np.cumsum([len(batch) for batch in plan.batches])]).astype(np.int64)
-    outputs = problem.output_tokens[tasks].astype(np.int64)
+    members = np.array([tasks, problem.input_tokens[tasks], problem.output_tokens[tasks]], dtype=np.int64)
+    powers = float(problem.acceptance_rate or 0.0) ** np.arange(1.0, plan.speculation_length + 1)
+    models = np.array([prepared.draft, prepared.verify])
+    longest = int(members[kernels.OUTPUT].max())
+    history, clock = np.zeros((2, longest + 2), dtype=np.int64), np.zeros((2, longest + 1))
     inference = np.empty(replications)
     steps = np.empty(replications, dtype=np.int64)
     batch_steps = np.zeros(len(plan.batches), dtype=np.int64)
-    chunk = max(1, int(_DRAWS_PER_CALL // (outputs.sum() + 1)))
+    chunk = max(1, int(_DRAWS_PER_CALL // (members[kernels.OUTPUT].sum() + 1)))
     for first in range(0, replications, chunk):
         part = slice(first, first + chunk)
         kernels.replay(
-            prepared.code, plan.speculation_length, float(problem.acceptance_rate or 0.0),
-            problem.input_tokens[tasks].astype(np.float64), outputs, tasks, starts, *prepared.models,
-            drop_finished, random_key(seed), first, inference[part], steps[part], batch_steps,
+            first, prepared.code, drop_finished, random_key(seed), starts, members, models, prepared.runtimes, powers,
+            history, clock, inference[part], steps[part], batch_steps,
         )  # fmt: skip
         done = min(first + chunk, replications)
         tell(done, float(inference[:done].mean()))

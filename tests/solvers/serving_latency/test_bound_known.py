@@ -16,8 +16,8 @@ from specopt import ServingLatencyPlan, ServingLatencyProblem, generate, solve
 from specopt.solvers.budget import Budget
 from specopt.solvers.serving_latency import rebatching
 from specopt.solvers.serving_latency.columns import ColumnBound
-from specopt.solvers.serving_latency.known import stages
 from specopt.solvers.serving_latency.prepare import prepare
+from specopt.solvers.serving_latency.stages import stages
 
 ONE_MECHANISM = ["pipelined", "sequential", "autoregressive"]
 

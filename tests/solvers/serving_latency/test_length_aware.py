@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from strategies import ALL_MECHANISMS, plans, problems, problems_with_plans
 
 from specopt import Progress, ServingLatencyPlan, ServingLatencyProblem, Status, Termination, generate, solve
-from specopt.solvers._kernels import serving_latency_known as kernels
-from specopt.solvers.serving_latency.known import stages
+from specopt.solvers._kernels.serving_latency import plans as kernels
 from specopt.solvers.serving_latency.length_aware import LengthAware
 from specopt.solvers.serving_latency.prepare import prepare
+from specopt.solvers.serving_latency.stages import rate, stages
 
 KNOWN: dict[str, Any] = {"mechanisms": ALL_MECHANISMS, "output_lengths": ["known"]}
 PAIRS = ("1.1B-7B", "1.1B-13B", "68M-7B")
@@ -43,7 +43,7 @@ def rated(problem: ServingLatencyProblem, plan: ServingLatencyPlan) -> float:
     for m, batch in enumerate(plan.batches):
         slot[list(batch)] = m
     slot = slot[prepared.order]
-    return float(kernels.known_seconds(at.overlap, *at.arrays, prepared.outputs, at.steps, slot, len(plan.batches)))
+    return rate(at, slot, len(plan.batches), kernels)
 
 
 @settings(max_examples=300)

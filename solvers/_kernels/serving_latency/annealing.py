@@ -1,0 +1,375 @@
+"""Local searches over plans: simulated annealing over batches, threshold accepting over contiguous blocks."""
+
+import numpy as np
+
+from specopt.solvers._kernels.kernel import helper, kernel
+from specopt.solvers._kernels.serving_latency.plans import (
+    BATCH_COLUMNS,
+    LAST,
+    LONGEST,
+    SIZE,
+    TOP,
+    block_seconds,
+    clear,
+    fill,
+    inference_seconds,
+    take,
+)  # fmt: skip
+from specopt.solvers._kernels.serving_latency.stages import INPUT, OUTPUT, OVERLAP, STEPS, copy_first, fits
+
+SLOT, ORDER, BEST_SLOT, BEST_ORDER = range(4)  # rows of a plan: batch of each task, batches in pipeline order
+HEAD, AFTER, BEFORE, TARGET, MOVED, OLD_ORDER = range(6)  # rows of the annealer's lists
+ENDS, SIZES, NEW_ENDS, NEW_SIZES, BEST_ENDS, BEST_SIZES = range(6)  # rows of a sequence of blocks
+
+
+@helper
+def below(random, n):
+    """Return an integer in 0..n-1 (xorshift64)."""
+    x = random[0]
+    x ^= x << np.uint64(13)
+    x ^= x >> np.uint64(7)
+    x ^= x << np.uint64(17)
+    random[0] = x
+    return np.int64((x >> np.uint64(11)) % np.uint64(n))
+
+
+# ---------------------------------------------------------------------------- batches of any tasks
+
+
+@helper
+def link(lists, k, a):
+    """Put task k in front of the list of batch a."""
+    first = lists[HEAD, a]
+    lists[AFTER, k] = first
+    lists[BEFORE, k] = -1
+    if first >= 0:
+        lists[BEFORE, first] = k
+    lists[HEAD, a] = k
+
+
+@helper
+def unlink(lists, k, a):
+    """Take task k out of the list of batch a."""
+    before, after = lists[BEFORE, k], lists[AFTER, k]
+    if before >= 0:
+        lists[AFTER, before] = after
+    else:
+        lists[HEAD, a] = after
+    if after >= 0:
+        lists[BEFORE, after] = before
+
+
+@helper
+def shift(order, p, q):
+    """Move the entry at position p to position q."""
+    s = order[p]
+    step = 1 if q > p else -1
+    while p != q:
+        order[p] = order[p + step]
+        p += step
+    order[q] = s
+
+
+@helper
+def collect(task, ranks, batches, lists, weight, limit, sign, strict, a, c, count):
+    """Add the tasks of batch a on one side of a threshold to those moved; return how many there are then.
+
+    With weight < 0: all that batch c can take without growing in length.
+    """
+    k = lists[HEAD, a]
+    while k >= 0:
+        if weight < 0.0:
+            chosen = k <= batches[c, TOP] and task[k, STEPS] <= batches[c, LAST]
+        else:
+            beyond = sign * (weight * k + (1.0 - weight) * ranks[k] - limit)
+            chosen = beyond > 0.0 or (beyond == 0.0 and not strict)
+        if chosen:
+            lists[MOVED, count] = k
+            count += 1
+        k = lists[AFTER, k]
+    return count
+
+
+@helper
+def rebuild(task, batches, lists, a, c):
+    """Gather batches a and c anew from their tasks' targets."""
+    clear(batches, a)
+    clear(batches, c)
+    for s in (a, c):
+        k = lists[HEAD, s]
+        while k >= 0:
+            take(task, batches, lists[TARGET, k], k)
+            k = lists[AFTER, k]
+
+
+@helper
+def keeps_memory(task, setting, batches, m):
+    """Tell whether a batch fits, or is empty."""
+    size = batches[m, SIZE]
+    return size == 0.0 or fits(setting, size, task[int(batches[m, TOP]), INPUT] + batches[m, LONGEST])
+
+
+@kernel(
+    "void(i8, i8, i8, const f8[:, ::1], const f8[::1], const f8[:, :, ::1], i8[::1], f8, f8[:, ::1], f8[:, ::1],"
+    " i8[:, ::1], i8[:, ::1], i8[::1], f8[::1], u8[::1])",
+)
+def improve_batches(
+    first, stop, tries, task, setting, runtimes, ranks, heat, batches, lines, lists, plan, counts, seconds, random
+):
+    """Run the attempts first..stop-1 of `tries` of simulated annealing over batches and their pipeline order.
+
+    Moves: a task to another batch, two tasks swapped, all tasks beyond a threshold (of input, output or a mixture
+    of their ranks) to another or a new batch, two batches cut anew, merged, a batch to another position. Work space:
+    batches (K + 2, BATCH_COLUMNS), lines (2, K), lists (6, K). Modified in place: plan (unused batches behind in both
+    orders), counts = (M, M of the best), seconds = (T_inf, T_inf of the best), and the random state.
+    """
+    slot, order, target, moved = plan[SLOT], plan[ORDER], lists[TARGET], lists[MOVED]
+    K = len(slot)
+    M = counts[0]
+    overlap = setting[OVERLAP] > 0.0
+    current, best = seconds[0], seconds[1]
+    for k in range(K):
+        lists[HEAD, k] = -1
+        clear(batches, k)
+    for k in range(K):
+        link(lists, k, slot[k])
+        take(task, batches, slot[k], k)
+        target[k] = slot[k]
+    for m in range(M):
+        fill(task, setting, runtimes, batches, order[m])
+    for attempt in range(first, stop):
+        kind = below(random, 100)
+        if kind >= 90 and (not overlap or M == 1):
+            kind = below(random, 90)
+        if M == 1:
+            kind = 85
+        a = order[below(random, M)]
+        c = a
+        count = 0  # tasks moved
+        place = -1  # pipeline position of a new batch
+        if kind < 42:  # one task
+            if kind < 30:
+                k = below(random, K)
+                a = slot[k]
+            elif kind < 36:
+                k = lists[HEAD, a]
+                while task[k, OUTPUT] < batches[a, LONGEST]:
+                    k = lists[AFTER, k]
+            else:
+                k = int(batches[a, TOP])
+            moved[0] = k
+            count = 1
+        elif kind < 57:  # two swapped
+            k, j = below(random, K), below(random, K)
+            a, c = slot[k], slot[j]
+            if a == c:
+                continue
+            moved[0], moved[1] = k, j
+            count = 2
+        if a == c and kind < 85:
+            while c == a:
+                c = order[below(random, M)]
+        if 57 <= kind < 90:
+            weight, limit, sign = 0.0, -1.0, 1.0  # all: merge
+            if kind < 77 or kind >= 85:  # beyond a threshold
+                mix = below(random, 5)
+                weight = 1.0 if mix == 0 else 0.0 if mix == 1 else 0.1 * (1 + below(random, 9))
+                k = lists[HEAD, a]
+                for _ in range(below(random, int(batches[a, SIZE]))):
+                    k = lists[AFTER, k]
+                limit = weight * k + (1.0 - weight) * ranks[k]
+                sign = 1.0 if below(random, 2) == 0 else -1.0
+                if kind >= 85:  # to a new batch
+                    if M == K or batches[a, SIZE] < 2.0:
+                        continue
+                    c = order[M]
+                    place = below(random, M + 1)
+            elif kind < 81:  # what c can take without growing in length
+                weight = -1.0
+            count = collect(task, ranks, batches, lists, weight, limit, sign, False, a, c, 0)
+            if count == 0 or (count == batches[a, SIZE] and weight >= 0.0 and limit >= 0.0):
+                continue
+            if 67 <= kind < 77:  # cut both anew
+                count = collect(task, ranks, batches, lists, weight, limit, -sign, True, c, a, count)
+        new_M = M
+        if kind >= 90:
+            copy_first(order, lists[OLD_ORDER], min(K, M + 1))
+            p, q = below(random, M), below(random, M)
+            if p == q:
+                continue
+            if kind < 95:
+                order[p], order[q] = order[q], order[p]
+            else:
+                shift(order, p, q)
+        else:
+            for t in range(count):
+                k = moved[t]
+                target[k] = c if slot[k] == a else a
+            copy_first(batches[a], batches[K], BATCH_COLUMNS)
+            copy_first(batches[c], batches[K + 1], BATCH_COLUMNS)
+            k = moved[0]
+            if count == 1 and k != batches[a, TOP] and task[k, OUTPUT] < batches[a, LONGEST]:
+                batches[a, SIZE] -= 1.0  # keeps its longest input and output
+                take(task, batches, c, k)
+            else:
+                rebuild(task, batches, lists, a, c)
+            if not (keeps_memory(task, setting, batches, a) and keeps_memory(task, setting, batches, c)):
+                copy_first(batches[K], batches[a], BATCH_COLUMNS)
+                copy_first(batches[K + 1], batches[c], BATCH_COLUMNS)
+                for t in range(count):
+                    target[moved[t]] = slot[moved[t]]
+                continue
+            copy_first(order, lists[OLD_ORDER], min(K, M + 1))
+            if place >= 0:
+                shift(order, M, place)
+                new_M = M + 1
+            elif batches[a, SIZE] == 0.0:
+                p = 0
+                while order[p] != a:
+                    p += 1
+                shift(order, p, M - 1)
+                new_M = M - 1
+            for s in (a, c):
+                if batches[s, SIZE] > 0.0:
+                    fill(task, setting, runtimes, batches, s)
+        rated = inference_seconds(task, setting, runtimes, batches, order, new_M, lines)
+        accepted = rated <= current
+        if not accepted:
+            chance = (1.0 + below(random, 1 << 30)) / (1 << 30)
+            accepted = rated < current * (1.0 - heat * np.exp(-7.0 * attempt / tries) * np.log(chance))
+        if accepted:
+            current = rated
+            M = new_M
+            for t in range(count):
+                k = moved[t]
+                unlink(lists, k, slot[k])
+                slot[k] = target[k]
+                link(lists, k, slot[k])
+            if current < best * (1.0 - 1e-13):
+                best = current
+                copy_first(slot, plan[BEST_SLOT], K)
+                copy_first(order, plan[BEST_ORDER], K)
+                counts[1] = M
+        else:
+            copy_first(lists[OLD_ORDER], order, min(K, M + 1))
+            if kind < 90:
+                copy_first(batches[K], batches[a], BATCH_COLUMNS)
+                copy_first(batches[K + 1], batches[c], BATCH_COLUMNS)
+                for t in range(count):
+                    target[moved[t]] = slot[moved[t]]
+    counts[0] = M
+    seconds[0], seconds[1] = current, best
+
+
+# ---------------------------------------------------------------------------- contiguous blocks
+
+
+@helper
+def block_fits(task, setting, first, end):
+    """Tell whether the tasks at sorted positions first..end-1 are some and fit."""
+    return end > first and fits(setting, float(end - first), task[end - 1, INPUT] + task[end - 1, OUTPUT])
+
+
+@helper
+def block_behind(blocks, M, a):
+    """Return the block that continues block a in sorted order; -1 if a is the last."""
+    for m in range(M):
+        if blocks[ENDS, m] - blocks[SIZES, m] == blocks[ENDS, a]:
+            return m
+    return -1
+
+
+@helper
+def propose(task, setting, blocks, M, random):
+    """Write a random neighbour of a sequence of blocks; return how many it has, 0 if it is none."""
+    kind = below(random, 10)
+    a = below(random, M)
+    if kind < 6 and M < 2:
+        kind = 8
+    ends, sizes, new_ends, new_sizes = blocks[ENDS], blocks[SIZES], blocks[NEW_ENDS], blocks[NEW_SIZES]
+    copy_first(ends, new_ends, M)
+    copy_first(sizes, new_sizes, M)
+    if kind == 8:  # split a block, one part to any position
+        if sizes[a] < 2:
+            return 0
+        part = 1 + below(random, sizes[a] - 1)
+        c = below(random, M + 1)
+        new_ends[a] -= part
+        new_sizes[a] -= part
+        new_ends[M], new_sizes[M] = ends[a], part
+        shift(new_ends, M, c)
+        shift(new_sizes, M, c)
+        return M + 1
+    if M == 1:
+        return 0
+    if kind in (6, 7):
+        c = below(random, M)
+        if c == a:
+            return 0
+        if kind == 6:  # swap two positions
+            new_ends[a], new_ends[c] = ends[c], ends[a]
+            new_sizes[a], new_sizes[c] = sizes[c], sizes[a]
+        else:  # move a block to another position
+            shift(new_ends, a, c)
+            shift(new_sizes, a, c)
+        return M
+    after = block_behind(blocks, M, a)
+    if after < 0:
+        return 0
+    if kind == 9:  # merge a block with its neighbour in sorted order
+        if not block_fits(task, setting, ends[a] - sizes[a], ends[after]):
+            return 0
+        keep, drop = (a, after) if below(random, 2) == 0 else (after, a)
+        new_ends[keep] = ends[after]
+        new_sizes[keep] = sizes[a] + sizes[after]
+        shift(new_ends, drop, M - 1)
+        shift(new_sizes, drop, M - 1)
+        return M - 1
+    reach = max(1, max(sizes[a], sizes[after]) >> below(random, 6))  # shift the cut behind block a
+    by = 1 + below(random, reach)
+    if below(random, 2) == 0:
+        by = -by
+    new_ends[a] += by
+    new_sizes[a] += by
+    new_sizes[after] -= by
+    if block_fits(task, setting, ends[a] - sizes[a], new_ends[a]):
+        return M if block_fits(task, setting, new_ends[a], ends[after]) else 0
+    return 0
+
+
+@kernel(
+    "void(i8, const f8[:, ::1], const f8[::1], const f8[:, :, ::1], f8, f8[:, ::1], i8[::1], f8[:, ::1], i8[:, ::1],"
+    " i8[::1], f8[::1], u8[::1])",
+)
+def improve_sequence(tries, task, setting, runtimes, heat, batches, order, lines, blocks, count, seconds, random):
+    """Local search around a sequence of contiguous blocks: shift a cut, swap or move blocks, split, merge.
+
+    Takes `tries` random moves and keeps those that lengthen T_inf by no more than a threshold, which falls from
+    `heat` (relative) to zero. Work space: batches (K, BATCH_COLUMNS), order (K), lines (2, K). Modified in place, to
+    the best sequence met: blocks (6, K; ends and sizes in pipeline order), count and seconds (one entry each).
+    """
+    M = best_M = count[0]
+    current = best = seconds[0]
+    copy_first(blocks[ENDS], blocks[BEST_ENDS], M)
+    copy_first(blocks[SIZES], blocks[BEST_SIZES], M)
+    for attempt in range(tries):
+        new_M = propose(task, setting, blocks, M, random)
+        if new_M == 0:
+            continue
+        rated = block_seconds(
+            task, setting, runtimes, batches, order, new_M, lines, blocks[NEW_ENDS], blocks[NEW_SIZES]
+        )
+        if rated <= current * (1.0 + heat * (1.0 - attempt / tries)):
+            current = rated
+            M = new_M
+            copy_first(blocks[NEW_ENDS], blocks[ENDS], M)
+            copy_first(blocks[NEW_SIZES], blocks[SIZES], M)
+            if current < best:
+                best = current
+                best_M = M
+                copy_first(blocks[ENDS], blocks[BEST_ENDS], M)
+                copy_first(blocks[SIZES], blocks[BEST_SIZES], M)
+    copy_first(blocks[BEST_ENDS], blocks[ENDS], best_M)
+    copy_first(blocks[BEST_SIZES], blocks[SIZES], best_M)
+    count[0] = best_M
+    seconds[0] = best

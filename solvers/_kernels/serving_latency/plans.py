@@ -1,0 +1,192 @@
+"""The latency of a plan in closed form, for every method of serving latency.
+
+A batch takes part in the steps 1..max n_k over its tasks, then it has left the pipeline. On every range of steps with
+the same active batches and the same pieces the makespan is an upper envelope of lines in n, and its sum has a closed
+form.
+"""
+
+from specopt.solvers._kernels.kernel import helper, kernel
+from specopt.solvers._kernels.serving_latency.stages import (
+    DRAFT,
+    INFINITY,
+    OUTPUT,
+    OVERLAP,
+    STEPS,
+    VERIFY,
+    all_stages,
+    decode_line,
+    first_stages,
+)  # fmt: skip
+
+# columns of a batch: size, longest input (a task), last step, longest output, T^d and T^v at step 1, at step 2 and
+# their growth, and (without overlap) its own total
+SIZE, TOP, LAST, LONGEST, D1, V1, D2, DS, V2, VS, OWN = range(11)
+BATCH_COLUMNS = 11
+
+
+@helper
+def fill(task, setting, runtimes, batches, m):
+    """Fill a batch's stage times from its size, longest input and steps."""
+    b, k = batches[m, SIZE], int(batches[m, TOP])
+    if setting[OVERLAP] == 0.0:
+        draft, verify = all_stages(task, setting, runtimes, b, k, int(batches[m, LAST]))
+        batches[m, OWN] = draft + verify
+        return
+    batches[m, D1], batches[m, V1] = first_stages(task, setting, runtimes, b, k)
+    if runtimes.shape[1] == 1:
+        decode_lines(task, setting, runtimes, batches, m, 2, 2)
+
+
+@helper
+def decode_lines(task, setting, runtimes, batches, m, n, count):
+    """Fill a batch's stage times at step n >= 2 and their growth; return how many steps (of `count`) they hold for."""
+    b, k = batches[m, SIZE], int(batches[m, TOP])
+    batches[m, D2], batches[m, DS], count = decode_line(task, setting, runtimes, DRAFT, b, k, n, count)
+    batches[m, V2], batches[m, VS], count = decode_line(task, setting, runtimes, VERIFY, b, k, n, count)
+    return count
+
+
+@helper
+def sum_of_envelope(lines, q, count):
+    """Return the sum over k = 0..count-1 of the maximum of the first q lines, rows value and slope."""
+    total = 0.0
+    k = 0
+    while k < count:
+        top = 0
+        height = -INFINITY
+        for p in range(q):
+            at = lines[0, p] + lines[1, p] * k
+            if at > height or (at == height and lines[1, p] > lines[1, top]):
+                top, height = p, at
+        reach = count - 1.0 - k  # how far the line rules beyond k
+        for p in range(q):
+            if lines[1, p] > lines[1, top]:
+                reach = min(reach, (height - lines[0, p] - lines[1, p] * k) / (lines[1, p] - lines[1, top]))
+        m = 1 + max(0, int(reach))
+        total += m * (height + 0.5 * lines[1, top] * (m - 1))
+        k += m
+    return total
+
+
+@helper
+def prefill_seconds(batches, order, M):
+    """Return the makespan of step 1 (Eq. 20-21)."""
+    drafted = done = 0.0
+    for m in range(M):
+        drafted += batches[order[m], D1]
+        done = max(drafted, done) + batches[order[m], V1]
+    return done
+
+
+@helper
+def decode_seconds(task, setting, runtimes, batches, order, M, n, lines):
+    """Return the sum of the makespans of the steps from n >= 2 on (Eq. 20-22); `lines` (2, >= M) is scratch."""
+    linear = runtimes.shape[1] == 1
+    total = 0.0
+    while True:
+        end = 0
+        for m in range(M):
+            s = int(batches[order[m], LAST])
+            if s >= n and (end == 0 or s < end):
+                end = s
+        if end == 0:
+            return total
+        while n <= end:
+            count = end - n + 1
+            if not linear:  # a first pass: how long the pieces hold
+                for m in range(M):
+                    if batches[order[m], LAST] >= n:
+                        count = decode_lines(task, setting, runtimes, batches, order[m], n, count)
+            past = n - 2 if linear else 0
+            d = ds = v = vs = 0.0
+            q = 0
+            top = 0
+            top_end = -INFINITY
+            for m in range(M):
+                at = order[m]
+                if batches[at, LAST] < n:
+                    continue
+                d += batches[at, D2] + batches[at, DS] * past
+                ds += batches[at, DS]
+                lines[0, q] = d - v  # verification before this batch is not waited for
+                lines[1, q] = ds - vs
+                v += batches[at, V2] + batches[at, VS] * past
+                vs += batches[at, VS]
+                if lines[0, q] > lines[0, top]:
+                    top = q
+                top_end = max(top_end, lines[0, q] + lines[1, q] * (count - 1))
+                q += 1
+            if lines[0, top] + lines[1, top] * (count - 1) >= top_end:  # one line rules at both ends: in between, too
+                total += 0.5 * count * (lines[0, top] + top_end)
+            else:
+                total += sum_of_envelope(lines, q, count)
+            total += count * (v + 0.5 * vs * (count - 1))
+            n += count
+
+
+@helper
+def clear(batches, m):
+    """Empty a batch."""
+    batches[m, SIZE] = batches[m, LAST] = batches[m, LONGEST] = 0.0
+    batches[m, TOP] = -1.0
+
+
+@helper
+def take(task, batches, m, k):
+    """Add task k to a batch: its size, longest input, steps and outputs."""
+    batches[m, SIZE] += 1.0
+    batches[m, TOP] = max(batches[m, TOP], float(k))
+    batches[m, LAST] = max(batches[m, LAST], task[k, STEPS])
+    batches[m, LONGEST] = max(batches[m, LONGEST], task[k, OUTPUT])
+
+
+@helper
+def inference_seconds(task, setting, runtimes, batches, order, M, lines):
+    """Return T_inf (Eq. 22) of filled batches in pipeline order."""
+    if setting[OVERLAP] > 0.0:
+        decode = decode_seconds(task, setting, runtimes, batches, order, M, 2, lines)
+        return prefill_seconds(batches, order, M) + decode
+    total = 0.0
+    for m in range(M):
+        total += batches[order[m], OWN]
+    return total
+
+
+@helper
+def block_seconds(task, setting, runtimes, batches, order, M, lines, ends, sizes):
+    """Return T_inf of blocks in pipeline order: block m holds the sizes[m] tasks up to sorted position ends[m]."""
+    for m in range(M):
+        k = ends[m] - 1
+        batches[m, SIZE], batches[m, TOP], batches[m, LAST] = sizes[m], k, task[k, STEPS]
+        fill(task, setting, runtimes, batches, m)
+        order[m] = m
+    return inference_seconds(task, setting, runtimes, batches, order, M, lines)
+
+
+@kernel("f8(i8, const f8[:, ::1], const f8[::1], const f8[:, :, ::1], const i8[::1], f8[:, ::1], i8[::1], f8[:, ::1])")
+def plan_seconds(M, task, setting, runtimes, slot, batches, order, lines):
+    """Return T_inf of the plan that runs task k in batch slot[k] = 0..M-1, batches in that order.
+
+    Work space: batches (>= M, BATCH_COLUMNS), order (>= M), lines (2, >= M).
+    """
+    for m in range(M):
+        clear(batches, m)
+        order[m] = m
+    for k in range(len(slot)):
+        take(task, batches, slot[k], k)
+    for m in range(M):
+        fill(task, setting, runtimes, batches, m)
+    return inference_seconds(task, setting, runtimes, batches, order, M, lines)
+
+
+@kernel(
+    "void(i8, i8, const f8[:, ::1], const f8[::1], const f8[:, :, ::1], i8[:, ::1], i8[:, ::1], f8[:, ::1], i8[::1],"
+    " f8[:, ::1], f8[::1])"
+)
+def sequences_seconds(count, M, task, setting, runtimes, ends, sizes, batches, order, lines, out):
+    """Fill out[k] with T_inf of the first `count` sequences of M blocks each; tasks count as equally long in output.
+
+    Work space as for `plan_seconds`.
+    """
+    for k in range(count):
+        out[k] = block_seconds(task, setting, runtimes, batches, order, M, lines, ends[k], sizes[k])

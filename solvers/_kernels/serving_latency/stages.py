@@ -1,0 +1,118 @@
+"""Stage times of a batch: closed forms over ranges of decoding steps, for every method of serving latency.
+
+Letters: K tasks sorted by input length, a task is its sorted position k; l draft tokens per step; b batch size. What
+all kernels take: ``task`` (K, 8), columns below, a task's lengths and operations; ``setting``, entries below, what
+holds for all of them; ``runtimes`` (2, P, 3): for both stages rows (c1, c2, largest work) of the upper envelope, c1
+increasing. A batch of b tasks whose longest input is that of task k takes b times the operations of k.
+
+On every range of steps with the same pieces a stage time is affine in the step n, so its sum has a closed form: no
+cost depends on the number of steps.
+"""
+
+import numpy as np
+
+from specopt.solvers._kernels.kernel import helper
+
+# columns of a task: tokens, decoding steps, operations of the first two draft passes of step 1, of the first draft
+# pass of step 2, of the verify passes of steps 1 and 2
+INPUT, OUTPUT, STEPS, DRAFT_1, AGAIN_1, DRAFT_2, VERIFY_1, VERIFY_2 = range(8)
+# entries of a setting: l, whether stages of different batches overlap, operations per further draft pass, per further
+# step of a draft pass and of the verify pass, then kv and free bytes of both models
+LENGTH, OVERLAP, MORE_PASS, MORE_DRAFT, MORE_VERIFY, KV_DRAFT, FREE_DRAFT, KV_VERIFY, FREE_VERIFY = range(9)
+DRAFT, VERIFY = range(2)  # rows of runtimes
+SLOPE, HEIGHT, UP_TO = range(3)  # columns of a piece
+INFINITY = np.inf
+
+
+@helper
+def fits(setting, b, tokens):
+    """Tell whether b tasks of so many tokens fit both models' memory (Eq. 9-10)."""
+    return (
+        b * setting[KV_DRAFT] * tokens <= setting[FREE_DRAFT]
+        and b * setting[KV_VERIFY] * tokens <= setting[FREE_VERIFY]
+    )
+
+
+@helper
+def affine(runtimes, stage, work, step, gap, passes, count):
+    """Return value, slope and how many steps (of `count`) they hold for: passes of work + g gap, growing by step."""
+    if runtimes.shape[1] == 1:
+        slope = runtimes[stage, 0, SLOPE]
+        mean = work + 0.5 * (passes - 1) * gap
+        return passes * (slope * mean + runtimes[stage, 0, HEIGHT]), passes * slope * step, count
+    value = 0.0
+    slope = 0.0
+    for g in range(passes):
+        now = work + g * gap
+        k = 0
+        while now > runtimes[stage, k, UP_TO]:
+            k += 1
+        value += runtimes[stage, k, SLOPE] * now + runtimes[stage, k, HEIGHT]
+        slope += runtimes[stage, k, SLOPE] * step
+        if step > 0.0 and runtimes[stage, k, UP_TO] < now + step * (count - 1):
+            count = min(count, 1 + max(0, int((runtimes[stage, k, UP_TO] - now) / step)))
+    return value, slope, count
+
+
+@helper
+def sum_affine(runtimes, stage, work, step, gap, passes, count):
+    """Return the sum over `count` steps."""
+    total = 0.0
+    k = 0
+    while k < count:
+        value, slope, m = affine(runtimes, stage, work + k * step, step, gap, passes, count - k)
+        total += m * (value + 0.5 * slope * (m - 1))
+        k += m
+    return total
+
+
+@helper
+def first_stages(task, setting, runtimes, b, k):
+    """Return T^d and T^v at step 1."""
+    draft = 0.0
+    l = int(setting[LENGTH])
+    if l > 0:
+        draft = sum_affine(runtimes, DRAFT, b * task[k, DRAFT_1], 0.0, 0.0, 1, 1)
+    if l > 1:
+        draft += sum_affine(runtimes, DRAFT, b * task[k, AGAIN_1], 0.0, b * setting[MORE_PASS], l - 1, 1)
+    return draft, sum_affine(runtimes, VERIFY, b * task[k, VERIFY_1], 0.0, 0.0, 1, 1)
+
+
+@helper
+def range_stages(task, setting, runtimes, b, k, n, count):
+    """Return the sums of T^d and T^v over the steps n..n+count-1."""
+    if n == 1:
+        return first_stages(task, setting, runtimes, b, k)
+    draft = 0.0
+    l = int(setting[LENGTH])
+    if l > 0:
+        work = b * (task[k, DRAFT_2] + (n - 2) * setting[MORE_DRAFT])
+        draft = sum_affine(runtimes, DRAFT, work, b * setting[MORE_DRAFT], b * setting[MORE_PASS], l, count)
+    work = b * (task[k, VERIFY_2] + (n - 2) * setting[MORE_VERIFY])
+    return draft, sum_affine(runtimes, VERIFY, work, b * setting[MORE_VERIFY], 0.0, 1, count)
+
+
+@helper
+def all_stages(task, setting, runtimes, b, k, steps):
+    """Return the sums of T^d and T^v over the steps 1..steps."""
+    draft, verify = range_stages(task, setting, runtimes, b, k, 1, 1)
+    more_draft, more_verify = range_stages(task, setting, runtimes, b, k, 2, steps - 1)
+    return draft + more_draft, verify + more_verify
+
+
+@helper
+def decode_line(task, setting, runtimes, stage, b, k, n, count):
+    """Return T^d or T^v at step n >= 2, its growth per step and how many steps (of `count`) these hold for."""
+    if stage == VERIFY:
+        work = b * (task[k, VERIFY_2] + (n - 2) * setting[MORE_VERIFY])
+        return affine(runtimes, VERIFY, work, b * setting[MORE_VERIFY], 0.0, 1, count)
+    l = int(setting[LENGTH])
+    work = b * (task[k, DRAFT_2] + (n - 2) * setting[MORE_DRAFT])
+    return affine(runtimes, DRAFT, work, b * setting[MORE_DRAFT], b * setting[MORE_PASS], l, count)
+
+
+@helper
+def copy_first(source, target, count):
+    """Copy the first entries of an array."""
+    for k in range(count):
+        target[k] = source[k]

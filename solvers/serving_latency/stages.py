@@ -1,0 +1,92 @@
+"""What the kernels work on, for one speculation length: see `specopt.solvers._kernels.serving_latency.stages`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from specopt.models.fields import Floats, Ints
+from specopt.solvers.serving_latency.prepare import Prepared
+
+
+@dataclass(frozen=True)
+class Stages:
+    """A prepared problem at one speculation length, as plain arrays.
+
+    Parameters
+    ----------
+    prepared, length
+        What was prepared, and l.
+    steps
+        Decoding steps of every task, in sorted order.
+    task
+        Per task, shape (K, 8): input, output, steps; operations of the first and second draft pass of step 1, of the
+        first draft pass of step 2, of the verify passes of steps 1 and 2.
+    setting
+        l, whether stages overlap; operations per further draft pass, per further step of a draft pass, per further
+        step of the verify pass; memory.
+    runtimes
+        Upper envelopes of both runtimes, shape (2, P, 3).
+    """
+
+    prepared: Prepared
+    length: int
+    steps: Ints
+    task: Floats
+    setting: Floats
+    runtimes: Floats
+
+    @property
+    def overlap(self) -> bool:
+        """Whether the stages of different batches overlap."""
+        return self.prepared.mechanism == "pipelined"
+
+    @property
+    def linear(self) -> bool:
+        """Whether both runtimes are affine."""
+        return bool(self.runtimes.shape[1] == 1)
+
+    @property
+    def arrays(self) -> tuple[Floats, Floats, Floats]:
+        """What every kernel takes."""
+        return self.task, self.setting, self.runtimes
+
+
+def stages(prepared: Prepared, length: int, conservative: bool = False) -> Stages:
+    """Return the arrays of one speculation length (Eq. 13-14); if conservative, all outputs count as O_max."""
+    outputs = np.full_like(prepared.outputs, prepared.problem.longest_output) if conservative else prepared.outputs
+    tokens = prepared.tokens_per_step(length)
+    inputs = prepared.inputs
+    steps = prepared.steps_of(outputs, length)
+    token, pair, logit = prepared.draft
+    seen = inputs + length
+    verify_token, verify_pair, verify_logit = prepared.verify
+    logits = verify_logit * (1 + length)
+    task = np.column_stack(
+        [
+            inputs,
+            outputs,
+            steps,
+            token * inputs + pair * inputs**2 + logit,
+            token + pair * (inputs + 1) + logit,
+            token + pair * (inputs + tokens) + logit,
+            verify_token * seen + verify_pair * seen**2 + logits,
+            (1 + length) * (verify_token + verify_pair * (seen + tokens)) + logits,
+        ]
+    )
+    overlap = float(prepared.mechanism == "pipelined")
+    rates = [pair, pair * tokens, (1 + length) * verify_pair * tokens]
+    setting = np.array([length, overlap, *rates, *prepared.memory])
+    return Stages(prepared, length, steps, np.ascontiguousarray(task), setting, prepared.runtimes)
+
+
+def workspace(kernels: Any, tasks: int) -> tuple[Floats, Ints, Floats]:
+    """Return what the kernels that rate plans need to work in: batches, their order, lines."""
+    return np.zeros((tasks, kernels.BATCH_COLUMNS)), np.zeros(tasks, dtype=np.int64), np.zeros((2, tasks))
+
+
+def rate(at: Stages, slot: Ints, batches: int, kernels: Any) -> float:
+    """Return T_inf of the plan that runs the task at sorted position k in batch slot[k], batches in that order."""
+    return float(kernels.plan_seconds(batches, *at.arrays, slot, *workspace(kernels, batches)))
