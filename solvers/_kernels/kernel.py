@@ -46,7 +46,16 @@ _named: dict[str, Any] = dict(vars(types))
 
 def helper(function: Callable[..., Any]) -> Any:
     """Return a function that kernels call, compiled as part of them."""
-    dispatcher = _cached(njit(nogil=True, no_cfunc_wrapper=True)(function))
+    return _helper(function)
+
+
+def inlined(function: Callable[..., Any]) -> Any:
+    """Return a helper whose code is copied to every call of it: one so short that a call would cost more."""
+    return _helper(function, forceinline=True)
+
+
+def _helper(function: Callable[..., Any], **options: bool) -> Any:
+    dispatcher = _cached(njit(nogil=True, no_cfunc_wrapper=True, **options)(function))
     template = dispatcher.get_call_template
 
     def without_literals(arguments: Any, named: Any) -> Any:

@@ -71,13 +71,15 @@ def spread(chunks, M, peak, growth, ratio, bounds):
 
     Each boundary is rounded, and no chunk is empty.
     """
+    weights = np.empty(chunks)
     total = 0.0
     for k in range(chunks):
-        total += (growth if k < peak else ratio) ** (k - peak)
+        weights[k] = (growth if k < peak else ratio) ** (k - peak)
+        total += weights[k]
     part = 0.0
     bounds[0] = 0
     for k in range(1, chunks):
-        part += (growth if k - 1 < peak else ratio) ** (k - 1 - peak)
+        part += weights[k - 1]
         at = int(M * part / total + 0.5)
         bounds[k] = min(max(at, bounds[k - 1] + 1), M - (chunks - k))
     bounds[chunks] = M

@@ -4,7 +4,7 @@ A plan is a list of boundaries 0 = b_0 < b_1 < ... < b_K = M, indices into `posi
 last upload ends, then when each of the P stages is free.
 """
 
-from specopt.solvers._kernels.kernel import helper, record
+from specopt.solvers._kernels.kernel import inlined, record
 
 Prompt = record(
     "Prompt",
@@ -24,33 +24,37 @@ Prompt = record(
 )
 
 
-@helper
-def advance(prompt, chunks, tokens, after, state, out):
-    """Write the state after a chunk; `chunks` and `after` count the chunks and the tokens up to its end."""
-    up = max(state[0], prompt.device_chunk * chunks + prompt.device_token * after)
-    up += prompt.message + tokens * prompt.up_token
-    out[0] = up
+@inlined
+def advance(prompt, chunks, tokens, after, up, state, out):
+    """Return the end of the upload of a chunk that follows uploads until `up`, and write the rest of the state after.
+
+    `chunks` and `after` count the chunks and the tokens up to its end. Entry 0 of `state` and `out` is left alone.
+    """
+    computed = prompt.device_chunk * chunks + prompt.device_token * after
+    up = max(up, computed) + prompt.message + tokens * prompt.up_token
     busy = prompt.stage[tokens]
     free = max(up + prompt.latency + prompt.wait_arrival, state[1]) + prompt.wait_start + busy
     out[1] = free
     for q in range(2, prompt.stages + 1):
         free = max(free, state[q]) + busy
         out[q] = free
+    return up
 
 
-@helper
+@inlined
 def play(prompt, bounds, chunks, state):
     """Return the time to first token of the plan bounds[0..chunks]; O(chunks P). state: scratch, shape (1 + P,)."""
     P = prompt.stages
     for q in range(P + 1):
         state[q] = 0.0
+    up = 0.0
     down = 0.0
     before = 0
     for k in range(chunks):
         after = prompt.position[bounds[k + 1]]
         x = after - before
         before = after
-        advance(prompt, k + 1, x, after, state, state)
+        up = advance(prompt, k + 1, x, after, up, state, state)
         down = max(state[P] + prompt.latency, down)
         if not prompt.last:
             down += x * prompt.down_token

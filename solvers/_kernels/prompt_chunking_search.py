@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from specopt.solvers._kernels.kernel import helper, kernel, record
+from specopt.solvers._kernels.kernel import helper, inlined, kernel, record
 from specopt.solvers._kernels.prompt_chunking_families import best_geometric, spread
 from specopt.solvers._kernels.prompt_chunking_play import advance, play
 from specopt.solvers._kernels.random import GOLDEN, mixed, uniform
@@ -47,6 +47,7 @@ def by_deadline(most, prompt, T, share, state, out):
     for q in range(P + 1):
         here[q] = 0.0
     least = prompt.stage[min(position[1], N - position[M - 1])]
+    up = 0.0
     i = 0
     out[0] = 0
     for k in range(1, most + 1):
@@ -55,7 +56,7 @@ def by_deadline(most, prompt, T, share, state, out):
         j = M
         while high - low > 1:
             x = position[j] - position[i]
-            advance(prompt, k, x, position[j], here, there)
+            sent = advance(prompt, k, x, position[j], up, here, there)
             end = there[P] + (prompt.down_token if prompt.last else (N - position[i]) * prompt.down_token)
             if j < M:
                 queue = 0.0
@@ -64,7 +65,7 @@ def by_deadline(most, prompt, T, share, state, out):
                     queue = max(queue, before + (P + 1 - q) * least)
                 left = (N - position[j]) * prompt.down_token
                 end = queue + prompt.down_token if prompt.last else max(end, queue + left)
-                sent = there[0] + prompt.message + (N - position[j]) * prompt.up_token
+                sent = sent + prompt.message + (N - position[j]) * prompt.up_token
                 rest = sent + prompt.latency + prompt.wait_arrival + prompt.wait_start + P * least
                 end = max(end, rest + prompt.down_token)
             if end + prompt.latency + prompt.head <= T:
@@ -76,7 +77,7 @@ def by_deadline(most, prompt, T, share, state, out):
             return 0
         if low < M and share < 1.0:
             low = i + max(1, int((low - i) * share))
-        advance(prompt, k, position[low] - position[i], position[low], here, here)
+        up = advance(prompt, k, position[low] - position[i], position[low], up, here, here)
         out[k] = low
         i = low
         if i == M:
@@ -84,7 +85,7 @@ def by_deadline(most, prompt, T, share, state, out):
     return 0
 
 
-@helper
+@inlined
 def replay(start, chunks, prompt, bounds, value, is_better, work):
     """Play a changed plan from its first changed chunk on; return its time to first token, or `value` if it is no less.
 
@@ -94,7 +95,8 @@ def replay(start, chunks, prompt, bounds, value, is_better, work):
     N = prompt.position[-1]
     states, state = work.states, work.state
     for keeps in range(1 if is_better else 0, 2):
-        for q in range(P + 1):
+        up = states[start, 0]
+        for q in range(1, P + 1):
             state[q] = states[start, q]
         down = states[start, P + 1]
         before = prompt.position[bounds[start]]
@@ -102,7 +104,7 @@ def replay(start, chunks, prompt, bounds, value, is_better, work):
             after = prompt.position[bounds[k + 1]]
             x = after - before
             before = after
-            advance(prompt, k + 1, x, after, state, state)
+            up = advance(prompt, k + 1, x, after, up, state, state)
             down = max(state[P] + prompt.latency, down)
             end = down
             if not prompt.last:
@@ -112,7 +114,8 @@ def replay(start, chunks, prompt, bounds, value, is_better, work):
                 down += prompt.down_token
                 end = down
             if keeps:
-                for q in range(P + 1):
+                states[k + 1, 0] = up
+                for q in range(1, P + 1):
                     states[k + 1, q] = state[q]
                 states[k + 1, P + 1] = down
             elif end + prompt.head >= value:

@@ -15,10 +15,15 @@ seconds of the requests are `VerificationTime.weights`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache
+from typing import Any
+
+import numpy as np
 
 from specopt.models.fields import Floats, Ints
+
+_NEVER = np.zeros(1, dtype=np.uint8)
+"""Tells the kernel to go on to its end."""
 
 
 def sweep(
@@ -50,17 +55,19 @@ def sweep(
     TypeError
         If they are not contiguous, or of other types.
     """
-    return _kernel()(values, seconds, memory, deadlines, now_seconds, overhead_seconds, memory_bytes, out)
+    count: int = _kernel()(values, seconds, memory, deadlines, now_seconds, overhead_seconds, memory_bytes, out, _NEVER)
+    return count
 
 
 def warm_up() -> None:
     """Load the kernel, which compiles it on a fresh machine, so that the first call of `sweep` need not."""
-    _kernel()
+    from specopt.solvers._kernels.kernel import prepare
+
+    prepare(_kernel())
 
 
 @cache
-def _kernel() -> Callable[[Floats, Floats, Floats, Floats, float, float, float, Ints], int]:
-    from specopt.solvers._kernels.verification_batch import sweep as kernel
+def _kernel() -> Any:
+    from specopt.solvers._kernels.verification_sweep import sweep as kernel
 
-    found: Callable[[Floats, Floats, Floats, Floats, float, float, float, Ints], int] = kernel
-    return found
+    return kernel

@@ -99,7 +99,7 @@ class Labels:
         """Search; tell whether the pass is complete."""
         if len(self.ends) == 0:
             return True
-        kernels = budget.load("verification_batch")
+        kernels = budget.load("verification_labels")
         values, seconds, memory, deadlines = self.prepared.columns
         now, c, M = self.prepared.clock
         last = int(self.ends[-1])
@@ -118,32 +118,30 @@ class Labels:
         rest = np.vstack([np.cumsum(gains[::-1], axis=0)[::-1], np.zeros(len(a))])
         for k, start in enumerate(self.starts):  # a batch of the threshold holds one of its own items at least
             rest[: start + 1, k] += forced[k]
-        t, mem, val = np.zeros(1), np.zeros(1), np.zeros(1)
-        node, count, base = np.zeros(1, dtype=np.int64), 1, 1
+        items = kernels.Items(values, seconds, memory if binding else np.zeros_like(memory), deadlines, now, c, M)
+        thresholds = np.empty(len(a), dtype=kernels.Threshold)
+        thresholds["end"], thresholds["D"] = self.ends, limits
+        thresholds["per_second"], thresholds["per_byte"] = self.prices
+        labels, count, base = np.zeros(1, dtype=kernels.BatchLabel), 1, 1
         history: list[tuple[int, Ints]] = []  # first node and parents of each item's new nodes
         best_node = -1
         for item in range(last):
             budget.check()
-            later = np.searchsorted(self.ends, item + 1, side="right")
-            out_t, out_mem, out_val = np.empty(2 * count), np.empty(2 * count), np.empty(2 * count)
-            out_node, parents = np.empty(2 * count, dtype=np.int64), np.empty(count, dtype=np.int64)
-            size, nodes, best, found = kernels.extend(
-                t, mem, val, node, count, values[item], seconds[item], memory[item] if binding else 0.0,
-                deadlines[item], now, c, M, limits[later:], a[later:], b[later:],
-                np.ascontiguousarray(rest[item + 1, later:]), self.enough,
-                out_t, out_mem, out_val, out_node, parents, base,
-            )  # fmt: skip
+            out, parents = np.empty(2 * count, dtype=kernels.BatchLabel), np.empty(count, dtype=np.int64)
+            count, nodes, best, found = kernels.extend(
+                item, count, base, labels, items, thresholds, rest, self.enough, out, parents
+            )
+            labels = out
             history.append((base, parents[:nodes].copy()))
             base += nodes
-            t, mem, val, node, count = out_t[:size], out_mem[:size], out_val[:size], out_node[:size], size
             if best > self.enough:
                 best_node, self.enough = found, enough(best, budget.gap)
                 self.batch = self._trace(best_node, history)
                 budget.offer(plan_of(self.batch))
-            self.seen += size
-            if size == 0:
+            self.seen += count
+            if count == 0:
                 return True
-            if size > MOST_LABELS or self.seen > self.most:
+            if count > MOST_LABELS or self.seen > self.most:
                 return False
         return True
 

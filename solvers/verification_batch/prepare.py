@@ -106,10 +106,11 @@ class Prepared:
 
     def bounds(self, budget: Budget, enough: float) -> tuple[Floats, Floats, Floats]:
         """Return a bound on every threshold and its prices of time and memory; tight only above `enough`."""
-        kernels = budget.load("verification_batch")
+        kernels = budget.load("verification_bound")
         count = len(self.ends)
         found = np.empty(count), np.empty(count), np.empty(count)
-        self.call(budget, kernels.bound_thresholds, *self.columns, self.ends, *self.clock, enough, *found)
+        items = kernels.Items(*self.columns, *self.clock)
+        self.call(budget, kernels.bound_thresholds, self.ends, items, enough, *found)
         return found
 
     def call(self, budget: Budget, kernel: Callable[..., T], *arguments: Any, partial: bool = False) -> T:

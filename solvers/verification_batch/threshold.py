@@ -120,16 +120,14 @@ class Threshold(VerificationBatchMethod):
 
 def polish(prepared: Prepared, k: int, per_second: float, per_byte: float, budget: Budget) -> None:
     """Offer a good batch of a threshold: its prices, the best subset of the requests next to them, exchanges."""
-    kernels = budget.load("verification_batch")
-    now, c, M = prepared.clock
-    values, seconds, memory, deadlines = prepared.columns
+    kernels = budget.load("verification_sweep")
+    items = kernels.Items(*prepared.columns, *prepared.clock)
     end = int(prepared.ends[k])
-    taken = np.zeros(len(values), dtype=np.bool_)
-    due, core = float(deadlines[end - 1]), Threshold.core
+    taken = np.zeros(len(items.value), dtype=np.bool_)
+    due = float(items.deadline[end - 1])
     value = prepared.call(
-        budget, kernels.polish, values, seconds, memory, end, now, c, due, M, per_second, per_byte, core, taken,
-        partial=True,
-    )  # fmt: skip
+        budget, kernels.polish, end, Threshold.core, items, due, per_second, per_byte, taken, partial=True
+    )
     if value >= 0:
         batch = [int(i) for i in prepared.items[taken]]
         if prepared.admits(batch):

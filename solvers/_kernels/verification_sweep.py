@@ -1,0 +1,351 @@
+"""Verification batching (paper 2, Eq. 13-15 at one epoch): greedy batches and exchanges, threshold by threshold.
+
+Fix the tightest deadline D that a batch admits: what is left is a knapsack in time (D - now - c) and memory over the
+requests that are due no earlier. With requests sorted by decreasing deadline ("items" below) the requests of every
+threshold are a prefix, and the room in time shrinks as the prefix grows. A batch of weights summing to t fits the
+threshold D if now + (c + t) <= D, in floating point, in every kernel.
+"""
+
+import math
+
+import numpy as np
+
+from specopt.solvers._kernels.kernel import helper, inlined, kernel
+from specopt.solvers._kernels.sorting import sort_by
+from specopt.solvers._kernels.verification_bound import Items, by_density, dual, fits, lagrangian, prices, ratio
+
+STARTS = 4
+"""Thresholds from which `sweep` starts exchanges."""
+
+GRID = 4
+"""Mixes of time and memory at which `sweep` is greedy, where memory may bind."""
+
+MIXES = 5
+"""Bisections of the mix of time and memory in `sweep`."""
+
+CORE = 10
+"""Items next to the price that `sweep` enumerates."""
+
+ROUNDS = 6
+"""Most rounds of exchanges."""
+
+GAIN = 1.0 + 1e-12
+"""By which factor an exchange must at least seem to gain."""
+
+
+@helper
+def fill(items, order, end, D, skip, t, memory, keeps, taken):
+    """Add items below `end`, but not `skip`, in the given order to what is taken; return what they are worth.
+
+    t, memory: of what is taken. Items that do not fit are left out. keeps: whether to take them, or to count only.
+    """
+    gained = 0.0
+    for i in order:
+        if i < end and not taken[i] and i != skip and fits(items, i, t, memory, D):
+            t += items.seconds[i]
+            memory += items.memory[i]
+            gained += items.value[i]
+            if keeps:
+                taken[i] = True
+    return gained
+
+
+@helper
+def use(items, end, taken):
+    """Return value, time and memory of what is taken, summed in order."""
+    value, t, memory = 0.0, 0.0, 0.0
+    for i in range(end):
+        if taken[i]:
+            value += items.value[i]
+            t += items.seconds[i]
+            memory += items.memory[i]
+    return value, t, memory
+
+
+@inlined
+def admits(items, t, memory, D):
+    """Tell whether a batch of some time and memory is within a threshold."""
+    return memory <= items.memory_bytes and items.now + (items.overhead + t) <= D
+
+
+@helper
+def copy(flags, out):
+    """Copy flags."""
+    for i in range(len(flags)):
+        out[i] = flags[i]
+
+
+@helper
+def copy_order(order, out):
+    """Copy an order."""
+    for k in range(len(order)):
+        out[k] = order[k]
+
+
+@helper
+def largest(scores):
+    """Return the first index of the largest score."""
+    best = 0
+    for j in range(len(scores)):
+        if scores[j] > scores[best]:
+            best = j
+    return best
+
+
+@helper
+def improve(items, order, end, D, stop, trial, taken):
+    """Exchange until nothing gains: one for one or two, and one in for the least dense, then refill; return the value.
+
+    order: the items below `end` by decreasing density.
+    """
+    v, w, m = items.value, items.seconds, items.memory
+    value, t, memory = use(items, end, taken)
+    for _ in range(ROUNDS):
+        before = value
+        for turn in range(2 * end):
+            if stop[0]:
+                return value
+            leaves = turn < end
+            item = order[turn if leaves else turn - end]
+            if taken[item] != leaves:
+                continue
+            chosen, at = item, end
+            if leaves:  # out with one, refill with others, or in with the most valuable that fits
+                hole_t, hole_memory = t - w[item], memory - m[item]
+                best = v[item] * GAIN
+                if not fill(items, order, end, D, item, hole_t, hole_memory, False, taken) > best:
+                    for j in order[:end]:
+                        if not taken[j] and v[j] > best and fits(items, j, hole_t, hole_memory, D):
+                            best, chosen = v[j], j
+                    if chosen == item:
+                        continue
+                    hole_t += w[chosen]
+                    hole_memory += m[chosen]
+            else:  # in with one, out with the least dense, refill
+                if items.now + (items.overhead + w[item]) > D:
+                    continue
+                hole_t, hole_memory, more = t + w[item], memory + m[item], value + v[item]
+                while at > 0 and not admits(items, hole_t, hole_memory, D):
+                    at -= 1
+                    out = order[at]
+                    if taken[out]:
+                        hole_t -= w[out]
+                        hole_memory -= m[out]
+                        more -= v[out]
+                if not more + fill(items, order, end, D, item, hole_t, hole_memory, False, taken) > value * GAIN:
+                    continue
+            copy(taken, trial)
+            trial[item] = False
+            for k in range(at, end):
+                trial[order[k]] = False
+            if not leaves or chosen != item:
+                trial[chosen] = True
+            skip = item if chosen == item else -1
+            fill(items, order, end, D, skip, hole_t, hole_memory, True, trial)
+            trial_value, trial_t, trial_memory = use(items, end, trial)
+            if trial_value > value and admits(items, trial_t, trial_memory, D):
+                copy(trial, taken)
+                value, t, memory = trial_value, trial_t, trial_memory
+        if value <= before:
+            break
+    return value
+
+
+@helper
+def enumerate_core(items, order, end, D, per_second, per_byte, core, taken):
+    """Take what pays at given prices, and of the items next to the price the best subset; refill; return the value.
+
+    The value is negative if what pays without the core does not fit.
+    """
+    v, w, m = items.value, items.seconds, items.memory
+    nearest = np.empty(core + 1, np.int64)
+    distance = np.empty(core + 1)
+    size = 0
+    for i in range(end):
+        reduced = v[i] - per_second * w[i] - per_byte * m[i]
+        fitting = items.now + (items.overhead + w[i]) <= D
+        taken[i] = fitting and v[i] > per_second * w[i] + per_byte * m[i]
+        if not fitting:
+            continue
+        k = size  # the items nearest to the price, sorted
+        while k > 0 and distance[k - 1] > abs(reduced):
+            distance[k], nearest[k] = distance[k - 1], nearest[k - 1]
+            k -= 1
+        distance[k], nearest[k] = abs(reduced), i
+        size = min(size + 1, core)
+    for i in range(end, len(taken)):
+        taken[i] = False
+    for k in range(size):
+        taken[nearest[k]] = False
+    value, t, memory = use(items, end, taken)
+    if not admits(items, t, memory, D):
+        return -1.0
+    subsets = np.empty((3, 1 << size))
+    values, times, sizes = subsets[0], subsets[1], subsets[2]
+    values[0], times[0], sizes[0] = value, t, memory
+    best, chosen = value, 0
+    for k in range(size):
+        i = nearest[k]
+        for mask in range(1 << k):
+            more = (1 << k) + mask
+            values[more] = values[mask] + v[i]
+            times[more] = times[mask] + w[i]
+            sizes[more] = sizes[mask] + m[i]
+            if values[more] > best and admits(items, times[more], sizes[more], D):
+                best, chosen = values[more], more
+    for k in range(size):
+        if chosen >> k & 1:
+            taken[nearest[k]] = True
+    fill(items, order, end, D, -1, times[chosen], sizes[chosen], True, taken)
+    return use(items, end, taken)[0]
+
+
+@helper
+def sort_items(values, seconds, memory, deadlines, now, overhead, memory_bytes):
+    """Return the requests that are worth something and fit alone, by decreasing deadline, ties by index."""
+    key = np.empty(len(values))
+    found = np.empty(len(values), np.int64)
+    size = 0
+    for i in range(len(values)):
+        key[i] = -deadlines[i]
+        if values[i] > 0.0 and memory[i] <= memory_bytes and now + (overhead + seconds[i]) <= deadlines[i]:
+            found[size] = i
+            size += 1
+    sort_by(key, found[:size])
+    return found[:size]
+
+
+@kernel("i8(const f8[::1], const f8[::1], const f8[::1], const f8[::1], f8, f8, f8, i8[::1], u1[::1])")
+def sweep(values, seconds, memory, deadlines, now, overhead, memory_bytes, out, stop):
+    """Fill `out` with a batch, in the order of its indices, and return how many requests it has.
+
+    stop: its entry turns 1 when the caller has no more time; what is found so far counts.
+    """
+    n = len(values)
+    if len(seconds) != n or len(memory) != n or len(deadlines) != n or len(out) != n:
+        raise ValueError("values, seconds, memory, deadlines and out must have one length")
+    found = sort_items(values, seconds, memory, deadlines, now, overhead, memory_bytes)
+    size = len(found)
+    if size == 0:
+        return 0
+    columns = np.empty((4, size))
+    ends = np.empty(size, np.int64)  # for each distinct deadline, of the items that are due no earlier
+    thresholds = 0
+    needed = 0.0
+    single = 0
+    for k in range(size):
+        i = found[k]
+        columns[0, k], columns[1, k], columns[2, k], columns[3, k] = values[i], seconds[i], memory[i], deadlines[i]
+        needed += memory[i]
+        if values[i] > columns[0, single]:
+            single = k
+        if k + 1 == size or deadlines[found[k + 1]] != deadlines[i]:
+            ends[thresholds] = k + 1
+            thresholds += 1
+    items = Items(columns[0], columns[1], columns[2], columns[3], now, overhead, memory_bytes)
+    d = items.deadline
+    binding = needed > memory_bytes
+    flags = np.zeros((3, size), np.bool_)
+    best, taken, trial = flags[0], flags[1], flags[2]
+    orders = np.empty((3, size), np.int64)
+    by_time, by_memory, order = orders[0], orders[1], orders[2]
+    by_density(items, size, 1.0, 0.0, by_time)
+    by_density(items, size, 0.0, 1.0, by_memory)
+    score = np.empty(thresholds)
+    promise = np.empty(thresholds)  # bounds at the prices of the thresholds visited so far
+    top = 0
+    for j in range(thresholds):
+        score[j] = -1.0
+        promise[j] = math.inf
+    for mix in range(GRID + 2 if binding else 1):  # value per second, per byte, and mixes: they tell where both bind
+        if mix == 0:
+            copy_order(by_time, order)
+        elif mix == 1:
+            copy_order(by_memory, order)
+        else:
+            share = (mix - 1.0) / (GRID + 1.0)
+            room = d[ends[top] - 1] - now - overhead
+            per_second = (1.0 - share) * ratio(1.0, room) if room > 0.0 else 0.0
+            by_density(items, size, per_second, share / max(memory_bytes, 1e-300), order)
+        for j in range(thresholds):
+            if stop[0]:
+                break
+            score[j] = max(score[j], fill(items, order, ends[j], d[ends[j] - 1], -1, 0.0, 0.0, False, best))
+        if mix <= 1:
+            top = largest(score)
+    top = largest(score)
+    best[single] = True
+    best_value = items.value[single]
+    for k in range(2):  # the guarantee: never less than the best greedy of all thresholds
+        for i in range(size):
+            taken[i] = False
+        other = by_time if k == 0 else by_memory
+        value = fill(items, other, ends[top], d[ends[top] - 1], -1, 0.0, 0.0, True, taken)
+        if value > best_value:
+            best_value = value
+            copy(taken, best)
+    for visit in range(min(STARTS, thresholds)):
+        if stop[0]:
+            break
+        j = largest(score) if visit % 2 == 0 else largest(promise)
+        score[j] = -1.0
+        if promise[j] <= best_value:
+            continue
+        end, D = ends[j], d[ends[j] - 1]
+        if binding:
+            _, per_second, per_byte = dual(items, by_time, 0, end, D, MIXES, order)
+        else:
+            per_second, per_byte, _ = prices(items, by_time, end, D, 1.0, 0.0)
+        for k in range(thresholds):
+            if promise[k] > best_value:
+                start = ends[k - 1] if k > 0 else 0
+                bound = lagrangian(items, start, ends[k], d[ends[k] - 1], per_second, per_byte)
+                promise[k] = min(promise[k], bound)
+        promise[j] = -1.0
+        inside = order[:end]
+        if binding and per_second + per_byte > 0.0:
+            by_density(items, end, per_second, per_byte, inside)
+        else:
+            count = 0
+            for i in by_time:
+                if i < end:
+                    inside[count] = i
+                    count += 1
+        value = enumerate_core(items, inside, end, D, per_second, per_byte, CORE, taken)
+        for k in range(3 if binding else 1):
+            other = inside if k == 0 else (by_time if k == 1 else by_memory)
+            for i in range(size):
+                trial[i] = False
+            greedy = fill(items, other, end, D, -1, 0.0, 0.0, True, trial)
+            if greedy > value or (k == 0 and greedy == value):
+                value = greedy
+                copy(trial, taken)
+        value = improve(items, inside, end, D, stop, trial, taken)
+        if value > best_value:
+            best_value = value
+            copy(taken, best)
+    count = 0
+    for k in range(n):
+        out[k] = 0
+    for k in range(size):
+        if best[k]:
+            out[found[k]] = 1
+    for i in range(n):
+        if out[i]:
+            out[count] = i
+            count += 1
+    return count
+
+
+@kernel("f8(i8, i8, Items, f8, f8, f8, b1[::1], u1[::1])")
+def polish(end, core, items, D, per_second, per_byte, taken, stop):
+    """Fill `taken` with a batch of a threshold by its prices: the best subset of a core, exchanges; return its value.
+
+    The value is negative if what pays without the core does not fit.
+    """
+    order = np.empty(end, np.int64)
+    by_density(items, end, per_second, per_byte, order)
+    value = enumerate_core(items, order, end, D, per_second, per_byte, core, taken)
+    if value >= 0.0:
+        value = improve(items, order, end, D, stop, np.empty(len(taken), np.bool_), taken)
+    return value
