@@ -48,7 +48,8 @@ LARGEST = 1e250
 """Largest weight, slope or utility in all, and length of a round: floating point holds sums and small multiples."""
 
 LARGEST_EXPONENT = 700.0
-MOST_INTEGER = 2.0**62
+MOST_INTEGER = 2.0**53
+"""Up to here floating point counts every token."""
 
 Fairness = Annotated[float, Meta(ge=0, le=MAX_FAIRNESS)]
 SCHEDULE_TOLERANCE = 1e-9
@@ -421,8 +422,10 @@ class FairGoodputProblem(Problem):
         if not (goodput > 0).all():
             raise InvalidInput("schedule: expected shares that give every client a positive rate")
         utility = self.utility(goodput)
-        parts = np.log(goodput) if self.fairness == 1.0 else goodput ** (1.0 - self.fairness) / (1.0 - self.fairness)
-        return Evaluation(utility, {"utility": utility}, float((self.weight * np.abs(parts)).sum()))
+        size = abs(utility)  # all terms have one sign, but for logarithms
+        if self.fairness == 1.0 and utility == 0.0:
+            size = float((self.weight * np.abs(np.log(goodput))).sum())
+        return Evaluation(utility, {"utility": utility}, size)
 
     def violations(self, plan: FairGoodputPlan) -> list[str]:
         """Return what the plan violates: shares, budget, caps, least rates, and what it declares of the schedule."""
@@ -448,12 +451,12 @@ class FairGoodputProblem(Problem):
                 ),
             )
         goodput, tokens = self.realised(schedule)
-        most = np.zeros(self.clients)  # mean drafts are sums of shares of these
-        np.maximum.at(most, schedule.clients, schedule.tokens)
-        for name, declared, actual, size in (
-            ("goodput", plan.goodput, goodput, goodput), ("mean_draft_tokens", plan.mean_draft_tokens, tokens, most)
+        left = np.cumsum(schedule.share[::-1])[::-1][schedule.entries]
+        size = np.bincount(schedule.clients, np.abs(schedule.tokens - schedule.before) * left, self.clients)
+        for name, declared, actual, terms in (
+            ("goodput", plan.goodput, goodput, goodput), ("mean_draft_tokens", plan.mean_draft_tokens, tokens, size)
         ):  # fmt: skip
-            off = np.abs(declared - actual) > SCHEDULE_TOLERANCE * np.maximum(declared, size)
+            off = np.abs(declared - actual) > SCHEDULE_TOLERANCE * np.maximum(declared, terms)
             found += self._first(
                 off,
                 lambda i, n=name, d=declared, a=actual: f"{n}[{i}]: {d[i]:.12g}, but the schedule gives {a[i]:.12g}",
@@ -468,11 +471,12 @@ class FairGoodputProblem(Problem):
 
     @staticmethod
     def _spent(schedule: Schedule) -> NDArray[Any]:
-        """Return the draft tokens of each entry, to the last one: as integers without bound where 64 bits are few."""
+        """Return the draft tokens of each entry, to the last one: exactly."""
         changes = schedule.tokens - schedule.before
-        wide = float(np.abs(changes).max(initial=0)) * len(changes) > MOST_INTEGER
-        spent = np.zeros(len(schedule), dtype=object if wide else np.int64)
-        np.add.at(spent, schedule.entries, changes.astype(spent.dtype))
+        if float(schedule.tokens.max()) * len(changes) <= MOST_INTEGER:
+            return np.cumsum(np.bincount(schedule.entries, changes, len(schedule))).astype(np.int64)
+        spent = np.zeros(len(schedule), dtype=object)
+        np.add.at(spent, schedule.entries, changes.astype(object))
         return np.cumsum(spent)
 
     def realised(self, schedule: Schedule) -> tuple[Floats, Floats]:
