@@ -1,9 +1,9 @@
 """The fair optimum per second: mix rounds, and add the round that the current mixture prices highest.
 
 The long-run rates per second are the mixtures, by shares of time, of what each allocation k gains while it runs,
-mu(k) / T(k). At rates x the slope of the utility prices every client; a round worth more than x at these prices
-improves the mixture, and if there is none, concavity proves x optimal. The best round is found exactly
-(`specopt.solvers.fair_goodput.rounds`), so the proof is exact, too.
+mu(k) / T(k). At rates x the slope of the common rate prices every client; a round worth more than x at these prices
+improves the mixture, and what it is worth bounds all mixtures (`specopt.solvers.fair_goodput.common_rate`). The best
+round is found exactly (`specopt.solvers.fair_goodput.rounds`), so the proof is exact, too.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from specopt.models.fair_goodput import FairGoodputPlan, FairGoodputProblem
 from specopt.models.fields import Floats, Ints
 from specopt.models.result import Termination
 from specopt.solvers.budget import Budget
+from specopt.solvers.fair_goodput.common_rate import prices_at, raised
 from specopt.solvers.fair_goodput.master import fairest_mixture, keep_least
 from specopt.solvers.fair_goodput.method import PER_SECOND, FairGoodputMethod, drafts_at_most
 from specopt.solvers.fair_goodput.rounds import Rounds, mixture, rates_of
@@ -25,7 +26,7 @@ from specopt.solvers.fair_goodput.tokens_per_round import fair_per_round
 from specopt.solvers.method import Condition, Outcome
 
 PROVEN = 2e-10
-"""Relative gap at which the search ends; optimal is what lies within 1e-9."""
+"""Gap, of the common rate, at which the search ends; optimal is what lies within 1e-9."""
 
 DROPPED = 1e-11
 """Shares below it are left out of the plan."""
@@ -38,7 +39,7 @@ class ColumnGeneration(FairGoodputMethod):
     name: ClassVar[str] = "column-generation"
     exact: ClassVar[bool] = True
     source: ClassVar[str] = "own; paper 5 with the duration of rounds, simplicial decomposition with an exact oracle"
-    guarantee: ClassVar[str] = "optimal, with the Frank-Wolfe gap as proof"
+    guarantee: ClassVar[str] = "optimal, with the best round at the mixture's prices as proof"
     complexity: ClassVar[str] = "some 2 N rounds of O((N C)^2) at worst each, and O(N^3) per mixture"
     takes: ClassVar[tuple[Condition, ...]] = (PER_SECOND, drafts_at_most(300_000))
     max_size: ClassVar[int] = 256
@@ -99,14 +100,12 @@ class Search:
                 assert isinstance(budget.incumbent, FairGoodputPlan)
                 plan, objective = budget.incumbent, budget.objective
             x = table @ shares
-            slope = problem.weight * x**-problem.fairness
-            prices = slope + found.extra
+            prices = prices_at(problem, x) + found.extra
             worth, allocation = self.rounds.best_sum(prices, budget)
-            gap = worth - float(slope @ x) - float(found.extra @ self.least)
-            bound = min(bound, problem.utility(x) + gap)
+            factor = max(1.0, worth - float(found.extra @ self.least))
+            bound = min(bound, raised(problem, problem.utility(x), factor))
             budget.improve_bound(bound)
-            close = max(budget.gap * abs(objective), PROVEN * max(1.0, abs(objective)))
-            if bound - objective <= close or not self.add(allocation):
+            if problem.gap(objective, bound) <= max(budget.gap, PROVEN) or not self.add(allocation):
                 break
         return Outcome(
             plan=plan,

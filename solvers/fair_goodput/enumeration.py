@@ -18,6 +18,7 @@ from specopt.models.fair_goodput import FairGoodputProblem
 from specopt.models.fields import Floats
 from specopt.models.result import Termination
 from specopt.solvers.budget import Budget
+from specopt.solvers.fair_goodput.common_rate import prices_at, raised
 from specopt.solvers.fair_goodput.convex import SOLVED, run_clarabel, utility
 from specopt.solvers.fair_goodput.method import FairGoodputMethod, offer_first_plan
 from specopt.solvers.fair_goodput.rounds import mixture, rates_of
@@ -67,7 +68,7 @@ class Enumeration(FairGoodputMethod):
         if rates is None:
             ended = Termination.TIME_LIMIT if status == cp.USER_LIMIT else Termination.CONVERGED
             return Outcome(plan=budget.incumbent, termination=ended, stats=stats)
-        worth = (problem.weight * rates**-problem.fairness) @ columns
+        worth = prices_at(problem, rates) @ columns
         near = worth >= (1.0 - NEAR) * worth.max()  # the same again with fewer columns is more accurate
         polished, _ = fairest_rates(cp, problem, columns[:, near], least, budget)
         theta = nearest_mixture(columns, rates if polished is None else polished, least, cp)
@@ -108,23 +109,28 @@ def unreachable(problem: FairGoodputProblem, columns: Floats, least: Floats, cp:
 
 
 def nearest_mixture(columns: Floats, rates: Floats, least: Floats, cp: Any) -> Floats:
-    """Return the mixture of few columns that comes nearest to some rates and keeps the least ones."""
+    """Return the mixture of few columns that lacks the smallest part of some rates and keeps the least ones."""
     share, off = cp.Variable(columns.shape[1], nonneg=True), cp.Variable()
-    limits = [columns @ share >= least, columns @ share >= rates - off, cp.sum(share) == 1.0]
+    unit = 1.0 / rates
+    limits = [
+        columns @ share >= least,
+        (columns * unit[:, None]) @ share >= 1.0 - off,
+        cp.sum(share) == 1.0,
+    ]
     cp.Problem(cp.Minimize(off), limits).solve(solver=cp.HIGHS, **EXACT)
     return np.maximum(0.0, np.asarray(share.value, dtype=np.float64))
 
 
 def linear_bound(problem: FairGoodputProblem, columns: Floats, rates: Floats, least: Floats, cp: Any) -> float:
-    """Return U(x) + max of grad U(x) . (y - x) over all mixtures y that keep the least rates: no plan has more."""
-    slope = problem.weight * rates**-problem.fairness
-    if not least.any():
-        return problem.utility(rates) + float((slope @ columns).max()) - float(slope @ rates)
-    unit = float((slope @ columns).max())
-    share = cp.Variable(columns.shape[1], nonneg=True)
-    best = cp.Problem(cp.Maximize((slope / unit @ columns) @ share), [columns @ share >= least, cp.sum(share) == 1.0])
-    best.solve(solver=cp.HIGHS, **EXACT)
-    return problem.utility(rates) + max(0.0, float(best.value) * unit - float(slope @ rates))
+    """Return what the best mixture that keeps the least rates is worth at the prices of some rates: a bound."""
+    values = prices_at(problem, rates) @ columns
+    factor = float(values.max())
+    if least.any():
+        share = cp.Variable(columns.shape[1], nonneg=True)
+        best = cp.Problem(cp.Maximize(values @ share), [columns @ share >= least, cp.sum(share) == 1.0])
+        best.solve(solver=cp.HIGHS, **EXACT)
+        factor = float(best.value)
+    return raised(problem, problem.utility(rates), max(1.0, factor))
 
 
 def count_allocations(problem: FairGoodputProblem, enough: int) -> float:

@@ -1,29 +1,39 @@
 """The fairest mixture of some given rounds: a small concave program, by a primal-dual interior-point method.
 
-Maximise sum w_i U(x_i) over x = V theta, theta >= 0, sum theta = 1, x_i >= r_i where a least rate r_i > 0 is due.
+Maximise the common rate c(x) (`specopt.solvers.fair_goodput.common_rate`) of x = V theta over shares theta >= 0 with
+sum 1 and x >= r where a least rate r is due. Prices p, extra prices e >= 0 of the least rates and R = V - r 1' prove x
+optimal if no round is worth more than 1: V' p + R' e <= 1 where p is the slope of log c at x.
+
+A steep utility (fairness g > 1) has a gentle dual: maximise sum a_i p_i^(1-1/g) over those prices, where a_i =
+w_i^(1/g) belongs to x_i = a_i p_i^(-1/g). Newton's method then follows the central path in some ten steps, whatever
+the g; in the rates themselves a step is good for changes up to 1/g only. For g < 1 it is the other way round.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
 from specopt.models.fields import Floats
+from specopt.solvers.fair_goodput.common_rate import slope
 
-STEPS = 80
-TO_THE_BOUNDARY = 0.995
-CLOSE = 1e-14
-"""Relative error of the optimality conditions at which the method stops."""
+ROUNDING = 2e-15
+"""What is left of a condition of optimality when only rounding is left, per unit of steepness and a little more."""
 
-PATIENCE = 6
-"""Steps without progress, near the end, after which rounding is taken to have won."""
+ENOUGH = 1e-10
+"""Relative: what a round may be worth more than the mixture, or a least rate be missed by, without another attempt."""
 
-NEAR = 1e-6
-"""Relative error from which on the end is near; a steep utility takes many steps to come here."""
+INSIDE = 0.995
+"""Part of the way to the boundary that a step may go."""
 
+PATIENCE = 8
+"""Steps without progress after which rounding is taken to have won."""
+
+CURVED = 0.3
+"""Share of the gap that a step may leave as the error of its linear model."""
 
 ACCURATE = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
 """For HiGHS, whose own tolerances are 1e-7."""
@@ -38,11 +48,15 @@ class Mixture:
     shares
         theta, one per given round.
     extra
-        Multipliers of the least rates, zero where none is due.
+        Multipliers of the least rates in the prices of the mixture, at which it is worth 1; zero where none is due.
+    lack
+        What some round is worth more than the mixture at these prices, or the largest part that a rate lacks of its
+        unit: the error of the conditions of optimality, as computed at the end.
     """
 
     shares: Floats
     extra: Floats
+    lack: float
 
 
 def fairest_mixture(rates: Floats, weights: Floats, fairness: float, least: Floats) -> Mixture:
@@ -59,70 +73,14 @@ def fairest_mixture(rates: Floats, weights: Floats, fairness: float, least: Floa
     """
     if fairness == 0.0:
         return _largest_sum(rates, weights, least)
-    scale = rates.max(axis=1)  # rates in units of the largest one; it changes weights only
-    V = rates / scale[:, None]
-    w = weights * scale ** (1.0 - fairness)
-    w = w / w.max()
-    due = np.flatnonzero(least > 0)
-    r = least[due] / scale[due]
-    R = V[due]
-    K, due_count = V.shape[1], len(due)
-    theta = np.full(K, 1.0 / K)
-    z = np.maximum(R @ theta - r, 1e-3)
-    x = V @ theta
-    c = V.T @ (w * x**-fairness) / float(w @ x ** (1.0 - fairness))  # the slope; see the loop
-    nu = float(c.max()) * 1.1
-    lam = np.maximum(nu - c, 1e-3 * max(1.0, nu))
-    y = np.full(len(due), 1e-1)
-    best, best_error, since = (theta, y), math.inf, 0
-    for _ in range(STEPS):
-        x = V @ theta
-        # The same maximum, without steep slopes: log(sum w x^(1-g)) / (1-g), concave for every g, its slope . x = 1.
-        slope = w * x**-fairness
-        slope /= float(slope @ x)
-        curve = fairness * slope / x
-        dual = -(V.T @ slope) - R.T @ y - lam + nu
-        primal = float(theta.sum()) - 1.0
-        short = R @ theta - z - r
-        gap = float(lam @ theta) + float(y @ z)
-        error = (gap + float(np.abs(dual).max())) / max(1.0, float(slope @ x)) + float(np.abs(short).max(initial=0.0))
-        if error < best_error / 2.0:
-            best, best_error, since = (theta, y), error, 0
-        else:
-            since += 1
-        if error <= CLOSE or (since >= PATIENCE and best_error <= NEAR) or not math.isfinite(error):
-            break
-        # Newton's equations for (d_theta / S, d_y, d_nu); this scaling keeps them solvable as lam theta -> 0.
-        S = np.sqrt(theta / lam)
-        M = np.zeros((K + due_count + 1, K + due_count + 1))
-        VS, RS = V * S, R * S
-        toward = slope @ VS
-        M[:K, :K] = (VS.T * curve) @ VS + (1.0 - fairness) * np.outer(toward, toward)
-        M[np.arange(K), np.arange(K)] += 1.0
-        M[:K, K:-1], M[K:-1, :K] = -RS.T, RS
-        M[np.arange(K, K + due_count), np.arange(K, K + due_count)] = z / y
-        M[:K, -1] = M[-1, :K] = S
-        try:
-            inverse = np.linalg.inv(M)
-        except np.linalg.LinAlgError:
-            break
-        state = (theta, lam, z, y, S, R, dual, short, primal)
-        d_theta, d_lam, d_z, d_y, d_nu = _direction(M, inverse, state, 0.0, 0.0)
-        p, q = _step(theta, d_theta, z, d_z), _step(lam, d_lam, y, d_y)
-        after = float((lam + q * d_lam) @ (theta + p * d_theta)) + float((y + q * d_y) @ (z + p * d_z))
-        mu = gap / (K + due_count) * min(1.0, max(0.0, after / gap)) ** 3
-        d_theta, d_lam, d_z, d_y, d_nu = _direction(M, inverse, state, mu - d_theta * d_lam, mu - d_z * d_y)
-        p, q = _step(theta, d_theta, z, d_z), _step(lam, d_lam, y, d_y)
-        if fairness > 0.0:
-            p = q = min(p, q)  # one step length where the dual residual is not linear
-        theta, z = theta + p * d_theta, z + p * d_z
-        lam, y, nu = lam + q * d_lam, y + q * d_y, nu + q * d_nu
-    theta, y = best
-    unit = (weights * scale ** (1.0 - fairness)).max()
-    extra = np.zeros(len(weights))
-    x = V @ theta
-    extra[due] = y * float(w @ x ** (1.0 - fairness)) * unit / scale[due]
-    return Mixture(theta / theta.sum(), extra)
+    unit = rates.max(axis=1)
+    path = partial(
+        _Path, rates / unit[:, None], np.log(weights) + (1.0 - fairness) * np.log(unit), fairness, least / unit
+    )
+    found = path().follow(careful=False)
+    if found.lack > ENOUGH:
+        found = min(found, path().follow(careful=True), key=lambda mixture: mixture.lack)
+    return replace(found, extra=found.extra / unit)
 
 
 def keep_least(rates: Floats, shares: Floats, least: Floats) -> Floats:
@@ -152,49 +110,175 @@ def keep_least(rates: Floats, shares: Floats, least: Floats) -> Floats:
 
 def _largest_sum(rates: Floats, weights: Floats, least: Floats) -> Mixture:
     """Return the best mixture for a weighted sum: a linear program."""
-    values = weights @ rates
-    extra = np.zeros(len(weights))
+    values = (weights / weights.max()) @ rates
     due = np.flatnonzero(least > 0)
-    if not len(due):
-        return Mixture((np.arange(len(values)) == int(values.argmax())).astype(np.float64), extra)
-    from scipy.optimize import linprog
+    extra = np.zeros(len(weights))
+    shares = (np.arange(len(values)) == int(values.argmax())).astype(np.float64)
+    if len(due):
+        from scipy.optimize import linprog
 
-    unit = values.max()
-    found = linprog(
-        -values / unit,
-        A_ub=-rates[due] / least[due, None],
-        b_ub=-np.ones(len(due)),
-        A_eq=np.ones((1, len(values))),
-        b_eq=[1.0],
-        options=ACCURATE,
-    )
-    if found.x is None:  # the least rates are reached to the last digit, and not beyond
-        reach = (rates[due] / least[due, None]).min(axis=0)
-        return Mixture((np.arange(len(values)) == int(reach.argmax())).astype(np.float64), extra)
-    extra[due] = np.maximum(0.0, -found.ineqlin.marginals) * unit / least[due]
-    shares = np.maximum(0.0, found.x)
-    return Mixture(shares / shares.sum(), extra)
-
-
-def _direction(
-    M: Floats, inverse: Floats, state: tuple[Any, ...], target: float | Floats, target_z: float | Floats
-) -> tuple[Floats, Floats, Floats, Floats, float]:
-    """Return Newton's direction towards lam theta = target and y z = target_z."""
-    theta, lam, z, y, S, R, dual, short, primal = state
-    K = len(theta)
-    push = target / theta - lam
-    right = np.concatenate((S * (push - dual), target_z / y - z - short, [-primal]))
-    solved = inverse @ right
-    solved += inverse @ (right - M @ solved)
-    d_theta = S * solved[:K]
-    return d_theta, push - lam / theta * d_theta, R @ d_theta + short, solved[K:-1], float(solved[-1])
+        found = linprog(
+            -values / values.max(),
+            A_ub=-rates[due] / least[due, None],
+            b_ub=-np.ones(len(due)),
+            A_eq=np.ones((1, len(values))),
+            b_eq=[1.0],
+            options=ACCURATE,
+        )
+        if found.x is None:  # the least rates are reached to the last digit, and not beyond
+            reach = (rates[due] / least[due, None]).min(axis=0)
+            shares = (np.arange(len(values)) == int(reach.argmax())).astype(np.float64)
+        else:
+            shares = np.maximum(0.0, found.x) / np.maximum(0.0, found.x).sum()
+            extra[due] = np.maximum(0.0, -found.ineqlin.marginals) / least[due] * values.max() / float(values @ shares)
+    return _checked(rates, np.log(weights), 0.0, least, shares, extra)
 
 
-def _step(u: Floats, du: Floats, v: Floats, dv: Floats) -> float:
-    """Return the longest step up to 1 that keeps both positive."""
-    step = 1.0
-    for value, change in ((u, du), (v, dv)):
-        falls = change < 0
-        if falls.any():
-            step = min(step, TO_THE_BOUNDARY * float((-value[falls] / change[falls]).min()))
-    return step
+def _checked(
+    rates: Floats, log_weights: Floats, fairness: float, least: Floats, shares: Floats, extra: Floats
+) -> Mixture:
+    """Return a mixture with the error of its conditions of optimality."""
+    x = rates @ shares
+    worth = (slope(x, log_weights, fairness) + extra) @ rates - float(extra @ least)
+    short = (least - x) / rates.max(axis=1)
+    return Mixture(shares, extra, max(float(worth.max()) - 1.0, float(short.max())))
+
+
+class _Path:
+    """One run of the method: a point inside the region, and steps along the central path.
+
+    Pairs with product mu on the path: shares theta with what rounds are worth less than 1, z; the prices y = (p, e)
+    with s, what the rates are above those that p belongs to, and above the least ones. For g < 1 the prices are the
+    slope at V theta, which needs no s.
+
+    Parameters
+    ----------
+    V, log_weights, fairness, least
+        As in `fairest_mixture`, in units of the largest rate of each client.
+    """
+
+    def __init__(self, V: Floats, log_weights: Floats, fairness: float, least: Floats) -> None:
+        N, K = V.shape
+        self.V, self.log_weights, self.fairness, self.least = V, log_weights, fairness, least
+        self.due = np.flatnonzero(least > 0)
+        self.B = np.vstack((V, V[self.due] - least[self.due, None]))
+        self.steep = fairness >= 1.0
+        self.first = 0 if self.steep else N  # rows from here on are pairs
+        self.theta = np.full(K, 1.0 / K)
+        x = V @ self.theta
+        if self.steep:
+            p = 1.0 / x  # every client pays as much
+            p /= 1.1 * float((V.T @ p).max())
+            log_a = log_weights / fairness
+            self.a = np.exp(log_a - (log_a + (1.0 - 1.0 / fairness) * np.log(p)).max())
+            self.theta *= 2.0 * float((self.rates_at(p) / x).max())
+        else:
+            p = self.slope(x)
+        self.y = np.concatenate((p, np.full(len(self.due), 0.1 * p.mean())))
+        self.z = np.maximum(0.1, 1.0 - self.B.T @ self.y)
+        self.s = self.B @ self.theta
+        self.s[:N] -= self.rates_at(p) if self.steep else self.s[:N]
+        self.s[N:] = np.maximum(self.s[N:], float(self.theta @ self.z) / K / self.y[N:])
+
+    def rates_at(self, p: Floats) -> Floats:
+        """Return the rates that prices belong to."""
+        return np.asarray(self.a * p ** (-1.0 / self.fairness), dtype=np.float64)
+
+    def slope(self, x: Floats) -> Floats:
+        """Return the prices that rates belong to."""
+        return slope(x, self.log_weights, self.fairness)
+
+    @property
+    def gap(self) -> float:
+        """The sum of all products."""
+        return float(self.theta @ self.z + self.y[self.first :] @ self.s[self.first :])
+
+    def here(self) -> Mixture:
+        """Return the present mixture with the error of its conditions of optimality."""
+        extra = np.zeros(len(self.V))
+        extra[self.due] = self.y[len(self.V) :]
+        shares = self.theta / self.theta.sum()
+        return _checked(self.V, self.log_weights, self.fairness, self.least, shares, extra)
+
+    def follow(self, *, careful: bool) -> Mixture:
+        """Return the best mixture met on the way; a careful way has short steps, straight ahead."""
+        best, waited, least_gap = self.here(), 0, math.inf
+        patience = 10 * PATIENCE if careful else PATIENCE
+        while best.lack > ROUNDING * (10.0 + self.fairness) and waited < patience:
+            if not self.step(careful=careful):
+                break
+            found, gap = self.here(), self.gap
+            waited = 0 if found.lack < 0.5 * best.lack or gap < 0.5 * least_gap else waited + 1
+            least_gap = gap if waited == 0 else least_gap
+            best = found if found.lack < best.lack else best
+        return best
+
+    def step(self, *, careful: bool) -> bool:
+        """Take a step of Newton's method towards a smaller gap, after Mehrotra; return whether there was one."""
+        from scipy.linalg import lu_factor, lu_solve
+
+        theta, z, y, s, first, g = self.theta, self.z, self.y, self.s, self.first, self.fairness
+        N, rows, K = len(self.V), len(y), len(theta)
+        p, x = y[:N], self.rates_at(y[:N]) if self.steep else self.V @ theta
+        pull = np.concatenate((x / (g * p), np.zeros(rows - N)))
+        pull[first:] += s[first:] / y[first:]
+        lack_s = s - self.B @ theta
+        lack_s[:N] = lack_s[:N] + x if self.steep else 0.0
+        lack_z = 1.0 - self.B.T @ y - z
+        # Newton's equations for (sqrt(pull) dy, dtheta / S): so scaled they stay solvable as theta z and y s vanish.
+        E, S = 1.0 / np.sqrt(pull), np.sqrt(theta / z)
+        M = np.eye(rows + K)
+        M[:rows, rows:] = self.B * E[:, None] * S
+        M[rows:, :rows] = -M[:rows, rows:].T
+        if not self.steep:
+            root = np.sqrt(x * p)
+            M[:N, :N] -= (1.0 - g) * np.outer(root, root)
+        factors = lu_factor(M, check_finite=False)
+
+        def direction(target: float | Floats, target_y: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+            """Return changes of theta, z, y, s towards products of some size."""
+            upper = lack_s.copy()
+            upper[first:] += (target_y / y - s)[first:]
+            right = np.concatenate((E * upper, S * (target / theta - z - lack_z)))
+            solved = lu_solve(factors, right, check_finite=False)
+            solved += lu_solve(factors, right - M @ solved, check_finite=False)
+            d_y, d_theta = E * solved[:rows], S * solved[rows:]
+            d_s = (target_y - s * d_y) / y - s
+            d_s[:first] = 0.0
+            return d_theta, (target - z * d_theta) / theta - z, d_y, d_s
+
+        def after(t: float, d: tuple[Floats, Floats, Floats, Floats]) -> float:
+            pairs = (theta + t * d[0]) @ (z + t * d[1]) + (y + t * d[2])[first:] @ (s + t * d[3])[first:]
+            return float(pairs)
+
+        def longest(d: tuple[Floats, Floats, Floats, Floats]) -> float:
+            """Return the step, up to a full one, that keeps all pairs positive."""
+            changes = np.concatenate((d[0], d[1], d[2][first:], d[3][first:]))
+            values = np.concatenate((theta, z, y[first:], s[first:]))
+            falls = changes < 0
+            return min(1.0, INSIDE * float((-values[falls] / changes[falls]).min(initial=math.inf)))
+
+        gap, count = self.gap, K + rows - first
+        if careful:
+            d = direction(0.3 * gap / count, np.full(rows, 0.3 * gap / count))
+            t = 0.7 * longest(d)
+        else:
+            d = direction(0.0, np.zeros(rows))
+            mu = gap / count * min(1.0, max(0.0, after(longest(d), d) / gap)) ** 3
+            d = direction(mu - d[0] * d[1], mu - d[2] * d[3])
+            t = longest(d)
+        if self.steep:
+            straight = x / (g * p) * d[2][:N]
+            while t > 0.0:
+                new = p + t * d[2][:N]
+                error = float(new @ np.abs(self.rates_at(new) - x + t * straight))
+                if error <= max(CURVED * after(t, d), 1e-13 * float(p @ x)):
+                    break
+                t *= 0.7
+        moved = [value + t * change for value, change in zip((theta, z, y, s), d, strict=True)]
+        if not all(np.isfinite(value).all() for value in moved):
+            return False
+        self.theta, self.z, self.y, self.s = moved
+        if not self.steep:
+            self.y[:N] = self.slope(self.V @ self.theta)
+        return True

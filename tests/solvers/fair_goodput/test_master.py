@@ -2,35 +2,98 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
 import numpy as np
 import pytest
+from core_types import CORE_TYPES
 
-from specopt.solvers.fair_goodput.master import fairest_mixture
+from specopt.solvers.fair_goodput.master import _Path, fairest_mixture
+
+Array = np.ndarray[Any, np.dtype[np.float64]]
+
+FAIRNESS = [0.0, 0.01, 0.3, 1.0, 1.5, 2.0, 5.75, 12.0, 20.0, 40.0, 100.0]
 
 
-@pytest.mark.parametrize("fairness", [0.3, 1.0, 2.0, 5.75, 12.0, 20.0])
+def tables(seed: int, count: int) -> Iterator[tuple[Array, Array]]:
+    """Rates and weights at random: of one size, of many, over six powers of ten, with ties, with equal rounds."""
+    rng = np.random.default_rng(seed)
+    for number in range(count):
+        clients, rounds = rng.integers(1, 12), rng.integers(1, 24)
+        rates = np.exp(rng.normal(0.0, rng.choice([0.01, 0.1, 1.0, 2.0]), (clients, rounds)))
+        if number % 4 == 0:
+            rates = 10.0 ** rng.uniform(-3.0, 3.0, (clients, rounds))
+        elif number % 4 == 1:
+            rates = 10.0 ** rng.uniform(-3.0, 3.0, (clients, 1)) * rng.integers(1, 4, (clients, rounds))
+        elif number % 4 == 2:
+            rates = np.repeat(rates, 2, axis=1)
+        yield rates, np.exp(rng.normal(0.0, rng.choice([0.1, 1.0, 6.0]), clients))
+
+
+def prices_at(x: Array, weights: Array, fairness: float) -> Array:
+    """The slope of the utility, in units in which the rates are worth 1."""
+    logarithms = np.log(weights) - fairness * np.log(x)
+    prices = np.exp(logarithms - logarithms.max())
+    return np.asarray(prices / (prices @ x))
+
+
+@pytest.mark.parametrize("fairness", FAIRNESS)
 def test_no_round_is_worth_more_at_its_prices(fairness: float) -> None:
     """Tests that at the mixture's own prices no round is worth more than the mixture, at every steepness."""
-    rng = np.random.default_rng(int(10 * fairness))
-    for _ in range(60):
-        clients, rounds = rng.integers(1, 10), rng.integers(1, 20)
-        rates = np.exp(rng.normal(0.0, rng.choice([0.1, 1.0, 2.0]), (clients, rounds)))
-        weights = np.exp(rng.normal(0.0, 1.0, clients))
-        x = rates @ fairest_mixture(rates, weights, fairness, np.zeros(clients)).shares
-        prices = weights * x**-fairness
-        assert (prices @ rates).max() <= prices @ x * (1.0 + 1e-11)
+    for rates, weights in tables(int(10 * fairness), 60):
+        found = fairest_mixture(rates, weights, fairness, np.zeros(len(rates)))
+        assert (found.shares >= 0.0).all()
+        assert found.shares.sum() == pytest.approx(1.0, rel=1e-14)
+        worth = prices_at(rates @ found.shares, weights, fairness) @ rates
+        assert worth.max() <= 1.0 + 1e-11
+        assert found.lack == pytest.approx(worth.max() - 1.0, abs=1e-12)
 
 
-def test_multipliers_of_least_rates_close_the_gap() -> None:
+@pytest.mark.parametrize("fairness", FAIRNESS)
+def test_multipliers_of_least_rates_close_the_gap(fairness: float) -> None:
     """Tests that with least rates the multipliers price every round at most as high as the mixture."""
-    rng = np.random.default_rng(0)
-    for fairness in (0.5, 1.0, 3.0, 8.0):
-        rates = np.exp(rng.normal(0.0, 1.0, (4, 9)))
-        least = 0.9 * rates @ rng.dirichlet(np.ones(9))
-        least[::2] = 0.0
-        found = fairest_mixture(rates, np.ones(4), fairness, least)
+    rng = np.random.default_rng(int(10 * fairness))
+    for rates, weights in tables(int(10 * fairness), 40):
+        part = rng.choice([0.5, 0.9, 1.0 - 1e-6]) * (rng.random(len(rates)) < 0.5)
+        least = part * (rates @ rng.dirichlet(np.ones(rates.shape[1])))
+        found = fairest_mixture(rates, weights, fairness, least)
         x = rates @ found.shares
-        assert (x >= least * (1.0 - 1e-9)).all()
-        prices = x**-fairness + found.extra
-        assert (prices @ rates).max() <= prices @ x * (1.0 + 1e-9)
-        assert found.extra @ (x - least) <= 1e-9 * (prices @ x)
+        assert (found.extra >= 0.0).all()
+        assert (x >= least - 1e-11 * rates.max(axis=1)).all()
+        prices = prices_at(x, weights, fairness) + found.extra
+        assert (prices @ rates).max() - found.extra @ least <= 1.0 + 1e-11
+        assert found.extra @ (x - least) <= 2e-11
+
+
+@pytest.mark.parametrize("fairness", FAIRNESS[1:])
+def test_the_careful_way_leads_there_too(fairness: float) -> None:
+    """Tests that short steps straight ahead, which are tried where bold ones fail, reach the same conditions."""
+    for rates, weights in tables(int(10 * fairness) + 1, 12):
+        unit = rates.max(axis=1)
+        logarithms = np.log(weights) + (1.0 - fairness) * np.log(unit)
+        path = _Path(rates / unit[:, None], logarithms, fairness, np.zeros(len(unit)))
+        assert path.follow(careful=True).lack <= 1e-11
+
+
+def test_a_failure_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that a mixture found without success says how far it is from the conditions of optimality."""
+    monkeypatch.setattr(_Path, "step", lambda self, *, careful: False)
+    rates = np.array([[1.0, 3.0], [2.0, 1.0]])
+    found = fairest_mixture(rates, np.ones(2), 1.0, np.zeros(2))
+    assert found.shares == pytest.approx([0.5, 0.5])
+    assert found.lack == pytest.approx(0.5 * (3.0 / 2.0 + 1.0 / 1.5) - 1.0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("core_type", CORE_TYPES)
+def test_the_last_digits_of_blas_do_not_matter(core_type: str) -> None:
+    """Tests that the conditions hold with the kernels that OpenBLAS picks on other processors."""
+    command = [sys.executable, "-P", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not slow", __file__]
+    done = subprocess.run(
+        command, env=os.environ | {"OPENBLAS_CORETYPE": core_type}, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout

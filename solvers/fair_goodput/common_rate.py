@@ -1,0 +1,34 @@
+"""Optima proven by the common rate c(x), which would give every client the same utility as the rates x.
+
+c is concave and c(t x) = t c(x). So with s the slope of log c at x, s . x = 1, no rates y have more than c(y) <=
+c(x) s . y: a bound that is tight at the optimum, in no unit, and never out of the utility's range, however steep it is.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from specopt.models.fair_goodput import FairGoodputProblem
+from specopt.models.fields import Floats
+
+
+def slope(rates: Floats, log_weights: Floats, fairness: float) -> Floats:
+    """Return the slope of the logarithm of the common rate at some rates: prices at which the rates are worth 1."""
+    parts = log_weights + (1.0 - fairness) * np.log(rates)
+    spent = np.exp(parts - parts.max())
+    prices: Floats = spent / spent.sum() / rates
+    return prices
+
+
+def prices_at(problem: FairGoodputProblem, goodput: Floats) -> Floats:
+    """Return a problem's slope of the logarithm of the common rate at some goodput."""
+    return slope(goodput, np.log(problem.weight), problem.fairness)
+
+
+def raised(problem: FairGoodputProblem, utility: float, factor: float) -> float:
+    """Return the utility of rates that are a factor larger than rates of some utility."""
+    if problem.fairness == 1.0:
+        return utility + float(problem.weight.sum()) * math.log(factor)
+    return float(utility * factor ** (1.0 - problem.fairness))
