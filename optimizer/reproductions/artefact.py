@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
@@ -25,7 +25,17 @@ class Verdict(StrEnum):
     NOT = "not reproduced"
 
 
-@dataclass(frozen=True, kw_only=True)
+def within(ours: float, printed: float, level: float = LEVEL) -> bool:
+    """Whether a number is the printed one, up to a share of it."""
+    return abs(ours - printed) <= level * abs(printed)
+
+
+def table(columns: str, rows: Iterable[Iterable[Value]]) -> list[dict[str, Value]]:
+    """Return rows by column, whose names are apart by spaces."""
+    return [dict(zip(columns.split(), row, strict=True)) for row in rows]
+
+
+@dataclass(frozen=True)
 class Claim:
     """Something that the paper says of a figure or table.
 
@@ -33,33 +43,28 @@ class Claim:
     ----------
     text
         The claim, in a few words.
-    printed
-        What the paper prints; empty for a matter of order or trend.
+    holds
+        Whether what was computed agrees.
     measured
         What was computed.
-    holds
-        Whether the two agree.
+    printed
+        What the paper prints; empty for a matter of order or trend.
     essential
         Whether the shape depends on it: an order, a trend. Else it is a level.
     """
 
     text: str
-    printed: str = ""
-    measured: str = ""
     holds: bool
+    measured: str = ""
+    printed: str = ""
     essential: bool = True
 
     @classmethod
     def level(cls, text: str, printed: float, measured: float, unit: str = "") -> Claim:
         """Return the claim that a number is about the printed one; no shape depends on it."""
         space = f" {unit}" if unit else ""
-        return cls(
-            text=text,
-            printed=f"{printed:.4g}{space}",
-            measured=f"{measured:.4g}{space}",
-            holds=abs(measured - printed) <= LEVEL * abs(printed),
-            essential=False,
-        )
+        holds = within(measured, printed)
+        return cls(text, holds, f"{measured:.4g}{space}", f"{printed:.4g}{space}", essential=False)
 
     def __str__(self) -> str:
         numbers = "; ".join(

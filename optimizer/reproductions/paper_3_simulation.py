@@ -22,7 +22,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
@@ -32,8 +31,7 @@ from specopt.models.draft_control import ChannelState, DraftControlPlan, DraftCo
 from specopt.models.fields import Floats
 from specopt.models.markov_chain import TransitionMatrix
 from specopt.models.speculative_sampling import acceptance_rate, output_law, total_variation
-from specopt.reproductions.artefact import Artefact, Claim, Value
-from specopt.reproductions.paper_3_pictures import figure_3, figure_4
+from specopt.reproductions.artefact import Value
 from specopt.solve import solve
 from specopt.solvers.draft_control.policies import AdaptiveHeuristic
 from specopt.solvers.draft_control.simulate import simulate
@@ -152,36 +150,7 @@ def problem_of(
     )
 
 
-def reproduce(
-    *,
-    temperatures: Sequence[float] = TEMPERATURES,
-    positions: int = 90,
-    vocabulary_size: int = OPT_VOCABULARY_SIZE,
-    replications: int = 400,
-    seed: int = 0,
-) -> tuple[Artefact, Artefact, Artefact]:
-    """Return Figures 3, 4(a) and 4(b).
-
-    Parameters
-    ----------
-    temperatures
-        Points of the axes, increasing.
-    positions, vocabulary_size, seed
-        Of the synthetic distributions.
-    replications
-        Of 1000 iterations each, for the heuristic; all other lines are analytic.
-    """
-    laws = [
-        laws_at(temperature, positions=positions, vocabulary_size=vocabulary_size, seed=seed)
-        for temperature in temperatures
-    ]
-    low, high = (
-        [_throughput(law, regime, vocabulary_size, replications, seed) for law in laws] for regime in ("low", "high")
-    )
-    return _figure_3(laws), _figure_4("a", "low", low, high), _figure_4("b", "high", high, low)
-
-
-def _throughput(law: Laws, regime: str, vocabulary_size: int, replications: int, seed: int) -> dict[str, Value]:
+def throughput(law: Laws, regime: str, vocabulary_size: int, replications: int, seed: int) -> dict[str, Value]:
     """Return a row of Figure 4: tokens per second by strategy."""
     problem = problem_of(law.quantise_sample_rates, regime, RESOLUTIONS, vocabulary_size)
     dynamic, myopic, static = (solve(problem, method) for method in ("policy-iteration", "myopic", "best-static"))
@@ -206,110 +175,6 @@ def _throughput(law: Laws, regime: str, vocabulary_size: int, replications: int,
         "static resolution": choice.resolution,
         "error of S-Q": float(law.sample_quantise_errors[place].mean()),
     }
-
-
-def _figure_3(laws: Sequence[Laws]) -> Artefact:
-    place = RESOLUTIONS.index(FIGURE_3_RESOLUTION)
-    rows: list[dict[str, Value]] = [
-        {
-            "temperature": law.temperature,
-            "error of Q-S": float(law.quantise_sample_errors[place].mean()),
-            "error of S-Q": float(law.sample_quantise_errors[place].mean()),
-            "error of SLM": law.draft_error,
-            **{f"entropy of {name}": value for name, value in law.entropies.items()},
-        }
-        for law in laws
-    ]
-    lossless = max(float(law.quantise_sample_errors.max()) for law in laws)
-    lossy = [float(law.sample_quantise_errors[place].mean()) for law in laws]
-    spread = max(abs(law.entropies["Q-S"] - law.entropies["LLM"]) for law in laws)
-    rising = all(all(a.entropies[name] < b.entropies[name] for a, b in pairwise(laws)) for name in laws[0].entropies)
-    claims = (
-        Claim(
-            text="Q-S has the LLM's distribution at every temperature and resolution",
-            measured=f"total variation at most {lossless:.1e}", holds=lossless < 1e-12,
-        ),
-        Claim(
-            text="S-Q has not",
-            measured=f"total variation {min(lossy):.3f} to {max(lossy):.3f}", holds=min(lossy) > 1e-3,
-        ),
-        Claim(
-            text="S-Q is worst at high temperatures",
-            measured=f"{lossy[0]:.3f} at the lowest, {lossy[-1]:.3f} at the highest",
-            holds=lossy[-1] == max(lossy) > lossy[0],
-        ),
-        Claim(text="the entropy of all methods increases with the temperature", holds=rising),
-        Claim(text="Q-S has the LLM's entropy", measured=f"within {spread:.1e} nats", holds=spread < 1e-9),
-    )  # fmt: skip
-    return Artefact(
-        name="figure-3",
-        title="Distance from the LLM's distribution, and entropy per token, against the temperature",
-        rows=rows,
-        claims=claims,
-        remark=(
-            "Synthetic softmax distributions instead of OPT-13B and OPT-125M, and total variation instead of ROUGE-2, "
-            f"which needs the text; resolution {FIGURE_3_RESOLUTION}."
-        ),
-        draw=lambda: figure_3(rows),
-    )
-
-
-def _figure_4(
-    letter: str, regime: str, rows: Sequence[dict[str, Value]], others: Sequence[dict[str, Value]]
-) -> Artefact:
-    def column(name: str, data: Sequence[dict[str, Value]] = rows) -> Floats:
-        return np.array([row[name] for row in data], dtype=np.float64)
-
-    dynamic, static, heuristic = column("dynamic Q-S"), column("static Q-S"), column("heuristic Q-S")
-    low, high = (rows, others) if regime == "low" else (others, rows)
-    gains = {
-        name: column("dynamic Q-S", data) - column("static Q-S", data) for name, data in (("low", low), ("high", high))
-    }
-    lossy = column("static S-Q")
-    claims = [
-        Claim(
-            text="dynamic Q-S outperforms static Q-S at every temperature",
-            measured=f"by {_range(100.0 * (dynamic / static - 1.0))} %",
-            holds=bool((dynamic > static).all()),
-        ),
-        Claim(
-            text="dynamic Q-S outperforms the heuristic at every temperature",
-            measured=f"by {_range(100.0 * (dynamic / heuristic - 1.0))} %",
-            holds=bool((dynamic > heuristic).all()),
-        ),
-        Claim(
-            text="speculative decoding with Q-S outperforms the LLM alone",
-            measured=f"static {_range(static * VERIFY_SECONDS)}, dynamic {_range(dynamic * VERIFY_SECONDS)} times",
-            holds=bool((static * VERIFY_SECONDS > 1.0).all()),
-        ),
-        Claim(
-            text="the absolute gain of dynamic over static Q-S is smaller in the high-rate regime",
-            measured=f"low {_range(gains['low'])}, high {_range(gains['high'])} tokens/s",
-            holds=bool((gains["high"] < gains["low"]).all()),
-        ),
-        Claim(
-            text="dynamic Q-S outperforms static S-Q, too",
-            measured=f"{_range(dynamic / lossy)} times its rate, where S-Q errs by {_range(column('error of S-Q'))}",
-            holds=bool((dynamic > lossy).all()),
-        ),
-    ]
-    return Artefact(
-        name=f"figure-4{letter}",
-        title=f"Token throughput against the temperature, {regime} rate ({UPLINKS[regime] / 1e6:g} Mbit/s on average)",
-        rows=rows,
-        claims=claims,
-        remark=(
-            "Synthetic softmax distributions instead of OPT-13B and OPT-125M; the dynamic policy is the optimum, which "
-            "a learned one can only approach. Most of the gain comes from adapting to the confidence, which a faster "
-            "link does not make less worth while. S-Q, at the resolution that is best for static Q-S, is faster: "
-            "drafts that the quantiser gave probability 0 are always accepted, and the output has another law."
-        ),
-        draw=lambda: figure_4(rows, f"{regime} rate"),
-    )
-
-
-def _range(values: Floats) -> str:
-    return f"{values.min():.3g} to {values.max():.3g}"
 
 
 def _entropy(laws: Floats) -> float:

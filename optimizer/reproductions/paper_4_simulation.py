@@ -29,28 +29,28 @@ all that counts.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from specopt.instances.prompt_chunking.workload import ACCEPT_LENGTHS, paper_4_workload
 from specopt.models.prompt_workload import PromptWorkload, Rounds, Scheme
-from specopt.reproductions.paper_4_published import PUBLISHED_TABLE_5, Key, Measured, Row, published_rows
 from specopt.reproductions.selection import Say
+from specopt.reproductions.statements import statements
 from specopt.solvers.prompt_chunking.schemes import as_scheme
 from specopt.solvers.prompt_chunking.simulate import Planner, PromptSimulation, run_once, simulate
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 DATASETS = ("specbench", "cnn-dm")
 RATES = {"specbench": (4.0, 5.0, 6.0, 7.0, 8.0, 9.0), "cnn-dm": (2.0, 3.0, 4.0, 5.0)}
 RATE = {"specbench": 6.0, "cnn-dm": 4.0}
 RATE_ONE_GPU = {"specbench": 6.0, "cnn-dm": 2.0}
 STAGES = (1, 2, 4, 8)
+ALONE = 0.01
+"""Requests per second that never meet."""
 
 _SCHEMES = {"U-shape": "u-shape", "U-Medusa": "u-medusa", "U-Sarathi": "u-sarathi", "HAT": "hat", "ours": "planned"}
+STRATEGIES = ("none", "PC", "SD", "SD + PD", "SD + PC", "SD + PC + PD")
+"""Rows of Table 5: speculative decoding, prompt chunking, parallel drafting."""
 
 
 def schemes(dataset: str) -> dict[str, Scheme]:
@@ -59,15 +59,15 @@ def schemes(dataset: str) -> dict[str, Scheme]:
     return {ours: replace(as_scheme(workload, name), name=ours) for ours, name in _SCHEMES.items()}
 
 
-def strategies(dataset: str) -> dict[tuple[bool, bool, bool], Scheme]:
-    """Return the rows of Table 5: speculative decoding, prompt chunking, parallel drafting."""
+def strategies(dataset: str) -> dict[str, Scheme]:
+    """Return the rows of Table 5."""
     drafts, single = Rounds.threshold(ACCEPT_LENGTHS[dataset][1]), Rounds.one_by_one()
     return {
-        (sd, pc, pd): Scheme(
-            name=" + ".join(word for word, on in (("SD", sd), ("PC", pc), ("PD", pd)) if on) or "none",
-            chunking="equation-3" if pc else "whole", rounds=drafts if sd else single, parallel_drafting=pd,
+        name: Scheme(
+            name=name, chunking="equation-3" if "PC" in name else "whole", rounds=drafts if "SD" in name else single,
+            parallel_drafting="PD" in name,
         )
-        for sd, pc, pd in PUBLISHED_TABLE_5[dataset]
+        for name in STRATEGIES
     }  # fmt: skip
 
 
@@ -103,9 +103,10 @@ class Calibration:
 
 def calibrate(requests: int = 1000, *, seed: int = 0, rounds: int = 12) -> Calibration:
     """Fit bandwidths, latency and Vicuna-13B's g to U-shape's TTFT and TBT in Table 5, by fixed-point steps."""
+    printed = statements("paper-4")
     scale, cloud, latency = dict.fromkeys(DATASETS, 1.0), dict.fromkeys(DATASETS, 1.0), 0.005
     for dataset in DATASETS:
-        ttft, tbt = (1e-3 * value for value in PUBLISHED_TABLE_5[dataset][False, False, False])
+        ttft, tbt = (1e-3 * printed[f"table-5.{dataset}.none.{quantity}"].printed for quantity in ("ttft", "tbt"))
         scheme = schemes(dataset)["U-shape"]
         for _ in range(rounds):
             found = Calibration(link_scale=dict(scale), link_latency_seconds=latency, cloud_scale=dict(cloud))
@@ -123,120 +124,78 @@ def calibrate(requests: int = 1000, *, seed: int = 0, rounds: int = 12) -> Calib
     return Calibration(link_scale=scale, link_latency_seconds=latency, cloud_scale=cloud)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Reproduction:
-    """What came out.
+@dataclass(frozen=True, kw_only=True)
+class Simulations:
+    """Every scheme on every workload, each simulated when first asked for.
 
     Parameters
     ----------
     calibration
-        What was fitted.
-    rows
-        Printed numbers beside ours.
-    by_rate, by_stages
-        Figures 6-7 and 11-12: runs by data set, scheme and request rate, or GPUs.
-    one_gpu
-        Figures 9-10: runs by data set and scheme.
-    table_5, alone
-        Tables 5 and 4: runs by data set and strategy, and of single requests by data set and scheme.
-    """
-
-    calibration: Calibration
-    rows: tuple[Row, ...]
-    by_rate: dict[str, dict[str, dict[float, PromptSimulation]]]
-    by_stages: dict[str, dict[str, dict[int, PromptSimulation]]]
-    one_gpu: dict[str, dict[str, PromptSimulation]]
-    table_5: dict[str, dict[Key, PromptSimulation]]
-    alone: dict[str, dict[str, PromptSimulation]]
-
-    def counts(self) -> dict[str, int]:
-        """Return how many rows have which verdict."""
-        names = [row.verdict for row in self.rows]
-        return {name: names.count(name) for name in dict.fromkeys(names)}
-
-    def figure(self, number: int) -> Figure:
-        """Return the picture of Figure 1, 6, 7, 8, 9, 10, 11 or 12.
-
-        Raises
-        ------
-        InvalidInput
-            If there is no such figure.
-        """
-        from specopt.reproductions.paper_4_pictures import picture
-
-        return picture(self, number)
-
-
-def run_schemes(
-    requests: int = 1000,
-    *,
-    seed: int = 0,
-    seeds: int = 1,
-    planner: Planner | None = None,
-    rates: Mapping[str, Sequence[float]] | None = None,
-    stages: Sequence[int] = STAGES,
-    calibration: Calibration | None = None,
-    with_ours: bool = True,
-    say: Say = lambda _: None,
-) -> Reproduction:
-    """Run everything.
-
-    Parameters
-    ----------
+        From `calibrate`, best with the same requests.
     requests
         That count, per run.
-    seed, seeds
-        The first seed, and of how many runs the mean is taken; the calibration takes the first, and so do planned
-        chunks, which take most of the time.
+    seeds
+        How many runs are averaged, from seed 0 on, the calibration's; planned chunks, which take most of the time, are
+        simulated with that one alone.
     planner
         Chunks of "ours"; None: the default of `simulate`.
     rates, stages
         Request rates of Figures 6-7 by data set, and GPUs of Figures 11-12.
-    calibration
-        None: `calibrate` with the same requests as those of the runs.
     with_ours
         Whether planned chunks are simulated too; a plan is made for every request.
     say
         Told what is going on.
     """
-    fitted = calibrate(requests, seed=seed) if calibration is None else calibration
-    chosen: Mapping[str, Sequence[float]] = RATES if rates is None else rates
 
-    def run(dataset: str, scheme: Scheme, rate: float, gpus: int = 4) -> PromptSimulation:
-        say(f"{dataset}, {scheme.name}, {rate:g} requests/s, {gpus} GPUs")
-        workload = fitted.workload(dataset, rate, gpus)
-        times = 1 if scheme.chunking == "planned" else seeds
-        return simulate(workload, scheme, seed=seed, replications=times, requests=requests, planner=planner)
+    calibration: Calibration
+    requests: int = 1000
+    seeds: int = 1
+    planner: Planner | None = None
+    rates: Mapping[str, Sequence[float]] = field(default_factory=lambda: RATES)
+    stages: Sequence[int] = STAGES
+    with_ours: bool = True
+    say: Say = lambda _: None
+    _done: dict[tuple[str, str, float, int], PromptSimulation] = field(default_factory=dict)
 
-    def run_alone(dataset: str, scheme: Scheme) -> PromptSimulation:
-        workload = fitted.workload(dataset, 0.01)
-        return simulate(workload, scheme, seed=seed, replications=seeds, requests=100, warm_up_requests=0)
+    def names(self, dataset: str) -> list[str]:
+        """Return the names of the schemes."""
+        return [name for name in schemes(dataset) if self.with_ours or name != "ours"]
 
-    named = {
-        dataset: {name: scheme for name, scheme in schemes(dataset).items() if with_ours or name != "ours"}
-        for dataset in DATASETS
+    def run(self, dataset: str, name: str, *, rate: float | None = None, gpus: int | None = None) -> PromptSimulation:
+        """Return a scheme or strategy at a request rate, or at that of the figures with GPUs on their axis."""
+        if rate is None:
+            rate = RATE[dataset] if gpus is None else RATE_ONE_GPU[dataset]
+        key = (dataset, name, rate, gpus or 4)
+        if key not in self._done:
+            self._done[key] = self._simulate(*key)
+        return self._done[key]
+
+    def _simulate(self, dataset: str, name: str, rate: float, gpus: int) -> PromptSimulation:
+        self.say(f"{dataset}, {name}, {rate:g} requests/s, {gpus} GPUs")
+        scheme = (schemes(dataset) | strategies(dataset))[name]
+        workload = self.calibration.workload(dataset, rate, gpus)
+        times = 1 if scheme.chunking == "planned" else self.seeds
+        if rate == ALONE:
+            return simulate(workload, scheme, replications=times, requests=100, warm_up_requests=0)
+        return simulate(workload, scheme, replications=times, requests=self.requests, planner=self.planner)
+
+    def by_rate(self, dataset: str) -> dict[str, dict[float, PromptSimulation]]:
+        """Return Figure 6 or 7: runs by scheme and request rate."""
+        rates = sorted({*self.rates[dataset], RATE[dataset]})
+        return {name: {rate: self.run(dataset, name, rate=rate) for rate in rates} for name in self.names(dataset)}
+
+    def by_stages(self, dataset: str) -> dict[str, dict[float, PromptSimulation]]:
+        """Return Figure 11 or 12: runs by scheme and number of GPUs."""
+        stages = sorted({*self.stages, 1})
+        return {name: {gpus: self.run(dataset, name, gpus=gpus) for gpus in stages} for name in self.names(dataset)}
+
+
+def ms(run: PromptSimulation, quantity: str) -> float:
+    """Return a mean in ms: ``ttft``, ``tbt``, ``stage`` (computation per GPU and batch) or ``stage-deviation``."""
+    seconds = {
+        "ttft": run.mean_ttft_seconds,
+        "tbt": run.mean_tbt_seconds,
+        "stage": run.stage_seconds,
+        "stage-deviation": run.stage_seconds_std,
     }
-    by_rate = {
-        dataset: {
-            name: {rate: run(dataset, scheme, rate) for rate in sorted({*chosen[dataset], RATE[dataset]})}
-            for name, scheme in named[dataset].items()
-        }
-        for dataset in DATASETS
-    }
-    by_stages = {
-        dataset: {
-            name: {gpus: run(dataset, scheme, RATE_ONE_GPU[dataset], gpus) for gpus in sorted({*stages, 1})}
-            for name, scheme in named[dataset].items()
-        }
-        for dataset in DATASETS
-    }
-    one_gpu = {d: {name: runs[1] for name, runs in by_stages[d].items()} for d in DATASETS}
-    table_5 = {d: {key: run(d, scheme, RATE[d]) for key, scheme in strategies(d).items()} for d in DATASETS}
-    alone = {
-        d: {name: run_alone(d, named[d][name]) for name in ("U-shape", "U-Medusa", "HAT")} for d in DATASETS
-    }  # fmt: skip
-    measured = Measured(by_rate=by_rate, by_stages=by_stages, one_gpu=one_gpu, table_5=table_5, alone=alone)
-    return Reproduction(
-        calibration=fitted, rows=tuple(published_rows(measured)), by_rate=by_rate, by_stages=by_stages,
-        one_gpu=one_gpu, table_5=table_5, alone=alone,
-    )  # fmt: skip
+    return 1e3 * seconds[quantity]

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from specopt.models.errors import InvalidInput
-from specopt.reproductions.artefact import LEVEL, Artefact, Claim, Value
-from specopt.reproductions.paper_5_pictures import figure_3, figure_4
+from specopt.reproductions.artefact import Artefact, Claim, table, within
 from specopt.reproductions.paper_5_simulation import ROUNDS, SETTINGS, Reproduction, run_settings
-from specopt.reproductions.selection import Say, select
+from specopt.reproductions.selection import Say
+from specopt.views.panels import Bars, Line, Panel, draw
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 REPLICATIONS = 10
 """Runs per seed."""
@@ -21,42 +24,20 @@ FLAT_AFTER, EXPLORED_AFTER = 400, 20
 FLAT = 0.03
 """Change of the utility, a sum of logarithms, that counts as none."""
 
-_NAMES = ("figure-3", "figure-4")
+FIGURES = ("figure-3", "figure-4")
+_COLOURS = {"Algorithm 1": "#33658a", "robust": "#2f7d4f", "Fixed-S": "#8a6d1b", "Random-S": "#b5495b"}
+_PARTS = {"receiving": "#33658a", "verification": "#8a6d1b", "sending": "#b5495b"}
 
 
-def figures() -> tuple[str, ...]:
-    """Return the names of the figures."""
-    return _NAMES
+def reproduce(names: Sequence[str], *, seeds: int, quick: bool, say: Say) -> Iterator[Artefact]:
+    """Compute figures again, both from the same simulations; a seed is ten replications.
 
-
-def reproduce(
-    name: str | None = None, *, seeds: int = 5, quick: bool = False, say: Say = lambda _: None
-) -> Iterator[Artefact]:
-    """Compute figures again, both from the same simulations.
-
-    Parameters
-    ----------
-    name
-        A figure, or the beginning of its name; None: both.
-    seeds
-        Tens of replications that are averaged, at least 1.
-    quick
-        One replication and two settings.
-    say
-        Told what is going on.
-
-    Raises
-    ------
-    InvalidInput
-        If there is no such figure, or too few seeds.
+    Quick versions have one replication and two settings.
     """
-    if seeds < 1:
-        raise InvalidInput(f"seeds: expected at least 1, got {seeds}")
-    chosen = select(_NAMES, name)
     say("simulating all settings and policies")
     settings = SETTINGS[:2] if quick else SETTINGS
     found = run_settings(settings=settings, replications=1 if quick else REPLICATIONS * seeds)
-    for one in chosen:
+    for one in names:
         yield _figure_3(found) if one == "figure-3" else _figure_4(found)
 
 
@@ -89,8 +70,7 @@ def _figure_3(found: Reproduction) -> Artefact:
             text="Algorithm 1 takes about as long as Fixed-S", printed="comparable",
             measured=f"{_range(whole['round']['Algorithm 1'])} times per round, "
             f"{_range(whole['token']['Algorithm 1'])} per token",
-            holds=all(abs(ratio - 1.0) <= LEVEL for ratio in whole["round"]["Algorithm 1"])
-            or all(abs(ratio - 1.0) <= LEVEL for ratio in whole["token"]["Algorithm 1"]),
+            holds=any(all(within(ratio, 1.0) for ratio in data["Algorithm 1"]) for data in whole.values()),
         ),
         Claim(
             text="Random-S takes longer than Fixed-S", measured=f"{_range(random)} times", holds=min(random) > 1.0
@@ -114,7 +94,7 @@ def _figure_3(found: Reproduction) -> Artefact:
             holds=max(verification) < 0.0,
         ),
     )  # fmt: skip
-    rows: list[dict[str, Value]] = [
+    rows = [
         {"setting": name, "policy": policy, "reading": reading, **parts, "total": sum(parts.values())}
         for reading, data in (("per round", found.seconds_per_round), ("per token", found.seconds_per_token))
         for name in data
@@ -127,7 +107,7 @@ def _figure_3(found: Reproduction) -> Artefact:
         f"far more than C / N drafts, and a round waits for it: up to {100 * share:.0f} % longer here. Equal times "
         "would need drafting to hardly matter in a round. All times are assumed, that of sending above all; times per "
         "token are divided by the tokens of all clients.",
-        draw=lambda: figure_3(found),
+        draw=lambda: draw_figure_3(found),
     )  # fmt: skip
 
 
@@ -161,20 +141,67 @@ def _figure_4(found: Reproduction) -> Artefact:
             holds=max(gaps["Algorithm 1"]) < 0.01, essential=False,
         ),
     )  # fmt: skip
-    rows: list[dict[str, Value]] = [
-        {"setting": name, "policy": policy, "round": t, "utility": float(curve[t - 1]), "optimum": found.optimum[name]}
-        for name, curves in found.utility.items()
-        for policy, curve in curves.items()
-        for t in (1, 2, 5, *range(10, ROUNDS + 1, 10))
-    ]
+    rows = table(
+        "setting policy round utility optimum",
+        (
+            (name, policy, t, float(curve[t - 1]), found.optimum[name])
+            for name, curves in found.utility.items()
+            for policy, curve in curves.items()
+            for t in (1, 2, 5, *range(10, ROUNDS + 1, 10))
+        ),
+    )
     return Artefact(
         name="figure-4", title="Utility of the mean goodput over the rounds", rows=rows, claims=claims,
         remark="With beta = 0.5, as printed, the noise of single rounds stays in the gradient, which keeps Algorithm 1 "
         "short of the optimum for good; 'robust' takes expected goodput instead. Where rates hardly differ and N "
         "divides C, Fixed-S is better than Algorithm 1.",
-        draw=lambda: figure_4(found),
+        draw=lambda: draw_figure_4(found),
     )  # fmt: skip
 
 
 def _range(values: list[float]) -> str:
     return f"{min(values):.3g} to {max(values):.3g}"
+
+
+def draw_figure_4(found: Reproduction) -> Figure:
+    """Return the utility over the rounds, one panel per setting."""
+    panels = []
+    for setting, curves in found.utility.items():
+        optimum, rounds = found.optimum[setting], np.arange(1, 1 + len(next(iter(curves.values()))))
+        low = min(float(curve[len(curve) // 20 :].min()) for curve in curves.values())
+        marks = [
+            Line(x=rounds, y=curve, style="-", colour=_COLOURS[name], label=name) for name, curve in curves.items()
+        ]
+        last, first = len(panels) + 1 == len(found.utility), not panels
+        panels.append(
+            Panel(
+                title=setting, x="round T", y="utility of the mean goodput" if first else "",
+                marks=[*lines, Line(x=rounds[[0, -1]], y=(optimum, optimum), style=":", label="optimum")],
+                y_range=(low - 0.4 * (optimum - low), optimum + 0.1 * (optimum - low)),
+                legend="beside" if last else "none",
+            )
+        )  # fmt: skip
+    return draw(*panels, size=(1.0 + 2.9 * len(panels), 3.1))
+
+
+def draw_figure_3(found: Reproduction) -> Figure:
+    """Return where the time goes: per round on the left, per token on the right."""
+    panels = []
+    for reading, data in (("per round", found.seconds_per_round), ("per token", found.seconds_per_token)):
+        rows = [f"{setting}: {policy}" for setting in data for policy in data[setting]]
+        shares = [
+            {part: seconds / sum(policies["Fixed-S"].values()) for part, seconds in parts.items()}
+            for policies in data.values()
+            for parts in policies.values()
+        ]
+        start, marks = np.zeros(len(rows)), list[Bars | Line]()
+        for part, colour in _PARTS.items():
+            widths = np.array([share[part] for share in shares])
+            marks.append(
+                Bars(places=range(len(rows)), lengths=widths, start=start, colour=colour, label=part, across=True)
+            )
+            start = start + widths
+        marks.append(Line(x=(1.0, 1.0), y=(-0.6, len(rows) - 0.4), style=":"))
+        legend = "beside" if panels else "none"
+        panels.append(Panel(title=f"Wall time {reading}", x="Fixed-S = 1", marks=marks, rows=rows, legend=legend))  # type: ignore[arg-type]
+    return draw(*panels, size=(10.0, 0.9 + 1.1 * len(found.optimum)), share_y=True)

@@ -35,25 +35,25 @@ class Paper:
 
     @property
     def module(self) -> ModuleType:
-        """Where its figures and tables are made."""
+        """Where its figures and tables are made: their names, ``FIGURES``, and ``reproduce``."""
         return import_module(f"specopt.reproductions.{self.name.replace('-', '_')}")
 
     def figures(self) -> tuple[str, ...]:
         """Return the names of its figures and tables."""
-        names: tuple[str, ...] = self.module.figures()
+        names: tuple[str, ...] = self.module.FIGURES
         return names
 
-    def check(self, figure: str | None, seeds: int | None) -> None:
-        """Refuse what `reproduce` would refuse, before anything is computed.
+    def check(self, figure: str | None, seeds: int | None) -> tuple[str, ...]:
+        """Return the figures and tables that a name means; refuse what `reproduce` would refuse.
 
         Raises
         ------
         InvalidInput
             If there is no such figure, or too few seeds.
         """
-        select(self.figures(), figure)
         if seeds is not None and seeds < self.least_seeds:
             raise InvalidInput(f"seeds: expected at least {self.least_seeds}, got {seeds}")
+        return select(self.figures(), figure)
 
     def reproduce(
         self, figure: str | None = None, *, seeds: int | None = None, quick: bool = False, say: Say = lambda _: None
@@ -67,7 +67,7 @@ class Paper:
         seeds
             Draws that are averaged; None: 5, or 2 if it must be quick.
         quick
-            Small versions, to see that everything runs.
+            Small versions, to see that everything runs: verdicts mean nothing then.
         say
             Told what is going on.
 
@@ -76,8 +76,9 @@ class Paper:
         InvalidInput
             If there is no such figure, or too few seeds.
         """
+        names = self.check(figure, seeds)
         draws = (QUICK_SEEDS if quick else SEEDS) if seeds is None else seeds
-        artefacts: Iterator[Artefact] = self.module.reproduce(figure, seeds=draws, quick=quick, say=say)
+        artefacts: Iterator[Artefact] = self.module.reproduce(names, seeds=draws, quick=quick, say=say)
         return artefacts
 
 

@@ -1,0 +1,1 @@
+"""Printed statements of the papers, one file each."""
