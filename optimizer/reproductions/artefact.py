@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 Value = str | int | float | None
 """An entry of the data of a figure or table."""
 
+Rows = Sequence[Mapping[str, Value]]
+"""The data: one mapping per row, all with the same keys."""
+
 LEVEL = 0.1
 """A printed number counts as reproduced within 10 % of it."""
 
@@ -95,7 +98,7 @@ class Artefact:
 
     name: str
     title: str
-    rows: Sequence[Mapping[str, Value]]
+    rows: Rows
     claims: Sequence[Claim]
     remark: str = ""
     draw: Callable[[], Figure] | None = None

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from specopt.instances.serving_latency.paper_1 import paper_1
-from specopt.models.errors import InvalidInput
 from specopt.models.fields import Floats
-from specopt.reproductions.artefact import LEVEL, Artefact, Claim, Value
+from specopt.reproductions.artefact import Artefact, Claim, table, within
 from specopt.reproductions.interval import interval
 from specopt.reproductions.paper_1_schemes import (
     AUTOREGRESSIVE,
@@ -35,8 +34,9 @@ from specopt.reproductions.paper_1_schemes import (
     WITHOUT_PIPELINE,
     Schemes,
 )
-from specopt.reproductions.selection import Say, select
-from specopt.views.canvas import new_figure
+from specopt.reproductions.selection import Say
+from specopt.reproductions.statements import statements
+from specopt.views import panels
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -139,35 +139,15 @@ def _panels() -> Iterator[Panel]:
 PANELS = {panel.name: panel for panel in _panels()}
 
 
-def figures() -> tuple[str, ...]:
-    """Return the names of the figures."""
-    return tuple(PANELS)
+FIGURES = tuple(PANELS)
 
 
-def reproduce(
-    name: str | None = None, *, seeds: int = 5, quick: bool = False, say: Say = lambda _: None
-) -> Iterator[Artefact]:
-    """Compute figures again.
+def reproduce(names: Sequence[str], *, seeds: int, quick: bool, say: Say) -> Iterator[Artefact]:
+    """Compute figures again; a seed is a draw of users and tasks per point, Figure 9 takes ten times as many.
 
-    Parameters
-    ----------
-    name
-        A figure, or the beginning of its name (``figure-7`` has three panels); None: all of them.
-    seeds
-        Draws of users and tasks per point, at least 2; Figure 9 takes ten times as many, see `_remark`.
-    quick
-        Few tasks and two points a panel, to see that it runs: verdicts mean nothing then.
-    say
-        Told what is going on.
-
-    Raises
-    ------
-    InvalidInput
-        If there is no such figure, or too few seeds.
+    Quick versions have few tasks and two points a panel.
     """
-    if seeds < 2:
-        raise InvalidInput(f"seeds: expected at least 2, for intervals, got {seeds}")
-    chosen = [PANELS[one] for one in select(PANELS, name)]
+    chosen = [PANELS[one] for one in names]
     cells: dict[Any, Schemes] = {}
     for panel in map(small, chosen) if quick else chosen:
         draws = HEAVY_TAILS * seeds if panel.heavy_tails and not quick else seeds
@@ -184,30 +164,19 @@ def small(panel: Panel) -> Panel:
 
 def artefact(panel: Panel, found: dict[str, Floats]) -> Artefact:
     """Return a panel's data, claims and picture from its seconds per line (points x seeds)."""
-    points = panel.axis.points
-    rows: list[dict[str, Value]] = []
-    for i, point in enumerate(points):
-        for line in panel.lines:
-            mean, half = interval(found[line][i])
-            rows.append(
-                {
-                    panel.axis.field: point,
-                    "scheme": line,
-                    "mean_seconds": mean,
-                    "interval_low": mean - half,
-                    "interval_high": mean + half,
-                    "median_seconds": float(np.median(found[line][i])),
-                    "seeds": found[line].shape[1],
-                }
-            )
-    return Artefact(
-        name=panel.name,
-        title=panel.title,
-        rows=rows,
-        claims=tuple(_claims(panel, found)),
-        remark=_remark(panel),
-        draw=lambda: _draw(panel, found),
+    rows = table(
+        f"{panel.axis.field} scheme mean_seconds interval_low interval_high median_seconds seeds",
+        (
+            (point, line, mean, mean - half, mean + half, float(np.median(found[line][i])), found[line].shape[1])
+            for i, point in enumerate(panel.axis.points)
+            for line in panel.lines
+            for mean, half in [interval(found[line][i])]
+        ),
     )
+    return Artefact(
+        name=panel.name, title=panel.title, rows=rows, claims=tuple(_claims(panel, found)), remark=_remark(panel),
+        draw=lambda: _draw(panel, found),
+    )  # fmt: skip
 
 
 def _claims(panel: Panel, found: dict[str, Floats]) -> Iterator[Claim]:
@@ -215,22 +184,17 @@ def _claims(panel: Panel, found: dict[str, Floats]) -> Iterator[Claim]:
     for rival in rivals:
         saved = 1.0 - found[PROPOSED].mean(axis=1) / found[rival].mean(axis=1)
         yield Claim(
-            text=f"below {rival} at every point",
-            measured=f"{100 * saved.min():.1f} to {100 * saved.max():.1f} %",
-            holds=bool((saved > 0.0).all()),
+            f"below {rival} at every point", bool((saved > 0.0).all()),
+            f"{100 * saved.min():.1f} to {100 * saved.max():.1f} %",
             essential=rival not in (OWN_BATCHES, OWN_AUTOREGRESSIVE),  # not lines of the paper
-        )
-    rises = np.diff(found[PROPOSED].mean(axis=1))
-    if panel.name.startswith(("figure-6", "figure-9")):
-        yield Claim(
-            text=f"latency falls with the {panel.axis.label.partition(',')[0]}", holds=bool((rises < 0.0).all())
-        )
-    else:
-        yield Claim(
-            text=f"latency rises with the {panel.axis.label.partition(',')[0]}", holds=bool((rises > 0.0).all())
-        )
-    for rival, point, printed in _PRINTED.get(panel.name, ()):
-        if point not in panel.axis.points:
+        )  # fmt: skip
+    falls = panel.name.startswith(("figure-6", "figure-9"))
+    steps = np.diff(found[PROPOSED].mean(axis=1)) * (-1.0 if falls else 1.0)
+    way, name = "falls" if falls else "rises", panel.axis.label.partition(",")[0]
+    yield Claim(f"latency {way} with the {name}", bool((steps > 0.0).all()))
+    for said in statements("paper-1").values():
+        rival, point, printed = said.given["rival"], said.given["at"], said.printed
+        if said.given["panel"] != panel.name or point not in panel.axis.points:
             continue
         i = panel.axis.points.index(point)
         reduction = 1.0 - found[PROPOSED][i] / found[rival][i]
@@ -240,25 +204,9 @@ def _claims(panel: Panel, found: dict[str, Floats]) -> Iterator[Claim]:
             low, middle, high = np.quantile(reduction, (0.25, 0.5, 0.75))
             measured = f"{100 * middle:.1f} %, half of the draws from {100 * low:.1f} to {100 * high:.1f} %"
         yield Claim(
-            text=f"{'median ' if panel.heavy_tails else ''}reduction against {rival} at {point / panel.axis.unit:g}",
-            printed=f"{100 * printed:.1f} %",
-            measured=measured,
-            holds=abs(float(middle) - printed) <= LEVEL * printed,
-            essential=False,
-        )
-
-
-_PRINTED: dict[str, tuple[tuple[str, float, float], ...]] = {
-    "figure-7b": ((WITHOUT_PIPELINE, 512, 0.316),),
-    "figure-7c": ((WITHOUT_PIPELINE, 1792, 0.307),),
-    "figure-8a": ((MAX, 90, 0.214),),
-    "figure-8b": ((HEURISTIC, 1792, 0.196),),
-    "figure-8c": ((HEURISTIC, 1024, 0.205),),
-    "figure-9a": ((UNIFORM, 25e6, 0.449),),
-    "figure-9b": ((UNIFORM, 25e6, 0.293),),
-    "figure-9c": ((UNIFORM, 25e6, 0.252),),
-}
-"""Rival, point and reduction, as the text of Sec. IV prints them."""
+            f"{'median ' if panel.heavy_tails else ''}reduction against {rival} at {point / panel.axis.unit:g}",
+            within(float(middle), printed), measured, f"{100 * printed:.1f} %", essential=False,
+        )  # fmt: skip
 
 
 def _remark(panel: Panel) -> str:
@@ -282,28 +230,17 @@ def _remark(panel: Panel) -> str:
 
 
 def _draw(panel: Panel, found: dict[str, Floats]) -> Figure:
-    figure = new_figure(7.6, 3.6)
-    axes = figure.subplots()
-    x = np.array(panel.axis.points, dtype=np.float64) / panel.axis.unit
+    x, lines = np.array(panel.axis.points, dtype=np.float64) / panel.axis.unit, []
     for line in panel.lines:
         if panel.heavy_tails:
             low, middle, high = np.quantile(found[line], (0.25, 0.5, 0.75), axis=1)
-            bars: Any = [middle - low, high - middle]
+            spread: Any = [middle - low, high - middle]
         else:
-            middle = found[line].mean(axis=1)
-            bars = [interval(values)[1] for values in found[line]]
-        axes.errorbar(
-            x, middle, yerr=bars, color=_COLOURS[line], marker="o", markersize=3, capsize=2, linewidth=1.4, label=line,
-            linestyle="--" if line in OURS else "-",
-        )  # fmt: skip
-    middles = [np.median(values, axis=1) for values in found.values()]
-    if max(middle.max() for middle in middles) > 8 * min(middle.min() for middle in middles):
-        axes.set_yscale("log")
-        axes.yaxis.set_major_formatter("{x:g}")
-        axes.yaxis.set_minor_formatter("{x:g}")
-    axes.set_title(panel.title, loc="left", fontsize=10)
-    axes.set_xlabel(panel.axis.label)
-    axes.set_ylabel("latency, s (median, quartiles)" if panel.heavy_tails else "latency, s (mean, 95 % interval)")
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))
-    return figure
+            middle, spread = found[line].mean(axis=1), [interval(values)[1] for values in found[line]]
+        style = "o--" if line in OURS else "o-"
+        lines.append(panels.Line(x=x, y=middle, spread=spread, colour=_COLOURS[line], style=style, label=line))
+    middles = np.concatenate([np.median(values, axis=1) for values in found.values()])
+    y = "latency, s (median, quartiles)" if panel.heavy_tails else "latency, s (mean, 95 % interval)"
+    log_y = 10 if middles.max() > 8 * middles.min() else 0
+    view = panels.Panel(title=panel.title, x=panel.axis.label, y=y, marks=lines, log_y=log_y, legend="beside")
+    return panels.draw(view, size=(7.6, 3.6))

@@ -6,32 +6,35 @@ How the simulations are set up is in `paper_2_simulation`; the other tables are 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from specopt.instances.verification_batch.workload import CLASS_SPEEDS
-from specopt.models.errors import InvalidInput
 from specopt.models.fields import Floats
-from specopt.reproductions.artefact import LEVEL, Artefact, Claim, Value
-from specopt.reproductions.paper_2_pictures import figure_1, figure_7, figure_8
-from specopt.reproductions.paper_2_recomputed import TITLES, recomputed
+from specopt.reproductions.artefact import LEVEL, Artefact, Claim, Rows, table
 from specopt.reproductions.paper_2_simulation import (
-    PRINTED_TABLE_1,
-    PRINTED_TABLE_2,
-    PRINTED_TABLE_3,
     SYSTEMS,
     figure_1_data,
     figure_7_data,
     figure_8_data,
+    printed,
     table_1,
     table_2,
     table_3,
 )
-from specopt.reproductions.selection import Say, select
+from specopt.reproductions.paper_2_tables import TITLES, recomputed
+from specopt.reproductions.selection import Say
+from specopt.solvers.verification_batch.simulate import LongRun
+from specopt.views.panels import Line, Panel, draw
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 DEVICES = tuple(range(100, 401, 30))
+_COLOURS = ("#33658a", "#2f7d4f", "#8a6d1b", "#b5495b")
 KNEE = 0.01
 """Share of late responses, as in Eq. 20, from which on a policy is beyond its knee."""
 
@@ -59,36 +62,10 @@ class Run:
         return 10.0 if self.quick else 120.0
 
 
-def figures() -> tuple[str, ...]:
-    """Return the names of the figures and tables."""
-    return tuple(_ARTEFACTS)
-
-
-def reproduce(
-    name: str | None = None, *, seeds: int = 5, quick: bool = False, say: Say = lambda _: None
-) -> Iterator[Artefact]:
-    """Compute figures and tables again.
-
-    Parameters
-    ----------
-    name
-        One of them, or the beginning of its name; None: all of them.
-    seeds
-        Runs that are averaged, at least 1.
-    quick
-        Short runs, to see that it works: verdicts mean nothing then.
-    say
-        Told what is going on.
-
-    Raises
-    ------
-    InvalidInput
-        If there is no such figure or table, or too few seeds.
-    """
-    if seeds < 1:
-        raise InvalidInput(f"seeds: expected at least 1, got {seeds}")
+def reproduce(names: Sequence[str], *, seeds: int, quick: bool, say: Say) -> Iterator[Artefact]:
+    """Compute figures and tables again; a seed is a run, quick ones are short."""
     run = Run(seeds=range(seeds), quick=quick)
-    for one in select(_ARTEFACTS, name):
+    for one in names:
         say(one)
         yield _ARTEFACTS[one](run)
 
@@ -98,8 +75,8 @@ def reproduce(
 
 def _table_1(run: Run) -> Artefact:
     found = table_1(seeds=run.seeds, seconds=run.seconds)
+    said = printed(1)
     fast = [c for c, speed in enumerate(CLASS_SPEEDS) if speed > CLASS_SPEEDS[0]]
-    pairs = [(PRINTED_TABLE_1[name][c], found[name][c]) for name in PRINTED_TABLE_1 for c in range(len(CLASS_SPEEDS))]
     claims = (
         Claim(
             text="WISP violates less than FCFS in the classes of 4, 6 and 8 tokens/s",
@@ -108,24 +85,15 @@ def _table_1(run: Run) -> Artefact:
         ),
         Claim(
             text="violations rise with the speed of the class under both",
-            holds=all(found[name] == sorted(found[name]) for name in PRINTED_TABLE_1),
+            holds=all(found[name] == sorted(found[name]) for name in said),
         ),
         Claim(
             text="WISP has no violations in the class of 2 tokens/s", printed="0 %",
             measured=f"{100 * found['WISP'][0]:.1f} %", holds=found["WISP"][0] <= 0.001, essential=False,
         ),
-        _levels(pairs),
+        _levels(said, found),
     )  # fmt: skip
-    rows = [
-        {
-            "system": name,
-            "class_tokens_per_second": speed,
-            "printed_violation_rate": PRINTED_TABLE_1[name][c] if name in PRINTED_TABLE_1 else None,
-            "violation_rate": found[name][c],
-        }
-        for name in found
-        for c, speed in enumerate(CLASS_SPEEDS)
-    ]
+    rows = _by_class("system class_tokens_per_second printed_violation_rate violation_rate", said, found)
     return Artefact(
         name="table-1", title="Violation rate by class, FCFS and WISP", rows=rows, claims=claims,
         remark="The number of devices is not printed; 475 puts FCFS in the class of 4 tokens/s about where the table "
@@ -136,8 +104,7 @@ def _table_1(run: Run) -> Artefact:
 def _table_2(run: Run) -> Artefact:
     systems = SYSTEMS[:3] if run.quick else SYSTEMS
     found = table_2(seeds=run.seeds[:2], seconds=0.5 * run.seconds, systems=systems)
-    devices = {name: np.array(values) for name, values in found.items()}
-    printed = {name: np.array(values, dtype=np.float64) for name, values in PRINTED_TABLE_2.items()}
+    devices, said = {name: np.array(values) for name, values in found.items()}, printed(2)
     claims = [
         Claim(
             text="in every class WISP carries more devices than centralised serving, and that more than SLED",
@@ -147,7 +114,7 @@ def _table_2(run: Run) -> Artefact:
         )
     ]
     for rival in ("centralised", "SLED"):
-        ratio, stated = devices["WISP"] / devices[rival], printed["WISP"] / printed[rival]
+        ratio, stated = devices["WISP"] / devices[rival], said["WISP"] / said[rival]
         claims += [
             Claim(
                 text=f"WISP over {rival}, classes of 2 to 8 tokens/s", printed=_list(stated), measured=_list(ratio),
@@ -159,20 +126,10 @@ def _table_2(run: Run) -> Artefact:
                 holds=bool(ratio[-1] > ratio[0]),
             ),
         ]  # fmt: skip
-    pairs = [(float(p), float(d)) for name in printed for p, d in zip(printed[name], devices[name], strict=True)]
-    rows: list[dict[str, Value]] = [
-        {
-            "system": name,
-            "class_tokens_per_second": speed,
-            "printed_devices": PRINTED_TABLE_2[name][c] if name in PRINTED_TABLE_2 else None,
-            "devices": float(devices[name][c]),
-        }
-        for name in devices
-        for c, speed in enumerate(CLASS_SPEEDS)
-    ]
+    rows = _by_class("system class_tokens_per_second printed_devices devices", said, found)
     return Artefact(
         name="table-2", title="Devices carried at 1 % violations, Qwen3-32B", rows=rows,
-        claims=(*claims, _levels(pairs)),
+        claims=(*claims, _levels(said, found)),
         remark=f"{_SETTINGS} Rows beyond the paper: WISP with the error rates of Table 10, which make windows short; "
         "FCFS with WISP's cache and windows, which isolates scheduling; and serving by the slack of responses.",
     )  # fmt: skip
@@ -180,33 +137,24 @@ def _table_2(run: Run) -> Artefact:
 
 def _table_3(run: Run) -> Artefact:
     runs = [table_3(seed=seed, seconds=0.5 * run.seconds) for seed in run.seeds]
-    found = {name: float(np.mean([one[name] for one in runs])) for name in runs[0]}
+    each = {name: [one[name] for one in runs] for name in runs[0]}
+    found = {name: float(np.mean(values)) for name, values in each.items()}
+    said = {name: float(row[0]) for name, row in printed(3).items()}
     claims = [
         Claim(
-            text="WISP has more goodput than centralised serving, and that more than SLED",
-            holds=found["WISP"] > found["centralised"] > found["SLED"],
+            "WISP has more goodput than centralised serving, and that more than SLED",
+            found["WISP"] > found["centralised"] > found["SLED"],
         ),
         *(
-            Claim.level(
-                f"WISP over {rival}", PRINTED_TABLE_3["WISP"] / PRINTED_TABLE_3[rival], found["WISP"] / found[rival]
-            )
+            Claim.level(f"WISP over {rival}", said["WISP"] / said[rival], found["WISP"] / found[rival])
             for rival in ("centralised", "SLED")
         ),
-        *(
-            Claim.level(f"goodput of {name}", printed, found[name], "tokens/s")
-            for name, printed in PRINTED_TABLE_3.items()
-        ),
+        *(Claim.level(f"goodput of {name}", value, found[name], "tokens/s") for name, value in said.items()),
     ]
-    rows: list[dict[str, Value]] = [
-        {
-            "system": name,
-            "printed_tokens_per_second": PRINTED_TABLE_3.get(name),
-            "tokens_per_second": found[name],
-            "least": min(one[name] for one in runs),
-            "most": max(one[name] for one in runs),
-        }
-        for name in found
-    ]
+    rows = table(
+        "system printed_tokens_per_second tokens_per_second least most",
+        ((name, said.get(name), found[name], min(values), max(values)) for name, values in each.items()),
+    )
     return Artefact(
         name="table-3", title="Goodput of the whole system at saturation", rows=rows, claims=tuple(claims),
         remark=f"{_SETTINGS} The table repeats Table 2: devices times speed is the goodput at saturation.",
@@ -241,7 +189,7 @@ def _figure_1(run: Run) -> Artefact:
     return Artefact(
         name="figure-1", title="Wasted drafts and goodput of a device alone", rows=data, claims=claims,
         remark="No number of the figure is printed. Waste varies here with the window, at four acceptance rates.",
-        draw=lambda: figure_1(data),
+        draw=lambda: draw_figure_1(data),
     )  # fmt: skip
 
 
@@ -277,43 +225,34 @@ def _figure_7(run: Run) -> Artefact:
             holds=bool(np.argmax(fcfs[-1] - wisp[-1]) >= len(CLASS_SPEEDS) - 2), essential=False,
         ),
     )  # fmt: skip
-    rows: list[dict[str, Value]] = [
-        {
-            "policy": name,
-            "devices": count,
-            "class_tokens_per_second": speed,
-            "violation_rate": float(line[i, c]),
-            "seeds": len(runs),
-        }
-        for name, line in rates.items()
-        for i, count in enumerate(devices)
-        for c, speed in enumerate(CLASS_SPEEDS)
-    ]
+    rows = table(
+        "policy devices class_tokens_per_second violation_rate seeds",
+        (
+            (name, count, speed, float(line[i, c]), len(runs))
+            for name, line in rates.items()
+            for i, count in enumerate(devices)
+            for c, speed in enumerate(CLASS_SPEEDS)
+        ),
+    )
     return Artefact(
         name="figure-7", title="Violations against the number of devices, by class", rows=rows, claims=claims,
         remark="Both policies have the same cache and windows here. Beyond the knee Algorithm 1 spares the fast "
         "classes at the expense of the slow ones. Serving by the slack of whole responses ('slack') moves the knee.",
-        draw=lambda: figure_7({name: line.tolist() for name, line in rates.items()}, devices),
+        draw=lambda: draw_figure_7(rates, devices),
     )  # fmt: skip
 
 
 def _figure_8(run: Run) -> Artefact:
     runs = [figure_8_data(seed=seed, events=2000 if run.quick else 40_000) for seed in run.seeds]
-    rows: list[dict[str, Value]] = []
-    for one in runs:
-        late, spike = int(one.iteration_violations.sum()), int(one.compute_dominant.sum())
-        rows.append(
-            {
-                "seed": one.seed,
-                "devices": one.devices,
-                "verifications": int(one.iterations.sum()),
-                "late": late,
-                "compute_dominant": spike,
-                "queue_dominant": late - spike,
-            }
-        )
-    late = sum(int(one.iteration_violations.sum()) for one in runs)
-    spike = sum(int(one.compute_dominant.sum()) for one in runs)
+    counts = [(int(one.iteration_violations.sum()), int(one.compute_dominant.sum())) for one in runs]
+    rows = table(
+        "seed devices verifications late compute_dominant queue_dominant",
+        (
+            (one.seed, one.devices, int(one.iterations.sum()), late, spike, late - spike)
+            for one, (late, spike) in zip(runs, counts, strict=True)
+        ),
+    )
+    late, spike = np.sum(counts, axis=0).tolist()
     claims = (
         Claim(
             text="most late verifications coincide with a spike of the verification time (Eq. 21)",
@@ -325,7 +264,7 @@ def _figure_8(run: Run) -> Artefact:
         name="figure-8", title="Late verifications in the queue-compute plane under WISP", rows=rows, claims=claims,
         remark="Near saturation all batches are about equally long, so that hardly any is 1.5 times the moving mean; "
         "the spikes of the paper need verification times that vary for other reasons than the batches.",
-        draw=lambda: figure_8(runs[0]),
+        draw=lambda: draw_figure_8(runs[0]),
     )  # fmt: skip
 
 
@@ -335,17 +274,84 @@ def _knees(line: Floats, devices: Sequence[int]) -> list[int]:
     return [int(devices[max(0, int(np.argmax(mine)) - 1)] if mine.any() else devices[-1]) for mine in beyond.T]
 
 
-def _levels(pairs: Sequence[tuple[float, float]]) -> Claim:
+def _levels(said: Mapping[str, Floats], found: Mapping[str, Sequence[float]]) -> Claim:
     """Return how many printed numbers are met within the tolerance."""
-    close = sum(abs(ours - printed) <= LEVEL * printed + 1e-3 for printed, ours in pairs)
+    met = [
+        abs(ours - value) <= LEVEL * value + 1e-3
+        for name in said
+        for ours, value in zip(found[name], said[name], strict=True)
+    ]
     return Claim(
-        text=f"printed levels are met within {100 * LEVEL:g} %", measured=f"{close} of {len(pairs)}",
-        holds=close == len(pairs), essential=False,
-    )  # fmt: skip
+        f"printed levels are met within {100 * LEVEL:g} %", all(met), f"{sum(met)} of {len(met)}", essential=False
+    )
+
+
+def _by_class(columns: str, said: Mapping[str, Floats], found: Mapping[str, Sequence[float]]) -> Rows:
+    """Return a row per system and class: the printed number, if there is one, and ours."""
+    return table(
+        columns,
+        (
+            (name, speed, float(said[name][c]) if name in said else None, float(found[name][c]))
+            for name in found
+            for c, speed in enumerate(CLASS_SPEEDS)
+        ),
+    )
 
 
 def _list(values: Floats) -> str:
     return " / ".join(f"{value:.3g}" for value in values)
+
+
+# ---------------------------------------------------------------------------- pictures
+
+
+def draw_figure_1(data: Sequence[Mapping[str, float]]) -> Figure:
+    """Return device goodput against the share of wasted draft tokens, one line per acceptance rate."""
+    lines = []
+    for colour, rate in zip(_COLOURS, sorted({row["acceptance_rate"] for row in data}), strict=False):
+        line = [row for row in data if row["acceptance_rate"] == rate]
+        x, y = [row["wasted_share"] for row in line], [row["tokens_per_second"] for row in line]
+        end = f"K = {line[-1]['window']:g}"
+        lines.append(Line(x=x, y=y, label=f"acceptance {rate:g}", colour=colour, size=4.0, end=end))
+    panel = Panel(
+        title="Waste and goodput of a device alone", y="tokens/s of one device", marks=lines,
+        x="share of drafted tokens that did not count (windows K = 1, 2, 4, 6, 8, 12, 16)",
+        x_range=(0.0, 1.0), y_range=(0.0, None),
+    )  # fmt: skip
+    return draw(panel, size=(6.4, 4.0))
+
+
+def draw_figure_7(rates: Mapping[str, Any], devices: Sequence[int]) -> Figure:
+    """Return violation rates against the number of devices, one panel per policy, one line per class."""
+    panels: list[Panel] = []
+    for policy, by_devices in rates.items():
+        lines = [
+            Line(x=devices, y=100.0 * line, colour=colour, label=f"{speed:g} tokens/s")
+            for line, speed, colour in zip(np.transpose(by_devices), CLASS_SPEEDS, _COLOURS, strict=True)
+        ]
+        y = "" if panels else "responses below their speed (%)"
+        panels.append(Panel(title=policy, x="devices", y=y, marks=lines, legend="none" if panels else "inside"))
+    return draw(*panels, size=(3.2 * len(panels), 3.2), share_y=True)
+
+
+def draw_figure_8(run: LongRun, spike_ratio: float = 1.5) -> Figure:
+    """Return the queue-compute plane: every verification by queued and verification time, the late ones by cause."""
+    events = run.events
+    late, spike = events[:, 7] > 0.0, events[:, 6] > spike_ratio
+    marks = []
+    for name, chosen, colour, size, alpha in (
+        ("in time", ~late, "#b9c3cc", 1.7, 0.5),
+        ("late, queue-dominant", late & ~spike, "#33658a", 2.0, 0.6),
+        ("late, compute-dominant", late & spike, "#b5495b", 2.4, 0.8),
+    ):
+        queued, verified = np.maximum(1.0, 1e3 * events[chosen, 3]), 1e3 * events[chosen, 4]
+        label = f"{name} ({100.0 * chosen.mean() if len(events) else 0.0:.1f} %)"
+        marks.append(Line(x=queued, y=verified, style="o", colour=colour, size=size, alpha=alpha, label=label))
+    title = f"{run.policy.name}, {run.devices} devices: iterations against Eq. 12"
+    panel = Panel(
+        title=title, x="queued (ms, at least 1)", y="verification (ms)", marks=marks, log_x=10, y_range=(0.0, None)
+    )
+    return draw(panel, size=(6.4, 4.2))
 
 
 _ARTEFACTS: dict[str, Callable[[Run], Artefact]] = {
@@ -357,3 +363,4 @@ _ARTEFACTS: dict[str, Callable[[Run], Artefact]] = {
     "table-3": _table_3,
     **{name: lambda _, name=name: recomputed(name) for name in TITLES},  # type: ignore[misc]
 }
+FIGURES = tuple(_ARTEFACTS)

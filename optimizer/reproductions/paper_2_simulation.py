@@ -27,25 +27,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 
 from specopt.instances.verification_batch.workload import CLASS_SPEEDS, mixed_classes
+from specopt.models.fields import Floats
 from specopt.models.verification_workload import DraftPredictor, VerificationWorkload
+from specopt.reproductions.statements import at
 from specopt.solvers.verification_batch.policies import Policy, PolicyName
 from specopt.solvers.verification_batch.simulate import LongRun, capacity, run_once
 
 TABLE_10 = DraftPredictor(false_accept=0.425, false_reject=0.1989, false_accept_after=0.425)
 """The operating point of Table 10's multi-layer perceptron; after a rejection it is taken to be as at the first."""
-
-PRINTED_TABLE_1 = {"WISP": (0.0, 0.1080, 0.8210, 0.9827), "FCFS": (0.0, 0.3645, 0.9415, 0.9835)}
-"""Violation rates of the classes 2, 4, 6 and 8 tokens/s."""
-
-PRINTED_TABLE_2 = {"SLED": (83, 42, 27, 21), "centralised": (97, 80, 54, 41), "WISP": (164, 142, 103, 86)}
-"""Devices by class (2, 4, 6, 8 tokens/s) for Qwen3-32B."""
-
-PRINTED_TABLE_3 = {"SLED": 170.82, "centralised": 326.12, "WISP": 631.86}
-"""Goodput of the whole system, tokens per second."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,6 +78,14 @@ SYSTEMS = (
     System(name="slack", policy="slack"),
 )
 """The paper's three systems, WISP also with the predictor's bits, and two more with cache and whole windows."""
+
+
+def printed(number: int) -> dict[str, Floats]:
+    """Return what Table 1, 2 or 3 prints of each system: violation rates and devices by class, or goodput."""
+    rows: dict[str, list[float]] = {}
+    for said in at("paper-2", f"Table {number}"):
+        rows.setdefault(said.given["system"], []).append(said.printed)
+    return {system: np.array(row, dtype=np.float64) for system, row in rows.items()}
 
 
 def table_1(devices: int = 475, *, seeds: Iterable[int] = range(3), seconds: float = 120.0) -> dict[str, list[float]]:
@@ -130,23 +132,19 @@ def table_3(
     }  # fmt: skip
 
 
+FIGURE_1_COLUMNS = ("acceptance_rate", "window", "wasted_share", "tokens_per_second")
+
+
 def figure_1_data(
     acceptance_rates: Sequence[float] = (0.55, 0.65, 0.73, 0.85), windows: Sequence[int] = (1, 2, 4, 6, 8, 12, 16)
 ) -> list[dict[str, float]]:
     """Return wasted draft tokens and goodput of a single device, by acceptance rate and fixed window."""
     rows = []
-    for rate in acceptance_rates:
-        for window in windows:
-            run = run_once(mixed_classes(acceptance_rate=rate, window=window), devices=1, seconds=1500.0)
-            rows.append(
-                {
-                    "acceptance_rate": rate,
-                    "window": window,
-                    "wasted_share": run.wasted_share,
-                    "tokens_per_second": float(run.class_mean_speed[run.class_responses > 0].mean()),
-                }
-            )
-    return rows
+    for rate, window in product(acceptance_rates, windows):
+        run = run_once(mixed_classes(acceptance_rate=rate, window=window), devices=1, seconds=1500.0)
+        speed = float(run.class_mean_speed[run.class_responses > 0].mean())
+        rows.append((rate, window, run.wasted_share, speed))
+    return [dict(zip(FIGURE_1_COLUMNS, row, strict=True)) for row in rows]
 
 
 def figure_7_data(

@@ -270,28 +270,21 @@ def _crosses(place: str, measure: str, x: str, y: str = "printed") -> list[Line]
     ]  # fmt: skip
 
 
+def _line(name: str, x: Any, y: Any, **style: Any) -> Line:
+    return Line(x=x, y=y, label=name, colour=_COLOURS[name], **style)
+
+
 def _curves(
     number: int, dataset: str, runs: Mapping[str, Mapping[float, PromptSimulation]], x: str, axis: str, **style: Any
 ) -> Figure:
     """Draw TTFT and TBT against the request rate or the number of GPUs."""
-    crosses = {quantity: _crosses(f"Figure {number}", quantity, x) for quantity in ("ttft", "tbt")}
-    return draw(
-        *(
-            Panel(
-                title=_TITLES[dataset] + (" (x: printed)" if crosses[quantity] else ""), x=axis,
-                y=f"{quantity.upper()} (ms)", y_range=(0.0, None), **style,
-                marks=[
-                    *(
-                        Line(x=list(at), y=[ms(run, quantity) for run in at.values()], label=name, colour=_COLOURS[name])
-                        for name, at in runs.items()
-                    ),
-                    *crosses[quantity],
-                ],
-            )
-            for quantity in ("ttft", "tbt")
-        ),
-        size=(8.5, 2.9),
-    )  # fmt: skip
+    panels = []
+    for quantity in ("ttft", "tbt"):
+        lines = [_line(name, list(at), [ms(run, quantity) for run in at.values()]) for name, at in runs.items()]
+        crosses = _crosses(f"Figure {number}", quantity, x)
+        title, y = _TITLES[dataset] + (" (x: printed)" if crosses else ""), f"{quantity.upper()} (ms)"
+        panels.append(Panel(title=title, x=axis, y=y, y_range=(0.0, None), marks=[*lines, *crosses], **style))
+    return draw(*panels, size=(8.5, 2.9))
 
 
 def _draw_rates(number: int, dataset: str) -> Callable[[Simulations], Figure]:
@@ -309,7 +302,8 @@ def _draw_stages(number: int, dataset: str) -> Callable[[Simulations], Figure]:
 def _draw_figure_8(found: Simulations) -> Figure:
     """Computation per GPU with its standard deviation, ours beside the printed one."""
 
-    def bar(place: float, name: str, mean: float, deviation: float, hatched: bool) -> Bars:
+    def bar(place: float, name: str, numbers: Sequence[float], hatched: bool) -> Bars:
+        mean, deviation = numbers
         spread = [[min(deviation, mean)], [deviation]]
         return Bars(places=place, lengths=mean, spread=spread, colour=_COLOURS[name], thickness=0.36, hatched=hatched)
 
@@ -318,10 +312,10 @@ def _draw_figure_8(found: Simulations) -> Figure:
         names, marks = found.names(dataset), []
         for place, name in enumerate(names):
             ours = [ms(found.run(dataset, name), quantity) for quantity in ("stage", "stage-deviation")]
-            marks.append(bar(place - 0.19, name, *ours, hatched=False))
+            marks.append(bar(place - 0.19, name, ours, hatched=False))
             printed = [said.printed for said in at("paper-4", f"Figure 8({part})") if said.given["scheme"] == name]
             if printed:
-                marks.append(bar(place + 0.19, name, *printed, hatched=True))
+                marks.append(bar(place + 0.19, name, printed, hatched=True))
         panels.append(
             Panel(
                 title=f"{_TITLES[dataset]} (hatched: printed)", y="computation per GPU (ms)", marks=marks,
@@ -340,13 +334,7 @@ def _draw_one_gpu(number: int, dataset: str) -> Callable[[Simulations], Figure]:
         def panel(phase: Any, title: str, x: str, crosses: list[Line]) -> Panel:
             limits = np.linspace(0.0, 1.3 * max(1e3 * run.sla_seconds(phase, 0.95) for run in runs.values()), 300)
             lines = [
-                Line(
-                    x=limits,
-                    y=100.0 * run.compliance(phase, 1e-3 * limits),
-                    label=name,
-                    colour=_COLOURS[name],
-                    style="-",
-                )
+                _line(name, limits, 100.0 * run.compliance(phase, 1e-3 * limits), style="-")
                 for name, run in runs.items()
             ]
             return Panel(title=title, x=x, y="requests within (%)", y_range=(0.0, None), marks=lines + crosses)

@@ -165,13 +165,11 @@ def _range(values: list[float]) -> str:
 
 def draw_figure_4(found: Reproduction) -> Figure:
     """Return the utility over the rounds, one panel per setting."""
-    panels = []
+    panels: list[Panel] = []
     for setting, curves in found.utility.items():
         optimum, rounds = found.optimum[setting], np.arange(1, 1 + len(next(iter(curves.values()))))
         low = min(float(curve[len(curve) // 20 :].min()) for curve in curves.values())
-        marks = [
-            Line(x=rounds, y=curve, style="-", colour=_COLOURS[name], label=name) for name, curve in curves.items()
-        ]
+        lines = [Line(x=rounds, y=one, style="-", colour=_COLOURS[name], label=name) for name, one in curves.items()]
         last, first = len(panels) + 1 == len(found.utility), not panels
         panels.append(
             Panel(
@@ -186,7 +184,7 @@ def draw_figure_4(found: Reproduction) -> Figure:
 
 def draw_figure_3(found: Reproduction) -> Figure:
     """Return where the time goes: per round on the left, per token on the right."""
-    panels = []
+    panels: list[Panel] = []
     for reading, data in (("per round", found.seconds_per_round), ("per token", found.seconds_per_token)):
         rows = [f"{setting}: {policy}" for setting in data for policy in data[setting]]
         shares = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -17,7 +17,7 @@ class Statement:
     Parameters
     ----------
     id
-        Unique within the paper.
+        Unique within the paper; empty for what is printed between the lines only.
     place
         Where it stands, such as ``Figure 6(a)``.
     statement
@@ -32,13 +32,13 @@ class Statement:
         What it is computed again from: names of settings, and numbers printed beside it.
     """
 
-    id: str
+    id: str = ""
     place: str
     statement: str
     printed: Any
     unit: str = ""
     note: str = ""
-    given: Mapping[str, Any]
+    given: Mapping[str, Any] = field(default_factory=dict)
 
 
 @cache
@@ -47,7 +47,7 @@ def statements(paper: str) -> Mapping[str, Statement]:
     lines = tomllib.loads((resources.files(__package__) / "data" / f"{paper}.toml").read_text())["statements"]
     found = {}
     for line in lines:
-        said = {field.name: line.pop(field.name) for field in fields(Statement) if field.name in line}
+        said = {key.name: line.pop(key.name) for key in fields(Statement) if key.name in line}
         found[said["id"]] = Statement(**said, given=line)
     return found
 
@@ -70,7 +70,8 @@ class Finding:
     ours
         The same, computed here.
     verdict
-        What became of it.
+        What became of it: "agrees" or "differs" where printed numbers determine it; simulated, "calibrated",
+        "reproduced", "close", "not reproduced" or "impossible".
     note
         Why, or what would be needed; empty if there is nothing to say.
     """
@@ -84,3 +85,8 @@ class Finding:
     def ratio(self) -> float:
         """Ours over the printed number; NaN if that is 0."""
         return self.ours / self.said.printed if self.said.printed else float("nan")
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the printed number follows from others."""
+        return self.verdict == "agrees"

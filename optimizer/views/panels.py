@@ -130,7 +130,7 @@ class Panel:
     marks: Sequence[Line | Bars] = ()
     log_x: int = 0
     log_y: int = 0
-    ticks: Sequence[float] = ()
+    ticks: Any = ()
     names: Sequence[str] = ()
     rows: Sequence[str] = ()
     x_range: tuple[float | None, float | None] = (None, None)

@@ -11,7 +11,7 @@ from specopt import InvalidInput
 from specopt.instances.serving_latency.paper_1 import paper_1
 from specopt.reproductions.artefact import Artefact, Verdict
 from specopt.reproductions.interval import interval
-from specopt.reproductions.paper_1 import PANELS, Axis, Panel, artefact, figures, reproduce
+from specopt.reproductions.paper_1 import FIGURES, PANELS, Axis, Panel, artefact
 from specopt.reproductions.paper_1_schemes import (
     AUTOREGRESSIVE,
     EXACT,
@@ -23,6 +23,7 @@ from specopt.reproductions.paper_1_schemes import (
     WITHOUT_PIPELINE,
     Schemes,
 )
+from specopt.reproductions.registry import paper
 
 
 def small(name: str, points: tuple[float, ...] | None = None) -> Artefact:
@@ -36,7 +37,7 @@ def small(name: str, points: tuple[float, ...] | None = None) -> Artefact:
 
 def test_every_figure_has_its_panels() -> None:
     """Tests that Figures 6 to 9 have three panels each."""
-    assert figures() == tuple(f"figure-{number}{letter}" for number in "6789" for letter in "abc")
+    assert tuple(f"figure-{number}{letter}" for number in "6789" for letter in "abc") == FIGURES
 
 
 @pytest.mark.slow
@@ -101,7 +102,7 @@ def test_interval_of_known_numbers() -> None:
 def test_unknown_figures_are_refused() -> None:
     """Tests that a figure that the paper does not have, and too few draws, are named."""
     with pytest.raises(InvalidInput, match="figure: expected one of figure-6a"):
-        next(reproduce("figure-5"))
+        next(paper("paper-1").reproduce("figure-5"))
     with pytest.raises(InvalidInput, match="seeds: expected at least 2"):
-        next(reproduce("figure-6a", seeds=1))
+        next(paper("paper-1").reproduce("figure-6a", seeds=1))
     assert AUTOREGRESSIVE in PANELS["figure-6a"].lines

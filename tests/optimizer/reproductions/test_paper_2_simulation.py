@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from specopt.reproductions.paper_2_pictures import figure_1, figure_7, figure_8
+from specopt.reproductions.paper_2 import draw_figure_1, draw_figure_7, draw_figure_8
 from specopt.reproductions.paper_2_simulation import (
-    PRINTED_TABLE_2,
-    PRINTED_TABLE_3,
     SYSTEMS,
     figure_1_data,
     figure_7_data,
     figure_8_data,
+    printed,
     table_1,
     table_2,
     table_3,
@@ -22,13 +21,12 @@ def test_order_of_the_systems() -> None:
     """Tests that WISP, centralised serving and SLED come in the printed order, by devices and by goodput."""
     devices = table_2(seeds=(0,), seconds=20.0, systems=SYSTEMS[:3])
     goodput = table_3(seconds=20.0, systems=SYSTEMS[:3])
+    said = printed(2)
     for column in range(4):
         assert devices["WISP"][column] > devices["centralised"][column] > devices["SLED"][column]
-        assert (
-            PRINTED_TABLE_2["WISP"][column] > PRINTED_TABLE_2["centralised"][column] > PRINTED_TABLE_2["SLED"][column]
-        )
+        assert said["WISP"][column] > said["centralised"][column] > said["SLED"][column]
     assert goodput["WISP"] > goodput["centralised"] > goodput["SLED"]
-    assert set(PRINTED_TABLE_3) == {"SLED", "centralised", "WISP"}
+    assert set(printed(3)) == {"SLED", "centralised", "WISP"}
 
 
 def test_fast_classes_gain() -> None:
@@ -53,6 +51,6 @@ def test_figures(tmp_path: Path) -> None:
     data = figure_7_data((100, 300), seconds=20.0)
     run = figure_8_data(events=2000)
     rows = figure_1_data(acceptance_rates=(0.7,), windows=(2, 4))
-    for name, figure in (("1", figure_1(rows)), ("7", figure_7(data, (100, 300))), ("8", figure_8(run))):
+    for name, figure in (("1", draw_figure_1(rows)), ("7", draw_figure_7(data, (100, 300))), ("8", draw_figure_8(run))):
         figure.savefig(tmp_path / f"{name}.png")
         assert (tmp_path / f"{name}.png").stat().st_size > 5000

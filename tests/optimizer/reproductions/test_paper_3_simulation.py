@@ -9,7 +9,8 @@ import pytest
 
 from specopt import solve
 from specopt.reproductions.artefact import Artefact, Verdict
-from specopt.reproductions.paper_3_simulation import CLASSES, RESOLUTIONS, UPLINKS, laws_at, problem_of, reproduce
+from specopt.reproductions.paper_3 import artefacts
+from specopt.reproductions.paper_3_simulation import CLASSES, RESOLUTIONS, UPLINKS, laws_at, problem_of
 
 Figures = tuple[Artefact, Artefact, Artefact]
 
@@ -17,7 +18,7 @@ Figures = tuple[Artefact, Artefact, Artefact]
 @pytest.fixture(scope="module")
 def figures() -> Figures:
     """All figures, quickly."""
-    return reproduce(temperatures=(0.5, 1.0), positions=12, vocabulary_size=3000, replications=50)
+    return artefacts(temperatures=(0.5, 1.0), positions=12, vocabulary_size=3000, replications=50)
 
 
 def test_figure_3(figures: Figures) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from specopt.reproductions.paper_5_pictures import figure_3, figure_4
+from specopt.reproductions.paper_5 import draw_figure_3, draw_figure_4
 from specopt.reproductions.paper_5_simulation import SETTINGS, Reproduction, Setting, run_settings
 
 
@@ -49,6 +49,6 @@ def test_figure_3(found: Reproduction) -> None:
 
 def test_pictures(found: Reproduction, tmp_path: Path) -> None:
     """Tests that both figures can be drawn."""
-    for name, figure in (("3", figure_3(found)), ("4", figure_4(found))):
+    for name, figure in (("3", draw_figure_3(found)), ("4", draw_figure_4(found))):
         figure.savefig(tmp_path / f"{name}.png")
         assert (tmp_path / f"{name}.png").stat().st_size > 10_000
