@@ -291,7 +291,7 @@ def _by_class(columns: str, said: Mapping[str, Floats], found: Mapping[str, Sequ
     return table(
         columns,
         (
-            (name, speed, float(said[name][c]) if name in said else None, float(found[name][c]))
+            (name, speed, said[name][c].item() if name in said else None, float(found[name][c]))
             for name in found
             for c, speed in enumerate(CLASS_SPEEDS)
         ),

@@ -85,7 +85,7 @@ def printed(number: int) -> dict[str, Floats]:
     rows: dict[str, list[float]] = {}
     for said in at("paper-2", f"Table {number}"):
         rows.setdefault(said.given["system"], []).append(said.printed)
-    return {system: np.array(row, dtype=np.float64) for system, row in rows.items()}
+    return {system: np.array(row) for system, row in rows.items()}
 
 
 def table_1(devices: int = 475, *, seeds: Iterable[int] = range(3), seconds: float = 120.0) -> dict[str, list[float]]:

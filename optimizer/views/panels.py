@@ -141,11 +141,13 @@ class Panel:
         """Draw them."""
         for mark in self.marks:
             mark.draw(axes)
-        for axis, base in ((axes.xaxis, self.log_x), (axes.yaxis, self.log_y)):
-            if base:
-                getattr(axes, f"set_{axis.axis_name}scale")("log", base=base)
-                axis.set_major_formatter("{x:g}")
-                axis.set_minor_formatter("{x:g}")
+        if self.log_x:
+            axes.set_xscale("log", base=self.log_x)
+            axes.xaxis.set_major_formatter("{x:g}")
+        if self.log_y:
+            axes.set_yscale("log", base=self.log_y)
+            axes.yaxis.set_major_formatter("{x:g}")
+            axes.yaxis.set_minor_formatter("{x:g}")  # seldom more than a decade
         if len(self.ticks):
             axes.set_xticks(self.ticks, self.names or [f"{place:g}" for place in self.ticks])
             axes.minorticks_off()
