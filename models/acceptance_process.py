@@ -10,8 +10,9 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from specopt.models.arguments import integer, number
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import Floats, describe
+from specopt.models.fields import MAX_TOKENS, Floats, describe
 
 MOST_MODES = 5000
 
@@ -62,8 +63,7 @@ class AcceptanceProcess:
         least, most = _array("low", low, 1), _array("high", high, 1)
         if len(least) != len(most):
             raise InvalidInput(f"high: expected {len(least)} entries, as in low, got {len(most)}")
-        if isinstance(period_rounds, bool) or not isinstance(period_rounds, int) or period_rounds < 2:
-            raise InvalidInput(f"period_rounds: expected an integer >= 2, got {describe(period_rounds)}")
+        period_rounds = integer("period_rounds", period_rounds, 2, MAX_TOKENS)
         turns = np.arange(period_rounds)[:, None] / period_rounds + np.arange(len(least)) / len(least)
         path = least + (most - least) * (0.5 - 0.5 * np.cos(2.0 * np.pi * turns))
         return cls(path[:, None], np.ones((1, 1)))
@@ -83,8 +83,7 @@ class AcceptanceProcess:
         count = len(rates)
         if count < 2:
             raise InvalidInput(f"regimes: expected at least 2, got {count}")
-        if not 1.0 <= mean_rounds < np.inf:
-            raise InvalidInput(f"mean_rounds: expected a number >= 1, got {describe(mean_rounds)}")
+        mean_rounds = number("mean_rounds", mean_rounds, 1)
         transition = np.full((count, count), 1.0 / mean_rounds / (count - 1))
         np.fill_diagonal(transition, 1.0 - 1.0 / mean_rounds)
         return cls(rates[None], transition)

@@ -6,19 +6,21 @@ NumPy's scalars count as Python's; a Boolean is no number, and neither is NaN.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Iterable
+from typing import Any, TypeGuard, TypeVar
 
 import numpy as np
 
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import describe
+from specopt.models.fields import MAX_TOKENS, describe
 
 T = TypeVar("T")
 
 
 def integer(name: str, value: object, low: int, high: int | None = None) -> int:
     """Return an integer from `low` to `high`; None: without an upper end.
+
+    An upper end that only guards against typing errors, MAX_TOKENS or more, is named where it is passed.
 
     Examples
     --------
@@ -30,7 +32,8 @@ def integer(name: str, value: object, low: int, high: int | None = None) -> int:
     """
     whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
     if not whole or value < low or (high is not None and value > high):  # type: ignore[operator]
-        word = f"an integer >= {low}" if high is None else f"an integer from {low} to {high}"
+        guard = high is None or (high >= MAX_TOKENS and not (whole and value > high))  # type: ignore[operator]
+        word = f"an integer >= {low}" if guard else f"an integer from {low} to {high:,}"
         raise InvalidInput(f"{name}: expected {word}, got {describe(value)}")
     return int(value)  # type: ignore[call-overload, no-any-return]
 
@@ -57,7 +60,7 @@ def number(
     least, most = low if above is None else above, high if below is None else below
     if is_number(value):
         try:
-            found = float(value)  # type: ignore[arg-type]
+            found = float(value)
         except OverflowError:  # an integer beyond floating point
             found = math.inf
         inside = (found > least if above is not None else found >= least) and (
@@ -74,15 +77,16 @@ def positive(name: str, value: object) -> float:
     return number(name, value, above=0)
 
 
-def interval(name: str, value: object, low: float = -math.inf, high: float = math.inf) -> tuple[float, float]:
-    """Return two numbers in increasing order, from `low` to `high`."""
-    ends = list(value) if isinstance(value, (Sequence, np.ndarray)) and not isinstance(value, str) else []
-    if len(ends) != 2:
-        raise InvalidInput(f"{name}: expected two numbers, got {describe(value)}")
-    first, last = number(f"{name}[0]", ends[0], low, high), number(f"{name}[1]", ends[1], low, high)
-    if first > last:
-        raise InvalidInput(f"{name}: expected two numbers in increasing order, got {describe(value)}")
-    return first, last
+def sequence(name: str, value: object, size: int | None = None) -> list[Any]:
+    """Return the entries of a list or array, as many as `size` says; None: any number."""
+    good = isinstance(value, Iterable) and not isinstance(value, (str, bytes)) and np.ndim(value) > 0  # type: ignore[arg-type]
+    word = "a list" if size is None else f"{size} entries"
+    if not good:
+        raise InvalidInput(f"{name}: expected {word}, got {describe(value)}")
+    entries: list[Any] = list(value)  # type: ignore[call-overload]
+    if size is not None and len(entries) != size:
+        raise InvalidInput(f"{name}: expected {word}, got {len(entries)}")
+    return entries
 
 
 def one_of(name: str, value: object, choices: Iterable[T]) -> T:
@@ -101,7 +105,12 @@ def boolean(name: str, value: object) -> bool:
     return bool(value)
 
 
-def is_number(value: Any) -> bool:
+def random_generator(seed: object) -> np.random.Generator:
+    """Return NumPy's default generator for a seed, an integer >= 0."""
+    return np.random.default_rng(integer("seed", seed, 0))
+
+
+def is_number(value: object) -> TypeGuard[float]:
     """Tell whether a value is a number, a Boolean being none; NaN and infinity are numbers here."""
     return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
 
@@ -111,4 +120,6 @@ def _range(low: float, high: float, open_below: bool, open_above: bool) -> str:
         if math.isinf(low):
             return "a finite number"
         return f"a finite number {'>' if open_below else '>='} {low:g}"
+    if math.isinf(low):
+        return f"a finite number {'<' if open_above else '<='} {high:g}"
     return f"a number in {'(' if open_below else '['}{low:g}, {high:g}{')' if open_above else ']'}"

@@ -18,6 +18,7 @@ import numpy as np
 from msgspec import Meta
 from numpy.typing import NDArray
 
+from specopt.models.arguments import random_generator
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import Column, Floats, Ints, Positive, check, describe
 
@@ -378,7 +379,7 @@ class DraftLog:
             raise InvalidInput(f"share: expected a number > 0 and < 1, got {describe(share)}")
         assert self.rounds is not None
         names = np.unique(self.rounds)
-        first = np.random.default_rng(seed).permutation(names)[: round(share * len(names))]
+        first = random_generator(seed).permutation(names)[: round(share * len(names))]
         mine = np.isin(self.rounds, first)
         if mine.all() or not mine.any():
             raise InvalidInput(f"rounds: expected enough rounds for two parts, got {len(names)}")

@@ -335,7 +335,8 @@ def _scalar(name: str, hint: Any, value: Any) -> Any:
     if custom is not None:
         return value if isinstance(value, custom) else custom.parse(value, name)
     if _dataclasses_in(hint):
-        if value is not None and not isinstance(value, _dataclasses_in(hint)):
+        absent = value is None and NoneType in get_args(hint)
+        if not absent and not isinstance(value, _dataclasses_in(hint)):
             expected = " or ".join(option.__name__ for option in _dataclasses_in(hint))
             raise InvalidInput(f"{name}: expected {expected}, got {describe(value)}")
         return value

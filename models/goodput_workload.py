@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from specopt.models.acceptance_process import AcceptanceProcess
 from specopt.models.fair_goodput import FairGoodputProblem
 from specopt.models.fields import Floats, Ints
@@ -47,8 +45,8 @@ class GoodputWorkload:
             acceptance_rates=moves.rates[0, 0],
             budget_tokens=self.budget_tokens,
             fairness=self.fairness,
-            weights=None if self.weights is None else np.asarray(self.weights, dtype=np.float64),
-            max_draft_tokens=None if self.max_draft_tokens is None else np.asarray(self.max_draft_tokens),
+            weights=self.weights,  # type: ignore[arg-type]  # lists become arrays
+            max_draft_tokens=self.max_draft_tokens,  # type: ignore[arg-type]
         )
         object.__setattr__(self, "moves", moves)
         object.__setattr__(self, "problem", problem)

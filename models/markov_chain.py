@@ -11,6 +11,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from specopt.models.arguments import is_number
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import Custom, Floats, describe
 
@@ -90,7 +91,7 @@ def _numbers(row: Any, size: int, where: str) -> Floats:
     if len(row) != size:
         raise InvalidInput(f"{where}: expected {size} entries, as many as there are rows, got {len(row)}")
     for column, value in enumerate(row):
-        if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
+        if not is_number(value):
             raise InvalidInput(f"{where}[{column}]: expected a probability, got {describe(value)}")
     try:
         return np.array(row, dtype=np.float64)

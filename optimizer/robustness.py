@@ -15,8 +15,9 @@ import numpy as np
 
 from specopt.kinds import KINDS, kind_of
 from specopt.kinds.uncertainty import Interval, Uncertainty
+from specopt.models.arguments import integer
 from specopt.models.errors import InvalidInput, Unsupported
-from specopt.models.fields import MAX_TOKENS, Floats, describe
+from specopt.models.fields import MAX_TOKENS, Floats
 from specopt.models.judge import verify
 from specopt.models.problem import Plan, Problem
 from specopt.models.result import Result
@@ -180,8 +181,7 @@ def _check(problem: Problem, acceptance: Interval | None, output_scale: Interval
     elif output_scale != (1.0, 1.0):
         have = (one.name for one in KINDS if one.uncertainty is not None and one.uncertainty.longest_output is not None)
         raise Unsupported(f"output_scale: {kind.name} has no output lengths; {', '.join(have)} has")
-    if isinstance(samples, bool) or not isinstance(samples, int) or samples < 2:
-        raise InvalidInput(f"samples: expected an integer >= 2, got {describe(samples)}")
+    integer("samples", samples, 2)
     return kind.uncertainty
 
 

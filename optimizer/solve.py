@@ -8,9 +8,10 @@ import time
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from tempfile import NamedTemporaryFile
-from typing import Any, TypeGuard
+from typing import Any
 
 from specopt.kinds import KINDS, kind_of
+from specopt.models.arguments import integer, is_number, number
 from specopt.models.errors import InternalError, InvalidInput, OutOfTime, Stopped, Unsupported
 from specopt.models.fields import describe
 from specopt.models.problem import Plan, Problem
@@ -143,16 +144,10 @@ def _default(method: type[Method]) -> Method:
 def _check_arguments(problem: object, time_limit: object, gap: object, seed: object) -> None:
     if not isinstance(problem, Problem):
         raise InvalidInput(f"problem: expected a specopt problem, got {describe(problem)}")
-    if time_limit is not None and not (_is_number(time_limit) and time_limit >= 0):
+    if time_limit is not None and not (is_number(time_limit) and time_limit >= 0):
         raise InvalidInput(f"time_limit: expected seconds >= 0 or None, got {describe(time_limit)}")
-    if not (_is_number(gap) and 0 <= gap < math.inf):
-        raise InvalidInput(f"gap: expected a number >= 0, got {describe(gap)}")
-    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
-        raise InvalidInput(f"seed: expected an integer >= 0, got {describe(seed)}")
-
-
-def _is_number(value: object) -> TypeGuard[float]:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+    number("gap", gap, 0)
+    integer("seed", seed, 0)
 
 
 def _warm_plan(problem: Problem, method: Method, warm_start: Result | Plan | None) -> Plan | None:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from specopt.instances.acceptance.prometheus import length_note
+from specopt.models.arguments import number
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import describe
 from specopt.models.position_acceptance import LEVEL, PositionAcceptance
@@ -56,18 +57,9 @@ def from_bench(data: Mapping[str, Any], where: str, level: float = LEVEL) -> Pos
 
 
 def _numbers(name: str, values: list[object]) -> list[float]:
-    numbers = []
-    for i, value in enumerate(values):
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 <= value <= 1.0:
-            raise InvalidInput(f"{name}[{i}]: expected a number in [0, 1], got {describe(value)}")
-        numbers.append(float(value))
-    return numbers
+    return [number(f"{name}[{i}]", value, 0, 1) for i, value in enumerate(values)]
 
 
 def _count(data: Mapping[str, Any], name: str, where: str) -> float | None:
     value = data.get(f"{PREFIX}{name}")
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < MOST:
-        raise InvalidInput(f"{where}.{PREFIX}{name}: expected a count >= 0, got {describe(value)}")
-    return float(value)
+    return None if value is None else number(f"{where}.{PREFIX}{name}", value, 0, below=MOST)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from specopt.instances.acceptance.prometheus import length_note
+from specopt.models.arguments import integer, number
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import Floats, describe
 from specopt.models.position_acceptance import LEVEL, PositionAcceptance
@@ -66,9 +67,7 @@ def from_histograms(data: object, where: str, level: float = LEVEL) -> PositionA
 def _counts(path: str, request: Mapping[str, Any]) -> tuple[Floats, Floats, bool]:
     """Return how often each position was reached and accepted, and whether draft lengths are known step by step."""
     histogram = _column(f"{path}.{KEY}", request[KEY])
-    tokens = request.get("num_draft_tokens", 0)
-    if isinstance(tokens, bool) or not isinstance(tokens, int | float) or not 0 <= tokens < 1e18:
-        raise InvalidInput(f"{path}.num_draft_tokens: expected a count, got {describe(tokens)}")
+    number(f"{path}.num_draft_tokens", request.get("num_draft_tokens", 0), 0, below=1e18)
     drafted, taken = request.get("per_step_drafted"), request.get("per_step_accepted")
     if drafted is not None and taken is not None:
         length, yielded = _column(f"{path}.per_step_drafted", drafted), _column(f"{path}.per_step_accepted", taken)
@@ -85,8 +84,7 @@ def _column(name: str, values: object) -> Floats:
     if not isinstance(values, list) or len(values) > 10_000_000:
         raise InvalidInput(f"{name}: expected a list of counts, got {describe(values)}")
     for i, value in enumerate(values):
-        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**53:
-            raise InvalidInput(f"{name}[{i}]: expected a count >= 0, got {describe(value)}")
+        integer(f"{name}[{i}]", value, 0, 2**53)
     if name.endswith(KEY) and not 2 <= len(values) <= MOST_POSITIONS:
         raise InvalidInput(
             f"{name}: expected counts of steps with 0, 1, ... accepted drafts, got {len(values)} entries"

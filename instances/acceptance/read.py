@@ -13,6 +13,7 @@ import numpy as np
 from specopt.instances.acceptance.bench_serve import from_bench, is_bench
 from specopt.instances.acceptance.histograms import from_histograms, histograms_in
 from specopt.instances.acceptance.prometheus import counters, from_scrapes, is_scrape
+from specopt.models.arguments import boolean, is_number
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import describe
 from specopt.models.files import refuse_constant
@@ -117,9 +118,7 @@ def _plain(data: Mapping[str, Any], where: str) -> PositionAcceptance:
         field = name if name != "rates" else "acceptance_rate" if single else "acceptance_rates"
         if not isinstance(values, list) or not values or not all(_is_rate(value) for value in values):
             raise InvalidInput(f"{where}.{field}: expected numbers in [0, 1], got {describe(data.get(field))}")
-    extends = data.get("extends", single)
-    if not isinstance(extends, bool):
-        raise InvalidInput(f"{where}.extends: expected true or false, got {describe(extends)}")
+    extends = boolean(f"{where}.extends", data.get("extends", single))
     try:
         rates, lower, upper = (np.array(columns[name], dtype=np.float64) for name in ("rates", "lower", "upper"))
         return PositionAcceptance(rates=rates, lower=lower, upper=upper, extends=extends, notes=_notes(data))
@@ -128,7 +127,7 @@ def _plain(data: Mapping[str, Any], where: str) -> PositionAcceptance:
 
 
 def _is_rate(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
+    return is_number(value) and 0 <= value <= 1
 
 
 def _notes(data: Mapping[str, Any]) -> tuple[str, ...]:

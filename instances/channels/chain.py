@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from specopt.instances.channels.trace import ChannelTrace
+from specopt.models.arguments import integer, number
 from specopt.models.codes.quantised_acceptance import QuantisedAcceptance
 from specopt.models.draft_control import ChannelState, DraftControlProblem
 from specopt.models.errors import InvalidInput
@@ -215,11 +216,9 @@ def chain_from_trace(
     RarelySeenState
         Once, naming the states.
     """
-    if not (isinstance(smoothing, (int, float)) and 0.0 <= smoothing < np.inf):
-        raise InvalidInput(f"smoothing: expected a finite number >= 0, got {describe(smoothing)}")
-    for name, value in (("least_iterations", least_iterations), ("least_tested", least_tested)):
-        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-            raise InvalidInput(f"{name}: expected an integer >= 0, got {describe(value)}")
+    smoothing = number("smoothing", smoothing, 0)
+    least_iterations = integer("least_iterations", least_iterations, 0)
+    least_tested = integer("least_tested", least_tested, 0)
     rate_edges = _edges("rate_bins", rate_bins, trace.uplink_bits_per_second)
     confidence_edges = _edges("confidence_bins", confidence_bins, trace.confidence)
     pairs = np.stack(
@@ -279,9 +278,8 @@ def _tested(
 
 def _edges(name: str, bins: int | Sequence[float], values: Floats) -> Floats:
     """Return the inner edges of bins: those given, or between equally many values."""
-    if isinstance(bins, (int, np.integer)) and not isinstance(bins, bool):
-        if not 1 <= bins <= MOST_BINS:
-            raise InvalidInput(f"{name}: expected 1 to {MOST_BINS} bins, got {bins}")
+    if isinstance(bins, (int, np.integer)):
+        integer(name, bins, 1, MOST_BINS)
         distinct = np.unique(values)
         if len(distinct) <= bins:
             middle: Floats = 0.5 * (distinct[1:] + distinct[:-1])
@@ -294,7 +292,7 @@ def _edges(name: str, bins: int | Sequence[float], values: Floats) -> Floats:
     except (TypeError, ValueError):
         given = np.array([np.nan])
     good = given.ndim == 1 and len(given) < MOST_BINS and np.isfinite(given).all() and (np.diff(given) > 0).all()
-    if not good or isinstance(bins, (bool, str)):
+    if not good or isinstance(bins, str):
         raise InvalidInput(f"{name}: expected a number of bins or increasing inner edges, got {describe(bins)}")
     return given
 

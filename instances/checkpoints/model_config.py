@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from specopt.instances.checkpoints.model_types import MARKS, MODEL_TYPES, WRAPPERS, ModelType, Switch
+from specopt.models.arguments import boolean, integer
 from specopt.models.decoder import ExactDecoder, PaperDecoder
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import MAX_TOKENS, describe
@@ -424,20 +425,12 @@ class _Config:
             if default is None:
                 raise InvalidInput(f"{self.where}{name}: required field is missing")
             return default
-        if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_TOKENS:
-            raise InvalidInput(
-                f"{self.where}{name}: expected an integer from 1 to {MAX_TOKENS:,}, got {describe(value)}"
-            )
-        return value
+        return integer(f"{self.where}{name}", value, 1, MAX_TOKENS)
 
     def flag(self, name: str, default: bool) -> bool:
         """Return a yes or no."""
         value = self.get(name)
-        if value is None:
-            return default
-        if not isinstance(value, bool):
-            raise InvalidInput(f"{self.where}{name}: expected true or false, got {describe(value)}")
-        return value
+        return default if value is None else boolean(f"{self.where}{name}", value)
 
     def switch(self, switch: bool | Switch) -> bool:
         """Return a yes or no that the type fixes, or leaves to the config."""
@@ -480,10 +473,7 @@ class _Config:
     def _tied(self) -> bool:
         name = "tie_word_embeddings"
         if self.get(name) is None and self.whole.get(name) is not None:
-            value = self.whole[name]  # the whole's word counts for the decoder in it
-            if not isinstance(value, bool):
-                raise InvalidInput(f"{name}: expected true or false, got {describe(value)}")
-            return value
+            return boolean(name, self.whole[name])  # the whole's word counts for the decoder in it
         return self.flag(name, self.type.tied)
 
     def _note_windows(self) -> None:

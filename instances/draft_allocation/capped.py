@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from specopt.instances.parameters import number, whole
+from specopt.models.arguments import integer, number, random_generator
 from specopt.models.draft_allocation import DraftAllocationProblem
+from specopt.models.fields import MAX_TOKENS
 
 
 def capped(*, clients: int = 20, share: float = 0.8, most: int = 6, seed: int = 0) -> DraftAllocationProblem:
@@ -25,12 +26,13 @@ def capped(*, clients: int = 20, share: float = 0.8, most: int = 6, seed: int = 
     seed
         Seed of `numpy.random.default_rng`.
     """
-    rates = np.random.default_rng(seed).uniform(0.1, 0.95, size=whole("clients", clients, 1))
-    caps = np.maximum(0, np.floor(whole("most", most, 1) * (1.05 - rates))).astype(np.int64)
+    share = number("share", share, 0.0, 100.0)
+    rates = random_generator(seed).uniform(0.1, 0.95, size=integer("clients", clients, 1, MAX_TOKENS))
+    caps = np.maximum(0, np.floor(integer("most", most, 1, MAX_TOKENS) * (1.05 - rates))).astype(np.int64)
     return DraftAllocationProblem(
         name=f"capped N={clients} share={share:g} caps<={most} seed={seed}",
         acceptance_rates=rates,
         weights=np.ones(clients),
-        budget_tokens=int(number("share", share, 0.0, 100.0) * int(caps.sum())),
+        budget_tokens=int(share * int(caps.sum())),
         max_draft_tokens=caps,
     )

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from specopt.instances.parameters import number, whole
+from specopt.models.arguments import integer, number, random_generator
 from specopt.models.draft_allocation import DraftAllocationProblem
+from specopt.models.fields import MAX_TOKENS
 
 
 def one_dominates(
@@ -27,12 +26,12 @@ def one_dominates(
     seed
         Seed of `numpy.random.default_rng`.
     """
-    rng = np.random.default_rng(seed)
-    rates = rng.uniform(0.05, 0.5, size=whole("clients", clients, 1))
+    rng = random_generator(seed)
+    rates = rng.uniform(0.05, 0.5, size=integer("clients", clients, 1, MAX_TOKENS))
     rates[0] = 1.0 - number("distance", distance, 1e-9, 1.0)
     return DraftAllocationProblem(
         name=f"one-dominates N={clients} C={budget} 1-a={distance:g} seed={seed}",
         acceptance_rates=rates,
         weights=rng.uniform(0.5, 2.0, size=clients),
-        budget_tokens=whole("budget", budget, 0),
+        budget_tokens=integer("budget", budget, 0, MAX_TOKENS),
     )

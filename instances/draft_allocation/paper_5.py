@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from specopt.models.arguments import one_of
 from specopt.models.draft_allocation import DraftAllocationProblem
-from specopt.models.errors import InvalidInput
 
 BUDGETS = {4: (24, 28), 8: (16, 20)}  # Table I: C by the number of draft servers; the text has {6, 20}, a misprint
 RATES = {"equal": (0.75, 0.75), "mild": (0.6, 0.9), "wide": (0.3, 0.95), "extreme": (0.05, 0.98)}
@@ -31,13 +31,8 @@ def paper_5(*, clients: int = 8, budget: int = 20, rates: str = "mild", seed: in
     seed
         Not used: nothing here is random.
     """
-    if clients not in BUDGETS:
-        raise InvalidInput(f"clients: expected 4 or 8 (Table I), got {clients!r}")
-    if budget not in BUDGETS[clients]:
-        able = " or ".join(map(str, BUDGETS[clients]))
-        raise InvalidInput(f"budget: expected {able} for {clients} clients (Table I), got {budget!r}")
-    if rates not in RATES:
-        raise InvalidInput(f"rates: expected one of {', '.join(RATES)}, got {rates!r}")
+    clients, rates = one_of("clients", clients, BUDGETS), one_of("rates", rates, RATES)
+    budget = one_of("budget", budget, BUDGETS[clients])
     acceptance = np.linspace(*RATES[rates], clients)
     share = budget // clients
     return DraftAllocationProblem(

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from specopt.instances.parameters import number, whole
+from specopt.models.arguments import integer, number
 from specopt.models.draft_allocation import DraftAllocationProblem
+from specopt.models.fields import MAX_TOKENS
 
 
 def ties(
@@ -31,10 +32,10 @@ def ties(
         Not used: nothing here is random.
     """
     rate = number("acceptance", acceptance, 1e-3, 0.999)
-    group = np.arange(whole("clients", clients, 1)) % whole("groups", groups, 1)
+    group = np.arange(integer("clients", clients, 1, MAX_TOKENS)) % integer("groups", groups, 1, MAX_TOKENS)
     return DraftAllocationProblem(
         name=f"ties N={clients} C={budget} a={acceptance:g} groups={groups}",
         acceptance_rates=np.full(clients, rate),
         weights=rate ** -group.astype(np.float64),
-        budget_tokens=whole("budget", budget, 0),
+        budget_tokens=integer("budget", budget, 0, MAX_TOKENS),
     )

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import math
-
-import numpy as np
-
+from specopt.models.arguments import integer, number, random_generator
 from specopt.models.draft_allocation import DraftAllocationProblem
-from specopt.models.errors import InvalidInput
+from specopt.models.fields import MAX_BUDGET, MAX_TOKENS
 
 
 def uniform(
@@ -38,16 +35,12 @@ def uniform(
     seed
         Seed of `numpy.random.default_rng`.
     """
-    for name, value, least in (("clients", clients, 1), ("budget", budget, 0), ("cap", cap, 0)):
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise InvalidInput(f"{name}: expected an integer >= {least}, got {value!r}")
-    if not 0 <= min_acceptance <= max_acceptance < 1:
-        raise InvalidInput(
-            f"min_acceptance, max_acceptance: expected 0 <= min <= max < 1, got {min_acceptance} and {max_acceptance}"
-        )
-    if not 1 <= weight_spread < math.inf:
-        raise InvalidInput(f"weight_spread: expected a finite number >= 1, got {weight_spread}")
-    rng = np.random.default_rng(seed)
+    clients, cap = integer("clients", clients, 1, MAX_TOKENS), integer("cap", cap, 0, MAX_TOKENS)
+    budget = integer("budget", budget, 0, MAX_BUDGET)
+    min_acceptance = number("min_acceptance", min_acceptance, 0, below=1)
+    max_acceptance = number("max_acceptance", max_acceptance, min_acceptance, below=1)
+    weight_spread = number("weight_spread", weight_spread, 1)
+    rng = random_generator(seed)
     rates = min_acceptance + (max_acceptance - min_acceptance) * rng.uniform(size=clients)
     weights = weight_spread ** rng.uniform(size=clients)
     return DraftAllocationProblem(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from specopt.models.arguments import positive
 from specopt.models.draft_control import ChannelState, DraftControlProblem
 from specopt.models.markov_chain import TransitionMatrix
 
@@ -43,6 +44,8 @@ def alternating(
     seed
         Not used: nothing here is random.
     """
+    slow_bits_per_second = positive("slow_bits_per_second", slow_bits_per_second)
+    fast_bits_per_second = positive("fast_bits_per_second", fast_bits_per_second)
     return DraftControlProblem(
         name=f"alternating {slow_bits_per_second:g} and {fast_bits_per_second:g} bit/s, L={min_draft}..{max_draft}",
         vocabulary_size=vocabulary_size,

@@ -6,8 +6,9 @@ import math
 
 import numpy as np
 
-from specopt.instances.parameters import positive, whole
+from specopt.models.arguments import integer, positive, random_generator
 from specopt.models.draft_control import ChannelState, DraftControlProblem
+from specopt.models.fields import MAX_TOKENS
 from specopt.models.markov_chain import TransitionMatrix
 
 
@@ -30,8 +31,8 @@ def deterministic_cycle(
     seed
         Seed of `numpy.random.default_rng`: order of the links, acceptance rates.
     """
-    rng = np.random.default_rng(seed)
-    count = whole("states", states, 1)
+    rng = random_generator(seed)
+    count = integer("states", states, 1, MAX_TOKENS)
     uplinks = rng.permutation(5e4 * np.exp(np.linspace(0.0, math.log(positive("contrast", contrast)), count)))
     resolutions = np.array([30, 100, 300])
     best = rng.uniform(0.5, 0.95, size=count)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from specopt.instances.parameters import number, whole
+from specopt.models.arguments import integer, number, random_generator
 from specopt.models.draft_control import ChannelState, DraftControlProblem
+from specopt.models.fields import MAX_TOKENS
 from specopt.models.markov_chain import TransitionMatrix
 
 
@@ -27,8 +28,8 @@ def near_tie(*, states: int = 6, spread: float = 1e-4, max_draft: int = 64, seed
     seed
         Seed of `numpy.random.default_rng`.
     """
-    rng = np.random.default_rng(seed)
-    count, width = whole("states", states, 1), number("spread", spread, 0.0, 1.0)
+    rng = random_generator(seed)
+    count, width = integer("states", states, 1, MAX_TOKENS), number("spread", spread, 0.0, 1.0)
     resolutions = np.array([100, 101, 102, 103])
     jumps = 1.0 + rng.uniform(size=(count, count))
     return DraftControlProblem(

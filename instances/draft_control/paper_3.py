@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from specopt.models.arguments import number, one_of, positive
 from specopt.models.draft_control import ChannelState, DraftControlProblem
-from specopt.models.errors import InvalidInput
 from specopt.models.fields import Floats
 from specopt.models.markov_chain import TransitionMatrix
 
@@ -60,17 +60,11 @@ def paper_3(
     seed
         Not used: nothing here is random.
     """
-    if regime not in UPLINKS:
-        raise InvalidInput(f"regime: expected one of {', '.join(UPLINKS)}, got {regime!r}")
-    for name, value in (("temperature", temperature), ("contrast", contrast)):
-        if not 0 < value < np.inf:
-            raise InvalidInput(f"{name}: expected a finite number > 0, got {value}")
-    for name, value in (("low_to_high", low_to_high), ("high_to_low", high_to_low)):
-        if not 0 < value <= 1:
-            raise InvalidInput(f"{name}: expected a probability > 0, got {value}")
-    for name, value in (("keep_confidence", keep_confidence), ("loss", loss)):
-        if not 0 <= value <= 1:
-            raise InvalidInput(f"{name}: expected a number in [0, 1], got {value}")
+    one_of("regime", regime, UPLINKS)
+    temperature, contrast = positive("temperature", temperature), positive("contrast", contrast)
+    low_to_high = number("low_to_high", low_to_high, above=0, high=1)
+    high_to_low = number("high_to_low", high_to_low, above=0, high=1)
+    keep_confidence, loss = number("keep_confidence", keep_confidence, 0, 1), number("loss", loss, 0, 1)
     fast_share = low_to_high / (low_to_high + high_to_low)
     slow = UPLINKS[regime] / (1.0 - fast_share + contrast * fast_share)
     rates = [

@@ -6,11 +6,12 @@ import math
 
 import numpy as np
 
+from specopt.models.arguments import integer, number, positive, random_generator
 from specopt.models.draft_control import ChannelState, DraftControlProblem
-from specopt.models.errors import InvalidInput
 from specopt.models.markov_chain import TransitionMatrix
 
 FINEST = 1000
+MOST_STATES = 10_000
 
 
 def random(
@@ -47,21 +48,14 @@ def random(
     seed
         Seed of `numpy.random.default_rng`.
     """
-    for name, count in (("states", states), ("resolutions", resolutions)):
-        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-            raise InvalidInput(f"{name}: expected an integer >= 1, got {count!r}")
-    if resolutions > FINEST // 10:
-        raise InvalidInput(f"resolutions: expected at most {FINEST // 10}, got {resolutions}")
-    if not 0 < slow_bits_per_second <= fast_bits_per_second < math.inf:
-        raise InvalidInput(
-            "slow_bits_per_second, fast_bits_per_second: expected 0 < slow <= fast, "
-            f"got {slow_bits_per_second} and {fast_bits_per_second}"
-        )
-    if not 0 <= downlink_factor < math.inf:
-        raise InvalidInput(f"downlink_factor: expected a finite number >= 0, got {downlink_factor}")
-    if not 0 <= stay < 1:
-        raise InvalidInput(f"stay: expected a number in [0, 1), got {stay}")
-    rng = np.random.default_rng(seed)
+    states, resolutions = (
+        integer("states", states, 1, MOST_STATES),
+        integer("resolutions", resolutions, 1, FINEST // 10),
+    )
+    slow_bits_per_second = positive("slow_bits_per_second", slow_bits_per_second)
+    fast_bits_per_second = number("fast_bits_per_second", fast_bits_per_second, slow_bits_per_second)
+    downlink_factor, stay = number("downlink_factor", downlink_factor, 0), number("stay", stay, 0, below=1)
+    rng = random_generator(seed)
     spread = math.log(fast_bits_per_second / slow_bits_per_second)
     uplinks = slow_bits_per_second * np.exp(spread * rng.uniform(size=states))
     values = np.unique(np.round(np.geomspace(10, FINEST, resolutions)).astype(np.int64))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from specopt.instances.draft_control.random import random
-from specopt.instances.parameters import whole
+from specopt.models.arguments import integer, number
 from specopt.models.draft_control import DraftControlProblem
-from specopt.models.errors import InvalidInput
+from specopt.models.fields import MAX_TOKENS
 from specopt.models.markov_chain import TransitionMatrix
 
 
@@ -26,9 +26,9 @@ def slow_mixing(*, states: int = 10, leave: float = 1e-4, seed: int = 0) -> Draf
     seed
         Seed of `numpy.random.default_rng`.
     """
-    count = whole("states", states, 2)
-    if not 0 < leave < 1:
-        raise InvalidInput(f"leave: expected a probability in (0, 1), got {leave!r}")
+    integer("seed", seed, 0)
+    count = integer("states", states, 2, MAX_TOKENS)
+    leave = number("leave", leave, above=0, below=1)
     first = np.arange(count) < count // 2
     same = first[:, None] == first
     jumps = 1.0 + np.random.default_rng((seed, 1)).uniform(size=(count, count))

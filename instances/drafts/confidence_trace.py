@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from specopt.models.arguments import integer, number, random_generator
 from specopt.models.device_speculation import ConfidenceTrace
-from specopt.models.errors import InvalidInput
-from specopt.models.fields import describe
+from specopt.models.fields import MAX_TOKENS
 
 
 def synthetic_trace(
@@ -32,14 +32,9 @@ def synthetic_trace(
     InvalidInput
         If a value is outside its domain.
     """
-    for name, count in (("drafts", drafts), ("length", length)):
-        if count < 1:
-            raise InvalidInput(f"{name}: expected an integer >= 1, got {describe(count)}")
-    if not 0.0 <= easy_share <= 1.0:
-        raise InvalidInput(f"easy_share: expected a number in [0, 1], got {describe(easy_share)}")
-    if not calibration >= 0.0:
-        raise InvalidInput(f"calibration: expected a number >= 0, got {describe(calibration)}")
-    random = np.random.default_rng(seed)
+    drafts, length = integer("drafts", drafts, 1, MAX_TOKENS), integer("length", length, 1, MAX_TOKENS)
+    easy_share, calibration = number("easy_share", easy_share, 0, 1), number("calibration", calibration, 0)
+    random = random_generator(seed)
     tokens = drafts * length
     easy = random.random(tokens) < easy_share
     confidence = np.where(easy, random.beta(8.0, 1.0, tokens), random.beta(2.0, 3.0, tokens))

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from specopt.models.arguments import integer, number, random_generator
 from specopt.models.drafting import ACCEPTED, AFTER, FIRST_REJECTION, DraftLog
-from specopt.models.errors import InvalidInput
-from specopt.models.fields import Floats, describe
+from specopt.models.fields import MAX_TOKENS, Floats
 
 FEATURES = ("confidence", "entropy", "margin", "deviation")
 """What a device sees of the draft distribution: the paper's four statistics of it."""
@@ -46,11 +46,9 @@ def draft_log(
     InvalidInput
         If a parameter is outside its domain.
     """
-    for name, value in (("rounds", rounds), ("window", window)):
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise InvalidInput(f"{name}: expected an integer >= 1, got {describe(value)}")
+    rounds, window = integer("rounds", rounds, 1, MAX_TOKENS), integer("window", window, 1, MAX_TOKENS)
     _check_truth(acceptance_rate, signal)
-    rng = np.random.default_rng(seed)
+    rng = random_generator(seed)
     ease = rng.standard_normal((rounds, window))
     kept = rng.random((rounds, window)) < _probability(ease, acceptance_rate, signal)
     alive = np.cumprod(kept, axis=1).astype(bool)
@@ -79,10 +77,8 @@ def ease_of(features: Any) -> Floats:
 
 
 def _check_truth(acceptance_rate: float, signal: float) -> None:
-    if not 0.0 < acceptance_rate < 1.0:
-        raise InvalidInput(f"acceptance_rate: expected a number > 0 and < 1, got {describe(acceptance_rate)}")
-    if not 0.0 <= signal <= 10.0:
-        raise InvalidInput(f"signal: expected a number >= 0 and <= 10, got {describe(signal)}")
+    number("acceptance_rate", acceptance_rate, above=0, below=1)
+    number("signal", signal, 0, 10)
 
 
 def _probability(ease: Floats, acceptance_rate: float, signal: float) -> Floats:

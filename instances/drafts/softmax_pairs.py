@@ -13,11 +13,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from specopt.models.arguments import integer, number, positive, random_generator
 from specopt.models.codes.lattice import distribution_bits, nearest_counts, quantised
 from specopt.models.codes.quantised_acceptance import QuantisedAcceptance
 from specopt.models.codes.support_code import counts_bits
-from specopt.models.errors import InvalidInput
-from specopt.models.fields import Floats, Ints, describe
+from specopt.models.fields import MAX_TOKENS, Floats, Ints
 from specopt.models.speculative_sampling import acceptance_rate, output_law, total_variation
 
 OPT_VOCABULARY_SIZE = 50_272
@@ -123,14 +123,10 @@ def softmax_pairs(
     InvalidInput
         If a parameter is outside its domain.
     """
-    for name, value, least in (("count", count, 1), ("vocabulary_size", vocabulary_size, 2)):
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise InvalidInput(f"{name}: expected an integer >= {least}, got {describe(value)}")
-    if not 0.0 < temperature < np.inf:
-        raise InvalidInput(f"temperature: expected a number > 0, got {describe(temperature)}")
-    if not 0.0 <= noise < np.inf:
-        raise InvalidInput(f"noise: expected a number >= 0, got {describe(noise)}")
-    rng = np.random.default_rng(seed)
+    count = integer("count", count, 1, MAX_TOKENS)
+    vocabulary_size = integer("vocabulary_size", vocabulary_size, 2, MAX_TOKENS)
+    temperature, noise = positive("temperature", temperature), number("noise", noise, 0)
+    rng = random_generator(seed)
     steepness = np.exp(STEEPNESS_SCATTER * rng.standard_normal((count, 1)))
     # ranks in a new order at every position, because which token is likely depends on the text
     ranks = rng.permuted(np.tile(np.arange(1.0, vocabulary_size + 1.0), (count, 1)), axis=1)

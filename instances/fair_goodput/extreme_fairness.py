@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from specopt.instances.fair_goodput.paper_5 import acceptance_rates
-from specopt.instances.parameters import positive, whole
+from specopt.models.arguments import integer, number, positive, random_generator
 from specopt.models.fair_goodput import FairGoodputProblem
+from specopt.models.fields import MAX_TOKENS
 
 
 def extreme_fairness(
@@ -41,14 +42,15 @@ def extreme_fairness(
     seed
         Seed of `numpy.random.default_rng`.
     """
-    rng = np.random.default_rng(seed)
-    acceptance = rng.permutation(acceptance_rates(rates, whole("clients", clients, 1)))
+    fairness, cap = number("fairness", fairness, 0), integer("cap", cap, 0, MAX_TOKENS)
+    rng = random_generator(seed)
+    acceptance = rng.permutation(acceptance_rates(rates, integer("clients", clients, 1, MAX_TOKENS)))
     weights = np.exp(np.log(positive("weight_spread", weight_spread)) * rng.uniform(size=clients))
     return FairGoodputProblem(
         name=f"extreme-fairness N={clients} C={budget} {rates} g={fairness:g} seed={seed}",
         acceptance_rates=acceptance,
-        budget_tokens=whole("budget", budget, 0),
+        budget_tokens=integer("budget", budget, 0, MAX_TOKENS),
         weights=weights,
         fairness=fairness,
-        max_draft_tokens=rng.integers(1, cap, size=clients, endpoint=True) if whole("cap", cap, 0) else None,
+        max_draft_tokens=rng.integers(1, cap, size=clients, endpoint=True) if cap else None,
     )

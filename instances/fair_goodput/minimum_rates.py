@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from specopt.instances.fair_goodput.paper_5 import acceptance_rates
-from specopt.instances.parameters import number, whole
 from specopt.models.acceptance import expected_tokens
+from specopt.models.arguments import integer, number, random_generator
 from specopt.models.fair_goodput import FairGoodputProblem
+from specopt.models.fields import MAX_TOKENS
 
 
 def minimum_rates(
@@ -39,10 +40,11 @@ def minimum_rates(
     seed
         Seed of `numpy.random.default_rng`.
     """
-    rng = np.random.default_rng(seed)
-    acceptance = acceptance_rates(rates, whole("clients", clients, 1))
+    tightness, fairness = number("tightness", tightness, 0.0, 0.999), number("fairness", fairness, 0)
+    rng = random_generator(seed)
+    acceptance = acceptance_rates(rates, integer("clients", clients, 1, MAX_TOKENS))
     drafts = rng.exponential(size=clients)
-    drafts *= number("tightness", tightness, 0.0, 0.999) * whole("budget", budget, 0) / drafts.sum()
+    drafts *= tightness * integer("budget", budget, 0, MAX_TOKENS) / drafts.sum()
     low = np.floor(drafts)
     base, above = expected_tokens(acceptance, low), expected_tokens(acceptance, low + 1.0)
     return FairGoodputProblem(

@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from specopt.instances.draft_allocation.paper_5 import RATES
-from specopt.models.errors import InvalidInput
+from specopt.models.arguments import integer, number, one_of
 from specopt.models.fair_goodput import FairGoodputProblem
-from specopt.models.fields import Floats
+from specopt.models.fields import MAX_TOKENS, Floats
 
 
 def paper_5(
@@ -32,10 +32,11 @@ def paper_5(
     seed
         Not used: nothing here is random.
     """
+    fairness = number("fairness", fairness, 0)
     return FairGoodputProblem(
         name=f"paper-5 N={clients} C={budget} {rates} g={fairness:g}",
-        acceptance_rates=acceptance_rates(rates, whole("clients", clients, 1)),
-        budget_tokens=whole("budget", budget, 0),
+        acceptance_rates=acceptance_rates(rates, integer("clients", clients, 1, MAX_TOKENS)),
+        budget_tokens=integer("budget", budget, 0, MAX_TOKENS),
         fairness=fairness,
     )
 
@@ -48,19 +49,4 @@ def acceptance_rates(name: str, clients: int) -> Floats:
     InvalidInput
         If there is no such set.
     """
-    if name not in RATES:
-        raise InvalidInput(f"rates: expected one of {', '.join(RATES)}, got {name!r}")
-    return np.linspace(*RATES[name], clients)
-
-
-def whole(name: str, value: object, least: int) -> int:
-    """Return a parameter that must be an integer of at least some size.
-
-    Raises
-    ------
-    InvalidInput
-        If it is not.
-    """
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise InvalidInput(f"{name}: expected an integer >= {least}, got {value!r}")
-    return value
+    return np.linspace(*RATES[one_of("rates", name, RATES)], clients)

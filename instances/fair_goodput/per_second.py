@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from specopt.instances.fair_goodput.paper_5 import acceptance_rates, whole
+from specopt.instances.fair_goodput.paper_5 import acceptance_rates
+from specopt.models.arguments import integer, number, random_generator
 from specopt.models.fair_goodput import FairGoodputProblem
+from specopt.models.fields import MAX_TOKENS
 
 # Synthetic clients from phones to workstations, on wires and radio.
 DRAFT_SECONDS_PER_TOKEN = (0.005, 0.040)
@@ -35,11 +35,12 @@ def per_second(
     seed
         Seed of `numpy.random.default_rng`.
     """
-    rng = np.random.default_rng(seed)
+    fairness = number("fairness", fairness, 0)
+    rng = random_generator(seed)
     return FairGoodputProblem(
         name=f"per-second N={clients} C={budget} {rates} g={fairness:g} seed={seed}",
-        acceptance_rates=rng.permutation(acceptance_rates(rates, whole("clients", clients, 1))),
-        budget_tokens=whole("budget", budget, 0),
+        acceptance_rates=rng.permutation(acceptance_rates(rates, integer("clients", clients, 1, MAX_TOKENS))),
+        budget_tokens=integer("budget", budget, 0, MAX_TOKENS),
         fairness=fairness,
         per="second",
         draft_seconds_per_token=rng.uniform(*DRAFT_SECONDS_PER_TOKEN, size=clients),

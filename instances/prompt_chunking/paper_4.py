@@ -6,10 +6,8 @@ cloud delay comes from knots calibrated to Fig. 1. The paper does not print what
 
 from __future__ import annotations
 
-import math
-
+from specopt.models.arguments import number, one_of, positive
 from specopt.models.cloud_delay import CloudDelay
-from specopt.models.errors import InvalidInput
 from specopt.models.prompt_chunking import PromptChunkingProblem
 
 HIDDEN_BYTES = {"vicuna-7b": 4096 * 2.0, "vicuna-13b": 5120 * 2.0}
@@ -52,16 +50,10 @@ def paper_4(
     seed
         Not used: nothing here is random.
     """
-    if model not in HIDDEN_BYTES:
-        raise InvalidInput(f"model: expected one of {', '.join(HIDDEN_BYTES)}, got {model!r}")
-    for name, value in (
-        ("uplink_megabytes_per_second", uplink_megabytes_per_second),
-        ("downlink_megabytes_per_second", downlink_megabytes_per_second),
-    ):
-        if not 0 < value < math.inf:
-            raise InvalidInput(f"{name}: expected a number > 0, got {value!r}")
-    if not 0 <= message_milliseconds < math.inf:
-        raise InvalidInput(f"message_milliseconds: expected a number >= 0, got {message_milliseconds!r}")
+    one_of("model", model, HIDDEN_BYTES)
+    uplink_megabytes_per_second = positive("uplink_megabytes_per_second", uplink_megabytes_per_second)
+    downlink_megabytes_per_second = positive("downlink_megabytes_per_second", downlink_megabytes_per_second)
+    message_milliseconds = number("message_milliseconds", message_milliseconds, 0)
     return PromptChunkingProblem(
         name=f"paper-4 N={prompt_tokens} up={uplink_megabytes_per_second:g} MB/s P={pipeline_length}",
         prompt_tokens=prompt_tokens,
@@ -69,7 +61,7 @@ def paper_4(
         uplink_bytes_per_second=uplink_megabytes_per_second * 1e6,
         downlink_bytes_per_second=downlink_megabytes_per_second * 1e6,
         cloud_delay=figure_1_delay(),
-        background_tokens=float(background_tokens),
+        background_tokens=number("background_tokens", background_tokens, 0),
         pipeline_length=pipeline_length,
         message_overhead_seconds=message_milliseconds * 1e-3,
     )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from specopt.models.arguments import integer, number, random_generator
 from specopt.models.cloud_delay import CloudDelay
-from specopt.models.errors import InvalidInput
+from specopt.models.fields import MAX_TOKENS
 from specopt.models.prompt_chunking import PromptChunkingProblem
 
 
@@ -40,16 +41,11 @@ def random(
     seed
         Seed of `numpy.random.default_rng`.
     """
-    for name, value, least in (
-        ("prompt_tokens", prompt_tokens, 1),
-        ("pipeline_length", pipeline_length, 0),
-        ("knots", knots, 2),
-    ):
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise InvalidInput(f"{name}: expected an integer >= {least}, got {value!r}")
-    if not 0 <= max_message_milliseconds < np.inf:
-        raise InvalidInput(f"max_message_milliseconds: expected a number >= 0, got {max_message_milliseconds!r}")
-    rng = np.random.default_rng(seed)
+    prompt_tokens = integer("prompt_tokens", prompt_tokens, 1, MAX_TOKENS)
+    pipeline_length = integer("pipeline_length", pipeline_length, 0, MAX_TOKENS)
+    knots = integer("knots", knots, 2, MAX_TOKENS)
+    max_message_milliseconds = number("max_message_milliseconds", max_message_milliseconds, 0)
+    rng = random_generator(seed)
     up, down = 1e6 * rng.uniform(5, 10), 1e6 * rng.uniform(10, 15)
     stages = pipeline_length or int(rng.choice((1, 2, 4, 8)))
     steps = np.exp(rng.uniform(0, np.log(2.0 * prompt_tokens + 16), knots - 1))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 
-from specopt.instances.parameters import positive
 from specopt.instances.prompt_chunking.random import random
+from specopt.models.arguments import positive
 from specopt.models.prompt_chunking import PromptChunkingProblem
 
 
@@ -29,9 +29,10 @@ def single_stage(
         Seed of `numpy.random.default_rng`.
     """
     problem = random(prompt_tokens=prompt_tokens, pipeline_length=1, wait=wait, seed=seed)
+    cloud_slowness = positive("cloud_slowness", cloud_slowness)
     delay = problem.cloud_delay
     return dataclasses.replace(
         problem,
         name=f"single-stage N={prompt_tokens} x{cloud_slowness:g} {wait} seed={seed}",
-        cloud_delay=dataclasses.replace(delay, seconds=delay.seconds * positive("cloud_slowness", cloud_slowness)),
+        cloud_delay=dataclasses.replace(delay, seconds=delay.seconds * cloud_slowness),
     )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 
-from specopt.instances.parameters import positive
 from specopt.instances.prompt_chunking.random import random
+from specopt.models.arguments import positive
 from specopt.models.prompt_chunking import PromptChunkingProblem
 
 

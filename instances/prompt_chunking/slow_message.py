@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 
-from specopt.instances.parameters import number
 from specopt.instances.prompt_chunking.random import random
+from specopt.models.arguments import number
 from specopt.models.prompt_chunking import PromptChunkingProblem
 
 
@@ -26,8 +26,9 @@ def slow_message(
     seed
         Seed of `numpy.random.default_rng`.
     """
+    message_milliseconds = number("message_milliseconds", message_milliseconds, 0)
     return dataclasses.replace(
         random(prompt_tokens=prompt_tokens, seed=seed),
         name=f"slow-message N={prompt_tokens} {message_milliseconds:g} ms seed={seed}",
-        message_overhead_seconds=1e-3 * number("message_milliseconds", message_milliseconds, 0.0),
+        message_overhead_seconds=1e-3 * message_milliseconds,
     )

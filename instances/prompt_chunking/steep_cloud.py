@@ -6,9 +6,10 @@ import dataclasses
 
 import numpy as np
 
-from specopt.instances.parameters import positive, whole
 from specopt.instances.prompt_chunking.random import random
+from specopt.models.arguments import integer, positive
 from specopt.models.cloud_delay import CloudDelay
+from specopt.models.fields import MAX_TOKENS
 from specopt.models.prompt_chunking import PromptChunkingProblem
 
 
@@ -32,7 +33,10 @@ def steep_cloud(
         Seed of `numpy.random.default_rng`.
     """
     problem = random(prompt_tokens=prompt_tokens, seed=seed)
-    width, height = whole("step_tokens", step_tokens, 2), 1e-3 * positive("step_milliseconds", step_milliseconds)
+    width, height = (
+        integer("step_tokens", step_tokens, 2, MAX_TOKENS),
+        1e-3 * positive("step_milliseconds", step_milliseconds),
+    )
     edges = np.arange(width, 2 * prompt_tokens + 2 * width, width, dtype=np.float64)
     levels = 0.01 + height * np.arange(len(edges) + 1)
     tokens = np.concatenate(([0.0], np.column_stack((edges, edges + 1.0)).ravel()))

@@ -19,7 +19,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from specopt.models.arguments import integer, one_of
+from specopt.models.arguments import integer, one_of, positive
 from specopt.models.cloud_delay import CloudDelay
 from specopt.models.fields import MAX_TOKENS
 from specopt.models.prompt_workload import PromptWorkload
@@ -94,6 +94,7 @@ def paper_4_workload(
         If there is no such data set, or a value is outside its domain.
     """
     one_of("dataset", dataset, _PROMPTS)
+    link_scale, cloud_scale = positive("link_scale", link_scale), positive("cloud_scale", cloud_scale)
     model = _MODELS[dataset]
     mean, std = _PROMPTS[dataset]
     if local_overhead_seconds is None:

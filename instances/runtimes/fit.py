@@ -19,9 +19,10 @@ from specopt.instances.runtimes.validation import (
     fit_metrics,
 )
 from specopt.instances.runtimes.work import Slope, Work
+from specopt.models.arguments import integer, number, one_of, random_generator
 from specopt.models.decoder import Decoder
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import Floats, describe, dump
+from specopt.models.fields import Floats, dump
 from specopt.models.pass_time import LEAST_SECONDS_PER_TOKEN
 from specopt.models.runtime import LinearRuntime, PiecewiseRuntime
 from specopt.models.verification_time import VerificationTime
@@ -203,7 +204,7 @@ def fit_runtime(
     _, groups = np.unique(table.keys, axis=0, return_inverse=True)
     forms = (Roofline(flat) if isinstance(one, Roofline) else one for one in FORMS.values())
     candidates = able(form, {one: one.inputs(work) for one in forms}, len(y))
-    validation = cross_validate(candidates, y, weights, groups.reshape(-1), folds, np.random.default_rng(seed))
+    validation = cross_validate(candidates, y, weights, groups.reshape(-1), folds, random_generator(seed))
     if form == "auto":
         chosen, reason = choose(candidates, validation)
     else:
@@ -269,15 +270,8 @@ def _warnings(fit: RuntimeFit) -> list[str]:
 
 
 def _check(form: object, errors: object, level: object, folds: object, seed: object) -> None:
-    if form not in ("auto", *FORMS):
-        raise InvalidInput(f"form: expected one of auto, {', '.join(FORMS)}, got {describe(form)}")
-    if errors not in ("absolute", "relative"):
-        raise InvalidInput(f"errors: expected absolute or relative, got {describe(errors)}")
-    for name, value, least, most in (
-        ("folds", folds, 2, 1000),
-        ("seed", seed, 0, 2**63),
-    ):
-        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-            raise InvalidInput(f"{name}: expected an integer in {least}..{most}, got {describe(value)}")
-    if isinstance(level, bool) or not isinstance(level, int | float) or not 0.0 < level < 1.0:
-        raise InvalidInput(f"level: expected a number > 0 and < 1, got {describe(level)}")
+    one_of("form", form, ("auto", *FORMS))
+    one_of("errors", errors, ("absolute", "relative"))
+    integer("folds", folds, 2, 1000)
+    integer("seed", seed, 0)
+    number("level", level, above=0, below=1)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from specopt.instances.traces.lines import Lines, open_lines
+from specopt.models.arguments import integer
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import Floats, Ints, describe
 
@@ -79,8 +80,7 @@ class TableColumns:
         if self.y_unit is not None and self.y_unit not in UNITS:
             raise InvalidInput(f"y_unit: expected one of {', '.join(UNITS)}, got {describe(self.y_unit)}")
         for name, times in (("repeat", self.repeat), *((f"repeat of {key}", one) for key, one in self.repeats.items())):
-            if isinstance(times, bool) or not isinstance(times, int) or not 0 <= times <= 100_000:
-                raise InvalidInput(f"{name}: expected an integer in 0..100000, got {describe(times)}")
+            integer(name, times, 0, 100_000)
 
     @property
     def numbers(self) -> tuple[str, ...]:

@@ -6,8 +6,9 @@ import dataclasses
 
 import numpy as np
 
-from specopt.instances.parameters import whole
 from specopt.instances.serving_latency.paper_1 import paper_1
+from specopt.models.arguments import integer
+from specopt.models.fields import MAX_TOKENS
 from specopt.models.serving_latency import ServingLatencyProblem
 
 
@@ -36,5 +37,5 @@ def equal_inputs(
     return dataclasses.replace(
         problem,
         name=f"equal-inputs {pair} K={tasks} I={tokens} O<={max_output} seed={seed}",
-        input_tokens=np.full(tasks, whole("tokens", tokens, 1)),
+        input_tokens=np.full(tasks, integer("tokens", tokens, 1, MAX_TOKENS)),
     )

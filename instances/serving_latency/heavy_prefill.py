@@ -6,8 +6,9 @@ import dataclasses
 
 import numpy as np
 
-from specopt.instances.parameters import whole
 from specopt.instances.serving_latency.paper_1 import paper_1
+from specopt.models.arguments import integer
+from specopt.models.fields import MAX_TOKENS
 from specopt.models.serving_latency import ServingLatencyProblem
 
 
@@ -34,7 +35,9 @@ def heavy_prefill(
         Seed of `numpy.random.default_rng`.
     """
     problem = paper_1(pair=pair, tasks=tasks, max_output=max_output, seed=seed)
-    logarithms = np.random.default_rng((seed, 1)).uniform(np.log(8.0), np.log(whole("max_input", max_input, 8)), tasks)
+    logarithms = np.random.default_rng((seed, 1)).uniform(
+        np.log(8.0), np.log(integer("max_input", max_input, 8, MAX_TOKENS)), tasks
+    )
     return dataclasses.replace(
         problem,
         name=f"heavy-prefill {pair} K={tasks} I<={max_input} O<={max_output} seed={seed}",

@@ -6,8 +6,8 @@ import dataclasses
 
 import numpy as np
 
-from specopt.instances.parameters import number
 from specopt.instances.serving_latency.paper_1 import paper_1
+from specopt.models.arguments import number
 from specopt.models.serving_latency import ServingLatencyProblem
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from specopt.models.arguments import integer, number, one_of, random_generator
 from specopt.models.decoder import PaperDecoder
-from specopt.models.errors import InvalidInput
+from specopt.models.fields import MAX_TOKENS
 from specopt.models.runtime import LinearRuntime
 from specopt.models.serving_latency import ServingLatencyProblem
 
@@ -65,12 +66,13 @@ def paper_1(
     seed
         Seed of `numpy.random.default_rng`.
     """
-    if pair not in PAIRS:
-        raise InvalidInput(f"pair: expected one of {', '.join(PAIRS)}, got {pair!r}")
-    for name, value in (("tasks", tasks), ("max_input", max_input), ("max_output", max_output)):
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise InvalidInput(f"{name}: expected an integer >= 1, got {value!r}")
-    rng = np.random.default_rng(seed)
+    pair, tasks = one_of("pair", pair, PAIRS), integer("tasks", tasks, 1, MAX_TOKENS)
+    max_input, max_output = (
+        integer("max_input", max_input, 1, MAX_TOKENS),
+        integer("max_output", max_output, 1, MAX_TOKENS),
+    )
+    alpha = number("alpha", alpha, above=0, below=1)
+    rng = random_generator(seed)
     inputs = rng.integers(1, max_input, size=tasks, endpoint=True)
     outputs = rng.integers(1, max_output, size=tasks, endpoint=True)
     distance = np.maximum(MIN_DISTANCE_M, CELL_RADIUS_M * np.sqrt(rng.uniform(size=tasks)))  # uniform in the disc

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 
-from specopt.instances.parameters import number
 from specopt.instances.serving_latency.paper_1 import paper_1
+from specopt.models.arguments import number, positive
 from specopt.models.serving_latency import ServingLatencyProblem
 
 
@@ -38,9 +38,11 @@ def slow_link(
     seed
         Seed of `numpy.random.default_rng`.
     """
+    bandwidth = positive("bandwidth", bandwidth)
+    loss_decibels = number("loss_decibels", loss_decibels, 0.0, 200.0)
     problem = paper_1(pair=pair, tasks=tasks, max_output=max_output, bandwidth=bandwidth, seed=seed)
     return dataclasses.replace(
         problem,
         name=f"slow-link {pair} K={tasks} {bandwidth:g} Hz -{loss_decibels:g} dB O<={max_output} seed={seed}",
-        snr=problem.snr * 10.0 ** (-number("loss_decibels", loss_decibels, 0.0, 200.0) / 10.0),
+        snr=problem.snr * 10.0 ** (-loss_decibels / 10.0),
     )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 
-from specopt.instances.parameters import positive
 from specopt.instances.serving_latency.paper_1 import DRAFT_RUNTIME, paper_1
+from specopt.models.arguments import positive
 from specopt.models.runtime import LinearRuntime
 from specopt.models.serving_latency import ServingLatencyProblem
 
@@ -32,12 +32,13 @@ def stage_ratio(
     seed
         Seed of `numpy.random.default_rng`.
     """
+    factor = positive("factor", factor)
     problem = paper_1(pair=pair, tasks=tasks, max_output=max_output, seed=seed)
     return dataclasses.replace(
         problem,
         name=f"stage-ratio {pair} K={tasks} factor={factor:g} O<={max_output} seed={seed}",
         draft_runtime=LinearRuntime(
-            seconds_per_flop=positive("factor", factor) * DRAFT_RUNTIME.seconds_per_flop,
+            seconds_per_flop=factor * DRAFT_RUNTIME.seconds_per_flop,
             overhead_seconds=factor * DRAFT_RUNTIME.overhead_seconds,
         ),
     )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 
-from specopt.instances.parameters import number
 from specopt.instances.serving_latency.paper_1 import paper_1
+from specopt.models.arguments import number
 from specopt.models.serving_latency import ServingLatencyProblem
 
 

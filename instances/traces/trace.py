@@ -9,8 +9,9 @@ from typing import Annotated
 import numpy as np
 from msgspec import Meta
 
+from specopt.models.arguments import integer
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import Column, Floats, Ints, NonNegative, TokenCount, check, describe
+from specopt.models.fields import Column, Floats, Ints, NonNegative, TokenCount, check
 
 Count = Annotated[int, Meta(ge=0)]
 
@@ -136,10 +137,9 @@ class Trace:
 
 def check_window(start: object, rows: object) -> None:
     """Refuse a start that is no integer >= 0, and a number of rows that is neither None nor an integer >= 1."""
-    if isinstance(start, bool) or not isinstance(start, int) or start < 0:
-        raise InvalidInput(f"start: expected an integer >= 0, got {describe(start)}")
-    if rows is not None and (isinstance(rows, bool) or not isinstance(rows, int) or rows < 1):
-        raise InvalidInput(f"rows: expected an integer >= 1, got {describe(rows)}")
+    integer("start", start, 0)
+    if rows is not None:
+        integer("rows", rows, 1)
 
 
 def past_the_end(start: int, rows: int | None, usable: int) -> str:

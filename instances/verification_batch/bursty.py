@@ -6,8 +6,9 @@ import dataclasses
 
 import numpy as np
 
-from specopt.instances.parameters import positive, whole
 from specopt.instances.verification_batch.pending import mixed
+from specopt.models.arguments import integer, positive
+from specopt.models.fields import MAX_TOKENS
 from specopt.models.verification_batch import VerificationBatchProblem
 
 
@@ -30,10 +31,13 @@ def bursty(
     seed
         Seed of `numpy.random.default_rng`.
     """
+    spacing_seconds = positive("spacing_seconds", spacing_seconds)
     problem = mixed(requests=requests, cold_share=0.3, seed=seed)
-    burst = np.random.default_rng((seed, 1)).integers(1, whole("bursts", bursts, 1), size=requests, endpoint=True)
+    burst = np.random.default_rng((seed, 1)).integers(
+        1, integer("bursts", bursts, 1, MAX_TOKENS), size=requests, endpoint=True
+    )
     return dataclasses.replace(
         problem,
         name=f"bursty n={requests} bursts={bursts} every {spacing_seconds:g} s seed={seed}",
-        deadline_seconds=burst.astype(np.float64) * positive("spacing_seconds", spacing_seconds),
+        deadline_seconds=burst.astype(np.float64) * spacing_seconds,
     )

@@ -6,8 +6,8 @@ import dataclasses
 
 import numpy as np
 
-from specopt.instances.parameters import number, positive
 from specopt.instances.verification_batch.pending import mixed
+from specopt.models.arguments import number, positive
 from specopt.models.verification_batch import VerificationBatchProblem
 
 
@@ -37,6 +37,7 @@ def correlated(
     seed
         Seed of `numpy.random.default_rng`.
     """
+    offset = number("offset", offset, 0)
     problem = mixed(requests=requests, cold_share=0.5, seed=seed)
     estimator = problem.estimator
     seconds = estimator.weights(problem.new_tokens, problem.cached_tokens)
@@ -46,7 +47,7 @@ def correlated(
     return dataclasses.replace(
         problem,
         name=f"correlated n={requests} offset={offset:g} seed={seed}",
-        expected_tokens=100.0 * (seconds + number("offset", offset, 0.0) * mean),
+        expected_tokens=100.0 * (seconds + offset * mean),
         memory_bytes=positive("memory_share", memory_share) * float(problem.request_memory_bytes.sum()),
         deadline_seconds=due * (1.0 + 0.1 * rng.uniform(size=requests)),
     )

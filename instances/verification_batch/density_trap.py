@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from specopt.instances.parameters import positive, whole
 from specopt.instances.verification_batch.pending import AMPLE_BYTES, COEFFICIENTS, KV_BYTES_PER_TOKEN
+from specopt.models.arguments import integer, positive, random_generator
+from specopt.models.fields import MAX_TOKENS
 from specopt.models.verification_batch import VerificationBatchProblem
 
 
@@ -24,9 +25,9 @@ def density_trap(*, requests: int = 20, ratio: float = 50.0, seed: int = 0) -> V
     seed
         Seed of `numpy.random.default_rng`.
     """
-    count = whole("requests", requests, 2) - 1
+    count = integer("requests", requests, 2, MAX_TOKENS) - 1
     positive("ratio", ratio)
-    rng = np.random.default_rng(seed)
+    rng = random_generator(seed)
     estimator = COEFFICIENTS["table-12"]
     new = rng.integers(2, 9, size=count, endpoint=True)
     cached = rng.integers(50, 400, size=count, endpoint=True)

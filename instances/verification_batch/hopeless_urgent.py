@@ -6,8 +6,9 @@ import dataclasses
 
 import numpy as np
 
-from specopt.instances.parameters import whole
 from specopt.instances.verification_batch.pending import mixed
+from specopt.models.arguments import integer
+from specopt.models.fields import MAX_TOKENS
 from specopt.models.verification_batch import VerificationBatchProblem
 
 
@@ -27,7 +28,7 @@ def hopeless_urgent(*, requests: int = 100, hopeless: int = 1, seed: int = 0) ->
         Seed of `numpy.random.default_rng`.
     """
     problem = mixed(requests=requests, cold_share=0.3, seed=seed)
-    late = np.arange(requests) < whole("hopeless", hopeless, 0)
+    late = np.arange(requests) < integer("hopeless", hopeless, 0, MAX_TOKENS)
     return dataclasses.replace(
         problem,
         name=f"hopeless-urgent n={requests} hopeless={hopeless} seed={seed}",

@@ -11,8 +11,9 @@ import dataclasses
 import numpy as np
 
 from specopt.models.acceptance import expected_tokens
+from specopt.models.arguments import integer, number, one_of, positive, random_generator
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import Ints
+from specopt.models.fields import MAX_TOKENS, Ints
 from specopt.models.verification_batch import VerificationBatchProblem
 from specopt.models.verification_time import VerificationTime
 
@@ -91,8 +92,7 @@ def tight(
     seed
         Seed of `numpy.random.default_rng`.
     """
-    if not 0 < longest_seconds < np.inf:
-        raise InvalidInput(f"longest_seconds: expected a finite number > 0, got {longest_seconds}")
+    longest_seconds = positive("longest_seconds", longest_seconds)
     return _pending("tight", requests, coefficients, seed, cold_share=0.15, longest_seconds=longest_seconds)
 
 
@@ -112,8 +112,7 @@ def memory_bound(
     seed
         Seed of `numpy.random.default_rng`.
     """
-    if not 0 <= memory_share < np.inf:
-        raise InvalidInput(f"memory_share: expected a finite number >= 0, got {memory_share}")
+    memory_share = number("memory_share", memory_share, 0)
     return _pending("memory-bound", requests, coefficients, seed, cold_share=0.3, memory_share=memory_share)
 
 
@@ -139,7 +138,7 @@ def with_contexts(problem: VerificationBatchProblem, contexts: Ints, *, seed: in
     """
     if len(contexts) != problem.requests:
         raise InvalidInput(f"contexts: expected {problem.requests} lengths, one per request, got {len(contexts)}")
-    drafted = _drafted(np.random.default_rng(seed), problem.requests)
+    drafted = _drafted(random_generator(seed), problem.requests)
     cold = problem.cached_tokens == 0
     memory = ((contexts + drafted + 1) * KV_BYTES_PER_TOKEN).astype(np.float64)
     needed, drawn = float(memory.sum()), float(problem.request_memory_bytes.sum())
@@ -169,13 +168,9 @@ def _pending(
     longest_seconds: float | None = None,
     memory_share: float | None = None,
 ) -> VerificationBatchProblem:
-    if isinstance(requests, bool) or not isinstance(requests, int) or requests < 0:
-        raise InvalidInput(f"requests: expected an integer >= 0, got {requests!r}")
-    if not 0 <= cold_share <= 1:
-        raise InvalidInput(f"cold_share: expected a number in [0, 1], got {cold_share}")
-    if coefficients not in COEFFICIENTS:
-        raise InvalidInput(f"coefficients: expected one of {', '.join(COEFFICIENTS)}, got {coefficients!r}")
-    rng = np.random.default_rng(seed)
+    requests, cold_share = integer("requests", requests, 0, MAX_TOKENS), number("cold_share", cold_share, 0, 1)
+    coefficients = one_of("coefficients", coefficients, COEFFICIENTS)
+    rng = random_generator(seed)
     drafted = _drafted(rng, requests)
     acceptance = rng.uniform(0.55, 0.85, size=requests)
     context = np.clip(np.exp(rng.normal(np.log(400.0), 0.7, size=requests)), 16, 8192).astype(np.int64)

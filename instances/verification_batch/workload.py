@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from specopt.models.arguments import integer, number, positive
+from specopt.models.arguments import integer, number, positive, sequence
 from specopt.models.verification_time import VerificationTime
 from specopt.models.verification_workload import DraftPredictor, VerificationWorkload
 
@@ -57,10 +57,11 @@ def mixed_classes(
     """
     window = integer("window", window, 1, 1000)
     acceptance_rate = number("acceptance_rate", acceptance_rate, 0, 1)
-    shares = np.full(len(class_speeds), 1.0 / len(class_speeds)) if class_shares is None else class_shares
+    speeds = sequence("class_speeds", class_speeds)
+    shares = [1.0 / len(speeds)] * len(speeds) if class_shares is None else sequence("class_shares", class_shares)
     return VerificationWorkload(
-        class_speeds=np.asarray(class_speeds, dtype=np.float64),
-        class_shares=np.asarray(shares, dtype=np.float64),
+        class_speeds=speeds,  # type: ignore[arg-type]  # lists become arrays
+        class_shares=shares,  # type: ignore[arg-type]
         estimator=estimator,
         acceptance_rates=np.full(window, acceptance_rate),
         prompt_median_tokens=prompt_median_tokens,

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from specopt.models.arguments import integer
 from specopt.models.codes.binomial_bits import binomial_bits, diagonal_bits
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import Floats, Ints, describe
@@ -37,8 +38,8 @@ def distribution_bits(resolution: int, vocabulary_size: int) -> int:
     >>> distribution_bits(100, 50272)
     1038
     """
-    _check_whole("resolution", resolution)
-    _check_whole("vocabulary_size", vocabulary_size)
+    integer("resolution", resolution, 1)
+    integer("vocabulary_size", vocabulary_size, 1)
     return binomial_bits(resolution + vocabulary_size - 1, vocabulary_size - 1)
 
 
@@ -52,8 +53,8 @@ def all_distribution_bits(max_resolution: int, vocabulary_size: int) -> Ints:
     >>> all_distribution_bits(8, 2).tolist()
     [1, 2, 2, 3, 3, 3, 3, 4]
     """
-    _check_whole("max_resolution", max_resolution)
-    _check_whole("vocabulary_size", vocabulary_size)
+    integer("max_resolution", max_resolution, 1)
+    integer("vocabulary_size", vocabulary_size, 1)
     return diagonal_bits(vocabulary_size - 1, max_resolution)[1:]
 
 
@@ -86,7 +87,7 @@ def nearest_counts(distributions: Any, resolution: int) -> Ints:
     >>> nearest_counts([0.5, 0.3, 0.2], 4).tolist()
     [2, 1, 1]
     """
-    _check_whole("resolution", resolution)
+    integer("resolution", resolution, 1)
     if resolution > LARGEST_RESOLUTION:
         raise InvalidInput(f"resolution: expected at most {LARGEST_RESOLUTION}, got {resolution}")
     laws, sums = checked_distributions("distributions", distributions)
@@ -114,7 +115,7 @@ def nearest_counts_exactly(distribution: Sequence[Fraction], resolution: int) ->
     InvalidInput
         If the distribution is none.
     """
-    _check_whole("resolution", resolution)
+    integer("resolution", resolution, 1)
     if any(share < 0 for share in distribution) or sum(distribution) != 1:
         raise InvalidInput(f"distribution: expected fractions >= 0 that sum to 1, got {describe(list(distribution))}")
     scaled = [share * resolution for share in distribution]
@@ -188,8 +189,3 @@ def _largest_remainder(scaled: Floats, resolution: int) -> Ints:
 
 def _place(name: str, index: tuple[Any, ...]) -> str:
     return name + "".join(f"[{int(i)}]" for i in index)
-
-
-def _check_whole(name: str, value: object) -> None:
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-        raise InvalidInput(f"{name}: expected an integer >= 1, got {describe(value)}")

@@ -15,6 +15,7 @@ from specopt.comparison.executors import executor_of
 from specopt.comparison.run import GRACE_SECONDS, run_cell
 from specopt.comparison.store import Store
 from specopt.comparison.table import Comparison
+from specopt.models.arguments import integer, number
 from specopt.models.errors import InvalidInput, Unsupported
 from specopt.models.problem import Problem
 from specopt.solve import choose
@@ -174,12 +175,13 @@ def cells_of(
     named = _named(problems)
     if not named:
         raise InvalidInput("problems: expected at least one, got none")
-    if time_limit is not None and not (isinstance(time_limit, int | float) and 0 <= time_limit < float("inf")):
-        raise InvalidInput(f"time_limit: expected seconds >= 0 or None, got {time_limit!r}")
-    if isinstance(gap, bool) or not (isinstance(gap, int | float) and 0 <= gap < float("inf")):
-        raise InvalidInput(f"gap: expected a number >= 0, got {gap!r}")
-    if not seeds or any(isinstance(seed, bool) or not isinstance(seed, int) or seed < 0 for seed in seeds):
-        raise InvalidInput(f"seeds: expected integers >= 0, at least one, got {list(seeds)!r}")
+    if time_limit is not None:
+        number("time_limit", time_limit, 0)
+    number("gap", gap, 0)
+    if not seeds:
+        raise InvalidInput("seeds: expected at least one, got none")
+    for place, seed in enumerate(seeds):
+        integer(f"seeds[{place}]", seed, 0)
     if methods is not None:
         _check_methods(methods, named)
     cells: dict[str, Cell] = {}

@@ -9,6 +9,7 @@ from pathlib import Path
 from specopt.generate import FAMILIES, generate
 from specopt.kinds import KINDS
 from specopt.library import load_saved, saved
+from specopt.models.arguments import integer
 from specopt.models.errors import InvalidInput
 from specopt.models.files import load
 from specopt.models.problem import Problem
@@ -32,8 +33,7 @@ def instances_of(sources: Sequence[str], *, instances: int = 5, seed: int = 0) -
     InvalidInput
         If a source is none of these, or a file is no problem.
     """
-    if isinstance(instances, bool) or not isinstance(instances, int) or instances < 1:
-        raise InvalidInput(f"instances: expected an integer >= 1, got {instances!r}")
+    instances = integer("instances", instances, 1)
     kinds = [kind.name for kind in KINDS]
     found: dict[str, Problem] = {}
     for source in sources:

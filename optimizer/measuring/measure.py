@@ -18,6 +18,7 @@ import numpy as np
 
 from specopt.instances.checkpoints.model_config import ModelConfig
 from specopt.measuring.forward_pass import ForwardPass, OutOfMemory
+from specopt.models.arguments import integer
 from specopt.models.errors import InvalidInput, MissingDependency
 from specopt.models.fields import MAX_TOKENS, describe
 
@@ -74,14 +75,14 @@ class Settings:
             if not isinstance(values, tuple) or not values:
                 raise InvalidInput(f"{name}: expected integers, got {describe(values)}")
             for value in values:
-                _integer(name, value, least)
+                integer(name, value, least, MAX_TOKENS)
             if len(set(values)) != len(values):
                 raise InvalidInput(f"{name}: expected each number once, got {describe(values)}")
-        _integer("repeats", self.repeats, 1)
-        _integer("warm_up", self.warm_up, 0)
-        _integer("seed", self.seed, 0)
+        integer("repeats", self.repeats, 1, MAX_TOKENS)
+        integer("warm_up", self.warm_up, 0, MAX_TOKENS)
+        integer("seed", self.seed, 0, MAX_TOKENS)
         if self.threads is not None:
-            _integer("threads", self.threads, 1)
+            integer("threads", self.threads, 1, MAX_TOKENS)
         if self.dtype is not None and self.dtype not in DTYPES:
             raise InvalidInput(f"dtype: expected one of {', '.join(DTYPES)}, got {describe(self.dtype)}")
         if self.device not in DEVICES:
@@ -335,8 +336,3 @@ def _default_dtype(timer: Timer, config: ModelConfig) -> str:
 
 def _gigabytes(count: int) -> str:
     return f"{count / 1e9:.3g} GB"
-
-
-def _integer(name: str, value: object, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= MAX_TOKENS:
-        raise InvalidInput(f"{name}: expected an integer from {least} to {MAX_TOKENS:,}, got {describe(value)}")

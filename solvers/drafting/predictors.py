@@ -13,9 +13,10 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from specopt.models.arguments import integer, one_of
 from specopt.models.drafting import ACCEPTED, AFTER, FIRST_REJECTION, DraftLog, ScoredPredictor
 from specopt.models.errors import InvalidInput, MissingDependency
-from specopt.models.fields import Floats, Ints, describe
+from specopt.models.fields import MAX_TOKENS, Floats, Ints, describe
 
 Kind = Literal["logistic", "perceptron", "trees"]
 
@@ -73,10 +74,8 @@ def fit_predictor(log: DraftLog, kind: Kind = "logistic", *, seed: int = 0) -> R
     MissingDependency
         If scikit-learn is not installed.
     """
-    if kind not in get_args(Kind):
-        raise InvalidInput(f"kind: expected one of {', '.join(get_args(Kind))}, got {describe(kind)}")
-    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
-        raise InvalidInput(f"seed: expected an integer >= 0, got {describe(seed)}")
+    one_of("kind", kind, get_args(Kind))
+    seed = integer("seed", seed, 0, 2**32 - 1)  # scikit-learn takes no more
     outcomes = log.outcomes[log.judged]
     for outcome, word in ((ACCEPTED, "accepted token"), (FIRST_REJECTION, "first rejection")):
         if not (outcomes == outcome).any():
@@ -157,8 +156,7 @@ def calibration(probability: Any, accepted: Any, *, bins: int = 10) -> Calibrati
         If the arrays are empty, of different lengths or outside their domains.
     """
     p, y = _checked(probability, accepted)
-    if isinstance(bins, bool) or not isinstance(bins, int) or bins < 1:
-        raise InvalidInput(f"bins: expected an integer >= 1, got {describe(bins)}")
+    bins = integer("bins", bins, 1, MAX_TOKENS)
     edges = np.unique(np.quantile(p, np.linspace(0.0, 1.0, bins + 1)[1:-1]))
     which = np.searchsorted(edges, p, side="right")
     counts = np.bincount(which, minlength=len(edges) + 1)
@@ -263,8 +261,7 @@ def score_bins(predictor: RejectionPredictor, log: DraftLog, *, bins: int = 8) -
     InvalidInput
         If the log lacks an outcome, or the bins are no integer above 1.
     """
-    if isinstance(bins, bool) or not isinstance(bins, int) or bins < 2:
-        raise InvalidInput(f"bins: expected an integer >= 2, got {describe(bins)}")
+    bins = integer("bins", bins, 2, MAX_TOKENS)
     for outcome, word in ((ACCEPTED, "accepted token"), (FIRST_REJECTION, "first rejection")):
         if not (log.outcomes == outcome).any():
             raise InvalidInput(f"outcomes: expected at least one {word}, got none")

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from specopt.models.arguments import integer
 from specopt.models.drafting import DraftingSetting, ScoredPredictor
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import Ints, describe
+from specopt.models.fields import Ints
 from specopt.solvers.drafting.policy import DraftingPolicy
 
 MOST_ROUNDS = 100_000_000
@@ -60,10 +61,7 @@ def simulate_rounds(
     InvalidInput
         If an argument is outside its domain.
     """
-    if isinstance(rounds, bool) or not isinstance(rounds, int) or not 2 <= rounds <= MOST_ROUNDS:
-        raise InvalidInput(f"rounds: expected an integer from 2 to {MOST_ROUNDS}, got {describe(rounds)}")
-    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
-        raise InvalidInput(f"seed: expected an integer >= 0, got {describe(seed)}")
+    rounds, seed = integer("rounds", rounds, 2, MOST_ROUNDS), integer("seed", seed, 0)
     if len(policy.flagged) != predictor.bins:
         raise InvalidInput(f"predictor: expected {len(policy.flagged)} bins, as in the policy, got {predictor.bins}")
     from specopt.solvers._kernels import drafting as kernels

@@ -16,7 +16,6 @@ array([5, 2, 2])
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Mapping, Sequence
 from functools import cache
 from types import ModuleType
@@ -25,6 +24,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from specopt.models.arguments import integer, number, positive, sequence
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import MAX_TOKENS, Floats, Ints, describe
 from specopt.solvers._kernels.fair_goodput_columns import ESTIMATE, GOODPUT
@@ -85,7 +85,7 @@ class Scheduler:
         if not isinstance(chosen, (Robust, Gradient)):
             raise InvalidInput(f"policy: expected robust or gradient, got {name_of(chosen)}: it is for simulations")
         self.policy = chosen
-        self.fairness = _number("fairness", fairness, 0.0)
+        self.fairness = number("fairness", fairness, 0.0)
         self.budget_tokens = budget_tokens
         self._options = options_of(chosen, self.fairness)
         self._discounts = discounts_of(chosen)
@@ -93,14 +93,14 @@ class Scheduler:
         self._facts: NDArray[np.float64] = first_facts(chosen, [], None)
         self._counts: NDArray[np.int64] = first_counts([])
         self._round: tuple[tuple[Key, ...], Ints] | None = None
-        names: list[Key] = (
-            list(range(_whole("clients", clients, 0))) if isinstance(clients, (int, np.integer)) else list(clients)
-        )
+        if isinstance(clients, (int, np.integer)):
+            clients = range(integer("clients", clients, 0, MAX_TOKENS))
+        names: list[Key] = sequence("clients", clients)
         for name, column in (
             ("weights", weights), ("max_draft_tokens", max_draft_tokens), ("initial_estimates", initial_estimates)
         ):  # fmt: skip
-            if column is not None and len(column) != len(names):
-                raise InvalidInput(f"{name}: expected {len(names)} entries, one per client, got {len(column)}")
+            if column is not None:
+                sequence(name, column, len(names))
         for index, key in enumerate(names):
             self.join(
                 key,
@@ -124,7 +124,7 @@ class Scheduler:
     @budget_tokens.setter
     def budget_tokens(self, value: int) -> None:
         """Change the budget of the rounds to come."""
-        self._budget = _whole("budget_tokens", value, 0)
+        self._budget = integer("budget_tokens", value, 0, MAX_TOKENS)
 
     @property
     def estimates(self) -> Floats:
@@ -157,11 +157,9 @@ class Scheduler:
             raise InvalidInput(f"client: expected a string or an integer, got {describe(client)}")
         if client in self._clients:
             raise InvalidInput(f"client: expected a new name, got {describe(client)}, which is taken")
-        weight = _number("weight", weight, 0.0)
-        if weight == 0.0:
-            raise InvalidInput("weight: expected a number > 0, got 0.0")
-        cap = MAX_TOKENS if max_draft_tokens is None else _whole("max_draft_tokens", max_draft_tokens, 0)
-        estimate = None if initial_estimate is None else [_number("initial_estimate", initial_estimate, 0.0, 1.0)]
+        weight = positive("weight", weight)
+        cap = MAX_TOKENS if max_draft_tokens is None else integer("max_draft_tokens", max_draft_tokens, 0, MAX_TOKENS)
+        estimate = None if initial_estimate is None else [number("initial_estimate", initial_estimate, 0.0, 1.0)]
         self._facts = np.concatenate([self._facts, first_facts(self.policy, [weight], estimate)])
         self._counts = np.concatenate([self._counts, first_counts([cap])])
         self._clients = (*self._clients, client)
@@ -346,17 +344,3 @@ def _defect(client: Key, drafts: int, accepted: int, tested: int) -> str:
         f"tested[{describe(client)}]: expected {accepted} to {most}, the accepted drafts and at most one that was "
         f"rejected, got {tested}"
     )
-
-
-def _whole(name: str, value: object, least: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not least <= value <= MAX_TOKENS:
-        raise InvalidInput(f"{name}: expected an integer from {least} to {MAX_TOKENS}, got {describe(value)}")
-    return int(value)
-
-
-def _number(name: str, value: object, least: float, most: float = math.inf) -> float:
-    wrong = isinstance(value, bool) or not isinstance(value, (int, float, np.number))
-    if wrong or not least <= value <= most or math.isinf(value):  # type: ignore[operator, arg-type]
-        word = f">= {least:g}" if math.isinf(most) else f"from {least:g} to {most:g}"
-        raise InvalidInput(f"{name}: expected a number {word}, got {describe(value)}")
-    return float(value)  # type: ignore[arg-type]

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from specopt.models.arguments import boolean, integer
+from specopt.models.arguments import boolean, integer, number, sequence
 from specopt.models.errors import InvalidInput
 from specopt.models.fair_goodput import FairGoodputPlan, FairGoodputProblem
 from specopt.models.fields import Floats, Ints, describe
@@ -220,8 +220,9 @@ def simulate(
     key = random_key(integer("seed", seed, 0))
     every_draft, record = boolean("every_draft", every_draft), boolean("record", record)
     points = _checkpoints(checkpoints, last)
-    if initial_estimates is not None and len(initial_estimates) != problem.clients:
-        raise InvalidInput(f"initial_estimates: expected {problem.clients} entries, got {len(initial_estimates)}")
+    if initial_estimates is not None:
+        entries = sequence("initial_estimates", initial_estimates, problem.clients)
+        initial_estimates = [number(f"initial_estimates[{i}]", one, 0, 1) for i, one in enumerate(entries)]
     facts = first_facts(chosen, problem.weight, initial_estimates)
     kernels = Budget(problem).load("fair_goodput_simulation")
     expected, realised = (np.empty((runs, len(points), problem.clients)) for _ in range(2))

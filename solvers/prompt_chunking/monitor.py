@@ -19,6 +19,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
+from specopt.models.arguments import number, positive
 from specopt.models.cloud_delay import CloudDelay
 from specopt.models.device_speculation import parallel_steps
 from specopt.models.errors import InvalidInput
@@ -70,15 +71,13 @@ class StateMonitor:
         downlink_bytes_per_second: float | None = None,
         draft_seconds: float | None = None,
     ) -> None:
-        self.smoothing = _number("smoothing", smoothing, 0.0)
-        if self.smoothing >= 1.0:
-            raise InvalidInput(f"smoothing: expected a number in [0, 1), got {describe(smoothing)}")
+        self.smoothing = number("smoothing", smoothing, 0, below=1)
         if pinned not in ("observed", "smoothed"):
             raise InvalidInput(f"pinned: expected 'observed' or 'smoothed', got {describe(pinned)}")
         self.pinned = pinned
-        self.outlier_limit = math.inf if outlier_limit is None else _number("outlier_limit", outlier_limit, 1.0)
+        self.outlier_limit = math.inf if outlier_limit is None else number("outlier_limit", outlier_limit, 1.0)
         given = dict(zip(_FIELDS, (uplink_bytes_per_second, downlink_bytes_per_second, draft_seconds), strict=True))
-        self._given = {name: _positive(name, value) for name, value in given.items() if value is not None}
+        self._given = {name: positive(name, value) for name, value in given.items() if value is not None}
         self._tokens: Floats = np.array(KNOTS) if cloud_delay is None else cloud_delay.tokens.copy()
         self._seconds: Floats | None = None if cloud_delay is None else cloud_delay.seconds.copy()
         self._batches = Average(self.smoothing, math.inf)  # tokens are counted, not measured: a large batch is no error
@@ -96,7 +95,7 @@ class StateMonitor:
         InvalidInput
             If a value is negative or not finite; then nothing has changed.
         """
-        size, delay = _number("tokens", tokens, 0.0), _number("seconds", seconds, 0.0)
+        size, delay = number("tokens", tokens, 0.0), number("seconds", seconds, 0.0)
         self._batches.add(size)
         if self._seconds is None:
             self._seconds = np.full(len(self._tokens), delay)
@@ -126,7 +125,7 @@ class StateMonitor:
             If a value is not a finite number above 0; then nothing has changed.
         """
         given = dict(zip(_FIELDS, (uplink_bytes_per_second, downlink_bytes_per_second, draft_seconds), strict=True))
-        values = {name: _positive(name, value) for name, value in given.items() if value is not None}
+        values = {name: positive(name, value) for name, value in given.items() if value is not None}
         averages = self._devices.setdefault(device, {name: self._average() for name in _FIELDS})
         for name, value in values.items():
             averages[name].add(value)
@@ -309,17 +308,3 @@ class StateMonitor:
             s[left] = s[right] = target
         np.minimum(s[:left], s[left], out=s[:left])
         np.maximum(s[right:], max(s[left], s[right]), out=s[right:])
-
-
-def _number(name: str, value: object, least: float = -math.inf) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not least <= value < math.inf:
-        word = "a finite number" + (f" >= {least:g}" if least > -math.inf else "")
-        raise InvalidInput(f"{name}: expected {word}, got {describe(value)}")
-    return float(value)
-
-
-def _positive(name: str, value: object) -> float:
-    number = _number(name, value, 0.0)
-    if number == 0.0:
-        raise InvalidInput(f"{name}: expected a number > 0, got 0.0")
-    return number

@@ -26,7 +26,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from specopt.models.arguments import integer, number, one_of
+from specopt.models.arguments import integer, number, one_of, random_generator
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import Floats, Ints, describe
 from specopt.models.prompt_chunking import PromptChunkingProblem
@@ -65,7 +65,7 @@ class Requests:
     @classmethod
     def draw(cls, workload: PromptWorkload, count: int, seed: int = 0) -> Requests:
         """Draw requests of a workload."""
-        random = np.random.default_rng(seed)
+        random = random_generator(seed)
         up, down = workload.uplink_bytes_per_second.tolist(), workload.downlink_bytes_per_second.tolist()
         return cls(
             arrival_seconds=np.cumsum(random.exponential(1.0 / workload.requests_per_second, count)),

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from specopt.models.arguments import number
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import Floats, describe
+from specopt.models.fields import Floats
 
 Range = tuple[int, int, int]
 """First and last batch size, both included, and the choice."""
@@ -34,8 +35,7 @@ def fewest_ranges(value: Floats, loss: float) -> list[Range]:
     InvalidInput
         If the loss is outside [0, 1), or values are not positive and finite.
     """
-    if isinstance(loss, bool) or not isinstance(loss, int | float) or not 0.0 <= loss < 1.0:
-        raise InvalidInput(f"loss: expected a share in [0, 1), got {describe(loss)}")
+    loss = number("loss", loss, 0, below=1)
     if value.ndim != 2 or not value.size or not np.isfinite(value).all() or (value <= 0.0).any():
         raise InvalidInput("value: expected positive finite goodputs, one row per batch size")
     sizes, choices = value.shape

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from specopt.models.arguments import integer, number
 from specopt.models.decoder import Decoder
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import MAX_TOKENS, describe, parse
@@ -44,12 +45,8 @@ class Runtimes:
         unknown = sorted(str(key) for key in set(data) - _FIELDS)
         if unknown:
             raise InvalidInput(f"{where}: unknown field {unknown[0]!r}; known: {', '.join(sorted(_FIELDS))}")
-        context = data.get("context_tokens", 0)
-        if isinstance(context, bool) or not isinstance(context, int) or not 0 <= context <= MAX_TOKENS:
-            raise InvalidInput(f"{where}.context_tokens: expected an integer >= 0, got {describe(context)}")
-        overhead = data.get("step_overhead_seconds", 0.0)
-        if isinstance(overhead, bool) or not isinstance(overhead, int | float) or not 0.0 <= overhead < 1e18:
-            raise InvalidInput(f"{where}.step_overhead_seconds: expected seconds >= 0, got {describe(overhead)}")
+        context = integer(f"{where}.context_tokens", data.get("context_tokens", 0), 0, MAX_TOKENS)
+        overhead = number(f"{where}.step_overhead_seconds", data.get("step_overhead_seconds", 0.0), 0, below=1e18)
         times = {}
         for name in ("draft", "verify"):
             if name not in data:

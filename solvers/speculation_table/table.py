@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from specopt.models.arguments import integer
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import Floats, describe
+from specopt.models.fields import Floats
 from specopt.models.pass_time import PassTime, Which
 from specopt.models.position_acceptance import PositionAcceptance
 from specopt.solvers.speculation_table.goodput import goodput
@@ -106,8 +107,8 @@ def speculation_table(
         If an argument is outside its domain, or the acceptance is not known for so many positions.
     """
     for name, value, most in (("max_batch", max_batch, MOST_REQUESTS), ("max_length", max_length, MOST_DRAFTS)):
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most):
-            raise InvalidInput(f"{name}: expected an integer in 1..{most}, got {describe(value)}")
+        if value is not None:
+            integer(name, value, 1, most)
     known = acceptance.most_drafts
     drafts = (known or DEFAULT_DRAFTS) if max_length is None else max_length
     notes = list(acceptance.notes)

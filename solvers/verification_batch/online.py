@@ -25,6 +25,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from specopt.models.arguments import number
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import Floats, describe
 from specopt.models.verification_time import VerificationTime
@@ -84,9 +85,9 @@ class Scheduler:
     ) -> None:
         self.estimator = estimator
         self.policy = as_policy(policy)
-        self.guard_seconds = _number("guard_seconds", guard_seconds, least=0.0)
-        self.memory_bytes = None if memory_bytes is None else _number("memory_bytes", memory_bytes, least=0.0)
-        self.kv_bytes_per_token = _number("kv_bytes_per_token", kv_bytes_per_token, least=0.0)
+        self.guard_seconds = number("guard_seconds", guard_seconds, 0)
+        self.memory_bytes = None if memory_bytes is None else number("memory_bytes", memory_bytes, 0)
+        self.kv_bytes_per_token = number("kv_bytes_per_token", kv_bytes_per_token, 0)
         self._settings = self.policy.settings(estimator.overhead_seconds, self.guard_seconds, self.memory_bytes)
         self._keys: list[Key] = []
         self._places: set[Key] = set()
@@ -148,10 +149,10 @@ class Scheduler:
         """
         if key in self._places or key in self._running:
             raise InvalidInput(f"key: expected one that is not in use, got {describe(key)}")
-        tau = _number("class_speed", class_speed, least=0.0)
-        tokens = _number("expected_tokens", expected_tokens, least=0.0)
-        done = _number("tokens_done", tokens_done, least=0.0)
-        back = _number("return_seconds", return_seconds, least=0.0)
+        tau = number("class_speed", class_speed, 0)
+        tokens = number("expected_tokens", expected_tokens, 0)
+        done = number("tokens_done", tokens_done, 0)
+        back = number("return_seconds", return_seconds, 0)
         if tau == 0.0:
             raise InvalidInput("class_speed: expected a number > 0, got 0.0")
         weight, memory = self._cost(new_tokens, cached_tokens)
@@ -162,8 +163,8 @@ class Scheduler:
             tokens,
             weight,
             memory,
-            _number("iteration_start_seconds", iteration_start_seconds) + tokens / tau - back,
-            _number("response_start_seconds", response_start_seconds) + (done + tokens) / tau - back,
+            number("iteration_start_seconds", iteration_start_seconds) + tokens / tau - back,
+            number("response_start_seconds", response_start_seconds) + (done + tokens) / tau - back,
         )
         self._keys.append(key)
         self._places.add(key)
@@ -260,8 +261,8 @@ class Scheduler:
 
     def _cost(self, new_tokens: int, cached_tokens: int) -> tuple[float, float]:
         """Return the seconds that a request adds to a batch, and the bytes that it occupies."""
-        new = _number("new_tokens", new_tokens, least=0.0)
-        old = _number("cached_tokens", cached_tokens, least=0.0)
+        new = number("new_tokens", new_tokens, 0)
+        old = number("cached_tokens", cached_tokens, 0)
         time = self.estimator
         weight = time.seconds_per_new_token * new + time.seconds_per_interaction * ((old + new) * new)
         weight += time.seconds_per_cached_token * old
@@ -294,10 +295,3 @@ def _kernels() -> ModuleType:
     import specopt.solvers._kernels.verification_simulation as kernels
 
     return kernels
-
-
-def _number(name: str, value: float, least: float = -math.inf) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not least <= value < math.inf:
-        word = "a finite number" + (f" >= {least:g}" if least > -math.inf else "")
-        raise InvalidInput(f"{name}: expected {word}, got {describe(value)}")
-    return float(value)

@@ -24,8 +24,8 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from specopt.models.errors import InvalidInput
-from specopt.models.fields import Floats, describe
+from specopt.models.arguments import boolean, number, one_of
+from specopt.models.fields import Floats
 
 PolicyName = Literal["fcfs", "edf", "algorithm-1", "algorithm-1-drop", "per-epoch", "slack"]
 POLICIES: tuple[PolicyName, ...] = get_args(PolicyName)  # in the order of the kernel's codes
@@ -66,16 +66,14 @@ class Policy:
     fill_with_late: bool = True
 
     def __post_init__(self) -> None:
-        if self.name not in POLICIES:
-            raise InvalidInput(f"policy: expected one of {', '.join(POLICIES)}, got {describe(self.name)}")
+        one_of("policy", self.name, POLICIES)
         for name in ("cap_seconds", "defer_seconds", "spare_cap_seconds", "give_up_seconds"):
             value = getattr(self, name)
             if value is None and name == "cap_seconds":
                 continue
-            if isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= 0.0:
-                raise InvalidInput(f"{name}: expected seconds >= 0, got {describe(value)}")
-        if not isinstance(self.fill_with_late, bool):
-            raise InvalidInput(f"fill_with_late: expected true or false, got {describe(self.fill_with_late)}")
+            if value != math.inf:  # never
+                number(name, value, 0)
+        boolean("fill_with_late", self.fill_with_late)
 
     @property
     def code(self) -> int:

@@ -32,7 +32,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from specopt.models.arguments import boolean, integer, number, one_of, positive
+from specopt.models.arguments import boolean, integer, number, one_of, positive, sequence
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import Floats, Ints
 from specopt.models.verification_batch import VerificationBatchProblem
@@ -416,7 +416,7 @@ def capacity(
     """
     begun = time.perf_counter()
     chosen = as_policy(policy)
-    all_seeds = tuple(seeds)
+    all_seeds = tuple(sequence("seeds", list(seeds) if isinstance(seeds, range) else seeds))
     if not all_seeds:
         raise InvalidInput("seeds: expected at least one, got none")
     violation_rate = number("violation_rate", violation_rate, 0, below=1)

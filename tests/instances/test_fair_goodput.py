@@ -47,7 +47,7 @@ def test_per_second_draws() -> None:
         ({"clients": 0}, "clients: expected an integer >= 1, got 0"),
         ({"budget": -1}, "budget: expected an integer >= 0, got -1"),
         ({"budget": 2.5}, "budget: expected an integer >= 0, got 2.5"),
-        ({"fairness": -1.0}, "fairness: expected float >= 0.0, got -1.0"),
+        ({"fairness": -1.0}, "fairness: expected a finite number >= 0, got -1.0"),
     ],
 )
 def test_parameters_are_checked(family: str, parameters: dict[str, Any], message: str) -> None:

@@ -79,7 +79,7 @@ def test_the_draws_are_the_papers() -> None:
         ({"tasks": 0}, "tasks: expected an integer >= 1, got 0"),
         ({"tasks": 2.0}, "tasks: expected an integer >= 1, got 2.0"),
         ({"max_output": True}, "max_output: expected an integer >= 1, got True"),
-        ({"alpha": 1.0}, "acceptance_rate: expected .*, got 1.0"),
+        ({"alpha": 1.0}, "alpha: expected .*, got 1.0"),
         ({"bandwidth": -1.0}, "bandwidth_hz: expected .*, got -1.0"),
         ({"colour": 1}, "colour: serving-latency/paper-1 has no such parameter; it has pair, tasks, "),
     ],

@@ -49,8 +49,8 @@ def test_random_modes() -> None:
     ("family", "parameters", "message"),
     [
         ("paper-4", {"model": "gpt"}, "model: expected one of vicuna-7b, vicuna-13b"),
-        ("paper-4", {"uplink_megabytes_per_second": 0}, "uplink_megabytes_per_second: expected a number > 0"),
-        ("paper-4", {"message_milliseconds": -1}, "message_milliseconds: expected a number >= 0"),
+        ("paper-4", {"uplink_megabytes_per_second": 0}, "uplink_megabytes_per_second: expected a finite number > 0"),
+        ("paper-4", {"message_milliseconds": -1}, "message_milliseconds: expected a finite number >= 0"),
         ("paper-4", {"prompt_tokens": 0}, "prompt_tokens"),
         ("paper-4", {"pipeline_length": 2.5}, "pipeline_length"),
         ("random", {"prompt_tokens": 2.5}, "prompt_tokens: expected an integer >= 1"),

@@ -196,9 +196,9 @@ def test_rates_of_ones_own(tmp_path: Path) -> None:
         ('{"acceptance_histogram": [1]}', "acceptance_histogram: expected counts of steps"),
         (
             f'{{"spec_decode_per_position_acceptance_rates": [0.5], "spec_decode_num_drafts": 1{"0" * 400}}}',
-            "spec_decode_num_drafts: expected a count >= 0",
+            "spec_decode_num_drafts: expected a number in",
         ),
-        ('{"acceptance_histogram": [1, 2.5]}', r"acceptance_histogram\[1\]: expected a count"),
+        ('{"acceptance_histogram": [1, 2.5]}', r"acceptance_histogram\[1\]: expected an integer >= 0"),
         ('{"acceptance_rates": [0.5]}\n{"acceptance', "line 2: expected JSON"),
     ],
 )

@@ -201,8 +201,8 @@ def test_acceptance_model() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"rate_bins": 0}, "rate_bins: expected 1 to"),
-        ({"rate_bins": True}, "rate_bins: expected a number of bins or"),
+        ({"rate_bins": 0}, "rate_bins: expected an integer from 1 to"),
+        ({"rate_bins": True}, "rate_bins: expected an integer from 1 to"),
         ({"confidence_bins": [0.5, 0.5]}, "confidence_bins: expected a number of bins or increasing"),
         ({"confidence_bins": "many"}, "confidence_bins: expected a number of bins or increasing"),
         ({"smoothing": -1.0}, "smoothing: expected a finite number >= 0"),

@@ -97,9 +97,9 @@ def test_lengths_are_those_of_codewords() -> None:
     [
         ({"count": 0}, "count: expected an integer >= 1"),
         ({"vocabulary_size": 1}, "vocabulary_size: expected an integer >= 2"),
-        ({"temperature": 0.0}, "temperature: expected a number > 0"),
-        ({"temperature": float("nan")}, "temperature: expected a number > 0"),
-        ({"noise": -1.0}, "noise: expected a number >= 0"),
+        ({"temperature": 0.0}, "temperature: expected a finite number > 0"),
+        ({"temperature": float("nan")}, "temperature: expected a finite number > 0"),
+        ({"noise": -1.0}, "noise: expected a finite number >= 0"),
     ],
 )
 def test_parameters_are_checked(parameters: dict[str, Any], message: str) -> None:

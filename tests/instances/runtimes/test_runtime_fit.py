@@ -144,10 +144,10 @@ def test_what_cannot_be_fitted(tmp_path: Path, rows: int, form: str, message: st
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"errors": "squared"}, "errors: expected absolute or relative"),
-        ({"folds": 1}, "folds: expected an integer in 2"),
+        ({"errors": "squared"}, "errors: expected one of absolute, relative"),
+        ({"folds": 1}, "folds: expected an integer from 2"),
         ({"seed": -1}, "seed: expected"),
-        ({"level": 1.0}, "level: expected a number > 0 and < 1"),
+        ({"level": 1.0}, "level: expected a number in \\(0, 1\\)"),
         ({"form": "linear", "flat": True}, "flat: expected the roofline form"),
     ],
 )

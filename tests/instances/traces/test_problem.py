@@ -111,7 +111,7 @@ def test_problems_are_solved() -> None:
         ("verification-batch", "serving-latency/paper-1", {}, "family: expected one of mixed, warm, tight, memory-bou"),
         ("serving-latency", None, {"tasks": 3}, "tasks: comes from the trace"),
         ("verification-batch", None, {"requests": 3}, "requests: comes from the trace"),
-        ("serving-latency", None, {"alpha": 2.0}, "acceptance_rate"),
+        ("serving-latency", None, {"alpha": 2.0}, "alpha"),
         ("serving-latency", None, {"colour": 2.0}, "colour: serving-latency/paper-1 has no such parameter"),
     ],
 )

@@ -235,19 +235,19 @@ def test_fewer_drafts_than_allowed() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"clients": -1}, "clients: expected an integer from 0"),
+        ({"clients": -1}, "clients: expected an integer >= 0"),
         ({"clients": True}, "clients: expected an integer"),
         ({"clients": ["a", "a"]}, "client: expected a new name, got 'a'"),
         ({"clients": [1.5]}, "client: expected a string or an integer"),
         ({"budget_tokens": 2.5}, "budget_tokens: expected an integer"),
         ({"policy": "best"}, "policy: expected one of robust, gradient"),
         ({"policy": Fixed()}, "policy: expected robust or gradient, got fixed"),
-        ({"fairness": -1.0}, "fairness: expected a number >= 0"),
-        ({"fairness": math.inf}, "fairness: expected a number >= 0"),
+        ({"fairness": -1.0}, "fairness: expected a finite number >= 0"),
+        ({"fairness": math.inf}, "fairness: expected a finite number >= 0"),
         ({"weights": [1.0]}, "weights: expected 2 entries"),
-        ({"weights": [1.0, 0.0]}, "weight: expected a number > 0"),
-        ({"max_draft_tokens": [1, -1]}, "max_draft_tokens: expected an integer from 0"),
-        ({"initial_estimates": [0.5, 1.5]}, "initial_estimate: expected a number from 0 to 1"),
+        ({"weights": [1.0, 0.0]}, "weight: expected a finite number > 0"),
+        ({"max_draft_tokens": [1, -1]}, "max_draft_tokens: expected an integer >= 0"),
+        ({"initial_estimates": [0.5, 1.5]}, "initial_estimate: expected a number in [0, 1]"),
     ],
 )
 def test_bad_input(arguments: dict[str, Any], message: str) -> None:

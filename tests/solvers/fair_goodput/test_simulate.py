@@ -258,7 +258,7 @@ def test_other_fairness(fairness: float) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"rounds": 0}, "rounds: expected an integer from 1"),
+        ({"rounds": 0}, "rounds: expected an integer >= 1"),
         ({"replications": True}, "replications: expected an integer"),
         ({"seed": -1}, "seed: expected an integer >= 0"),
         ({"checkpoints": [3, 2, 10]}, "checkpoints: expected increasing rounds, the last 10"),

@@ -46,7 +46,7 @@ def test_fewest_and_least(value: Floats, loss: float) -> None:
 @pytest.mark.parametrize("loss", [-0.1, 1.0, True, float("nan")])
 def test_impossible_losses_are_refused(loss: float) -> None:
     """Tests that a loss outside [0, 1) is named."""
-    with pytest.raises(InvalidInput, match=r"loss: expected a share in \[0, 1\)"):
+    with pytest.raises(InvalidInput, match=r"loss: expected a number in \[0, 1\)"):
         fewest_ranges(np.ones((1, 1)), loss)
 
 

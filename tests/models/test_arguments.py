@@ -1,0 +1,182 @@
+"""The checks of single arguments, and everything public that uses them: wrong values are refused, never an accident."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from specopt.generate import FAMILIES
+from specopt.instances.drafts.confidence_trace import synthetic_trace
+from specopt.instances.drafts.logs import acceptance_probability, draft_log
+from specopt.instances.drafts.softmax_pairs import softmax_pairs
+from specopt.instances.prompt_chunking.workload import FIGURE_1, paper_4_workload
+from specopt.kinds import KINDS
+from specopt.models import arguments
+from specopt.models.acceptance_process import AcceptanceProcess
+from specopt.models.errors import InvalidInput, SpecoptError
+from specopt.models.goodput_workload import GoodputWorkload
+from specopt.models.prompt_workload import Rounds
+from specopt.simulate import SIMULATORS, simulate
+from specopt.solvers.fair_goodput.online import Scheduler as FairScheduler
+from specopt.solvers.prompt_chunking.monitor import StateMonitor
+from specopt.solvers.verification_batch.online import Scheduler
+from specopt.solvers.verification_batch.policies import Policy
+from specopt.solvers.verification_batch.simulate import capacity, run_once
+
+# where a value of ours is expected, such as a benchmark or a runtime, the type checker stands guard
+WRONG = (True, False, 2.5, "many", None, math.nan, math.inf, -1, -0.5, 10**30, 1e300, np.bool_(True), [1], object())
+
+
+@pytest.mark.parametrize(
+    ("check", "good", "bad"),
+    [
+        (lambda v: arguments.integer("n", v, 1, 9), (1, 9, np.int32(4)), (0, 10, 1.0, True, None, "1", math.nan)),
+        (lambda v: arguments.integer("n", v, 1), (1, 10**30), (0, np.float64(2), np.bool_(True))),
+        (lambda v: arguments.number("n", v, 0, 1), (0, 1, 0.5, np.float32(0.5)), (-1, 2, math.nan, True, None, "0")),
+        (lambda v: arguments.number("n", v, above=0, below=1), (0.5,), (0, 1, math.inf, -math.inf)),
+        (lambda v: arguments.number("n", v), (-5, 1e300), (10**400, math.inf, math.nan, np.bool_(False))),
+        (lambda v: arguments.positive("n", v), (1, 0.1), (0, -1, math.inf)),
+        (lambda v: arguments.sequence("n", v, 2), ((0, 1), np.array([0, 1]), range(2)), ((1,), "ab", 1, None)),
+        (lambda v: arguments.one_of("n", v, ("a", 1)), ("a", 1), ("b", True, None, 1.0, [], math.nan)),
+        (lambda v: arguments.boolean("n", v), (True, np.bool_(False)), (0, 1, None, "true")),
+        (lambda v: arguments.random_generator(v), (0, np.int64(3)), (-1, True, None, 1.5)),
+    ],
+)  # fmt: skip
+def test_checks(check: Callable[[Any], Any], good: tuple[Any, ...], bad: tuple[Any, ...]) -> None:
+    """Tests that good values come back as plain ones, and bad ones are refused with what was expected and what came."""
+    for value in good:
+        assert not isinstance(check(value), np.generic)
+    for value in bad:
+        with pytest.raises(InvalidInput, match=r"(n|seed)(\[\d\])?: expected .*, got "):
+            check(value)
+
+
+def test_messages() -> None:
+    """Tests that ranges are written with their ends."""
+    for check, words in (
+        (lambda: arguments.integer("n", 0, 1, 9), "n: expected an integer from 1 to 9, got 0"),
+        (lambda: arguments.number("n", 2, 0, below=1), "n: expected a number in [0, 1), got 2"),
+        (lambda: arguments.number("n", -1, 0), "n: expected a finite number >= 0, got -1"),
+        (lambda: arguments.number("n", 7, high=5), "n: expected a finite number <= 5, got 7"),
+    ):
+        with pytest.raises(InvalidInput) as caught:
+            check()
+        assert str(caught.value) == words
+
+
+def keywords(function: Callable[..., Any], *but: str) -> list[str]:
+    """The parameters of a function that have a default, but for some."""
+    known = inspect.signature(function).parameters.values()
+    return [one.name for one in known if one.default is not one.empty and one.name not in but]
+
+
+SHORT: dict[str, dict[str, Any]] = {
+    "draft-control": {"iterations": 5, "replications": 2},
+    "fair-goodput": {"rounds": 5, "replications": 2},
+    "verification-batch": {"devices": 2, "seconds": 1.0, "warm_up_seconds": 0.0, "replications": 1},
+    "prompt-chunking": {"requests": 3, "warm_up_requests": 0, "replications": 1},
+}
+CALLS: dict[str, tuple[Callable[..., Any], list[str]]] = {
+    **{name: (family.build, keywords(family.build)) for name, family in FAMILIES.items()},
+    **{
+        f"workload {family.name}": (family.build, keywords(family.build))
+        for kind in KINDS
+        if kind.simulator
+        for family in kind.simulator.workloads
+    },
+    **{
+        f"simulate {kind}": (
+            lambda _one=one, _kind=kind, **options: simulate(
+                _one.workloads[0].build(), _one.policies[0], **{**SHORT[_kind], **options}
+            ),
+            [*(name for name in one.options if name != "optimum"), "seed", "replications"],
+        )
+        for kind, one in SIMULATORS.items()
+        if one.policies
+    },
+    "synthetic_trace": (synthetic_trace, keywords(synthetic_trace)),
+    "draft_log": (draft_log, keywords(draft_log)),
+    "acceptance_probability": (
+        lambda **options: acceptance_probability([0.0], **options), keywords(acceptance_probability),
+    ),
+    "softmax_pairs": (
+        lambda **options: softmax_pairs(**{"count": 2, "vocabulary_size": 4, **options}), keywords(softmax_pairs),
+    ),
+    "paper_4_workload": (paper_4_workload, keywords(paper_4_workload)),
+    "Rounds.threshold": (
+        lambda **options: Rounds.threshold(**{"mean_gained": 1.5, **options}),
+        ["mean_gained", *keywords(Rounds.threshold)],
+    ),
+    "AcceptanceProcess.drifting": (
+        lambda **options: AcceptanceProcess.drifting(**{"low": [0.1], "high": [0.5], "period_rounds": 4, **options}),
+        ["low", "high", "period_rounds"],
+    ),
+    "AcceptanceProcess.switching": (
+        lambda **options: AcceptanceProcess.switching(**{"regimes": [[0.1], [0.5]], "mean_rounds": 4, **options}),
+        ["regimes", "mean_rounds"],
+    ),
+    "GoodputWorkload": (
+        lambda **options: GoodputWorkload(**{"process": [0.5, 0.6], "budget_tokens": 3, **options}),
+        ["process", "budget_tokens", *keywords(GoodputWorkload)],
+    ),
+    "verification Policy": (Policy, keywords(Policy)),
+    "verification run_once": (
+        lambda **options: run_once(
+            paper_2(), **{"devices": 2, "seconds": 1.0, "warm_up_seconds": 0.0, **options}
+        ),
+        ["devices", *keywords(run_once)],
+    ),
+    "capacity": (
+        lambda **options: capacity(
+            paper_2(), **{"seeds": [0], "most": 2, "seconds": 1.0, "warm_up_seconds": 0.0, **options}
+        ),
+        [name for name in keywords(capacity) if name != "callback"],
+    ),
+    "verification Scheduler": (lambda **options: scheduler(**options), keywords(Scheduler, "clock", "state")),
+    "fair Scheduler": (
+        lambda **options: FairScheduler(**{"clients": 3, "budget_tokens": 4, **options}),
+        ["clients", "budget_tokens", *keywords(FairScheduler)],
+    ),
+    "StateMonitor": (
+        lambda **options: StateMonitor(**{"cloud_delay": FIGURE_1, **options}), keywords(StateMonitor, "cloud_delay"),
+    ),
+}  # fmt: skip
+
+
+def paper_2() -> Any:
+    """A workload of verification."""
+    from specopt.instances.verification_batch.workload import mixed_classes
+
+    return mixed_classes()
+
+
+def scheduler(**options: Any) -> Scheduler:
+    """A scheduler of verification."""
+    return Scheduler(paper_2().estimator, **options)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_wrong_values_are_refused_or_accepted(name: str) -> None:
+    """Tests that every keyword of everything public takes a wrong value or refuses it as InvalidInput, nothing else."""
+    call, names = CALLS[name]
+    assert names
+    for keyword in names:
+        for value in WRONG:
+            try:
+                call(**{keyword: value})
+            except SpecoptError as error:
+                assert isinstance(error, InvalidInput), (keyword, value, error)
+            except Exception as error:
+                raise AssertionError(f"{name}({keyword}={value!r}): {error!r}") from error
+
+
+def test_the_example_of_a_raw_error() -> None:
+    """Tests that counts of a trace are refused by name."""
+    for value in (2.5, True, "3", None, 0):
+        with pytest.raises(InvalidInput, match=r"drafts: expected an integer >= 1, got"):
+            synthetic_trace(drafts=value)  # type: ignore[arg-type]
