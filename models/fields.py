@@ -214,11 +214,16 @@ def printable(text: str, most: int = 400) -> str:
     """
     if len(text) > 2 * most:
         text = text[:most] + text[-most:]
-    text = "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
+    text = escaped(text)
     if len(text) <= most:
         return text
     tail = most // 5
     return f"{text[: most - tail - 5].rstrip()} ... {text[-tail:].lstrip()}"
+
+
+def escaped(text: str) -> str:
+    """Return a text with what is no printable character escaped, line ends as well."""
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
 
 
 def is_unicode(text: str) -> bool:

@@ -96,8 +96,13 @@ def read_json(path: str | os.PathLike[str]) -> object:
 
 def to_json(data: Mapping[str, Any]) -> str:
     """Return JSON text with one line per top-level field: readable, and short for long columns."""
-    lines = (f" {json.dumps(key)}: {json.dumps(value, allow_nan=False)}" for key, value in data.items())
+    lines = (f" {json_text(key)}: {json_text(value)}" for key, value in data.items())
     return "{\n" + ",\n".join(lines) + "\n}"
+
+
+def json_text(data: Any, indent: int | None = None) -> str:
+    """Return JSON in printable ASCII; NaN is refused."""
+    return json.dumps(data, indent=indent, allow_nan=False).replace("\x7f", "\\u007f")
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
@@ -108,8 +113,8 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
 def write_bytes(path: str | os.PathLike[str], content: bytes) -> None:
     """Write a file through a temporary one beside it, so that nothing half-written remains.
 
-    A symbolic link stays and what it points to is replaced; what is no regular file, such as a device or a pipe, is
-    written into.
+    A symbolic link stays and what it points to is replaced. What is no regular file, such as a device or a pipe, is
+    written into, and so is the file that standard output goes to.
 
     Raises
     ------
@@ -117,12 +122,12 @@ def write_bytes(path: str | os.PathLike[str], content: bytes) -> None:
         If the file cannot be written.
     """
     try:
-        target = Path(os.path.realpath(path))
-        mode = target.stat().st_mode if target.exists() else stat.S_IFREG | 0o666 & ~_umask()
-        if not stat.S_ISREG(mode):
-            with open(target, "wb") as stream:
+        if not is_replaced(path):
+            with open(os.dup(1) if is_stdout(path) else path, "wb") as stream:
                 stream.write(content)
             return
+        target = Path(os.path.realpath(path))
+        mode = target.stat().st_mode if target.exists() else 0o666 & ~_umask()
         handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=".specopt-")
         try:
             with os.fdopen(handle, "wb") as stream:
@@ -132,8 +137,24 @@ def write_bytes(path: str | os.PathLike[str], content: bytes) -> None:
         except BaseException:
             os.unlink(temporary)
             raise
-    except OSError as error:
-        raise InvalidInput(f"{path}: cannot be written ({error.strerror or error})") from None
+    except (OSError, ValueError) as error:  # ValueError: a zero byte in the path
+        raise InvalidInput(f"{path}: cannot be written ({getattr(error, 'strerror', None) or error})") from None
+
+
+def is_replaced(path: str | os.PathLike[str]) -> bool:
+    """Tell whether a file that is written appears as a whole: it is a regular one, or new."""
+    try:
+        return stat.S_ISREG(os.stat(path).st_mode) and not is_stdout(path)
+    except FileNotFoundError:
+        return True
+
+
+def is_stdout(path: str | os.PathLike[str]) -> bool:
+    """Tell whether a path leads to where standard output goes: /dev/stdout, or the file behind it."""
+    try:
+        return os.path.samestat(os.stat(path), os.fstat(1))
+    except (OSError, ValueError):
+        return False
 
 
 def _umask() -> int:

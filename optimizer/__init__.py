@@ -9,6 +9,9 @@
 
 from __future__ import annotations
 
+from specopt import interrupts as _interrupts  # noqa: F401 - before all that takes time to load
+
+# isort: split
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from specopt.comparison.compare import compare

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import sys
+import traceback
 from collections.abc import Sequence
 from typing import Annotated
 
@@ -26,10 +26,11 @@ from specopt.commands import (
     simulate,
     solve,
 )
-from specopt.commands.shared import BAD_INPUT, FOUND, INTERNAL, INTERRUPTED
+from specopt.commands.shared import BAD_INPUT, FOUND, INTERNAL, INTERRUPTED, UNREAD
+from specopt.interrupts import interruptible
 from specopt.models.errors import InternalError, SpecoptError
-from specopt.models.fields import printable
 from specopt.progress import end_progress, showing_kernels
+from specopt.streams import discard, open_closed, say
 
 app = typer.Typer(
     name="specopt",
@@ -45,7 +46,16 @@ app = typer.Typer(
 
 def main() -> None:
     """Run the command line and exit."""
-    sys.exit(run(sys.argv[1:]))
+    open_closed()
+    sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # where not all of Unicode is known
+    with interruptible():
+        try:
+            code = run(sys.argv[1:])
+        except Exception:  # a defect: without this it would end like "no plan found"
+            for text in traceback.format_exc().splitlines():
+                say(text)
+            code = INTERNAL
+    sys.exit(code)
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -56,15 +66,17 @@ def run(arguments: Sequence[str]) -> int:
         sys.stdout.flush()  # a full disk or a closed pipe must show here, not after the exit code is chosen
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
-    except SystemExit:  # typer's answer to a closed pipe
-        _discard_stdout()
-        return _fail("cannot write the output (Broken pipe)", BAD_INPUT)
+    except (SystemExit, BrokenPipeError):  # the reader has gone; SystemExit: what typer and rich make of it
+        discard(sys.stdout)
+        return UNREAD
     except InternalError as error:
         return _fail(str(error), INTERNAL)
     except SpecoptError as error:
         return _fail(str(error), BAD_INPUT)
+    except MemoryError:
+        return _fail("needs more memory than there is", BAD_INPUT)
     except OSError as error:
-        _discard_stdout()
+        discard(sys.stdout)
         return _fail(f"cannot write the output ({error.strerror or error})", BAD_INPUT)
     except Exception as error:
         explain = getattr(error, "format_message", None)  # bad usage, as typer reports it
@@ -95,16 +107,8 @@ def root(
 
 def _fail(message: str, code: int) -> int:
     end_progress()
-    typer.echo(f"specopt: {printable(message)}", err=True)
+    say(f"specopt: {message}")
     return code
-
-
-def _discard_stdout() -> None:
-    """Point stdout at nothing: what is still buffered cannot be written, and must not fail again at exit."""
-    try:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except (OSError, ValueError):
-        return
 
 
 COMMANDS = (

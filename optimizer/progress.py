@@ -8,8 +8,10 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from specopt.models.fields import printable
 from specopt.models.result import Progress
 from specopt.solvers._kernels.compiling import listeners
+from specopt.streams import write_error
 
 FIRST_SECONDS = 0.5  # short solves stay silent
 TERMINAL_INTERVAL_SECONDS = 0.1
@@ -38,8 +40,8 @@ def print_step(seconds: float, text: str) -> None:
             return
         _last = now
         _live = terminal
-        sys.stderr.write(_ERASE + text if terminal else text + "\n")
-        sys.stderr.flush()
+        text = printable(text)
+        write_error(_ERASE + text if terminal else text + "\n")
 
 
 def end_progress() -> None:
@@ -48,8 +50,7 @@ def end_progress() -> None:
     with _lock:
         _last = -1e9
         if _live:
-            sys.stderr.write(_ERASE)
-            sys.stderr.flush()
+            write_error(_ERASE)
         _live = False
 
 
@@ -91,9 +92,8 @@ def _show_kernels(module: str) -> None:
         terminal = sys.stderr.isatty()
         text = f"preparing {module.replace('_', '-')} kernels, once on this machine ..."
         if terminal:
-            sys.stderr.write(_ERASE + text if module else _ERASE)
+            write_error(_ERASE + text if module else _ERASE)
             _live = bool(module)
         elif module and module not in _shown:
             _shown.add(module)
-            sys.stderr.write(text + "\n")
-        sys.stderr.flush()
+            write_error(text + "\n")

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from specopt.commands.shared import FOUND, INTERRUPTED, NOT_FOUND, AsJson, count, number, print_json
+from specopt.streams import say
 
 
 def compare(
@@ -76,7 +77,7 @@ def compare(
         taken = {record.instance for record in comparison}
         print_comparison_summary(comparison, console(), [name for name in problems if name not in taken])
         if output is not None:
-            typer.echo(f"written to {output}: comparison.csv, comparison.parquet, profiles.png", err=True)
+            say(f"written to {output}: comparison.csv, comparison.parquet, profiles.png")
     return code if code == INTERRUPTED or any(record.objective is not None for record in comparison) else NOT_FOUND
 
 
@@ -92,7 +93,7 @@ def _write(comparison: object, folder: Path) -> None:
     try:
         figure = profile_figure(comparison)
     except MissingDependency as error:
-        typer.echo(f"no picture: {error}", err=True)
+        say(f"no picture: {error}")
         return
     picture = io.BytesIO()
     figure.savefig(picture, format="png")

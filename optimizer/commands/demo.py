@@ -13,6 +13,7 @@ from specopt.commands.shared import Seconds, count
 from specopt.models.errors import InvalidInput, MissingDependency
 from specopt.models.result import Result
 from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
+from specopt.streams import write_error
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -134,5 +135,4 @@ def _draw(problem: ServingLatencyProblem, plan: ServingLatencyPlan, picture: Pat
 def _say(text: str) -> None:
     """Show on a terminal what is going on; an empty text erases it."""
     if sys.stderr.isatty():
-        sys.stderr.write(f"\r\x1b[2K{text}")
-        sys.stderr.flush()
+        write_error(f"\r\x1b[2K{text}")

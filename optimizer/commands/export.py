@@ -11,6 +11,7 @@ import typer
 
 from specopt.commands.shared import AsJson, Output, check_target, count, number, read_decoder, read_result
 from specopt.models.errors import InvalidInput
+from specopt.streams import say
 
 if TYPE_CHECKING:
     from specopt.models.result import Result
@@ -92,7 +93,7 @@ def vllm(
 
     print_speculation_table(table, rates, config, console())
     if output is not None:
-        typer.echo(f"written to {output}", err=True)
+        say(f"written to {output}")
 
 
 def _with_models(data: object, path: Path, configs: Mapping[str, Path | None]) -> object:
@@ -148,4 +149,4 @@ def _export(path: Path, output: Path | None, write: Callable[[Result], str]) -> 
         typer.echo(text, nl=False)
     else:
         write_text(output, text)
-        typer.echo(f"written to {output}", err=True)
+        say(f"written to {output}")

@@ -10,6 +10,7 @@ import typer
 from specopt.commands.shared import AsJson, Output, Seed, check_target, count, number, read_decoder
 from specopt.instances.runtimes.forms import FORMS
 from specopt.models.errors import InvalidInput
+from specopt.streams import say
 
 if TYPE_CHECKING:
     from specopt.instances.runtimes.fit import RuntimeFit
@@ -154,7 +155,7 @@ def fit(
             print_fit(name, found, console())
     for target in (output, picture):
         if target is not None:
-            typer.echo(f"written to {target}", err=True)
+            say(f"written to {target}")
 
 
 def _parts(

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from specopt.commands.shared import Output, Seed, check_target, write
+from specopt.streams import say
 
 
 def generate(
@@ -31,4 +32,4 @@ def generate(
         typer.echo(to_json(problem.to_dict()))
     else:
         write(problem, output)
-        typer.echo(f"written to {output}", err=True)
+        say(f"written to {output}")

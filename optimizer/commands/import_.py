@@ -10,6 +10,7 @@ import typer
 
 from specopt.commands.shared import Output, Seed, check_target, count, number, write
 from specopt.models.errors import InvalidInput
+from specopt.streams import say
 
 if TYPE_CHECKING:
     from specopt.instances.traces import Trace
@@ -76,9 +77,9 @@ def import_(
         typer.echo(to_json(problem.to_dict()))
     else:
         write(problem, output)
-    typer.echo(_summary(read, kind), err=True)
+    say(_summary(read, kind))
     if output is not None:
-        typer.echo(f"written to {output}", err=True)
+        say(f"written to {output}")
 
 
 def _summary(trace: Trace, kind: str) -> str:

@@ -9,6 +9,7 @@ import typer
 
 from specopt.commands.shared import FOUND, INTERRUPTED, Seed, check_target, count
 from specopt.models.errors import InvalidInput
+from specopt.streams import say
 
 # typer takes options of several values only by repetition; a list in one word is shorter
 Batch = Annotated[str, typer.Option(metavar="N,...", help="Batch sizes.")]
@@ -55,13 +56,13 @@ def measure(
     )
     found = run([read_model_config(path) for path in config], settings, verbose=True)
     for line in found.skipped:
-        typer.echo(f"left out: {line}", err=True)
+        say(f"left out: {line}")
     if found.rows:
         write_text(output, found.to_csv())
-        typer.echo(f"{len(found.rows)} rows written to {output}", err=True)
+        say(f"{len(found.rows)} rows written to {output}")
     if found.unsteady:
         text = f"warning: {found.unsteady} of {len(found.rows)} rows vary by more than half between repeats"
-        typer.echo(f"{text}; other work on the device, or too many --threads?", err=True)
+        say(f"{text}; other work on the device, or too many --threads?")
     if found.interrupted:
         return INTERRUPTED
     if not found.rows:

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from specopt.commands.shared import FOUND, INTERRUPTED, AsJson, count, print_json
+from specopt.streams import say
 
 QUICK = " (quick versions: they show that everything runs, verdicts mean nothing)"
 
@@ -54,7 +55,7 @@ def reproduce(
     start, out, done, code = time.monotonic(), console(), list[Artefact](), FOUND
     pictures = True
     if quick:
-        typer.echo("quick versions: they show that everything runs; their verdicts mean nothing", err=True)
+        say("quick versions: they show that everything runs; their verdicts mean nothing")
     try:
         found = chosen.reproduce(
             figure, seeds=seeds, quick=quick, say=lambda text: print_step(time.monotonic() - start, text)
@@ -65,7 +66,7 @@ def reproduce(
                 write_artefact(one, folder)
             except MissingDependency as error:
                 if pictures:
-                    typer.echo(f"no pictures: {error}", err=True)
+                    say(f"no pictures: {error}")
                 pictures = False
             done.append(one)
             title = f"{chosen.name}: {chosen.title}{QUICK if quick else ''}"
@@ -80,5 +81,5 @@ def reproduce(
     elif done:
         print_verdicts(done, out)
     if done:
-        typer.echo(f"written to {folder}: {page.name}, data and pictures", err=True)
+        say(f"written to {folder}: {page.name}, data and pictures")
     return code

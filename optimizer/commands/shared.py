@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-import json
+import contextlib
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from specopt.interrupts import INTERRUPTED as INTERRUPTED
 from specopt.models.errors import InvalidInput
+from specopt.models.files import is_replaced, is_stdout
 
 if TYPE_CHECKING:
     from specopt.models.decoder import Decoder
     from specopt.models.problem import Problem
     from specopt.models.result import Result
 
-FOUND, NOT_FOUND, BAD_INPUT, INTERNAL, INTERRUPTED = 0, 1, 2, 70, 130
+FOUND, NOT_FOUND, BAD_INPUT, INTERNAL = 0, 1, 2, 70
+UNREAD = 141
+"""Whoever reads stdout has gone, as head does; shells say so of other programs."""
 
 
 def number(text: str | float) -> float:  # typer parses the default, too
@@ -45,7 +50,19 @@ def interval(option: str, text: str) -> tuple[float, float]:
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="A problem file (JSON).")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
-Output = Annotated[Path | None, typer.Option("-o", "--output", help="Write to this file, all or nothing.")]
+
+
+def _alone_on_stdout(context: typer.Context, target: Path | None) -> Path | None:
+    """Send what a command prints to stderr where its file goes to stdout."""
+    if target is not None and is_stdout(target):
+        context.with_resource(contextlib.redirect_stdout(sys.stderr))
+    return target
+
+
+Output = Annotated[
+    Path | None,
+    typer.Option("-o", "--output", help="Write to this file, all or nothing.", callback=_alone_on_stdout),
+]
 Seed = Annotated[int, typer.Option(metavar="N", parser=count, help="Seed of everything random.")]
 Seconds = Annotated[float | None, typer.Option(metavar="S", parser=number, help="Seconds for everything.")]
 
@@ -86,10 +103,13 @@ def check_target(target: Path | None, source: Path | None = None) -> None:
         return
     if target.is_dir():
         raise InvalidInput(f"{target}: cannot be written (is a directory)")
-    if not target.parent.is_dir():
-        raise InvalidInput(f"{target}: cannot be written (no such directory: {target.parent})")
-    if not os.access(target.parent, os.W_OK):
-        raise InvalidInput(f"{target}: cannot be written (no permission in {target.parent})")
+    if not is_replaced(target):
+        return
+    folder = Path(os.path.realpath(target)).parent
+    if not folder.is_dir():
+        raise InvalidInput(f"{target}: cannot be written (no such directory: {folder})")
+    if not os.access(folder, os.W_OK):
+        raise InvalidInput(f"{target}: cannot be written (no permission in {folder})")
     if source is not None and target.exists() and source.exists() and target.samefile(source):
         raise InvalidInput(f"{target}: would overwrite what is read; choose another file")
 
@@ -106,4 +126,6 @@ def read_decoder(config: Path) -> Decoder:
 
 def print_json(data: Any) -> None:
     """Print JSON on stdout."""
-    typer.echo(json.dumps(data, indent=1, allow_nan=False))
+    from specopt.models.files import json_text
+
+    typer.echo(json_text(data, indent=1))

@@ -23,6 +23,7 @@ from specopt.commands.shared import (
     read_result,
     write,
 )
+from specopt.streams import say
 
 
 def solve(
@@ -54,7 +55,7 @@ def solve(
 
         print_result(problem, result, console())
         if output is not None:
-            typer.echo(f"written to {output}", err=True)
+            say(f"written to {output}")
     if result.termination == "interrupted":
         return INTERRUPTED
     return FOUND if result.plan is not None else NOT_FOUND

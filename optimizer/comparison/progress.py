@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from specopt.comparison.compare import CompareProgress
+from specopt.streams import say
 
 PLAIN_SECONDS = 10.0
 
@@ -50,8 +51,7 @@ def _lines() -> Iterator[Callable[[CompareProgress], None]]:
         now = time.monotonic()
         if now - last >= PLAIN_SECONDS or (at.done == at.total and at.seconds > PLAIN_SECONDS):
             last = now
-            sys.stderr.write(f"{at.done} of {at.total} cells, {at.failed} failed, {at.seconds:.0f} s{_left(at)}\n")
-            sys.stderr.flush()
+            say(f"{at.done} of {at.total} cells, {at.failed} failed, {at.seconds:.0f} s{_left(at)}")
 
     yield show
 

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from specopt.comparison.summary import SHIFT_SECONDS, summaries, who_wins
 from specopt.comparison.table import Comparison
-from specopt.views.terminal import percent, table
+from specopt.views.terminal import percent, sentence, table
 
 MOST_FAILURES = 10
 
@@ -43,7 +43,7 @@ def print_comparison_summary(comparison: Comparison, out: Console, left_out: Seq
         for family, shares in families.items():
             winners = sorted(shares.items(), key=lambda item: (-item[1], item[0]))
             text = ", ".join(f"{label} {100 * share:.0f} %" for label, share in winners if share > 0)
-            out.print(f"  {family}: {text or 'nobody'}", soft_wrap=True)
+            sentence(out, f"  {family}: {text or 'nobody'}")
         out.print()
     out.print(
         "Gap: |objective - bound| / |objective|, to the best bound of any method, here or in the instance library; "
@@ -53,12 +53,9 @@ def print_comparison_summary(comparison: Comparison, out: Console, left_out: Seq
     )
     if left_out:
         names = ", ".join(left_out[:MOST_FAILURES]) + (", ..." if len(left_out) > MOST_FAILURES else "")
-        out.print(f"{len(left_out)} instances that none of the methods takes: {names}", soft_wrap=True)
+        sentence(out, f"{len(left_out)} instances that none of the methods takes: {names}")
     failures = [record for record in comparison if record.failed]
     for record in failures[:MOST_FAILURES]:
-        out.print(
-            f"failed: {record.label} on {record.instance}, seed {record.seed}: {record.error}",
-            soft_wrap=True,
-        )
+        sentence(out, f"failed: {record.label} on {record.instance}, seed {record.seed}: {record.error}")
     if len(failures) > MOST_FAILURES:
         out.print(f"... and {len(failures) - MOST_FAILURES} more failures (status failed in the table)")

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from rich.console import Console
-from rich.text import Text
 
 from specopt.instances.runtimes.fit import WORTH_TELLING, RuntimeFit
 from specopt.models.errors import InvalidInput
 from specopt.views.canvas import new_figure
-from specopt.views.terminal import line, table, title
+from specopt.views.terminal import line, sentence, table, title
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -46,7 +45,7 @@ def print_fit(name: str, fit: RuntimeFit, out: Console) -> None:
         line(out, "form", fit.cross_validation.reason)
     _print_residuals(fit, out)
     for warning in fit.warnings:
-        out.print(Text(f"  Warning: {warning}.", style="yellow"), soft_wrap=True)
+        sentence(out, f"  Warning: {warning}.", "yellow")
 
 
 def _print_residuals(fit: RuntimeFit, out: Console) -> None:

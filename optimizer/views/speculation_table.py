@@ -10,6 +10,7 @@ from rich.console import Console
 
 from specopt.models.position_acceptance import PositionAcceptance
 from specopt.solvers.speculation_table.table import SpeculationTable
+from specopt.views.terminal import sentence
 from specopt.views.terminal import table as grid
 
 
@@ -36,6 +37,7 @@ def print_speculation_table(
         )
     out.print(view)
     for note in table.notes:
-        out.print(f"\nNote: {note}.", soft_wrap=True)
+        out.print()
+        sentence(out, f"Note: {note}.")
     out.print("\nFor speculative_config:", soft_wrap=True)
     out.print(json.dumps(config), soft_wrap=True)

@@ -15,7 +15,7 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from specopt.models.fields import printable
+from specopt.models.fields import escaped, printable
 from specopt.models.result import Status
 
 MOST_ROWS = 40
@@ -43,7 +43,15 @@ class _Terminal(Console):
 
 
 def _printable(text: str) -> str:
-    return "\n".join(printable(part, sys.maxsize) for part in text.split("\n"))
+    return "\n".join(map(escaped, text.split("\n")))
+
+
+class _Table(Table):
+    """A table whose cells are lines: no name in them breaks the row, or fills the screen."""
+
+    def add_row(self, *cells: RenderableType | None, **options: Any) -> None:
+        """Add a row."""
+        super().add_row(*(printable(cell) if isinstance(cell, str) else cell for cell in cells), **options)
 
 
 def console() -> Console:
@@ -53,17 +61,23 @@ def console() -> Console:
 
 def title(out: Console, text: str, emphasis: str, colour: str = "cyan", after: str = "") -> None:
     """Print a headline whose point is emphasised."""
-    out.print(Text.assemble(text, (emphasis, f"bold {colour}"), after), soft_wrap=True)
+    parts = (printable(text), (printable(emphasis), f"bold {colour}"), printable(after))
+    out.print(Text.assemble(*parts), soft_wrap=True)
 
 
 def line(out: Console, label: str, text: str, width: int = LABEL) -> None:
     """Print a label and what belongs to it."""
-    out.print(Text(f"  {label:<{width}} {text}"), soft_wrap=True)
+    sentence(out, f"  {printable(label):<{width}} {text}")
+
+
+def sentence(out: Console, text: str, style: str = "") -> None:
+    """Print one line; names in it may hold anything."""
+    out.print(Text(printable(text), style=style), soft_wrap=True)
 
 
 def table(*headers: str, left: int = 0, gap: int = 2) -> Table:
     """Return an empty table: so many columns flush left, the others flush right, and gaps between them."""
-    view = Table(box=None, pad_edge=False, padding=(0, gap, 0, 0), header_style="bold")
+    view = _Table(box=None, pad_edge=False, padding=(0, gap, 0, 0), header_style="bold")
     for position, header in enumerate(headers):
         view.add_column(header, justify="left" if position < left else "right", no_wrap=True)
     return view
