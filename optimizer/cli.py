@@ -27,7 +27,7 @@ from specopt.commands import (
     solve,
 )
 from specopt.commands.shared import BAD_INPUT, FOUND, INTERNAL, INTERRUPTED, UNREAD
-from specopt.interrupts import interruptible
+from specopt.interrupts import interruptible, leave
 from specopt.models.errors import InternalError, SpecoptError
 from specopt.progress import end_progress, showing_kernels
 from specopt.streams import discard, open_closed, say
@@ -55,6 +55,8 @@ def main() -> None:
             for text in traceback.format_exc().splitlines():
                 say(text)
             code = INTERNAL
+    if code == INTERRUPTED:
+        leave(code)  # now: sys.exit would wait for threads that nobody needs any more
     sys.exit(code)
 
 

@@ -22,6 +22,7 @@ class Workers:
 
     def __init__(self) -> None:
         self._children: list[Child] = []
+        self._ended = False
         self._lock = threading.Lock()
 
     def adopt_thread(self) -> None:
@@ -29,9 +30,10 @@ class Workers:
         _local.workers, _local.child = self, None
 
     def new(self) -> Child:
-        """Return a worker that is not started yet."""
+        """Return a worker that is not started yet; one that comes after the end is ended, too."""
         child = Child()
         with self._lock:
+            child.ended = self._ended
             self._children.append(child)
         return child
 
@@ -43,6 +45,7 @@ class Workers:
     def kill(self) -> None:
         """Kill the processes; a thread that waits for one sees it end."""
         with self._lock:
+            self._ended = True
             for child in self._children:
                 child.ended = True
                 if (process := child.process) is not None:
@@ -91,7 +94,9 @@ def run_cell(cell: Cell, grace_seconds: float = GRACE_SECONDS) -> Record:
 
 def close_workers() -> None:
     """End the worker processes of threads that belong to no executor of ours; no such thread may wait for one."""
+    global _shared
     _shared.close()
+    _shared = Workers()  # what comes later is no part of what has ended
 
 
 def _child() -> Child:

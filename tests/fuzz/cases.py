@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import random
+import re
 from collections.abc import Callable
 from typing import Any
 
 from fuzz.json_tree import Object, text, tree
-from fuzz.junk import TEXTS, junk
+from fuzz.junk import LITERALS, NUMBERS, TEXTS, junk
 from fuzz.mutations import mutate
 from fuzz.seed_problems import seed_problem
 
@@ -35,6 +37,25 @@ def harmed(rng: random.Random, data: dict[str, Any], schema: dict[str, Any]) -> 
     return text(root)
 
 
+def harmed_lines(rng: random.Random, content: str) -> str:
+    """Return a table, or lines of JSON, after one to four mutations."""
+    lines = content.splitlines()
+    for _ in range(rng.choice((1, 1, 2, 4))):
+        at = rng.randrange(len(lines))
+        line = _harmed_line(rng, lines[at])
+        lines[at : at + 1] = rng.choice(([line], [line], [line], [lines[at], line], ["", line], []))
+        lines = lines or [""]
+    return rng.choice(("\n", "\n", "\n", "\r\n", "\r")).join(lines) + "\n"
+
+
+def _harmed_line(rng: random.Random, line: str) -> str:
+    cells = re.split(r"([,{}= ])", line)
+    at = rng.randrange(len(cells))
+    new = rng.choice((*TEXTS, *LITERALS, *map(str, NUMBERS[:-2])))
+    cells[at : at + 1] = rng.choice(([new], [new], [f'"{new}"'], [json.dumps(new)], [cells[at], new, ","], []))
+    return "".join(cells)
+
+
 def _mutated(rng: random.Random, kind: str) -> str:
     return harmed(rng, seed_problem(kind, rng), kind_of(kind).problem.json_schema())
 
@@ -49,7 +70,11 @@ def _arbitrary_json(rng: random.Random, kind: str) -> str:
 
 
 def _arbitrary_bytes(rng: random.Random, kind: str) -> bytes:
-    content = text(tree(seed_problem(kind, rng))).encode()
+    return harmed_bytes(rng, text(tree(seed_problem(kind, rng))).encode())
+
+
+def harmed_bytes(rng: random.Random, content: bytes) -> bytes:
+    """Return what may become of a file on its way: cut, torn, flipped, in another encoding, or never its like."""
     start, stop = sorted(rng.randrange(len(content) + 1) for _ in range(2))
     flipped = bytes(byte ^ (1 << rng.randrange(8)) if rng.random() < 0.01 else byte for byte in content)
     ways: tuple[Callable[[], bytes], ...] = (

@@ -14,7 +14,8 @@ NUMBERS = (
 LITERALS = ("NaN", "Infinity", "-Infinity", "1e999", "-1e999", "0x10", "01", "1.", "tru", "'a'", "", "1" * 5000)
 TEXTS = (
     "", "a", "pipelined", "second", "none", "1", "NaN", "\0", "\ud800", "\udfff\ud800", "\n", "a\r\nb", "\u2028",
-    "\x1b[31m", "\x85", "é" * 3, "[bold]", "{}", "%s", "x" * 5000, "-", "$", "a.b[0]", "`",
+    "\x1b[31m", "\x1b]0;t\x07", "\x9b31m", "\x7f", "\x85", "\u202e", "[red]", "[link=file:///]",
+    "\t", "../../x", "/etc/x", "é" * 3, "[bold]", "{}", "%s", "x" * 5000, "-", "$", "a.b[0]", "`",
 )  # fmt: skip
 
 

@@ -102,13 +102,14 @@ def test_a_crash_is_a_record(cell: Cell, monkeypatch: pytest.MonkeyPatch, code: 
 
 
 def test_a_worker_ended_before_it_starts_ends_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests that a thread that is about to start its worker while all are ended does not wait for an answer."""
+    """Tests that a thread that is about to make or start its worker while all are ended waits for no answer."""
     monkeypatch.setattr(Child, "command", (sys.executable, "-c", "import time; time.sleep(600)"))
     workers = Workers()
     child = workers.new()
     workers.kill()
-    with pytest.raises(Crashed, match="signal SIGKILL"):
-        child.ask({}, 60.0)
+    for late in (child, workers.new()):
+        with pytest.raises(Crashed, match="signal SIGKILL"):
+            late.ask({}, 60.0)
     workers.close()
 
 

@@ -1,0 +1,149 @@
+"""Ctrl-C and SIGTERM at any moment: the exit code of an interrupt, no traceback, no process left behind."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import specopt
+
+CODES = (130, -signal.SIGINT)  # shells say 130 of both; the latter where Python itself has begun to end
+COMMANDS = {
+    "help": "--help",
+    "solve": "solve PROBLEM --method brute-force",
+    "simulate": "simulate PROBLEM RESULT --replications 100000",
+    "compare": "compare PROBLEM --jobs 2 --time-limit 60 --method brute-force --method exact",
+}
+
+
+def started(tmp_path: Path, name: str, cold: bool = False) -> subprocess.Popen[str]:
+    """Start a command that works longer than any test waits; with an empty cache of kernels if asked to."""
+    problem, result = tmp_path / "problem.json", tmp_path / "result.json"
+    if not problem.exists():
+        hard = specopt.generate("serving-latency/paper-1", tasks=9, max_output=8000, seed=2)
+        specopt.save(hard, problem)
+        specopt.save(specopt.solve(hard, time_limit=2.0), result)
+    words = [{"PROBLEM": str(problem), "RESULT": str(result)}.get(word, word) for word in COMMANDS[name].split()]
+    environment = dict(os.environ)
+    if cold:
+        environment["NUMBA_CACHE_DIR"] = str(tmp_path / "cache")
+    command = [sys.executable, "-P", "-m", "specopt", *words]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(
+        command, stdout=pipe, stderr=pipe, text=True, env=environment, preexec_fn=restore, start_new_session=True
+    )
+
+
+def restore() -> None:
+    """Let a child take Ctrl-C, also where the tests run in the background and ignore it."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def wait_until_loading(child: subprocess.Popen[str]) -> None:
+    """Wait until a child has loaded Python itself: what comes before is not ours."""
+    maps = Path(f"/proc/{child.pid}/maps")
+    while child.poll() is None and "multiarray" not in maps.read_text():
+        time.sleep(0.005)
+
+
+def descendants(pid: int) -> set[int]:
+    """Return the processes that a process has started, and those that they have."""
+    found: set[int] = set()
+    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        for word in task.read_text().split():
+            found |= {int(word)} | descendants(int(word))
+    return found
+
+
+def compiles(pid: int) -> bool:
+    """Tell whether a process builds a kernel for the cache: it ends by itself, and is wanted afterwards."""
+    try:
+        return b"_kernels.prepare" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
+
+
+def gone(pids: set[int], seconds: float) -> bool:
+    """Tell whether processes end within some seconds."""
+    end = time.monotonic() + seconds
+    while left := {pid for pid in pids if Path(f"/proc/{pid}").exists() and not compiles(pid)}:
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.05)
+        del left
+    return True
+
+
+def check_interrupted(child: subprocess.Popen[str], what: str) -> None:
+    """Interrupt a child and check how it ends."""
+    done = child.poll() is not None
+    below = set() if done else descendants(child.pid)
+    child.send_signal(signal.SIGINT)
+    _, err = child.communicate(timeout=60)
+    assert "Traceback" not in err and "Exception ignored" not in err, f"{what}: {err}"
+    assert child.returncode in ((0, *CODES) if done or "--help" in child.args else CODES), f"{what}: {child.returncode}"  # type: ignore[operator]
+    assert gone(below, 10.0), what
+
+
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="needs /proc")
+def test_ctrl_c_while_loading(tmp_path: Path) -> None:
+    """Tests that an interrupt in the seconds in which the command loads ends it at once."""
+    rng = random.Random(1)
+    for _ in range(4):
+        child = started(tmp_path, "help")
+        wait_until_loading(child)
+        wait = rng.uniform(0.0, 0.15)
+        time.sleep(wait)
+        check_interrupted(child, f"after {wait:.3f} s")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="needs /proc")
+@pytest.mark.parametrize("cold", [False, True], ids=["warm", "cold"])
+@pytest.mark.parametrize("name", COMMANDS)
+def test_ctrl_c_at_any_moment(name: str, cold: bool, tmp_path: Path) -> None:
+    """Tests that an interrupt at a random moment, compilation included, is exit 130 without a traceback."""
+    rng = random.Random(f"{name} {cold}")
+    for _ in range(8):
+        child = started(tmp_path, name, cold)
+        wait_until_loading(child)
+        wait = rng.uniform(0.0, rng.choice((0.3, 2.0, 6.0)))
+        time.sleep(wait)
+        check_interrupted(child, f"{name} after {wait:.3f} s")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="needs /proc")
+def test_sigterm_ends_workers_too(tmp_path: Path) -> None:
+    """Tests that no worker outlives a comparison that is terminated."""
+    child = started(tmp_path, "compare")
+    end = time.monotonic() + 60.0
+    while len(below := descendants(child.pid)) < 2 and time.monotonic() < end:
+        time.sleep(0.05)
+    assert len(below) >= 2
+    child.terminate()
+    child.communicate(timeout=60)
+    assert child.returncode == -signal.SIGTERM
+    assert gone(below, 20.0)
+
+
+def test_a_process_that_ignores_ctrl_c_goes_on(tmp_path: Path) -> None:
+    """Tests that what nohup and shells in the background ask for is kept to."""
+    script = "import signal, subprocess, sys; signal.signal(signal.SIGINT, signal.SIG_IGN); sys.exit(subprocess.call(sys.argv[1:]))"
+    pipe = subprocess.PIPE
+    command = [sys.executable, "-c", script, sys.executable, "-P", "-m", "specopt", "schema", "draft-control"]
+    child = subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, start_new_session=True)
+    for _ in range(10):
+        time.sleep(0.1)
+        if child.poll() is None:
+            os.killpg(child.pid, signal.SIGINT)
+    out, err = child.communicate(timeout=60)
+    assert (child.returncode, err) == (0, "")
+    assert out.startswith("{")
