@@ -14,6 +14,7 @@ import draft_allocation
 import draft_control
 import fair_goodput
 import fair_goodput_online
+import limits
 import prompt_chunking
 import quantisation
 import serving_latency
@@ -35,6 +36,7 @@ BENCHMARKS = (
     *quantisation.BENCHMARKS,
     *verification_batch.BENCHMARKS,
     *verification_long_run.BENCHMARKS,
+    *limits.BENCHMARKS,
 )
 
 

@@ -28,5 +28,9 @@ class OutOfTime(SpecoptError):
     """Raised inside a method when the time limit has passed; `solve` turns it into a result."""
 
 
+class OutOfMemory(SpecoptError):
+    """Raised inside a method before it would hold more than the memory limit; `solve` returns the best plan."""
+
+
 class Stopped(SpecoptError):
     """Raised inside a method when the caller's callback asked to stop; `solve` returns the best plan."""

@@ -9,8 +9,11 @@ downloaded. Small chunks overlap more, but each costs a message and a batch.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, NamedTuple
+
+import numpy as np
 
 from specopt.models.cloud_delay import CloudDelay
 from specopt.models.errors import InvalidInput
@@ -57,6 +60,49 @@ class ChunkTimes:
     arrive: float
     stages: tuple[tuple[float, float], ...]
     download: tuple[float, float]
+
+
+class _ChunkEvents(NamedTuple):
+    """What happens to one chunk, as in `ChunkTimes`; `start` and `busy` are those of the first stage."""
+
+    tokens: int
+    local: tuple[float, float]
+    upload: tuple[float, float]
+    arrive: float
+    start: float
+    busy: float
+    processed: float
+    download: tuple[float, float]
+
+
+class _StagesAfterTheFirst:
+    """When chunks leave a row of stages that all take equally long for a chunk, however many stages there are.
+
+    By f_q = max(f_{q-1}, f_q of the chunk before) + busy, chunk k leaves at the end of the longest way through the
+    grid of chunks and stages that begins where some chunk j <= k enters, at f_1(j), and turns to the next stage or the
+    next chunk at every step. It meets every chunk from j to k, and one of them at all the other stages, best the
+    slowest: f_1(j) + sum of busy over j..k + (stages - 1) x the largest busy of j..k. Chunks j that share this largest
+    one are kept as a group, of which the latest entry counts.
+    """
+
+    def __init__(self, stages: int) -> None:
+        self.stages = stages
+        self.passed = 0.0  # the sum of busy so far
+        self.groups: list[tuple[float, float, float]] = []  # largest busy, latest entry, longest way of any so far
+
+    def leave(self, entry: float, busy: float) -> float:
+        """Return when the next chunk, which enters at some time, leaves the last stage."""
+        if self.stages == 0:
+            return entry
+        entry -= self.passed
+        self.passed += busy
+        while self.groups and self.groups[-1][0] <= busy:
+            entry = max(entry, self.groups.pop()[1])
+        longest = entry + (self.stages - 1) * busy
+        if self.groups:
+            longest = max(longest, self.groups[-1][2])
+        self.groups.append((busy, entry, longest))
+        return self.passed + longest
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -143,8 +189,9 @@ class PromptChunkingProblem(Problem):
         The terms follow the last chunk: until it is uploaded, until it has left the cloud (latency and waiting
         included), until all deep hidden states are there (latency included), and the head.
         """
-        last = self.timeline(plan)[-1]
-        uploaded, processed, down = last.upload[1], last.stages[-1][1], last.download[1]
+        for chunk in self._events(plan):
+            last = chunk
+        uploaded, processed, down = last.upload[1], last.processed, last.download[1]
         terms = {
             "upload_seconds": uploaded,
             "cloud_seconds": processed - uploaded,
@@ -154,50 +201,61 @@ class PromptChunkingProblem(Problem):
         return Evaluation(down + self.head_seconds, terms)
 
     def timeline(self, plan: PromptChunkingPlan) -> list[ChunkTimes]:
-        """Return when each chunk is computed, uploaded, processed and downloaded: the event model, line by line.
+        """Return when each chunk is computed, uploaded, processed on every stage and downloaded.
 
         Raises
         ------
         InvalidInput
             If the chunks do not sum to the prompt.
         """
+        f = [0.0] * self.pipeline_length
+        times = []
+        for chunk in self._events(plan):
+            ready, f[0] = chunk.start, chunk.start + chunk.busy
+            stages = [(ready, f[0])]
+            for q in range(1, self.pipeline_length):
+                ready = max(f[q - 1], f[q])
+                f[q] = ready + chunk.busy
+                stages.append((ready, f[q]))
+            times.append(
+                ChunkTimes(chunk.tokens, chunk.local, chunk.upload, chunk.arrive, tuple(stages), chunk.download)
+            )
+        return times
+
+    def _events(self, plan: PromptChunkingPlan) -> Iterator[_ChunkEvents]:
+        """Yield what happens to each chunk: the event model, line by line, the stages after the first one at once."""
         defects = self._defects(plan)
         if defects:
             raise InvalidInput(defects[0])
         A, P, mu = self.bytes_per_token, self.pipeline_length, self.background_tokens
         w = self.cloud_delay.at(mu) / P
-        local = up = down = 0.0
-        f = [0.0] * P
-        times = []
-        chunks = plan.chunks.tolist()
-        for position, x in enumerate(chunks):
+        local = up = down = f_1 = 0.0
+        stages = _StagesAfterTheFirst(P - 1)
+        left = len(plan.chunks)
+        for x in map(int, plan.chunks):
+            left -= 1
             begun = local
             local = local + self.local_overhead_seconds + self.local_seconds_per_token * x
             sent = max(local, up)
             up = sent + self.message_overhead_seconds + x * A / self.uplink_bytes_per_second
             arrive = up + self.link_latency_seconds
             if self.wait == "serial":
-                start = max(arrive, f[0]) + w
+                start = max(arrive, f_1) + w
             elif self.wait == "overlap":
-                start = max(arrive + w, f[0])
+                start = max(arrive + w, f_1)
             else:
-                start = max(arrive, f[0])
+                start = max(arrive, f_1)
             busy = self.cloud_delay.at(mu + x) / P
-            f[0] = start + busy
-            stages = [(start, f[0])]
-            for q in range(1, P):
-                ready = max(f[q - 1], f[q])
-                f[q] = ready + busy
-                stages.append((ready, f[q]))
-            back = max(f[-1] + self.link_latency_seconds, down)
+            f_1 = start + busy
+            f_P = stages.leave(f_1, busy)
+            back = max(f_P + self.link_latency_seconds, down)
             if self.download == "all":
                 down = back + x * A / self.downlink_bytes_per_second
-            elif position == len(chunks) - 1:
+            elif left == 0:
                 down = back + A / self.downlink_bytes_per_second
             else:
                 down = back
-            times.append(ChunkTimes(x, (begun, local), (sent, up), arrive, tuple(stages), (back, down)))
-        return times
+            yield _ChunkEvents(x, (begun, local), (sent, up), arrive, start, busy, f_P, (back, down))
 
     def violations(self, plan: PromptChunkingPlan) -> list[str]:
         """Return what the plan violates: the sum, the cap on chunks, the grid."""
@@ -205,14 +263,14 @@ class PromptChunkingProblem(Problem):
         if self.max_chunks is not None and len(plan.chunks) > self.max_chunks:
             found.append(f"chunks: expected at most {self.max_chunks} entries, got {len(plan.chunks)}")
         if self.grid_tokens is not None:
-            for position, x in enumerate(plan.chunks.tolist()[:-1]):
-                if x % self.grid_tokens:
-                    found.append(f"chunks[{position}]: expected a multiple of {self.grid_tokens} tokens, got {x}")
+            for position in np.flatnonzero(plan.chunks[:-1] % self.grid_tokens):
+                x = plan.chunks[position]
+                found.append(f"chunks[{position}]: expected a multiple of {self.grid_tokens} tokens, got {x}")
         return found
 
     def _defects(self, plan: PromptChunkingPlan) -> list[str]:
         """Return why the plan is no plan for this problem at all."""
-        total = sum(plan.chunks.tolist())
+        total = int(plan.chunks.sum())
         if total != self.prompt_tokens:
             return [f"chunks: sum to {total}, the prompt has {self.prompt_tokens} tokens"]
         return []

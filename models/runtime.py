@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import Floats, NonNegative, check
+from specopt.models.fields import Floats, Ints, NonNegative, check
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +44,7 @@ class LinearRuntime:
         """The affine pieces, whose maximum is the runtime: here itself."""
         return (self,)
 
-    def seconds(self, batch_size: float, flops: Floats) -> Floats:
+    def seconds(self, batch_size: float | Ints, flops: Floats) -> Floats:
         """Return the seconds of forward passes of `flops` operations per task, for a whole batch."""
         return np.asarray(self.seconds_per_flop * flops * batch_size + self.overhead_seconds)
 
@@ -71,7 +71,7 @@ class PiecewiseRuntime:
         """Tell whether JSON-like data means this form."""
         return "pieces" in data
 
-    def seconds(self, batch_size: float, flops: Floats) -> Floats:
+    def seconds(self, batch_size: float | Ints, flops: Floats) -> Floats:
         """Return the seconds of forward passes of `flops` operations per task, for a whole batch."""
         return np.asarray(np.max([piece.seconds(batch_size, flops) for piece in self.pieces], axis=0))
 

@@ -39,6 +39,9 @@ MECHANISMS: tuple[Mechanism, ...] = ("pipelined", "sequential", "autoregressive"
 SMALLEST_SHARE = 1e-201
 """Smallest share of the bandwidth that a plan may give: of uploads at the two ends of their range, and their sum."""
 
+ENTRIES_AT_ONCE = 1 << 15
+"""Batches times decoding steps that the judge holds at once: what fits a processor's cache."""
+
 SHORTEST_SECONDS, LONGEST_SECONDS = 1e-100, 1e100
 """Seconds that a problem may ask for: floating-point numbers hold their sums, products with counts, and quotients."""
 
@@ -278,7 +281,7 @@ class ServingLatencyProblem(Problem):
         return found
 
     def _inference_seconds(self, plan: ServingLatencyPlan) -> float:
-        """Return T_inf (Eq. 18-22); every array runs over the decoding steps n = 1..N."""
+        """Return T_inf (Eq. 18-22); every array runs over the decoding steps n = 1..N, or a range of them."""
         mechanism = self.mechanism_of(plan)
         length = plan.speculation_length
         tokens_per_step = 1.0
@@ -287,29 +290,38 @@ class ServingLatencyProblem(Problem):
             tokens_per_step = expected_tokens_per_step(self.acceptance_rate, length)  # Eq. 7
         outputs = self.planned_output_tokens
         steps = [decoding_steps(int(outputs[list(batch)].max()), tokens_per_step) for batch in plan.batches]  # Eq. 8
-        n = np.arange(1, max(steps) + 1, dtype=np.float64)
-        draft_done = np.zeros_like(n)
-        done = np.zeros_like(n)
-        for batch, batch_steps in zip(plan.batches, steps, strict=True):
-            padded_input = float(self.input_tokens[list(batch)].max())
-            active = n <= batch_steps
-            verify = self._verify_seconds(n, len(batch), padded_input, length, tokens_per_step)
-            if mechanism == "autoregressive":
-                finished = done + verify
-            else:
-                draft = self._draft_seconds(n, len(batch), padded_input, length, tokens_per_step)
-                if mechanism == "sequential":
-                    finished = done + draft + verify
-                else:
-                    draft_done = np.where(active, draft_done + draft, draft_done)
-                    finished = np.maximum(draft_done, done) + verify  # Eq. 20
-            done = np.where(active, finished, done)  # finished batches have left the pipeline, Eq. 21
-        return float(done.sum())  # Eq. 22
+        sizes = [len(batch) for batch in plan.batches]
+        padded_inputs = [float(self.input_tokens[list(batch)].max()) for batch in plan.batches]
+        last = max(steps)
+        width = min(last, ENTRIES_AT_ONCE)
+        height = max(1, ENTRIES_AT_ONCE // width)
+        seconds = 0.0
+        for first in range(1, last + 1, width):
+            n = np.arange(first, min(first + width, last + 1), dtype=np.float64)
+            draft_done = np.zeros_like(n)
+            done = np.zeros_like(n)
+            for top in range(0, len(steps), height):
+                rows = slice(top, top + height)
+                size, padded_input = (np.array(column[rows])[:, None] for column in (sizes, padded_inputs))
+                verify = self._verify_seconds(n, size, padded_input, length, tokens_per_step)
+                draft = np.zeros_like(verify)
+                if mechanism != "autoregressive":
+                    draft = self._draft_seconds(n, size, padded_input, length, tokens_per_step)
+                for batch_steps, T_d, T_v in zip(steps[rows], draft, verify, strict=True):
+                    active = n <= batch_steps
+                    if mechanism == "pipelined":
+                        draft_done = np.where(active, draft_done + T_d, draft_done)
+                        finished = np.maximum(draft_done, done) + T_v  # Eq. 20
+                    else:
+                        finished = done + T_d + T_v
+                    done = np.where(active, finished, done)  # finished batches have left the pipeline, Eq. 21
+            seconds += float(done.sum())  # Eq. 22
+        return seconds
 
-    def _draft_seconds(self, n: Floats, size: int, padded: float, length: int, tokens_per_step: float) -> Floats:
-        """Return T^d of one batch at each decoding step (Eq. 13, 19)."""
+    def _draft_seconds(self, n: Floats, size: Ints, padded: Floats, length: int, tokens_per_step: float) -> Floats:
+        """Return T^d of batches (rows) at decoding steps (columns), Eq. 13 and 19."""
         assert self.draft is not None and self.draft_runtime is not None
-        seconds = np.zeros_like(n)
+        seconds = np.zeros((len(size), len(n)))
         for i in range(1, length + 1):
             cached = padded + ((n - 1) * tokens_per_step - 1) + i - 1
             prefill = (n == 1) & (i == 1)
@@ -318,8 +330,8 @@ class ServingLatencyProblem(Problem):
             seconds += self.draft_runtime.seconds(size, _pass_flops(self.draft, new, total, 1))
         return seconds
 
-    def _verify_seconds(self, n: Floats, size: int, padded: float, length: int, tokens_per_step: float) -> Floats:
-        """Return T^v of one batch at each decoding step (Eq. 14, 18)."""
+    def _verify_seconds(self, n: Floats, size: Ints, padded: Floats, length: int, tokens_per_step: float) -> Floats:
+        """Return T^v of batches (rows) at decoding steps (columns), Eq. 14 and 18."""
         cached = padded + (n - 1) * tokens_per_step - 1
         new = np.where(n == 1, padded + length, 1.0 + length)
         total = np.where(n == 1, padded + length, cached + length + 1)

@@ -13,6 +13,7 @@ from specopt.generate import FAMILIES
 from specopt.models.errors import InvalidInput
 from specopt.models.problem import Problem
 from specopt.solve import choose
+from specopt.solvers.budget import MEMORY_LIMIT
 from specopt.solvers.method import Method
 
 
@@ -36,7 +37,7 @@ def pairs_of(values: Sequence[str], option: str) -> dict[str, str]:
     return pairs
 
 
-def method_of(problem: Problem, name: str | None, values: Sequence[str]) -> Method:
+def method_of(problem: Problem, name: str | None, values: Sequence[str], memory_limit: float = MEMORY_LIMIT) -> Method:
     """Return the method that a command names (None: the default one), with its options set.
 
     Raises
@@ -46,7 +47,7 @@ def method_of(problem: Problem, name: str | None, values: Sequence[str]) -> Meth
     Unsupported
         If there is no such method, or it cannot take the problem.
     """
-    method = choose(problem, name)
+    method = choose(problem, name, memory_limit)
     known = {field.name for field in dataclasses.fields(method)}
     hints = get_type_hints(type(method))
     options = {}
@@ -55,7 +56,7 @@ def method_of(problem: Problem, name: str | None, values: Sequence[str]) -> Meth
             has = ", ".join(f"{key}={value}" for key, value in method.options.items()) or "no options"
             raise InvalidInput(f"--option {option}: method {method.name} has no such option; it has {has}")
         options[option] = typed(f"--option {option}", hints[option], text)
-    return choose(problem, dataclasses.replace(method, **options))
+    return choose(problem, dataclasses.replace(method, **options), memory_limit)
 
 
 def parameters_of(family: str, values: Sequence[str]) -> dict[str, Any]:

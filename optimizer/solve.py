@@ -12,11 +12,11 @@ from typing import Any
 
 from specopt.kinds import KINDS, kind_of
 from specopt.models.arguments import integer, is_number, number
-from specopt.models.errors import InternalError, InvalidInput, OutOfTime, Stopped, Unsupported
+from specopt.models.errors import InternalError, InvalidInput, OutOfMemory, OutOfTime, Stopped, Unsupported
 from specopt.models.fields import describe
 from specopt.models.problem import Plan, Problem
 from specopt.models.result import Result, Status, Termination
-from specopt.solvers.budget import Budget, Callback
+from specopt.solvers.budget import MEMORY_LIMIT, Budget, Callback
 from specopt.solvers.method import Method, Outcome
 
 
@@ -27,6 +27,7 @@ def solve(
     time_limit: float | None = None,
     gap: float = 0.0,
     seed: int = 0,
+    memory_limit: float = MEMORY_LIMIT,
     warm_start: Result | Plan | None = None,
     callback: Callback | None = None,
     verbose: bool = False,
@@ -40,11 +41,15 @@ def solve(
     method
         A method's name, a method with its options, or None for the best one for this problem and size.
     time_limit
-        Seconds for everything, compilation included. 0 gives a quick plan if the method has one.
+        Seconds for everything, compilation included; what has to be done once for any answer may come on top, and is
+        reported as `fixed_seconds` in `stats`. 0 gives a quick plan if the method has one.
     gap
         Relative gap to the bound at which the method may stop.
     seed
         Seed of everything random: the same seed gives the same plan.
+    memory_limit
+        Bytes that the method may hold. One that is known to need more refuses the problem; one that finds out on its
+        way returns the best plan so far, and `stats` says what it lacked.
     warm_start
         An earlier result or plan to start from, for methods that can use one.
     callback
@@ -67,14 +72,16 @@ def solve(
         If the method returned a plan that violates the problem, or a bound that its own plan refutes.
     """
     started = time.perf_counter()
-    _check_arguments(problem, time_limit, gap, seed)
-    chosen = choose(problem, method)
+    _check_arguments(problem, time_limit, gap, seed, memory_limit)
+    chosen = choose(problem, method, memory_limit)
     digest = problem.sha256  # now, on the clock of the method: a large problem's takes a while
+    fixed = time.perf_counter() - started
     budget = Budget(
         problem,
         time_limit=time_limit,
         gap=gap,
         seed=seed,
+        memory_limit=memory_limit,
         warm_start=_warm_plan(problem, chosen, warm_start),
         callback=_printing(callback) if verbose else callback,
         started=started,
@@ -86,10 +93,16 @@ def solve(
         outcome = Outcome(plan=budget.incumbent, bound=budget.bound, termination=Termination.TIME_LIMIT)
     except (Stopped, KeyboardInterrupt):
         outcome = Outcome(plan=budget.incumbent, bound=budget.bound, termination=Termination.INTERRUPTED)
+    except (OutOfMemory, MemoryError) as error:
+        stats = {"out_of_memory": str(error)}
+        outcome = Outcome(
+            plan=budget.incumbent, bound=budget.bound, termination=Termination.INTERRUPTED, stats=stats,
+            explanation=None if budget.incumbent is not None else str(error),
+        )  # fmt: skip
     finally:
         if verbose:
             _end_printing()
-    return _judged(problem, digest, chosen, outcome, budget)
+    return _judged(problem, digest, fixed, chosen, outcome, budget)
 
 
 def methods(problem: Problem | type[Problem] | None = None) -> tuple[type[Method], ...]:
@@ -102,7 +115,7 @@ def methods(problem: Problem | type[Problem] | None = None) -> tuple[type[Method
     return found
 
 
-def choose(problem: Problem, method: str | Method | None) -> Method:
+def choose(problem: Problem, method: str | Method | None, memory_limit: float = MEMORY_LIMIT) -> Method:
     """Return the method value that `solve` would run.
 
     Raises
@@ -111,7 +124,7 @@ def choose(problem: Problem, method: str | Method | None) -> Method:
         If it does not exist or cannot take this problem.
     """
     if method is None:
-        return _best(problem)
+        return _best(problem, memory_limit)
     if isinstance(method, str):
         known = {m.name: m for m in methods(type(problem))}
         if method not in known:
@@ -120,34 +133,38 @@ def choose(problem: Problem, method: str | Method | None) -> Method:
     if not isinstance(method, Method):
         raise InvalidInput(f"method: expected a name or a method, got {describe(method)}")
     reason = None if isinstance(problem, method.solves) else f"it solves {method.solves.kind}"
-    reason = reason or method.refusal(problem)
+    reason = reason or method.refusal(problem, memory_limit)
     if reason is not None:
         able = ", ".join(m.name for m in methods(problem)) or "none"
         raise Unsupported(f"method {method.name} cannot take this problem: {reason}; methods that can: {able}")
     return method
 
 
-def _best(problem: Problem) -> Method:
+def _best(problem: Problem, memory_limit: float) -> Method:
     """Return the first method that takes a problem, in its kind's order of preference."""
     kind = kind_of(problem)
+    reason = None
     for method in kind.methods if kind.preference is None else kind.preference(problem):
         value = _default(method)
-        if value.refusal(problem) is None:
+        reason = value.refusal(problem, memory_limit)
+        if reason is None:
             return value
-    raise Unsupported(f"no method for {problem.kind} takes this problem")
+    raise Unsupported(f"no method for {problem.kind} takes this problem; {reason}")
 
 
 def _default(method: type[Method]) -> Method:
     return method()
 
 
-def _check_arguments(problem: object, time_limit: object, gap: object, seed: object) -> None:
+def _check_arguments(problem: object, time_limit: object, gap: object, seed: object, memory_limit: object) -> None:
     if not isinstance(problem, Problem):
         raise InvalidInput(f"problem: expected a specopt problem, got {describe(problem)}")
     if time_limit is not None and not (is_number(time_limit) and time_limit >= 0):
         raise InvalidInput(f"time_limit: expected seconds >= 0 or None, got {describe(time_limit)}")
     number("gap", gap, 0)
     integer("seed", seed, 0)
+    if memory_limit != math.inf:
+        number("memory_limit", memory_limit, above=0)
 
 
 def _warm_plan(problem: Problem, method: Method, warm_start: Result | Plan | None) -> Plan | None:
@@ -187,18 +204,21 @@ def _end_printing() -> None:
     end_progress()
 
 
-def _judged(problem: Problem, digest: str, method: Method, outcome: Outcome, budget: Budget) -> Result:
-    """Turn an outcome into a result whose objective is the judge's."""
+def _judged(problem: Problem, digest: str, fixed: float, method: Method, outcome: Outcome, budget: Budget) -> Result:
+    """Turn an outcome into a result whose objective is the judge's; `fixed` seconds went into validation and digest."""
     objective, terms, gap, bound = None, {}, None, outcome.bound
     status = Status.NONE
     termination = outcome.termination
     if termination is Termination.INFEASIBLE:
         status = Status.INFEASIBLE
     elif outcome.plan is not None:
+        judging = time.perf_counter()
         violations = problem.violations(outcome.plan)
+        fixed += time.perf_counter() - judging
         if violations:
             raise _refused(problem, method, outcome, f"a plan that violates: {violations[0]}")
         evaluation = budget.evaluate(outcome.plan)
+        fixed += budget.judging_seconds
         objective, terms = evaluation.objective, evaluation.terms
         status = Status.FEASIBLE
         distance = math.nan if bound is None else problem.gap(objective, bound, evaluation.size)
@@ -232,7 +252,7 @@ def _judged(problem: Problem, digest: str, method: Method, outcome: Outcome, bud
         seconds=budget.seconds,
         plan=outcome.plan,
         terms=terms,
-        stats=outcome.stats,
+        stats=outcome.stats | {"fixed_seconds": fixed},
         explanation=explanation,
         versions=_versions(),
     )

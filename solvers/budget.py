@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from specopt.models.errors import OutOfTime, Stopped
+from specopt.models.errors import OutOfMemory, OutOfTime, Stopped
 from specopt.models.problem import Evaluation, Plan, Problem
 from specopt.models.result import Progress
 from specopt.solvers._kernels.compiling import told
@@ -23,6 +23,9 @@ T = TypeVar("T")
 
 SPARE = 0.2
 """Share of the time left in which a long call that is told to end may do so."""
+
+MEMORY_LIMIT = 2 * 2**30
+"""Bytes that a solve may hold unless told otherwise, on top of what the process holds already."""
 
 POLL_SECONDS = 0.02
 """How often a solve looks whether its kernels are ready."""
@@ -43,6 +46,8 @@ class Budget:
         Relative gap at which a method may stop.
     seed
         Seed of everything random.
+    memory_limit
+        Bytes that the method may hold.
     warm_start
         A feasible plan to start from, or None.
     callback
@@ -58,6 +63,7 @@ class Budget:
         time_limit: float | None = None,
         gap: float = 0.0,
         seed: int = 0,
+        memory_limit: float = MEMORY_LIMIT,
         warm_start: Plan | None = None,
         callback: Callback | None = None,
         started: float | None = None,
@@ -66,12 +72,14 @@ class Budget:
         self.time_limit = math.inf if time_limit is None else time_limit
         self.gap = gap
         self.seed = seed
+        self.memory_limit = memory_limit
         self.warm_start = warm_start
         self.callback = callback
         self.started = time.perf_counter() if started is None else started
         self.incumbent: Plan | None = None
         self.objective: float | None = None
         self._evaluation: Evaluation | None = None
+        self._judging_seconds = 0.0
         self.bound: float | None = None
         self.stopped = False
 
@@ -92,9 +100,30 @@ class Budget:
         if self.seconds >= self.time_limit:
             raise OutOfTime
 
+    def hold(self, fields: str, size: float) -> None:
+        """Raise if arrays of that many bytes, whose size some fields set, are more than the memory limit allows.
+
+        Raises
+        ------
+        OutOfMemory
+            Before anything is allocated.
+        """
+        if size > self.memory_limit:
+            raise OutOfMemory(f"{fields} need {size:.4g} bytes of memory, the limit is {self.memory_limit:.4g} bytes")
+
     def offer(self, plan: Plan) -> float:
-        """Judge a feasible plan, keep it if it is the best so far, report, and return its objective."""
-        evaluation = self.problem.evaluate(plan)
+        """Judge a feasible plan, keep it if it is the best so far, report, and return its objective.
+
+        Raises
+        ------
+        OutOfTime
+            If there is a plan and judging another one, by the time that the last one took, would overrun the limit.
+        """
+        if plan is self.incumbent and self.objective is not None:
+            return self.objective
+        if self.incumbent is not None and self._judging_seconds > self.remaining:
+            raise OutOfTime
+        evaluation = self._judge(plan)
         if self.objective is None or self._better(evaluation.objective, self.objective):
             self.incumbent, self.objective, self._evaluation = plan, evaluation.objective, evaluation
             self.report()
@@ -104,7 +133,18 @@ class Budget:
         """Return what the judge says of a plan, without asking it again about the incumbent."""
         if plan is self.incumbent and self._evaluation is not None:
             return self._evaluation
-        return self.problem.evaluate(plan)
+        return self._judge(plan)
+
+    @property
+    def judging_seconds(self) -> float:
+        """What judging a plan took last."""
+        return self._judging_seconds
+
+    def _judge(self, plan: Plan) -> Evaluation:
+        started = time.perf_counter()
+        evaluation = self.problem.evaluate(plan)
+        self._judging_seconds = time.perf_counter() - started
+        return evaluation
 
     def improve_bound(self, bound: float) -> None:
         """Record a valid bound on the objective of every plan; the best one counts."""

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from specopt.models.fields import check
 from specopt.models.problem import Plan, Problem
 from specopt.models.result import Termination
-from specopt.solvers.budget import Budget
+from specopt.solvers.budget import MEMORY_LIMIT, Budget
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,12 +145,20 @@ class Method(ABC):
             return cls.takes
         return (at_most(cls.max_size, cls.size_unit, cls.size_of, cls.size_hint), *cls.takes)
 
-    def refusal(self, problem: Any) -> str | None:
-        """Return why this method cannot take a problem of its kind, or None if it can."""
+    def bytes_needed(self, problem: Any) -> dict[str, float]:
+        """Return the bytes of the arrays that the method holds whatever happens, by the fields that set their size."""
+        return {}
+
+    def refusal(self, problem: Any, memory_limit: float = MEMORY_LIMIT) -> str | None:
+        """Return why this method cannot take a problem of its kind within a memory limit, or None if it can."""
         for condition in self.conditions():
             clash = condition.clash(self, problem)
             if clash is not None:
                 return f"it has {clash}, the method takes {condition.takes}"
+        needs = self.bytes_needed(problem)
+        if sum(needs.values()) > memory_limit:
+            fields = max(needs, key=needs.__getitem__)
+            return f"{fields} need {needs[fields]:.4g} bytes of memory, the limit is {memory_limit:.4g} bytes"
         return None
 
     @abstractmethod

@@ -33,6 +33,9 @@ def solve(
     time_limit: Seconds = None,
     gap: Annotated[float, typer.Option(metavar="G", parser=number, help="Relative gap at which to stop.")] = 0.0,
     seed: Seed = 0,
+    memory_limit: Annotated[
+        float, typer.Option(metavar="GB", parser=number, help="Memory that the method may hold, in 10^9 bytes.")
+    ] = 2.147483648,
     warm_start: Annotated[Path | None, typer.Option(metavar="RESULT", help="Start from this result.")] = None,
     as_json: AsJson = False,
     output: Output = None,
@@ -44,8 +47,11 @@ def solve(
     check_target(output, file)
     problem = read_problem(file)
     earlier = None if warm_start is None else read_result(warm_start)
-    chosen = method_of(problem, method, option or ())
-    result = solve_problem(problem, chosen, time_limit=time_limit, gap=gap, seed=seed, warm_start=earlier, verbose=True)
+    most = memory_limit * 1e9
+    chosen = method_of(problem, method, option or (), most)
+    result = solve_problem(
+        problem, chosen, time_limit=time_limit, gap=gap, seed=seed, memory_limit=most, warm_start=earlier, verbose=True
+    )
     write(result, output)
     if as_json:
         print_json(result.to_dict())

@@ -12,7 +12,13 @@ from specopt.models.fields import PositiveInt
 from specopt.models.prompt_chunking import PromptChunkingProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Outcome
-from specopt.solvers.prompt_chunking.method import PromptChunkingMethod, certify, plan_of, prepare_and_bound
+from specopt.solvers.prompt_chunking.method import (
+    PromptChunkingMethod,
+    certify,
+    plan_of,
+    prepare_and_bound,
+    search_bytes,
+)
 
 
 @dataclass(frozen=True)
@@ -42,6 +48,10 @@ class Deadline(PromptChunkingMethod):
     source: ClassVar[str] = "own; paper 4, Sec. 3.3"
     guarantee: ClassVar[str] = "none; a certified gap, mostly below 1 %; optimal where all plans are tried"
     complexity: ClassVar[str] = "O(N + effort)"
+
+    def bytes_needed(self, problem: PromptChunkingProblem) -> dict[str, float]:
+        """Return the bytes of the local search, too."""
+        return super().bytes_needed(problem) | search_bytes(problem)
 
     def run(self, problem: PromptChunkingProblem, budget: Budget) -> Outcome:
         """Make one compiled call."""

@@ -12,7 +12,13 @@ from specopt.models.prompt_chunking import PromptChunkingProblem
 from specopt.models.result import Termination
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Condition, Outcome, at_most
-from specopt.solvers.prompt_chunking.method import PromptChunkingMethod, places, plan_of, prepare_and_bound
+from specopt.solvers.prompt_chunking.method import (
+    PromptChunkingMethod,
+    places,
+    plan_of,
+    prepare_and_bound,
+    search_bytes,
+)
 
 CLOSE = 4e-10
 """Relative: by how much a deadline must at least beat the plan."""
@@ -76,6 +82,10 @@ class ExactChunking(PromptChunkingMethod):
     )
 
     max_labels: PositiveInt = 5_000_000
+
+    def bytes_needed(self, problem: PromptChunkingProblem) -> dict[str, float]:
+        """Return the bytes of the local search, too."""
+        return super().bytes_needed(problem) | search_bytes(problem)
 
     def run(self, problem: PromptChunkingProblem, budget: Budget) -> Outcome:
         """Bracket the optimum until plan and bound meet."""
@@ -223,6 +233,8 @@ class Search:
         counted = capped or self.counts
         slack = SLIP / 2 * deadline / len(position)
         size = min(FIRST_LABELS, self.max_labels)
+        bytes_per_label = 8 * (prepared.prompt.stages + 1) + kernels.Link.itemsize
+        self.budget.hold("labels times pipeline_length", size * bytes_per_label)
         labels = kernels.Labels(
             np.zeros((size, prepared.prompt.stages + 1)),
             np.zeros(size, dtype=kernels.Link),
@@ -240,6 +252,7 @@ class Search:
                     self.labels += int(where["seen"][0])
                     return None
                 size = min(2 * size, self.max_labels)
+                self.budget.hold("labels times pipeline_length", 1.5 * size * bytes_per_label)  # the old ones, too
                 labels = kernels.Labels(_grown(labels.states, size), _grown(labels.links, size), labels.heads)
             elif state != kernels.PAUSED:
                 break

@@ -28,6 +28,16 @@ class PromptChunkingMethod(Method):
         """Return the number of places where a chunk may end."""
         return places(problem)
 
+    def bytes_needed(self, problem: PromptChunkingProblem) -> dict[str, float]:
+        """Return the bytes of the arrays by token, while they are made, and of one state of the pipeline."""
+        return {"prompt_tokens": 64.0 * problem.prompt_tokens, "pipeline_length": 8.0 * problem.pipeline_length}
+
+
+def search_bytes(problem: PromptChunkingProblem) -> dict[str, float]:
+    """Return the bytes of the local search: a state of the pipeline for every chunk."""
+    states = min(problem.most_chunks, places(problem)) + 2
+    return {"prompt_tokens times pipeline_length": 8.0 * states * (problem.pipeline_length + 2)}
+
 
 def places(problem: PromptChunkingProblem) -> int:
     """Return the number of places where a chunk may end."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -94,6 +95,31 @@ def test_timeline() -> None:
         assert before.upload[1] <= after.upload[0]
         assert all(left[1] <= right[0] for left, right in zip(before.stages, after.stages, strict=True))
         assert before.download[1] <= after.download[0]
+
+
+@pytest.mark.parametrize("stages", [1, 2, 3, 7])
+@pytest.mark.parametrize("seed", range(6))
+def test_stages_by_the_longest_way(stages: int, seed: int) -> None:
+    """Tests that the judge's time after the last stage is that of playing one stage after the other."""
+    random = np.random.default_rng(seed)
+    chunks = random.integers(1, 60, size=40)
+    busy = {"tokens": [0.0, 20.0, 21.0, 60.0], "seconds": [0.01, 0.02, 0.3, 0.5]}
+    case = problem(
+        prompt_tokens=int(chunks.sum()), pipeline_length=stages, cloud_delay=busy,
+        uplink_bytes_per_second=10.0 ** (seed + 1), wait=("serial", "overlap", "none")[seed % 3],
+    )  # fmt: skip
+    *_, last = case.timeline(plan(*chunks.tolist()))
+    terms = case.evaluate(plan(*chunks.tolist())).terms
+    assert terms["upload_seconds"] + terms["cloud_seconds"] == pytest.approx(last.stages[-1][1], rel=1e-12)
+
+
+def test_many_stages_cost_the_judge_nothing() -> None:
+    """Tests that ten million stages are judged as one is, and in the same instant."""
+    many = problem(pipeline_length=10_000_000)
+    started = time.process_time()
+    found = many.evaluate(plan(*[1] * 10)).objective
+    assert time.process_time() - started < 0.05
+    assert found == pytest.approx(problem(pipeline_length=1_000_000).evaluate(plan(*[1] * 10)).objective, rel=1e-3)
 
 
 @pytest.mark.parametrize(

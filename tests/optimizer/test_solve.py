@@ -145,6 +145,25 @@ def test_the_identity_is_on_the_clock(small: ServingLatencyProblem, monkeypatch:
     assert result.problem_sha256 == problem.sha256 == dataclasses.replace(problem, name="another").sha256
 
 
+def test_what_memory_cannot_hold_is_refused() -> None:
+    """Tests that a method which cannot hold its arrays names field, bytes and limit, and is no default."""
+    small = specopt.generate("prompt-chunking/paper-4").to_dict()
+    problem = specopt.PromptChunkingProblem.from_dict(small | {"pipeline_length": 10_000_000})
+    with pytest.raises(
+        Unsupported, match=r"pipeline_length need 7\.\d+e\+10 bytes of memory, the limit is 2\.147e\+09"
+    ):
+        specopt.solve(problem, "deadline")
+    with pytest.raises(Unsupported, match=r"prompt_tokens need .* the limit is 1000 bytes"):
+        specopt.solve(problem, memory_limit=1000)
+    assert specopt.solve(problem, time_limit=0).method == "equation-3"
+
+
+def test_what_any_answer_takes_is_reported(small: ServingLatencyProblem) -> None:
+    """Tests that the seconds of validation, digest and one judging are part of the result's, and in `stats`."""
+    result = specopt.solve(small, "static-batching")
+    assert 0 < result.stats["fixed_seconds"] < result.seconds
+
+
 def test_results_print(small: ServingLatencyProblem) -> None:
     """Tests that a result prints in a readable form."""
     text = str(specopt.solve(small, "brute-force"))

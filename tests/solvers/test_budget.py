@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from specopt import generate
-from specopt.models.errors import OutOfTime
+from specopt.models.errors import OutOfMemory, OutOfTime
 from specopt.solvers.budget import Budget
 
 
@@ -43,6 +43,32 @@ def test_a_call_is_told_to_end_and_what_it_gives_may_count() -> None:
     with pytest.raises(OutOfTime):
         budget(0.2).call(until_told, 7.0)
     assert time.monotonic() - started < 5.0
+
+
+def test_memory_is_asked_for_before_it_is_held() -> None:
+    """Tests that arrays within the limit pass, and larger ones are refused with the fields that set their size."""
+    small = Budget(generate("draft-allocation/uniform", seed=1), memory_limit=1000)
+    small.hold("clients", 1000)
+    with pytest.raises(OutOfMemory, match=r"clients need 1001 bytes of memory, the limit is 1000 bytes"):
+        small.hold("clients", 1001)
+
+
+def test_no_plan_is_judged_that_the_time_does_not_suffice_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that the first plan is judged whatever it takes, and the next one only if there is time for it."""
+    tight = budget(0.5)
+    first, second = (type(tight.problem).plan_type(draft_tokens=np.full(tight.problem.clients, n)) for n in (0, 1))  # type: ignore[attr-defined, call-arg]
+    evaluate, seen = type(tight.problem).evaluate, []
+
+    def slowly(problem: Any, plan: Any) -> Any:
+        seen.append(plan)
+        time.sleep(0.4)
+        return evaluate(problem, plan)
+
+    monkeypatch.setattr(type(tight.problem), "evaluate", slowly)
+    tight.offer(first)
+    with pytest.raises(OutOfTime):
+        tight.offer(second)
+    assert seen == [first] and tight.incumbent is first
 
 
 def test_an_error_in_a_call_is_raised() -> None:

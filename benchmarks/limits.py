@@ -1,0 +1,189 @@
+"""What time and memory limits mean at the largest size of every field: one process per method and field.
+
+``python benchmarks/limits.py KIND CASE METHOD SECONDS [CLOCK]`` measures one cell and prints it as JSON.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from table import Benchmark, Row
+
+import specopt
+from specopt.models.draft_control import MAX_DRAFT_LENGTH, MAX_RESOLUTION
+from specopt.models.errors import InvalidInput, Unsupported
+from specopt.models.fields import MAX_BUDGET, MAX_TOKENS
+from specopt.models.problem import Problem
+
+MEMORY_BYTES = 2 * 2**30
+MANY = 100_000
+"""Entries of a long column: no field limits them, files of this size are a few megabytes."""
+
+
+def _with(family: str, *, params: dict[str, Any] | None = None, **fields: Any) -> Callable[[], Problem]:
+    """Return what builds a small generated problem with some fields raised."""
+
+    def build() -> Problem:
+        problem = specopt.generate(family, seed=1, **(params or {}))
+        return problem.from_dict(problem.to_dict() | fields)
+
+    return build
+
+
+def _chain(states: int) -> Callable[[], Problem]:
+    """Return what builds a problem of draft control with many states: all rows of the chain are full."""
+
+    def build() -> Problem:
+        base = specopt.generate("draft-control/paper-3", seed=1)
+        random = np.random.default_rng(1)
+        matrix = random.random((states, states))
+        count = len(base.resolutions)
+        rows = [
+            {"uplink_bits_per_second": float(random.uniform(1e4, 1e6)), "downlink_bits_per_second": 1e5,
+             "acceptance_rates": random.uniform(0.3, 0.95, count).tolist()}
+            for _ in range(states)
+        ]  # fmt: skip
+        matrix /= matrix.sum(axis=1, keepdims=True)
+        return base.from_dict(base.to_dict() | {"states": rows, "transition": matrix.tolist()})
+
+    return build
+
+
+def _finest(family: str) -> Callable[[], Problem]:
+    """Return what builds a problem of draft control with as many resolutions as a column is long."""
+
+    def build() -> Problem:
+        base = specopt.generate(family, seed=1)
+        states = [
+            state | {"acceptance_rates": np.linspace(0.1, 0.9, 2000).tolist()} for state in base.to_dict()["states"]
+        ]
+        return base.from_dict(base.to_dict() | {"resolutions": [*range(1, 2001)], "states": states})
+
+    return build
+
+
+LATENCY, CHUNKS, BATCH = "serving-latency/paper-1", "prompt-chunking/paper-4", "verification-batch/mixed"
+CONTROL, ALLOCATION, FAIR = "draft-control/paper-3", "draft-allocation/paper-5", "fair-goodput/paper-5"
+SMALL = {"tasks": 5, "max_input": 40, "max_output": 24}
+LONG = {"output_tokens": [MAX_TOKENS] * 5, "max_output_tokens": MAX_TOKENS, "draft_memory_bytes": 1e15}
+KNOWN = {"output_lengths": "known"}
+
+CASES: dict[str, dict[str, Callable[[], Problem]]] = {
+    "serving-latency": {
+        "output_tokens": _with(LATENCY, params=SMALL, **LONG),
+        "output_tokens, known": _with(LATENCY, params=SMALL, **LONG, **KNOWN),
+        "output_tokens, any": _with(LATENCY, params=SMALL, **LONG, mechanism="any"),
+        "input_tokens": _with(LATENCY, params=SMALL, input_tokens=[MAX_TOKENS] * 5, draft_memory_bytes=1e15),
+        "max_speculation_length": _with(LATENCY, params=SMALL, max_speculation_length=MAX_TOKENS),
+        "max_speculation_length, known": _with(LATENCY, params=SMALL, max_speculation_length=MAX_TOKENS, **KNOWN),
+        "tasks": _with(LATENCY, params={"tasks": MANY}),
+        "tasks, known": _with(LATENCY, params={"tasks": MANY}, **KNOWN),
+        "10,000 tasks": _with(LATENCY, params={"tasks": 10_000}),
+        "10,000 tasks, known": _with(LATENCY, params={"tasks": 10_000}, **KNOWN),
+        "1,000 tasks in ample memory": _with(LATENCY, params={"tasks": 1000}, draft_memory_bytes=1e15),
+    },
+    "prompt-chunking": {
+        "pipeline_length": _with(CHUNKS, pipeline_length=MAX_TOKENS),
+        "pipeline_length 1,000,000": _with(CHUNKS, pipeline_length=1_000_000),
+        "pipeline_length 10,000": _with(CHUNKS, pipeline_length=10_000),
+        "prompt_tokens": _with(CHUNKS, prompt_tokens=MAX_TOKENS),
+        "both": _with(CHUNKS, prompt_tokens=MAX_TOKENS, pipeline_length=MAX_TOKENS),
+        "knots": _with(CHUNKS, cloud_delay={"tokens": list(range(MANY)), "seconds": [1e-6 * x for x in range(MANY)]}),
+    },
+    "draft-control": {
+        "states": _chain(1000),
+        "draft_lengths": _with(CONTROL, draft_lengths=[0, MAX_DRAFT_LENGTH]),
+        "resolutions": _finest(CONTROL),
+        "vocabulary_size": _with(
+            CONTROL, vocabulary_size=MAX_TOKENS, resolutions=[MAX_RESOLUTION - r for r in range(5)]
+        ),
+    },
+    "verification-batch": {"requests": _with(BATCH, params={"requests": MANY})},
+    "draft-allocation": {
+        "budget_tokens": _with(ALLOCATION, budget_tokens=MAX_BUDGET),
+        "clients": _with("draft-allocation/uniform", params={"clients": MANY, "budget": 10 * MANY}),
+    },
+    "fair-goodput": {
+        "budget_tokens": _with(FAIR, budget_tokens=MAX_BUDGET),
+        "budget_tokens per second": _with("fair-goodput/per-second", budget_tokens=MAX_BUDGET),
+        "clients": _with(FAIR, params={"clients": MANY, "budget": 10 * MANY}),
+        "clients per second": _with("fair-goodput/per-second", params={"clients": 10_000, "budget": 100_000}),
+    },
+}
+"""By kind: the largest size of each field that a method's cost grows with, in an otherwise small problem."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Cell:
+    """What one method did with one problem: seconds over the limit, peak memory, and what came of it."""
+
+    outcome: str
+    seconds: float
+    fixed_seconds: float
+    peak_bytes: int
+
+    def kept(self, limit: float) -> bool:
+        """Tell whether time and memory were kept."""
+        return self.seconds <= 1.05 * limit + 0.05 + self.fixed_seconds and self.peak_bytes <= MEMORY_BYTES
+
+
+def measure(kind: str, case: str, method: str, limit: float, clock: str = "perf_counter") -> Cell:
+    """Measure one cell in a process of its own; the clock "process_time" is right on a machine that is busy, too."""
+    command = [sys.executable, __file__, kind, case, method, str(limit), clock]
+    env = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    done = subprocess.run(command, capture_output=True, text=True, env=env, timeout=300 + limit, check=False)
+    if done.returncode:
+        return Cell((done.stderr.strip().splitlines() or ["killed"])[-1], float("inf"), 0.0, 0)
+    return Cell(**json.loads(done.stdout))
+
+
+def _child(kind: str, case: str, method: str, limit: float, clock: str) -> Cell:
+    problem = CASES[kind][case]()
+    time.perf_counter = getattr(time, clock)  # what a solve reads
+    start = time.perf_counter()
+    held = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    fixed = 0.0
+    try:
+        result = specopt.solve(problem, method, time_limit=limit)
+        outcome = f"{result.status}, {result.termination}"
+        fixed = result.stats.get("fixed_seconds", 0.0)
+    except (InvalidInput, Unsupported) as error:
+        outcome = f"refused: {error}"
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - held
+    return Cell(outcome, time.perf_counter() - start, fixed, peak * 1024)
+
+
+def cells() -> Iterator[tuple[str, str, str]]:
+    """Yield kind, case and method, for every method that takes the case."""
+    for kind, cases in CASES.items():
+        for case, build in cases.items():
+            problem = build()
+            for method in specopt.methods(problem):
+                yield kind, case, method.name
+
+
+def largest_fields(smoke: bool) -> list[Row]:
+    """Every method that takes a case, at a limit of 1 s."""
+    limit = 1.0
+    rows = []
+    for kind, case, method in list(cells())[: 1 if smoke else None]:
+        cell = measure(kind, case, method, limit)
+        spent = f"{cell.seconds:.2f} s, {cell.fixed_seconds:.2f} s of them fixed, {cell.peak_bytes / 1e6:.0f} MB"
+        figure = f"{cell.outcome[:90]}; {spent}"
+        rows.append(Row(f"{kind}, {case}, {method}", figure, f"{limit:g} s, 2 GiB", cell.kept(limit)))
+    return rows
+
+
+BENCHMARKS = (Benchmark("limits at the largest fields", largest_fields),)
+
+if __name__ == "__main__":
+    print(json.dumps(dataclasses.asdict(_child(*sys.argv[1:4], float(sys.argv[4]), *sys.argv[5:]))))
