@@ -109,7 +109,9 @@ class Budget:
             Before anything is allocated.
         """
         if size > self.memory_limit:
-            raise OutOfMemory(f"{fields} need {size:.4g} bytes of memory, the limit is {self.memory_limit:.4g} bytes")
+            raise OutOfMemory(
+                f"arrays over {fields} need {size:.4g} bytes of memory, the limit is {self.memory_limit:.4g} bytes"
+            )
 
     def offer(self, plan: Plan) -> float:
         """Judge a feasible plan, keep it if it is the best so far, report, and return its objective.

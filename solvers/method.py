@@ -158,7 +158,9 @@ class Method(ABC):
         needs = self.bytes_needed(problem)
         if sum(needs.values()) > memory_limit:
             fields = max(needs, key=needs.__getitem__)
-            return f"{fields} need {needs[fields]:.4g} bytes of memory, the limit is {memory_limit:.4g} bytes"
+            return (
+                f"arrays over {fields} need {needs[fields]:.4g} bytes of memory, the limit is {memory_limit:.4g} bytes"
+            )
         return None
 
     @abstractmethod
