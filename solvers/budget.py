@@ -93,12 +93,24 @@ class Budget:
         """Seconds left; infinite without a limit, never negative."""
         return max(0.0, self.time_limit - self.seconds)
 
-    def check(self) -> None:
-        """Raise if the time is up or the caller has asked to stop."""
+    def check(self, ahead: float = 0.0) -> None:
+        """Raise if the caller has asked to stop, or the time is up, or would be in so many seconds."""
         if self.stopped:
             raise Stopped
-        if self.seconds >= self.time_limit:
+        if self.seconds + ahead >= self.time_limit:
             raise OutOfTime
+
+    def pace(self) -> Callable[[], None]:
+        """Return a check for a loop: called before each round, it begins none that the longest so far overruns."""
+        before, longest = self.seconds, 0.0
+
+        def check() -> None:
+            nonlocal before, longest
+            now = self.seconds
+            before, longest = now, max(longest, now - before)
+            self.check(longest)
+
+        return check
 
     def hold(self, fields: str, size: float) -> None:
         """Raise if arrays of that many bytes, whose size some fields set, are more than the memory limit allows.

@@ -12,6 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from specopt.models.acceptance import decoding_steps, expected_tokens_per_step
 from specopt.models.serving_latency import ServingLatencyProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Outcome
@@ -31,6 +32,15 @@ class BruteForce(ServingLatencyMethod):
     complexity: ClassVar[str] = "O(l_max a(K) N), a(K) ordered set partitions: 47,293 for K = 7, 545,835 for K = 8"
     max_size: ClassVar[int] = 8
 
+    def bytes_needed(self, problem: ServingLatencyProblem) -> dict[str, float]:
+        """Return the bytes of the stage times of all subsets at all steps, when every step yields one token at least."""
+        steps = int(problem.planned_output_tokens.max())
+        if problem.mechanism != "any" and problem.mechanism != "autoregressive":
+            assert problem.acceptance_rate is not None, "the problem has checked it"
+            steps = decoding_steps(steps, expected_tokens_per_step(problem.acceptance_rate, 1))
+        tasks = min(problem.tasks, self.max_size)
+        return {"output_tokens": 16.0 * (2**tasks + tasks + 1) * steps}
+
     def run(self, problem: ServingLatencyProblem, budget: Budget) -> Outcome:
         """Enumerate under each mechanism."""
         return best_of_mechanisms(problem, budget, lambda prepared: self._enumerate(prepared, budget))
@@ -49,8 +59,9 @@ class BruteForce(ServingLatencyMethod):
             drafted, done = np.zeros((2, tasks + 1, int(at.steps.max())))
             allowed = np.zeros(subsets, dtype=np.bool_)
             kernels.subset_stages(*at.arrays, draft, verify, allowed)
+            pace = budget.pace()
             for first in range(1, subsets):
-                budget.check()
+                pace()
                 found = kernels.enumerate_after(
                     first, at.setting, draft, verify, allowed, best, drafted, done, rest, batch, order
                 )

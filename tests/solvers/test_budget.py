@@ -53,6 +53,18 @@ def test_memory_is_asked_for_before_it_is_held() -> None:
         small.hold("clients", 1001)
 
 
+def test_no_round_is_begun_that_cannot_end() -> None:
+    """Tests that a loop's check lets rounds begin while the longest so far fits into the time left, and no longer."""
+    pace, rounds = budget(0.5).pace(), 0
+    started = time.monotonic()
+    with pytest.raises(OutOfTime):
+        while True:
+            pace()
+            time.sleep(0.2)
+            rounds += 1
+    assert 1 <= rounds <= 2 and time.monotonic() - started >= 0.2
+
+
 def test_no_plan_is_judged_that_the_time_does_not_suffice_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests that the first plan is judged whatever it takes, and the next one only if there is time for it."""
     tight = budget(0.5)
