@@ -33,7 +33,7 @@ class BruteForce(ServingLatencyMethod):
     max_size: ClassVar[int] = 8
 
     def bytes_needed(self, problem: ServingLatencyProblem) -> dict[str, float]:
-        """Return the bytes of the stage times of all subsets at all steps, when every step yields one token at least."""
+        """Return the bytes of the stage times of all subsets at all steps."""
         steps = int(problem.planned_output_tokens.max())
         if problem.mechanism != "any" and problem.mechanism != "autoregressive":
             assert problem.acceptance_rate is not None, "the problem has checked it"
