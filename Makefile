@@ -1,5 +1,6 @@
 # The only commands to know are `make run` and `make test`; both set everything up by themselves.
 PY := .venv/bin/python
+NUMERICS := $(addprefix tests/solvers/,fair_goodput draft_control)
 
 run: .venv/ok ## solve the setting of paper 1 and show plan, rivals and pipeline
 	@$(PY) -P -m specopt demo
@@ -9,6 +10,10 @@ test: .venv/ok ## all tests
 
 quick: .venv/ok ## the tests that take under a minute
 	$(PY) -P -m pytest -n 2 -m "not slow"
+
+numerics: .venv/ok ## the tests of what BLAS computes, with its kernels for other processors (see CONTRIBUTING.md)
+	@for type in $$($(PY) tests/core_types.py); do echo "OPENBLAS_CORETYPE=$$type"; \
+	OPENBLAS_CORETYPE=$$type OPENBLAS_NUM_THREADS=1 $(PY) -P -m pytest -n 2 -q -m "not slow" $(NUMERICS) || exit 1; done
 
 bench: .venv/ok ## all benchmarks against their rivals: a dated table in benchmarks/results (some ten minutes)
 	$(PY) benchmarks/run.py
@@ -35,4 +40,4 @@ types: # the package as one folder of links: type checkers do not follow the edi
 help: ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
 
-.PHONY: run test quick bench library check types help
+.PHONY: run test quick numerics bench library check types help

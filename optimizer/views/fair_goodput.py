@@ -13,6 +13,8 @@ def print_plan(problem: FairGoodputProblem, plan: FairGoodputPlan, out: Console)
     """Print the clients with their shares."""
     unit = f"tokens per {problem.per}"
     line(out, "goodput", f"{plan.goodput.sum():.6g} {unit} in all, {problem.clients:,} clients")
+    common = problem.worth(problem.utility(plan.goodput), problem.scale)
+    line(out, "common rate", f"{common:.6g} {unit} for everybody would be worth the same; the gap is of this rate")
     line(out, "draft tokens", f"{plan.mean_draft_tokens.sum():.6g} of {problem.budget_tokens:,} per round")
     shares = "time" if problem.per == "second" else "rounds"
     line(

@@ -27,6 +27,10 @@ FIRST_LINES = 8
 """Lines per client at first, or four times an even share if that is more."""
 
 CLARABEL_DEFAULT = 1e-8
+
+LEAST_RATE = 1.0
+"""Tokens per round that everybody gets: the server's own."""
+
 SOLVED = ("optimal", "optimal_inaccurate")
 
 
@@ -113,7 +117,10 @@ def solve_program(
     status = run_clarabel(cp, program, budget, accuracy)
     if s.value is None or within_budget.dual_value is None or status not in SOLVED:
         return None, 0.0, status
-    return np.asarray(s.value, dtype=np.float64), max(0.0, float(within_budget.dual_value)), status
+    unit = float(problem.weight.sum())
+    if problem.fairness > 1.0:  # the slope of the utility where its logarithm was maximised
+        unit = float((problem.weight * np.maximum(x.value, LEAST_RATE) ** (1.0 - problem.fairness)).sum())
+    return np.asarray(s.value, dtype=np.float64), unit * max(0.0, float(within_budget.dual_value)), status
 
 
 def run_clarabel(cp: Any, program: Any, budget: Budget, accuracy: float = 1e-11) -> str:
@@ -138,12 +145,17 @@ def run_clarabel(cp: Any, program: Any, budget: Budget, accuracy: float = 1e-11)
 
 
 def utility(cp: Any, problem: FairGoodputProblem, x: Any) -> Any:
-    """Return the utility of rates as an expression of CVXPY."""
-    g, w = problem.fairness, problem.weight
+    """Return the utility of rates, or something that rises with it, as an expression of CVXPY in no unit.
+
+    A steep utility is told by the logarithm of the common rate: its own values are too small for any tolerance.
+    """
+    g, w = problem.fairness, problem.weight / problem.weight.sum()
     if g == 1.0:
         return w @ cp.log(x)
     if g == 0.0:
         return w @ x
+    if g > 1.0:
+        return cp.log_sum_exp(np.log(w) + (1.0 - g) * cp.log(x)) / (1.0 - g)
     return (w @ cp.power(x, 1.0 - g)) / (1.0 - g)
 
 

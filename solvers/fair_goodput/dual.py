@@ -8,7 +8,7 @@ The price at which demand meets the budget proves the optimum.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,12 +19,13 @@ from specopt.models.fair_goodput import FairGoodputProblem
 from specopt.models.fields import Floats
 from specopt.models.result import Termination
 from specopt.solvers.budget import Budget
+from specopt.solvers.fair_goodput.common_rate import raised
 from specopt.solvers.fair_goodput.method import PER_ROUND, FairGoodputMethod, offer_first_plan
 from specopt.solvers.fair_goodput.region import Region, plan_of, region_of
 from specopt.solvers.method import Condition, Outcome
 
 SMALLEST_PRICE = 1e-290
-"""Tokens worth less have no effect in floating-point numbers."""
+"""Tokens worth less, where the largest weight is about 1, have no effect in floating-point numbers."""
 
 SAMPLE = 400
 """Clients whose price alone is a first guess for all."""
@@ -52,7 +53,10 @@ class Dual(FairGoodputMethod):
         plan = plan_of(problem, best.tokens)
         if budget.callback is not None:
             budget.offer(plan)
-        bound = problem.utility(plan.goodput) + best.gap
+        utility = problem.utility(plan.goodput)
+        spent = float((problem.weight * plan.goodput ** (1.0 - problem.fairness)).sum())
+        # Both hold; the second one is in the range of the utility however steep it is.
+        bound = min(utility + best.gap, raised(problem, utility, 1.0 + best.linear_gap / spent))
         return Outcome(
             plan=plan,
             bound=bound,
@@ -103,10 +107,12 @@ def optimise(problem: FairGoodputProblem, region: Region, budget: Budget) -> Opt
     """
     kernels = budget.load("fair_goodput")
     clients = np.zeros(problem.clients, kernels.Client)
-    clients["a"], clients["w"] = problem.acceptance_rates, problem.weight
+    unit = math.ldexp(1.0, math.frexp(float(problem.weight.max()))[1])  # thresholds know no unit of weights
+    clients["a"], clients["w"] = problem.acceptance_rates, problem.weight / unit
     clients["lo"], clients["hi"] = region.least, region.most
     market = Market(budget, kernels, clients, problem.fairness, float(problem.budget_tokens))
-    return market.clear(market.guess())
+    best = market.clear(market.guess())
+    return replace(best, price=best.price * unit, gap=best.gap * unit, linear_gap=best.linear_gap * unit)
 
 
 class Market:
@@ -132,6 +138,8 @@ class Market:
         clients["n"], clients["m"] = near, expected_tokens(rates, near)
         self.budget, self.kernels, self.clients, self.fairness, self.tokens = budget, kernels, clients, fairness, tokens
         self.highest = float((clients["w"] * rates).max())  # nobody wants a token beyond his least at this price
+        most = expected_tokens(rates, clients["hi"]) ** (1.0 - fairness)
+        self.worth = float((clients["w"] * np.minimum(1.0, most)).sum())  # at least w . x^(1-g)
         self.passes = 0
 
     def excess(self, price: float) -> float:
@@ -162,7 +170,9 @@ class Market:
         (low, at_low), (high, at_high) = bracket
         a, fa, b, fb = math.log(high), at_high, math.log(low), at_low
         t = 0.5
-        while abs(math.exp(a) - math.exp(b)) * abs(fa - fb) > 1e-16 * max(1.0, self.tokens * math.exp(min(a, b))):
+        while abs(math.exp(a) - math.exp(b)) * abs(fa - fb) > 1e-16 * max(
+            self.worth, self.tokens * math.exp(min(a, b))
+        ):
             x = a + t * (b - a)
             if not min(a, b) < x < max(a, b):
                 x = 0.5 * (a + b)
@@ -196,7 +206,7 @@ class Market:
 
     def _meets(self, price: float, excess: float) -> bool:
         """Tell whether demand is as good as met, and take back what is too much."""
-        if abs(excess) > max(1e-15 * self.tokens, 1e-14 / price if excess < 0.0 else 0.0):
+        if abs(excess) > max(1e-15 * self.tokens, 1e-14 * self.worth / price if excess < 0.0 else 0.0):
             return False
         if excess > 0.0:
             self._add(self.clients["lo"] - self.clients["s"], -excess)

@@ -57,10 +57,12 @@ class Enumeration(FairGoodputMethod):
         budget.check()
         columns = np.array([rates_of(problem, allocation) for allocation in table]).T
         least = np.zeros(problem.clients) if problem.min_goodput is None else problem.min_goodput
+        unit = float(columns.max())  # the tolerances of the solvers are absolute
+        columns, least = columns / unit, least / unit
         cp = budget.load_library("cvxpy")
         budget.check()
         if problem.min_goodput is not None:
-            clash = unreachable(problem, columns, least, cp)
+            clash = unreachable(problem, columns, least, unit, cp)
             if clash is not None:
                 return Outcome.infeasible(clash)
         rates, status = fairest_rates(cp, problem, columns, least, budget)
@@ -69,13 +71,16 @@ class Enumeration(FairGoodputMethod):
             ended = Termination.TIME_LIMIT if status == cp.USER_LIMIT else Termination.CONVERGED
             return Outcome(plan=budget.incumbent, termination=ended, stats=stats)
         worth = prices_at(problem, rates) @ columns
-        near = worth >= (1.0 - NEAR) * worth.max()  # the same again with fewer columns is more accurate
+        near = worth >= (1.0 - NEAR) * worth.max()  # the same again with fewer columns is more accurate as a rule
         polished, _ = fairest_rates(cp, problem, columns[:, near], least, budget)
-        theta = nearest_mixture(columns, rates if polished is None else polished, least, cp)
+        found = [rates] if polished is None else [rates, polished]
+        rates = min(found, key=lambda x: worth_of_best(problem, columns, x, least, cp))
+        theta = nearest_mixture(columns, rates, least, cp)
         used = np.flatnonzero(theta > DROPPED)
         plan = mixture(problem, theta[used], table[used])
         budget.offer(plan)
-        bound = linear_bound(problem, columns, plan.goodput, least, cp)
+        factor = worth_of_best(problem, columns, plan.goodput / unit, least, cp)
+        bound = raised(problem, problem.utility(plan.goodput), max(1.0, factor))
         return Outcome(plan=plan, bound=bound, stats=stats | {"entries": len(used)})
 
 
@@ -92,8 +97,8 @@ def fairest_rates(
     return np.asarray(x.value, dtype=np.float64), status
 
 
-def unreachable(problem: FairGoodputProblem, columns: Floats, least: Floats, cp: Any) -> str | None:
-    """Return why no mixture gives all least rates, or None if one does."""
+def unreachable(problem: FairGoodputProblem, columns: Floats, least: Floats, unit: float, cp: Any) -> str | None:
+    """Return why no mixture gives all least rates, which are in a unit, or None if one does."""
     due = np.flatnonzero(least > 0)
     share, reach = cp.Variable(columns.shape[1], nonneg=True), cp.Variable()
     limits = [columns[due] @ share >= cp.multiply(reach, least[due]), cp.sum(share) == 1.0, reach <= 2.0]
@@ -101,7 +106,7 @@ def unreachable(problem: FairGoodputProblem, columns: Floats, least: Floats, cp:
     if reach.value >= 1.0 - 1e-10:
         return None
     alone = np.flatnonzero(columns.max(axis=1) < least)
-    clients = ", ".join(f"client {i} {least[i]:.6g}" for i in (alone if len(alone) else due)[:3])
+    clients = ", ".join(f"client {i} {unit * least[i]:.6g}" for i in (alone if len(alone) else due)[:3])
     return (
         f"no mixture of allocations gives the minimum rates (tokens per {problem.per}: {clients}): "
         f"at best {float(reach.value):.4%} of all of them"
@@ -121,16 +126,15 @@ def nearest_mixture(columns: Floats, rates: Floats, least: Floats, cp: Any) -> F
     return np.maximum(0.0, np.asarray(share.value, dtype=np.float64))
 
 
-def linear_bound(problem: FairGoodputProblem, columns: Floats, rates: Floats, least: Floats, cp: Any) -> float:
-    """Return what the best mixture that keeps the least rates is worth at the prices of some rates: a bound."""
+def worth_of_best(problem: FairGoodputProblem, columns: Floats, rates: Floats, least: Floats, cp: Any) -> float:
+    """Return what the best mixture that keeps the least rates is worth, at prices at which some rates are worth 1."""
     values = prices_at(problem, rates) @ columns
-    factor = float(values.max())
-    if least.any():
-        share = cp.Variable(columns.shape[1], nonneg=True)
-        best = cp.Problem(cp.Maximize(values @ share), [columns @ share >= least, cp.sum(share) == 1.0])
-        best.solve(solver=cp.HIGHS, **EXACT)
-        factor = float(best.value)
-    return raised(problem, problem.utility(rates), max(1.0, factor))
+    if not least.any():
+        return float(values.max())
+    share = cp.Variable(columns.shape[1], nonneg=True)
+    best = cp.Problem(cp.Maximize(values @ share), [columns @ share >= least, cp.sum(share) == 1.0])
+    best.solve(solver=cp.HIGHS, **EXACT)
+    return float(best.value)
 
 
 def count_allocations(problem: FairGoodputProblem, enough: int) -> float:
