@@ -1,6 +1,6 @@
 # The only commands to know are `make run` and `make test`; both set everything up by themselves.
 PY := .venv/bin/python
-NUMERICS := $(addprefix tests/solvers/,fair_goodput draft_control)
+NUMERICS := $(addprefix tests/solvers/,$(addprefix fair_goodput/,test_master.py test_steep.py test_column_generation.py) draft_control)
 
 run: .venv/ok ## solve the setting of paper 1 and show plan, rivals and pipeline
 	@$(PY) -P -m specopt demo
