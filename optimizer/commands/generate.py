@@ -6,17 +6,14 @@ from typing import Annotated
 
 import typer
 
-from specopt.commands.shared import Output, Seed, check_target, write
+from specopt.commands.shared import Output, Parameters, Replacements, Seed, check_target, write
 from specopt.streams import say
 
 
 def generate(
     family: Annotated[str, typer.Argument(metavar="KIND/FAMILY", help="A named family of problems.")],
-    param: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="A parameter of the family.")] = None,
-    set_: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="FIELD=VALUE", help="Replace a problem field (JSON; dots lead inside)."),
-    ] = None,
+    param: Parameters = None,
+    set_: Replacements = None,
     seed: Seed = 0,
     output: Output = None,
 ) -> None:

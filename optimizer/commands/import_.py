@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from specopt.commands.shared import Output, Seed, check_target, count, number, write
+from specopt.commands.shared import Output, Parameters, Replacements, Seed, check_target, count, number, write
 from specopt.models.errors import InvalidInput
 from specopt.streams import say
 
@@ -34,12 +34,9 @@ def import_(
     family: Annotated[
         str | None, typer.Option(metavar="F", help="Family of KIND that gives what no trace says.")
     ] = None,
-    param: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="A parameter of the family.")] = None,
+    param: Parameters = None,
     seed: Seed = 0,
-    set_: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="FIELD=VALUE", help="Replace a problem field (JSON; dots lead inside)."),
-    ] = None,
+    set_: Replacements = None,
     format_: Annotated[
         str | None,
         typer.Option("--format", metavar="F", help="azure, burstgpt, mooncake, vidur or csv; default: recognised."),

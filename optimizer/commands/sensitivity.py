@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
 from specopt.commands.shared import (
     FOUND,
     INTERRUPTED,
     NOT_FOUND,
     AsJson,
     File,
+    Gap,
+    Method,
+    MethodOptions,
     Seconds,
     Seed,
-    number,
     print_json,
     read_problem,
 )
@@ -22,10 +20,10 @@ from specopt.commands.shared import (
 
 def sensitivity(
     file: File,
-    method: Annotated[str | None, typer.Option(help="A method of `specopt methods`; default: the best one.")] = None,
-    option: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="An option of the method.")] = None,
+    method: Method = None,
+    option: MethodOptions = None,
     time_limit: Seconds = None,
-    gap: Annotated[float, typer.Option(metavar="G", parser=number, help="Relative gap at which to stop.")] = 0.0,
+    gap: Gap = 0.0,
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> int:

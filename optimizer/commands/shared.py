@@ -65,6 +65,14 @@ Output = Annotated[
 ]
 Seed = Annotated[int, typer.Option(metavar="N", parser=count, help="Seed of everything random.")]
 Seconds = Annotated[float | None, typer.Option(metavar="S", parser=number, help="Seconds for everything.")]
+Gap = Annotated[float, typer.Option(metavar="G", parser=number, help="Relative gap at which to stop.")]
+Method = Annotated[str | None, typer.Option(help="A method of `specopt methods`; default: the best one.")]
+MethodOptions = Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="An option of the method.")]
+Parameters = Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="A parameter of the family.")]
+Replacements = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="FIELD=VALUE", help="Replace a problem field (JSON; dots lead inside)."),
+]
 
 
 def read_problem(path: Path) -> Problem:

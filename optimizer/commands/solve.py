@@ -13,11 +13,13 @@ from specopt.commands.shared import (
     NOT_FOUND,
     AsJson,
     File,
+    Gap,
+    Method,
+    MethodOptions,
     Output,
     Seconds,
     Seed,
     check_target,
-    number,
     print_json,
     read_problem,
     read_result,
@@ -28,10 +30,10 @@ from specopt.streams import say
 
 def solve(
     file: File,
-    method: Annotated[str | None, typer.Option(help="A method of `specopt methods`; default: the best one.")] = None,
-    option: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="An option of the method.")] = None,
+    method: Method = None,
+    option: MethodOptions = None,
     time_limit: Seconds = None,
-    gap: Annotated[float, typer.Option(metavar="G", parser=number, help="Relative gap at which to stop.")] = 0.0,
+    gap: Gap = 0.0,
     seed: Seed = 0,
     memory_limit: Annotated[
         float, typer.Option(metavar="GB", parser=number, help="Memory that the method may hold, in 10^9 bytes.")
