@@ -79,17 +79,17 @@ def _table_1(run: Run) -> Artefact:
     fast = [c for c, speed in enumerate(CLASS_SPEEDS) if speed > CLASS_SPEEDS[0]]
     claims = (
         Claim(
-            text="WISP violates less than FCFS in the classes of 4, 6 and 8 tokens/s",
-            measured=", ".join(f"{100 * found['WISP'][c]:.1f} < {100 * found['FCFS'][c]:.1f} %" for c in fast),
-            holds=all(found["WISP"][c] < found["FCFS"][c] for c in fast),
+            "WISP violates less than FCFS in the classes of 4, 6 and 8 tokens/s",
+            all(found["WISP"][c] < found["FCFS"][c] for c in fast),
+            ", ".join(f"{100 * found['WISP'][c]:.1f} < {100 * found['FCFS'][c]:.1f} %" for c in fast),
         ),
         Claim(
-            text="violations rise with the speed of the class under both",
-            holds=all(found[name] == sorted(found[name]) for name in said),
+            "violations rise with the speed of the class under both",
+            all(found[name] == sorted(found[name]) for name in said),
         ),
         Claim(
-            text="WISP has no violations in the class of 2 tokens/s", printed="0 %",
-            measured=f"{100 * found['WISP'][0]:.1f} %", holds=found["WISP"][0] <= 0.001, essential=False,
+            "WISP has no violations in the class of 2 tokens/s", found["WISP"][0] <= 0.001,
+            f"{100 * found['WISP'][0]:.1f} %", "0 %", essential=False,
         ),
         _levels(said, found),
     )  # fmt: skip
@@ -107,23 +107,20 @@ def _table_2(run: Run) -> Artefact:
     devices, said = {name: np.array(values) for name, values in found.items()}, printed(2)
     claims = [
         Claim(
-            text="in every class WISP carries more devices than centralised serving, and that more than SLED",
-            holds=bool(
-                np.all(devices["WISP"] > devices["centralised"]) and np.all(devices["centralised"] > devices["SLED"])
-            ),
+            "in every class WISP carries more devices than centralised serving, and that more than SLED",
+            bool(np.all(devices["WISP"] > devices["centralised"]) and np.all(devices["centralised"] > devices["SLED"])),
         )
     ]
     for rival in ("centralised", "SLED"):
         ratio, stated = devices["WISP"] / devices[rival], said["WISP"] / said[rival]
         claims += [
             Claim(
-                text=f"WISP over {rival}, classes of 2 to 8 tokens/s", printed=_list(stated), measured=_list(ratio),
-                holds=bool(np.all(np.abs(ratio - stated) <= LEVEL * stated)), essential=False,
+                f"WISP over {rival}, classes of 2 to 8 tokens/s",
+                bool(np.all(np.abs(ratio - stated) <= LEVEL * stated)), _list(ratio), _list(stated), essential=False,
             ),
             Claim(
-                text=f"WISP over {rival} is larger in the fastest class than in the slowest",
-                printed=f"{stated[0]:.2f} and {stated[-1]:.2f}", measured=f"{ratio[0]:.2f} and {ratio[-1]:.2f}",
-                holds=bool(ratio[-1] > ratio[0]),
+                f"WISP over {rival} is larger in the fastest class than in the slowest", bool(ratio[-1] > ratio[0]),
+                f"{ratio[0]:.2f} and {ratio[-1]:.2f}", f"{stated[0]:.2f} and {stated[-1]:.2f}",
             ),
         ]  # fmt: skip
     rows = _by_class("system class_tokens_per_second printed_devices devices", said, found)
@@ -176,14 +173,14 @@ def _figure_1(run: Run) -> Artefact:
     ]
     claims = (
         Claim(
-            text="device goodput falls as more drafted tokens are wasted, at every acceptance rate",
-            measured=f"correlations {', '.join(f'{value:.2f}' for value in correlations)}",
-            holds=max(correlations) < -0.8,
+            "device goodput falls as more drafted tokens are wasted, at every acceptance rate",
+            max(correlations) < -0.8,
+            f"correlations {', '.join(f'{value:.2f}' for value in correlations)}",
         ),
         Claim(
-            text="over all points goodput and waste correlate negatively",
-            measured=f"{np.corrcoef(waste, speed)[0, 1]:.2f}",
-            holds=bool(np.corrcoef(waste, speed)[0, 1] < -0.8),
+            "over all points goodput and waste correlate negatively",
+            bool(np.corrcoef(waste, speed)[0, 1] < -0.8),
+            f"{np.corrcoef(waste, speed)[0, 1]:.2f}",
         ),
     )
     return Artefact(
@@ -201,28 +198,27 @@ def _figure_7(run: Run) -> Artefact:
     knees = {name: _knees(line, devices) for name, line in rates.items()}
     more = wisp > fcfs + 0.005
     claims = (
-        Claim(text="violations are near zero at low load", holds=bool(max(fcfs[0].max(), wisp[0].max()) <= KNEE)),
+        Claim("violations are near zero at low load", bool(max(fcfs[0].max(), wisp[0].max()) <= KNEE)),
         Claim(
-            text="and rise sharply beyond a knee", measured=f"at {devices[-1]} devices {_list(100 * wisp[-1])} %",
-            holds=bool(wisp[-1].max() > 0.5),
+            "and rise sharply beyond a knee", bool(wisp[-1].max() > 0.5),
+            f"at {devices[-1]} devices {_list(100 * wisp[-1])} %",
         ),
         Claim(
-            text="WISP's knee is at more devices than FCFS's in every class that has one",
-            measured=f"FCFS {knees['fcfs']}, WISP {knees['algorithm-1-drop']}",
-            holds=all(
+            "WISP's knee is at more devices than FCFS's in every class that has one",
+            all(
                 ours > theirs
                 for ours, theirs in zip(knees["algorithm-1-drop"], knees["fcfs"], strict=True)
                 if theirs < devices[-1]
-            ),
+            ), f"FCFS {knees['fcfs']}, WISP {knees['algorithm-1-drop']}",
         ),
         Claim(
-            text="WISP violates less than FCFS in all classes at the same load",
-            measured=f"more in {int(more.sum())} of {more.size} points", holds=not more.any(),
+            "WISP violates less than FCFS in all classes at the same load", not more.any(),
+            f"more in {int(more.sum())} of {more.size} points",
         ),
         Claim(
-            text="the class of 8 tokens/s gains most at the highest load",
-            measured=f"FCFS {_list(100 * fcfs[-1])} %, WISP {_list(100 * wisp[-1])} %",
-            holds=bool(np.argmax(fcfs[-1] - wisp[-1]) >= len(CLASS_SPEEDS) - 2), essential=False,
+            "the class of 8 tokens/s gains most at the highest load",
+            bool(np.argmax(fcfs[-1] - wisp[-1]) >= len(CLASS_SPEEDS) - 2),
+            f"FCFS {_list(100 * fcfs[-1])} %, WISP {_list(100 * wisp[-1])} %", essential=False,
         ),
     )  # fmt: skip
     rows = table(
@@ -255,10 +251,10 @@ def _figure_8(run: Run) -> Artefact:
     late, spike = np.sum(counts, axis=0).tolist()
     claims = (
         Claim(
-            text="most late verifications coincide with a spike of the verification time (Eq. 21)",
-            printed="most", measured=f"{spike} of {late}", holds=2 * spike > late,
+            "most late verifications coincide with a spike of the verification time (Eq. 21)", 2 * spike > late,
+            f"{spike} of {late}", "most",
         ),
-        Claim(text="a smaller part is late from queueing alone", holds=0 < late - spike < spike),
+        Claim("a smaller part is late from queueing alone", 0 < late - spike < spike),
     )  # fmt: skip
     return Artefact(
         name="figure-8", title="Late verifications in the queue-compute plane under WISP", rows=rows, claims=claims,

@@ -98,20 +98,16 @@ def _figure_3(laws: Sequence[Laws]) -> Artefact:
     rising = all(all(a.entropies[name] < b.entropies[name] for a, b in pairwise(laws)) for name in laws[0].entropies)
     claims = (
         Claim(
-            text="Q-S has the LLM's distribution at every temperature and resolution",
-            measured=f"total variation at most {lossless:.1e}", holds=lossless < 1e-12,
+            "Q-S has the LLM's distribution at every temperature and resolution", lossless < 1e-12,
+            f"total variation at most {lossless:.1e}",
         ),
+        Claim("S-Q has not", min(lossy) > 1e-3, f"total variation {min(lossy):.3f} to {max(lossy):.3f}"),
         Claim(
-            text="S-Q has not",
-            measured=f"total variation {min(lossy):.3f} to {max(lossy):.3f}", holds=min(lossy) > 1e-3,
+            "S-Q is worst at high temperatures", lossy[-1] == max(lossy) > lossy[0],
+            f"{lossy[0]:.3f} at the lowest, {lossy[-1]:.3f} at the highest",
         ),
-        Claim(
-            text="S-Q is worst at high temperatures",
-            measured=f"{lossy[0]:.3f} at the lowest, {lossy[-1]:.3f} at the highest",
-            holds=lossy[-1] == max(lossy) > lossy[0],
-        ),
-        Claim(text="the entropy of all methods increases with the temperature", holds=rising),
-        Claim(text="Q-S has the LLM's entropy", measured=f"within {spread:.1e} nats", holds=spread < 1e-9),
+        Claim("the entropy of all methods increases with the temperature", rising),
+        Claim("Q-S has the LLM's entropy", spread < 1e-9, f"within {spread:.1e} nats"),
     )  # fmt: skip
     return Artefact(
         name="figure-3",
@@ -135,31 +131,27 @@ def _figure_4(letter: str, regime: str, rows: Mapping[str, Sequence[dict[str, Va
     lossy = column("static S-Q")
     claims = [
         Claim(
-            text="dynamic Q-S outperforms static Q-S at every temperature",
-            measured=f"by {_range(100.0 * (dynamic / static - 1.0))} %",
-            holds=bool((dynamic > static).all()),
+            "dynamic Q-S outperforms static Q-S at every temperature", bool((dynamic > static).all()),
+            f"by {_range(100.0 * (dynamic / static - 1.0))} %",
         ),
         Claim(
-            text="dynamic Q-S outperforms the heuristic at every temperature",
-            measured=f"by {_range(100.0 * (dynamic / heuristic - 1.0))} %",
-            holds=bool((dynamic > heuristic).all()),
+            "dynamic Q-S outperforms the heuristic at every temperature", bool((dynamic > heuristic).all()),
+            f"by {_range(100.0 * (dynamic / heuristic - 1.0))} %",
         ),
         Claim(
-            text="speculative decoding with Q-S outperforms the LLM alone",
-            measured=f"static {_range(static * VERIFY_SECONDS)}, dynamic {_range(dynamic * VERIFY_SECONDS)} times",
-            holds=bool((static * VERIFY_SECONDS > 1.0).all()),
+            "speculative decoding with Q-S outperforms the LLM alone", bool((static * VERIFY_SECONDS > 1.0).all()),
+            f"static {_range(static * VERIFY_SECONDS)}, dynamic {_range(dynamic * VERIFY_SECONDS)} times",
         ),
         Claim(
-            text="the absolute gain of dynamic over static Q-S is smaller in the high-rate regime",
-            measured=f"low {_range(gains['low'])}, high {_range(gains['high'])} tokens/s",
-            holds=bool((gains["high"] < gains["low"]).all()),
+            "the absolute gain of dynamic over static Q-S is smaller in the high-rate regime",
+            bool((gains["high"] < gains["low"]).all()),
+            f"low {_range(gains['low'])}, high {_range(gains['high'])} tokens/s",
         ),
         Claim(
-            text="dynamic Q-S outperforms static S-Q, too",
-            measured=f"{_range(dynamic / lossy)} times its rate, where S-Q errs by {_range(column('error of S-Q'))}",
-            holds=bool((dynamic > lossy).all()),
+            "dynamic Q-S outperforms static S-Q, too", bool((dynamic > lossy).all()),
+            f"{_range(dynamic / lossy)} times its rate, where S-Q errs by {_range(column('error of S-Q'))}",
         ),
-    ]
+    ]  # fmt: skip
     return Artefact(
         name=f"figure-4{letter}",
         title=f"Token throughput against the temperature, {regime} rate ({UPLINKS[regime] / 1e6:g} Mbit/s on average)",

@@ -67,31 +67,27 @@ def _figure_3(found: Reproduction) -> Artefact:
     ]
     claims = (
         Claim(
-            text="Algorithm 1 takes about as long as Fixed-S", printed="comparable",
-            measured=f"{_range(whole['round']['Algorithm 1'])} times per round, "
-            f"{_range(whole['token']['Algorithm 1'])} per token",
-            holds=any(all(within(ratio, 1.0) for ratio in data["Algorithm 1"]) for data in whole.values()),
+            "Algorithm 1 takes about as long as Fixed-S",
+            any(all(within(ratio, 1.0) for ratio in data["Algorithm 1"]) for data in whole.values()),
+            f"{_range(whole['round']['Algorithm 1'])} times per round, "
+            f"{_range(whole['token']['Algorithm 1'])} per token", "comparable",
+        ),
+        Claim("Random-S takes longer than Fixed-S", min(random) > 1.0, f"{_range(random)} times"),
+        Claim(
+            "by as much as printed", all(0.05 <= ratio - 1.0 <= 0.25 for ratio in whole["round"]["Random-S"]),
+            f"{_range([100.0 * (ratio - 1.0) for ratio in whole['round']['Random-S']])} % per round", "5 to 25 %",
+            essential=False,
         ),
         Claim(
-            text="Random-S takes longer than Fixed-S", measured=f"{_range(random)} times", holds=min(random) > 1.0
+            "receiving takes longer under Algorithm 1 and Random-S than under Fixed-S", min(receiving) > 1.0,
+            f"{_range(receiving)} times",
         ),
         Claim(
-            text="by as much as printed", printed="5 to 25 %",
-            measured=f"{_range([100.0 * (ratio - 1.0) for ratio in whole['round']['Random-S']])} % per round",
-            holds=all(0.05 <= ratio - 1.0 <= 0.25 for ratio in whole["round"]["Random-S"]), essential=False,
+            "sending is a negligible part", max(sending) < 0.01, f"at most {100.0 * max(sending):.2g} %", "below 0.1 %",
         ),
         Claim(
-            text="receiving takes longer under Algorithm 1 and Random-S than under Fixed-S",
-            measured=f"{_range(receiving)} times", holds=min(receiving) > 1.0,
-        ),
-        Claim(
-            text="sending is a negligible part", printed="below 0.1 %",
-            measured=f"at most {100.0 * max(sending):.2g} %", holds=max(sending) < 0.01,
-        ),
-        Claim(
-            text="Algorithm 1 spends less time on verification than Fixed-S", printed="5 % less",
-            measured=f"{_range([-100.0 * change for change in verification])} % less per token",
-            holds=max(verification) < 0.0,
+            "Algorithm 1 spends less time on verification than Fixed-S", max(verification) < 0.0,
+            f"{_range([-100.0 * change for change in verification])} % less per token", "5 % less",
         ),
     )  # fmt: skip
     rows = [
@@ -123,22 +119,20 @@ def _figure_4(found: Reproduction) -> Artefact:
     gaps = {policy: [found.gaps[name][policy] for name in found.gaps] for policy in ("Algorithm 1", "robust")}
     claims = (
         Claim(
-            text=f"the utility is stable from round {FLAT_AFTER} on", measured=f"moves by {max(changes):.3f} at most",
-            holds=max(changes) < FLAT,
+            f"the utility is stable from round {FLAT_AFTER} on", max(changes) < FLAT,
+            f"moves by {max(changes):.3f} at most",
         ),
         Claim(
-            text=f"Algorithm 1 is above Fixed-S and Random-S in every round from {EXPLORED_AFTER} on",
-            measured=f"by {min(leads):.3f} at least", holds=min(leads) > 0.0,
+            f"Algorithm 1 is above Fixed-S and Random-S in every round from {EXPLORED_AFTER} on", min(leads) > 0.0,
+            f"by {min(leads):.3f} at least",
         ),
         Claim(
-            text="its utility rises steadily until about then",
-            measured=f"{_range([100.0 * share for share in risen])} % of the rise by round 50",
-            holds=max(risen) < 0.9, essential=False,
+            "its utility rises steadily until about then", max(risen) < 0.9,
+            f"{_range([100.0 * share for share in risen])} % of the rise by round 50", essential=False,
         ),
         Claim(
-            text="it converges to the optimum",
-            measured=f"short of it by {_range(gaps['Algorithm 1'])}; 'robust' by {_range(gaps['robust'])}",
-            holds=max(gaps["Algorithm 1"]) < 0.01, essential=False,
+            "it converges to the optimum", max(gaps["Algorithm 1"]) < 0.01,
+            f"short of it by {_range(gaps['Algorithm 1'])}; 'robust' by {_range(gaps['robust'])}", essential=False,
         ),
     )  # fmt: skip
     rows = table(
