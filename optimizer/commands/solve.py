@@ -20,6 +20,7 @@ from specopt.commands.shared import (
     Seconds,
     Seed,
     check_target,
+    number,
     print_json,
     read_problem,
     read_result,
