@@ -59,8 +59,8 @@ class Cell:
             kind=problem.kind,
             method=method.name,
             options=method.options,
-            time_limit=time_limit,
-            gap=gap,
+            time_limit=None if time_limit is None else float(time_limit),  # 2 and 2.0 are one cell
+            gap=float(gap),
             seed=seed,
             scale=problem.scale,
         )

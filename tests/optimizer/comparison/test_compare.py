@@ -60,6 +60,13 @@ def test_every_cell_once_and_resumed(tmp_path: Path) -> None:
     assert len(Store(tmp_path).records()) == 10
 
 
+def test_a_limit_is_one_number_however_it_is_written() -> None:
+    """Tests that a comparison of the command line goes on with what Python began: 2 seconds are 2.0."""
+    limits = ((2, 0), (2.0, 0.0))
+    keys = [cells_of(QUICK, small(1), time_limit=limit, gap=gap, seeds=(0,))[0].key for limit, gap in limits]
+    assert keys[0] == keys[1]
+
+
 def test_cells_depend_on_what_matters() -> None:
     """Tests that a cell's identity is problem, method, options and limits, not the instance's name."""
     problem = generate("serving-latency/paper-1", tasks=5, seed=1)
