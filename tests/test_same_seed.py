@@ -1,0 +1,83 @@
+"""The same seed gives the same plan: in every process, whatever hash seed, threads and other work there are."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from specopt.kinds import KINDS
+
+PROBLEMS = {
+    "serving-latency": [
+        ("serving-latency/known-lengths", {"tasks": 40}), ("serving-latency/paper-1", {"tasks": 12, "max_output": 64}),
+        ("serving-latency/paper-1", {"tasks": 3, "max_output": 16}),
+    ],
+    "prompt-chunking": [("prompt-chunking/random", {}), ("prompt-chunking/slow-message", {})],
+    "draft-allocation": [("draft-allocation/ties", {"clients": 6})],
+    "fair-goodput": [
+        ("fair-goodput/paper-5", {"clients": 12}), ("fair-goodput/per-second", {"clients": 5}),
+        ("fair-goodput/extreme-fairness", {"clients": 4}),
+    ],
+    "verification-batch": [("verification-batch/mixed", {"requests": 40})],
+    "draft-control": [("draft-control/random", {})],
+}  # fmt: skip
+"""Large enough that every method comes to its random parts."""
+
+PROGRAM = """
+import hashlib, json, sys
+import specopt
+
+found = {}
+for family, parameters in json.loads(sys.argv[1]):
+    problem = specopt.generate(family, seed=5, **parameters)
+    for method in specopt.methods(problem):
+        if method.requires or method.name in ("milp", "brute-force"):
+            continue
+        result = specopt.solve(problem, method.name, seed=11)
+        plan = json.dumps(result.plan and result.plan.to_dict(), sort_keys=True)
+        values = [value if value is None else value.hex() for value in (result.objective, result.bound)]
+        found[f"{family} {method.name}"] = [*values, hashlib.sha256(plan.encode()).hexdigest()]
+print(json.dumps(found))
+"""
+
+
+def answers(kind: str, **environment: str) -> dict[str, list[str]]:
+    """What the methods of a kind answer in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, json.dumps(PROBLEMS[kind])], env=os.environ | environment, check=True,
+        capture_output=True, text=True,
+    )  # fmt: skip
+    found: dict[str, list[str]] = json.loads(done.stdout)
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [kind.name for kind in KINDS])
+def test_every_process_gives_the_same_answers(kind: str) -> None:
+    """Tests that all methods agree to the last bit in two processes, one of them hashed, threaded and slowed otherwise.
+
+    The integer programs' solver and brute force draw nothing at random.
+    """
+    quiet = answers(kind, PYTHONHASHSEED="1", OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
+    assert quiet
+    stop = threading.Event()
+
+    def work() -> None:
+        while not stop.is_set():
+            sum(range(10_000))
+
+    busy = [threading.Thread(target=work) for _ in range(2)]  # this process competes for the cores
+    for thread in busy:
+        thread.start()
+    try:
+        loud = answers(kind, PYTHONHASHSEED="2", OMP_NUM_THREADS="2", OPENBLAS_NUM_THREADS="2")
+    finally:
+        stop.set()
+        for thread in busy:
+            thread.join()
+    assert loud == quiet
