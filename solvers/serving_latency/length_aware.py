@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from specopt.solvers.serving_latency.columns import ColumnBound
 
 _LARGEST_PROGRAM = 300  # tasks up to which column generation is worth its time
-_WORK_PER_CALL = 6_000_000  # of a kernel call, some 0.03 s: cut by work, never by the clock, a seed gives one plan
+_WORK_PER_CALL = 3_000_000  # of a kernel call, some 0.02 s: cut by work, never by the clock, a seed gives one plan
 _ROWS_PER_CALL = 200_000  # batches rated per call of the shortest path
 _WEIGHTS = ((1.0, 0.0), (0.5, 0.5), (0.0, 1.0))  # of draft and verify time in the shortest path
 _HEAT = 0.01  # relative worsening that annealing starts with
@@ -306,7 +306,7 @@ class _Search:
         done = 0
         while done < tries:
             self.budget.check()
-            work = prepared.tasks + int(counts[0]) ** 2  # of one move
+            work = 200 + prepared.tasks + int(counts[0]) ** 2  # of one move
             stop = min(tries, done + max(50, _WORK_PER_CALL // work))
             self.annealing.improve_batches(
                 done, stop, tries, *at.arrays, ranks, heat, batches, lines, lists, plan, counts, seconds, self.random
