@@ -443,7 +443,7 @@ def test_generate_sets_fields(invoke: Invoke) -> None:
         (["--param", "tasks=0"], ["tasks", "0"]),
         (["--param", "tasks=2.0"], ["tasks", "an integer", "2.0"]),
         (["--param", "alpha=inf"], ["alpha", "finite"]),
-        (["--param", "alpha=1.5"], ["acceptance_rate", "1.5"]),
+        (["--param", "alpha=1.5"], ["alpha", "1.5"]),
         (["--param", "seed=3"], ["seed", "--seed"]),
         (["--param", "pair=13B"], ["pair", "1.1B-7B"]),
         (["--param", "tasks"], ["name=value"]),
