@@ -194,7 +194,7 @@ def test_callback_and_json() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"replications": 1}, "replications: expected an integer from 2"),
+        ({"replications": 1}, "replications: expected an integer >= 2"),
         ({"iterations": 0}, "iterations: expected an integer from 1"),
         ({"warm_up": -1}, "warm_up: expected an integer from 0"),
         ({"seed": -1}, "seed: expected an integer >= 0"),
