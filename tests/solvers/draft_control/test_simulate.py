@@ -195,10 +195,10 @@ def test_callback_and_json() -> None:
     ("change", "message"),
     [
         ({"replications": 1}, "replications: expected an integer >= 2"),
-        ({"iterations": 0}, "iterations: expected an integer from 1"),
-        ({"warm_up": -1}, "warm_up: expected an integer from 0"),
+        ({"iterations": 0}, "iterations: expected an integer >= 1"),
+        ({"warm_up": -1}, "warm_up: expected an integer >= 0"),
         ({"seed": -1}, "seed: expected an integer >= 0"),
-        ({"response_tokens": 0}, "response_tokens: expected an integer from 1"),
+        ({"response_tokens": 0}, "response_tokens: expected an integer >= 1"),
         ({"policy": "greedy"}, "policy: expected a plan, 'adaptive-heuristic' or 'llm-alone', got 'greedy'"),
         ({"policy": 3}, "policy: expected a plan or a policy of draft control"),
         ({"policy": plan_of((40, 100), (1, 100))}, r"policy: expected a feasible plan, but policy\[0\].draft_length"),
