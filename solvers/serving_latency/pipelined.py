@@ -144,8 +144,10 @@ class PipelinedSearch:
         self.annealing = budget.load("serving_latency.annealing")
         self.width = widths(prepared)
         self.last = _last_ends(self.width)
+        self.work = workspace(self.plans, prepared.tasks)
         self.best = math.inf if budget.objective is None else budget.objective - prepared.communication_seconds
         self.plan: ServingLatencyPlan | None = None
+        self.small = all(_orders(prepared.tasks, m) <= _FEW for m in range(1, prepared.tasks + 1))
         self.rating = True  # whether paths are rated as plans
         self.open: list[Part] = []
         self.left: list[Part] = []  # pooled parts that stay open at the end
@@ -171,7 +173,7 @@ class PipelinedSearch:
             if part.bound < self.cut:
                 self.stats["parts"] += 1
                 self._ascend(part)
-                if part.bound < self.cut:
+                if part.bound < self.cut and not self.small:
                     self._polish()
         while self._prune():
             part = min(self.open, key=lambda p: p.bound)
@@ -224,7 +226,7 @@ class PipelinedSearch:
         for part in list(self.open):
             self._report()
             self._bound_stages(part)
-            if part.bound >= self.cut:
+            if part.bound >= self.cut or self.small:
                 continue
             batches, _ = algorithm_1_batches(prepared, part.length, budget)
             if batches is not None:
@@ -310,7 +312,7 @@ class PipelinedSearch:
         count, blocks = ends.shape
         self.plans.sequences_seconds(
             count, blocks, *stages(self.prepared, length).arrays, np.ascontiguousarray(ends),
-            np.ascontiguousarray(sizes), *workspace(self.plans, blocks), out,
+            np.ascontiguousarray(sizes), *self.work, out,
         )  # fmt: skip
         k = int(np.argmin(out))
         if out[k] < self.best * (1 - 1e-13):
@@ -328,10 +330,9 @@ class PipelinedSearch:
         blocks[:2, : len(ends)] = ends, sizes
         count = np.array([len(ends)])
         seconds = np.array([self._rate(length, ends, sizes)])
-        work = workspace(self.annealing, tasks)
         while True:
             before = float(seconds[0])
-            self.annealing.improve_sequence(tries, *at.arrays, heat, *work, blocks, count, seconds, self.random)
+            self.annealing.improve_sequence(tries, *at.arrays, heat, *self.work, blocks, count, seconds, self.random)
             self._rate(length, *blocks[:2, : count[0]])
             self.budget.check()
             if seconds[0] > before * (1 - 1e-4):
@@ -464,10 +465,13 @@ class PipelinedSearch:
         blocks, tasks = part.batches, self.prepared.tasks
         assert part.weights is not None, "the part's bound was raised before"
         table, value = _work_arrays(tables, blocks, blocks)
-        self.bounds.lagrangian(
-            *tables.arrays, self.width, self.last, blocks, False, part.limits, part.weights, table, value,
-            np.zeros((3, tasks), dtype=np.int64), np.zeros(1, dtype=np.int64), np.zeros_like(part.weights),
-        )  # fmt: skip
+        if _orders(tasks, blocks) <= _FEW:
+            value[:] = 0.0
+        else:
+            self.bounds.lagrangian(
+                *tables.arrays, self.width, self.last, blocks, False, part.limits, part.weights, table, value,
+                np.zeros((3, tasks), dtype=np.int64), np.zeros(1, dtype=np.int64), np.zeros_like(part.weights),
+            )  # fmt: skip
         stack = np.zeros((blocks + 1, 4), dtype=np.int64)
         spent = np.zeros(blocks + 1)
         state = np.zeros(2, dtype=np.int64)

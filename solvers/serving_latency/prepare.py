@@ -6,6 +6,7 @@ import itertools
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -90,6 +91,11 @@ class Prepared:
         pieces = self.draft_pieces, self.verify_pieces
         count = max(map(len, pieces))
         return np.stack([np.pad(rows, ((0, count - len(rows)), (0, 0)), mode="edge") for rows in pieces])
+
+    @cached_property
+    def kept(self) -> dict[Any, Any]:
+        """What was computed from these arrays and is asked for again."""
+        return {}
 
     @cached_property
     def shares(self) -> Floats:

@@ -56,30 +56,38 @@ class Stages:
 
 def stages(prepared: Prepared, length: int, conservative: bool = False) -> Stages:
     """Return the arrays of one speculation length (Eq. 13-14); if conservative, all outputs count as O_max."""
-    outputs = np.full_like(prepared.outputs, prepared.problem.longest_output) if conservative else prepared.outputs
+    conservative = conservative or prepared.problem.output_lengths == "conservative"
+    key = length, conservative
+    if key not in prepared.kept:
+        prepared.kept[key] = _stages(prepared, length, conservative)
+    found: Stages = prepared.kept[key]
+    return found
+
+
+def _stages(prepared: Prepared, length: int, conservative: bool) -> Stages:
+    tasks = prepared.tasks
+    outputs, steps = prepared.outputs, np.full(tasks, prepared.steps(length))
+    if conservative:
+        outputs = np.full(tasks, float(prepared.problem.longest_output))
+    else:
+        steps = prepared.steps_of(outputs, length)
     tokens = prepared.tokens_per_step(length)
     inputs = prepared.inputs
-    steps = prepared.steps_of(outputs, length)
     token, pair, logit = prepared.draft
     seen = inputs + length
     verify_token, verify_pair, verify_logit = prepared.verify
     logits = verify_logit * (1 + length)
-    task = np.column_stack(
-        [
-            inputs,
-            outputs,
-            steps,
-            token * inputs + pair * inputs**2 + logit,
-            token + pair * (inputs + 1) + logit,
-            token + pair * (inputs + tokens) + logit,
-            verify_token * seen + verify_pair * seen**2 + logits,
-            (1 + length) * (verify_token + verify_pair * (seen + tokens)) + logits,
-        ]
-    )
+    task = np.empty((tasks, 8))
+    task[:, 0], task[:, 1], task[:, 2] = inputs, outputs, steps
+    task[:, 3] = token * inputs + pair * inputs**2 + logit
+    task[:, 4] = token + pair * (inputs + 1) + logit
+    task[:, 5] = token + pair * (inputs + tokens) + logit
+    task[:, 6] = verify_token * seen + verify_pair * seen**2 + logits
+    task[:, 7] = (1 + length) * (verify_token + verify_pair * (seen + tokens)) + logits
     overlap = float(prepared.mechanism == "pipelined")
     rates = [pair, pair * tokens, (1 + length) * verify_pair * tokens]
     setting = np.array([length, overlap, *rates, *prepared.memory])
-    return Stages(prepared, length, steps, np.ascontiguousarray(task), setting, prepared.runtimes)
+    return Stages(prepared, length, steps, task, setting, prepared.runtimes)
 
 
 def workspace(kernels: Any, tasks: int) -> tuple[Floats, Ints, Floats]:

@@ -163,9 +163,13 @@ def algorithm_1_rows(row, stop, task, setting, runtimes, drafts, verifies, bound
     """
     linear = runtimes.shape[1] == 1
     N = int(task[0, STEPS])
+    largest = row - 1  # how many tasks fit together; fewer for longer ones
     for i in range(row, stop):
         k = i - 1
+        largest += 1
         tokens = task[k, INPUT] + task[k, OUTPUT]
+        while largest > 0 and not fits(setting, float(largest), tokens):
+            largest -= 1
         prefix[i, BEST] = INFINITY
         boundary[i] = 0
         # work of a batch of one; with one-piece runtimes a batch of b costs the overheads and b times that
@@ -173,30 +177,29 @@ def algorithm_1_rows(row, stop, task, setting, runtimes, drafts, verifies, bound
         one_d, one_v = range_stages(task, setting, runtimes, 1.0, k, 2, N - 1)
         fixed_d, fixed_v = N * setting[LENGTH] * runtimes[DRAFT, 0, HEIGHT], N * runtimes[VERIFY, 0, HEIGHT]
         one_d, one_v = one_d + d1 - fixed_d, one_v + v1 - fixed_v
-        likely = max(1, boundary[i - 1])
+        start = i - largest + 1
+        likely = max(start, boundary[i - 1])
         enough = INFINITY
-        for turn in range(-1, i):
-            j = likely if turn < 0 else turn + 1
+        for turn in range(start - 1, i + 1):
+            j = likely if turn < start else turn
             if prefix[j - 1, BEST] == INFINITY:
                 continue
             b = float(i - j + 1)
-            if not fits(setting, b, tokens):
-                continue
             drafted, verified = fixed_d + b * one_d, fixed_v + b * one_v
-            if turn < 0 or not linear:
+            if not linear:
                 d1, v1 = range_stages(task, setting, runtimes, b, k, 1, 1)
                 drafted, verified = range_stages(task, setting, runtimes, b, k, 2, N - 1)
                 drafted, verified = drafted + d1, verified + v1
-            if turn >= 0 and verified + max(prefix[j - 1, BEST], prefix[j - 1, DRAFTED] + drafted) > enough:
+            if verified + max(prefix[j - 1, BEST], prefix[j - 1, DRAFTED] + drafted) > enough:
                 continue
-            if turn >= 0 and linear:
+            if linear:
                 d1, v1 = range_stages(task, setting, runtimes, b, k, 1, 1)
             total = max(prefix[j - 1, DRAFT_READY] + d1 - prefix[j - 1, VERIFY_READY], 0.0)
             total += prefix[j - 1, VERIFY_READY] + verified
             if N > 1:
                 nd = stage_segments(task, setting, runtimes, DRAFT, b, k, N, drafts)
                 total += sum_of_waits(ranges[j - 1], pool, drafts, nd, N)
-            if turn < 0:
+            if turn < start:
                 enough = total * (1.0 + 1e-9)
             elif total <= prefix[i, BEST] * (1.0 + 1e-12):
                 prefix[i, BEST] = total

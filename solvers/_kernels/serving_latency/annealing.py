@@ -71,6 +71,13 @@ def shift(order, p, q):
 
 
 @helper
+def copy_row(batches, source, target):
+    """Copy a batch."""
+    for column in range(BATCH_COLUMNS):
+        batches[target, column] = batches[source, column]
+
+
+@helper
 def collect(task, ranks, batches, lists, weight, limit, sign, strict, a, c, count):
     """Add the tasks of batch a on one side of a threshold to those moved; return how many there are then.
 
@@ -123,7 +130,8 @@ def improve_batches(
     batches (K + 2, BATCH_COLUMNS), lines (2, K), lists (6, K). Modified in place: plan (unused batches behind in both
     orders), counts = (M, M of the best), seconds = (T_inf, T_inf of the best), and the random state.
     """
-    slot, order, target, moved = plan[SLOT], plan[ORDER], lists[TARGET], lists[MOVED]
+    slot, order, best_slot, best_order = plan[SLOT], plan[ORDER], plan[BEST_SLOT], plan[BEST_ORDER]
+    target, moved, old_order = lists[TARGET], lists[MOVED], lists[OLD_ORDER]
     K = len(slot)
     M = counts[0]
     overlap = setting[OVERLAP] > 0.0
@@ -193,7 +201,7 @@ def improve_batches(
                 count = collect(task, ranks, batches, lists, weight, limit, -sign, True, c, a, count)
         new_M = M
         if kind >= 90:
-            copy_first(order, lists[OLD_ORDER], min(K, M + 1))
+            copy_first(order, old_order, min(K, M + 1))
             p, q = below(random, M), below(random, M)
             if p == q:
                 continue
@@ -205,8 +213,8 @@ def improve_batches(
             for t in range(count):
                 k = moved[t]
                 target[k] = c if slot[k] == a else a
-            copy_first(batches[a], batches[K], BATCH_COLUMNS)
-            copy_first(batches[c], batches[K + 1], BATCH_COLUMNS)
+            copy_row(batches, a, K)
+            copy_row(batches, c, K + 1)
             k = moved[0]
             if count == 1 and k != batches[a, TOP] and task[k, OUTPUT] < batches[a, LONGEST]:
                 batches[a, SIZE] -= 1.0  # keeps its longest input and output
@@ -214,12 +222,12 @@ def improve_batches(
             else:
                 rebuild(task, batches, lists, a, c)
             if not (keeps_memory(task, setting, batches, a) and keeps_memory(task, setting, batches, c)):
-                copy_first(batches[K], batches[a], BATCH_COLUMNS)
-                copy_first(batches[K + 1], batches[c], BATCH_COLUMNS)
+                copy_row(batches, K, a)
+                copy_row(batches, K + 1, c)
                 for t in range(count):
                     target[moved[t]] = slot[moved[t]]
                 continue
-            copy_first(order, lists[OLD_ORDER], min(K, M + 1))
+            copy_first(order, old_order, min(K, M + 1))
             if place >= 0:
                 shift(order, M, place)
                 new_M = M + 1
@@ -247,14 +255,14 @@ def improve_batches(
                 link(lists, k, slot[k])
             if current < best * (1.0 - 1e-13):
                 best = current
-                copy_first(slot, plan[BEST_SLOT], K)
-                copy_first(order, plan[BEST_ORDER], K)
+                copy_first(slot, best_slot, K)
+                copy_first(order, best_order, K)
                 counts[1] = M
         else:
-            copy_first(lists[OLD_ORDER], order, min(K, M + 1))
+            copy_first(old_order, order, min(K, M + 1))
             if kind < 90:
-                copy_first(batches[K], batches[a], BATCH_COLUMNS)
-                copy_first(batches[K + 1], batches[c], BATCH_COLUMNS)
+                copy_row(batches, K, a)
+                copy_row(batches, K + 1, c)
                 for t in range(count):
                     target[moved[t]] = slot[moved[t]]
     counts[0] = M
@@ -271,22 +279,21 @@ def block_fits(task, setting, first, end):
 
 
 @helper
-def block_behind(blocks, M, a):
+def block_behind(ends, sizes, M, a):
     """Return the block that continues block a in sorted order; -1 if a is the last."""
     for m in range(M):
-        if blocks[ENDS, m] - blocks[SIZES, m] == blocks[ENDS, a]:
+        if ends[m] - sizes[m] == ends[a]:
             return m
     return -1
 
 
 @helper
-def propose(task, setting, blocks, M, random):
+def propose(task, setting, M, ends, sizes, new_ends, new_sizes, random):
     """Write a random neighbour of a sequence of blocks; return how many it has, 0 if it is none."""
     kind = below(random, 10)
     a = below(random, M)
     if kind < 6 and M < 2:
         kind = 8
-    ends, sizes, new_ends, new_sizes = blocks[ENDS], blocks[SIZES], blocks[NEW_ENDS], blocks[NEW_SIZES]
     copy_first(ends, new_ends, M)
     copy_first(sizes, new_sizes, M)
     if kind == 8:  # split a block, one part to any position
@@ -313,7 +320,7 @@ def propose(task, setting, blocks, M, random):
             shift(new_ends, a, c)
             shift(new_sizes, a, c)
         return M
-    after = block_behind(blocks, M, a)
+    after = block_behind(ends, sizes, M, a)
     if after < 0:
         return 0
     if kind == 9:  # merge a block with its neighbour in sorted order
@@ -348,28 +355,31 @@ def improve_sequence(tries, task, setting, runtimes, heat, batches, order, lines
     `heat` (relative) to zero. Work space: batches (K, BATCH_COLUMNS), order (K), lines (2, K). Modified in place, to
     the best sequence met: blocks (6, K; ends and sizes in pipeline order), count and seconds (one entry each).
     """
+    ends, sizes, new_ends, new_sizes = blocks[ENDS], blocks[SIZES], blocks[NEW_ENDS], blocks[NEW_SIZES]
+    best_ends, best_sizes = blocks[BEST_ENDS], blocks[BEST_SIZES]
     M = best_M = count[0]
     current = best = seconds[0]
-    copy_first(blocks[ENDS], blocks[BEST_ENDS], M)
-    copy_first(blocks[SIZES], blocks[BEST_SIZES], M)
+    for m in range(len(order)):
+        clear(batches, m)
+        order[m] = m
+    copy_first(ends, best_ends, M)
+    copy_first(sizes, best_sizes, M)
     for attempt in range(tries):
-        new_M = propose(task, setting, blocks, M, random)
+        new_M = propose(task, setting, M, ends, sizes, new_ends, new_sizes, random)
         if new_M == 0:
             continue
-        rated = block_seconds(
-            task, setting, runtimes, batches, order, new_M, lines, blocks[NEW_ENDS], blocks[NEW_SIZES]
-        )
+        rated = block_seconds(task, setting, runtimes, batches, order, new_M, lines, new_ends, new_sizes)
         if rated <= current * (1.0 + heat * (1.0 - attempt / tries)):
             current = rated
             M = new_M
-            copy_first(blocks[NEW_ENDS], blocks[ENDS], M)
-            copy_first(blocks[NEW_SIZES], blocks[SIZES], M)
+            copy_first(new_ends, ends, M)
+            copy_first(new_sizes, sizes, M)
             if current < best:
                 best = current
                 best_M = M
-                copy_first(blocks[ENDS], blocks[BEST_ENDS], M)
-                copy_first(blocks[SIZES], blocks[BEST_SIZES], M)
-    copy_first(blocks[BEST_ENDS], blocks[ENDS], best_M)
-    copy_first(blocks[BEST_SIZES], blocks[SIZES], best_M)
+                copy_first(ends, best_ends, M)
+                copy_first(sizes, best_sizes, M)
+    copy_first(best_ends, ends, best_M)
+    copy_first(best_sizes, sizes, best_M)
     count[0] = best_M
     seconds[0] = best

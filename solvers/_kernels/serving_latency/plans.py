@@ -154,12 +154,15 @@ def inference_seconds(task, setting, runtimes, batches, order, M, lines):
 
 @helper
 def block_seconds(task, setting, runtimes, batches, order, M, lines, ends, sizes):
-    """Return T_inf of blocks in pipeline order: block m holds the sizes[m] tasks up to sorted position ends[m]."""
+    """Return T_inf of blocks in pipeline order: block m holds the sizes[m] tasks up to sorted position ends[m].
+
+    Blocks that `batches` holds already, from a call before, are not filled anew; order[m] = m.
+    """
     for m in range(M):
         k = ends[m] - 1
-        batches[m, SIZE], batches[m, TOP], batches[m, LAST] = sizes[m], k, task[k, STEPS]
-        fill(task, setting, runtimes, batches, m)
-        order[m] = m
+        if batches[m, TOP] != k or batches[m, SIZE] != sizes[m]:
+            batches[m, SIZE], batches[m, TOP], batches[m, LAST] = sizes[m], k, task[k, STEPS]
+            fill(task, setting, runtimes, batches, m)
     return inference_seconds(task, setting, runtimes, batches, order, M, lines)
 
 
@@ -188,5 +191,8 @@ def sequences_seconds(count, M, task, setting, runtimes, ends, sizes, batches, o
 
     Work space as for `plan_seconds`.
     """
+    for m in range(M):
+        clear(batches, m)
+        order[m] = m
     for k in range(count):
         out[k] = block_seconds(task, setting, runtimes, batches, order, M, lines, ends[k], sizes[k])

@@ -8,7 +8,7 @@ import numpy as np
 
 from specopt.solvers._kernels.kernel import helper, kernel
 from specopt.solvers._kernels.random import GOLDEN, mixed, uniform
-from specopt.solvers._kernels.serving_latency.stages import DRAFT, VERIFY, sum_affine
+from specopt.solvers._kernels.serving_latency.stages import DRAFT, VERIFY, step_seconds
 
 PIPELINED, SEQUENTIAL, AUTOREGRESSIVE = range(3)
 PER_TOKEN, PER_PAIR, PER_LOGIT = range(3)  # columns of models: m new tokens over a length t cost F = p m + q m t + r
@@ -24,12 +24,10 @@ def draft_seconds(models, runtimes, b, total, l, prefill):
     seconds = 0.0
     first = 1
     if prefill:
-        seconds += sum_affine(runtimes, DRAFT, b * (token * total + pair * total * total + logit), 0.0, 0.0, 1, 1)
+        seconds += step_seconds(runtimes, DRAFT, b * (token * total + pair * total * total + logit), 0.0, 1)
         first = 2
     work = b * (token + pair * (total + first - 1) + logit)
-    if l < first:
-        return seconds
-    return seconds + sum_affine(runtimes, DRAFT, work, 0.0, b * pair, l - first + 1, 1)
+    return seconds + step_seconds(runtimes, DRAFT, work, b * pair, l - first + 1)
 
 
 @helper
@@ -37,7 +35,7 @@ def verify_seconds(models, runtimes, b, total, l, prefill):
     """Return T^v of a step (Eq. 14, 18)."""
     m = total + l if prefill else 1.0 + l
     work = models[VERIFY, PER_TOKEN] * m + models[VERIFY, PER_PAIR] * m * (total + l)
-    return sum_affine(runtimes, VERIFY, b * (work + models[VERIFY, PER_LOGIT] * (1 + l)), 0.0, 0.0, 1, 1)
+    return step_seconds(runtimes, VERIFY, b * (work + models[VERIFY, PER_LOGIT] * (1 + l)), 0.0, 1)
 
 
 @helper

@@ -67,15 +67,23 @@ def sum_affine(runtimes, stage, work, step, gap, passes, count):
 
 
 @helper
+def step_seconds(runtimes, stage, work, gap, passes):
+    """Return the seconds of so many passes of work + g gap."""
+    if runtimes.shape[1] == 1:
+        return passes * (runtimes[stage, 0, SLOPE] * (work + 0.5 * (passes - 1) * gap) + runtimes[stage, 0, HEIGHT])
+    value, _, _ = affine(runtimes, stage, work, 0.0, gap, passes, 1)
+    return value
+
+
+@helper
 def first_stages(task, setting, runtimes, b, k):
     """Return T^d and T^v at step 1."""
-    draft = 0.0
     l = int(setting[LENGTH])
-    if l > 0:
-        draft = sum_affine(runtimes, DRAFT, b * task[k, DRAFT_1], 0.0, 0.0, 1, 1)
-    if l > 1:
-        draft += sum_affine(runtimes, DRAFT, b * task[k, AGAIN_1], 0.0, b * setting[MORE_PASS], l - 1, 1)
-    return draft, sum_affine(runtimes, VERIFY, b * task[k, VERIFY_1], 0.0, 0.0, 1, 1)
+    verify = step_seconds(runtimes, VERIFY, b * task[k, VERIFY_1], 0.0, 1)
+    if l == 0:
+        return 0.0, verify
+    draft = step_seconds(runtimes, DRAFT, b * task[k, DRAFT_1], 0.0, 1)
+    return draft + step_seconds(runtimes, DRAFT, b * task[k, AGAIN_1], b * setting[MORE_PASS], l - 1), verify
 
 
 @helper
