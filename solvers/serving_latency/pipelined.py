@@ -467,6 +467,7 @@ class PipelinedSearch:
         table, value = _work_arrays(tables, blocks, blocks)
         if _orders(tasks, blocks) <= _FEW:
             value[:] = 0.0
+            value[-1], value[:, -1], value[-1, -1] = np.inf, np.inf, 0.0  # all tasks and all positions are to be taken
         else:
             self.bounds.lagrangian(
                 *tables.arrays, self.width, self.last, blocks, False, part.limits, part.weights, table, value,
