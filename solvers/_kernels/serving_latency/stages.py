@@ -11,7 +11,7 @@ cost depends on the number of steps.
 
 import numpy as np
 
-from specopt.solvers._kernels.kernel import helper
+from specopt.solvers._kernels.kernel import helper, inlined
 
 # columns of a task: tokens, decoding steps, operations of the first two draft passes of step 1, of the first draft
 # pass of step 2, of the verify passes of steps 1 and 2
@@ -33,7 +33,7 @@ def fits(setting, b, tokens):
     )
 
 
-@helper
+@inlined
 def affine(runtimes, stage, work, step, gap, passes, count):
     """Return value, slope and how many steps (of `count`) they hold for: passes of work + g gap, growing by step."""
     if runtimes.shape[1] == 1:
@@ -66,7 +66,7 @@ def sum_affine(runtimes, stage, work, step, gap, passes, count):
     return total
 
 
-@helper
+@inlined
 def step_seconds(runtimes, stage, work, gap, passes):
     """Return the seconds of so many passes of work + g gap."""
     if runtimes.shape[1] == 1:
@@ -75,7 +75,7 @@ def step_seconds(runtimes, stage, work, gap, passes):
     return value
 
 
-@helper
+@inlined
 def first_stages(task, setting, runtimes, b, k):
     """Return T^d and T^v at step 1."""
     l = int(setting[LENGTH])
@@ -108,7 +108,7 @@ def all_stages(task, setting, runtimes, b, k, steps):
     return draft + more_draft, verify + more_verify
 
 
-@helper
+@inlined
 def decode_line(task, setting, runtimes, stage, b, k, n, count):
     """Return T^d or T^v at step n >= 2, its growth per step and how many steps (of `count`) these hold for."""
     if stage == VERIFY:
