@@ -14,32 +14,19 @@ parallel drafting (0 never, 1 by Eq. 6, else one more than the number of steps).
 import math
 
 import numpy as np
-from numba import float64, int64, njit, uint64
+
+from specopt.solvers._kernels.heap import pop, push
+from specopt.solvers._kernels.kernel import helper, kernel
+from specopt.solvers._kernels.random import GOLDEN, draw, mixed
 
 BYTES, BACKGROUND, LOCAL, LOCAL_TOKEN, MESSAGE, LATENCY, HEAD, ALPHA, PARALLEL_COST = 0, 1, 2, 3, 4, 5, 6, 7, 8
 MODE, CHUNK, WAIT, DOWNLOAD, STAGES, PARALLEL = 0, 1, 2, 3, 4, 5
 GIVEN, EQUATION_3, SERVER = 0, 1, 2
 NO_WAIT, SERIAL, OVERLAP = 0, 1, 2
 ALL, LAST = 0, 1
-GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
-@njit(cache=True)
-def _mixed(z):
-    """Return the output function of SplitMix64."""
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))
-
-
-@njit(cache=True)
-def _uniform(streams, j):
-    """Return the next draw in [0, 1) of stream j."""
-    streams[j] += GOLDEN
-    return np.float64(_mixed(streams[j]) >> np.uint64(11)) * 2.0**-53
-
-
-@njit(cache=True)
+@helper
 def _delay(tokens, seconds, m):
     """Return g(m): piecewise linear, the first value to the left, the last slope to the right."""
     if m <= tokens[0]:
@@ -55,7 +42,7 @@ def _delay(tokens, seconds, m):
     return seconds[low] + slope * (m - tokens[low])
 
 
-@njit(float64(float64[::1], float64[::1], float64, float64, float64), cache=True, nogil=True)
+@helper
 def balanced_chunk(tokens, seconds, mu, seconds_per_token, stages):
     """Return the smallest positive root X of X seconds_per_token = (g(mu) + g(mu + X))/P (Eq. 3); infinity if none.
 
@@ -79,48 +66,7 @@ def balanced_chunk(tokens, seconds, mu, seconds_per_token, stages):
     return math.inf
 
 
-@njit(cache=True)
-def _before(times, requests, k, moment, j):
-    return times[k] < moment or (times[k] == moment and requests[k] < j)
-
-
-@njit(cache=True)
-def _push(times, requests, size, moment, j):
-    """Add an event to the binary heap ``(times, requests)``; ties go to the earlier request."""
-    k = size
-    while k > 0:
-        parent = (k - 1) // 2
-        if _before(times, requests, parent, moment, j):
-            break
-        times[k] = times[parent]
-        requests[k] = requests[parent]
-        k = parent
-    times[k] = moment
-    requests[k] = j
-
-
-@njit(cache=True)
-def _pop(times, requests, size):
-    """Remove the first event of the heap of `size` events."""
-    moment = times[size - 1]
-    j = requests[size - 1]
-    k = 0
-    while True:
-        child = 2 * k + 1
-        if child >= size - 1:
-            break
-        if child + 1 < size - 1 and _before(times, requests, child + 1, times[child], requests[child]):
-            child += 1
-        if not _before(times, requests, child, moment, j):
-            break
-        times[k] = times[child]
-        requests[k] = requests[child]
-        k = child
-    times[k] = moment
-    requests[k] = j
-
-
-@njit(cache=True)
+@helper
 def _chunk_size(choices, r, c, left, every, offsets, sizes):
     """Return the tokens of a prompt's next message, given what is `left` of it."""
     if choices[MODE] == GIVEN:
@@ -130,7 +76,7 @@ def _chunk_size(choices, r, c, left, every, offsets, sizes):
     return left
 
 
-@njit(cache=True)
+@helper
 def _upload(settings, choices, r, x, uplink, wait, local, up):
     """Send a chunk of x tokens as soon as device and link are free; return when the cloud may start on it."""
     local[r] += settings[LOCAL] + settings[LOCAL_TOKEN] * x
@@ -138,15 +84,10 @@ def _upload(settings, choices, r, x, uplink, wait, local, up):
     return up[r] + settings[LATENCY] + (wait if choices[WAIT] == OVERLAP else 0.0)
 
 
-@njit(
-    int64(
-        uint64, float64[::1], int64[::1], float64[::1], int64[::1], int64[::1], float64[::1], float64[::1],
-        float64[::1], int64[::1], int64[::1], float64[::1], int64[:, ::1], float64[::1], int64, int64, float64[:, ::1],
-        float64[::1], float64[:, ::1],
-    ),
-    cache=True,
-    nogil=True,
-)  # fmt: skip
+@kernel(
+    "i8(u8, f8[::1], i8[::1], f8[::1], i8[::1], i8[::1], f8[::1], f8[::1], f8[::1], i8[::1], i8[::1], f8[::1],"
+    " i8[:, ::1], f8[::1], i8, i8, f8[:, ::1], f8[::1], f8[:, ::1])"
+)
 def play(
     key, settings, choices, arrival, prompt, output, uplink, downlink, draft_seconds, offsets, sizes, knots, rounds,
     round_law, first_counted, last_counted, out, totals, log,
@@ -227,7 +168,7 @@ def play(
             if fresh:
                 r = upcoming
                 upcoming += 1
-                streams[r] = _mixed(_mixed(key) + np.uint64(r + 1) * GOLDEN)
+                streams[r] = mixed(mixed(key) + np.uint64(r + 1) * GOLDEN)
                 local[r], up[r], down[r] = now, now, now
                 if choices[MODE] == EQUATION_3:
                     root = balanced_chunk(
@@ -236,8 +177,7 @@ def play(
                     every[r] = prompt[r] if root >= prompt[r] else max(1, np.int64(math.ceil(root)))
             else:
                 r = heap_requests[0]
-                _pop(heap_times, heap_requests, heap_size)
-                heap_size -= 1
+                heap_size = pop(heap_times, heap_requests, heap_size)
                 if served[r] == prompt[r]:
                     here[r] = now
                     deciding[n_deciding] = r
@@ -269,11 +209,10 @@ def play(
                 messages[r] += 1
             if sent[r] < prompt[r]:
                 x = _chunk_size(choices, r, messages[r], prompt[r] - sent[r], every, offsets, sizes)
-                _push(
+                heap_size = push(
                     heap_times, heap_requests, heap_size,
-                    _upload(settings, choices, r, x, uplink, running, local, up), r,
+                    _upload(settings, choices, r, x, uplink, running, local, up), r
                 )  # fmt: skip
-                heap_size += 1
             continue
         # ---- a batch: every round that waits, and a chunk of every prompt that waits
         now = launch
@@ -367,7 +306,7 @@ def play(
                     continue
                 hit = part == 1 and choices[PARALLEL] > 0
                 if hit:
-                    hit = _uniform(streams, r) < round_law[kinds + outcome[r]]
+                    hit = draw(streams, r) < round_law[kinds + outcome[r]]
                 if hit:
                     steps = choices[PARALLEL] - 2
                     if choices[PARALLEL] == 1:  # Eq. 6, with the draft just verified
@@ -377,7 +316,7 @@ def play(
                     ready[r] = steps
                 else:
                     ready[r] = 0
-                u = _uniform(streams, r)
+                u = draw(streams, r)
                 i = 0
                 while i < kinds - 1 and round_law[i] <= u:
                     i += 1
@@ -389,8 +328,7 @@ def play(
                 x = rounds[i, 1]
                 local[r] += settings[LOCAL] + settings[LOCAL_TOKEN] * x
                 moment = local[r] + settings[MESSAGE] + x * settings[BYTES] / uplink[r] + settings[LATENCY]
-                _push(heap_times, heap_requests, heap_size, moment, r)
-                heap_size += 1
+                heap_size = push(heap_times, heap_requests, heap_size, moment, r)
         n_deciding = 0
         kept = 0
         for k in range(n_waiting):

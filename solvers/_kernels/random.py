@@ -9,13 +9,13 @@ import math
 
 import numpy as np
 
-from specopt.solvers._kernels.kernel import helper
+from specopt.solvers._kernels.kernel import helper, inlined
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 """From one place of a stream to the next."""
 
 
-@helper
+@inlined
 def mixed(place):
     """Return the 64 random bits of a place: the output function of SplitMix64."""
     z = (place ^ (place >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -23,13 +23,13 @@ def mixed(place):
     return z ^ (z >> np.uint64(31))
 
 
-@helper
+@inlined
 def uniform(place):
     """Return the number in [0, 1) of a place."""
     return np.float64(mixed(place) >> np.uint64(11)) * 2.0**-53
 
 
-@helper
+@inlined
 def draw(streams, j):
     """Return the next number in [0, 1) of stream j."""
     streams[j] += GOLDEN

@@ -487,7 +487,9 @@ def geometric_chunks(problem: PromptChunkingProblem) -> Ints:
 
 def warm_up() -> None:
     """Load the kernel, so that no later call compiles."""
-    _kernels()
+    from specopt.solvers._kernels.kernel import prepare
+
+    prepare(_kernels().play)
 
 
 def _flat(scheme: Scheme, prompt_tokens: Ints, plans: Sequence[Sequence[int] | Ints] | None) -> tuple[Ints, Ints]:
@@ -514,7 +516,7 @@ def _moments(sums: Floats) -> tuple[float, float]:
 
 @cache
 def _kernels() -> ModuleType:
-    """Import the kernel on first use: it compiles on a fresh machine."""
+    """Import the kernels on first use."""
     import specopt.solvers._kernels.prompt_chunking_simulation as kernels
 
     return kernels

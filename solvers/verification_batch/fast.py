@@ -68,6 +68,6 @@ def warm_up() -> None:
 
 @cache
 def _kernel() -> Any:
-    from specopt.solvers._kernels.verification_sweep import sweep as kernel
+    from specopt.solvers._kernels.verification_batch_sweep import sweep as kernel
 
     return kernel

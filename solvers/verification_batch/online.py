@@ -292,6 +292,6 @@ class Scheduler:
 
 @cache
 def _kernels() -> ModuleType:
-    import specopt.solvers._kernels.verification_simulation as kernels
+    import specopt.solvers._kernels.verification_batch_simulation as kernels
 
     return kernels

@@ -99,7 +99,7 @@ class Labels:
         """Search; tell whether the pass is complete."""
         if len(self.ends) == 0:
             return True
-        kernels = budget.load("verification_labels")
+        kernels = budget.load("verification_batch_labels")
         values, seconds, memory, deadlines = self.prepared.columns
         now, c, M = self.prepared.clock
         last = int(self.ends[-1])

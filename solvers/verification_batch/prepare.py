@@ -106,7 +106,7 @@ class Prepared:
 
     def bounds(self, budget: Budget, enough: float) -> tuple[Floats, Floats, Floats]:
         """Return a bound on every threshold and its prices of time and memory; tight only above `enough`."""
-        kernels = budget.load("verification_bound")
+        kernels = budget.load("verification_batch_bound")
         count = len(self.ends)
         found = np.empty(count), np.empty(count), np.empty(count)
         items = kernels.Items(*self.columns, *self.clock)

@@ -286,7 +286,7 @@ def run_once(
         chosen.code,
         chosen.settings(estimator.overhead_seconds, workload.guard_seconds, workload.batch_memory_bytes),
         key,
-        workload.class_speeds.copy(),  # kernels take no read-only arrays
+        workload.class_speeds,
         device_classes(workload, devices),
         np.array(
             [
@@ -294,7 +294,7 @@ def run_once(
                 estimator.seconds_per_cached_token, math.sqrt(math.log1p(workload.time_noise**2)),
             ]
         ),
-        np.empty(0) if centralised else workload.acceptance_rates.copy(),
+        np.empty(0) if centralised else workload.acceptance_rates,
         np.empty(0) if predictor is None or centralised else np.array(dataclasses.astuple(predictor)),
         np.ones(1) if centralised else workload.expected_tokens,
         np.array(
@@ -472,7 +472,7 @@ def device_classes(workload: VerificationWorkload, devices: int) -> Ints:
 
 @cache
 def _kernels() -> ModuleType:
-    """Import the kernel on first use: it compiles on a fresh machine."""
-    import specopt.solvers._kernels.verification_simulation as kernels
+    """Import the kernels on first use."""
+    import specopt.solvers._kernels.verification_batch_simulation as kernels
 
     return kernels

@@ -120,7 +120,7 @@ class Threshold(VerificationBatchMethod):
 
 def polish(prepared: Prepared, k: int, per_second: float, per_byte: float, budget: Budget) -> None:
     """Offer a good batch of a threshold: its prices, the best subset of the requests next to them, exchanges."""
-    kernels = budget.load("verification_sweep")
+    kernels = budget.load("verification_batch_sweep")
     items = kernels.Items(*prepared.columns, *prepared.clock)
     end = int(prepared.ends[k])
     taken = np.zeros(len(items.value), dtype=np.bool_)

@@ -91,7 +91,7 @@ def test_an_error_in_a_call_is_raised() -> None:
 
 def test_a_sweep_that_is_told_to_end_gives_a_batch() -> None:
     """Tests that the sweep, told to end at once, still gives requests that fit together."""
-    from specopt.solvers._kernels.verification_sweep import sweep
+    from specopt.solvers._kernels.verification_batch_sweep import sweep
 
     rng = np.random.default_rng(0)
     values, seconds, memory = rng.uniform(1.0, 2.0, 300), rng.uniform(0.01, 0.02, 300), np.zeros(300)

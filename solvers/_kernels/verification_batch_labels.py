@@ -3,7 +3,7 @@
 import numpy as np
 
 from specopt.solvers._kernels.kernel import helper, kernel, rows
-from specopt.solvers._kernels.verification_bound import Items  # noqa: F401  (named in a signature)
+from specopt.solvers._kernels.verification_batch_bound import Items  # noqa: F401  (named in a signature)
 
 BatchLabel = rows("BatchLabel", seconds="f8", memory="f8", value="f8", node="i8")
 """What a batch takes and is worth, and the node from which its items can be traced."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from specopt.solvers._kernels.kernel import helper, inlined, kernel
 from specopt.solvers._kernels.sorting import sort_by
-from specopt.solvers._kernels.verification_bound import Items, by_density, dual, fits, lagrangian, prices, ratio
+from specopt.solvers._kernels.verification_batch_bound import Items, by_density, dual, fits, lagrangian, prices, ratio
 
 STARTS = 4
 """Thresholds from which `sweep` starts exchanges."""

@@ -19,17 +19,19 @@ same prompts, lengths, acceptances and delays.
 import math
 
 import numpy as np
-from numba import boolean, float64, int64, njit, uint64
+
+from specopt.solvers._kernels.heap import pop, push
+from specopt.solvers._kernels.kernel import helper, kernel
+from specopt.solvers._kernels.random import GOLDEN, draw, draw_exponential, draw_normal, mixed
 
 FCFS, EDF, ALGORITHM_1, ALGORITHM_1_DROP, PER_EPOCH, SLACK = 0, 1, 2, 3, 4, 5
 OVERHEAD, GUARD, MEMORY, CAP, DEFER, GIVE_UP, FILL, SPARE_CAP = 0, 1, 2, 3, 4, 5, 6, 7
-GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
 # ---------------------------------------------------------------------------- one decision
 
 
-@njit(cache=True)
+@helper
 def _take(settings, cap, order, weight, memory, batch):
     """Take requests in the given order until the next one breaks the cap or the memory; return how many.
 
@@ -52,7 +54,7 @@ def _take(settings, cap, order, weight, memory, batch):
     return count
 
 
-@njit(cache=True)
+@helper
 def _algorithm_1(now, settings, use, value, weight, memory, deadline, batch):
     """Algorithm 1 on the requests marked in `use`; return how many are taken."""
     n = len(value)
@@ -93,7 +95,7 @@ def _algorithm_1(now, settings, use, value, weight, memory, deadline, batch):
     return count
 
 
-@njit(cache=True)
+@helper
 def _per_epoch(now, settings, use, value, weight, memory, deadline, batch):
     """Best over all tightest deadlines D of the density greedy with skips; return how many are taken.
 
@@ -134,7 +136,7 @@ def _per_epoch(now, settings, use, value, weight, memory, deadline, batch):
     return count
 
 
-@njit(cache=True)
+@helper
 def _fill(now, settings, count, late, weight, memory, deadline, batch):
     """Add late requests, in order of arrival, that make no member of the batch late; return the new size."""
     seconds = settings[OVERHEAD]
@@ -153,7 +155,7 @@ def _fill(now, settings, count, late, weight, memory, deadline, batch):
     return count
 
 
-@njit(cache=True)
+@helper
 def _by_deadline(policy, now, settings, value, weight, memory, deadline, batch):
     """Decide by the deadlines of this iteration: Algorithm 1, with or without the late, or the best of this epoch."""
     n = len(value)
@@ -171,7 +173,7 @@ def _by_deadline(policy, now, settings, value, weight, memory, deadline, batch):
     return _take(settings, settings[CAP], np.arange(n), weight, memory, batch)  # only late requests are pending
 
 
-@njit(cache=True)
+@helper
 def _by_slack(now, settings, weight, memory, due, batch):
     """Decide by the slack of the responses; return how many are taken and when to look again."""
     n = len(due)
@@ -194,11 +196,8 @@ def _by_slack(now, settings, weight, memory, due, batch):
     return _take(settings, settings[SPARE_CAP], order, weight, memory, batch), math.inf
 
 
-@njit(
-    "Tuple((int64, float64))(int64, float64, float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], "
-    "float64[::1], int64[::1])",
-    cache=True,
-    nogil=True,
+@kernel(
+    "Tuple((i8, f8))(i8, f8, f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], i8[::1])",
 )
 def choose(policy, now, settings, value, weight, memory, deadline, due, batch):
     """Return how many pending requests the verifier takes now, and when to look again if it takes none.
@@ -218,92 +217,24 @@ def choose(policy, now, settings, value, weight, memory, deadline, due, batch):
     return _by_deadline(policy, now, settings, value, weight, memory, deadline, batch), math.inf
 
 
-# ---------------------------------------------------------------------------- random numbers and the event queue
-
-
-@njit(cache=True)
-def _mixed(z):
-    """Return the output function of SplitMix64."""
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))
-
-
-@njit(cache=True)
-def _uniform(streams, j):
-    """Return the next draw in [0, 1) of stream j."""
-    streams[j] += GOLDEN
-    return np.float64(_mixed(streams[j]) >> np.uint64(11)) * 2.0**-53
-
-
-@njit(cache=True)
-def _exponential(streams, j, mean):
-    return -mean * math.log1p(-_uniform(streams, j))
-
-
-@njit(cache=True)
-def _normal(streams, j):
-    radius = math.sqrt(-2.0 * math.log1p(-_uniform(streams, j)))
-    return radius * math.cos(2.0 * math.pi * _uniform(streams, j))
-
-
-@njit(cache=True)
+@helper
 def _length(streams, j, median, sigma, most):
     """Return a lognormal number of tokens, rounded, from 1 to `most`."""
-    return min(most, max(1.0, np.rint(median * math.exp(sigma * _normal(streams, j)))))
-
-
-@njit(cache=True)
-def _push(times, devices, size, moment, j):
-    """Add an event to the binary heap ``(times, devices)``; ties go to the smaller device."""
-    k = size
-    while k > 0:
-        parent = (k - 1) // 2
-        if times[parent] < moment or (times[parent] == moment and devices[parent] < j):
-            break
-        times[k] = times[parent]
-        devices[k] = devices[parent]
-        k = parent
-    times[k] = moment
-    devices[k] = j
-
-
-@njit(cache=True)
-def _pop(times, devices, size):
-    """Remove the first event of the heap of `size` events."""
-    moment = times[size - 1]
-    j = devices[size - 1]
-    k = 0
-    while True:
-        child = 2 * k + 1
-        if child >= size - 1:
-            break
-        other = child + 1
-        if other < size - 1 and (
-            times[other] < times[child] or (times[other] == times[child] and devices[other] < devices[child])
-        ):
-            child = other
-        if moment < times[child] or (moment == times[child] and j < devices[child]):
-            break
-        times[k] = times[child]
-        devices[k] = devices[child]
-        k = child
-    times[k] = moment
-    devices[k] = j
+    return min(most, max(1.0, np.rint(median * math.exp(sigma * draw_normal(streams, j)))))
 
 
 # ---------------------------------------------------------------------------- the simulation
 
 
-@njit(cache=True)
+@helper
 def _begin_response(key, streams, j, number, lengths, prompt, target):
     """Draw prompt and length of the device's next response from a stream of its own."""
-    streams[j] = _mixed(_mixed(key + np.uint64(j + 1) * GOLDEN) + np.uint64(number + 1) * GOLDEN)
+    streams[j] = mixed(mixed(key + np.uint64(j + 1) * GOLDEN) + np.uint64(number + 1) * GOLDEN)
     prompt[j] = _length(streams, j, lengths[0], lengths[1], lengths[2])
     target[j] = _length(streams, j, lengths[3], lengths[4], lengths[5])
 
 
-@njit(cache=True)
+@helper
 def _draft(streams, j, acceptance, predictor):
     """Draft one window; return (tokens drafted, tokens sent, tokens that the verifier will accept).
 
@@ -314,9 +245,9 @@ def _draft(streams, j, acceptance, predictor):
     intact = True
     window = len(acceptance)
     for i in range(window):
-        right = _uniform(streams, j) < acceptance[i]
+        right = draw(streams, j) < acceptance[i]
         if len(predictor) > 0:
-            u = _uniform(streams, j)
+            u = draw(streams, j)
             if not intact:
                 go_on = u < predictor[2]
             elif right:
@@ -332,7 +263,7 @@ def _draft(streams, j, acceptance, predictor):
     return window, window, accepted
 
 
-@njit(cache=True)
+@helper
 def _evict(room, cached, last_used):
     """Drop the least recently used prefixes until what is cached fits."""
     total = cached.sum()
@@ -345,15 +276,10 @@ def _evict(room, cached, last_used):
         cached[oldest] = 0.0
 
 
-@njit(
-    int64(
-        int64, float64[::1], uint64, float64[::1], int64[::1], float64[::1], float64[::1], float64[::1], float64[::1],
-        float64[::1], float64[::1], boolean, boolean, float64, float64, float64[::1], int64, float64, float64[:, ::1],
-        float64[:, ::1], float64[::1], float64[:, ::1], int64[::1],
-    ),
-    cache=True,
-    nogil=True,
-)  # fmt: skip
+@kernel(
+    "i8(i8, f8[::1], u8, const f8[::1], i8[::1], f8[::1], const f8[::1], f8[::1], const f8[::1], f8[::1], f8[::1], b1,"
+    " b1, f8, f8, f8[::1], i8, f8, f8[:, ::1], f8[:, ::1], f8[::1], f8[:, ::1], i8[::1])"
+)
 def play(
     policy, settings, key, class_speed, device_class, estimator, acceptance, predictor, expected, lengths, delays,
     cache, central, bytes_per_token, cache_bytes, window, spike_batches, spike, by_class, responses, totals, log,
@@ -409,30 +335,28 @@ def play(
     taken = np.zeros(n, dtype=np.bool_)
     recent = np.zeros(spike_batches)
     noise = np.empty(1, dtype=np.uint64)
-    noise[0] = _mixed(key)
+    noise[0] = mixed(key)
     open_responses = 0
     batches = 0
     now = 0.0
     stalled = 0
     for j in range(n):
         _begin_response(key, streams, j, 0, lengths, prompt, target)
-        started[j] = _uniform(streams, j) * delays[5]
+        started[j] = draw(streams, j) * delays[5]
         drafted[j], sent[j], accepted[j] = _draft(streams, j, acceptance, predictor)
         tokens = expected[sent[j]]
         tau = class_speed[device_class[j]]
         deadline[j] = started[j] + tokens / tau - delays[2]
         due[j] = deadline[j]
-        arrival[j] = started[j] + drafted[j] * delays[0] + delays[1] + _exponential(streams, j, delays[3])
-        _push(heap_times, heap_devices, heap_size, arrival[j], j)
-        heap_size += 1
+        arrival[j] = started[j] + drafted[j] * delays[0] + delays[1] + draw_exponential(streams, j, delays[3])
+        heap_size = push(heap_times, heap_devices, heap_size, arrival[j], j)
         counted[j] = window[0] <= started[j] < window[1]
         open_responses += counted[j]
     while now < window[2] and (now < window[1] or open_responses > 0):
         while heap_size > 0 and heap_times[0] <= now:
             pending[n_pending] = heap_devices[0]
             n_pending += 1
-            _pop(heap_times, heap_devices, heap_size)
-            heap_size -= 1
+            heap_size = pop(heap_times, heap_devices, heap_size)
         for k in range(n_pending):
             j = pending[k]
             old = cached[j]
@@ -459,7 +383,7 @@ def play(
         for k in range(count):
             seconds += weight[batch[k]]
         if estimator[3] > 0.0:
-            seconds *= math.exp(estimator[3] * _normal(noise, 0) - 0.5 * estimator[3] ** 2)
+            seconds *= math.exp(estimator[3] * draw_normal(noise, 0) - 0.5 * estimator[3] ** 2)
         begin = now
         now += seconds
         ratio = 1.0
@@ -503,7 +427,7 @@ def play(
             cached[j] = prompt[j] + done[j] - 1.0 if cache else 0.0
             back = now
             if done[j] >= target[j] or not central:
-                back += delays[2] + _exponential(streams, j, delays[3])
+                back += delays[2] + draw_exponential(streams, j, delays[3])
             if done[j] >= target[j]:
                 speed = done[j] / (back - started[j])
                 if counted[j] or (started[j] < window[0] and now >= window[1]):
@@ -524,7 +448,7 @@ def play(
                         counts[0] += 1
                 number[j] += 1
                 _begin_response(key, streams, j, number[j], lengths, prompt, target)
-                back += _exponential(streams, j, delays[4])
+                back += draw_exponential(streams, j, delays[4])
                 started[j] = back
                 done[j] = 0.0
                 cached[j] = 0.0
@@ -536,9 +460,8 @@ def play(
             due[j] = started[j] + (done[j] + tokens) / tau - delays[2]
             arrival[j] = back + drafted[j] * delays[0]
             if done[j] == 0.0 or not central:
-                arrival[j] += delays[1] + _exponential(streams, j, delays[3])
-            _push(heap_times, heap_devices, heap_size, arrival[j], j)
-            heap_size += 1
+                arrival[j] += delays[1] + draw_exponential(streams, j, delays[3])
+            heap_size = push(heap_times, heap_devices, heap_size, arrival[j], j)
         batches += 1
         kept = 0
         for k in range(n_pending):
