@@ -234,10 +234,14 @@ def canonical_json(data: Mapping[str, Any]) -> bytes:
 
 
 def _needs_no_exponent(column: list[Any]) -> bool:
-    if not isinstance(column[0], (int, float)):
+    """Tell so of a column, or of a matrix as a list of rows."""
+    if not isinstance(column[0], (int, float, list)):
         return False
-    values = np.asarray(column)
-    if values.ndim != 1 or values.dtype.kind not in "if":
+    try:
+        values = np.asarray(column)
+    except ValueError:  # rows of different lengths
+        return False
+    if values.dtype.kind not in "if":
         return False
     sizes = np.abs(values)
     return bool(((sizes == 0) | ((sizes >= 1e-4) & (sizes < 1e15))).all())

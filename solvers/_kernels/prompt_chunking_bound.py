@@ -38,9 +38,11 @@ def is_within_reach(prompt, most, offset, slope, T):
     before = 0  # the furthest place after k - 2 chunks
     i = 0  # and after k - 1
     for k in range(1, most + 1):
+        if prompt.stop[0]:
+            return True
         # may the k-th be the last? Places up to `before` were tried with fewer chunks
         s = i
-        while s > before or k == 1:
+        while (s > before or k == 1) and not prompt.stop[0]:
             queue = 0.0 if k == 1 else ready + (k - 1) * (prompt.wait_start + offset) + slope * position[s]
             if done(prompt, s, M, k, first, queue) > T:
                 break  # an earlier place makes it worse

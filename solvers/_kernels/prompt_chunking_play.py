@@ -4,6 +4,8 @@ A plan is a list of boundaries 0 = b_0 < b_1 < ... < b_K = M, indices into `posi
 last upload ends, then when each of the P stages is free.
 """
 
+import math
+
 from specopt.solvers._kernels.kernel import inlined, record
 
 Prompt = record(
@@ -21,6 +23,7 @@ Prompt = record(
     head="f8",
     stages="i8",
     last="b1",  # whether the deep state of the last token alone comes back
+    stop="u1[::1]",  # one entry: 1 when the call should come to an end
 )
 
 
@@ -43,7 +46,10 @@ def advance(prompt, chunks, tokens, after, up, state, out):
 
 @inlined
 def play(prompt, bounds, chunks, state):
-    """Return the time to first token of the plan bounds[0..chunks]; O(chunks P). state: scratch, shape (1 + P,)."""
+    """Return the time to first token of the plan bounds[0..chunks]; O(chunks P). state: scratch, shape (1 + P,).
+
+    Infinity once the call should come to an end.
+    """
     P = prompt.stages
     for q in range(P + 1):
         state[q] = 0.0
@@ -51,6 +57,8 @@ def play(prompt, bounds, chunks, state):
     down = 0.0
     before = 0
     for k in range(chunks):
+        if prompt.stop[0]:
+            return math.inf
         after = prompt.position[bounds[k + 1]]
         x = after - before
         before = after

@@ -51,6 +51,8 @@ def by_deadline(most, prompt, T, share, state, out):
     i = 0
     out[0] = 0
     for k in range(1, most + 1):
+        if prompt.stop[0]:
+            return 0
         low = i if k < most else M
         high = M + 1
         j = M
@@ -101,6 +103,9 @@ def replay(start, chunks, prompt, bounds, value, is_better, work):
         down = states[start, P + 1]
         before = prompt.position[bounds[start]]
         for k in range(start, chunks):
+            if prompt.stop[0]:
+                work.left[0] = 0
+                return value
             after = prompt.position[bounds[k + 1]]
             x = after - before
             before = after
@@ -291,7 +296,7 @@ def search(most, effort, prompt, bound, out):
     lower bound, and the best time) at several shares of the largest size, and chunks that grow to the second or third
     one and shrink from there. All of them are polished. Then the best one is left by one merge or one cut and
     polished again, as long as that helps and the bound is not close, and in the end so are a few plans at random around
-    it; effort: the most stages to play.
+    it; effort: the most stages to play. 0 if the call should end before there is any.
     """
     M = prompt.position.size - 1
     most = min(most, M)
@@ -317,7 +322,7 @@ def search(most, effort, prompt, bound, out):
             spent = effort - left[0]
             start += 1
             share, margin = effort // 12, 0.0
-        elif spent >= effort or value <= bound * (1.0 + CLOSE):
+        elif prompt.stop[0] or spent >= effort or value <= bound * (1.0 + CLOSE):
             break
         elif tried < 2 * chunks and kicks == 0:
             wide = move < 0

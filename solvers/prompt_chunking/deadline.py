@@ -14,6 +14,7 @@ from specopt.solvers.budget import Budget
 from specopt.solvers.method import Outcome
 from specopt.solvers.prompt_chunking.method import (
     PromptChunkingMethod,
+    call,
     certify,
     plan_of,
     prepare_and_bound,
@@ -59,9 +60,10 @@ class Deadline(PromptChunkingMethod):
         bounds = np.empty(prepared.cells + 2, dtype=np.int64)
         if prepared.cells <= self.enumerate_places:
             families = budget.load("prompt_chunking_families")
-            count = families.enumerate_plans(prepared.most, prepared.prompt, bounds)
+            count = call(budget, families.enumerate_plans, prepared.most, prepared.prompt, bounds)
             budget.improve_bound(budget.offer(plan_of(prepared.chunks(bounds[: count + 1]))))
         else:
             searching = budget.load("prompt_chunking_search")
-            count = searching.search(prepared.most, 1000 * self.effort, prepared.prompt, budget.bound, bounds)
+            arguments = prepared.most, 1000 * self.effort, prepared.prompt, budget.bound, bounds
+            count = call(budget, searching.search, *arguments, partial=True)
         return certify(prepared.chunks(bounds[: count + 1]), budget)

@@ -7,11 +7,11 @@ import numpy as np
 from specopt.models.fields import Ints
 from specopt.models.prompt_chunking import PromptChunkingProblem
 from specopt.solvers.budget import Budget
-from specopt.solvers.prompt_chunking.method import plan_of
+from specopt.solvers.prompt_chunking.method import call, plan_of
 from specopt.solvers.prompt_chunking.prepare import Prepared
 
-CHUNKS_PER_CHECK = 500_000
-"""Chunks to play between two looks at the clock: about 10 ms."""
+STAGES_PER_CHECK = 4_000_000
+"""Stages to play between two looks at the clock: about 10 ms."""
 
 
 def equal_chunks(problem: PromptChunkingProblem, tokens: int) -> Ints:
@@ -29,10 +29,10 @@ def best_equal_chunks(problem: PromptChunkingProblem, prepared: Prepared, budget
     """Return the best chunks of one size; of those that tie, the larger ones. O(P N log N)."""
     kernels = budget.load("prompt_chunking_families")
     grid, found = problem.grid_tokens or 1, np.zeros(1, dtype=np.int64)
-    least = -(-prepared.cells // prepared.most)
+    least, work = -(-prepared.cells // prepared.most), max(1, STAGES_PER_CHECK // problem.pipeline_length)
     size, best, best_seconds = prepared.cells, None, np.inf
     while size >= least:
-        size = kernels.best_equal(size, least, CHUNKS_PER_CHECK, prepared.prompt, found)
+        size = call(budget, kernels.best_equal, size, least, work, prepared.prompt, found)
         chunks = equal_chunks(problem, int(found[0]) * grid)
         seconds = problem.evaluate(plan_of(chunks)).objective
         if best is None or seconds < best_seconds:

@@ -14,6 +14,7 @@ from specopt.solvers.budget import Budget
 from specopt.solvers.method import Condition, Outcome, at_most
 from specopt.solvers.prompt_chunking.method import (
     PromptChunkingMethod,
+    call,
     places,
     plan_of,
     prepare_and_bound,
@@ -154,8 +155,10 @@ class Search:
         prepared = self.prepared
         bounds = np.empty(prepared.cells + 2, dtype=np.int64)
         kernels = self.budget.load("prompt_chunking_search")
-        count = kernels.search(prepared.most, STAGES_PLAYED, prepared.prompt, self.bound, bounds)
-        self.budget.offer(plan_of(prepared.chunks(bounds[: count + 1])))
+        arguments = prepared.most, STAGES_PLAYED, prepared.prompt, self.bound, bounds
+        count = call(self.budget, kernels.search, *arguments, partial=True)
+        if count:
+            self.budget.offer(plan_of(prepared.chunks(bounds[: count + 1])))
         self.budget.check()
 
     def bracket(self) -> bool:

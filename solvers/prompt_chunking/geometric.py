@@ -11,7 +11,7 @@ from specopt.models.fields import PositiveInt
 from specopt.models.prompt_chunking import PromptChunkingProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Outcome
-from specopt.solvers.prompt_chunking.method import PromptChunkingMethod, certify, prepare_and_bound
+from specopt.solvers.prompt_chunking.method import PromptChunkingMethod, call, certify, prepare_and_bound
 
 
 @dataclass(frozen=True)
@@ -40,5 +40,5 @@ class Geometric(PromptChunkingMethod):
         kernels = budget.load("prompt_chunking_families")
         most = min(self.max_length, prepared.most)
         bounds = np.empty(most + 1, dtype=np.int64)
-        count = kernels.best_geometric(most, prepared.prompt, bounds)
+        count = call(budget, kernels.best_geometric, most, prepared.prompt, bounds, partial=True)
         return certify(prepared.chunks(bounds[: count + 1]), budget)

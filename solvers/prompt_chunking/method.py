@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
+from specopt.models.errors import OutOfTime
 from specopt.models.fields import Ints
 from specopt.models.prompt_chunking import PromptChunkingPlan, PromptChunkingProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Method, Outcome
 from specopt.solvers.prompt_chunking.bound import path_bound
-from specopt.solvers.prompt_chunking.prepare import Prepared, prepare
+from specopt.solvers.prompt_chunking.prepare import SECONDS_PER_TOKEN, Prepared, prepare
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -60,15 +64,37 @@ def prepare_and_bound(problem: PromptChunkingProblem, budget: Budget) -> Prepare
     """Offer one chunk and the lower bound that every result carries; return the arrays."""
     offer_first_plan(problem, budget)
     kernels = budget.load("prompt_chunking_bound")
+    budget.check(SECONDS_PER_TOKEN * problem.prompt_tokens)
     prepared = prepare(problem)
     assert budget.bound is not None and budget.objective is not None, "offer_first_plan has given both"
-    budget.improve_bound(kernels.lower_bound(prepared.most, prepared.prompt, budget.bound, budget.objective))
+    ends = budget.bound, budget.objective
+    budget.improve_bound(call(budget, kernels.lower_bound, prepared.most, prepared.prompt, *ends, partial=True))
     budget.check()
     return prepared
 
 
+def call(budget: Budget, kernel: Callable[..., T], *arguments: Any, partial: bool = False) -> T:
+    """Return what a kernel gives, told through its `Prompt` when it should come to an end; see `Budget.call`."""
+    if math.isinf(budget.time_limit):
+        return kernel(*arguments)
+
+    def told(*given: Any) -> T:
+        *rest, stop = given
+        return kernel(*(each._replace(stop=stop) if isinstance(each, tuple) else each for each in rest))
+
+    return budget.call(told, *arguments, partial=partial)
+
+
 def certify(chunks: Sequence[int] | Ints, budget: Budget, **stats: object) -> Outcome:
-    """Return the outcome of some chunks: themselves and the best bound so far."""
+    """Return the outcome of some chunks: themselves and the best bound so far.
+
+    Raises
+    ------
+    OutOfTime
+        If there are none, because a kernel was told to end before it had any.
+    """
+    if len(chunks) == 0:
+        raise OutOfTime
     plan = plan_of(chunks)
     budget.offer(plan)
     return Outcome(plan=plan, bound=budget.bound, stats={"chunks": len(plan.chunks), **stats})

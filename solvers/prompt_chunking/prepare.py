@@ -10,6 +10,9 @@ import numpy as np
 from specopt.models.fields import Floats, Ints
 from specopt.models.prompt_chunking import PromptChunkingProblem
 
+SECONDS_PER_TOKEN = 1e-7
+"""What making the arrays takes, with room for a slow machine."""
+
 
 @dataclass(frozen=True)
 class Prepared:
@@ -50,9 +53,12 @@ def prepare(problem: PromptChunkingProblem) -> Prepared:
     N, grid, P = problem.prompt_tokens, problem.grid_tokens or 1, problem.pipeline_length
     g, mu = problem.cloud_delay, problem.background_tokens
     tokens = mu + np.arange(N + 1)
-    piece = np.clip(np.searchsorted(g.tokens, tokens, side="left") - 1, 0, len(g.tokens) - 2)
-    delay = g.seconds[piece] + g.slopes[piece] * np.maximum(tokens - g.tokens[piece], 0.0)
-    position, stage = np.append(np.arange(0, N, grid), N).astype(np.int64), delay / P
+    delay = np.interp(tokens, g.tokens, g.seconds)
+    beyond = np.searchsorted(tokens, g.tokens[-1])
+    delay[beyond:] = g.seconds[-2] + g.slopes[-1] * (tokens[beyond:] - g.tokens[-2])
+    delay /= P
+    position, stage = np.arange(0, N + grid, grid, dtype=np.int64), delay
+    position[-1] = N
     wait = g.at(mu) / P
     prompt = Prompt(
         position,
@@ -68,5 +74,6 @@ def prepare(problem: PromptChunkingProblem) -> Prepared:
         head=problem.head_seconds,
         stages=P,
         last=problem.download == "last",
+        stop=np.zeros(1, dtype=np.uint8),
     )
     return Prepared(position, stage, prompt, problem.most_chunks)
