@@ -21,6 +21,10 @@ from specopt.models.fields import Column, Ints, NonNegative, Positive, PositiveI
 from specopt.models.problem import Evaluation, Plan, Problem
 
 
+MOST_STAGES_IN_TURN = 32
+"""Stages up to which the judge looks at every one."""
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PromptChunkingPlan(Plan):
     """How many tokens each chunk has.
@@ -75,8 +79,22 @@ class _ChunkEvents(NamedTuple):
     download: tuple[float, float]
 
 
-class _StagesAfterTheFirst:
-    """When chunks leave a row of stages that all take equally long for a chunk, however many stages there are.
+class _StagesInTurn:
+    """When chunks leave a row of stages, each served by one after the other."""
+
+    def __init__(self, stages: int) -> None:
+        self.free = [0.0] * stages
+
+    def leave(self, entry: float, busy: float) -> float:
+        """Return when the next chunk, which enters at some time, leaves the last stage."""
+        for q, free in enumerate(self.free):
+            entry = max(entry, free) + busy
+            self.free[q] = entry
+        return entry
+
+
+class _LongestWay:
+    """The same of any number of stages at once, because all of them take equally long for a chunk.
 
     By f_q = max(f_{q-1}, f_q of the chunk before) + busy, chunk k leaves at the end of the longest way through the
     grid of chunks and stages that begins where some chunk j <= k enters, at f_1(j), and turns to the next stage or the
@@ -92,8 +110,6 @@ class _StagesAfterTheFirst:
 
     def leave(self, entry: float, busy: float) -> float:
         """Return when the next chunk, which enters at some time, leaves the last stage."""
-        if self.stages == 0:
-            return entry
         entry -= self.passed
         self.passed += busy
         while self.groups and self.groups[-1][0] <= busy:
@@ -230,7 +246,7 @@ class PromptChunkingProblem(Problem):
         A, P, mu = self.bytes_per_token, self.pipeline_length, self.background_tokens
         w = self.cloud_delay.at(mu) / P
         local = up = down = f_1 = 0.0
-        stages = _StagesAfterTheFirst(P - 1)
+        stages = _StagesInTurn(P - 1) if P <= MOST_STAGES_IN_TURN else _LongestWay(P - 1)
         left = len(plan.chunks)
         for x in map(int, plan.chunks):
             left -= 1
