@@ -20,7 +20,6 @@ from specopt.models.errors import InvalidInput
 from specopt.models.fields import Column, Ints, NonNegative, Positive, PositiveInt, TokenCount
 from specopt.models.problem import Evaluation, Plan, Problem
 
-
 MOST_STAGES_IN_TURN = 32
 """Stages up to which the judge looks at every one."""
 

@@ -12,7 +12,7 @@ import pytest
 
 sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
 
-import limits
+import limits  # type: ignore[import-not-found]  # benchmarks are no package
 
 LIMIT = 0.5
 

@@ -80,7 +80,7 @@ def call(budget: Budget, kernel: Callable[..., T], *arguments: Any, partial: boo
 
     def told(*given: Any) -> T:
         *rest, stop = given
-        return kernel(*(each._replace(stop=stop) if isinstance(each, tuple) else each for each in rest))
+        return kernel(*(each._replace(stop=stop) if hasattr(each, "_replace") else each for each in rest))
 
     return budget.call(told, *arguments, partial=partial)
 
