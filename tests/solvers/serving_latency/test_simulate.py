@@ -215,7 +215,7 @@ def test_autoregressive_is_the_judges_number(case: tuple[ServingLatencyProblem, 
 def test_nearly_certain_acceptance_is_the_judges_number(small: ServingLatencyProblem) -> None:
     """Tests that where nearly every draft is accepted and lengths are whole steps, simulation and judge agree."""
     problem = dataclasses.replace(
-        small, acceptance_rate=1 - 1e-12, output_tokens=np.array([12, 24, 36, 12, 24]), output_lengths="known"
+        small, acceptance_rate=1 - 1e-14, output_tokens=np.array([12, 24, 36, 12, 24]), output_lengths="known"
     )
     simulation = simulate(problem, plan_of(problem, [[0, 1], [2, 3, 4]], length=3), replications=2)
     assert simulation.ratio == pytest.approx(1.0, rel=1e-9)
