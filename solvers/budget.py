@@ -27,6 +27,9 @@ SPARE = 0.2
 MEMORY_LIMIT = 2 * 2**30
 """Bytes that a solve may hold unless told otherwise, on top of what the process holds already."""
 
+LAST_SECONDS = 0.025
+"""Beyond 1.05 times the limit: half of what a result may come late, for the last plan; its result is put together then."""
+
 POLL_SECONDS = 0.02
 """How often a solve looks whether its kernels are ready."""
 
@@ -131,11 +134,12 @@ class Budget:
         Raises
         ------
         OutOfTime
-            If there is a plan and judging another one, by the time that the last one took, would overrun the limit.
+            If there is a plan and judging another one, by the time that the last one took, would outlast what a limit
+            leaves to a method that is told to end: the best plan at hand is offered then.
         """
         if plan is self.incumbent and self.objective is not None:
             return self.objective
-        if self.incumbent is not None and self._judging_seconds > self.remaining:
+        if self.incumbent is not None and self.seconds + self._judging_seconds > 1.05 * self.time_limit + LAST_SECONDS:
             raise OutOfTime
         evaluation = self._judge(plan)
         if self.objective is None or self._better(evaluation.objective, self.objective):

@@ -31,7 +31,7 @@ def test_violated_plans(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     head = {"format": "specopt/1", "kind": "verification-batch"}
     result.write_text(json.dumps({**head, "plan": {"batch": list(range(30))}}))
     assert run(["evaluate", str(problem), str(result)]) == 1
-    assert "is due at" in capsys.readouterr().out
+    assert "is due in" in capsys.readouterr().out
 
 
 def test_schema(capsys: pytest.CaptureFixture[str]) -> None:

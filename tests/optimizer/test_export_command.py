@@ -55,8 +55,8 @@ def test_vllm_table(files: tuple[str, str], tmp_path: Path, capsys: pytest.Captu
     ("change", "message"),
     [
         (["--runtime", "none.json"], "none.json: cannot be read"),
-        (["--max-batch", "0"], "max_batch: expected an integer in 1"),
-        (["--loss", "2"], "loss: expected a share"),
+        (["--max-batch", "0"], "max_batch: expected an integer from 1"),
+        (["--loss", "2"], "loss: expected a number in [0, 1)"),
         (["--before", "none"], "expected a Prometheus scrape"),
     ],
 )

@@ -210,7 +210,7 @@ def test_picture_without_matplotlib(
         (["--model", "none.json"], "none.json: cannot be read"),
         (["--picture", "fit.bmp"], "--picture: expected a file named .png"),
         (["-o", "none/fit.json"], "no such directory"),
-        (["--errors", "none"], "errors: expected absolute or relative"),
+        (["--errors", "none"], "errors: expected one of absolute, relative"),
         (["--level", "2"], "level: expected a number"),
     ],
 )

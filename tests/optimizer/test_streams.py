@@ -116,7 +116,7 @@ def writing(problem: Path, tmp_path: Path) -> dict[str, list[str]]:
 
 @pytest.mark.parametrize("name", ["solve", "generate", "import", "fit", "csv", "yaml", "vllm"])
 def test_targets(name: str, problem: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """Tests what each command that writes does with targets: stdout alone, a link kept, the impossible refused."""
+    """Tests that commands write targets as they should: stdout alone, a link kept, the impossible refused."""
     command = writing(problem, tmp_path)[name]
     plain, real, link = tmp_path / "plain", tmp_path / "real", tmp_path / "link"
     assert run([*command, "-o", str(plain)]) == 0

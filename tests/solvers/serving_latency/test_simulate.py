@@ -298,7 +298,7 @@ def test_callback_sees_the_end(small: ServingLatencyProblem) -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"replications": 1}, ["replications", "from 2", "got 1"]),
+        ({"replications": 1}, ["replications", ">= 2", "got 1"]),
         ({"replications": 2.5}, ["replications", "2.5"]),
         ({"replications": True}, ["replications", "True"]),
         ({"replications": 10**9}, ["replications", "1000000000"]),
