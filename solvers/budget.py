@@ -28,7 +28,7 @@ MEMORY_LIMIT = 2 * 2**30
 """Bytes that a solve may hold unless told otherwise, on top of what the process holds already."""
 
 LAST_SECONDS = 0.025
-"""Beyond 1.05 times the limit: half of what a result may come late, for the last plan; its result is put together then."""
+"""Beyond 1.05 times the limit: half of what a result may come late, for the last plan of a method."""
 
 POLL_SECONDS = 0.02
 """How often a solve looks whether its kernels are ready."""
