@@ -135,6 +135,27 @@ def test_memory_has_no_absolute_slack() -> None:
     assert not any("memory" in violation for violation in exact.violations(plan))
 
 
+@pytest.mark.parametrize(("excess", "violated"), [(5e-10, False), (3e-9, True), (1e-6, True), (5e-3, True)])
+def test_tolerances_are_a_billionth(excess: float, violated: bool) -> None:
+    """Tests that shares of bandwidth and of rounds may exceed 1 by a billionth of it, and by no more."""
+    problem: Any = generate("serving-latency/paper-1", tasks=4, seed=1)
+    plan: Any = solve(problem, "no-batching").plan
+    wider = dataclasses.replace(plan, bandwidth_share=plan.bandwidth_share * (1.0 + excess))
+    assert any("bandwidth_share" in text for text in problem.violations(wider)) is violated
+    fair = FairGoodputProblem(acceptance_rates=np.array([0.5, 0.5]), budget_tokens=4)
+    schedule = Schedule.of([0.5, 0.5 + excess], [[4, 0], [0, 4]])
+    goodput, tokens = fair.realised(schedule)
+    mixed = FairGoodputPlan(goodput=goodput, mean_draft_tokens=tokens, schedule=schedule)
+    assert any("shares sum" in text for text in fair.violations(mixed)) is violated
+    schedule = Schedule.of([0.5, 0.5], [[4, 0], [0, 4]])
+    goodput, tokens = fair.realised(schedule)
+    boast = FairGoodputPlan(goodput=goodput * (1.0 + excess), mean_draft_tokens=tokens, schedule=schedule)
+    assert any("goodput[0]" in text for text in fair.violations(boast)) is violated
+    due = dataclasses.replace(fair, min_goodput=goodput * (1.0 + excess))
+    honest = FairGoodputPlan(goodput=goodput, mean_draft_tokens=tokens, schedule=schedule)
+    assert any("min_goodput" in text for text in due.violations(honest)) is violated
+
+
 def test_token_budgets_are_exact() -> None:
     """Tests that one token beyond a budget of 10^12 violates: in a round, in a schedule, at a client's own limit."""
     small: Any = generate("draft-allocation/uniform", clients=2, seed=1)

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import specopt
-from specopt import DraftAllocationPlan, DraftAllocationProblem, generate, solve
+from specopt import DraftAllocationPlan, DraftAllocationProblem, Status, generate, solve
 from specopt.cli import run
 from specopt.models.errors import InternalError
 from specopt.solvers.budget import Budget
@@ -66,6 +66,16 @@ def test_a_bound_that_the_plan_refutes_is_no_result(problem: DraftAllocationProb
     assert solve(problem, Careless(tokens=5, bound=objective * (1.0 - 1e-12))).bound == objective
     with pytest.raises(InternalError, match="the bound"):
         solve(problem, Careless(tokens=5, bound=objective * (1.0 - 1e-6)))
+
+
+def test_a_gap_is_reached_or_not(problem: DraftAllocationProblem) -> None:
+    """Tests that a plan counts as optimal within the gap that was asked for, and not a little beyond it."""
+    objective = solve(problem, Careless(tokens=5)).objective
+    assert objective is not None
+    for distance, status in ((0.099, Status.OPTIMAL), (0.101, Status.FEASIBLE), (0.14, Status.FEASIBLE)):
+        result = solve(problem, Careless(tokens=5, bound=objective * (1.0 + distance)), gap=0.1)
+        assert result.status is status
+        assert result.gap == pytest.approx(distance)
 
 
 def test_the_command_exits_with_70(

@@ -186,6 +186,25 @@ def test_torn_lines_are_skipped(tmp_path: Path, cell: Cell) -> None:
     assert store.damaged == [f"{path}:1: no record (the top level: expected object, got [1] (array))"]
 
 
+def test_records_reach_the_disk(tmp_path: Path, cell: Cell, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that every record is written through to the disk before the next cell may run."""
+    flushed: list[int] = []
+    really = os.fsync
+
+    def watched(file: int) -> None:
+        flushed.append(os.fstat(file).st_size)
+        really(file)
+
+    monkeypatch.setattr(os, "fsync", watched)
+    store = Store(tmp_path)
+    record = run_in_thread(cell, 30.0)
+    for _ in range(2):
+        store.append(record)
+    store.close()
+    (path,) = tmp_path.glob("records-*.jsonl")
+    assert flushed == [path.stat().st_size // 2, path.stat().st_size]
+
+
 def harmed(line: bytes) -> dict[str, bytes]:
     """Lines that are no record, made from one that is."""
     whole = json.loads(line)
