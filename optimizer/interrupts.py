@@ -5,6 +5,7 @@ The package imports this first, so that the seconds in which the command loads a
 
 from __future__ import annotations
 
+import _thread
 import contextlib
 import os
 import signal
@@ -54,5 +55,14 @@ def _is_command() -> bool:
     return module == ["specopt"] or [os.path.basename(word) for word in sys.argv[:1]] == ["specopt"]
 
 
+def _unraisable(found: sys.UnraisableHookArgs) -> None:
+    """Raise a Ctrl-C once more that fell into a callback, where Python can only print it: Numba has some."""
+    if issubclass(found.exc_type, KeyboardInterrupt):
+        _thread.interrupt_main()
+    else:
+        sys.__unraisablehook__(found)
+
+
 if _is_command() and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
     signal.signal(signal.SIGINT, end)
+    sys.unraisablehook = _unraisable

@@ -59,7 +59,7 @@ class Store:
             for number, line in enumerate(lines, start=1):
                 try:
                     record = Record.from_dict(msgspec.json.decode(line))
-                except (InvalidInput, msgspec.MsgspecError, RecursionError) as error:
+                except (ValueError, msgspec.MsgspecError, RecursionError) as error:
                     self.damaged.append(printable(f"{path}:{number}: no record ({error})"))
                 else:
                     found.setdefault(record.key, record)
