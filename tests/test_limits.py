@@ -20,6 +20,7 @@ CELLS = [
     ("serving-latency", "output_tokens", "algorithm-1"),
     ("serving-latency", "output_tokens, known", "length-aware"),
     ("serving-latency", "max_speculation_length", "algorithm-1"),
+    ("serving-latency", "tasks", "algorithm-1"),
     ("prompt-chunking", "pipeline_length", "equation-3"),
     ("prompt-chunking", "pipeline_length", "geometric"),
     ("prompt-chunking", "pipeline_length 10,000", "deadline"),

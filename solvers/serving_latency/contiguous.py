@@ -34,7 +34,7 @@ def algorithm_1_batches(prepared: Prepared, length: int, budget: Budget) -> tupl
     row = 1
     while row <= tasks:
         budget.check()
-        stop = min(tasks + 1, row + max(1, _LABELS_PER_CALL // row))
+        stop = prepared.rows_end(row, _LABELS_PER_CALL)
         reached = kernels.algorithm_1_rows(
             row, stop, *at.arrays, drafts, verifies, boundary, prefix, ranges, pool, used
         )
@@ -60,7 +60,7 @@ def additive_batches(
     row = 1
     while row <= prepared.tasks:
         budget.check()
-        stop = min(prepared.tasks + 1, row + max(1, _PATHS_PER_CALL // row))
+        stop = prepared.rows_end(row, _PATHS_PER_CALL)
         kernels.additive_rows(row, stop, *at.arrays, draft_weight, verify_weight, best, boundary)
         row = stop
     return boundary, float(best[prepared.tasks])

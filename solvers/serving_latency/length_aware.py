@@ -247,7 +247,7 @@ class _Search:
         row = 1
         while row <= tasks:
             self.budget.check()
-            stop = min(tasks + 1, row + max(1, _ROWS_PER_CALL // row))
+            stop = at.prepared.rows_end(row, _ROWS_PER_CALL)
             self.paths.order_rows(row, stop, *at.arrays, order, *weights, best, start)
             row = stop
         batches = []

@@ -114,10 +114,29 @@ class Prepared:
         """Return a plan from batches of *sorted positions*, in pipeline order; optimal shares unless given."""
         return ServingLatencyPlan(
             speculation_length=length,
-            batches=tuple(tuple(sorted(int(self.order[k]) for k in batch)) for batch in batches),
+            batches=tuple(tuple(np.sort(self.order[batch]).tolist()) for batch in batches),
             bandwidth_share=self.shares if shares is None else shares,
             mechanism=self.mechanism if self.problem.mechanism == "any" else None,
         )
+
+    @cached_property
+    def widest(self) -> int:
+        """A size that no batch exceeds that fits the memory: of the shortest tasks."""
+        kv_draft, free_draft, kv_verify, free_verify = self.memory
+        tokens = float(self.inputs.min() + self.outputs.min())
+        most = min(
+            (free / (kv * tokens) for kv, free in ((kv_draft, free_draft), (kv_verify, free_verify)) if kv > 0.0),
+            default=math.inf,
+        )
+        return self.tasks if most >= self.tasks else max(1, math.ceil(most))
+
+    def rows_end(self, row: int, work: int) -> int:
+        """Return where a kernel call ends that begins at a row of a shortest path and may look at so many batches.
+
+        A row looks at no more of them than there are tasks up to it, or in the widest batch.
+        """
+        ahead = row + 100
+        return min(self.tasks + 1, row + max(1, min(ahead, work // min(row + ahead, self.widest))))
 
     def fits(self, size: int, padded: float, outputs: float) -> bool:
         """Tell whether a batch fits the memory of the models that take part (Eq. 9-10)."""
@@ -127,9 +146,9 @@ class Prepared:
 
     def misfit(self) -> str | None:
         """Return why no plan exists under this mechanism: a task that does not fit alone; None if all fit."""
-        for position in range(self.tasks - 1, -1, -1):
-            if self.fits(1, self.inputs[position], self.outputs[position]):
-                continue
+        kv_draft, free_draft, kv_verify, free_verify = self.memory
+        alone = self.inputs + self.outputs
+        for position in np.flatnonzero((kv_draft * alone > free_draft) | (kv_verify * alone > free_verify))[::-1]:
             task = int(self.order[position])
             tokens = int(self.inputs[position] + self.outputs[position])
             problem = self.problem
