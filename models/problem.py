@@ -27,20 +27,13 @@ TOLERANCE = 1e-9
 """Relative: what a constraint on amounts may be missed by, and within what a bound proves an objective optimal."""
 
 
-def exceeds(amount: float, limit: float, terms: float | None = None) -> bool:
+def exceeds(amount: float, limit: float) -> bool:
     """Tell whether a constraint amount <= limit is violated, whatever its unit.
 
-    Counts are compared as they are, never here; a clock reading enters as a difference of two.
-
-    Parameters
-    ----------
-    amount, limit
-        Both sides.
-    terms
-        Sum of the absolute terms that the amount consists of; its own size if None.
+    The terms of every amount here have one sign, so that its size is the sum of theirs. Counts are compared as they are,
+    never here; a clock reading enters as a difference of two.
     """
-    size = abs(amount) if terms is None else terms
-    return amount > limit + TOLERANCE * max(abs(limit), size)
+    return amount > limit + TOLERANCE * max(abs(limit), abs(amount))
 
 
 @dataclass(frozen=True)

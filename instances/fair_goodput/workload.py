@@ -25,9 +25,7 @@ def fixed(*, clients: int = 4, budget: int = 24, rates: str = "wide", fairness: 
     fairness
         g of the utility.
     """
-    return GoodputWorkload(
-        acceptance_rates(rates, integer("clients", clients, 1, MOST_CLIENTS)), budget, fairness
-    )  # fmt: skip
+    return GoodputWorkload(acceptance_rates(rates, integer("clients", clients, 1, MOST_CLIENTS)), budget, fairness)
 
 
 def random(
@@ -69,9 +67,7 @@ def drifting(
     period_rounds
         Rounds of one wave.
     """
-    return GoodputWorkload(
-        AcceptanceProcess.drifting(*_ends(clients, low, high), period_rounds), budget, fairness
-    )  # fmt: skip
+    return GoodputWorkload(AcceptanceProcess.drifting(*_ends(clients, low, high), period_rounds), budget, fairness)
 
 
 def switching(
@@ -94,9 +90,7 @@ def switching(
     mean_rounds
         Mean rounds between two switches of a client.
     """
-    return GoodputWorkload(
-        AcceptanceProcess.switching(_ends(clients, low, high), mean_rounds), budget, fairness
-    )  # fmt: skip
+    return GoodputWorkload(AcceptanceProcess.switching(_ends(clients, low, high), mean_rounds), budget, fairness)
 
 
 def _ends(clients: int, low: float, high: float) -> tuple[Floats, Floats]:
