@@ -30,8 +30,8 @@ TOLERANCE = 1e-9
 def exceeds(amount: float, limit: float) -> bool:
     """Tell whether a constraint amount <= limit is violated, whatever its unit.
 
-    The terms of every amount here have one sign, so that its size is the sum of theirs. Counts are compared as they are,
-    never here; a clock reading enters as a difference of two.
+    The terms of every amount here have one sign, so that its size is the sum of theirs. Counts are compared as they
+    are, never here; a clock reading enters as a difference of two.
     """
     return amount > limit + TOLERANCE * max(abs(limit), abs(amount))
 
