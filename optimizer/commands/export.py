@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 export = typer.Typer(
     name="export",
-    help="Write a configuration for vLLM, or a plan as CSV or YAML.",
+    help="Write a configuration for a serving engine, or a plan as CSV or YAML.",
     rich_markup_mode=None,
     add_completion=False,
 )
@@ -30,8 +30,8 @@ Config = Annotated[
 ]
 
 
-@export.command()
-def vllm(
+def table(
+    context: typer.Context,
     runtime: Annotated[
         Path,
         typer.Option(
@@ -63,14 +63,15 @@ def vllm(
     robust: Annotated[
         bool, typer.Option("--robust", help="Best in the worst case inside the confidence limits.")
     ] = False,
+    engine_version: Annotated[
+        str | None,
+        typer.Option(metavar="V", help="The engine's version; required for tensorrt-llm, whose keys changed meaning."),
+    ] = None,
     as_json: AsJson = False,
     output: Output = None,
 ) -> None:
-    """Compute vLLM's drafts per batch size.
-
-    num_speculative_tokens_per_batch_size, with the goodput-optimal speculation length of every batch size.
-    """
-    from specopt.engines.vllm import speculative_config
+    """Compute an engine's drafts per batch size, the goodput-optimal ones, as its own configuration."""
+    from specopt.engines import ENGINES
     from specopt.instances.acceptance import read_acceptance
     from specopt.models.files import read_json, to_json, write_text
     from specopt.solvers.speculation_table.runtimes import Runtimes
@@ -81,19 +82,28 @@ def vllm(
     data = _with_models(read_json(runtime), runtime, {"draft": draft_model, "verify": verify_model})
     runtimes = Runtimes.from_dict(data, str(runtime))
     rates = read_acceptance(acceptance, before, model=model)
-    table = speculation_table(runtimes, rates, max_batch=max_batch, max_length=max_length, loss=loss, robust=robust)
-    config = speculative_config(table)
+    found = speculation_table(runtimes, rates, max_batch=max_batch, max_length=max_length, loss=loss, robust=robust)
+    engine = ENGINES[str(context.info_name)]
+    schedule = found.schedule()
+    config, advice = engine.config(schedule, engine_version), engine.notes(schedule, engine_version)
     if output is not None:
         write_text(output, json.dumps(config) + "\n")
     if as_json:
-        typer.echo(to_json(config | table.to_dict()))  # a line per field: short, and easy to copy from
+        data = found.to_dict()
+        data["notes"] += advice
+        own = config or {}  # beside `config` too, a line per field: easy to copy from
+        typer.echo(to_json({**own, "engine": engine.name, "config": config, **data}))
         return
     from specopt.views.speculation_table import print_speculation_table
     from specopt.views.terminal import console
 
-    print_speculation_table(table, rates, config, console())
+    print_speculation_table(found, rates, config, advice, console())
     if output is not None:
         say(f"written to {output}")
+
+
+for name in ("vllm", "sglang", "tensorrt-llm", "llama.cpp"):  # of engines.ENGINES, which help need not load
+    export.command(name)(table)
 
 
 def _with_models(data: object, path: Path, configs: Mapping[str, Path | None]) -> object:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
@@ -15,9 +15,13 @@ from specopt.views.terminal import table as grid
 
 
 def print_speculation_table(
-    table: SpeculationTable, acceptance: PositionAcceptance, config: Mapping[str, Any], out: Console
+    table: SpeculationTable,
+    acceptance: PositionAcceptance,
+    config: Mapping[str, Any] | None,
+    advice: Sequence[str],
+    out: Console,
 ) -> None:
-    """Print acceptance by position, the ranges with what they are worth, and the engine's line to paste."""
+    """Print acceptance by position, the ranges with what they are worth, and the engine's configuration."""
     rates = ", ".join(
         f"{rate:.3f}" if low == high else f"{rate:.3f} ({low:.3f}-{high:.3f})"
         for rate, low, high in zip(acceptance.rates, acceptance.lower, acceptance.upper, strict=True)
@@ -36,8 +40,9 @@ def print_speculation_table(
             f"{100 * loss:.1f} %",
         )
     out.print(view)
-    for note in table.notes:
+    for note in (*table.notes, *advice):
         out.print()
         sentence(out, f"Note: {note}.")
-    out.print("\nFor speculative_config:", soft_wrap=True)
-    out.print(json.dumps(config), soft_wrap=True)
+    if config is not None:
+        out.print("\nConfiguration:", soft_wrap=True)
+        out.print(json.dumps(config), soft_wrap=True)

@@ -15,6 +15,7 @@ from specopt.models.position_acceptance import PositionAcceptance
 from specopt.solvers.speculation_table.goodput import goodput
 from specopt.solvers.speculation_table.ranges import fewest_ranges
 from specopt.solvers.speculation_table.runtimes import Runtimes
+from specopt.solvers.speculation_table.schedule import Schedule
 
 MOST_REQUESTS = 65_536
 MOST_DRAFTS = 1_000
@@ -40,6 +41,9 @@ class SpeculationTable:
         Longest draft that was considered.
     robust
         Whether the lengths are best in the worst case within the limits.
+    relative
+        Shape (B, K + 1): goodput at every batch size with 0..K drafts relative to no speculation; in the worst case if
+        `robust`.
     notes
         What a reader should know.
     """
@@ -50,7 +54,12 @@ class SpeculationTable:
     loss: tuple[float, ...]
     most_drafts: int
     robust: bool
+    relative: Floats
     notes: tuple[str, ...]
+
+    def schedule(self) -> Schedule:
+        """Return the table as engines are configured with it: no speculation at all if it is no faster on average."""
+        return Schedule.if_faster(self.ranges, tuple(range(1, len(self.relative) + 1)), self.relative)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the table and what it is worth as JSON-like data."""
@@ -169,5 +178,6 @@ def speculation_table(
         loss=tuple(float(lost[low - 1 : high, choice].max()) for low, high, choice in ranges),
         most_drafts=drafts,
         robust=robust,
+        relative=judged / judged[:, :1],
         notes=tuple(notes),
     )

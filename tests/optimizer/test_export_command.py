@@ -1,4 +1,4 @@
-"""`specopt export`: the table for vLLM, plans as CSV and YAML."""
+"""`specopt export`: configurations for engines, plans as CSV and YAML."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import yaml
 
 from specopt import Result, Status, load, save, solve
 from specopt.cli import run
+from specopt.engines import ENGINES
 from specopt.generate import FAMILIES, generate
 from specopt.kinds import KINDS
 
@@ -49,6 +50,45 @@ def test_vllm_table(files: tuple[str, str], tmp_path: Path, capsys: pytest.Captu
     assert '"num_speculative_tokens_per_batch_size"' in shown
     assert run([*command, "--robust", "--max-length", "2"]) == 0
     assert "best in the worst case, up to 2 drafts" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("engine", ["vllm", "sglang", "tensorrt-llm", "llama.cpp"])
+def test_every_engine_has_its_configuration(
+    files: tuple[str, str], engine: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Tests that the same measurements give each engine a configuration by its own rules, on screen and in a file."""
+    version = "1.3.0rc8" if engine == "tensorrt-llm" else None
+    command = ["export", engine, "--runtime", files[0], "--acceptance", files[1], "--max-batch", "64"]
+    if version is not None:
+        assert run(command) == 2
+        assert "lower bounds of the batch size before 1.3.0rc8 and upper bounds since" in capsys.readouterr().err
+        command += ["--engine-version", version]
+    target = tmp_path / "config.json"
+    assert run([*command, "--json", "-o", str(target)]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["engine"] == engine
+    assert json.loads(target.read_text()) == found["config"]
+    ENGINES[engine].check(found["config"], version)
+    assert run(command) == 0
+    assert json.dumps(found["config"]) in capsys.readouterr().out
+
+
+def test_what_does_not_pay_has_no_configuration(
+    files: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Tests that where drafting costs more than it gains there is no table of zeros, but the advice to leave it out."""
+    runtime = tmp_path / "slow.json"
+    runtime.write_text(json.dumps({"draft": RUNTIME["verify"], "verify": RUNTIME["verify"]}))
+    command = ["export", "vllm", "--runtime", str(runtime), "--acceptance", files[1], "--max-batch", "64"]
+    assert run([*command, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["config"] is None
+    assert "num_speculative_tokens_per_batch_size" not in found
+    assert "leave speculative_config out: the best draft length, 1, reaches 0." in found["notes"][-1]
+    assert run(command) == 0
+    shown = capsys.readouterr().out
+    assert "leave speculative_config out" in " ".join(shown.split())
+    assert "Configuration" not in shown
 
 
 @pytest.mark.parametrize(

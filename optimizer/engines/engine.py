@@ -1,0 +1,61 @@
+"""What belongs to one serving engine, as one value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from specopt.models.errors import InvalidInput
+from specopt.solvers.speculation_table.schedule import Schedule
+
+Config = dict[str, Any]
+"""JSON-like data with the engine's own keys."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Engine:
+    """How one engine is told the drafts per batch size.
+
+    Parameters
+    ----------
+    name
+        On the command line.
+    config
+        From a schedule and the engine's version, where this matters: what the engine takes; None: leave speculation
+        out. Raises `InvalidInput` where the engine cannot be told so.
+    notes
+        From the same: what an operator must know beside the configuration.
+    check
+        From a configuration and the version: raises `InvalidInput` where the engine's own rules are broken.
+    """
+
+    name: str
+    config: Callable[[Schedule, str | None], Config | None]
+    notes: Callable[[Schedule, str | None], tuple[str, ...]]
+    check: Callable[[Mapping[str, Any], str | None], None]
+
+
+def leave_out(option: str, schedule: Schedule) -> str:
+    """Return the note that speculation does not pay, with what it would reach."""
+    single = schedule.best_single()
+    reached = f": the best draft length, {single[0]}, reaches {single[1]:.3f}x of no speculation" if single else ""
+    return f"leave {option} out{reached}; an engine set up to speculate with 0 drafts is slower than one that is not"
+
+
+def tail(schedule: Schedule) -> str:
+    """Return the note on batches beyond the schedule, for engines that carry the last draft length on."""
+    return (
+        f"batches beyond {schedule.largest_batch} carry the last draft length, {schedule.ranges[-1][2]}, on: limit the "
+        "engine's batch, or measure larger ones"
+    )
+
+
+def counts(name: str, entries: Mapping[Any, Any]) -> list[tuple[int, Any]]:
+    """Return entries by batch size, increasing; JSON has the sizes as text."""
+    for key in entries:
+        if not str(key).isdecimal() or int(key) < 1:
+            raise InvalidInput(f"{name}: expected batch sizes >= 1 as keys, got {key!r}")
+    if not entries:
+        raise InvalidInput(f"{name}: expected entries, got none")
+    return sorted((int(key), value) for key, value in entries.items())

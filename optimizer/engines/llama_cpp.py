@@ -1,0 +1,76 @@
+"""llama.cpp: flags of its server, with one draft length for all batch sizes; rules as of November 2026."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from specopt.engines.engine import Config, Engine, leave_out
+from specopt.models.arguments import integer, number
+from specopt.models.errors import InvalidInput
+from specopt.solvers.speculation_table.schedule import Schedule
+
+MOST, LEAST, CONFIDENCE = "--spec-draft-n-max", "--spec-draft-n-min", "--spec-draft-p-min"
+
+
+def config(schedule: Schedule, version: str | None = None) -> Config | None:
+    """Return the flags with their values.
+
+    Raises
+    ------
+    InvalidInput
+        If there are several lengths and nothing says which one is best for all batch sizes.
+    """
+    length = single_length(schedule)
+    return None if length is None else {MOST: length, LEAST: 0, CONFIDENCE: 0.0}
+
+
+def notes(schedule: Schedule, version: str | None = None) -> tuple[str, ...]:
+    """Return what an operator must know beside the configuration."""
+    length = single_length(schedule)
+    if length is None:
+        return (leave_out("--spec-type", schedule),)
+    known = [f"--spec-type names the drafter; {CONFIDENCE} 0: every draft has {length} tokens, as was reckoned with"]
+    scheduled, reached = schedule.mean_speedup(), schedule.mean_speedup(length)
+    if scheduled is None or reached is None or schedule.speedups is None:
+        return tuple(known)
+    if len(schedule.ranges) > 1:
+        known.append(
+            f"one length for every batch size: {length} reaches {reached:.3f}x of no speculation on average, a length "
+            f"per batch size {scheduled:.3f}x; {100.0 * max(0.0, 1.0 - reached / scheduled):.1f} % are lost"
+        )
+    slower = np.array(schedule.batches)[schedule.speedups[:, length] < 1.0]
+    if slower.size:
+        known.append(f"slower than no speculation at {slower.size} of {len(schedule.batches)} batch sizes, from "
+                     f"{slower[0]} to {slower[-1]}")  # fmt: skip
+    return tuple(known)
+
+
+def check(found: Mapping[str, Any], version: str | None = None) -> None:
+    """Raise where llama.cpp would refuse flags.
+
+    Raises
+    ------
+    InvalidInput
+        With the flag, what was expected and what came.
+    """
+    most = integer(MOST, found.get(MOST), 1)
+    integer(LEAST, found.get(LEAST, 0), 0, most)
+    number(CONFIDENCE, found.get(CONFIDENCE, 0.0), 0, 1)
+
+
+def single_length(schedule: Schedule) -> int | None:
+    """Return the one length to draft with at every batch size; None: none pays."""
+    if not schedule.speculates:
+        return None
+    if len(schedule.ranges) == 1:
+        return schedule.longest
+    best = schedule.best_single()
+    if best is None:
+        raise InvalidInput("schedule: expected speed-ups to choose llama.cpp's one draft length by, got none")
+    return best[0] if best[1] > 1.0 else None
+
+
+LLAMA_CPP = Engine(name="llama.cpp", config=config, notes=notes, check=check)

@@ -1,0 +1,110 @@
+"""TensorRT-LLM: ``draft_len_schedule`` of its ``speculative_config``, whose keys changed their meaning at 1.3.0rc8.
+
+Until 1.3.0rc7, 1.2.x included, a key is the smallest batch size that its length is for, and there must be a key 1.
+From 1.3.0rc8 of 17 March 2026 (pull request 10860) it is the largest one, and above the last key nothing is drafted.
+Either way the smallest key must have the longest drafts, ``max_draft_len``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from specopt.engines.engine import Config, Engine, counts, leave_out, tail
+from specopt.models.arguments import integer
+from specopt.models.errors import InvalidInput
+from specopt.solvers.speculation_table.schedule import Schedule
+
+BORDER = "1.3.0rc8"
+FIRST = "1.2"
+SCHEDULE = "draft_len_schedule"
+_VERSION = re.compile(r"v?(\d+)\.(\d+)(?:\.(\d+))?(?:rc(\d+))?(?:\.post\d+)?")
+
+
+def config(schedule: Schedule, version: str | None) -> Config | None:
+    """Return the part of ``speculative_config`` for a version.
+
+    Raises
+    ------
+    InvalidInput
+        If the version is missing, malformed or too old, or longer drafts come after shorter ones.
+    """
+    upper = has_upper_bounds(version)
+    if not schedule.speculates:
+        return None
+    longest, first = schedule.longest, schedule.ranges[0][2]
+    if first != longest:
+        raise InvalidInput(
+            f"{SCHEDULE}: expected the longest drafts at batch 1, as TensorRT-LLM demands, got {first} there and "
+            f"{longest} later; limit the drafts to {first or 'fewer'}, or leave out the small batches"
+        )
+    entries = {str(high if upper else low): drafts for low, high, drafts in schedule.ranges}
+    return {"max_draft_len": longest, SCHEDULE: entries}
+
+
+def notes(schedule: Schedule, version: str | None) -> tuple[str, ...]:
+    """Return what an operator must know beside the configuration."""
+    upper = has_upper_bounds(version)
+    if not schedule.speculates:
+        return (leave_out("speculative_config", schedule),)
+    meaning = "largest" if upper else "smallest"
+    return (
+        f"for {version}: keys of {SCHEDULE} are the {meaning} batch sizes of their lengths; versions "
+        f"{'before' if upper else 'from'} {BORDER}{'' if upper else ' on'} read them the other way round",
+        f"batches beyond {schedule.largest_batch} draft nothing" if upper else tail(schedule),
+        f"{SCHEDULE} and max_concurrency exclude each other",
+    )
+
+
+def check(found: Mapping[str, Any], version: str | None) -> None:
+    """Raise where TensorRT-LLM would refuse a configuration.
+
+    Raises
+    ------
+    InvalidInput
+        With the entry, what was expected and what came.
+    """
+    upper = has_upper_bounds(version)
+    most = integer("max_draft_len", found.get("max_draft_len"), 1)
+    if found.get("max_concurrency") is not None:
+        raise InvalidInput(f"max_concurrency: expected none beside {SCHEDULE}")
+    entries = found.get(SCHEDULE)
+    if not isinstance(entries, Mapping):
+        raise InvalidInput(f"{SCHEDULE}: expected an object of drafts by batch size")
+    sizes = counts(SCHEDULE, entries)
+    if not upper and sizes[0][0] != 1:
+        raise InvalidInput(f"{SCHEDULE}: expected a batch size 1 before {BORDER}, got {sizes[0][0]} first")
+    integer(f"{SCHEDULE}.{sizes[0][0]}", sizes[0][1], most, most)
+    for batch, drafts in sizes:
+        integer(f"{SCHEDULE}.{batch}", drafts, 0, most)
+
+
+def has_upper_bounds(version: str | None) -> bool:
+    """Tell whether a version reads keys as the largest batch sizes.
+
+    Raises
+    ------
+    InvalidInput
+        If there is no version, it is malformed, or it is older than the schedule.
+    """
+    if version is None:
+        raise InvalidInput(
+            f"engine_version: expected TensorRT-LLM's version: keys of {SCHEDULE} are lower bounds of the batch size "
+            f"before {BORDER} and upper bounds since"
+        )
+    order = _order(version)
+    if order < _order(FIRST + ".0rc0"):
+        raise InvalidInput(f"engine_version: expected {FIRST} or later, which has {SCHEDULE}, got {version}")
+    return order >= _order(BORDER)
+
+
+def _order(version: str) -> tuple[float, ...]:
+    match = _VERSION.fullmatch(version.strip())
+    if match is None:
+        raise InvalidInput(f"engine_version: expected a version such as {BORDER}, got {version!r}")
+    major, minor, patch, candidate = match.groups()
+    return int(major), int(minor), int(patch or 0), float("inf") if candidate is None else int(candidate)
+
+
+TENSORRT_LLM = Engine(name="tensorrt-llm", config=config, notes=notes, check=check)

@@ -1,0 +1,142 @@
+"""Drafts per batch size and what they are worth: what is decided, and what engines are then configured with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+
+from specopt.models.arguments import integer
+from specopt.models.errors import InvalidInput
+from specopt.models.fields import Floats
+
+Range = tuple[int, int, int | None]
+"""First and last batch size, both included, and drafts per step; None: no speculation."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Schedule:
+    """Drafts per step for every batch size from 1 to the largest.
+
+    Parameters
+    ----------
+    ranges
+        Without gaps or overlaps from batch 1 on. An engine either speculates or does not: one range of None, or only
+        integers, at least one of them positive; 0 drafts in an engine that speculates cost more than no speculation.
+    batches
+        Batch sizes at which the worth is known, increasing.
+    speedups
+        Shape (len(batches), K + 1): throughput with 0, 1, ..., K drafts relative to no speculation, NaN where it is
+        not known; None: nothing is known.
+    weights
+        Of `batches` in means; None: equal.
+    """
+
+    ranges: tuple[Range, ...]
+    batches: tuple[int, ...] = ()
+    speedups: Floats | None = None
+    weights: Floats | None = None
+
+    def __post_init__(self) -> None:
+        start = 1
+        for i, (low, high, drafts) in enumerate(self.ranges):
+            if integer(f"ranges[{i}]: first batch", low, 1) != start:
+                raise InvalidInput(f"ranges[{i}]: expected to start at batch {start}, got {low}")
+            start = integer(f"ranges[{i}]: last batch", high, low) + 1
+            if drafts is not None:
+                integer(f"ranges[{i}]: drafts", drafts, 0)
+        drafts_taken = [drafts for *_, drafts in self.ranges]
+        if drafts_taken != [None] and (None in drafts_taken or not any(drafts_taken)):
+            raise InvalidInput("ranges: expected one range of None, or integers with a positive one among them")
+        if self.speedups is not None and (
+            self.speedups.ndim != 2
+            or len(self.speedups) != len(self.batches)
+            or not len(self.batches)
+            or list(self.batches) != sorted(set(self.batches))
+            or self.batches[0] < 1
+            or (self.weights is not None and self.weights.shape != (len(self.batches),))
+        ):
+            raise InvalidInput("speedups: expected a row, and a weight, for each of the increasing batches")
+
+    @classmethod
+    def if_faster(
+        cls,
+        ranges: Sequence[tuple[int, int, int]],
+        batches: tuple[int, ...],
+        speedups: Floats,
+        weights: Floats | None = None,
+    ) -> Self:
+        """Return ranges if they are faster than no speculation on average, else no speculation.
+
+        Raises
+        ------
+        InvalidInput
+            If the ranges take lengths whose worth is not known at one of the batch sizes.
+        """
+        none = cls(ranges=((1, ranges[-1][1], None),), batches=batches, speedups=speedups, weights=weights)
+        if not any(drafts for *_, drafts in ranges):
+            return none
+        found = replace(none, ranges=tuple(ranges))
+        mean = found.mean_speedup()
+        if mean is None:
+            raise InvalidInput("speedups: expected to be known wherever the ranges speculate")
+        return found if mean > 1.0 else none
+
+    @property
+    def speculates(self) -> bool:
+        """Whether there are drafts at any batch size."""
+        return self.ranges[0][2] is not None
+
+    @property
+    def longest(self) -> int:
+        """The longest draft; 0 without speculation."""
+        return max(drafts or 0 for *_, drafts in self.ranges)
+
+    @property
+    def largest_batch(self) -> int:
+        """The last batch size of the last range."""
+        return self.ranges[-1][1]
+
+    def at(self, batch: int) -> int | None:
+        """Return the drafts at a batch size; beyond the largest those of the last range."""
+        return next((drafts for _, high, drafts in self.ranges if batch <= high), self.ranges[-1][2])
+
+    def mean_speedup(self, drafts: int | None = None) -> float | None:
+        """Return the weighted geometric mean of the speed-up over `batches`.
+
+        Parameters
+        ----------
+        drafts
+            At every batch size; None: those of the schedule.
+
+        Returns
+        -------
+        float or None
+            None if it is not known at each of them; 1 for a schedule without speculation.
+        """
+        if drafts is None and not self.speculates:
+            return 1.0
+        if self.speedups is None:
+            return None
+        taken = np.array([self.at(batch) if drafts is None else drafts for batch in self.batches], dtype=np.int64)
+        if taken.max() >= self.speedups.shape[1]:
+            return None
+        values = self.speedups[np.arange(len(taken)), taken]
+        if not np.isfinite(values).all() or (values <= 0.0).any():
+            return None
+        return float(np.exp(np.average(np.log(values), weights=self.weights)))
+
+    def best_single(self) -> tuple[int, float] | None:
+        """Return the draft length, at least 1, with the largest mean speed-up if taken everywhere, and that.
+
+        Returns
+        -------
+        tuple or None
+            None if no length is known at every one of `batches`; ties go to the smaller one.
+        """
+        lengths = 0 if self.speedups is None else self.speedups.shape[1]
+        means = ((k, self.mean_speedup(k)) for k in range(1, lengths))
+        known = [(k, mean) for k, mean in means if mean is not None]
+        return max(known, key=lambda pair: (pair[1], -pair[0])) if known else None

@@ -1,0 +1,224 @@
+"""Every engine's configuration: it does at each batch size what the schedule says, by the engine's own rules."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from specopt.commands.export import export
+from specopt.engines import ENGINES
+from specopt.models.errors import InvalidInput
+from specopt.solvers.speculation_table.schedule import Schedule
+
+OLD, NEW = "1.3.0rc7", "1.3.0rc8"
+
+
+def in_vllm(config: dict[str, Any], batch: int) -> int:
+    """Return what vLLM drafts: inclusive ranges, gaps and tail carry on, clamped."""
+    drafts = 0
+    for low, _, choice in sorted(config["num_speculative_tokens_per_batch_size"]):
+        if low <= batch:
+            drafts = choice
+    return int(min(drafts, config["num_speculative_tokens"]))
+
+
+def in_sglang(config: dict[str, Any], batch: int) -> int:
+    """Return what SGLang drafts: keys are lower bounds, one candidate is pinned."""
+    if "speculative_adaptive" not in config:
+        return int(config["speculative_num_steps"])
+    slots = {int(key): slot for key, slot in config["speculative_adaptive_config"].items() if key.isdecimal()}
+    (steps,) = slots[max(key for key in slots if key <= batch)]["candidate_steps"]
+    return int(steps)
+
+
+def in_old_tensorrt(config: dict[str, Any], batch: int) -> int:
+    """Return what TensorRT-LLM drafted before March 2026: keys are lower bounds."""
+    entries = {int(key): drafts for key, drafts in config["draft_len_schedule"].items()}
+    return int(entries[max(key for key in entries if key <= batch)])
+
+
+def in_new_tensorrt(config: dict[str, Any], batch: int) -> int:
+    """Return what TensorRT-LLM drafts since March 2026: keys are upper bounds, nothing above the last."""
+    entries = {int(key): drafts for key, drafts in config["draft_len_schedule"].items()}
+    return int(next((entries[key] for key in sorted(entries) if batch <= key), 0))
+
+
+@st.composite
+def schedules(draw: st.DrawFn) -> Schedule:
+    """Schedules with some drafts, of neighbours that may be alike."""
+    sizes = draw(st.lists(st.integers(1, 9), min_size=1, max_size=6))
+    drafts = draw(st.lists(st.integers(0, 7), min_size=len(sizes), max_size=len(sizes)).filter(any))
+    highs = np.cumsum(sizes).tolist()
+    return Schedule(ranges=tuple(zip([1, *(high + 1 for high in highs[:-1])], highs, drafts, strict=True)))
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "drafted"),
+    [
+        ("vllm", None, in_vllm),
+        ("sglang", None, in_sglang),
+        ("tensorrt-llm", OLD, in_old_tensorrt),
+        ("tensorrt-llm", NEW, in_new_tensorrt),
+    ],
+)
+@given(schedule=schedules())
+def test_engines_do_what_the_schedule_says(
+    name: str, version: str | None, drafted: Callable[[dict[str, Any], int], int], schedule: Schedule
+) -> None:
+    """Tests that a configuration keeps the engine's rules and drafts as scheduled at every batch size, through JSON.
+
+    TensorRT-LLM takes no longer drafts after shorter ones: exactly these schedules are refused.
+    """
+    engine = ENGINES[name]
+    rises = name == "tensorrt-llm" and schedule.ranges[0][2] != schedule.longest
+    if rises:
+        with pytest.raises(InvalidInput, match="expected the longest drafts at batch 1"):
+            engine.config(schedule, version)
+        return
+    config = json.loads(json.dumps(engine.config(schedule, version)))
+    engine.check(config, version)
+    batches = range(1, schedule.largest_batch + 1)
+    assert [drafted(config, batch) for batch in batches] == [schedule.at(batch) for batch in batches]
+    assert engine.notes(schedule, version)
+
+
+NOTHING = Schedule(ranges=((1, 64, None),), batches=(1, 8), speedups=np.array([[1.0, 0.7], [1.0, 0.5]]))
+MIXED = Schedule(
+    ranges=((1, 4, 2), (5, 8, 1), (9, 16, 0)),
+    batches=(1, 8, 16),
+    speedups=np.array([[1.0, 1.5, 2.0], [1.0, 1.4, 0.9], [1.0, 0.9, 0.5]]),
+)
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_what_does_not_pay_is_left_out(name: str) -> None:
+    """Tests that without a gain there is no configuration, but the advice to leave speculation out, with the number."""
+    engine = ENGINES[name]
+    assert engine.config(NOTHING, NEW) is None
+    (note,) = engine.notes(NOTHING, NEW)
+    assert note.startswith("leave ")
+    assert "the best draft length, 1, reaches 0.592x" in note
+
+
+def test_a_command_for_every_engine() -> None:
+    """Tests that the command line knows the engines that there are."""
+    assert {command.name for command in export.registered_commands} >= set(ENGINES)
+
+
+def test_vllm_is_told_its_limits() -> None:
+    """Tests that the notes name data parallelism, the old runner, and batches beyond the table."""
+    notes = " ".join(ENGINES["vllm"].notes(MIXED, None))
+    for words in ("data parallelism above 1", "drafts 2 at every batch size", "V1", "beyond 16 carry the last"):
+        assert words in notes
+
+
+def test_sglang_flags_say_the_same() -> None:
+    """Tests that one length needs no adaptive configuration, and that the flags agree with the arguments."""
+    one = Schedule(ranges=((1, 64, 3),))
+    assert ENGINES["sglang"].config(one, None) == {
+        "speculative_num_steps": 3,
+        "speculative_eagle_topk": 1,
+        "speculative_num_draft_tokens": 4,
+    }
+    notes = ENGINES["sglang"].notes(MIXED, None)
+    assert "--speculative-num-steps 2 --speculative-eagle-topk 1 --speculative-num-draft-tokens 3 " in notes[0]
+    assert "captured CUDA graph size: capture the last size of every range but the last (4, 8)" in notes[-1]
+
+
+@pytest.mark.parametrize(
+    ("version", "keys"),
+    [("1.2.1", {"1", "5", "9"}), ("1.3.0rc5.post2", {"1", "5", "9"}), (OLD, {"1", "5", "9"}),
+     (NEW, {"4", "8", "16"}), ("v1.3.0rc29", {"4", "8", "16"}), ("1.3.0", {"4", "8", "16"}), ("1.4", {"4", "8", "16"})],
+)  # fmt: skip
+def test_tensorrt_keys_change_their_meaning_with_the_version(version: str, keys: set[str]) -> None:
+    """Tests that the same schedule has lower bounds as keys up to 1.3.0rc7 and upper bounds from 1.3.0rc8 on."""
+    config = ENGINES["tensorrt-llm"].config(MIXED, version)
+    assert config is not None
+    assert set(config["draft_len_schedule"]) == keys
+
+
+@pytest.mark.parametrize(
+    ("version", "message"),
+    [(None, "lower bounds of the batch size before 1.3.0rc8 and upper bounds since"), ("latest", "got 'latest'"),
+     ("1.1.0", "expected 1.2 or later")],
+)  # fmt: skip
+def test_tensorrt_needs_its_version(version: str | None, message: str) -> None:
+    """Tests that without a usable version nothing is exported, as its keys would be ambiguous."""
+    with pytest.raises(InvalidInput, match=message):
+        ENGINES["tensorrt-llm"].config(MIXED, version)
+
+
+def test_llama_cpp_takes_the_best_single_length() -> None:
+    """Tests that one length is chosen by its mean over all batch sizes, and what that loses is said."""
+    config = ENGINES["llama.cpp"].config(MIXED, None)
+    assert config == {"--spec-draft-n-max": 1, "--spec-draft-n-min": 0, "--spec-draft-p-min": 0.0}
+    ENGINES["llama.cpp"].check(config, None)
+    notes = " ".join(ENGINES["llama.cpp"].notes(MIXED, None))
+    assert "1 reaches 1.236x of no speculation on average, a length per batch size 1.409x; 12.3 % are lost" in notes
+    assert "slower than no speculation at 1 of 3 batch sizes, from 16 to 16" in notes
+    with pytest.raises(InvalidInput, match="expected speed-ups to choose"):
+        ENGINES["llama.cpp"].config(Schedule(ranges=MIXED.ranges), None)
+
+
+TABLE = "num_speculative_tokens_per_batch_size"
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "config", "message"),
+    [
+        ("vllm", None, {"num_speculative_tokens": 0}, "num_speculative_tokens: expected an integer >= 1"),
+        ("vllm", None, {"num_speculative_tokens": 1, TABLE: []}, "expected a list of"),
+        ("vllm", None, {"num_speculative_tokens": 1, TABLE: [[1, 2]]}, r"\[0\]: expected \[first, last, drafts\]"),
+        ("vllm", None, {"num_speculative_tokens": 1, TABLE: [[2, 4, 1]]}, "first range to start at 1, got 2"),
+        ("vllm", None, {"num_speculative_tokens": 1, TABLE: [[1, 4, 1], [4, 8, 0]]}, "one to 4 and one from 4"),
+        ("vllm", None, {"num_speculative_tokens": 1, TABLE: [[1, 4, 2]]}, r"\[0\]\[2\]: expected an integer from 0"),
+        ("vllm", None, {"num_speculative_tokens": 1, TABLE: [[3, 2, 1]]}, r"\[0\]\[1\]: expected an integer >= 3"),
+        ("sglang", None, {"speculative_num_steps": 2, "speculative_eagle_topk": 2}, "topk: expected an integer from 1"),
+        (
+            "sglang",
+            None,
+            {"speculative_num_steps": 2, "speculative_eagle_topk": 1, "speculative_num_draft_tokens": 2},
+            "speculative_num_draft_tokens: expected an integer from 3 to 3",
+        ),
+        ("tensorrt-llm", OLD, {"max_draft_len": 4, "draft_len_schedule": {"4": 4}}, "expected a batch size 1"),
+        ("tensorrt-llm", NEW, {"max_draft_len": 4, "draft_len_schedule": {"4": 3}}, "4: expected an integer from 4"),
+        ("tensorrt-llm", NEW, {"max_draft_len": 4, "draft_len_schedule": {"0": 4}}, "batch sizes >= 1 as keys"),
+        ("tensorrt-llm", NEW, {"max_draft_len": 4, "draft_len_schedule": {}}, "expected entries, got none"),
+        ("tensorrt-llm", NEW, {"max_draft_len": 4, "max_concurrency": 8}, "max_concurrency: expected none"),
+        ("llama.cpp", None, {"--spec-draft-n-max": 2, "--spec-draft-n-min": 3}, "n-min: expected an integer"),
+        ("llama.cpp", None, {"--spec-draft-n-max": 2, "--spec-draft-p-min": 1.5}, "p-min: expected a number"),
+    ],
+)  # fmt: skip
+def test_what_an_engine_refuses_is_refused(name: str, version: str | None, config: Any, message: str) -> None:
+    """Tests that each broken rule of an engine is named."""
+    with pytest.raises(InvalidInput, match=message):
+        ENGINES[name].check(config, version)
+
+
+@pytest.mark.parametrize(
+    ("slots", "message"),
+    [
+        ({}, "expected entries, got none"),
+        ({"4": {"candidate_steps": [1]}}, "expected the first batch size 1, got 4"),
+        ({"1": {"candidate_steps": [1, 2]}}, "1.candidate_steps: expected one number"),
+        ({"1": {"candidate_steps": [3]}}, "expected an integer from 0 to 2"),
+        ({"1": {"candidate_steps": [1]}, "strategy": "none"}, "strategy ema or throughput_aware"),
+    ],
+)
+def test_sglang_slots_are_checked(slots: dict[str, Any], message: str) -> None:
+    """Tests that each broken rule of the adaptive configuration is named."""
+    config = {
+        "speculative_num_steps": 2,
+        "speculative_eagle_topk": 1,
+        "speculative_num_draft_tokens": 3,
+        "speculative_adaptive": True,
+        "speculative_adaptive_config": slots,
+    }
+    with pytest.raises(InvalidInput, match=message):
+        ENGINES["sglang"].check(config, None)
