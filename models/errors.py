@@ -1,8 +1,23 @@
 """The exceptions of specopt: bad input and impossible requests, never outcomes of a solve."""
 
 
+def shortened(text: str, most: int) -> str:
+    """Return a text of at most so many characters, its middle cut."""
+    if len(text) <= most:
+        return text
+    tail = most // 5
+    return f"{text[: most - tail - 5].rstrip()} ... {text[-tail:].lstrip()}"
+
+
+MOST_CHARACTERS = 1000
+"""Of a message: names in files are as long as their authors like."""
+
+
 class SpecoptError(Exception):
     """Base class of every exception that specopt raises on purpose."""
+
+    def __str__(self) -> str:
+        return shortened(super().__str__(), MOST_CHARACTERS)
 
 
 class InvalidInput(SpecoptError, ValueError):

@@ -28,7 +28,7 @@ import numpy as np
 from msgspec import Meta
 from numpy.typing import NDArray
 
-from specopt.models.errors import InvalidInput
+from specopt.models.errors import InvalidInput, shortened
 
 T = TypeVar("T")
 
@@ -214,11 +214,7 @@ def printable(text: str, most: int = 400) -> str:
     """
     if len(text) > 2 * most:
         text = text[:most] + text[-most:]
-    text = escaped(text)
-    if len(text) <= most:
-        return text
-    tail = most // 5
-    return f"{text[: most - tail - 5].rstrip()} ... {text[-tail:].lstrip()}"
+    return shortened(escaped(text), most)
 
 
 def escaped(text: str) -> str:

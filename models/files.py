@@ -6,6 +6,7 @@ import json
 import os
 import stat
 import tempfile
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import msgspec
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import describe, is_unicode
 from specopt.models.problem import Problem, problem_type, strip_header
+from specopt.models.reading import read_bytes
 from specopt.models.result import Result, Status, Termination
 
 
@@ -80,11 +82,8 @@ def result_from_dict(data: Mapping[str, Any]) -> Result:
 
 
 def read_json(path: str | os.PathLike[str]) -> object:
-    """Return the content of a JSON file; NaN, infinities and duplicate keys are refused."""
-    try:
-        raw = Path(path).read_bytes()
-    except OSError as error:
-        raise InvalidInput(f"{path}: cannot be read ({error.strerror or error})") from None
+    """Return the content of a JSON file; NaN, infinities and duplicate keys are refused, see `read_bytes` for more."""
+    raw = read_bytes(path)
     try:
         data = json.loads(raw.decode("utf-8"), parse_constant=refuse_constant, object_pairs_hook=unique_keys)
         if rb"\u" in raw and not is_unicode(json.dumps(data, ensure_ascii=False)):
@@ -142,11 +141,19 @@ def write_bytes(path: str | os.PathLike[str], content: bytes) -> None:
 
 
 def is_replaced(path: str | os.PathLike[str]) -> bool:
-    """Tell whether a file that is written appears as a whole: it is a regular one, or new."""
+    """Tell whether a file that is written appears as a whole: it is a regular one, or new.
+
+    Raises
+    ------
+    InvalidInput
+        If no file can have the path.
+    """
     try:
         return stat.S_ISREG(os.stat(path).st_mode) and not is_stdout(path)
     except FileNotFoundError:
         return True
+    except (OSError, ValueError) as error:  # ValueError: a zero byte in the path
+        raise InvalidInput(f"{path}: cannot be written ({getattr(error, 'strerror', None) or error})") from None
 
 
 def is_stdout(path: str | os.PathLike[str]) -> bool:
@@ -173,5 +180,6 @@ def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     out = dict(pairs)
     if len(out) != len(pairs):
         keys = [key for key, _ in pairs]
-        raise ValueError(f"field {next(key for key in keys if keys.count(key) > 1)!r} appears twice")
+        twice = next(key for key, count in Counter(keys).items() if count > 1)
+        raise ValueError(f"field {describe(twice)} appears twice")
     return out

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from specopt.models.errors import InvalidInput
 from specopt.models.fields import describe
 from specopt.models.files import refuse_constant
 from specopt.models.position_acceptance import LEVEL, PositionAcceptance
+from specopt.models.reading import read_bytes
 
 KNOWN = (
     "a Prometheus scrape, an acceptance_histogram, the JSON of vllm bench serve, "
@@ -76,9 +76,7 @@ def read_acceptance(
 
 def _text(path: str | os.PathLike[str]) -> str:
     try:
-        return Path(path).read_bytes().decode("utf-8-sig")
-    except OSError as error:
-        raise InvalidInput(f"{path}: cannot be read ({error.strerror or error})") from None
+        return read_bytes(path).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InvalidInput(f"{path}: expected text in UTF-8: {error}") from None
 

@@ -77,9 +77,8 @@ def read_channel_trace(path: str | os.PathLike[str], columns: Mapping[str, str] 
     Raises
     ------
     InvalidInput
-        If the header lacks a column or has it twice, or a row is malformed; the message names line and column.
-    OSError
-        If the file cannot be read.
+        If the file cannot be read, its header lacks a column or has it twice, or a row is malformed; the message
+        names line and column.
     """
     names = _names(columns)
     where = os.fspath(path)

@@ -22,6 +22,7 @@ from specopt.models.decoder import ExactDecoder, PaperDecoder
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import MAX_TOKENS, describe
 from specopt.models.files import unique_keys
+from specopt.models.reading import read_bytes
 
 MOST_BYTES = 4 * 2**20
 """Largest file that is read as a config: weights given by mistake are not loaded first."""
@@ -180,13 +181,7 @@ def read_model_config(path: str | os.PathLike[str], *, dtype: str | None = None)
     if file.is_dir():
         file = file / "config.json"
     value = 2 if dtype is None else bytes_per_value(dtype)
-    try:
-        with file.open("rb") as stream:
-            raw = stream.read(MOST_BYTES + 1)
-    except (OSError, ValueError) as error:  # ValueError: a zero byte in the path
-        raise InvalidInput(f"{file}: cannot be read ({getattr(error, 'strerror', None) or error})") from None
-    if len(raw) > MOST_BYTES:
-        raise InvalidInput(f"{file}: expected a config.json, got more than {MOST_BYTES // 2**20} MiB")
+    raw = read_bytes(file, MOST_BYTES)
     try:
         data = json.loads(raw.decode("utf-8-sig"), object_pairs_hook=unique_keys)
     except (ValueError, RecursionError) as error:

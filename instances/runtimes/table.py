@@ -148,16 +148,9 @@ def read_runtime_table(path: str | os.PathLike[str], columns: TableColumns) -> R
         If the file cannot be read, lacks a column, has a row of another length, or a cell is no number of its kind
         (the message names line and column), or no row fulfils the filter.
     """
-    try:
-        with open_lines(path) as stream:
-            reader = _Reader(Lines(stream, os.fspath(path)), columns)
-            reader.read()
-    except OSError as error:
-        raise InvalidInput(f"{path}: cannot be read ({error.strerror or error})") from None
-    except ValueError as error:  # a zero byte in the path
-        if isinstance(error, InvalidInput):
-            raise
-        raise InvalidInput(f"{path}: cannot be read ({error})") from None
+    with open_lines(path) as stream:
+        reader = _Reader(Lines(stream, os.fspath(path)), columns)
+        reader.read()
     return reader.table(os.fspath(path))
 
 

@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TextIO
 
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import describe
+from specopt.models.reading import opened, too_large
 
 LONGEST_LINE = 1_000_000
 """Characters; a guard against files that have no lines at all."""
 
+MOST_BLANK_LINES = 100_000
+"""Before the first line of a table."""
 
-def open_lines(path: str | os.PathLike[str]) -> TextIO:
+MOST_CHARACTERS = 2**30
+"""Most characters read of one file: lines are not held, but what a caller keeps of them is."""
+
+
+@contextmanager
+def open_lines(path: str | os.PathLike[str]) -> Iterator[TextIO]:
     """Open a file for `Lines`: bytes that are no UTF-8 become lone surrogates, so that their line is known."""
-    return open(path, encoding="utf-8-sig", errors="surrogateescape", newline="")
+    with opened(path) as stream:
+        yield io.TextIOWrapper(stream, encoding="utf-8-sig", errors="surrogateescape", newline="")
 
 
 class Lines:
@@ -34,11 +45,14 @@ class Lines:
         self.number = 0  # of the line handed out last, from 1
         self._stream = stream
         self._ahead: list[str] = []
+        self._characters = 0
 
     def peek(self) -> tuple[int, str]:
         """Return the first line that is not blank, and its number, without handing it out; empty if there is none."""
         while line := self._stream.readline(LONGEST_LINE):
             self._ahead.append(line)
+            if len(self._ahead) > MOST_BLANK_LINES:
+                raise self.refuse(len(self._ahead), "a line that is not blank", line)
             if line.strip():
                 self._check(line, len(self._ahead))
                 return len(self._ahead), line
@@ -48,6 +62,9 @@ class Lines:
         readline = self._stream.readline
         while line := self._ahead.pop(0) if self._ahead else readline(LONGEST_LINE):
             self.number += 1
+            self._characters += len(line)
+            if self._characters > MOST_CHARACTERS:
+                raise too_large(self.where, MOST_CHARACTERS)
             if not line.isascii() or "\0" in line or len(line) >= LONGEST_LINE:
                 self._check(line, self.number)
             yield line

@@ -55,11 +55,8 @@ def read_trace(
             raise InvalidInput(f"columns, time_unit: expected the format {PLAIN_CSV.name}, got {format}")
         chosen = plain_csv(columns, time_unit)
     collected = Rows(start, rows)
-    try:
-        with open_lines(path) as stream:
-            return _read(stream, os.fspath(path), chosen, collected)
-    except OSError as error:
-        raise InvalidInput(f"{path}: cannot be read ({error.strerror or error})") from None
+    with open_lines(path) as stream:
+        return _read(stream, os.fspath(path), chosen, collected)
 
 
 def _read(stream: TextIO, path: str, chosen: Format | None, rows: Rows) -> Trace:

@@ -17,6 +17,7 @@ from specopt.comparison.store import Store
 from specopt.comparison.table import Comparison
 from specopt.models.arguments import integer, number
 from specopt.models.errors import InvalidInput, Unsupported
+from specopt.models.fields import printable
 from specopt.models.problem import Problem
 from specopt.solve import choose
 from specopt.solve import methods as methods_for
@@ -137,7 +138,7 @@ def _record_of(future: Future[Record], cell: Cell) -> tuple[Record, bool]:
     try:
         return future.result(), True
     except (Exception, CancelledError) as error:
-        return Record.of(cell, status="failed", error=f"executor: {type(error).__name__}: {error}"), False
+        return Record.of(cell, status="failed", error=printable(f"executor: {type(error).__name__}: {error}")), False
 
 
 def _submitted(executor: Executor, cell: Cell, grace_seconds: float) -> Future[Record]:

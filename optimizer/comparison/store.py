@@ -18,6 +18,7 @@ import msgspec
 from specopt.comparison.cell import Record
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import printable
+from specopt.models.reading import read_bytes
 
 PATTERN = "records-*.jsonl"
 
@@ -40,8 +41,8 @@ class Store:
         self.folder = Path(folder)
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise InvalidInput(f"{folder}: cannot be made ({error.strerror or error})") from None
+        except (OSError, ValueError) as error:  # ValueError: a zero byte in the path
+            raise InvalidInput(f"{folder}: cannot be made ({getattr(error, 'strerror', None) or error})") from None
         self.damaged: list[str] = []
         self._file: int | None = None
         self._path = self.folder / f"records-{platform.node()}-{os.getpid()}-{uuid.uuid4().hex[:8]}.jsonl"
@@ -51,7 +52,7 @@ class Store:
         found: dict[str, Record] = {}
         self.damaged = []
         try:
-            texts = {path: path.read_bytes() for path in sorted(self.folder.glob(PATTERN)) if path.is_file()}
+            texts = {path: read_bytes(path) for path in sorted(self.folder.glob(PATTERN)) if path.is_file()}
         except OSError as error:
             raise InvalidInput(f"{self.folder}: cannot be read ({error.strerror or error})") from None
         for path, text in texts.items():

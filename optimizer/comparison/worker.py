@@ -14,6 +14,7 @@ import time
 from functools import cache
 from typing import Any, TextIO
 
+from specopt.models.fields import printable
 from specopt.progress import showing_kernels
 
 
@@ -44,7 +45,7 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        return {"error": f"{type(error).__name__}: {error}"}
+        return {"error": printable(f"{type(error).__name__}: {error}")}
     found = result.to_dict()
     names = ("status", "termination", "objective", "bound", "gap", "seconds", "versions")
     return {name: found[name] for name in names}

@@ -23,8 +23,8 @@ def make_folder(folder: Path) -> None:
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InvalidInput(f"{folder}: cannot be made ({error.strerror or error})") from None
+    except (OSError, ValueError) as error:  # ValueError: a zero byte in the path
+        raise InvalidInput(f"{folder}: cannot be made ({getattr(error, 'strerror', None) or error})") from None
     if not os.access(folder, os.W_OK):
         raise InvalidInput(f"{folder}: cannot be written to (no permission)")
 

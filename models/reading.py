@@ -1,0 +1,56 @@
+"""Files as input: bytes up to a limit, and a refusal that says what is wrong with anything else."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import BinaryIO
+
+from specopt.models.errors import InvalidInput
+
+MOST_BYTES = 256 * 2**20
+"""Most bytes read of a file that is held as a whole: a problem of a million tasks has about a fifth of them."""
+
+
+def read_bytes(path: str | os.PathLike[str], most: int = MOST_BYTES) -> bytes:
+    """Return the content of a file, or what comes through a pipe until it is closed.
+
+    Raises
+    ------
+    InvalidInput
+        If it cannot be read, is a device or a directory, or holds more than so many bytes.
+    """
+    with opened(path) as stream:
+        if os.fstat(stream.fileno()).st_size > most or len(content := stream.read(most + 1)) > most:
+            raise too_large(path, most)
+    return content
+
+
+@contextmanager
+def opened(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """Open a file to read it; what the system refuses until it is closed is an `InvalidInput`.
+
+    Raises
+    ------
+    InvalidInput
+        If it cannot be read. Devices are no files, but for a terminal, at which somebody types.
+    """
+    if "\0" in os.fspath(path):
+        raise InvalidInput(f"{path}: cannot be read (a path holds no NUL)")
+    try:
+        with open(path, "rb") as stream:
+            mode = os.fstat(stream.fileno()).st_mode
+            if stat.S_ISBLK(mode) or (stat.S_ISCHR(mode) and not stream.isatty()):
+                raise InvalidInput(f"{path}: cannot be read (is a device)")
+            yield stream
+    except OSError as error:
+        raise InvalidInput(f"{path}: cannot be read ({error.strerror or error})") from None
+
+
+def too_large(path: str | os.PathLike[str], most: int) -> InvalidInput:
+    """Return the refusal of a file with more than so many bytes."""
+    return InvalidInput(
+        f"{path}: is too large: at most {most // 2**20} MiB are read; leave out what is not needed, or split it"
+    )
