@@ -41,7 +41,7 @@ def test_speedups_need_a_row_per_batch() -> None:
 
 
 def test_worth_is_the_weighted_geometric_mean() -> None:
-    """Tests the mean speed-ups of a schedule and of single lengths by hand, and the best single one."""
+    """Tests that the mean speed-ups of a schedule and of single lengths are those by hand, and which length is best."""
     found = Schedule(ranges=((1, 1, 2), (2, 4, 1), (5, 8, 0)), batches=(1, 4, 8), speedups=SPEEDUPS)
     assert [found.at(batch) for batch in (1, 2, 4, 5, 8, 100)] == [2, 1, 1, 0, 0, 0]
     assert found.mean_speedup() == pytest.approx((1.5 * 1.1 * 0.95) ** (1 / 3))
