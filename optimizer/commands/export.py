@@ -38,7 +38,7 @@ def table(
             "--runtime",
             metavar="FILE",
             help='{"draft": runtime, "verify": runtime} (JSON), as fit --draft --verify writes it; optionally with '
-            "draft_model, verify_model, context_tokens and step_overhead_seconds.",
+            "drafter, draft_model, verify_model, context_tokens, step_overhead_seconds and zero_draft_cost.",
         ),
     ],
     acceptance: Annotated[
@@ -53,16 +53,24 @@ def table(
     model: Annotated[str | None, typer.Option(metavar="NAME", help="The model_name to take from the scrapes.")] = None,
     draft_model: Config = None,
     verify_model: Config = None,
-    max_batch: Annotated[int, typer.Option(metavar="B", parser=count, help="Largest batch.")] = 256,
+    max_batch: Annotated[
+        int | None, typer.Option(metavar="B", parser=count, help="Largest batch; default: as measured, at most 256.")
+    ] = None,
     max_length: Annotated[
-        int | None, typer.Option(metavar="K", parser=count, help="Longest draft; default: as acceptance is known.")
+        int | None,
+        typer.Option(metavar="K", parser=count, help="Longest draft; default: as acceptance is known and measured."),
+    ] = None,
+    context_tokens: Annotated[
+        int | None,
+        typer.Option(metavar="N", parser=count, help="Tokens that a request has cached; default: as FILE says."),
     ] = None,
     loss: Annotated[
         float, typer.Option(metavar="SHARE", parser=number, help="Goodput that a batch size may lose for fewer ranges.")
     ] = 0.01,
     robust: Annotated[
-        bool, typer.Option("--robust", help="Best in the worst case inside the confidence limits.")
+        bool, typer.Option("--robust", help="Best in the worst case inside the limits, and never slower than none.")
     ] = False,
+    extrapolate: Annotated[bool, typer.Option("--extrapolate", help="Go beyond what was measured.")] = False,
     engine_version: Annotated[
         str | None,
         typer.Option(metavar="V", help="The engine's version; required for tensorrt-llm, whose keys changed meaning."),
@@ -80,9 +88,19 @@ def table(
     for path in (runtime, acceptance, before, draft_model, verify_model):
         check_target(output, path)
     data = _with_models(read_json(runtime), runtime, {"draft": draft_model, "verify": verify_model})
+    if context_tokens is not None and isinstance(data, Mapping):
+        data = {**data, "context_tokens": context_tokens}
     runtimes = Runtimes.from_dict(data, str(runtime))
     rates = read_acceptance(acceptance, before, model=model)
-    found = speculation_table(runtimes, rates, max_batch=max_batch, max_length=max_length, loss=loss, robust=robust)
+    found = speculation_table(
+        runtimes,
+        rates,
+        max_batch=max_batch,
+        max_length=max_length,
+        loss=loss,
+        robust=robust,
+        extrapolate=extrapolate,
+    )
     engine = ENGINES[str(context.info_name)]
     schedule = found.schedule()
     config, advice = engine.config(schedule, engine_version), engine.notes(schedule, engine_version)

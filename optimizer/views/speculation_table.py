@@ -34,7 +34,7 @@ def print_speculation_table(
     for (low, high, choice), speedup, limit, loss in zip(table.ranges, table.speedup, limits, table.loss, strict=True):
         view.add_row(
             f"{low}-{high}" if low < high else str(low),
-            str(choice),
+            "none" if choice is None else str(choice),
             f"{speedup:.2f}",
             "" if limit is None else f"{limit[0]:.2f}-{limit[1]:.2f}",
             f"{100 * loss:.1f} %",

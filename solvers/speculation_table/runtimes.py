@@ -3,35 +3,67 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
 
 from specopt.models.arguments import integer, number
 from specopt.models.decoder import Decoder
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import MAX_TOKENS, describe, parse
-from specopt.models.pass_time import PassTime, pass_time
+from specopt.models.fields import MAX_TOKENS, Floats, describe, parse
+from specopt.models.pass_time import PassTime, Which, pass_time
+from specopt.models.pass_time.pass_time import Truths
+from specopt.solvers.speculation_table.drafters import Drafter, drafter
 
-_FIELDS = {"draft", "verify", "draft_model", "verify_model", "context_tokens", "step_overhead_seconds"}
+_FIELDS = {
+    "draft", "verify", "drafter", "draft_model", "verify_model", "context_tokens", "step_overhead_seconds",
+    "zero_draft_cost",
+}  # fmt: skip
+
+ZERO_DRAFT_COST = (0.04, 0.216)
+"""Share of the throughput that speculating engines were reported to lose in steps without drafts."""
 
 
 @dataclass(frozen=True, eq=False)
 class Runtimes:
-    """Times of the draft and the verify model's passes, and of what every step takes besides."""
+    """Times of a step's parts.
 
-    draft: PassTime
+    Parameters
+    ----------
+    drafter
+        What drafts.
+    verify
+        Passes of the verify model.
+    contexts
+        Cached tokens per request that count, each alike.
+    step_overhead_seconds
+        Of every step, whatever the drafts: scheduling, sampling.
+    zero_draft_cost
+        Least and largest share of throughput that an engine which speculates loses in steps without drafts, against
+        one that does not.
+    notes
+        What a reader should know.
+    """
+
+    drafter: Drafter
     verify: PassTime
+    contexts: tuple[float, ...] = (0.0,)
     step_overhead_seconds: float = 0.0
+    zero_draft_cost: tuple[float, float] = ZERO_DRAFT_COST
+    notes: tuple[str, ...] = ()
 
     @classmethod
-    def from_dict(cls, data: object, where: str = "runtime") -> Runtimes:
+    def from_dict(cls, data: object, where: str = "runtime") -> Self:
         """Build runtimes from JSON-like data.
 
         Parameters
         ----------
         data
-            ``{"draft": runtime, "verify": runtime}``, each a runtime or the content of a fit's file; optionally
-            ``draft_model`` and ``verify_model`` (as in serving-latency) to count operations with, ``context_tokens``
-            that a request has cached (0), and ``step_overhead_seconds`` (0).
+            ``{"draft": runtime, "verify": runtime}``, each as `pass_time` takes it; optionally ``drafter``
+            (``{"type": "model"}``), ``draft_model`` and ``verify_model`` (as in serving-latency) to count operations
+            with, ``context_tokens`` that a request has cached (all that were measured; 0 where nothing tells),
+            ``step_overhead_seconds`` (0), and ``zero_draft_cost``, a share or [least, largest].
         where
             Path of the data, for messages.
 
@@ -45,19 +77,99 @@ class Runtimes:
         unknown = sorted(str(key) for key in set(data) - _FIELDS)
         if unknown:
             raise InvalidInput(f"{where}: unknown field {unknown[0]!r}; known: {', '.join(sorted(_FIELDS))}")
-        context = integer(f"{where}.context_tokens", data.get("context_tokens", 0), 0, MAX_TOKENS)
-        overhead = number(f"{where}.step_overhead_seconds", data.get("step_overhead_seconds", 0.0), 0, below=1e18)
-        times = {}
+        times: dict[str, PassTime] = {}
         for name in ("draft", "verify"):
             if name not in data:
-                raise InvalidInput(f"{where}.{name}: required field is missing")
+                continue
             model = data.get(f"{name}_model")
             decoder = None if model is None else parse(Decoder, model, f"{where}.{name}_model")  # type: ignore[arg-type]
-            times[name] = pass_time(
-                data[name],
-                f"{where}.{name}",
-                decoder=decoder,
-                context_tokens=context,
-                all_logits=name == "verify",
-            )
-        return cls(times["draft"], times["verify"], float(overhead))
+            times[name] = pass_time(data[name], f"{where}.{name}", decoder=decoder, all_logits=name == "verify")
+        if "verify" not in times or ("draft" not in times and "drafter" not in data):
+            missing = "verify" if "verify" not in times else "draft"
+            raise InvalidInput(f"{where}.{missing}: required field is missing")
+        notes = [f"{name}: {note}" for name, time in times.items() for note in time.notes]
+        found = cls(
+            drafter(data.get("drafter", {"type": "model"}), times.get("draft"), f"{where}.drafter"),
+            times["verify"],
+            step_overhead_seconds=number(
+                f"{where}.step_overhead_seconds", data.get("step_overhead_seconds", 0.0), 0, below=1e18
+            ),
+            zero_draft_cost=_shares(data.get("zero_draft_cost", list(ZERO_DRAFT_COST)), f"{where}.zero_draft_cost"),
+            notes=tuple(notes),
+        )
+        given = data.get("context_tokens")
+        if given is not None:
+            return replace(found, contexts=(float(integer(f"{where}.context_tokens", given, 0, MAX_TOKENS)),))
+        return found.at_every_context()
+
+    def at_every_context(self) -> Self:
+        """Return the same for all contexts that passes of both models were measured with."""
+        drafts = self.drafter.passes
+        tables = [of for of in (self.verify.contexts, drafts.contexts if drafts is not None else ()) if of]
+        if not tables:
+            return self
+        low, high = max(min(of) for of in tables), min(max(of) for of in tables)
+        common = tuple(sorted({context for of in tables for context in of if low <= context <= high}))
+        if not common:
+            raise InvalidInput("context_tokens: expected draft and verify passes measured with the same cached tokens")
+        if len(common) == 1:
+            return replace(self, contexts=common)
+        told = ", ".join(f"{context:g}" for context in common)
+        note = f"context_tokens is not given: contexts of {told} tokens, as measured, count alike"
+        return replace(self, contexts=common, notes=(*self.notes, note))
+
+    @property
+    def has_limits(self) -> bool:
+        """Whether the times of passes have limits."""
+        return self.verify.has_limits or (self.drafter.passes is not None and self.drafter.passes.has_limits)
+
+    @property
+    def measured(self) -> str:
+        """What was measured, for messages."""
+        drafts = self.drafter.passes
+        parts = {"verify": self.verify.measured, "draft": "" if drafts is None else drafts.measured}
+        return "; ".join(f"{name}: {text}" for name, text in parts.items() if text)
+
+    def covers(self, most_requests: int, most_drafts: int) -> Truths:
+        """Tell which steps of 1..B requests and 0..K drafts need no pass beyond what was measured, shape (B, K + 1)."""
+        batch, drafts, context = self._grid(most_requests, most_drafts)
+        inside = np.array(np.broadcast_to(self.verify.covers(batch, 1.0 + drafts, context), self._shape(batch, drafts)))
+        inside[..., 1:] &= self.drafter.covers(batch, drafts[..., 1:], context)
+        return np.asarray(inside.all(axis=0))
+
+    def seconds(self, most_requests: int, most_drafts: int, which: Which = "fitted") -> tuple[Floats, Floats]:
+        """Return seconds of steps by context.
+
+        Parameters
+        ----------
+        most_requests, most_drafts
+            B and K.
+        which
+            Whether the fitted times count, or one of their limits.
+
+        Returns
+        -------
+        Without speculation, shape (C, B, 1), and with 0..K drafts, shape (C, B, K + 1), those of 0 at the cost that
+        speculation has without drafts.
+        """
+        batch, drafts, context = self._grid(most_requests, most_drafts)
+        found = self.step_overhead_seconds + self.verify.seconds(batch, 1.0 + drafts, context, which)
+        found = np.array(np.broadcast_to(found, self._shape(batch, drafts)))
+        alone = found[..., :1].copy()
+        found[..., 1:] += self.drafter.seconds(batch, drafts[..., 1:], context, which)
+        least, most = self.zero_draft_cost
+        found[..., :1] /= 1.0 - {"lower": least, "fitted": 0.5 * (least + most), "upper": most}[which]
+        return alone, found
+
+    def _grid(self, most_requests: int, most_drafts: int) -> tuple[Floats, Floats, Floats]:
+        batch = np.arange(1.0, most_requests + 1.0)[None, :, None]
+        return batch, np.arange(most_drafts + 1.0)[None, None], np.array(self.contexts)[:, None, None]
+
+    def _shape(self, batch: Floats, drafts: Floats) -> tuple[int, ...]:
+        return len(self.contexts), batch.size, drafts.size
+
+
+def _shares(data: object, where: str) -> tuple[float, float]:
+    ends = data if isinstance(data, list) and len(data) == 2 else [data, data]
+    least = number(where, ends[0], 0, below=1)
+    return least, number(where, ends[1], least, below=1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,16 +10,19 @@ import numpy as np
 from specopt.models.arguments import integer
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import Floats
-from specopt.models.pass_time import PassTime, Which
 from specopt.models.position_acceptance import PositionAcceptance
-from specopt.solvers.speculation_table.goodput import goodput
 from specopt.solvers.speculation_table.ranges import fewest_ranges
 from specopt.solvers.speculation_table.runtimes import Runtimes
-from specopt.solvers.speculation_table.schedule import Schedule
+from specopt.solvers.speculation_table.schedule import Range, Schedule
+from specopt.solvers.speculation_table.speedups import Speedups, speedups
 
 MOST_REQUESTS = 65_536
 MOST_DRAFTS = 1_000
+DEFAULT_REQUESTS = 256
 DEFAULT_DRAFTS = 8
+
+NEVER = 1e-300
+"""What a choice that may be slower than no speculation is worth in the worst case."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -29,12 +32,12 @@ class SpeculationTable:
     Parameters
     ----------
     ranges
-        First and last batch size, both included, and drafts per step.
+        First and last batch size, both included, and drafts per step; or one range for all with None: speculation is
+        best not configured at all.
     speedup
         By range: mean over its batch sizes of the goodput relative to no speculation.
     speedup_limits
-        By range: lowest and highest mean over the corners of the confidence limits of acceptance and runtimes; None
-        without any.
+        By range: lowest and highest mean inside the limits of acceptance and runtimes; None without any.
     loss
         By range: the largest share of goodput lost against the best length of a batch size.
     most_drafts
@@ -48,7 +51,7 @@ class SpeculationTable:
         What a reader should know.
     """
 
-    ranges: tuple[tuple[int, int, int], ...]
+    ranges: tuple[Range, ...]
     speedup: tuple[float, ...]
     speedup_limits: tuple[tuple[float, float], ...] | None
     loss: tuple[float, ...]
@@ -58,8 +61,8 @@ class SpeculationTable:
     notes: tuple[str, ...]
 
     def schedule(self) -> Schedule:
-        """Return the table as engines are configured with it: no speculation at all if it is no faster on average."""
-        return Schedule.if_faster(self.ranges, tuple(range(1, len(self.relative) + 1)), self.relative)
+        """Return the table as engines are configured with it."""
+        return _schedule(self.ranges, self.relative)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the table and what it is worth as JSON-like data."""
@@ -89,10 +92,11 @@ def speculation_table(
     runtimes: Runtimes,
     acceptance: PositionAcceptance,
     *,
-    max_batch: int = 256,
+    max_batch: int | None = None,
     max_length: int | None = None,
     loss: float = 0.01,
     robust: bool = False,
+    extrapolate: bool = False,
 ) -> SpeculationTable:
     """Return the goodput-optimal speculation length for every batch size, in the fewest ranges.
 
@@ -101,83 +105,120 @@ def speculation_table(
     runtimes, acceptance
         Of the two models.
     max_batch
-        Largest batch.
+        Largest batch; None: as far as passes were measured, at most 256.
     max_length
-        Longest draft; None: as far as the acceptance is known, or 8.
+        Longest draft; None: as far as the acceptance is known and passes were measured, or 8.
     loss
         Share of the best goodput that a batch size may lose to make ranges fewer.
     robust
-        Take the length whose speed-up over no speculation is best in the worst case within the confidence limits; no
-        speculation has a speed-up of 1 in every case, so nothing that may be slower is taken.
+        Take the length whose speed-up over no speculation is best in the worst case within the limits, and none at all
+        where any batch size may be slower than without speculation.
+    extrapolate
+        Go beyond what was measured.
 
     Raises
     ------
     InvalidInput
-        If an argument is outside its domain, or the acceptance is not known for so many positions.
+        If an argument is outside its domain, or beyond what was measured.
     """
+    notes = [*acceptance.notes, *runtimes.notes]
+    requests, drafts = _sizes(runtimes, acceptance, max_batch, max_length, extrapolate, notes)
+    has_limits = bool((acceptance.lower < acceptance.upper).any() or runtimes.has_limits)
+    if robust and not has_limits:
+        notes.append("neither acceptance nor runtimes have confidence limits: the worst case is the expected case")
+    worth = speedups(runtimes, acceptance, requests, drafts)
+    relative = worth.low if robust else worth.fitted
+    judged = np.where(relative >= 1.0, relative, NEVER) if robust else relative
+    ranges = fewest_ranges(judged, loss)
+    lost = 1.0 - judged / judged.max(axis=1, keepdims=True)
+    found = SpeculationTable(
+        ranges=tuple(ranges),
+        speedup=_means(worth.fitted, ranges),
+        speedup_limits=tuple(zip(_means(worth.low, ranges), _means(worth.high, ranges), strict=True))
+        if has_limits
+        else None,
+        loss=tuple(float(lost[low - 1 : high, choice].max()) for low, high, choice in ranges),
+        most_drafts=drafts,
+        robust=robust,
+        relative=relative,
+        notes=tuple(notes),
+    )
+    reason = _against(worth, ranges, robust)
+    if not reason:
+        return found
+    return replace(
+        found,
+        ranges=((1, requests, None),),
+        speedup=(1.0,),
+        speedup_limits=((1.0, 1.0),) if has_limits else None,
+        loss=(0.0,),
+        notes=(*found.notes, reason),
+    )
+
+
+def _means(values: Floats, ranges: list[tuple[int, int, int]]) -> tuple[float, ...]:
+    return tuple(float(values[low - 1 : high, choice].mean()) for low, high, choice in ranges)
+
+
+def _against(worth: Speedups, ranges: list[tuple[int, int, int]], robust: bool) -> str:
+    """Return why an engine is best not set up to speculate, with the number; nothing where it is."""
+    if not robust:
+        schedule = Schedule.if_faster(ranges, tuple(range(1, len(worth.fitted) + 1)), worth.fitted)
+        mean = float(
+            np.exp(np.mean([np.log(worth.fitted[at - 1, k]) for low, high, k in ranges for at in range(low, high + 1)]))
+        )
+        return (
+            ""
+            if schedule.speculates
+            else f"speculation does not pay: at best it runs at {mean:.2f}x of none on average"
+        )
+    safe = worth.low.max(axis=1) >= 1.0
+    if safe.all() and any(choice for *_, choice in ranges):
+        return ""
+    best = worth.low[:, 1:].max(axis=1)
+    at = int(np.argmin(best))
+    drafts = 1 + int(np.argmax(worth.low[at, 1:]))
+    text = (
+        f"no lengths are safe: at batch {at + 1} speculation may be slower than none, {best[at]:.2f}x in the worst case "
+        f"({worth.fitted[at, drafts]:.2f}x expected) with {drafts} drafts, the best there"
+    )
+    pays = int(np.argmin(np.append(best >= 1.0, False)))
+    return text + (f"; up to batch {pays} it is safe: --max-batch {pays}" if pays else "")
+
+
+def _sizes(
+    runtimes: Runtimes,
+    acceptance: PositionAcceptance,
+    max_batch: int | None,
+    max_length: int | None,
+    extrapolate: bool,
+    notes: list[str],
+) -> tuple[int, int]:
+    """Return the largest batch and the longest draft, none of them beyond what is known."""
     for name, value, most in (("max_batch", max_batch, MOST_REQUESTS), ("max_length", max_length, MOST_DRAFTS)):
         if value is not None:
             integer(name, value, 1, most)
     known = acceptance.most_drafts
     drafts = (known or DEFAULT_DRAFTS) if max_length is None else max_length
-    notes = list(acceptance.notes)
     if known is not None and drafts > known:
         notes.append(f"acceptance is known for {known} draft positions: longer drafts were not considered")
         drafts = known
-    notes.extend(
-        f"{name}: seconds_per_flop counts per token, as there is no {name}_model to count operations with"
-        for name, time in (("draft", runtimes.draft), ("verify", runtimes.verify))
-        if time.assumed_tokens
-    )
-    has_limits = bool(
-        (acceptance.lower < acceptance.upper).any() or runtimes.draft.has_limits or runtimes.verify.has_limits
-    )
-    if robust and not has_limits:
-        notes.append("neither acceptance nor runtimes have confidence limits: the worst case is the expected case")
-
-    def worth(accepted: str, draft: Which, verify: Which, verify_time: PassTime = runtimes.verify) -> Floats:
-        return goodput(
-            acceptance.expected_tokens(drafts, accepted),
-            runtimes.draft,
-            verify_time,
-            max_batch,
-            step_overhead_seconds=runtimes.step_overhead_seconds,
-            which_draft=draft,
-            which_verify=verify,
+    requests = DEFAULT_REQUESTS if max_batch is None else max_batch
+    inside = runtimes.covers(requests, drafts)
+    if inside.all():
+        return requests, drafts
+    if extrapolate:
+        notes.append(f"extrapolated beyond what was measured ({runtimes.measured}), where no limit holds")
+        return requests, drafts
+    needed = inside[: 1 if max_batch is None else requests].all(axis=0)
+    longest = len(needed) - 1 if needed.all() else int(np.argmin(needed)) - 1
+    if longest < (1 if max_length is None else drafts):
+        asked = f"batches up to {requests} and drafts up to {drafts}" if max_batch or max_length else "a batch of 1"
+        raise InvalidInput(
+            f"max_batch, max_length: expected what was measured ({runtimes.measured}; contexts of "
+            f"{', '.join(f'{one:g}' for one in runtimes.contexts)} tokens), got {asked}; --extrapolate goes beyond"
         )
-
-    fitted = worth("rates", "fitted", "fitted")
-    if not np.isfinite(fitted).all():
-        raise InvalidInput("runtime: expected passes that take some time, got a step of 0 seconds")
-    cases: list[Floats] = []
-    if has_limits:
-        # more acceptance and faster drafts are always better; a verify pass counts with and without drafts, so there
-        # the worst is neither fast nor slow throughout, but cheap alone and dear with drafts
-        extremes: tuple[tuple[str, Which], ...] = (("lower", "upper"), ("upper", "lower"))
-        values = [worth(*case, "fitted", verify) for verify in runtimes.verify.corners() for case in extremes]
-        cases = [value for value in values if np.isfinite(value).all()]  # not where a pass takes no time
-    cases.append(fitted)
-    judged = np.min([value / value[:, :1] for value in cases], axis=0) if robust else fitted
-    ranges = fewest_ranges(judged, loss)
-
-    def means(goodputs: Floats) -> Floats:
-        relative = goodputs / goodputs[:, :1]
-        return np.array([relative[low - 1 : high, choice].mean() for low, high, choice in ranges])
-
-    limits = None
-    if has_limits:
-        corners = [means(value) for value in cases]
-        limits = tuple(
-            zip(np.min(corners, axis=0).tolist(), np.max(corners, axis=0).tolist(), strict=True),
-        )
-    lost = 1.0 - judged / judged.max(axis=1, keepdims=True)
-    return SpeculationTable(
-        ranges=tuple(ranges),
-        speedup=tuple(means(fitted).tolist()),
-        speedup_limits=limits,
-        loss=tuple(float(lost[low - 1 : high, choice].max()) for low, high, choice in ranges),
-        most_drafts=drafts,
-        robust=robust,
-        relative=judged / judged[:, :1],
-        notes=tuple(notes),
-    )
+    rows = inside[:, : longest + 1].all(axis=1)
+    largest = len(rows) if rows.all() else int(np.argmin(rows))
+    notes.append(f"batches up to {largest} and drafts up to {longest}, as far as measured ({runtimes.measured})")
+    return largest, longest

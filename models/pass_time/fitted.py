@@ -1,0 +1,139 @@
+"""Fitted forms: maxima of lines in the work of a pass, with limits of their coefficients and of their misfit."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from specopt.models.decoder import Decoder
+from specopt.models.fields import Floats
+from specopt.models.pass_time.pass_time import PassTime, Truths, Which, interval
+from specopt.models.verification_time import features
+
+
+class Work(ABC):
+    """What a form's coefficients multiply."""
+
+    ranged: tuple[str, ...]
+    """Names of the features that a fit says the measured range of."""
+
+    @abstractmethod
+    def features(self, batch: Floats, new_tokens: Floats, cached_tokens: Floats) -> Floats:
+        """Return the features of passes in the last axis, those of `ranged` first."""
+
+
+class Tokens(Work):
+    """New tokens of the batch, 1, and cached tokens of the batch."""
+
+    ranged = ("tokens",)
+
+    def features(self, batch: Floats, new_tokens: Floats, cached_tokens: Floats) -> Floats:
+        """Return the features; see `Work.features`."""
+        return np.stack(np.broadcast_arrays(batch * new_tokens, 1.0, batch * cached_tokens), axis=-1)
+
+
+@dataclass(frozen=True)
+class Operations(Work):
+    """Operations of the batch, 1, and cached tokens of the batch.
+
+    What is cached is read once per request and pass, however many tokens are new. Where nothing says what reading
+    takes, it costs what the attention of one new token does.
+
+    Parameters
+    ----------
+    decoder
+        Turns tokens into operations.
+    all_logits
+        Whether every new position needs its logits, as in verification, or the last one alone.
+    attends
+        Whether attention to the cached tokens counts as operations; else they have a coefficient of their own.
+    """
+
+    decoder: Decoder
+    all_logits: bool
+    attends: bool
+
+    ranged = ("flops",)
+
+    def features(self, batch: Floats, new_tokens: Floats, cached_tokens: Floats) -> Floats:
+        """Return the features; see `Work.features`."""
+        pairs = new_tokens**2 + (cached_tokens if self.attends else 0.0)
+        logits = new_tokens if self.all_logits else np.minimum(new_tokens, 1.0)
+        operations = (
+            self.decoder.flops_per_token * new_tokens
+            + self.decoder.flops_per_token_pair * pairs
+            + self.decoder.flops_per_logit * logits
+        )
+        return np.stack(np.broadcast_arrays(batch * operations, 1.0, batch * cached_tokens), axis=-1)
+
+
+class Additive(Work):
+    """The features of Eq. 18 (paper 2), and 1."""
+
+    ranged = ("new_tokens", "interactions", "cached_tokens")
+
+    def features(self, batch: Floats, new_tokens: Floats, cached_tokens: Floats) -> Floats:
+        """Return the features; see `Work.features`."""
+        parts = (batch * part for part in features(new_tokens, cached_tokens))
+        return np.stack(np.broadcast_arrays(*parts, 1.0), axis=-1)
+
+
+@dataclass(frozen=True, eq=False)
+class FittedPasses(PassTime):
+    """T = max over pieces of coefficients x features.
+
+    Parameters
+    ----------
+    coefficients
+        By limit: shape (pieces, features).
+    work
+        The features.
+    misfit
+        How far measured times lie from predicted ones, below and above, relative to these, passes that were held out
+        from the fit included.
+    ranges
+        Least and most measured, of each feature of `work.ranged`; None: not told.
+    notes
+        What a reader should know.
+    """
+
+    coefficients: Mapping[Which, Floats]
+    work: Work
+    misfit: tuple[float, float] = (0.0, 0.0)
+    ranges: tuple[tuple[float, float], ...] | None = None
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def has_limits(self) -> bool:
+        """Whether the coefficients have limits, or the misfit is known."""
+        return self.coefficients["lower"] is not self.coefficients["upper"] or self.misfit != (0.0, 0.0)
+
+    @property
+    def measured(self) -> str:
+        """Return the range of every feature."""
+        parts = (interval(name, *ends) for name, ends in zip(self.work.ranged, self.ranges or (), strict=False))
+        return ", ".join(parts)
+
+    def seconds(self, batch: Floats, new_tokens: Floats, cached_tokens: Floats, which: Which = "fitted") -> Floats:
+        """Return the form's seconds; a limit holds both the coefficients' and the misfit's."""
+        found = self.work.features(batch, new_tokens, cached_tokens)
+
+        def times(of: Which) -> Floats:
+            return np.asarray((found @ self.coefficients[of].T).max(axis=-1), dtype=np.float64)
+
+        if which == "lower":
+            return np.minimum(times("lower"), (1.0 + self.misfit[0]) * times("fitted"))
+        if which == "upper":
+            return np.maximum(times("upper"), (1.0 + self.misfit[1]) * times("fitted"))
+        return times("fitted")
+
+    def covers(self, batch: Floats, new_tokens: Floats, cached_tokens: Floats) -> Truths:
+        """Tell whether every feature is within its range, a rounding error aside."""
+        found = self.work.features(batch, new_tokens, cached_tokens)
+        inside = np.ones(found.shape[:-1], dtype=np.bool_)
+        for at, (least, most) in enumerate(self.ranges or ()):
+            inside &= (found[..., at] >= least * (1.0 - 1e-9)) & (found[..., at] <= most * (1.0 + 1e-9))
+        return inside

@@ -1,0 +1,43 @@
+"""Values on a grid made monotone: the nearest function that never decreases, and the tightest ones below and above."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from specopt.models.fields import Floats
+
+MOST_ROUNDS = 1000
+CLOSE = 1e-12
+
+
+def isotonic(values: Floats) -> Floats:
+    """Return the least-squares fit that never decreases along any axis.
+
+    Method: Dykstra's alternating projections, each an isotonic regression along one axis (Dykstra and Robertson, 1982).
+    """
+    from scipy.optimize import isotonic_regression
+
+    found, corrections = values.astype(np.float64), [np.zeros(values.shape) for _ in range(values.ndim)]
+    for _ in range(MOST_ROUNDS):
+        before = found
+        for axis, correction in enumerate(corrections):
+            if values.shape[axis] == 1:
+                continue
+            target = found + correction
+            found = np.apply_along_axis(lambda line: isotonic_regression(line).x, axis, target)
+            corrections[axis] = target - found
+        if np.abs(found - before).max() <= CLOSE * max(1.0, float(np.abs(values).max())):
+            break
+    return majorant(found)  # what rounding left over
+
+
+def majorant(values: Floats) -> Floats:
+    """Return the least function that never decreases along any axis and is nowhere below the values."""
+    for axis in range(values.ndim):
+        values = np.maximum.accumulate(values, axis=axis)
+    return values
+
+
+def minorant(values: Floats) -> Floats:
+    """Return the largest function that never decreases along any axis and is nowhere above the values."""
+    return -np.flip(majorant(np.flip(-values)))

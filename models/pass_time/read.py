@@ -1,0 +1,290 @@
+"""Pass times from JSON-like data: runtimes by hand, the files that fits write, and measured tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from specopt.models.arguments import number
+from specopt.models.decoder import Decoder
+from specopt.models.errors import InvalidInput
+from specopt.models.fields import MAX_TOKENS, Floats, NonNegative, check, describe, parse
+from specopt.models.pass_time.fitted import Additive, FittedPasses, Operations, Tokens, Work
+from specopt.models.pass_time.measured import MeasuredPasses, PassTable
+from specopt.models.pass_time.pass_time import PassTime, Which
+from specopt.models.pass_time.staircase import Staircase
+from specopt.models.runtime import LinearRuntime, PiecewiseRuntime, Runtime
+from specopt.models.verification_time import COEFFICIENTS, VerificationTime
+
+LEAST_SECONDS_PER_TOKEN = 1e-9
+"""No hardware takes less for a token; what is faster must be meant per operation."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TokenRuntime:
+    """Seconds of a pass against all of its tokens: seconds_per_token tokens + overhead_seconds.
+
+    Parameters
+    ----------
+    seconds_per_token
+        Seconds per token of the batch.
+    overhead_seconds
+        Seconds of a pass without tokens.
+    """
+
+    seconds_per_token: NonNegative
+    overhead_seconds: NonNegative
+
+    def __post_init__(self) -> None:
+        check(self)
+
+    @staticmethod
+    def is_marked(data: Mapping[str, Any]) -> bool:
+        """Tell whether JSON-like data means this form."""
+        return "seconds_per_token" in data
+
+
+@dataclass(frozen=True, kw_only=True)
+class PiecewiseTokenRuntime:
+    """The maximum of several runtimes against tokens.
+
+    Parameters
+    ----------
+    pieces
+        At least one.
+    """
+
+    pieces: tuple[TokenRuntime, ...]
+
+    def __post_init__(self) -> None:
+        check(self)
+        if not self.pieces:
+            raise InvalidInput("pieces: expected at least one piece, got none")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Form:
+    """Coefficients of the features of their work: one row per piece, the cached tokens' aside."""
+
+    coefficients: Floats
+    unit: str
+    per_cached_token: float | None = None
+    per_kv_byte: float | None = None
+
+    @property
+    def reading(self) -> str | None:
+        """The field that says what reading the cache takes."""
+        if self.per_cached_token is not None:
+            return "seconds_per_cached_token"
+        return None if self.per_kv_byte is None else "seconds_per_kv_byte"
+
+    @property
+    def kind(self) -> tuple[object, ...]:
+        """What limits must have in common with the fit."""
+        return self.unit, self.reading
+
+
+def pass_time(data: object, where: str, *, decoder: Decoder | None, all_logits: bool) -> PassTime:
+    """Build a pass time from JSON-like data.
+
+    Forms: ``{"seconds_per_token", "overhead_seconds"}``; the same per operation, ``seconds_per_flop``, as in
+    serving-latency; ``{"pieces": [...]}``, the maximum of several; the estimator of verification-batch; what a fit
+    writes (``runtime`` or ``estimator``, with ``lower``, ``upper``, ``misfit``, ``range``, ``model``); and
+    ``{"table": {"batch", "new_tokens", "cached_tokens", "seconds", "spread"}}``, measured passes in columns. All but
+    the estimator may say what reading the cache takes, once per request and pass: ``seconds_per_cached_token``, or
+    ``seconds_per_kv_byte`` with a model. ``captured_batches`` beside any makes batches run as the next of those sizes,
+    and ``beyond`` is the factor on the time of larger ones.
+
+    Parameters
+    ----------
+    data, where
+        What to read, and its path for messages.
+    decoder
+        Of the model; a ``model`` in the data counts first. Needed for runtimes against operations.
+    all_logits
+        Whether every new position needs its logits, as in verification, or the last one alone.
+
+    Raises
+    ------
+    InvalidInput
+        If a field is unknown, missing or outside its domain, or the model is missing.
+    """
+    if not isinstance(data, Mapping):
+        raise InvalidInput(f"{where}: expected a runtime, got {describe(data)}")
+    rest = {key: value for key, value in data.items() if key not in ("captured_batches", "beyond")}
+    if "table" in rest:
+        table = parse(PassTable, rest["table"], f"{where}.table")
+        _only(rest, ("form", "table", "warnings", "source"), where)
+        return _measured(table, data, where)
+    found = _fitted(rest, where, decoder, all_logits)
+    sizes = _sizes(data, where)
+    if sizes is None:
+        return found
+    return Staircase(sizes, found, found, number(f"{where}.beyond", data.get("beyond", 1.0), 1, below=1e6))
+
+
+def _measured(table: PassTable, data: Mapping[str, Any], where: str) -> PassTime:
+    sizes = _sizes(data, where)
+    if sizes is None:
+        return MeasuredPasses.from_table(table, f"{where}.table")
+    larger = table.batch > sizes[-1]
+    if larger.all():
+        raise InvalidInput(f"{where}.captured_batches: expected passes of captured sizes in the table, got none")
+    within = MeasuredPasses.from_table(_rows(table, ~larger), f"{where}.table")
+    if not larger.any():
+        return Staircase(sizes, within, within, number(f"{where}.beyond", data.get("beyond", 1.0), 1, below=1e6))
+    if "beyond" in data:
+        raise InvalidInput(
+            f"{where}.beyond: expected no factor, as the table has batches beyond {sizes[-1]:g}, the largest captured"
+        )
+    outside = MeasuredPasses.from_table(_rows(table, larger), f"{where}.table")
+    return Staircase(sizes, within, outside, start=float(table.batch[larger].min()))
+
+
+def _rows(table: PassTable, of: np.ndarray) -> PassTable:
+    columns = {name: getattr(table, name) for name in PassTable.__dataclass_fields__}
+    return replace(table, **{name: column[of] for name, column in columns.items() if column is not None})
+
+
+def _sizes(data: Mapping[str, Any], where: str) -> Floats | None:
+    """Return the captured batches; None: not told."""
+    given = data.get("captured_batches")
+    if given is None:
+        if "beyond" in data:
+            raise InvalidInput(f"{where}.captured_batches: required field is missing beside beyond")
+        return None
+    good = isinstance(given, list) and given and all(type(one) is int and 1 <= one <= MAX_TOKENS for one in given)
+    if not good or any(one >= other for one, other in zip(given, given[1:], strict=False)):
+        raise InvalidInput(f"{where}.captured_batches: expected increasing integers >= 1, got {describe(given)}")
+    return np.array(given, dtype=np.float64)
+
+
+def _fitted(data: Mapping[str, Any], where: str, decoder: Decoder | None, all_logits: bool) -> PassTime:
+    key = next((name for name in ("runtime", "estimator") if name in data), None)
+    form = _form(data if key is None else data[key], where if key is None else f"{where}.{key}")
+    if key is not None and isinstance(data.get("model"), Mapping):
+        decoder = parse(Decoder, data["model"], f"{where}.model")  # type: ignore[arg-type]
+    work, notes = _work(form, where, decoder, all_logits)
+    coefficients: dict[Which, Floats] = {"fitted": _with_reading(form, decoder, where)}
+    limits: tuple[Which, Which] = ("lower", "upper")
+    for name in limits:
+        limit = None if key is None else data.get(name)
+        if limit is None:
+            coefficients[name] = coefficients["fitted"]
+            continue
+        of = _form(limit, f"{where}.{name}")
+        if of.coefficients.shape != form.coefficients.shape:
+            raise InvalidInput(f"{where}.{name}: expected as many pieces as in {key}")
+        if of.kind != form.kind:
+            raise InvalidInput(f"{where}.{name}: expected {form.unit}, as in {key}")
+        coefficients[name] = _with_reading(of, decoder, where)
+        apart = coefficients[name] - coefficients["fitted"]
+        if ((apart > 0.0) if name == "lower" else (apart < 0.0)).any():
+            raise InvalidInput(f"{where}.{name}: expected a limit of each coefficient in {key}, on its {name} side")
+    misfit = None if key is None else data.get("misfit")
+    counted = form.unit == "seconds_per_flop" and isinstance(work, Tokens)  # as tokens, so a range of them is not told
+    ranges = None if key is None or counted else data.get("range")
+    if key is not None and misfit is None:
+        notes += ("its file does not tell the misfit of the form, so its limits do not hold that: fit it again",)
+    return FittedPasses(
+        coefficients,
+        work,
+        (0.0, 0.0) if misfit is None else _misfit(misfit, f"{where}.misfit"),
+        None if ranges is None else _ranges(ranges, work, f"{where}.range"),
+        notes,
+    )
+
+
+def _form(data: object, where: str) -> _Form:
+    """Return the coefficients that a runtime or an estimator says."""
+    if isinstance(data, Mapping) and COEFFICIENTS[0] in data:
+        estimator = parse(VerificationTime, data, where)
+        return _Form(coefficients=np.array([[getattr(estimator, name) for name in COEFFICIENTS]]), unit="an estimator")
+    reading: dict[str, float] = {}
+    if isinstance(data, Mapping):
+        for name in ("seconds_per_cached_token", "seconds_per_kv_byte"):
+            if name in data:
+                reading[name] = number(f"{where}.{name}", data[name], 0, below=1e18)
+        if len(reading) == 2:
+            raise InvalidInput(f"{where}: expected seconds_per_cached_token or seconds_per_kv_byte, got both")
+        data = {key: value for key, value in data.items() if key not in reading}
+    several = isinstance(data, Mapping) and "pieces" in data
+    pieces = data["pieces"] if isinstance(data, Mapping) and several else [data]
+    first = pieces[0] if isinstance(pieces, list) and pieces else None
+    if isinstance(first, Mapping) and TokenRuntime.is_marked(first):
+        parts = parse(PiecewiseTokenRuntime, data, where).pieces if several else (parse(TokenRuntime, data, where),)
+        rows, unit = [(part.seconds_per_token, part.overhead_seconds) for part in parts], "seconds_per_token"
+    else:
+        runtime: Runtime = parse(PiecewiseRuntime, data, where) if several else parse(LinearRuntime, data, where)
+        rows, unit = [(part.seconds_per_flop, part.overhead_seconds) for part in runtime.pieces], "seconds_per_flop"
+    return _Form(
+        coefficients=np.array(rows),
+        unit=unit,
+        per_cached_token=reading.get("seconds_per_cached_token"),
+        per_kv_byte=reading.get("seconds_per_kv_byte"),
+    )
+
+
+def _work(form: _Form, where: str, decoder: Decoder | None, all_logits: bool) -> tuple[Work, tuple[str, ...]]:
+    if form.unit == "an estimator":
+        return Additive(), ()
+    if form.unit == "seconds_per_token":
+        return Tokens(), ()
+    if decoder is not None:
+        return Operations(decoder, all_logits, attends=form.reading is None), ()
+    slope = float(form.coefficients[:, 0].max())
+    if 0.0 < slope < LEAST_SECONDS_PER_TOKEN:
+        raise InvalidInput(
+            f"{where}.seconds_per_flop: {slope:.3g} is per operation, so the model is needed to count operations; "
+            "give draft_model and verify_model beside the runtimes (or --draft-model CONFIG --verify-model CONFIG) "
+            "or runtimes with seconds_per_token"
+        )
+    if slope == 0.0:
+        return Tokens(), ()
+    return Tokens(), ("seconds_per_flop counts per token, as there is no model to count operations with",)
+
+
+def _with_reading(form: _Form, decoder: Decoder | None, where: str) -> Floats:
+    """Return the coefficients with that of the cached tokens."""
+    if form.unit == "an estimator":
+        return form.coefficients
+    each = form.per_cached_token or 0.0
+    if form.per_kv_byte is not None:
+        if decoder is None:
+            raise InvalidInput(
+                f"{where}.seconds_per_kv_byte: expected a model to count the bytes of its cache with, or "
+                "seconds_per_cached_token"
+            )
+        each = form.per_kv_byte * decoder.kv_bytes_per_token
+    return np.column_stack([form.coefficients, np.full(len(form.coefficients), each)])
+
+
+def _misfit(data: object, where: str) -> tuple[float, float]:
+    if not isinstance(data, Mapping):
+        raise InvalidInput(f"{where}: expected low and high, got {describe(data)}")
+    _only(data, ("low", "high"), where)
+    low = number(f"{where}.low", data.get("low"), high=0, above=-1)
+    return low, number(f"{where}.high", data.get("high"), 0, below=1e18)
+
+
+def _ranges(data: object, work: Work, where: str) -> tuple[tuple[float, float], ...]:
+    if not isinstance(data, Mapping):
+        raise InvalidInput(f"{where}: expected ranges of {', '.join(work.ranged)}, got {describe(data)}")
+    _only(data, work.ranged, where)
+    found = []
+    for name in work.ranged:
+        ends = data.get(name)
+        if not isinstance(ends, list) or len(ends) != 2:
+            raise InvalidInput(f"{where}.{name}: expected [least, most], got {describe(ends)}")
+        least = number(f"{where}.{name}[0]", ends[0], 0, below=1e300)
+        found.append((least, number(f"{where}.{name}[1]", ends[1], least, below=1e300)))
+    return tuple(found)
+
+
+def _only(data: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:
+    unknown = sorted(str(key) for key in set(data) - set(known))
+    if unknown:
+        raise InvalidInput(f"{where}: unknown field {unknown[0]!r}; known: {', '.join(sorted(known))}")
