@@ -17,6 +17,8 @@ from specopt.instances.runtimes.validation import (
     choose,
     cross_validate,
     fit_metrics,
+    misfit,
+    widest,
 )
 from specopt.instances.runtimes.work import Slope, Work
 from specopt.models.arguments import integer, number, one_of, random_generator
@@ -104,6 +106,13 @@ class RuntimeFit:
         """Prediction over measurement, less 1."""
         return self.predicted_seconds / self.table.seconds - 1.0
 
+    @property
+    def misfit(self) -> tuple[float, float]:
+        """Largest differences of measured from predicted times, relative to these; rows held out count, too."""
+        validation = self.cross_validation
+        held_out = (0.0, 0.0) if validation is None else validation.misfit.get(self.form.name, (0.0, 0.0))
+        return widest([held_out, misfit(self.predicted_seconds, self.table.seconds)])
+
     def to_dict(self) -> dict[str, Any]:
         """Return the content of a fit's file."""
         table, columns, validation = self.table, self.table.columns, self.cross_validation
@@ -113,6 +122,11 @@ class RuntimeFit:
             self.form.field: self.form.to_json(self.coefficients, self.slope),
             "lower": self.form.to_json(self.lower, self.slope),
             "upper": self.form.to_json(self.upper, self.slope),
+            "misfit": dict(zip(("low", "high"), self.misfit, strict=True)),
+            "range": {
+                name: [float(column.min()), float(column.max())]
+                for name, column in zip(self.form.input_names(self.slope), self.inputs.T, strict=True)
+            },
             "unit": "tokens" if self.slope == "seconds_per_token" else "flops",
             **({} if self.decoder is None else {"model": dump(self.decoder)}),
             "metrics": {

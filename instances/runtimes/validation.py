@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +13,9 @@ from specopt.models.fields import Floats, Ints
 
 NO_MATTER = 0.02
 """A simpler form is taken, too, where its held-out error is larger by no more than this share."""
+
+MOST_MISFIT = 1e3
+"""A form that predicts less than 1/1000 of a measured time, even none, says nothing about it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,12 +72,16 @@ class CrossValidation:
         Parts that the distinct inputs were split into.
     mape
         By form: error relative to the measurement on each part, when fitted to the others, averaged over its rows.
+    misfit
+        By form: least and largest difference between measured and predicted time of a row held out, relative to the
+        latter.
     reason
         Which form was taken and why.
     """
 
     folds: int
     mape: dict[str, tuple[float, ...]]
+    misfit: dict[str, tuple[float, float]]
     reason: str = ""
 
     def mean(self, form: str) -> float:
@@ -109,17 +116,34 @@ def cross_validate(
     many = int(groups.max()) + 1
     parts = np.array_split(rng.permutation(many), min(folds, many))
     errors: dict[str, tuple[float, ...]] = {}
+    misfits: dict[str, tuple[float, float]] = {}
     for form, inputs in candidates.items():
         of: list[float] = []
+        apart = [(0.0, 0.0)]
         for part in parts:
             out = np.isin(groups, part)
             if form.lacks(inputs[~out]):
                 break
             found = form.fit(inputs[~out], y[~out], weights[~out])
-            of.append(float(np.mean(np.abs(form.predict(found, inputs[out]) / y[out] - 1.0))))
+            predicted = form.predict(found, inputs[out])
+            of.append(float(np.mean(np.abs(predicted / y[out] - 1.0))))
+            apart.append(misfit(predicted, y[out]))
         else:
             errors[form.name] = tuple(of)
-    return CrossValidation(folds=len(parts), mape=errors) if errors else None
+            misfits[form.name] = widest(apart)
+    return CrossValidation(folds=len(parts), mape=errors, misfit=misfits) if errors else None
+
+
+def misfit(predicted: Floats, measured: Floats) -> tuple[float, float]:
+    """Return the least and largest difference between measured and predicted times, relative to the latter."""
+    apart = measured / np.maximum(predicted, measured / MOST_MISFIT) - 1.0
+    return float(apart.min()), float(apart.max())
+
+
+def widest(misfits: Iterable[tuple[float, float]]) -> tuple[float, float]:
+    """Return the interval that holds all of them, and 0."""
+    lows, highs = zip(*misfits, strict=True)
+    return min(0.0, *lows), max(0.0, *highs)
 
 
 def choose(candidates: Candidates, validation: CrossValidation | None) -> tuple[Form, str]:

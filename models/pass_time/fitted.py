@@ -24,6 +24,10 @@ class Work(ABC):
     def features(self, batch: Floats, new_tokens: Floats, cached_tokens: Floats) -> Floats:
         """Return the features of passes in the last axis, those of `ranged` first."""
 
+    def most(self, batch: Floats, new_tokens: Floats, cached_tokens: Floats) -> Floats:
+        """Return the features where the fit may have counted more than `features` does."""
+        return self.features(batch, new_tokens, cached_tokens)
+
 
 class Tokens(Work):
     """New tokens of the batch, 1, and cached tokens of the batch."""
@@ -60,11 +64,18 @@ class Operations(Work):
 
     def features(self, batch: Floats, new_tokens: Floats, cached_tokens: Floats) -> Floats:
         """Return the features; see `Work.features`."""
-        pairs = new_tokens**2 + (cached_tokens if self.attends else 0.0)
+        return self._with(cached_tokens if self.attends else 0.0, batch, new_tokens, cached_tokens)
+
+    def most(self, batch: Floats, new_tokens: Floats, cached_tokens: Floats) -> Floats:
+        """Return the features with the attention of every new token, as operations are counted in fits."""
+        pairs = new_tokens * cached_tokens if self.attends else 0.0
+        return self._with(pairs, batch, new_tokens, cached_tokens)
+
+    def _with(self, pairs: Floats | float, batch: Floats, new_tokens: Floats, cached_tokens: Floats) -> Floats:
         logits = new_tokens if self.all_logits else np.minimum(new_tokens, 1.0)
         operations = (
             self.decoder.flops_per_token * new_tokens
-            + self.decoder.flops_per_token_pair * pairs
+            + self.decoder.flops_per_token_pair * (new_tokens**2 + pairs)
             + self.decoder.flops_per_logit * logits
         )
         return np.stack(np.broadcast_arrays(batch * operations, 1.0, batch * cached_tokens), axis=-1)
@@ -119,7 +130,8 @@ class FittedPasses(PassTime):
 
     def seconds(self, batch: Floats, new_tokens: Floats, cached_tokens: Floats, which: Which = "fitted") -> Floats:
         """Return the form's seconds; a limit holds both the coefficients' and the misfit's."""
-        found = self.work.features(batch, new_tokens, cached_tokens)
+        find = self.work.most if which == "upper" else self.work.features
+        found = find(batch, new_tokens, cached_tokens)
 
         def times(of: Which) -> Floats:
             return np.asarray((found @ self.coefficients[of].T).max(axis=-1), dtype=np.float64)

@@ -6,8 +6,8 @@ import numpy as np
 
 from specopt.models.fields import Floats
 
-MOST_ROUNDS = 1000
-CLOSE = 1e-12
+MOST_ROUNDS = 300
+CLOSE = 1e-9
 
 
 def isotonic(values: Floats) -> Floats:

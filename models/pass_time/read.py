@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -157,7 +158,7 @@ def _sizes(data: Mapping[str, Any], where: str) -> Floats | None:
             raise InvalidInput(f"{where}.captured_batches: required field is missing beside beyond")
         return None
     good = isinstance(given, list) and given and all(type(one) is int and 1 <= one <= MAX_TOKENS for one in given)
-    if not good or any(one >= other for one, other in zip(given, given[1:], strict=False)):
+    if not good or any(one >= other for one, other in pairwise(given)):
         raise InvalidInput(f"{where}.captured_batches: expected increasing integers >= 1, got {describe(given)}")
     return np.array(given, dtype=np.float64)
 

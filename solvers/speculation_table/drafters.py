@@ -34,7 +34,7 @@ class Drafter(ABC):
     def covers(self, batch: Floats, drafts: Floats, cached_tokens: Floats) -> Truths:
         """Tell which drafts need no pass beyond what was measured."""
         if self.passes is None:
-            return np.True_
+            return np.ones((), dtype=np.bool_)
         return self.passes.covers(batch, *self.work(drafts, cached_tokens))
 
     def work(self, drafts: Floats, cached_tokens: Floats) -> tuple[Floats, Floats]:

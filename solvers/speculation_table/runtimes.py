@@ -135,7 +135,7 @@ class Runtimes:
         batch, drafts, context = self._grid(most_requests, most_drafts)
         inside = np.array(np.broadcast_to(self.verify.covers(batch, 1.0 + drafts, context), self._shape(batch, drafts)))
         inside[..., 1:] &= self.drafter.covers(batch, drafts[..., 1:], context)
-        return np.asarray(inside.all(axis=0))
+        return np.asarray(np.all(inside, axis=0))
 
     def seconds(self, most_requests: int, most_drafts: int, which: Which = "fitted") -> tuple[Floats, Floats]:
         """Return seconds of steps by context.

@@ -62,7 +62,7 @@ class SpeculationTable:
 
     def schedule(self) -> Schedule:
         """Return the table as engines are configured with it."""
-        return _schedule(self.ranges, self.relative)
+        return Schedule(ranges=self.ranges, batches=tuple(range(1, len(self.relative) + 1)), speedups=self.relative)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the table and what it is worth as JSON-like data."""
@@ -179,10 +179,10 @@ def _against(worth: Speedups, ranges: list[tuple[int, int, int]], robust: bool) 
     at = int(np.argmin(best))
     drafts = 1 + int(np.argmax(worth.low[at, 1:]))
     text = (
-        f"no lengths are safe: at batch {at + 1} speculation may be slower than none, {best[at]:.2f}x in the worst case "
-        f"({worth.fitted[at, drafts]:.2f}x expected) with {drafts} drafts, the best there"
+        f"no lengths are safe: at batch {at + 1} speculation may be slower than none, {best[at]:.2f}x in the worst "
+        f"case ({worth.fitted[at, drafts]:.2f}x expected) with {drafts} drafts, the best there"
     )
-    pays = int(np.argmin(np.append(best >= 1.0, False)))
+    pays = _leading(best >= 1.0)
     return text + (f"; up to batch {pays} it is safe: --max-batch {pays}" if pays else "")
 
 
@@ -210,15 +210,18 @@ def _sizes(
     if extrapolate:
         notes.append(f"extrapolated beyond what was measured ({runtimes.measured}), where no limit holds")
         return requests, drafts
-    needed = inside[: 1 if max_batch is None else requests].all(axis=0)
-    longest = len(needed) - 1 if needed.all() else int(np.argmin(needed)) - 1
+    longest = _leading(np.all(inside[: 1 if max_batch is None else requests], axis=0)) - 1
     if longest < (1 if max_length is None else drafts):
         asked = f"batches up to {requests} and drafts up to {drafts}" if max_batch or max_length else "a batch of 1"
         raise InvalidInput(
             f"max_batch, max_length: expected what was measured ({runtimes.measured}; contexts of "
             f"{', '.join(f'{one:g}' for one in runtimes.contexts)} tokens), got {asked}; --extrapolate goes beyond"
         )
-    rows = inside[:, : longest + 1].all(axis=1)
-    largest = len(rows) if rows.all() else int(np.argmin(rows))
+    largest = _leading(np.all(inside[:, : longest + 1], axis=1))
     notes.append(f"batches up to {largest} and drafts up to {longest}, as far as measured ({runtimes.measured})")
     return largest, longest
+
+
+def _leading(truths: Any) -> int:
+    """Return how many entries come before the first that does not hold."""
+    return int(np.cumprod(truths).sum())

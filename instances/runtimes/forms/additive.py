@@ -20,6 +20,10 @@ class Additive(Form):
     needs = "three columns of x, or one of tokens"
     field = "estimator"
 
+    def input_names(self, slope: Slope) -> tuple[str, ...]:
+        """Return what the features are called."""
+        return "new_tokens", "interactions", "cached_tokens"
+
     def inputs(self, work: Work) -> Floats | None:
         """Return the features of the batches."""
         return work.features

@@ -49,6 +49,10 @@ class Form(ABC):
     def to_json(self, coefficients: Floats, slope: Slope) -> dict[str, Any]:
         """Return the coefficients as problems take them."""
 
+    def input_names(self, slope: Slope) -> tuple[str, ...]:
+        """Return what the inputs are called."""
+        return ("tokens" if slope == "seconds_per_token" else "flops",)
+
     def inputs(self, work: Work) -> Floats | None:
         """Return what the form is fitted against; None if the table does not give it."""
         return work.total

@@ -16,8 +16,9 @@ from specopt.instances.runtimes.fit import RuntimeFit, fit_runtime
 from specopt.instances.runtimes.table import TableColumns, read_runtime_table
 from specopt.instances.runtimes.validation import fit_metrics
 from specopt.instances.runtimes.work import work_of
-from specopt.models.pass_time import pass_time
+from specopt.models.pass_time import Which, pass_time
 
+WHICH: tuple[Which, ...] = ("lower", "fitted", "upper")
 LINE = (2e-4, 0.03)
 ROOFLINE = ((1e-5, 0.04), (2e-4, 0.02))
 X = np.array([1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 160, 192, 224, 256, 320, 384, 448, 512, 640])
@@ -111,12 +112,15 @@ def test_the_file_says_everything(tmp_path: Path) -> None:
     assert [data["form"], data["unit"]] == ["roofline", "tokens"]
     assert data["metrics"]["samples"] == len(X)
     assert data["cross_validation"]["mape"]["roofline"]["mean"] < data["cross_validation"]["mape"]["linear"]["mean"]
-    time = pass_time(data, "fit", decoder=None, context_tokens=0, all_logits=True)
+    time = pass_time(data, "fit", decoder=None, all_logits=True)
     assert time.has_limits
-    low, fit, high = (time.seconds(X, np.ones(len(X)), which) for which in ("lower", "fitted", "upper"))
-    assert (low <= fit).all()
-    assert (fit <= high).all()
-    assert (low < high).all()
+    low, fit, high = (time.seconds(X, np.array(1.0), np.array(0.0), which) for which in WHICH)
+    assert (low < fit).all()
+    assert (fit < high).all()
+    assert (low <= noisy).all()
+    assert (noisy <= high).all()
+    assert time.covers(X, np.array(1.0), np.array(0.0)).all()
+    assert not time.covers(np.array([0.5, 2.0]) * X[[0, -1]], np.array(1.0), np.array(0.0)).any()
 
 
 def test_wrong_units_are_told(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from specopt import ExactDecoder, InvalidInput
@@ -41,8 +42,8 @@ def test_operations_are_those_of_a_pass(tmp_path: Path, all_logits: bool) -> Non
     assert work.total is not None
     for row, (new, cached, batch) in enumerate([(5, 0, 2), (1, 9, 3)]):
         runtime = {"seconds_per_flop": 1.0, "overhead_seconds": 0.0}
-        time = pass_time(runtime, "r", decoder=DECODER, context_tokens=cached, all_logits=all_logits)
-        assert work.total[row, 0] == time.seconds(batch, new)  # type: ignore[arg-type]
+        time = pass_time(runtime, "r", decoder=DECODER, all_logits=all_logits)
+        assert work.total[row, 0] == time.seconds(np.array(batch), np.array(new), np.array(cached))
     assert work.slope == "seconds_per_flop"
     pairs = 4 * 2 * 4 * 8 * 5 * 5
     by_hand = 2 * 2 * (32 * 8 * 12 + 3 * 32 * 64) * 5 + pairs + 2 * 32 * 50 * (5 if all_logits else 1)

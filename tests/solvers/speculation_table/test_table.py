@@ -1,4 +1,4 @@
-"""The speculation table: goodput by hand, every length tried, limits, the worst case."""
+"""The speculation table: goodput by hand, every length tried, limits, the worst case, measured tables."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ from hypothesis import strategies as st
 
 from specopt.models.errors import InvalidInput
 from specopt.models.position_acceptance import PositionAcceptance
-from specopt.solvers.speculation_table.goodput import goodput
 from specopt.solvers.speculation_table.runtimes import Runtimes
 from specopt.solvers.speculation_table.table import SpeculationTable, speculation_table
 
 FLOOR = {"seconds_per_token": 0.0, "overhead_seconds": 0.03}
 VERIFY = {"pieces": [FLOOR, {"seconds_per_token": 2e-4, "overhead_seconds": 0.01}]}
 DRAFT = {"seconds_per_token": 2e-5, "overhead_seconds": 0.002}
-RUNTIMES = Runtimes.from_dict({"draft": DRAFT, "verify": VERIFY})
+RUNTIMES = Runtimes.from_dict({"draft": DRAFT, "verify": VERIFY, "zero_draft_cost": 0.1})
 
 
 def by_hand(rates: list[float], batch: int, drafts: int) -> float:
@@ -26,32 +25,44 @@ def by_hand(rates: list[float], batch: int, drafts: int) -> float:
         product *= rate
         tokens += product
     verify = max(0.03, 2e-4 * batch * (1 + drafts) + 0.01)
-    return batch * tokens / (drafts * (2e-5 * batch + 0.002) + verify)
+    return batch * tokens / (drafts * (2e-5 * batch + 0.002) + verify) * (1.0 if drafts else 0.9)
 
 
-def choice(table: SpeculationTable, batch: int) -> int:
+def alone_by_hand(batch: int) -> float:
+    """Return tokens per second of a batch in an engine that does not speculate."""
+    return by_hand([], batch, 0) / 0.9
+
+
+def choice(table: SpeculationTable, batch: int) -> int | None:
     """Return the drafts at a batch size."""
     return next(k for low, high, k in table.ranges if low <= batch <= high)
 
 
 @given(st.lists(st.floats(0.0, 1.0), min_size=1, max_size=6), st.integers(1, 200))
 def test_every_size_gets_its_best_length(rates: list[float], batch: int) -> None:
-    """Tests that without a loss allowed no other length is better at any batch size."""
+    """Tests that without a loss allowed no other length is better at any batch size, if speculation pays at all."""
     table = speculation_table(RUNTIMES, PositionAcceptance.exactly(rates), max_batch=200, loss=0.0)
-    values = [by_hand(rates, batch, drafts) for drafts in range(len(rates) + 1)]
-    assert values[choice(table, batch)] == pytest.approx(max(values), rel=1e-9)
+    best = [max(by_hand(rates, size, k) for k in range(len(rates) + 1)) for size in range(1, 201)]
+    found = choice(table, batch)
+    if found is None:
+        mean = np.mean([np.log(value / alone_by_hand(size)) for size, value in enumerate(best, start=1)])
+        assert mean <= 1e-12
+        assert "speculation does not pay" in table.notes[-1]
+    else:
+        assert by_hand(rates, batch, found) == pytest.approx(best[batch - 1], rel=1e-9)
 
 
 def test_ranges_cover_and_speculation_ends() -> None:
     """Tests that ranges run from 1 to the largest batch, drafts fall, and large batches do not speculate."""
-    table = speculation_table(RUNTIMES, PositionAcceptance.constant(0.7), max_batch=512, max_length=7)
+    table = speculation_table(RUNTIMES, PositionAcceptance.constant(0.7), max_batch=384, max_length=7)
     lows = [low for low, _, _ in table.ranges]
     assert lows == [1, *(high + 1 for _, high, _ in table.ranges[:-1])]
-    assert table.ranges[-1][1:] == (512, 0)
-    drafts = [k for *_, k in table.ranges]
+    assert table.ranges[-1][1:] == (384, 0)
+    drafts = [k for *_, k in table.ranges if k is not None]
+    assert len(drafts) == len(table.ranges)
     assert drafts == sorted(drafts, reverse=True)
     assert max(table.loss) <= 0.01 + 1e-12
-    assert table.speedup[-1] == 1.0
+    assert table.speedup[-1] == pytest.approx(0.9)
     assert table.speedup_limits is None
 
 
@@ -60,7 +71,8 @@ def test_speedup_is_the_mean_over_the_range() -> None:
     rates = [0.8, 0.7, 0.6]
     table = speculation_table(RUNTIMES, PositionAcceptance.exactly(rates), max_batch=64)
     for (low, high, k), speedup in zip(table.ranges, table.speedup, strict=True):
-        ratios = [by_hand(rates, b, k) / by_hand(rates, b, 0) for b in range(low, high + 1)]
+        assert k is not None
+        ratios = [by_hand(rates, b, k) / alone_by_hand(b) for b in range(low, high + 1)]
         assert speedup == pytest.approx(np.mean(ratios), rel=1e-12)
 
 
@@ -93,9 +105,8 @@ def test_limits_hold_where_slope_and_overhead_vary_apart() -> None:
     low, high = table.speedup_limits[0]
     for slope, overhead in ((lower, lower), (lower, upper), (upper, lower), (upper, upper)):
         verify = {"seconds_per_token": slope["seconds_per_token"], "overhead_seconds": overhead["overhead_seconds"]}
-        times = Runtimes.from_dict({"draft": DRAFT, "verify": verify})
-        values = goodput(known.expected_tokens(3), times.draft, times.verify, 16)
-        mean = float((values / values[:, :1])[:, table.ranges[0][2]].mean())
+        alone, speculating = Runtimes.from_dict({"draft": DRAFT, "verify": verify}).seconds(16, 3)
+        mean = float((known.expected_tokens(3) * alone / speculating)[0, :, table.ranges[0][2]].mean())
         assert low - 1e-12 <= mean <= high + 1e-12
 
 
@@ -112,8 +123,8 @@ def test_seconds_per_flop_without_a_model_are_noted() -> None:
     """Tests that nothing is guessed in silence: seconds_per_flop that can only be meant per token are said to be."""
     times = {"draft": DRAFT, "verify": {"seconds_per_flop": 1e-4, "overhead_seconds": 0.03}}
     table = speculation_table(Runtimes.from_dict(times), PositionAcceptance.constant(0.8), max_batch=8)
-    assert [note for note in table.notes if "counts per token" in note] == [table.notes[-1]]
-    assert table.notes[-1].startswith("verify: seconds_per_flop")
+    assert [note for note in table.notes if "counts per token" in note] == [table.notes[0]]
+    assert table.notes[0].startswith("verify: seconds_per_flop")
 
 
 def test_worst_case_is_best_there() -> None:
@@ -122,10 +133,11 @@ def test_worst_case_is_best_there() -> None:
     limits = {"runtime": DRAFT, "lower": DRAFT, "upper": upper}
     known = PositionAcceptance.constant(0.8, low, 0.9)
     runtimes = Runtimes.from_dict({"draft": limits, "verify": VERIFY})
-    robust = speculation_table(runtimes, known, max_length=5, robust=True)
+    robust = speculation_table(runtimes, known, max_batch=48, max_length=5, robust=True)
     worst = Runtimes.from_dict({"draft": upper, "verify": VERIFY})
-    assert robust.ranges == speculation_table(worst, PositionAcceptance.constant(low), max_length=5).ranges
-    assert speculation_table(runtimes, known, max_length=5).ranges != robust.ranges
+    alone = speculation_table(worst, PositionAcceptance.constant(low), max_batch=48, max_length=5)
+    assert robust.ranges == alone.ranges
+    assert speculation_table(runtimes, known, max_batch=48, max_length=5).ranges != robust.ranges
 
 
 @given(st.floats(0.1, 0.9), st.floats(0.0, 0.3), st.floats(1.0, 4.0), st.floats(1.0, 4.0))
@@ -141,8 +153,9 @@ def test_robust_lengths_are_never_slower(rate: float, down: float, draft: float,
     )
     known = PositionAcceptance.constant(rate, max(0.0, rate - down), rate)
     table = speculation_table(runtimes, known, max_batch=64, max_length=4, loss=0.0, robust=True)
-    for _, low in zip(table.ranges, table.speedup_limits or (), strict=False):
-        assert low[0] >= 1.0 - 1e-12
+    assert table.speedup_limits is not None
+    assert all(low >= 1.0 for low, _ in table.speedup_limits)
+    assert all(drafts != 0 for *_, drafts in table.ranges)
 
 
 def test_models_count_operations() -> None:
@@ -156,8 +169,7 @@ def test_models_count_operations() -> None:
         "verify_model": model,
     }
     short, long = (
-        Runtimes.from_dict({**data, "context_tokens": context}).verify.seconds(np.array(8.0), np.array(2.0))
-        for context in (0, 4096)
+        Runtimes.from_dict({**data, "context_tokens": context}).seconds(8, 1)[0][0, -1, 0] for context in (0, 4096)
     )
     assert long > short
 
@@ -172,6 +184,8 @@ def test_models_count_operations() -> None:
         ({"draft": DRAFT, "verify": VERIFY, "step_overhead_seconds": -1}, "step_overhead_seconds: expected a number"),
         ({"draft": DRAFT, "verify": VERIFY, "step_overhead_seconds": 10**400}, "step_overhead_seconds: expected a num"),
         ({"draft": 3, "verify": VERIFY}, "runtime.draft: expected a runtime, got 3"),
+        ({"draft": DRAFT, "verify": VERIFY, "zero_draft_cost": 1}, "zero_draft_cost: expected a number in"),
+        ({"draft": DRAFT, "verify": VERIFY, "zero_draft_cost": [0.3, 0.2]}, "zero_draft_cost: expected a number in"),
     ],
 )
 def test_bad_runtimes_are_named(data: object, message: str) -> None:
