@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import math
 import os
 from collections.abc import Mapping
@@ -11,7 +10,8 @@ from typing import Annotated
 
 import numpy as np
 
-from specopt.instances.traces.lines import Lines, open_lines
+from specopt.instances.reading.csv_rows import csv_rows, place
+from specopt.instances.reading.lines import Lines, open_lines
 from specopt.models.draft_control import MAX_DRAFT_LENGTH, MAX_RESOLUTION, Probability, Resolution
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import Column, Floats, Ints, NonNegativeInt, Positive, check, describe
@@ -85,27 +85,15 @@ def read_channel_trace(path: str | os.PathLike[str], columns: Mapping[str, str] 
     found: dict[str, list[float]] = {key: [] for key in names}
     with open_lines(path) as stream:
         lines = Lines(stream, where)
-        reader = csv.reader(lines, strict=True)
-        places: dict[str, int] | None = None
-        width, done = 0, 0
-        try:
-            for fields in reader:
-                line, done = done + 1, lines.number
-                if len(fields) < 2 and not "".join(fields).strip():
-                    continue
-                if places is None:
-                    header = [field.strip() for field in fields]
-                    places, width = {key: _place(lines, line, header, name) for key, name in names.items()}, len(header)
-                    continue
-                if len(fields) != width:
-                    raise lines.refuse(line, f"{width} fields, as in the header", f"{len(fields)} fields")
-                for key, place in places.items():
-                    found[key].append(_value(lines, line, key, names[key], fields[place]))
-                if found["accepted"][-1] > found["drafted"][-1]:
-                    most = f"at most the {found['drafted'][-1]:.0f} drafted tokens"
-                    raise lines.refuse(line, most, int(found["accepted"][-1]), names["accepted"])
-        except csv.Error as error:
-            raise lines.refuse(done + 1, "a row of CSV", str(error)) from None
+        table = csv_rows(lines)
+        line, header = next(table)
+        places = {key: place(lines, line, header, name) for key, name in names.items()}
+        for line, fields in table:
+            for key, at in places.items():
+                found[key].append(_value(lines, line, key, names[key], fields[at]))
+            if found["accepted"][-1] > found["drafted"][-1]:
+                most = f"at most the {found['drafted'][-1]:.0f} drafted tokens"
+                raise lines.refuse(line, most, int(found["accepted"][-1]), names["accepted"])
     if len(found["uplink"]) < 2:
         raise InvalidInput(f"{where}: expected a header and at least 2 rows, got {len(found['uplink'])} rows")
     return ChannelTrace(
@@ -128,13 +116,6 @@ def _names(columns: Mapping[str, str] | None) -> dict[str, str]:
     if len(set(names.values())) < len(names):
         raise InvalidInput(f"columns: expected {len(names)} different columns, got {', '.join(names.values())}")
     return names
-
-
-def _place(lines: Lines, line: int, header: list[str], name: str) -> int:
-    if header.count(name) != 1:
-        word = "a column" if name not in header else "one column"
-        raise lines.refuse(line, f"{word} {name}", ", ".join(header))
-    return header.index(name)
 
 
 def _value(lines: Lines, line: int, key: str, column: str, text: str) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -10,7 +9,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from specopt.instances.traces.lines import Lines, open_lines
+from specopt.instances.reading.csv_rows import csv_rows, decimal, place
+from specopt.instances.reading.lines import Lines, open_lines
 from specopt.models.arguments import integer
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import Floats, Ints, describe
@@ -24,7 +24,6 @@ LEAST_SECONDS, MOST_SECONDS = 1e-12, 1e9
 REPEATS_APART = 1.5
 """Rows of one input whose times differ by more than this factor are told: a filter may be missing."""
 
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _SUFFIX = re.compile(r"(?:^|[_. (\[])(us|µs|ms|ns|seconds|sec|s)[)\]]?$", re.ASCII | re.IGNORECASE)
 
 
@@ -169,42 +168,24 @@ class _Reader:
 
     def read(self) -> None:
         """Collect the rows that fulfil the filter."""
-        reader = csv.reader(self.lines, strict=True)
-        header: dict[str, int] | None = None
-        done = 0
-        try:
-            for cells in reader:
-                line, done = done + 1, self.lines.number
-                if len(cells) < 2 and not "".join(cells).strip():
-                    continue
-                if header is None:
-                    header = self._header(line, [cell.strip() for cell in cells])
-                    width = len(cells)
-                    continue
-                if len(cells) != width:
-                    raise self.lines.refuse(line, f"{width} fields, as in the header", cells)
-                self.rows += 1
-                self._row(line, header, cells)
-        except csv.Error as error:
-            raise InvalidInput(f"{self.lines.where}: line {done + 1}: expected a row of a CSV file: {error}") from None
-        if header is None:
-            raise InvalidInput(f"{self.lines.where}: expected a table, got an empty file")
+        table = csv_rows(self.lines)
+        header = self._header(*next(table))
+        for line, cells in table:
+            self.rows += 1
+            self._row(line, header, cells)
 
     def _header(self, line: int, header: Sequence[str]) -> dict[str, int]:
         columns = self.columns
         wanted = [*columns.numbers, *columns.y, *columns.where]
         if columns.sum_over is not None:
             wanted.append(columns.sum_over)
-        for name in wanted:
-            if header.count(name) != 1:
-                often = "has it twice" if name in header else f"has {', '.join(header)[:400]}"
-                raise self._refuse(f"line {line}: expected one column {name!r}, the header {often}")
+        places = {name: place(self.lines, line, header, name) for name in wanted}
         for name in columns.y:
             suffix = _SUFFIX.search(name)
             unit = suffix[1].lower().replace("µ", "u") if suffix else "s"
             if columns.y_unit is None and unit not in ("s", "sec", "seconds"):
                 raise self._refuse(f"line {line}: the column {name!r} is not in seconds by its name: say the y-unit")
-        return {name: header.index(name) for name in wanted}
+        return places
 
     def _row(self, line: int, header: Mapping[str, int], cells: Sequence[str]) -> None:
         columns = self.columns
@@ -221,13 +202,13 @@ class _Reader:
         inputs = []
         for name in columns.numbers:
             value, least = cells[header[name]], 1.0 if name == columns.batch else 0.0
-            number = _number(value)
+            number = decimal(value)
             if number is None or not least <= number <= MOST_WORK or 0.0 < number < LEAST_WORK:
                 raise self.lines.refuse(line, f"a finite number >= {least:g}", value, name)
             inputs.append(number)
         total = 0.0
         for name in columns.y:
-            number = _number(cells[header[name]])
+            number = decimal(cells[header[name]])
             if number is None or not 0.0 <= number * self.scale <= MOST_SECONDS:
                 raise self.lines.refuse(line, "a time >= 0", cells[header[name]], name)
             total += number * self._times(name)
@@ -329,17 +310,9 @@ class _Reader:
         return InvalidInput(f"{self.lines.where}: {text}")
 
 
-def _number(text: str) -> float | None:
-    text = text.strip()
-    if len(text) > 60 or not _NUMBER.fullmatch(text):
-        return None
-    value = float(text)
-    return value if np.isfinite(value) else None
-
-
 def _same(cell: str, value: str) -> bool:
     """Compare as text, or as numbers where both are."""
     if cell == value:
         return True
-    one, other = _number(cell), _number(value)
+    one, other = decimal(cell), decimal(value)
     return one is not None and one == other

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from specopt.instances.reading.lines import Lines
 from specopt.instances.traces.clock import Clock
-from specopt.instances.traces.lines import Lines
 from specopt.instances.traces.rows import Rows
 from specopt.models.fields import MAX_TOKENS
 from specopt.models.files import unique_keys

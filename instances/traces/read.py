@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import TextIO
 
-from specopt.instances.traces.lines import Lines, open_lines
+from specopt.instances.reading.lines import Lines, open_lines
 from specopt.instances.traces.plain_csv import PLAIN_CSV, plain_csv
 from specopt.instances.traces.recognise import FORMATS, Format, recognise
 from specopt.instances.traces.rows import Rows

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from specopt.instances.reading.lines import Lines
 from specopt.instances.traces.azure import AZURE
 from specopt.instances.traces.burstgpt import BURSTGPT
-from specopt.instances.traces.lines import Lines
 from specopt.instances.traces.mooncake import MOONCAKE
 from specopt.instances.traces.plain_csv import PLAIN_CSV
 from specopt.instances.traces.rows import Rows

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
 from dataclasses import dataclass
 
+from specopt.instances.reading.csv_rows import csv_rows, place
+from specopt.instances.reading.lines import Lines
 from specopt.instances.traces.clock import Clock
-from specopt.instances.traces.lines import Lines
 from specopt.instances.traces.rows import Rows
-from specopt.models.errors import InvalidInput
-from specopt.models.fields import MAX_TOKENS, describe
+from specopt.models.fields import MAX_TOKENS
 
 _DIGITS = len(str(MAX_TOKENS))
 _TOKENS = f"a whole number of tokens from 0 to {MAX_TOKENS:,}"
@@ -47,7 +46,7 @@ class Table:
     def recognises(self, first_line: str) -> bool:
         """Tell whether a file with this first line has the columns."""
         try:
-            header = _stripped(next(csv.reader([first_line], strict=True), []))
+            header = [field.strip() for field in next(csv.reader([first_line], strict=True), [])]
         except csv.Error:
             return False
         return set(self.columns) <= set(header)
@@ -61,46 +60,21 @@ class Table:
             If the header lacks a column or has it twice, or a row is malformed; the message names line and column.
         """
         clock = Clock(self.time_unit)
-        reader = csv.reader(lines, strict=True)
-        header: list[str] | None = None
-        done = 0  # lines of the rows before
-        try:
-            for fields in reader:
-                line, done = done + 1, lines.number
-                if len(fields) < 2 and not "".join(fields).strip():
-                    continue
-                if header is None:
-                    header = _stripped(fields)
-                    arrival, inputs, outputs, *names = (
-                        self._position(lines, line, header, name) for name in self.columns
-                    )
-                    label = names[0] if names else None
-                    continue
-                if len(fields) != len(header):
-                    missing = header[len(fields)] if len(fields) < len(header) else None
-                    raise lines.refuse(line, f"{len(header)} fields, as in the header", fields, missing)
-                seconds = clock.seconds(fields[arrival])
-                if seconds is None:
-                    raise lines.refuse(line, clock.expected, fields[arrival], self.arrival)
-                prompt, response = _tokens(fields[inputs]), _tokens(fields[outputs])
-                if prompt < 0:
-                    raise lines.refuse(line, _TOKENS, fields[inputs], self.input)
-                if response < 0:
-                    raise lines.refuse(line, _TOKENS, fields[outputs], self.output)
-                if not rows.add(seconds, prompt, response, None if label is None else fields[label].strip()):
-                    return
-        except csv.Error as error:
-            raise InvalidInput(f"{lines.where}: line {done + 1}: expected a row of a CSV file: {error}") from None
-
-    def _position(self, lines: Lines, line: int, header: Sequence[str], name: str) -> int:
-        if header.count(name) != 1:
-            often = "has it twice" if name in header else f"has {describe(', '.join(header))}"
-            raise InvalidInput(f"{lines.where}: line {line}: expected one column {name!r}, the header {often}")
-        return header.index(name)
-
-
-def _stripped(fields: Sequence[str]) -> list[str]:
-    return [field.strip() for field in fields]
+        table = csv_rows(lines)
+        line, header = next(table)
+        arrival, inputs, outputs, *names = (place(lines, line, header, name) for name in self.columns)
+        label = names[0] if names else None
+        for line, fields in table:
+            seconds = clock.seconds(fields[arrival])
+            if seconds is None:
+                raise lines.refuse(line, clock.expected, fields[arrival], self.arrival)
+            prompt, response = _tokens(fields[inputs]), _tokens(fields[outputs])
+            if prompt < 0:
+                raise lines.refuse(line, _TOKENS, fields[inputs], self.input)
+            if response < 0:
+                raise lines.refuse(line, _TOKENS, fields[outputs], self.output)
+            if not rows.add(seconds, prompt, response, None if label is None else fields[label].strip()):
+                return
 
 
 def _tokens(text: str) -> int:

@@ -60,9 +60,9 @@ def test_refuses_rows(tmp_path: Path, row: str, words: tuple[str, ...]) -> None:
 
 def test_refuses_headers_and_names(tmp_path: Path) -> None:
     """Tests that lacking, double and unknown columns are refused, and files without rows."""
-    with pytest.raises(InvalidInput, match="line 1: expected a column drafted"):
+    with pytest.raises(InvalidInput, match="line 1: expected one column 'drafted'"):
         read_channel_trace(write(tmp_path, header="uplink_bits_per_second,confidence,accepted"))
-    with pytest.raises(InvalidInput, match="one column accepted"):
+    with pytest.raises(InvalidInput, match="one column 'accepted', the header has it twice"):
         read_channel_trace(write(tmp_path, header=HEADER + ",accepted"))
     with pytest.raises(InvalidInput, match="at least 2 rows, got 1"):
         read_channel_trace(write(tmp_path, "1,0,0,0"))

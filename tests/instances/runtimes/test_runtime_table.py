@@ -100,7 +100,7 @@ def test_rows_that_differ_are_told(tmp_path: Path) -> None:
         (b"tokens,seconds\n", "expected at least one row below the header"),
         (b"tokens,time\n1,2\n", "line 1: expected one column 'seconds', the header has tokens, time"),
         (b"tokens,seconds,tokens\n1,2,3\n", "line 1: expected one column 'tokens', the header has it twice"),
-        (b"\ntokens,seconds\n1,2\n3\n", "line 4: expected 2 fields, as in the header"),
+        (b"\ntokens,seconds\n1,2\n3\n", "line 4, seconds: expected 2 fields, as in the header"),
         (b"tokens,seconds\n1,2\n3,4,5\n", "line 3: expected 2 fields, as in the header"),
         (b"tokens,seconds\n1,nan\n", "line 2, seconds: expected a time >= 0, got 'nan'"),
         (b"tokens,seconds\n1,inf\n", "line 2, seconds: expected a time >= 0, got 'inf'"),

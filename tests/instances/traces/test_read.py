@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from strategies_traces import AZURE_2023, BURSTGPT, EXAMPLES, MOONCAKE, PLAIN_CSV, mutated
 
 from specopt import InvalidInput
+from specopt.instances.reading.lines import LONGEST_LINE
 from specopt.instances.traces import FORMATS, Trace, read_trace
-from specopt.instances.traces.lines import LONGEST_LINE
 
 HEADER = b"arrival_seconds,input_tokens,output_tokens\n"
 
@@ -165,7 +165,7 @@ def test_malformed_objects_name_their_line(path: Path, line: bytes, message: str
         (None, b"5,ChatGPT,472,18,490,Conversation log\n", "line 1: expected the columns of a known trace"),
         (None, b"num_prefill_tokens,num_decode_tokens\n1,2\n", "line 1: expected the columns of a known trace"),
         (None, HEADER.strip() + b",arrived_at,num_prefill_tokens,num_decode_tokens\n", "line 1: .*vidur and csv"),
-        ("azure", BURSTGPT, "line 1: expected one column 'TIMESTAMP', the header has 'Timestamp,"),
+        ("azure", BURSTGPT, "line 1: expected one column 'TIMESTAMP', the header has Timestamp,"),
         ("mooncake", AZURE_2023, "line 1: expected one JSON object"),
         ("csv", b"arrival_seconds,input_tokens,output_tokens,input_tokens\n1,2,3,4\n", "'input_tokens'.*has it twice"),
     ],

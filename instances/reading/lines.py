@@ -1,4 +1,4 @@
-"""The lines of a text file, numbered, in UTF-8 and free of what no trace holds."""
+"""The lines of a text file, numbered, in UTF-8 and free of what no table holds."""
 
 from __future__ import annotations
 

@@ -1,0 +1,1 @@
+"""Reading files of others: their lines, and the rows of their tables."""

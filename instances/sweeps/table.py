@@ -1,0 +1,102 @@
+"""Sweeps as CSV tables with a header, columns in any order.
+
+Unknown columns are refused, not ignored: one that tells rows apart, say `context`, would make repetitions of them.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+
+from specopt.instances.reading.csv_rows import csv_rows, decimal, place
+from specopt.instances.reading.lines import Lines
+from specopt.instances.sweeps.rows import Rows
+from specopt.models.errors import InvalidInput
+from specopt.models.fields import describe
+from specopt.models.sweep import Measurement, Sweep
+
+REQUIRED = ("concurrency", "draft_length", "output_tokens_per_second")
+OPTIONAL = ("mean_acceptance_length", "context_tokens", "workload", "repeat")
+NO_SPECULATION = "none"
+
+
+def read_csv(lines: Lines, rows: Rows) -> None:
+    """Collect the rows of a table. What stands under `repeat` does not matter: repeated rows are repetitions.
+
+    Raises
+    ------
+    InvalidInput
+        If a column is missing, unknown or there twice, or a row is malformed; the message names line and column.
+    """
+    table = csv_rows(lines)
+    line, header = next(table)
+    places = {name: place(lines, line, header, name) for name in REQUIRED}
+    for name in header:
+        if name not in (*REQUIRED, *OPTIONAL):
+            known = ", ".join((*REQUIRED, *OPTIONAL))
+            raise InvalidInput(f"{lines.where}: line {line}: expected columns among {known}, got {describe(name)}")
+        places[name] = place(lines, line, header, name)
+    for line, fields in table:
+        _Row(lines, line, {name: fields[at].strip() for name, at in places.items()}).add_to(rows)
+
+
+class _Row:
+    """One row: its cells by column, an absent column being an empty cell."""
+
+    def __init__(self, lines: Lines, line: int, cells: dict[str, str]) -> None:
+        self.lines, self.line, self.cells = lines, line, cells
+
+    def add_to(self, rows: Rows) -> None:
+        unsaid = self.cells["draft_length"].lower() == NO_SPECULATION
+        rows.add(
+            f"line {self.line}, ",
+            self.integer("concurrency"),
+            None if unsaid else self.integer("draft_length", f"an integer, or {NO_SPECULATION}"),
+            self.number("output_tokens_per_second"),
+            self.number("mean_acceptance_length"),
+            context_tokens=self.integer("context_tokens") if self.cells.get("context_tokens") else 0,
+            workload=self.cells.get("workload", ""),
+        )
+
+    def integer(self, name: str, expected: str = "an integer") -> int:
+        value = decimal(self.cells[name])
+        if value is None or not value.is_integer():
+            raise self.lines.refuse(self.line, expected, self.cells[name], name)
+        return int(value)
+
+    def number(self, name: str) -> float | None:
+        cell = self.cells.get(name, "")
+        value = decimal(cell)
+        if value is None and cell:
+            raise self.lines.refuse(self.line, "a number, or nothing", cell, name)
+        return value
+
+
+def write_csv(sweep: Sweep) -> str:
+    """Return a sweep as a CSV table that reads as the same one; its notes are not in it.
+
+    Examples
+    --------
+    >>> from specopt.models.sweep import Condition, Point
+    >>> write_csv(Sweep((Measurement(Point(Condition(8), None), 812.5),)))
+    'concurrency,draft_length,output_tokens_per_second\\n8,none,812.5\\n'
+    """
+    rows = [_cells(one) for one in sweep.measurements]
+    columns = [*REQUIRED, *(name for name in OPTIONAL if any(row.get(name) for row in rows))]
+    out = io.StringIO()
+    writer = csv.DictWriter(out, columns, extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return out.getvalue()
+
+
+def _cells(one: Measurement) -> dict[str, str]:
+    condition, length = one.point.condition, one.point.draft_length
+    return {
+        "concurrency": str(condition.concurrency),
+        "draft_length": NO_SPECULATION if length is None else str(length),
+        "output_tokens_per_second": "" if one.tokens_per_second is None else repr(float(one.tokens_per_second)),
+        "mean_acceptance_length": "" if one.acceptance_length is None else repr(float(one.acceptance_length)),
+        "context_tokens": str(condition.context_tokens) if condition.context_tokens else "",
+        "workload": condition.workload,
+    }
