@@ -38,7 +38,7 @@ def test_reads_columns_by_name(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("row", "words"),
     [
-        ("1e6,0.5,2", ("line 3", "4 fields", "3 fields")),
+        ("1e6,0.5,2", ("line 3, drafted", "4 fields", "['1e6', '0.5', '2']")),
         ("fast,0.5,2,3", ("line 3, uplink_bits_per_second", "> 0", "fast")),
         ("nan,0.5,2,3", ("line 3, uplink_bits_per_second", "nan")),
         ("0,0.5,2,3", ("line 3, uplink_bits_per_second",)),
