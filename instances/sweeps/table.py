@@ -47,6 +47,7 @@ class _Row:
         self.lines, self.line, self.cells = lines, line, cells
 
     def add_to(self, rows: Rows) -> None:
+        """Add the row's run."""
         unsaid = self.cells["draft_length"].lower() == NO_SPECULATION
         rows.add(
             f"line {self.line}, ",
@@ -59,12 +60,14 @@ class _Row:
         )
 
     def integer(self, name: str, expected: str = "an integer") -> int:
+        """Return a cell that holds an integer."""
         value = decimal(self.cells[name])
         if value is None or not value.is_integer():
             raise self.lines.refuse(self.line, expected, self.cells[name], name)
         return int(value)
 
     def number(self, name: str) -> float | None:
+        """Return a cell that may hold a number."""
         cell = self.cells.get(name, "")
         value = decimal(cell)
         if value is None and cell:
