@@ -7,9 +7,11 @@ an absent field means is fixed by the type. A type that is not listed here is re
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Literal
+
+from specopt.instances.checkpoints.marks import BOTH_WAYS, EXPERTS, HYBRID, LATENT, PREDICTING
 
 
 @dataclass(frozen=True)
@@ -18,6 +20,40 @@ class Switch:
 
     name: str
     default: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExpertFields:
+    """Where a type's config has its experts.
+
+    Parameters
+    ----------
+    count, per_token
+        Experts of a layer, and those that a token is routed to.
+    ffn
+        Dimension of an expert.
+    shared_count, shared_ffn
+        Experts that take every token: how many, or their dimension together (then their output is weighted).
+    first_dense, period
+        Layers before the first with experts, and every how many there is one; null: every layer has them.
+    on
+        The field that switches them on.
+    bias
+        Whether router and experts have biases.
+    beside
+        Whether they stand beside a dense network in every layer, behind norms of their own and a scaled router.
+    """
+
+    count: str = "num_experts"
+    per_token: str = "num_experts_per_tok"
+    ffn: str = "moe_intermediate_size"
+    shared_count: str | None = None
+    shared_ffn: str | None = None
+    first_dense: str | None = None
+    period: str | None = None
+    on: str | None = None
+    bias: bool = False
+    beside: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +87,21 @@ class ModelType:
         Rows of the table of learned positions beyond `max_position_embeddings`; None for rotary positions.
     defaults
         Sizes that configs of this type leave out when they equal the defaults of its class.
+    experts
+        Where its config has experts.
+    latent
+        Whether keys and values are compressed (multi-head latent attention).
+    layer_kinds
+        What an absent `layer_types` means: every layer attends to everything, to a window, to a window from layer
+        `max_window_layers` on; or ``window`` or ``linear`` in all layers but every `period`-th.
+    period
+        The field with that period, and its default.
+    gated_queries, sinks
+        Whether attention's output is gated, whether heads have sinks: see `GroupedAttention`.
+    global_heads
+        Whether layers that attend to everything have KV heads and a head size of their own.
+    drafts
+        The field with the number of layers that predict further tokens.
     """
 
     architecture: str
@@ -60,13 +111,33 @@ class ModelType:
     qkv_bias: bool | Switch = False
     output_bias: bool | Switch = False
     mlp_bias: bool | Switch = False
-    query_key_norm: bool = False
+    query_key_norm: bool | Switch = False
     norms_per_layer: int = 2
     layer_norm: bool = False
     kv_heads: Literal["heads", "given", "none"] = "given"
     head_dim: Literal["derived", "given", "none"] = "derived"
     position_offset: int | None = None
     defaults: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    experts: ExpertFields | None = None
+    latent: bool = False
+    layer_kinds: Literal["full", "window", "window above", "windows between", "linear between"] = "full"
+    period: tuple[str, int] = ("sliding_window_pattern", 1)
+    gated_queries: bool = False
+    sinks: bool = False
+    global_heads: bool = False
+    drafts: str | None = None
+
+    @property
+    def marks(self) -> tuple[str, ...]:
+        """Which of `MARKS` the type understands."""
+        has = {
+            EXPERTS: self.experts is not None,
+            LATENT: self.latent,
+            HYBRID: self.layer_kinds == "linear between",
+            PREDICTING: self.drafts is not None,
+            BOTH_WAYS: self.global_heads,  # of images alone
+        }
+        return tuple(mark for mark, known in has.items() if known)
 
 
 _ATTENTION = Switch("attention_bias", False)
@@ -75,7 +146,7 @@ _ALL = Switch("use_bias", True)
 _OPT = Switch("enable_bias", True)
 _NEOX = Switch("attention_bias", True)
 
-_QWEN2 = ModelType(architecture="Qwen2ForCausalLM", tied=False, qkv_bias=True)
+_QWEN2 = ModelType(architecture="Qwen2ForCausalLM", tied=False, qkv_bias=True, layer_kinds="window above")
 _QWEN3 = ModelType(
     architecture="Qwen3ForCausalLM",
     tied=False,
@@ -83,7 +154,33 @@ _QWEN3 = ModelType(
     output_bias=_ATTENTION,
     query_key_norm=True,
     head_dim="given",
+    layer_kinds="window above",
 )
+_QWEN_EXPERTS = ExpertFields(period="decoder_sparse_step")
+_QWEN3_MOE = replace(_QWEN3, architecture="Qwen3MoeForCausalLM", experts=_QWEN_EXPERTS, layer_kinds="full")
+_QWEN3_NEXT = replace(
+    _QWEN3,
+    architecture="Qwen3NextForCausalLM",
+    gated_queries=True,
+    layer_kinds="linear between",
+    period=("full_attention_interval", 4),
+    experts=replace(_QWEN_EXPERTS, shared_ffn="shared_expert_intermediate_size"),
+    drafts="num_nextn_predict_layers",
+)
+_MISTRAL = ModelType(architecture="MistralForCausalLM", tied=False, layer_kinds="window")
+_DEEPSEEK_V2 = ModelType(
+    architecture="DeepseekV2ForCausalLM",
+    tied=False,
+    qkv_bias=_ATTENTION,
+    latent=True,
+    experts=ExpertFields(
+        count="n_routed_experts",
+        shared_count="n_shared_experts",
+        first_dense="first_k_dense_replace",
+        period="moe_layer_freq",
+    ),
+)
+_DEEPSEEK_V3 = replace(_DEEPSEEK_V2, architecture="DeepseekV3ForCausalLM", drafts="num_nextn_predict_layers")
 
 MODEL_TYPES: Mapping[str, ModelType] = MappingProxyType(
     {
@@ -95,12 +192,54 @@ MODEL_TYPES: Mapping[str, ModelType] = MappingProxyType(
             mlp_bias=_MLP,
             kv_heads="heads",
         ),
-        "mistral": ModelType(architecture="MistralForCausalLM", tied=False),
+        "mistral": _MISTRAL,
         "qwen2": _QWEN2,
         "qwen2_vl_text": _QWEN2,
         "qwen2_5_vl_text": _QWEN2,
         "qwen3": _QWEN3,
         "qwen3_vl_text": _QWEN3,
+        "qwen3_5_text": replace(
+            _QWEN3_NEXT, architecture="Qwen3_5ForCausalLM", experts=None, drafts="mtp_num_hidden_layers"
+        ),
+        "mimo": replace(_QWEN2, architecture="MiMoForCausalLM", drafts="num_nextn_predict_layers"),
+        "mixtral": replace(
+            _MISTRAL,
+            architecture="MixtralForCausalLM",
+            experts=ExpertFields(count="num_local_experts", ffn="intermediate_size"),
+        ),
+        "qwen2_moe": ModelType(
+            architecture="Qwen2MoeForCausalLM",
+            tied=False,
+            qkv_bias=Switch("qkv_bias", True),
+            experts=replace(_QWEN_EXPERTS, shared_ffn="shared_expert_intermediate_size"),
+        ),
+        "qwen3_moe": _QWEN3_MOE,
+        "qwen3_vl_moe_text": _QWEN3_MOE,
+        "qwen3_next": _QWEN3_NEXT,
+        "qwen3_5_moe_text": replace(_QWEN3_NEXT, architecture="Qwen3_5MoeForCausalLM", drafts="mtp_num_hidden_layers"),
+        "deepseek_v2": _DEEPSEEK_V2,
+        "deepseek_v3": _DEEPSEEK_V3,
+        "kimi_k2": _DEEPSEEK_V3,
+        "glm4_moe": ModelType(
+            architecture="Glm4MoeForCausalLM",
+            tied=False,
+            qkv_bias=_ATTENTION,
+            query_key_norm=Switch("use_qk_norm", False),
+            head_dim="given",
+            experts=replace(_DEEPSEEK_V2.experts, period=None) if _DEEPSEEK_V2.experts else None,
+            drafts="num_nextn_predict_layers",
+        ),
+        "gpt_oss": ModelType(
+            architecture="GptOssForCausalLM",
+            tied=False,
+            qkv_bias=Switch("attention_bias", True),
+            output_bias=Switch("attention_bias", True),
+            head_dim="given",
+            sinks=True,
+            layer_kinds="windows between",
+            period=("sliding_window_pattern", 2),
+            experts=ExpertFields(count="num_local_experts", ffn="intermediate_size", bias=True),
+        ),
         "opt": ModelType(
             architecture="OPTForCausalLM",
             tied=True,
@@ -124,6 +263,8 @@ MODEL_TYPES: Mapping[str, ModelType] = MappingProxyType(
             output_bias=_ATTENTION,
             norms_per_layer=4,
             head_dim="given",
+            layer_kinds="windows between",
+            period=("sliding_window_pattern", 2),
         ),
         "gemma3_text": ModelType(
             architecture="Gemma3ForCausalLM",
@@ -136,8 +277,23 @@ MODEL_TYPES: Mapping[str, ModelType] = MappingProxyType(
             defaults=MappingProxyType(
                 {"num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256, "vocab_size": 262208}
             ),
+            layer_kinds="windows between",
+            period=("sliding_window_pattern", 6),
         ),
-        "phi3": ModelType(architecture="Phi3ForCausalLM", tied=False, kv_heads="heads"),
+        "gemma4_text": ModelType(
+            architecture="Gemma4ForCausalLM",
+            tied=True,
+            qkv_bias=_ATTENTION,
+            output_bias=_ATTENTION,
+            query_key_norm=True,
+            norms_per_layer=4,
+            head_dim="given",
+            layer_kinds="windows between",
+            period=("sliding_window_pattern", 6),
+            global_heads=True,
+            experts=ExpertFields(per_token="top_k_experts", on="enable_moe_block", beside=True),
+        ),
+        "phi3": ModelType(architecture="Phi3ForCausalLM", tied=False, kv_heads="heads", layer_kinds="window"),
         "granite": ModelType(
             architecture="GraniteForCausalLM",
             tied=False,
@@ -154,6 +310,7 @@ MODEL_TYPES: Mapping[str, ModelType] = MappingProxyType(
             output_bias=_ALL,
             mlp_bias=_ALL,
             layer_norm=True,
+            layer_kinds="window",
         ),
         "gpt_neox": ModelType(
             architecture="GPTNeoXForCausalLM",
@@ -171,6 +328,7 @@ MODEL_TYPES: Mapping[str, ModelType] = MappingProxyType(
 
 WRAPPERS = (
     "gemma3",
+    "gemma4",
     "idefics3",
     "internvl",
     "llava",
@@ -180,56 +338,10 @@ WRAPPERS = (
     "paligemma",
     "qwen2_5_vl",
     "qwen2_vl",
+    "qwen3_5",
+    "qwen3_5_moe",
     "qwen3_vl",
+    "qwen3_vl_moe",
     "smolvlm",
 )
 """Types that wrap a decoder, given under `text_config`, which reads images as further tokens: nothing in it changes."""
-
-MARKS: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "mixture-of-experts models": ("*expert*", "moe*"),
-        "multi-head latent attention": (
-            "kv_lora_rank",
-            "q_lora_rank",
-            "qk_rope_head_dim",
-            "qk_nope_head_dim",
-            "v_head_dim",
-        ),
-        "state-space and hybrid layers": (
-            "mamba*",
-            "ssm*",
-            "state_size",
-            "d_state",
-            "d_conv",
-            "conv_kernel",
-            "time_step_rank",
-            "linear_num_*",
-            "linear_conv_*",
-            "full_attention_interval",
-            "attn_layer_*",
-            "layers_block_type",
-            "hybrid_override_pattern",
-        ),
-        "encoder-decoder models and cross attention": (
-            "is_encoder_decoder",
-            "add_cross_attention",
-            "cross_attention_*",
-            "encoder_layers",
-            "decoder_layers",
-        ),
-        "quantised weights, whose bytes per value the shape does not tell,": (
-            "quantization_config",
-            "compression_config",
-        ),
-        "layers that differ from each other": ("block_configs", "pruned_heads", "num_kv_shared_layers"),
-        "decoders with further heads or layers for drafting": (
-            "num_nextn_predict_layers",
-            "medusa_*",
-            "eagle_*",
-            "draft_vocab_size",
-            "speculators_*",
-        ),
-        "models that are no decoders": ("use_bidirectional_attention",),
-    }
-)
-"""Fields (with wildcards) that, set to anything but nothing, mean that the counts here do not hold."""

@@ -7,11 +7,14 @@ from typing import Any
 from rich.console import Console
 
 from specopt.instances.checkpoints.model_config import ModelConfig
+from specopt.instances.checkpoints.part import Part
 from specopt.models.fields import dump
 from specopt.views.terminal import line, table, title
 
 LABELS = {
     "parameters": "parameters",
+    "active_parameters": "active per token",
+    "routed_expert_parameters": "in routed experts",
     "weight_bytes": "weight bytes",
     "kv_bytes_per_token": "KV cache bytes per token",
     "flops_per_token": "FLOPs per new token",
@@ -21,66 +24,112 @@ LABELS = {
 
 
 def model_costs(config: ModelConfig) -> dict[str, Any]:
-    """Return what both cost models say of a decoder.
+    """Return what both cost models say of a decoder, or the exact one of a draft head.
 
     A forward pass of m new tokens over t in all costs
-    flops_per_token m + flops_per_token_pair m t + flops_per_logit (positions whose logits are needed) operations.
-    Bytes of both are at the same bytes per value; the papers' model itself is at 2. `model` is what
-    `serving-latency` takes; null, with the FLOPs, where the cost model cannot describe the decoder.
+    flops_per_token m + flops_per_token_pair m t + flops_per_logit (positions whose logits are needed) operations, and
+    reads `reads`: dense_bytes, and of each layer with experts those that its tokens are routed to. Bytes of both are at
+    the same bytes per value, quantised weights of the exact one as they are stored; the papers' model itself is at 2.
+    `model` is what `serving-latency` takes; null where the cost model cannot describe the decoder, and `paper` with it.
+    Embeddings behind a projection have no FLOPs either.
     """
-    exact, paper = config.exact, config.paper
-    size = exact.bytes_per_value
-    projected = config.projected
+    size = config.storage.value_bytes
     return {
         "name": config.name,
         "model_type": config.model_type,
+        "head": config.head,
         "bytes_per_value": size,
+        "quantisation": config.storage.method,
         "config_dtype": config.dtype,
-        "paper": {
-            "parameters": paper.parameter_count,
-            "kv_bytes_per_token": paper.kv_bytes_per_token // 2 * size,
-            "weight_bytes": paper.parameter_count * size,
-            "flops_per_token": paper.flops_per_token,
-            "flops_per_token_pair": paper.flops_per_token_pair,
-            "flops_per_logit": paper.flops_per_logit,
-            "model": dump(paper),
-        },
-        "exact": {
-            "parameters": config.parameters,
-            "kv_bytes_per_token": config.kv_bytes_per_token,
-            "weight_bytes": config.weight_bytes,
-            "flops_per_token": None if projected else exact.flops_per_token,
-            "flops_per_token_pair": None if projected else exact.flops_per_token_pair,
-            "flops_per_logit": None if projected else exact.flops_per_logit,
-            "model": None if projected else dump(exact),
-        },
+        "paper": None if config.dense is None else _paper_costs(config, size),
+        "exact": _exact_costs(config, flops=not config.projected)
+        | {"model": None if config.dense is None or config.projected else dump(config.exact)},
+        "heads": [{"kind": head.kind, "layers": head.layers} | _exact_costs(head) for head in config.heads],
+        "vision": None if config.vision_parameters is None else {"parameters": config.vision_parameters},
         "notes": list(config.notes),
     }
 
 
+def _paper_costs(config: ModelConfig, size: int) -> dict[str, Any]:
+    paper = config.paper
+    return {
+        "parameters": paper.parameter_count,
+        "kv_bytes_per_token": paper.kv_bytes_per_token // 2 * size,
+        "weight_bytes": paper.parameter_count * size,
+        "flops_per_token": paper.flops_per_token,
+        "flops_per_token_pair": paper.flops_per_token_pair,
+        "flops_per_logit": paper.flops_per_logit,
+        "model": dump(paper),
+    }
+
+
+def _exact_costs(part: Part, *, flops: bool = True) -> dict[str, Any]:
+    reads = part.reads
+    return {
+        "parameters": part.parameters,
+        "active_parameters": part.active_parameters,
+        "routed_expert_parameters": part.routed_expert_parameters,
+        "borrowed_parameters": part.borrowed_parameters,
+        "kv_bytes_per_token": part.kv_bytes_per_token,
+        "window_kv_bytes_per_token": part.window_kv_bytes,
+        "sliding_window": part.window,
+        "state_bytes_per_sequence": part.state_bytes_per_sequence,
+        "weight_bytes": part.weight_bytes,
+        "reads": {
+            "dense_bytes": reads.dense_bytes,
+            "experts": [dump(group) for group in reads.experts],
+        },
+        "flops_per_token": part.flops_per_token if flops else None,
+        "flops_per_token_pair": part.flops_per_token_pair if flops else None,
+        "flops_per_logit": part.flops_per_logit if flops else None,
+    }
+
+
 def print_model_costs(config: ModelConfig, dtype: str | None, out: Console) -> None:
-    """Print both cost models side by side, with the difference of the papers' from the exact one."""
+    """Print what a model costs; of dense decoders both cost models, with the papers' difference from the exact one."""
     costs = model_costs(config)
-    title(out, f"{config.name}: ", f"{config.parameters:,} parameters")
-    shape = config.exact
-    grouped = f"{shape.heads} heads of {shape.head_dim}, {shape.kv_heads} of keys and values"
-    network = f"{'gated' if shape.gated else 'plain'} network of {shape.ffn}"
-    embeddings = f"{shape.vocabulary} tokens, {'tied' if shape.tied else 'untied'}"
-    line(out, "shape", f"{config.model_type}, {shape.layers} layers of {shape.hidden}, {grouped}, {network}")
-    line(out, "vocabulary", embeddings)
-    line(out, "counted at", f"{shape.bytes_per_value} bytes per value ({dtype or 'the default'})")
+    title(out, f"{config.name}: ", f"{config.parameters:,} parameters" + (", a draft head" if config.head else ""))
+    line(out, "shape", _shape(config))
+    at = dtype or config.storage.method or "the default"
+    line(out, "counted at", f"{config.storage.value_bytes} bytes per value ({at})")
     line(out, "config's dtype", config.dtype or "not given")
-    view = table("  quantity", "papers' model", "exact", "difference", left=1)
+    paper, exact = costs["paper"] or {}, costs["exact"]
+    columns = ("papers' model", "exact", "difference") if paper else ("exact",)
+    view = table("  quantity", *columns, left=1)
     for key, label in LABELS.items():
-        paper, exact = costs["paper"][key], costs["exact"][key]
-        shown = "-" if exact is None else f"{exact:,}"
-        view.add_row(f"  {label}", f"{paper:,}", shown, _difference(paper, exact))
+        if key in ("active_parameters", "routed_expert_parameters") and not exact["routed_expert_parameters"]:
+            continue
+        shown = "-" if exact[key] is None else f"{exact[key]:,}"
+        row = (f"{paper[key]:,}", shown, _difference(paper[key], exact[key])) if key in paper else (shown,)
+        view.add_row(f"  {label}", *row)
     out.print(view)
-    if not config.projected:
-        less = config.parameters - shape.parameter_count
+    for head in config.heads:
+        size = f"{head.parameters:,} parameters, {head.weight_bytes:,} bytes, {head.kv_bytes_per_token:,} KV per token"
+        line(out, f"{head.kind} head", size)
+    if config.vision_parameters is not None:
+        line(out, "vision", f"{config.vision_parameters:,} parameters beside the decoder")
+    for tokens in (1, 4, 16, 64) if config.reads.experts else ():
+        low, high = config.reads.limits(tokens)
+        read = (
+            f"{config.reads.bytes(tokens):,.0f} bytes of weights with uniform routing, {low:,.0f} to {high:,.0f} in all"
+        )
+        line(out, f"{tokens} tokens read", read)
+    if config.dense is not None and not config.projected:
+        less = config.parameters - config.exact.parameter_count
         line(out, "cost model", f"`exact` in a problem leaves out biases, norms and positions: {less:,} parameters")
     for note in config.notes:
         line(out, "note", note)
+
+
+def _shape(config: ModelConfig) -> str:
+    found = f"{config.model_type}, {len(config.mixers)} layers"
+    if config.dense is None:
+        return found
+    shape = config.exact
+    grouped = f"{shape.heads} heads of {shape.head_dim}, {shape.kv_heads} of keys and values"
+    network = f"{'gated' if shape.gated else 'plain'} network of {shape.ffn}"
+    vocabulary = f"{shape.vocabulary} tokens, {'tied' if shape.tied else 'untied'}"
+    return f"{found} of {shape.hidden}, {grouped}, {network}, {vocabulary}"
 
 
 def _difference(paper: int, exact: int | None) -> str:

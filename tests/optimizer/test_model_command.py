@@ -9,6 +9,7 @@ from typing import Any
 
 import naive
 import pytest
+from model_cases import SMALL
 
 from specopt.cli import run
 from specopt.models.decoder import ExactDecoder, PaperDecoder
@@ -149,3 +150,24 @@ def test_file_names_need_not_be_text(tmp_path: Path, capsys: pytest.CaptureFixtu
     path.write_text(json.dumps(TINY_LLAMA))
     assert run(["model", str(path)]) == 0
     assert "tiny-?: 1,100,048,384 parameters" in capsys.readouterr().out
+
+
+def test_experts_and_heads(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests that --json has the counts of experts, what passes read, and heads apart; paper is null, and noted."""
+    path = tmp_path / "deepseek.json"
+    path.write_text(json.dumps(SMALL["deepseek_v3"] | {"num_nextn_predict_layers": 1}))
+    assert run(["model", str(path), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    exact, head = found["exact"], found["heads"][0]
+    assert found["paper"] is None and any(note.startswith("paper: null") for note in found["notes"])
+    assert exact["parameters"] == 211_152 and exact["routed_expert_parameters"] == 3 * 8 * 3 * 24 * 64
+    assert exact["active_parameters"] == 211_152 - 3 * 6 * 3 * 24 * 64
+    assert exact["kv_bytes_per_token"] == 4 * (20 + 4) * 2 and exact["weight_bytes"] == 2 * 211_152
+    assert exact["reads"]["experts"] == [
+        {"layers": 3, "experts": 8, "experts_per_token": 2, "expert_bytes": 2.0 * 3 * 24 * 64}
+    ]
+    assert (head["kind"], head["layers"], head["kv_bytes_per_token"]) == ("mtp", 1, (20 + 4) * 2)
+    assert run(["model", str(path)]) == 0
+    out = capsys.readouterr().out
+    for word in ("211,152", "in routed experts", "mtp head", "16 tokens read", "uniform routing"):
+        assert word in out

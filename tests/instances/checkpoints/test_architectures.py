@@ -1,0 +1,165 @@
+"""Experts, latent and linear attention, windows: counts against published ones, and what refusals say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from model_cases import (
+    DEEPSEEK_V2_LITE,
+    DEEPSEEK_V3,
+    GEMMA4_26B,
+    GPT_OSS_20B,
+    LLAMA_8B,
+    MIMO_7B,
+    MIXTRAL,
+    QWEN3_30B,
+    QWEN35_27B,
+    SMALL,
+    small,
+)
+
+from specopt.instances.checkpoints.model_config import ModelConfig, parse_model_config
+from specopt.models.errors import InvalidInput, Unsupported
+
+# model: config, parameters, of which in routed experts, active per token with embeddings, KV bytes per token
+PUBLISHED: dict[str, tuple[Any, int, int, int, int]] = {
+    "Qwen3-30B-A3B": (QWEN3_30B, 30_532_122_624, 28_991_029_248, 3_353_032_704, 48 * 2 * 4 * 128 * 2),
+    "Mixtral-8x7B": (MIXTRAL, 46_702_792_704, 45_097_156_608, 12_879_925_248, 32 * 2 * 8 * 128 * 2),
+    "DeepSeek-V2-Lite": (DEEPSEEK_V2_LITE, 15_706_484_224, 14_394_851_328, 2_661_150_208, 27 * (512 + 64) * 2),
+    "Qwen3.5-27B": (QWEN35_27B, 26_895_998_464, 0, 26_895_998_464, 16 * 2 * 4 * 256 * 2),
+    "Gemma-4-26B-A4B": (GEMMA4_26B, 25_805_933_872 - 572_792_112, 22_837_985_280, 3_822_530_560, 5 * 2 * 2 * 512 * 2),
+    "MiMo-7B": (MIMO_7B, 7_833_409_536 - 210_790_400, 0, 7_622_619_136, 36 * 2 * 8 * 128 * 2),
+    "DeepSeek-V3": (DEEPSEEK_V3, 671_026_404_352, 653_908_770_816, 37_552_282_624, 61 * (512 + 64) * 2),
+    "gpt-oss-20b": (GPT_OSS_20B, 20_914_757_184, 19_116_933_120, 4_187_440_704, 12 * 2 * 8 * 64 * 2),
+}
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_published_counts(name: str) -> None:
+    """Tests that counts are those of the architecture built without weights, or of the published checkpoint.
+
+    Built with transformers on the meta device: Qwen3, Mixtral, DeepSeek-V2, Qwen3.5, Gemma 4 (25,805,933,872 with
+    572,792,112 of vision). Sums of the tensors on the hub: MiMo-7B with its prediction layer 7,833,409,536, gpt-oss-20b,
+    DeepSeek-V3 (671B) without the corrections of its routers. KV bytes are written out: layers x values x 2.
+    """
+    data, parameters, routed, active, kv_bytes = PUBLISHED[name]
+    found = parse_model_config(data)
+    assert (found.parameters, found.routed_expert_parameters) == (parameters, routed)
+    assert found.active_parameters == active
+    assert found.kv_bytes_per_token == kv_bytes
+    assert found.weight_bytes == 2 * parameters
+
+
+def test_vision_is_counted_apart() -> None:
+    """Tests that Gemma 4's image encoder has 572,792,112 parameters, and that an unknown one is left open."""
+    assert parse_model_config(GEMMA4_26B).vision_parameters == 572_792_112
+    llava = {"model_type": "llava", "vision_config": {"hidden_size": 8}, "text_config": LLAMA_8B}
+    assert parse_model_config(llava).vision_parameters is None
+
+
+def test_qwen_vision_by_hand() -> None:
+    """Tests the encoder of Qwen3-VL against its tensors listed one by one, depths that feed the decoder included."""
+    vision = {
+        "depth": 2, "hidden_size": 8, "intermediate_size": 12, "in_channels": 3, "temporal_patch_size": 2,
+        "patch_size": 4, "spatial_merge_size": 2, "out_hidden_size": 64, "num_position_embeddings": 9,
+        "deepstack_visual_indexes": [1],
+    }  # fmt: skip
+    block = 2 * (8 + 8) + (24 * 8 + 24) + (8 * 8 + 8) + (12 * 8 + 12) + (8 * 12 + 8)
+    merger = (32 * 32 + 32) + (64 * 32 + 64)
+    expected = (8 * 3 * 2 * 4 * 4 + 8) + 9 * 8 + 2 * block + (8 + 8 + merger) + (32 + 32 + merger)
+    found = parse_model_config({"model_type": "qwen3_5", "text_config": SMALL["qwen3_5"], "vision_config": vision})
+    assert found.vision_parameters == expected
+
+
+def test_a_window_bounds_the_cache() -> None:
+    """Tests that caches that stop growing are named apart, and count where there is no other."""
+    gemma = parse_model_config(GEMMA4_26B)
+    assert (gemma.window_kv_bytes, gemma.window) == (25 * 2 * 8 * 256 * 2, 1024)
+    plain = parse_model_config(SMALL["mistral"])
+    windows = parse_model_config(SMALL["mistral"] | {"sliding_window": 16})
+    assert windows.kv_bytes_per_token == plain.kv_bytes_per_token == windows.window_kv_bytes
+    assert (windows.growing_kv_bytes, plain.window_kv_bytes) == (0, 0)
+    some = SMALL["qwen3"] | {"use_sliding_window": True, "max_window_layers": 3, "sliding_window": 16}
+    assert parse_model_config(some).kv_bytes_per_token == 3 * 2 * 2 * 16 * 2
+    assert "16 tokens only" in parse_model_config(some).notes[-1]
+
+
+def test_states_do_not_grow() -> None:
+    """Tests that linear attention keeps a matrix per head and the last inputs of its convolution, and no cache."""
+    found = parse_model_config(SMALL["qwen3_5"])
+    assert found.state_bytes_per_sequence == 3 * 2 * (4 * 8 * 12 + 3 * (2 * 2 * 8 + 4 * 12))
+    assert found.kv_bytes_per_token == 1 * 2 * 2 * 16 * 2
+
+
+@pytest.mark.parametrize("name", ["qwen3_moe", "mixtral", "deepseek_v2", "gpt_oss", "qwen3_next"])
+def test_all_experts_at_once_are_dense(name: str) -> None:
+    """Tests that a model that routes every token to every expert is as active, and reads as much, as it is large."""
+    data = SMALL[name]
+    count = next(data[key] for key in ("num_experts", "num_local_experts", "n_routed_experts") if key in data)
+    every, some = parse_model_config(data | {"num_experts_per_tok": count}), parse_model_config(data)
+    assert every.active_parameters == every.parameters == some.parameters > some.active_parameters
+    table = data["vocab_size"] * data["hidden_size"] * 2
+    for tokens in (1, 7):
+        assert every.reads.bytes(tokens) == every.weight_bytes - table
+        assert every.reads.limits(tokens) == (every.weight_bytes - table,) * 2
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_a_token_reads_what_is_active(name: str) -> None:
+    """Tests that one token reads the active weights but the table of embeddings, and multiplies by their matrices."""
+    found = parse_model_config(SMALL[name])
+    tied = SMALL[name].get("tie_word_embeddings", name.startswith("gemma"))
+    table = 0 if tied else SMALL[name]["vocab_size"] * SMALL[name]["hidden_size"]
+    assert found.reads.bytes(1) == pytest.approx(2 * (found.active_parameters - table), rel=1e-12)
+    assert found.flops_per_token < 2 * found.active_parameters
+    assert found.flops_per_logit == 2 * SMALL[name]["vocab_size"] * SMALL[name]["hidden_size"]
+
+
+@pytest.mark.parametrize("data", [LLAMA_8B, SMALL["llama"], SMALL["gemma3"]])
+def test_dense_operations_are_the_cost_models(data: Any) -> None:
+    """Tests that operations counted tensor by tensor are those of the exact cost model."""
+    found = parse_model_config(data)
+    assert found.flops_per_token == found.exact.flops_per_token
+    assert found.flops_per_token_pair == found.exact.flops_per_token_pair
+    assert found.flops_per_logit == found.exact.flops_per_logit
+
+
+@pytest.mark.parametrize("name", [name for name in SMALL if name not in ("llama", "mistral", "qwen3", "gemma3")])
+def test_cost_models_do_not_pretend(name: str) -> None:
+    """Tests that a model that is no dense decoder has no cost model of `serving-latency`, and that a note says why."""
+    found = parse_model_config(SMALL[name])
+    assert found.dense is None and any(note.startswith("paper: null") for note in found.notes)
+    with pytest.raises(Unsupported, match="it is no dense decoder"):
+        _ = found.exact
+
+
+def test_quantities_are_integers() -> None:
+    """Tests that a decoder of every type has positive counts, the active ones at most all."""
+    for data in SMALL.values():
+        found: ModelConfig = parse_model_config(data)
+        assert 0 < found.active_parameters <= found.parameters and found.kv_bytes_per_token > 0
+        assert 0 <= found.routed_expert_parameters < found.parameters
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (SMALL["mixtral"] | {"num_experts_per_tok": None}, "num_experts_per_tok: required field is missing"),
+        (SMALL["mixtral"] | {"num_experts_per_tok": 5}, "num_experts_per_tok: expected at most num_local_experts = 4"),
+        (SMALL["deepseek_v3"] | {"kv_lora_rank": None}, "kv_lora_rank: required field is missing"),
+        (SMALL["deepseek_v3"] | {"first_k_dense_replace": None}, "first_k_dense_replace: required field is missing"),
+        (SMALL["qwen3_5"] | {"linear_num_key_heads": 0}, "linear_num_key_heads: expected an integer >= 1"),
+        (SMALL["qwen3_5"] | {"layer_types": ["sliding_attention"] * 4}, r"layer_types\[0\]: .* full_attention, linear"),
+        (SMALL["qwen3_moe"] | {"mlp_only_layers": 3}, "mlp_only_layers: expected a list"),
+        (SMALL["qwen3_5"] | {"num_experts": 4}, "num_experts: mixture-of-experts models are not counted for qwen3_5"),
+        (SMALL["gemma4"] | {"hidden_size_per_layer_input": 8}, "hidden_size_per_layer_input: layers that differ"),
+        (small("llama", num_nextn_predict_layers=1), "num_nextn_predict_layers: decoders with further heads"),
+        (small("jamba"), "model_type: expected one of .* measure and enter seconds_per_token and kv_bytes_per_token"),
+        (small("llama", mamba_d_state=4), "measure and enter seconds_per_token and kv_bytes_per_token by hand"),
+    ],
+)
+def test_refusals_say_what_to_enter(data: Any, message: str) -> None:
+    """Tests that what is missing or unknown is refused by name, and what to do instead where nothing can be counted."""
+    with pytest.raises(InvalidInput, match=message):
+        parse_model_config(data)
