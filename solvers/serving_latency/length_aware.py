@@ -9,7 +9,8 @@ order is no longer optimal. For every mechanism and speculation length the metho
    summed stage times are least (a shortest path), in several pipeline orders;
 3. improves what is left by simulated annealing over single tasks, swaps, threshold cuts, splits, merges and the
    pipeline order, most moves where the latency is least;
-4. raises the bound by column generation, see `columns`, up to 300 tasks.
+4. raises the bound by column generation, see `column_bound`, always of the candidate whose bound is least; of many
+   tasks before the annealing, which gains little there.
 
 Rating a plan costs O(M^2) for M batches, whatever the number of decoding steps, see
 `specopt.solvers._kernels.serving_latency.plans`.
@@ -31,13 +32,16 @@ from specopt.solvers.budget import Budget
 from specopt.solvers.method import Condition, Outcome
 from specopt.solvers.serving_latency.method import KNOWN, ServingLatencyMethod, offer_first_plan, prepare_all
 from specopt.solvers.serving_latency.prepare import Prepared
-from specopt.solvers.serving_latency.rebatching import inference_bound
+from specopt.solvers.serving_latency.rebatching import entries, inference_bound
 from specopt.solvers.serving_latency.stages import Stages, rate, stages
 
 if TYPE_CHECKING:
-    from specopt.solvers.serving_latency.columns import ColumnBound
+    from specopt.solvers.serving_latency.column_bound import ColumnBound
 
-_LARGEST_PROGRAM = 300  # tasks up to which column generation is worth its time
+_MANY = 300  # tasks above which bounds gain more than annealing
+_MOST_ORDERS = 2000  # tasks up to which every order is tried
+_DEAR_BOUND = 1e7  # batches rated per range of steps above which the bound of `rebatching` takes too long
+_HOPELESS = 1.1  # an l at which another's batches take so much longer than the best is no longer constructed for
 _WORK_PER_CALL = 3_000_000  # of a kernel call, some 0.02 s: cut by work, never by the clock, a seed gives one plan
 _ROWS_PER_CALL = 200_000  # batches rated per call of the shortest path
 _WEIGHTS = ((1.0, 0.0), (0.5, 0.5), (0.0, 1.0))  # of draft and verify time in the shortest path
@@ -58,7 +62,7 @@ class LengthAware(ServingLatencyMethod):
     """
 
     moves: PositiveInt = 700_000
-    rounds: NonNegativeInt = 70
+    rounds: NonNegativeInt = 1500
 
     name: ClassVar[str] = "length-aware"
     source: ClassVar[str] = "own; problem (24) of paper 1 with each task's own output length"
@@ -149,16 +153,20 @@ class _Search:
     def run(self) -> Termination:
         """Bound, construct, discard, improve."""
         self.candidates = [_Candidate(stages(prepared, n)) for prepared in self.able for n in prepared.lengths]
+        tasks = self.able[0].tasks
         for candidate in self.candidates:
-            candidate.bound = inference_bound(candidate.at, self.budget)
+            if entries(candidate.at) <= _DEAR_BOUND:
+                candidate.bound = inference_bound(candidate.at, self.budget)
         self.candidates.sort(key=lambda candidate: candidate.objective_bound)
         self.budget.improve_bound(self.candidates[0].objective_bound)
         self._adopt_warm_start()
         for candidate in self._promising(self.candidates):
-            self._construct(candidate)
-            self.offer()
+            if tasks <= _MANY or not candidate.batches or candidate.objective < _HOPELESS * self._best:
+                self._construct(candidate)
+                self.offer()
+        if tasks > _MANY:
+            self._certify()
         alive = [candidate for candidate in self.candidates if candidate.batches]
-        tasks = self.able[0].tasks
         moves = min(self.moves, 2000 * tasks * tasks)
         tried = 0
         for share, heat in ((0.2, _HEAT), (0.3, _HEAT), (0.5, 0.5 * _HEAT)):
@@ -173,7 +181,7 @@ class _Search:
                 tried += tries
                 self._improve(candidate, tries, heat)
             self.offer()
-            if share == 0.3:
+            if share == 0.3 and tasks <= _MANY:
                 self._certify()
         self.stats = {
             "moves": tried,
@@ -186,9 +194,13 @@ class _Search:
     def _promising(self, candidates: list[_Candidate]) -> Iterator[_Candidate]:
         """Yield the candidates whose bound is below the best plan known by then."""
         for candidate in candidates:
-            best = min(other.objective for other in self.candidates)
-            if candidate.objective_bound < best * (1 - 1e-12):
+            if candidate.objective_bound < self._best * (1 - 1e-12):
                 yield candidate
+
+    @property
+    def _best(self) -> float:
+        """Total latency of the best plan so far."""
+        return min(candidate.objective for candidate in self.candidates)
 
     def offer(self) -> None:
         """Offer the best plan, if there is one better than before."""
@@ -208,15 +220,12 @@ class _Search:
 
     def _certify(self) -> None:
         """Raise the least bound by column generation, as long as it rises."""
-        if self.able[0].tasks > _LARGEST_PROGRAM:
-            return
-        from specopt.solvers.serving_latency.columns import ColumnBound
+        from specopt.solvers.serving_latency.column_bound import ColumnBound
 
         latest: ColumnBound | None = None
         while self.rounds_done < self.rounds and not self._gap_reached():
             lowest = min(self.candidates, key=lambda candidate: candidate.objective_bound)
-            best = min(candidate.objective for candidate in self.candidates)
-            if lowest.objective_bound >= best * (1 - 1e-12):
+            if lowest.objective_bound >= self._best * (1 - 1e-12):
                 return
             if lowest.columns is None:
                 lowest.columns = ColumnBound(lowest.at, lowest.members(), lowest.seconds, self.budget)
@@ -234,10 +243,14 @@ class _Search:
     # ------------------------------------------------------------------ construction
 
     def _construct(self, candidate: _Candidate) -> None:
-        """Take the best of the shortest paths over several orders."""
+        """Take the best of the shortest paths over several orders, and see what its batches take at other lengths."""
+        few = candidate.at.prepared.tasks <= _MOST_ORDERS
         for order in _orders(candidate.at):
-            for weights in _WEIGHTS if candidate.at.overlap else _WEIGHTS[1:2]:
+            for weights in _WEIGHTS if few and candidate.at.overlap else _WEIGHTS[1:2]:
                 self._rate_orders(candidate, self._contiguous(candidate.at, order, weights))
+        for other in self.candidates:
+            if not other.batches and other.at.prepared is candidate.at.prepared:
+                self._take(other, candidate.slot, candidate.batches)
 
     def _contiguous(self, at: Stages, order: Ints, weights: tuple[float, float]) -> list[Ints]:
         """Return the batches contiguous in an order whose weighted stage times are least."""
@@ -331,10 +344,9 @@ def _orders(at: Stages) -> list[Ints]:
     ranks = np.empty(tasks)
     ranks[by_output] = np.arange(tasks)
     position = np.arange(tasks)
-    orders = [position, by_output]
-    if tasks <= 2000:
+    orders = [position, by_output] if tasks <= _MOST_ORDERS else []
+    if tasks <= _MOST_ORDERS:
         orders += [np.argsort(w * position + (1 - w) * ranks, kind="stable") for w in (0.2, 0.4, 0.6, 0.8)]
-    for classes in (2, 3, 4, 6) if tasks <= 2000 else (3,):
-        orders.append(np.lexsort((position, ranks * classes // tasks)))
-        orders.append(np.lexsort((ranks, position * classes // tasks)))
+        orders += [np.lexsort((position, ranks * classes // tasks)) for classes in (2, 3, 4, 6)]
+    orders += [np.lexsort((ranks, position * classes // tasks)) for classes in (2, 3, 4, 6)]
     return [np.ascontiguousarray(order, dtype=np.int64) for order in orders]

@@ -76,7 +76,7 @@ def rebatching_bound(prepared: Prepared, budget: Budget) -> float:
 def inference_bound(at: Stages, budget: Budget) -> float:
     """Return a lower bound on T_inf of every plan at one speculation length."""
     ends = _ends(at.steps)
-    room = max(8, int(_ENTRIES / _entries(at)))
+    room = max(8, int(_ENTRIES / entries(at)))
     if len(ends) - 1 > room:  # the prefill step, then ranges of about equally many finishing tasks
         ends = np.unique(np.concatenate([ends[:2], ends[np.linspace(1, len(ends) - 1, room, dtype=np.int64)]]))
     return float(_sum_ranges(at, ends, False, budget))
@@ -100,7 +100,7 @@ def _ends(steps: Ints) -> Ints:
     return np.unique(np.concatenate([[0, 1], steps]))
 
 
-def _entries(at: Stages) -> float:
+def entries(at: Stages) -> float:
     """Return about how many batches of sorted tasks fit the memory."""
     prepared = at.prepared
     tasks = prepared.tasks
@@ -123,7 +123,7 @@ def _sum_ranges(at: Stages, ends: Ints, strict: bool, budget: Budget) -> float:
     first = 0
     while first < len(seconds):
         budget.check()
-        stop = min(len(seconds), first + max(1, int(_ENTRIES_PER_CALL / _entries(at))))
+        stop = min(len(seconds), first + max(1, int(_ENTRIES_PER_CALL / entries(at))))
         kernels.rebatching_ranges(
             first, stop, strict, *at.arrays, ends, by_output, places, lines, costs, choice, batches, search, seconds
         )  # fmt: skip

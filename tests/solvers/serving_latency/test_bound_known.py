@@ -14,9 +14,10 @@ from strategies import ALL_MECHANISMS, problems, problems_with_plans
 
 from specopt import ServingLatencyPlan, ServingLatencyProblem, generate, solve
 from specopt.solvers.budget import Budget
-from specopt.solvers.serving_latency import rebatching
-from specopt.solvers.serving_latency.columns import ColumnBound
-from specopt.solvers.serving_latency.prepare import prepare
+from specopt.solvers.serving_latency import column_bound, rebatching
+from specopt.solvers.serving_latency.column_bound import ColumnBound
+from specopt.solvers.serving_latency.length_aware import LengthAware
+from specopt.solvers.serving_latency.prepare import prepare, quick_batches
 from specopt.solvers.serving_latency.stages import stages
 
 ONE_MECHANISM = ["pipelined", "sequential", "autoregressive"]
@@ -111,10 +112,17 @@ def test_tight_for_one_step(problem: ServingLatencyProblem) -> None:
 @given(
     problems_with_plans(
         tasks=(1, 5), max_input=200, max_output=60, max_length=1, mechanisms=ONE_MECHANISM, output_lengths=["known"]
-    )
+    ),
+    st.sampled_from([200, 2, 1]),
+    st.sampled_from([300, 0]),
 )
-def test_columns_below_the_optimum(case: tuple[ServingLatencyProblem, ServingLatencyPlan]) -> None:
-    """Tests that every bound that column generation passes on its way, from any plan, is below the optimum."""
+def test_columns_below_the_optimum(
+    case: tuple[ServingLatencyProblem, ServingLatencyPlan], classes: int, exact: int
+) -> None:
+    """Tests that every bound that column generation passes on its way, from any plan, is below the optimum.
+
+    Also with lengths taken together and prices interpolated, as for many tasks.
+    """
     problem, plan = case
     if problem.violations(plan):
         plan = dataclasses.replace(plan, batches=tuple((k,) for k in range(problem.tasks)))
@@ -124,12 +132,44 @@ def test_columns_below_the_optimum(case: tuple[ServingLatencyProblem, ServingLat
     position = np.argsort(prepared.order)
     batches = [position[list(batch)] for batch in plan.batches]
     seconds = problem.evaluate(plan).terms["inference_seconds"]
-    program = ColumnBound(stages(prepared, plan.speculation_length), batches, seconds, Budget(problem))
-    for _ in range(60):
-        program.improve()
-        assert program.bound + prepared.communication_seconds <= optimum * (1 + 1e-9)
-        if program.done:
-            break
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(column_bound, "_CLASSES", classes)
+        patch.setattr(column_bound, "_LARGEST_EXACT", exact)
+        patch.setattr(column_bound, "_NODES", 3)
+        program = ColumnBound(stages(prepared, plan.speculation_length), batches, seconds, Budget(problem))
+        for _ in range(60):
+            program.improve()
+            assert program.bound + prepared.communication_seconds <= optimum * (1 + 1e-9)
+            if program.done:
+                break
+
+
+@pytest.mark.parametrize("pair", ["68M-7B", "1.1B-7B"])
+def test_interpolated_prices_lose_little(pair: str) -> None:
+    """Tests that prices interpolated between nodes bound a hundred tasks almost as well as a price for each."""
+    problem = generate("serving-latency/paper-1", pair=pair, seed=2)
+    assert isinstance(problem, ServingLatencyProblem)
+    problem = dataclasses.replace(problem, output_lengths="known")
+    prepared = prepare(problem)
+    batches = [np.array(batch) for batch in quick_batches(prepared) or []]
+    bounds = []
+    for exact in (300, 0):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(column_bound, "_LARGEST_EXACT", exact)
+            program = ColumnBound(stages(prepared, 1), batches, 100.0, Budget(problem))
+            while not program.done:
+                program.improve()
+            bounds.append(program.bound)
+    assert bounds[0] * 0.98 <= bounds[1] <= bounds[0] * (1 + 1e-4)
+
+
+def test_a_thousand_tasks_are_certified() -> None:
+    """Tests that the plan of a thousand tasks comes with a proof that it is within 12 % of the optimum."""
+    problem = generate("serving-latency/paper-1", tasks=1000, seed=1)
+    assert isinstance(problem, ServingLatencyProblem)
+    problem = dataclasses.replace(problem, output_lengths="known")
+    result = solve(problem, LengthAware(moves=1, rounds=60))
+    assert result.gap is not None and result.gap <= 0.12
 
 
 @pytest.mark.parametrize("mechanism", ["sequential", "autoregressive"])

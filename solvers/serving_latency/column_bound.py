@@ -17,8 +17,13 @@ first and last step, w_r in [0, 1] the weight of the first row against the secon
 plays, earns more than it costs, the prices' total is a bound. If some do, it is one after taking off every pi what the
 worst batch earns too much per task, or after scaling all pi by the least ratio of cost to earnings. Finding the worst
 is easy because a batch's cost depends on its size, its longest input and its longest output alone: given these, it
-holds the two tasks that set them and the dearest of those that exceed neither. So the bound never depends on the
-solver of the linear program, which only proposes prices.
+holds the dearest of the tasks that exceed neither. So the bound never depends on the solver of the linear program,
+which only proposes prices.
+
+Of many tasks, prices are interpolated between nodes (a few inputs by a few outputs), so the program has a row per node
+and not per task; and close lengths form classes: a batch costs what one with the least lengths of its classes would,
+and may hold any task of these classes. The first restricts the prices, the second lowers costs: both bound less, and
+neither bounds wrongly.
 
 Prices settle fast because dearer tasks are kept dear: a task that exceeds another in neither length never needs a
 higher price, so the program has a column for each such pair that enforces it.
@@ -39,8 +44,14 @@ from specopt.solvers.budget import Budget
 from specopt.solvers.serving_latency.stages import Stages
 
 _RANGES = 3  # more of them bound better in the end, but later
-_TOPS_PER_CALL = 25  # longest inputs that are priced per kernel call
+_CLASSES_PER_CALL = 10  # of longest inputs that are priced per kernel call
+_CLASSES = 200  # of inputs, and of outputs: where there are more different lengths, close ones count as the least
+_LARGEST_EXACT = 300  # tasks up to which each has a price of its own; then prices are interpolated between nodes
+_NODES = 12  # of inputs, and of outputs
+_LEAST, _END = range(2)  # rows of classes
 _CLOSED = 1e-5  # relative distance to the program's own value at which it counts as solved
+
+_STALE = 10  # rounds that move neither the bound nor the program's value after which none is expected
 
 
 @dataclass(frozen=True)
@@ -80,17 +91,22 @@ class ColumnBound:
         self.budget = budget
         self.bound = 0.0
         self.done = False
-        self._kernels: Any = budget.load("serving_latency.columns")
+        self._kernels: Any = budget.load("serving_latency.column_bound")
         self._scale = scale if scale > 0.0 else 1.0
         steps = np.unique(np.concatenate([[0, 1], at.steps]))
         if len(steps) > _RANGES + 1:
             at_most = np.linspace(1, len(steps) - 1, _RANGES, dtype=np.int64)
             steps = np.unique(np.concatenate([[0], steps[at_most]]))
         self._ends = steps
+        self._by_output = np.argsort(at.prepared.outputs, kind="stable")
+        self._inputs, self._outputs = _classes(at, self._by_output)
+        self._nodes, self._share = _nodes(at)
         self._ranges = len(steps) - 1 if at.overlap else 0
         self._counts = np.diff(steps).astype(np.float64)[: self._ranges]
         self._center: _Prices | None = None
         self._smooth = False
+        self._stale = 0
+        self._value = np.inf
         self._model = highspy.Highs()  # type: ignore[no-untyped-call]  # highspy's constructor has no annotations
         self._model.setOptionValue("output_flag", False)
         self._write_rows()
@@ -119,7 +135,9 @@ class ColumnBound:
             prices = self._center.towards(proposed, 0.7)
         raised, found = self._price(prices)
         self._smooth = raised
-        if value - self.bound <= _CLOSED * value or (not found and not smoothed):
+        self._stale = 0 if raised or value < self._value * (1 - 1e-7) else self._stale + 1
+        self._value = value
+        if value - self.bound <= _CLOSED * value or (not found and not smoothed) or self._stale > _STALE:
             self.done = True
 
     def _price(self, prices: _Prices) -> tuple[bool, int]:
@@ -127,17 +145,19 @@ class ColumnBound:
         prepared = self.at.prepared
         tasks = prepared.tasks
         dear = np.argsort(-prices.task, kind="stable")
-        worst = np.array([0.0, np.inf])
+        worst = np.array([0.0, 1.0])
         rows: list[Ints] = []
         roles = np.array([prices.weight, prices.first, prices.last])
         base, gain = np.zeros((tasks + 1, len(self._ends))), np.zeros((tasks + 1, len(self._ends) - 1))
-        below = np.zeros(tasks, dtype=np.int64)
-        for start in range(0, tasks, _TOPS_PER_CALL):
+        links = np.zeros((2, tasks + 1), dtype=np.int64)
+        classes = self._inputs.shape[1]
+        for start in range(0, classes, _CLASSES_PER_CALL):
             self.budget.check()
-            found = np.zeros((_TOPS_PER_CALL, 3), dtype=np.int64)
+            found = np.zeros((_CLASSES_PER_CALL, 3), dtype=np.int64)
             count = self._kernels.price_batches(
-                start, min(tasks, start + _TOPS_PER_CALL), *self.at.arrays, self._ends, dear, prices.task, roles,
-                1e-9 * self._scale, base, gain, below, worst, found,
+                start, min(classes, start + _CLASSES_PER_CALL), *self.at.arrays, self._ends, self._inputs,
+                self._outputs, self._by_output, dear, prices.task, roles, 1e-9 * self._scale, base, gain, links, worst,
+                found,
             )  # fmt: skip
             rows.append(found[:count])
         total = float(prices.task.sum())
@@ -149,31 +169,34 @@ class ColumnBound:
             task = prices.task * worst[1] if scaled > max(shifted, 0.0) else prices.task
             self._center = dataclasses.replace(prices, task=task)
             self.bound = max(self.bound, value)
-        batches = [self._batch(dear, *row) for row in np.concatenate(rows)]
-        if batches:
-            self._write_batches(batches, prices=prices)
-        return raised, len(batches)
+        places = np.concatenate(rows)
+        if len(places):
+            self._write_batches(*self._found(dear, places), prices=prices)
+        return raised, len(places)
 
-    def _batch(self, dear: Ints, top: int, q: int, size: int) -> Ints:
-        """Return the two tasks that set the batch's lengths and the dearest that exceed neither."""
-        outputs = self.at.prepared.outputs
-        others = dear[(dear < top) & (dear != q) & (outputs[dear] <= outputs[q])]
-        both = np.unique([top, q])
-        return np.concatenate([both, others[: size - len(both)]])
+    def _found(self, dear: Ints, places: Ints) -> tuple[list[Ints], Ints, Ints]:
+        """Return the batches found, the dearest tasks that exceed neither class, and what each counts as."""
+        place = np.empty(len(dear), dtype=np.int64)
+        place[self._by_output] = np.arange(len(dear))
+        batches = []
+        for c, q, size in places:
+            able = (dear < self._inputs[_END, c]) & (place[dear] < self._outputs[_END, q])
+            batches.append(dear[np.flatnonzero(able)[:size]])
+        least, end = self._outputs[:2, places[:, 1]]
+        return batches, self._inputs[_LEAST, places[:, 0]], self.at.steps[[least, self._by_output[end - 1]]]
 
     def _proposal(self) -> _Prices:
         """Return the prices that the program proposes."""
         dual = np.maximum(0.0, np.array(self._model.getSolution().row_dual))
-        tasks, ranges = self.at.prepared.tasks, self._ranges
+        nodes, ranges = len(self._nodes), self._ranges
         free = np.zeros(len(self._ends) - 1)
+        task = np.maximum(0.0, self._share @ dual[:nodes] * self._scale)
         if not ranges:
-            return _Prices(dual[:tasks] * self._scale, free, free, free)
-        draft, verify, first, last = dual[tasks:].reshape(4, ranges)
+            return _Prices(task, free, free, free)
+        draft, verify, first, last = dual[nodes:].reshape(4, ranges)
         total = draft + verify
         weight = np.where(total > 0, draft / np.where(total > 0, total, 1.0), 0.5)
-        return _Prices(
-            dual[:tasks] * self._scale, first * self._scale / self._counts, last * self._scale / self._counts, weight
-        )
+        return _Prices(task, first * self._scale / self._counts, last * self._scale / self._counts, weight)
 
     # ------------------------------------------------------------------ the program
 
@@ -183,8 +206,8 @@ class ColumnBound:
         for r in range(self._ranges):
             model.addVar(0.0, infinite)
             model.changeColCost(r, 1.0)
-        for _ in range(self.at.prepared.tasks):
-            model.addRow(1.0, infinite, *nothing)
+        for held in self._share.sum(axis=0):
+            model.addRow(float(held), infinite, *nothing)
         for _ in range(2):
             for r in range(self._ranges):
                 model.addRow(0.0, infinite, 1, np.array([r], dtype=np.int32), np.ones(1))
@@ -192,8 +215,8 @@ class ColumnBound:
             model.addRow(1.0, infinite, *nothing)
 
     def _write_pairs(self) -> None:
-        """Keep a task at most as dear as the next ones that exceed it in both lengths."""
-        outputs = self.at.prepared.outputs
+        """Keep a node at most as dear as the next ones that exceed it in both lengths."""
+        outputs = self._nodes[:, 1]
         for k in range(len(outputs)):
             closest = -1.0
             for j in range(k - 1, -1, -1):
@@ -212,22 +235,27 @@ class ColumnBound:
             active = np.flatnonzero(steps >= end)
             first[active[0], r] += end - before
             last[active[-1], r] += end - before
-        self._write_batches(batches, roles=(first, last))
+        tops = np.array([batch.max() for batch in batches])
+        self._write_batches(batches, tops, np.stack([steps, steps]), roles=(first, last))
 
     def _write_batches(
-        self, batches: list[Ints], prices: _Prices | None = None, roles: tuple[Floats, Floats] | None = None
+        self,
+        batches: list[Ints],
+        tops: Ints,
+        steps: Ints,
+        prices: _Prices | None = None,
+        roles: tuple[Floats, Floats] | None = None,
     ) -> None:
-        """Add columns; roles are given, or those that earn something at these prices."""
-        count, ranges, tasks = len(batches), self._ranges, self.at.prepared.tasks
-        stages = np.empty((count, 5, len(self._ends) - 1))
+        """Add columns: whose input they count, steps of cost and of roles; roles are given, or those that earn."""
+        count, ranges, nodes = len(batches), self._ranges, len(self._nodes)
+        stages = np.empty((count, 4, len(self._ends) - 1))
         sizes = np.array([len(batch) for batch in batches])
-        tops = np.array([batch.max() for batch in batches])
-        last_steps = np.array([self.at.steps[batch].max() for batch in batches])
-        self._kernels.batch_stages(*self.at.arrays, sizes, tops, last_steps, self._ends, stages)
-        draft, verify, active, draft_step, verify_step = stages.transpose(1, 0, 2)
-        columns = np.zeros((count, tasks + 4 * ranges))
+        self._kernels.batch_stages(*self.at.arrays, sizes, tops, steps[0], self._ends, stages)
+        draft, verify, draft_step, verify_step = stages.transpose(1, 0, 2)
+        active = np.clip(steps[1][:, None], self._ends[:-1], self._ends[1:]) - self._ends[:-1]
+        columns = np.zeros((count, nodes + 4 * ranges))
         for m, batch in enumerate(batches):
-            columns[m, batch] = 1.0
+            columns[m, :nodes] = self._share[batch].sum(axis=0)
         cost = np.zeros(count)
         if ranges:
             if roles is None:
@@ -237,7 +265,7 @@ class ColumnBound:
                     active * (prices.last > prices.weight * verify_step),
                 )
             first, last = roles
-            blocks = columns[:, tasks:].reshape(count, 4, ranges)
+            blocks = columns[:, nodes:].reshape(count, 4, ranges)
             blocks[:, 0] = -(draft + last * verify_step) / self._scale
             blocks[:, 1] = -(verify + first * draft_step) / self._scale
             blocks[:, 2] = first / self._counts
@@ -250,3 +278,35 @@ class ColumnBound:
             count, cost, np.zeros(count), np.full(count, highspy.kHighsInf), len(index), starts,
             index.astype(np.int32), columns[at, index],
         )  # fmt: skip
+
+
+def _classes(at: Stages, by_output: Ints) -> tuple[Ints, Ints]:
+    """Return the classes of inputs and outputs as `price_batches` takes them."""
+    prepared = at.prepared
+    place = np.empty(prepared.tasks, dtype=np.int64)
+    place[by_output] = np.arange(prepared.tasks)
+    return (
+        _partition(prepared.inputs, np.arange(prepared.tasks), place),
+        _partition(prepared.outputs[by_output], by_output, by_output),
+    )
+
+
+def _partition(lengths: Floats, tasks: Ints, others: Ints) -> Ints:
+    """Return classes of rising lengths: a task of the least one, the end, the least of the others."""
+    starts = np.flatnonzero(np.diff(lengths, prepend=-1.0))
+    if len(starts) > _CLASSES:
+        starts = starts[np.linspace(0, len(starts) - 1, _CLASSES, dtype=np.int64)]
+    ends = np.append(starts[1:], len(lengths))
+    return np.stack([tasks[starts], ends, np.minimum.reduceat(others, starts)])
+
+
+def _nodes(at: Stages) -> tuple[Floats, Floats]:
+    """Return nodes (input, output), sorted, and the weight of every node in a task's price: one in all."""
+    inputs, outputs = at.prepared.inputs, at.prepared.outputs
+    if at.prepared.tasks <= _LARGEST_EXACT:
+        return np.stack([inputs, outputs], axis=1), np.eye(at.prepared.tasks)
+    axes = [np.unique(np.quantile(lengths, np.linspace(0.0, 1.0, _NODES))) for lengths in (inputs, outputs)]
+    hats = [np.array([np.interp(lengths, axis, unit) for unit in np.eye(len(axis))])
+            for lengths, axis in zip((inputs, outputs), axes, strict=True)]  # fmt: skip
+    share = np.einsum("ik,jk->kij", *hats).reshape(at.prepared.tasks, -1)
+    return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 2), share
