@@ -80,7 +80,7 @@ class _Helper(CPUDispatcher):  # type: ignore[misc]
     """What compiles a helper for the types that kernels call it with."""
 
     def __init__(self, function: Callable[..., Any], **options: Any) -> None:
-        options |= {"nopython": True, "error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+        options |= {"nopython": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
         super().__init__(function, targetoptions=options, pipeline_class=_HelperCompiler)
 
     def get_call_template(self, arguments: Any, named: Any) -> Any:
@@ -113,7 +113,7 @@ def kernel(*signatures: Any, nogil: bool = True) -> Callable[[Callable[..., Any]
     signatures = tuple(_read(signature) for signature in signatures)
 
     def declare(function: Callable[..., Any]) -> Any:
-        dispatcher = _cached(njit(nogil=nogil, no_cfunc_wrapper=True, error_model="numpy")(function))
+        dispatcher = _cached(njit(nogil=nogil, no_cfunc_wrapper=True)(function))
         dispatcher.declared = signatures
 
         def compile_declared(*arguments: Any, **named: Any) -> Any:
