@@ -113,6 +113,14 @@ class RuntimeFit:
         held_out = (0.0, 0.0) if validation is None else validation.misfit.get(self.form.name, (0.0, 0.0))
         return widest([held_out, misfit(self.predicted_seconds, self.table.seconds)])
 
+    @property
+    def ranges(self) -> dict[str, list[float]]:
+        """Least and most of each input, and of the batch where the table has it as a column."""
+        inputs = dict(zip(self.form.input_names(self.slope), self.inputs.T, strict=True))
+        if self.table.columns.batch is not None:
+            inputs["batch"] = self.table.batch
+        return {name: [float(column.min()), float(column.max())] for name, column in inputs.items()}
+
     def to_dict(self) -> dict[str, Any]:
         """Return the content of a fit's file."""
         table, columns, validation = self.table, self.table.columns, self.cross_validation
@@ -123,10 +131,7 @@ class RuntimeFit:
             "lower": self.form.to_json(self.lower, self.slope),
             "upper": self.form.to_json(self.upper, self.slope),
             "misfit": dict(zip(("low", "high"), self.misfit, strict=True)),
-            "range": {
-                name: [float(column.min()), float(column.max())]
-                for name, column in zip(self.form.input_names(self.slope), self.inputs.T, strict=True)
-            },
+            "range": self.ranges,
             "unit": "tokens" if self.slope == "seconds_per_token" else "flops",
             **({} if self.decoder is None else {"model": dump(self.decoder)}),
             "metrics": {

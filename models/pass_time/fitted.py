@@ -13,6 +13,9 @@ from specopt.models.fields import Floats
 from specopt.models.pass_time.pass_time import PassTime, Truths, Which, interval
 from specopt.models.verification_time import features
 
+BATCH = "batch"
+"""Beside the features of a form, what a fit may say the measured range of."""
+
 
 class Work(ABC):
     """What a form's coefficients multiply."""
@@ -106,7 +109,7 @@ class FittedPasses(PassTime):
         How far measured times lie from predicted ones, below and above, relative to these, passes that were held out
         from the fit included.
     ranges
-        Least and most measured, of each feature of `work.ranged`; None: not told.
+        Least and most measured, of each feature of `work.ranged` and of the batch; what is missing is not told.
     notes
         What a reader should know.
     """
@@ -114,7 +117,7 @@ class FittedPasses(PassTime):
     coefficients: Mapping[Which, Floats]
     work: Work
     misfit: tuple[float, float] = (0.0, 0.0)
-    ranges: tuple[tuple[float, float], ...] | None = None
+    ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     notes: tuple[str, ...] = field(default=())
 
     @property
@@ -125,8 +128,7 @@ class FittedPasses(PassTime):
     @property
     def measured(self) -> str:
         """Return the range of every feature."""
-        parts = (interval(name, *ends) for name, ends in zip(self.work.ranged, self.ranges or (), strict=False))
-        return ", ".join(parts)
+        return ", ".join(interval(name, *ends) for name, ends in self.ranges.items())
 
     def seconds(self, batch: Floats, new_tokens: Floats, cached_tokens: Floats, which: Which = "fitted") -> Floats:
         """Return the form's seconds; a limit holds both the coefficients' and the misfit's."""
@@ -143,9 +145,10 @@ class FittedPasses(PassTime):
         return times("fitted")
 
     def covers(self, batch: Floats, new_tokens: Floats, cached_tokens: Floats) -> Truths:
-        """Tell whether every feature is within its range, a rounding error aside."""
+        """Tell whether batch and features are within their ranges, a rounding error aside."""
         found = self.work.features(batch, new_tokens, cached_tokens)
+        sizes = dict(zip(self.work.ranged, np.moveaxis(found, -1, 0), strict=False)) | {BATCH: np.asarray(batch)}
         inside = np.ones(found.shape[:-1], dtype=np.bool_)
-        for at, (least, most) in enumerate(self.ranges or ()):
-            inside &= (found[..., at] >= least * (1.0 - 1e-9)) & (found[..., at] <= most * (1.0 + 1e-9))
+        for name, (least, most) in self.ranges.items():
+            inside &= (sizes[name] >= least * (1.0 - 1e-9)) & (sizes[name] <= most * (1.0 + 1e-9))
         return inside

@@ -13,7 +13,7 @@ from specopt.models.arguments import number
 from specopt.models.decoder import Decoder
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import MAX_TOKENS, Floats, NonNegative, check, describe, parse
-from specopt.models.pass_time.fitted import Additive, FittedPasses, Operations, Tokens, Work
+from specopt.models.pass_time.fitted import BATCH, Additive, FittedPasses, Operations, Tokens, Work
 from specopt.models.pass_time.measured import MeasuredPasses, PassTable
 from specopt.models.pass_time.pass_time import PassTime, Which
 from specopt.models.pass_time.staircase import Staircase
@@ -194,7 +194,7 @@ def _fitted(data: Mapping[str, Any], where: str, decoder: Decoder | None, all_lo
         coefficients,
         work,
         (0.0, 0.0) if misfit is None else _misfit(misfit, f"{where}.misfit"),
-        None if ranges is None else _ranges(ranges, work, f"{where}.range"),
+        {} if ranges is None else _ranges(ranges, work, f"{where}.range"),
         notes,
     )
 
@@ -271,18 +271,18 @@ def _misfit(data: object, where: str) -> tuple[float, float]:
     return low, number(f"{where}.high", data.get("high"), 0, below=1e18)
 
 
-def _ranges(data: object, work: Work, where: str) -> tuple[tuple[float, float], ...]:
+def _ranges(data: object, work: Work, where: str) -> dict[str, tuple[float, float]]:
+    known = (*work.ranged, BATCH)
     if not isinstance(data, Mapping):
-        raise InvalidInput(f"{where}: expected ranges of {', '.join(work.ranged)}, got {describe(data)}")
-    _only(data, work.ranged, where)
-    found = []
-    for name in work.ranged:
-        ends = data.get(name)
+        raise InvalidInput(f"{where}: expected ranges of {', '.join(known)}, got {describe(data)}")
+    _only(data, known, where)
+    found = {}
+    for name, ends in data.items():
         if not isinstance(ends, list) or len(ends) != 2:
             raise InvalidInput(f"{where}.{name}: expected [least, most], got {describe(ends)}")
         least = number(f"{where}.{name}[0]", ends[0], 0, below=1e300)
-        found.append((least, number(f"{where}.{name}[1]", ends[1], least, below=1e300)))
-    return tuple(found)
+        found[name] = (least, number(f"{where}.{name}[1]", ends[1], least, below=1e300))
+    return found
 
 
 def _only(data: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:

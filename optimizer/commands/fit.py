@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,6 +15,7 @@ from specopt.streams import say
 
 if TYPE_CHECKING:
     from specopt.instances.runtimes.fit import RuntimeFit
+    from specopt.instances.runtimes.measured import MeasuredRuntime
 
 Where = Annotated[
     list[str] | None, typer.Option(metavar="COL=VALUE", help="Take only rows with this value; may be repeated.")
@@ -35,7 +37,11 @@ def fit(
     ],
     y: Annotated[list[str], typer.Option(metavar="COL", help="Column of the time; several are summed.")],
     form: Annotated[
-        str, typer.Option(metavar="F", help=f"{', '.join(FORMS)}, or auto: chosen by cross-validation.")
+        str,
+        typer.Option(
+            metavar="F",
+            help=f"{', '.join(FORMS)}, or auto: chosen by cross-validation; table: the measured passes themselves.",
+        ),
     ] = "auto",
     x_unit: Annotated[str | None, typer.Option(metavar="UNIT", help="tokens (default) or flops.")] = None,
     y_unit: Annotated[str | None, typer.Option(metavar="UNIT", help="s (default), ms or us.")] = None,
@@ -43,6 +49,10 @@ def fit(
         str | None, typer.Option(metavar="COL", help="Column of tokens cached per request; x: new ones per request.")
     ] = None,
     batch: Annotated[str | None, typer.Option(metavar="COL", help="Column of requests in the pass.")] = None,
+    spread: Annotated[
+        str | None,
+        typer.Option(metavar="LOW,HIGH", help="With --form table: columns of low and high quantiles of the time."),
+    ] = None,
     where: Where = None,
     sum_over: Annotated[
         str | None, typer.Option(metavar="COL", help="Sum the times over the values of this column, such as layers.")
@@ -87,6 +97,7 @@ def fit(
     """Fit a runtime to a table of measured passes."""
     from specopt.arguments import pairs_of
     from specopt.instances.runtimes.fit import fit_runtime
+    from specopt.instances.runtimes.measured import FORM, MeasuredRuntime
     from specopt.instances.runtimes.table import TableColumns, read_runtime_table
     from specopt.instances.runtimes.work import work_of
     from specopt.models.files import to_json, write_text
@@ -99,10 +110,19 @@ def fit(
         raise InvalidInput(f"--x-unit: expected tokens or flops, got {x_unit!r}")
     if logits not in ("last", "all"):
         raise InvalidInput(f"--logits: expected last or all, got {logits!r}")
+    quantiles = [] if spread is None else [column.strip() for column in spread.split(",")]
+    if form == FORM:
+        given = {"--x-unit flops": x_unit == "flops", "--flat": flat, "--picture": picture is not None}
+        given |= {"--model": any(one is not None for one in (model, draft_model, verify_model))}
+        if useless := next((option for option, is_given in given.items() if is_given), None):
+            raise InvalidInput(f"{useless}: expected a form that is fitted, got --form {FORM}")
+    if spread is not None and (form != FORM or len(quantiles) != 2):
+        raise InvalidInput(f"--spread: expected LOW,HIGH with --form {FORM}, got {spread!r} with --form {form}")
     parts = _parts(draft, verify, model, draft_model, verify_model)
     times, named = _repeats(repeat or ())
     shared = pairs_of(where or (), "--where")
     fits: dict[str, RuntimeFit] = {}
+    tables: dict[str, MeasuredRuntime] = {}
     for name, (rows, config) in parts.items():
         own = pairs_of(rows, f"--{name}")
         if twice := set(own) & set(shared):
@@ -120,6 +140,10 @@ def fit(
         )
         decoder = None if config is None else read_decoder(config)
         read = read_runtime_table(table, columns)
+        if form == FORM:
+            apart = [read_runtime_table(table, replace(columns, y=(column,))).seconds for column in quantiles]
+            tables[name] = MeasuredRuntime.from_table(read, (apart[0], apart[1]) if apart else None)
+            continue
         work = work_of(
             read,
             x_unit,  # type: ignore[arg-type]
@@ -137,7 +161,7 @@ def fit(
             folds=folds,
             seed=seed,
         )
-    data: dict[str, Any] = {name: found.to_dict() for name, found in fits.items()}
+    data: dict[str, Any] = {name: found.to_dict() for name, found in (fits | tables).items()}
     text = to_json(data.get("", data))
     if picture is not None:
         from specopt.views.fit import draw_fits
@@ -148,11 +172,13 @@ def fit(
     if as_json:
         typer.echo(text)
     else:
-        from specopt.views.fit import print_fit
+        from specopt.views.fit import print_fit, print_measured
         from specopt.views.terminal import console
 
         for name, found in fits.items():
             print_fit(name, found, console())
+        for name, kept in tables.items():
+            print_measured(name, kept, console())
     for target in (output, picture):
         if target is not None:
             say(f"written to {target}")

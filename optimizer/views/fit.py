@@ -10,7 +10,9 @@ import numpy as np
 from rich.console import Console
 
 from specopt.instances.runtimes.fit import WORTH_TELLING, RuntimeFit
+from specopt.instances.runtimes.measured import MeasuredRuntime
 from specopt.models.errors import InvalidInput
+from specopt.models.pass_time.measured import AXES
 from specopt.views.canvas import new_figure
 from specopt.views.terminal import line, sentence, table, title
 
@@ -41,10 +43,29 @@ def print_fit(name: str, fit: RuntimeFit, out: Console) -> None:
     )
     taken = f"{origin.rows[1]:,} of {origin.rows[0]:,} rows"
     line(out, "measured", f"{metrics.samples:,} passes from {taken} of {origin.source}")
+    least, most = fit.misfit
+    line(out, "misfit", f"measured times {least:+.1%} to {most:+.1%} off the predicted, with rows held out as well")
     if fit.cross_validation is not None:
         line(out, "form", fit.cross_validation.reason)
     _print_residuals(fit, out)
     for warning in fit.warnings:
+        sentence(out, f"  Warning: {warning}.", "yellow")
+
+
+def print_measured(name: str, found: MeasuredRuntime, out: Console) -> None:
+    """Print what a table of measured passes holds, and how well neighbours predict its points."""
+    title(out, f"{name}: " if name else "", "table, interpolated linearly, never decreasing")
+    passes, origin = found.interpolation, found.source
+    line(
+        out, "measured", f"{len(origin):,} passes from {origin.rows[1]:,} of {origin.rows[0]:,} rows of {origin.source}"
+    )
+    line(out, "range", passes.measured)
+    errors = [
+        f"{axis} {np.expm1(error):.1%}" for axis, error in zip(AXES, passes.left_out, strict=True) if np.isfinite(error)
+    ]
+    if errors:
+        line(out, "left out", f"a point interpolated from its neighbours is off by up to: {', '.join(errors)}")
+    for warning in found.to_dict()["warnings"]:
         sentence(out, f"  Warning: {warning}.", "yellow")
 
 

@@ -128,6 +128,8 @@ class Runtimes:
         """What was measured, for messages."""
         drafts = self.drafter.passes
         parts = {"verify": self.verify.measured, "draft": "" if drafts is None else drafts.measured}
+        if len(set(parts.values())) == 1:
+            return self.verify.measured
         return "; ".join(f"{name}: {text}" for name, text in parts.items() if text)
 
     def covers(self, most_requests: int, most_drafts: int) -> Truths:

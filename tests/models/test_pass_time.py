@@ -115,7 +115,7 @@ def test_limits_hold_the_misfit() -> None:
         ),
         ({"runtime": TOKENS, "misfit": [0, 1]}, r"file.misfit: expected low and high"),
         ({"runtime": TOKENS, "misfit": {"low": -1.0, "high": 0}}, "file.misfit.low: expected a number in"),
-        ({"runtime": TOKENS, "range": {"flops": [1, 2]}}, "file.range: unknown field 'flops'; known: tokens"),
+        ({"runtime": TOKENS, "range": {"flops": [1, 2]}}, "file.range: unknown field 'flops'; known: batch, tokens"),
         ({"runtime": TOKENS, "range": {"tokens": [2, 1]}}, r"file.range.tokens\[1\]: expected a number"),
         ({**TOKENS, "seconds_per_kv_byte": 1e-9}, "file.seconds_per_kv_byte: expected a model"),
         ({**TOKENS, "seconds_per_kv_byte": 1, "seconds_per_cached_token": 1}, "file: expected seconds_per_cached_t"),

@@ -110,9 +110,9 @@ def test_nothing_is_extrapolated_unasked() -> None:
     runtimes, rates = Runtimes.from_dict(data), PositionAcceptance.constant(0.7)
     found = speculation_table(runtimes, rates)
     assert (found.ranges[-1][1], found.most_drafts) == (4, 3)
-    assert "as far as measured (verify: batches 1-4, new tokens 1-4, cached tokens 128" in found.notes[-1]
+    assert "as far as measured (batches 1-4, new tokens 1-4, cached tokens 128" in found.notes[-1]
     for batch, length in ((5, None), (None, 4)):
-        with pytest.raises(InvalidInput, match=r"verify: batches 1-4, new tokens 1-4, .* --extrapolate goes beyond"):
+        with pytest.raises(InvalidInput, match=r"\(batches 1-4, new tokens 1-4, .* --extrapolate goes beyond"):
             speculation_table(runtimes, rates, max_batch=batch, max_length=length)
     wide = speculation_table(runtimes, rates, max_batch=8, max_length=5, extrapolate=True)
     assert (wide.ranges[-1][1], wide.most_drafts) == (8, 5)

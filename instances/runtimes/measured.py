@@ -1,0 +1,75 @@
+"""Measured passes kept as they are: a runtime that is interpolated in its table, with no form to miss it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from specopt.instances.runtimes.table import RuntimeTable
+from specopt.models.errors import InvalidInput
+from specopt.models.fields import Floats, dump
+from specopt.models.pass_time.measured import MeasuredPasses, PassTable
+
+FORM = "table"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class MeasuredRuntime:
+    """A table of measured passes as a runtime.
+
+    Parameters
+    ----------
+    passes
+        The table.
+    interpolation
+        Its interpolation.
+    source
+        Where it came from.
+    """
+
+    passes: PassTable
+    interpolation: MeasuredPasses
+    source: RuntimeTable
+
+    @classmethod
+    def from_table(cls, table: RuntimeTable, quantiles: tuple[Floats, Floats] | None = None) -> MeasuredRuntime:
+        """Return measured passes as a runtime.
+
+        Parameters
+        ----------
+        table
+            One column of new tokens per request; batch and cached tokens in columns of their own.
+        quantiles
+            Low and high quantiles of the repeats of each pass, in seconds, by row.
+
+        Raises
+        ------
+        InvalidInput
+            If the columns are others, counts are not whole, or the grid has gaps.
+        """
+        if table.x.shape[1] != 1:
+            raise InvalidInput(f"x: expected one column of new tokens per request, got {table.x.shape[1]}")
+        counts = np.column_stack([table.batch, table.x[:, 0], table.cached])
+        if not (counts == np.round(counts)).all():
+            row = int(np.argmax((counts != np.round(counts)).any(axis=1)))
+            raise InvalidInput(f"line {table.lines[row]}: expected whole counts of batch and tokens, got {counts[row]}")
+        batch, new, cached = counts.astype(np.int64).T
+        passes = PassTable(
+            batch=batch,
+            new_tokens=new,
+            cached_tokens=cached,
+            seconds=table.seconds,
+            spread=None if quantiles is None else np.maximum(quantiles[1] - quantiles[0], 0.0),
+        )
+        return cls(passes=passes, interpolation=MeasuredPasses.from_table(passes, FORM), source=table)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the content of its file."""
+        return {
+            "form": FORM,
+            "table": dump(self.passes),
+            "warnings": [*self.source.warnings, *self.interpolation.notes],
+            "source": {"table": self.source.source, "rows": self.source.rows[0], "rows_taken": self.source.rows[1]},
+        }
