@@ -13,6 +13,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from specopt.models.draft_shares import even_hazards, share_limits
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import Floats, describe
 
@@ -99,30 +100,87 @@ class PositionAcceptance:
         InvalidInput
             If counts are negative, accepted exceeds reached, or nothing was drafted at all.
         """
-        n, k = np.asarray(reached, dtype=np.float64), np.asarray(accepted, dtype=np.float64)
-        if n.ndim != 1 or n.shape != k.shape or not len(n):
-            raise InvalidInput("counts: expected one number of drafts and one of accepted tokens per position")
-        if not 0.0 < level < 1.0:
-            raise InvalidInput(f"level: expected a confidence in (0, 1), got {describe(level)}")
-        if not (np.isfinite(n).all() and np.isfinite(k).all()) or (k < 0.0).any() or (n < k).any():
-            raise InvalidInput("counts: expected 0 <= accepted <= drafted at every position")
-        seen = int((n > 0.0).sum())
-        if seen == 0 or not (n[:seen] > 0.0).all():
-            raise InvalidInput("counts: expected at least one draft, at the first position")
-        from scipy.stats import beta
+        n, k = _counts(reached, accepted, level)
+        lower, upper = _clopper_pearson(n, k, (1.0 - level) / 2.0)
+        return cls(rates=k / n, lower=lower, upper=upper, reached=n, level=level, notes=notes)
 
-        n, k, tail = n[:seen], k[:seen], (1.0 - level) / 2.0
-        lower = np.where(k > 0.0, beta.ppf(tail, np.maximum(k, 1e-9), n - k + 1.0), 0.0)
-        upper = np.where(k < n, beta.ppf(1.0 - tail, k + 1.0, np.maximum(n - k, 1e-9)), 1.0)
-        rates = k / n
-        return cls(
-            rates=rates,
-            lower=np.minimum(lower, rates),
-            upper=np.maximum(upper, rates),
-            reached=n,
-            level=level,
-            notes=notes,
+    @classmethod
+    def from_totals(
+        cls, drafts: float, draft_tokens: float, accepted: ArrayLike, level: float = LEVEL, *, name: str = "counts"
+    ) -> Self:
+        """Return rates from totals over drafts of any lengths, with intervals that contain the truth.
+
+        If all drafts had all positions, every position is identified, as from counts. Otherwise a token that was not
+        accepted may not have been drafted, and only the first position is: the intervals then hold for every choice
+        of lengths without regard to the tokens that gives these totals (see `draft_shares`), sampling error included;
+        the rates are the solution with one rate from position 2 on.
+
+        Parameters
+        ----------
+        drafts, draft_tokens
+            How many drafts, of at least one token each, and tokens in them.
+        accepted
+            By position: how many tokens were accepted there.
+        level
+            Confidence of each interval.
+        name
+            Of the totals, for messages.
+
+        Raises
+        ------
+        InvalidInput
+            If counts are negative, rise with the position, or contradict the tokens.
+        """
+        k = np.asarray(accepted, dtype=np.float64)
+        if not drafts > 0.0:
+            raise InvalidInput(f"{name}: expected drafts, got none")
+        most = drafts * len(k)
+        if not drafts - 0.5 <= draft_tokens <= most * (1.0 + 1e-9) + 0.5:
+            raise InvalidInput(
+                f"{name}: expected from {drafts:.0f} to {most:.0f} tokens in {drafts:.0f} drafts of up to {len(k)}, "
+                f"got {draft_tokens:.0f}"
+            )
+        reached = np.concatenate(([drafts], k[:-1]))
+        if draft_tokens >= most - 0.5:
+            return cls.from_counts(reached, k, level)
+        n, seen = _counts(reached, k, level)
+        mean = max(1.0, draft_tokens / drafts)
+        unseen = np.zeros(len(k) - len(n))
+        # every interval rests on the lower ends of all: together they miss with the probability that one may
+        lower, upper = _clopper_pearson(n, seen, (1.0 - level) / 2.0 / len(k))
+        shares = share_limits(mean, np.concatenate((lower, unseen)))
+        if shares is None:
+            least, most_shares, rates = seen / n, np.ones(len(n)), np.maximum(seen / n, seen[0] / n[0])
+            cause = (
+                "more was accepted than lengths chosen without regard to the tokens allow, as where drafting stops at "
+                "doubt: any rate above the lower limits is possible"
+            )
+        else:
+            least, most_shares = (share[: len(n)] for share in shares)
+            rates = even_hazards(mean, np.concatenate((seen / n, unseen + 1.0)))[: len(n)]
+            cause = (
+                "the limits hold for all lengths that the totals allow if these are chosen without regard to the "
+                "tokens, as by the batch size; the rates take one rate from position 2 on"
+            )
+        lower = lower / most_shares
+        upper = np.minimum(1.0, np.divide(upper, least, out=np.ones_like(upper), where=least > 0.0))
+        note = (
+            f"drafts had {mean:.3g} tokens on average, not all {len(k)}: {cause}; only statistics per request that "
+            "tell draft lengths apart (acceptance_histogram_by_draft_length, per_step_drafted) identify every position"
         )
+        return cls(
+            rates=np.clip(rates, lower, upper),
+            lower=lower,
+            upper=upper,
+            reached=n * np.divide(seen / n, rates, out=np.ones_like(rates), where=rates > 0.0),
+            level=level,
+            notes=(note,),
+        )
+
+    @property
+    def has_limits(self) -> bool:
+        """Whether limits differ from the rates."""
+        return bool((self.lower < self.upper).any())
 
     @property
     def most_drafts(self) -> int | None:
@@ -165,6 +223,30 @@ class PositionAcceptance:
         if self.notes:
             data["notes"] = list(self.notes)
         return data
+
+
+def _counts(reached: ArrayLike, accepted: ArrayLike, level: float) -> tuple[Floats, Floats]:
+    """Return counts up to the last position that was reached."""
+    n, k = np.asarray(reached, dtype=np.float64), np.asarray(accepted, dtype=np.float64)
+    if n.ndim != 1 or n.shape != k.shape or not len(n):
+        raise InvalidInput("counts: expected one number of drafts and one of accepted tokens per position")
+    if not 0.0 < level < 1.0:
+        raise InvalidInput(f"level: expected a confidence in (0, 1), got {describe(level)}")
+    if not (np.isfinite(n).all() and np.isfinite(k).all()) or (k < 0.0).any() or (n < k).any():
+        raise InvalidInput("counts: expected 0 <= accepted <= drafted at every position")
+    seen = int((n > 0.0).sum())
+    if seen == 0 or not (n[:seen] > 0.0).all():
+        raise InvalidInput("counts: expected at least one draft, at the first position")
+    return n[:seen], k[:seen]
+
+
+def _clopper_pearson(n: Floats, k: Floats, tail: float) -> tuple[Floats, Floats]:
+    """Return exact limits of the probabilities of which k of n came true, missed by `tail` on each side."""
+    from scipy.stats import beta
+
+    lower = np.where(k > 0.0, beta.ppf(tail, np.maximum(k, 1e-9), n - k + 1.0), 0.0)
+    upper = np.where(k < n, beta.ppf(1.0 - tail, k + 1.0, np.maximum(n - k, 1e-9)), 1.0)
+    return np.minimum(lower, k / n), np.maximum(upper, k / n)
 
 
 def _conditional(cumulative: Floats, before: float) -> Floats:

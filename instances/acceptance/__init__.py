@@ -1,4 +1,4 @@
-"""Acceptance rates by draft position from what serving engines report: one reader per source."""
+"""Acceptance by draft position or length from what serving engines report: one reader per source."""
 
 from __future__ import annotations
 

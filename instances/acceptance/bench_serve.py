@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from specopt.instances.acceptance.prometheus import length_note
 from specopt.models.arguments import number
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import describe
@@ -52,8 +51,9 @@ def from_bench(data: Mapping[str, Any], where: str, level: float = LEVEL) -> Pos
             f"{where}.{PREFIX}accepted_tokens: expected {counts.sum():.0f}, the rates times {drafts:.0f} drafts, "
             f"got {accepted:.0f}"
         )
-    notes = () if tokens is None else length_note(drafts, tokens, len(rates))
-    return PositionAcceptance.from_counts(np.concatenate(([drafts], counts[:-1])), counts, level, notes)
+    return PositionAcceptance.from_totals(
+        drafts, drafts * len(rates) if tokens is None else tokens, counts, level, name=where
+    )
 
 
 def _numbers(name: str, values: list[object]) -> list[float]:

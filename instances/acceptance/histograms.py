@@ -1,7 +1,10 @@
-"""Acceptance histograms per request: vLLM's ``metrics.speculative_decoding``, one or many, as JSON or JSON lines.
+"""Acceptance per request: vLLM's ``metrics.speculative_decoding``, one or many, as JSON or JSON lines.
 
-``acceptance_histogram[j]`` counts the steps in which exactly j drafts were accepted. With ``per_step_drafted`` and
-``per_step_accepted`` beside it, shorter drafts are counted exactly.
+``acceptance_histogram[j]`` counts the steps in which exactly j drafts were accepted. What identifies every position
+where draft lengths vary stands beside it, or instead: ``acceptance_histogram_by_draft_length``, for each length K the
+K + 1 counts of steps in which 0, 1, ..., K of K drafts were accepted (an object by K, or a list of such lists), or
+``per_step_drafted`` and ``per_step_accepted``. A position then counts where it was at risk: drafted, after an accepted
+prefix.
 """
 
 from __future__ import annotations
@@ -11,14 +14,18 @@ from typing import Any
 
 import numpy as np
 
-from specopt.instances.acceptance.prometheus import length_note
 from specopt.models.arguments import integer, number
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import Floats, describe
 from specopt.models.position_acceptance import LEVEL, PositionAcceptance
 
 KEY = "acceptance_histogram"
+BY_LENGTH = "acceptance_histogram_by_draft_length"
+DRAFTED, ACCEPTED = "per_step_drafted", "per_step_accepted"
 MOST_POSITIONS = 1000
+
+ByLength = dict[int, Floats]
+"""By draft length K: in how many steps 0, 1, ..., K drafts were accepted."""
 
 
 def histograms_in(data: object, where: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -27,7 +34,7 @@ def histograms_in(data: object, where: str) -> Iterator[tuple[str, Mapping[str, 
     while stack:
         path, value = stack.pop()
         if isinstance(value, Mapping):
-            if KEY in value:
+            if KEY in value or BY_LENGTH in value:
                 yield path, value
             else:
                 stack.extend((f"{path}.{key}", item) for key, item in reversed(list(value.items())))
@@ -43,41 +50,103 @@ def from_histograms(data: object, where: str, level: float = LEVEL) -> PositionA
     InvalidInput
         If there is no histogram, or one is malformed.
     """
-    reached = accepted = np.zeros(0)
-    drafts = tokens = 0.0
-    requests = 0
-    exact = True
-    for path, request in histograms_in(data, where):
-        n, k, known = _counts(path, request)
-        size = max(len(reached), len(n))
-        reached, accepted = _padded(reached, size) + _padded(n, size), _padded(accepted, size) + _padded(k, size)
-        steps = float(np.sum(request[KEY]))
-        drafts += steps
-        tokens += float(request.get("num_draft_tokens", steps * len(n)))
-        exact &= known
-        requests += 1
-    if not requests:
+    known: ByLength = {}
+    totals = [(path, request, _by_length(path, request)) for path, request in histograms_in(data, where)]
+    if not totals:
         raise InvalidInput(f"{where}: expected an {KEY}, got none")
-    if not len(reached) or not reached[0]:
+    for _, _, lengths in totals:
+        for length, counts in (lengths or {}).items():
+            known[length] = known.get(length, np.zeros(length + 1)) + counts
+    if all(lengths is not None for *_, lengths in totals):
+        reached, accepted = at_risk(known)
+        if not len(reached) or not reached[0]:
+            raise InvalidInput(f"{where}: expected steps with drafts, got none")
+        return PositionAcceptance.from_counts(reached, accepted, level, length_notes(known, level))
+    drafts = tokens = 0.0
+    accepted = np.zeros(0)
+    for path, request, lengths in totals:
+        steps, drafted, taken = _totals(path, request) if lengths is None else _summed(lengths)
+        size = max(len(accepted), len(taken))
+        accepted = _padded(accepted, size) + _padded(taken, size)
+        drafts, tokens = drafts + steps, tokens + drafted
+    if not drafts:
         raise InvalidInput(f"{where}: expected steps with drafts, got none")
-    notes = () if exact else length_note(drafts, tokens, len(reached))
-    return PositionAcceptance.from_counts(reached, accepted, level, notes)
+    return PositionAcceptance.from_totals(drafts, tokens, accepted, level, name=where)
 
 
-def _counts(path: str, request: Mapping[str, Any]) -> tuple[Floats, Floats, bool]:
-    """Return how often each position was reached and accepted, and whether draft lengths are known step by step."""
-    histogram = _column(f"{path}.{KEY}", request[KEY])
-    number(f"{path}.num_draft_tokens", request.get("num_draft_tokens", 0), 0, below=1e18)
-    drafted, taken = request.get("per_step_drafted"), request.get("per_step_accepted")
-    if drafted is not None and taken is not None:
-        length, yielded = _column(f"{path}.per_step_drafted", drafted), _column(f"{path}.per_step_accepted", taken)
-        if len(length) != len(yielded) or (yielded > length).any() or (length > MOST_POSITIONS).any():
-            raise InvalidInput(f"{path}.per_step_accepted: expected one count per step, at most what was drafted")
-        positions = np.arange(1, int(length.max(initial=0.0)) + 1)[:, None]
-        reached = ((length >= positions) & (yielded >= positions - 1)).sum(axis=1).astype(np.float64)
-        return reached, (yielded >= positions).sum(axis=1).astype(np.float64), True
-    at_least = np.cumsum(histogram[::-1])[::-1]  # steps with at least j accepted
-    return at_least[:-1], at_least[1:], False
+def at_risk(known: ByLength) -> tuple[Floats, Floats]:
+    """Return by position how often it was drafted after an accepted prefix, and how often it was then accepted."""
+    reached, accepted = np.zeros((2, max(known, default=0)))
+    for length, counts in known.items():
+        at_least = np.cumsum(counts[::-1])[::-1]
+        reached[:length] += at_least[:-1]
+        accepted[:length] += at_least[1:]
+    return reached, accepted
+
+
+def length_notes(known: ByLength, level: float = LEVEL) -> tuple[str, ...]:
+    """Return a note where a position's acceptance differs between draft lengths by more than chance explains."""
+    rates = {length: PositionAcceptance.from_counts(*at_risk({length: counts}), level=1.0 - (1.0 - level) / 10.0)
+             for length, counts in known.items() if length and counts.sum() > 0.0}  # fmt: skip
+    for position in range(max(rates, default=0)):
+        here = [(length, found) for length, found in rates.items() if position < len(found.rates)]
+        if len(here) < 2:
+            continue
+        low, worst = min(here, key=lambda entry: entry[1].upper[position])
+        high, best = max(here, key=lambda entry: entry[1].lower[position])
+        if worst.upper[position] < best.lower[position]:
+            return (
+                f"acceptance depends on the draft length: position {position + 1} has {best.rates[position]:.3f} in "
+                f"drafts of {high} and {worst.rates[position]:.3f} in drafts of {low}; the rates are means over the "
+                "lengths that were drafted",
+            )
+    return ()
+
+
+def _by_length(path: str, request: Mapping[str, Any]) -> ByLength | None:
+    """Return counts by draft length; None: the request has totals only."""
+    if request.get(BY_LENGTH) is not None:
+        found, name = request[BY_LENGTH], f"{path}.{BY_LENGTH}"
+        if isinstance(found, list):  # a row's length says that of the drafts
+            rows = [(len(row) - 1 if isinstance(row, list) else 0, row) for row in found]
+        elif isinstance(found, Mapping) and all(str(key).isdecimal() for key in found):
+            rows = [(int(key), row) for key, row in found.items()]
+        else:
+            raise InvalidInput(f"{name}: expected counts by draft length, got {describe(found)}")
+        known: ByLength = {}
+        for length, row in rows:
+            counts = _column(f"{name}.{length}", row)
+            if len(counts) != length + 1 or not 0 <= length <= MOST_POSITIONS:
+                raise InvalidInput(f"{name}.{length}: expected counts of steps with 0 to {length} accepted drafts, got "
+                                   f"{len(counts)} entries")  # fmt: skip
+            known[length] = known.get(length, 0.0) + counts
+        return known
+    drafted, accepted = request.get(DRAFTED), request.get(ACCEPTED)
+    if drafted is None or accepted is None:
+        return None
+    lengths, taken = (_column(f"{path}.{name}", request[name]).astype(np.int64) for name in (DRAFTED, ACCEPTED))
+    if len(lengths) != len(taken) or (taken > lengths).any() or (lengths > MOST_POSITIONS).any():
+        raise InvalidInput(f"{path}.{ACCEPTED}: expected one count per step, at most what was drafted")
+    return {int(length): np.bincount(taken[lengths == length], minlength=int(length) + 1).astype(np.float64)
+            for length in np.unique(lengths)}  # fmt: skip
+
+
+def _totals(path: str, request: Mapping[str, Any]) -> tuple[float, float, Floats]:
+    """Return drafts, their tokens, and accepted tokens by position."""
+    histogram = _column(f"{path}.{KEY}", request.get(KEY))
+    if not 2 <= len(histogram) <= MOST_POSITIONS:
+        raise InvalidInput(
+            f"{path}.{KEY}: expected counts of steps with 0, 1, ... accepted drafts, got {len(histogram)} entries"
+        )
+    steps, accepted = float(histogram.sum()), np.cumsum(histogram[::-1])[::-1][1:]
+    tokens = request.get("num_draft_tokens", steps * len(accepted))
+    return steps, number(f"{path}.num_draft_tokens", tokens, 0, below=1e18), accepted
+
+
+def _summed(known: ByLength) -> tuple[float, float, Floats]:
+    _, accepted = at_risk(known)
+    steps = {length: float(counts.sum()) for length, counts in known.items() if length}
+    return sum(steps.values()), sum(length * count for length, count in steps.items()), accepted
 
 
 def _column(name: str, values: object) -> Floats:
@@ -85,10 +154,6 @@ def _column(name: str, values: object) -> Floats:
         raise InvalidInput(f"{name}: expected a list of counts, got {describe(values)}")
     for i, value in enumerate(values):
         integer(f"{name}[{i}]", value, 0, 2**53)
-    if name.endswith(KEY) and not 2 <= len(values) <= MOST_POSITIONS:
-        raise InvalidInput(
-            f"{name}: expected counts of steps with 0, 1, ... accepted drafts, got {len(values)} entries"
-        )
     return np.array(values, dtype=np.float64)
 
 

@@ -126,8 +126,7 @@ def from_scrapes(before: Counters | None, after: Counters, where: str, level: fl
     drafts = after.drafts - before.drafts
     if drafts <= 0.0:
         raise InvalidInput(f"{where}: expected drafts between the scrapes, got none")
-    reached = np.concatenate(([drafts], accepted[:-1]))
-    if (accepted < 0.0).any() or (accepted > reached).any():
+    if (accepted < 0.0).any() or (accepted > np.concatenate(([drafts], accepted[:-1]))).any():
         raise InvalidInput(
             f"{where}: expected accepted tokens that do not rise with the position, at most the {drafts:.0f} drafts; "
             f"got {', '.join(f'{count:.0f}' for count in accepted)}"
@@ -137,18 +136,7 @@ def from_scrapes(before: Counters | None, after: Counters, where: str, level: fl
         raise InvalidInput(
             f"{where}: the positions' accepted tokens sum to {accepted.sum():.0f}, but {total:.0f} were accepted in all"
         )
-    notes = length_note(drafts, after.draft_tokens - before.draft_tokens, len(accepted))
-    return PositionAcceptance.from_counts(reached, accepted, level, notes)
-
-
-def length_note(drafts: float, draft_tokens: float, positions: int) -> tuple[str, ...]:
-    """Return a warning if not every draft had all positions: their rates are then too low."""
-    if abs(draft_tokens - drafts * positions) <= 0.5:
-        return ()
-    return (
-        f"drafts had {draft_tokens / drafts:.3g} tokens on average, not all {positions}: where a draft was shorter its "
-        "later positions count as rejected, so the rates of later positions are lower limits",
-    )
+    return PositionAcceptance.from_totals(drafts, after.draft_tokens - before.draft_tokens, accepted, level, name=where)
 
 
 def _counters(series: dict[str, dict[int, float]], where: str) -> Counters:

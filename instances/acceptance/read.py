@@ -1,17 +1,21 @@
-"""Read acceptance by position from a file, whatever reported it."""
+"""Read acceptance by position or by draft length from a file, whatever reported it."""
 
 from __future__ import annotations
 
 import json
 import os
 from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from specopt.instances.acceptance.bench_serve import from_bench, is_bench
+from specopt.instances.acceptance.golden import from_golden, from_own, is_golden
 from specopt.instances.acceptance.histograms import from_histograms, histograms_in
 from specopt.instances.acceptance.prometheus import counters, from_scrapes, is_scrape
+from specopt.models.acceptance_lengths import Acceptance
 from specopt.models.arguments import boolean, is_number
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import describe
@@ -20,9 +24,10 @@ from specopt.models.position_acceptance import LEVEL, PositionAcceptance
 from specopt.models.reading import read_bytes
 
 KNOWN = (
-    "a Prometheus scrape, an acceptance_histogram, the JSON of vllm bench serve, "
-    'or {"acceptance_rates": [...]} or {"acceptance_rate": a}'
+    "a Prometheus scrape, an acceptance_histogram, the JSON of vllm bench serve, golden acceptance lengths, "
+    'or {"acceptance_rates": [...]}, {"acceptance_rate": a} or {"acceptance_lengths": {"1": tokens, ...}}'
 )
+
 _PLAIN = {"acceptance_rates", "acceptance_rate", "lower", "upper", "level", "extends", "reached", "notes"}
 
 
@@ -31,20 +36,28 @@ def read_acceptance(
     before: str | os.PathLike[str] | None = None,
     *,
     model: str | None = None,
+    mode: str | None = None,
+    extrapolate: bool = False,
     level: float = LEVEL,
-) -> PositionAcceptance:
-    """Return acceptance rates by draft position from what an engine reported.
+) -> Acceptance:
+    """Return acceptance by draft position, or by draft length, from what an engine reported.
 
     Parameters
     ----------
     path
         A Prometheus scrape of vLLM, a file of acceptance histograms (JSON or JSON lines), the JSON of ``vllm bench
-        serve``, or rates of one's own: ``{"acceptance_rates": [alpha_1, ...]}``, conditional, optionally with
-        ``lower`` and ``upper``, or ``{"acceptance_rate": alpha}`` for every position.
+        serve``, golden acceptance lengths (YAML or JSON), or one's own, optionally with ``lower`` and ``upper``:
+        ``{"acceptance_rates": [alpha_1, ...]}``, conditional, ``{"acceptance_rate": alpha}`` for every position, or
+        ``{"acceptance_lengths": {"1": tokens, ...}}`` by draft length.
     before
         An earlier scrape; the difference counts.
     model
-        The ``model_name`` to take from scrapes of an engine with several.
+        The ``model_name`` to take from scrapes of an engine with several, or the model of golden lengths.
+    mode
+        Of golden lengths, such as ``thinking_on``.
+    extrapolate
+        Answer for drafts that were not measured, too: positions beyond the last have its rate, lengths are interpolated
+        and continued.
     level
         Confidence of the intervals.
 
@@ -53,13 +66,27 @@ def read_acceptance(
     InvalidInput
         If a file cannot be read or is none of these; the message names what was expected and what came.
     """
+    found = _read(path, before, model, mode, level)
+    if not extrapolate:
+        return found
+    change = {"extends": True} if isinstance(found, PositionAcceptance) else {"extrapolate": True}
+    return replace(found, **change)  # type: ignore[arg-type]  # each has its own field
+
+
+def _read(
+    path: str | os.PathLike[str],
+    before: str | os.PathLike[str] | None,
+    model: str | None,
+    mode: str | None,
+    level: float,
+) -> Acceptance:
     text = _text(path)
     if is_scrape(text) and not text.lstrip().startswith(("{", "[")):
         earlier = None if before is None else counters(_text(before), str(before), model)
         return from_scrapes(earlier, counters(text, str(path), model), str(path), level)
     if before is not None:
         raise InvalidInput(f"{path}: expected a Prometheus scrape, to take the difference to {before}")
-    data = _json(text, path)
+    data = _yaml(text, path) if Path(path).suffix in (".yaml", ".yml") else _json(text, path)
     if isinstance(data, list) and data and all(is_bench(run) for run in data):  # vllm bench serve --append-result
         if len(data) > 1:
             raise InvalidInput(f"{path}: expected one run of vllm bench serve, got {len(data)}; keep the one to take")
@@ -67,10 +94,15 @@ def read_acceptance(
     if is_bench(data):
         assert isinstance(data, Mapping)
         return from_bench(data, str(path), level)
-    if isinstance(data, Mapping) and _PLAIN & set(data):
+    if isinstance(data, Mapping) and {"acceptance_rates", "acceptance_rate"} & set(data):
         return _plain(data, str(path))
+    if isinstance(data, Mapping) and "acceptance_lengths" in data:
+        return from_own(data, str(path))
     if next(histograms_in(data, ""), None) is not None:
         return from_histograms(data, str(path), level)
+    if is_golden(data):
+        assert isinstance(data, Mapping)
+        return from_golden(data, str(path), model, mode)
     raise InvalidInput(f"{path}: expected {KNOWN}; got {describe(data)}")
 
 
@@ -79,6 +111,15 @@ def _text(path: str | os.PathLike[str]) -> str:
         return read_bytes(path).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InvalidInput(f"{path}: expected text in UTF-8: {error}") from None
+
+
+def _yaml(text: str, path: str | os.PathLike[str]) -> object:
+    import yaml
+
+    try:
+        return yaml.safe_load(text)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise InvalidInput(f"{path}: expected YAML: {error}") from None
 
 
 def _json(text: str, path: str | os.PathLike[str]) -> object:

@@ -44,13 +44,18 @@ def table(
     acceptance: Annotated[
         Path,
         typer.Option(
-            "--acceptance", metavar="FILE", help="Scrape of /metrics, acceptance histogram, vllm bench serve, or rates."
+            "--acceptance",
+            metavar="FILE",
+            help="Scrape of /metrics, acceptance histogram, vllm bench serve, golden acceptance lengths, or rates.",
         ),
     ],
     before: Annotated[
         Path | None, typer.Option("--before", metavar="FILE", help="An earlier scrape; the difference counts.")
     ] = None,
-    model: Annotated[str | None, typer.Option(metavar="NAME", help="The model_name to take from the scrapes.")] = None,
+    model: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The model_name to take from scrapes, or of golden lengths.")
+    ] = None,
+    mode: Annotated[str | None, typer.Option(metavar="NAME", help="The mode to take from golden lengths.")] = None,
     draft_model: Config = None,
     verify_model: Config = None,
     max_batch: Annotated[
@@ -91,7 +96,7 @@ def table(
     if context_tokens is not None and isinstance(data, Mapping):
         data = {**data, "context_tokens": context_tokens}
     runtimes = Runtimes.from_dict(data, str(runtime))
-    rates = read_acceptance(acceptance, before, model=model)
+    rates = read_acceptance(acceptance, before, model=model, mode=mode, extrapolate=extrapolate)
     found = speculation_table(
         runtimes,
         rates,

@@ -8,6 +8,7 @@ from typing import Any
 
 from rich.console import Console
 
+from specopt.models.acceptance_lengths import Acceptance
 from specopt.models.position_acceptance import PositionAcceptance
 from specopt.solvers.speculation_table.table import SpeculationTable
 from specopt.views.terminal import sentence
@@ -16,17 +17,25 @@ from specopt.views.terminal import table as grid
 
 def print_speculation_table(
     table: SpeculationTable,
-    acceptance: PositionAcceptance,
+    acceptance: Acceptance,
     config: Mapping[str, Any] | None,
     advice: Sequence[str],
     out: Console,
 ) -> None:
-    """Print acceptance by position, the ranges with what they are worth, and the engine's configuration."""
-    rates = ", ".join(
-        f"{rate:.3f}" if low == high else f"{rate:.3f} ({low:.3f}-{high:.3f})"
-        for rate, low, high in zip(acceptance.rates, acceptance.lower, acceptance.upper, strict=True)
+    """Print acceptance, the ranges with what they are worth, and the engine's configuration."""
+    if isinstance(acceptance, PositionAcceptance):
+        head, values = (
+            f"Acceptance by position{' (the last for all others)' if acceptance.extends else ''}",
+            acceptance.rates,
+        )
+    else:
+        head = f"Tokens of a step by draft length ({', '.join(map(str, acceptance.lengths))})"
+        values = acceptance.tokens
+    known = ", ".join(
+        f"{value:.3f}" if low == high else f"{value:.3f} ({low:.3f}-{high:.3f})"
+        for value, low, high in zip(values, acceptance.lower, acceptance.upper, strict=True)
     )
-    out.print(f"Acceptance by position{' (for all)' if acceptance.extends else ''}: {rates}", soft_wrap=True)
+    out.print(f"{head}: {known}", soft_wrap=True)
     case = "best in the worst case" if table.robust else "goodput-optimal"
     out.print(f"Speculation length, {case}, up to {table.most_drafts} drafts:\n")
     view = grid("batch size", "drafts", "speed-up", "within limits", "largest loss", gap=3)

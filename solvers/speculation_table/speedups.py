@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from specopt.models.acceptance_lengths import Acceptance
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import Floats
-from specopt.models.position_acceptance import PositionAcceptance
 from specopt.solvers.speculation_table.runtimes import Runtimes
 
 
@@ -25,7 +25,7 @@ class Speedups:
     high: Floats
 
 
-def speedups(runtimes: Runtimes, acceptance: PositionAcceptance, requests: int, drafts: int) -> Speedups:
+def speedups(runtimes: Runtimes, acceptance: Acceptance, requests: int, drafts: int) -> Speedups:
     """Return the speed-ups of 1..B requests with 0..K drafts each.
 
     Raises

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from specopt.models.acceptance_lengths import Acceptance
 from specopt.models.arguments import integer
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import Floats
-from specopt.models.position_acceptance import PositionAcceptance
 from specopt.solvers.speculation_table.ranges import fewest_ranges
 from specopt.solvers.speculation_table.runtimes import Runtimes
 from specopt.solvers.speculation_table.schedule import Range, Schedule
@@ -90,7 +90,7 @@ class SpeculationTable:
 
 def speculation_table(
     runtimes: Runtimes,
-    acceptance: PositionAcceptance,
+    acceptance: Acceptance,
     *,
     max_batch: int | None = None,
     max_length: int | None = None,
@@ -123,7 +123,7 @@ def speculation_table(
     """
     notes = [*acceptance.notes, *runtimes.notes]
     requests, drafts = _sizes(runtimes, acceptance, max_batch, max_length, extrapolate, notes)
-    has_limits = bool((acceptance.lower < acceptance.upper).any() or runtimes.has_limits)
+    has_limits = acceptance.has_limits or runtimes.has_limits
     if robust and not has_limits:
         notes.append("neither acceptance nor runtimes have confidence limits: the worst case is the expected case")
     worth = speedups(runtimes, acceptance, requests, drafts)
@@ -188,7 +188,7 @@ def _against(worth: Speedups, ranges: list[tuple[int, int, int]], robust: bool) 
 
 def _sizes(
     runtimes: Runtimes,
-    acceptance: PositionAcceptance,
+    acceptance: Acceptance,
     max_batch: int | None,
     max_length: int | None,
     extrapolate: bool,
@@ -202,7 +202,7 @@ def _sizes(
     drafts = (known or DEFAULT_DRAFTS) if max_length is None else max_length
     if known is not None and drafts > known:
         notes.append(f"acceptance is known for {known} draft positions: longer drafts were not considered")
-        drafts = known
+        drafts = max(1, known)  # 1 where not even that is known: refused by the acceptance
     requests = DEFAULT_REQUESTS if max_batch is None else max_batch
     inside = runtimes.covers(requests, drafts)
     if inside.all():

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from specopt.models.errors import InvalidInput
+from specopt.models.fields import Floats
 from specopt.models.position_acceptance import PositionAcceptance
 
 rates = st.lists(st.floats(0.0, 1.0, allow_subnormal=False), min_size=1, max_size=8)
@@ -87,3 +90,61 @@ def test_bad_input_is_named(make: object, message: str) -> None:
     assert callable(make)
     with pytest.raises(InvalidInput, match=message):
         make()
+
+
+def totals(
+    rng: np.random.Generator, hazards: Floats, lengths: Sequence[int], weights: Sequence[float], drafts: int
+) -> tuple[float, float, Floats]:
+    """Return drafts, drafted tokens and accepted tokens by position of simulated steps."""
+    length = rng.choice(lengths, p=weights, size=drafts)
+    position = np.arange(len(hazards))
+    taken = (rng.random((drafts, len(hazards))) < hazards) & (position < length[:, None])
+    return float(drafts), float(length.sum()), np.cumprod(taken, axis=1).sum(axis=0).astype(np.float64)
+
+
+def test_a_table_that_varies_lengths_no_longer_shrinks_them() -> None:
+    """Tests that a true rate of 0.8, which shows as 0.240 where 30 % of drafts have five tokens, is found."""
+    drafts, tokens, accepted = totals(np.random.default_rng(0), np.full(5, 0.8), (1, 5), (0.7, 0.3), 100_000)
+    assert accepted[1] / accepted[0] == pytest.approx(0.24, abs=0.005)
+    found = PositionAcceptance.from_totals(drafts, tokens, accepted)
+    assert (found.lower <= 0.8).all()
+    assert (found.upper >= 0.8).all()
+    assert found.rates == pytest.approx(np.full(5, 0.8), abs=0.015)  # position 5 is reached 12,000 times
+    assert found.lower[1] > 0.55
+    assert "drafts had 2.2 tokens on average, not all 5" in found.notes[0]
+
+
+def test_intervals_from_totals_hold_the_truth() -> None:
+    """Tests that hazards of all kinds, with lengths of all kinds, miss their 95 % intervals in at most 5 % of cases."""
+    rng = np.random.default_rng(1)
+    missed = seen = 0
+    for i in range(300):
+        count = int(rng.integers(2, 8))
+        hazards = np.full(count, rng.uniform(0.2, 0.95)) if i % 2 else rng.uniform(0.2, 0.95, count)
+        lengths = np.unique(np.append(rng.integers(1, count + 1, int(rng.integers(1, 4))), count))
+        weights = rng.dirichlet(np.ones(len(lengths)))
+        found = PositionAcceptance.from_totals(*totals(rng, hazards, lengths.tolist(), weights.tolist(), 500))
+        truth = hazards[: len(found.rates)]
+        missed += int(((found.lower > truth) | (found.upper < truth)).sum())
+        seen += len(truth)
+    assert missed <= 0.05 * seen
+
+
+def test_one_length_is_as_from_counts() -> None:
+    """Tests that where the length never changed totals say what counts say, and one token less next to it."""
+    accepted = [700.0, 400.0, 100.0]
+    counted = PositionAcceptance.from_counts([1000.0, 700.0, 400.0], accepted)
+    found = PositionAcceptance.from_totals(1000.0, 3000.0, accepted)
+    assert found.to_dict() == counted.to_dict()
+    almost = PositionAcceptance.from_totals(1000.0, 2999.0, accepted)
+    assert almost.rates == pytest.approx(counted.rates, rel=0.003)
+    assert almost.lower == pytest.approx(counted.lower, rel=0.05)
+    assert almost.upper == pytest.approx(counted.upper, rel=0.05)
+
+
+def test_lengths_that_follow_the_tokens_are_told() -> None:
+    """Tests that where drafting stops at doubt, so that more is accepted than chance allows, only lower limits stay."""
+    found = PositionAcceptance.from_totals(1000.0, 1900.0, [500.0, 450.0, 400.0])
+    assert "as where drafting stops at doubt" in found.notes[0]
+    assert found.upper[1:].tolist() == [1.0, 1.0]
+    assert (found.lower[1:] <= [0.9, 400.0 / 450.0]).all()

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from specopt.models.acceptance_lengths import AcceptanceLengths
 from specopt.models.errors import InvalidInput
 from specopt.models.position_acceptance import PositionAcceptance
 from specopt.solvers.speculation_table.runtimes import Runtimes
@@ -208,3 +209,14 @@ def test_bad_arguments_are_named() -> None:
     assert table.most_drafts == 2
     assert "known for 2 draft positions" in table.notes[0]
     assert "no" not in speculation_table(RUNTIMES, rates).notes
+
+
+def test_acceptance_by_length_chooses_among_what_was_measured() -> None:
+    """Tests that a length whose acceptance falls is not taken, and that one that was not measured is refused."""
+    falling = AcceptanceLengths.exactly({1: 1.8, 2: 2.4, 3: 2.3})
+    table = speculation_table(RUNTIMES, falling, max_batch=8)
+    assert table.most_drafts == 3
+    assert {drafts for *_, drafts in table.ranges} == {2}
+    assert any("it depends on the length itself" in note for note in table.notes)
+    with pytest.raises(InvalidInput, match="1 is asked for; expected extrapolation"):
+        speculation_table(RUNTIMES, AcceptanceLengths.exactly({3: 2.3}), max_batch=8)

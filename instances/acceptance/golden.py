@@ -1,0 +1,98 @@
+"""Golden acceptance lengths: mean tokens of a step by model, mode and draft length, as YAML or JSON.
+
+``{model: {mode: {1: 1.84, 2: 2.51, ...}}}``; a mode says how the model was asked, for example ``thinking_on``. Or one's
+own, ``{"acceptance_lengths": {"1": 1.84, ...}}``, optionally with ``lower`` and ``upper``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from specopt.models.acceptance_lengths import MOST_LENGTH, AcceptanceLengths
+from specopt.models.arguments import boolean, number
+from specopt.models.errors import InvalidInput
+from specopt.models.fields import describe
+from specopt.models.position_acceptance import LEVEL
+
+OWN = {"acceptance_lengths", "lower", "upper", "level", "extrapolate", "notes"}
+
+
+def is_golden(data: object) -> bool:
+    """Tell whether data looks like models with modes with a table by draft length."""
+    return isinstance(data, Mapping) and bool(data) and all(
+        isinstance(modes, Mapping) and modes and all(_is_table(table) for table in modes.values())
+        for modes in data.values()
+    )  # fmt: skip
+
+
+def from_golden(data: Mapping[Any, Any], where: str, model: str | None, mode: str | None) -> AcceptanceLengths:
+    """Return the lengths of one model and mode.
+
+    Raises
+    ------
+    InvalidInput
+        If there are several and none is named, or the lengths are outside their domain.
+    """
+    model, modes = _chosen(f"{where}: model", data, model)
+    mode, table = _chosen(f"{where}: mode of {model}", modes, mode)
+    return AcceptanceLengths.exactly(_lengths(f"{where}.{model}.{mode}", table))
+
+
+def from_own(data: Mapping[str, Any], where: str) -> AcceptanceLengths:
+    """Return lengths of one's own.
+
+    Raises
+    ------
+    InvalidInput
+        If a field is unknown, missing or outside its domain.
+    """
+    unknown = sorted(str(key) for key in set(data) - OWN)
+    if unknown:
+        raise InvalidInput(f"{where}: unknown field {unknown[0]!r}; known: {', '.join(sorted(OWN))}")
+    columns = {name: _lengths(f"{where}.{name}", data.get(name, data["acceptance_lengths"]))
+               for name in ("acceptance_lengths", "lower", "upper")}  # fmt: skip
+    lengths = tuple(columns["acceptance_lengths"])
+    for name, column in columns.items():
+        if tuple(column) != lengths:
+            raise InvalidInput(f"{where}.{name}: expected the draft lengths {', '.join(map(str, lengths))}")
+    tokens, lower, upper = (np.array(list(column.values())) for column in columns.values())
+    notes = data.get("notes", [])
+    if not isinstance(notes, list):
+        raise InvalidInput(f"{where}.notes: expected a list, got {describe(notes)}")
+    return AcceptanceLengths(
+        lengths=lengths,
+        tokens=tokens,
+        lower=lower,
+        upper=upper,
+        level=number(f"{where}.level", data.get("level", LEVEL), above=0, below=1),
+        extrapolate=boolean(f"{where}.extrapolate", data.get("extrapolate", False)),
+        notes=tuple(str(note) for note in notes),
+    )
+
+
+def _chosen(name: str, entries: Mapping[Any, Any], chosen: str | None) -> tuple[str, Any]:
+    known = {str(key): value for key, value in entries.items()}
+    if chosen is None and len(known) > 1:
+        raise InvalidInput(f"{name}: expected one, got {', '.join(sorted(known))}; name the one to take")
+    if chosen is not None and chosen not in known:
+        raise InvalidInput(f"{name}: expected {', '.join(sorted(known))}, got {chosen!r}")
+    key = chosen or next(iter(known))
+    return key, known[key]
+
+
+def _is_table(table: object) -> bool:
+    return isinstance(table, Mapping) and bool(table) and all(str(key).isdecimal() for key in table)
+
+
+def _lengths(name: str, table: object) -> dict[int, float]:
+    """Return a table by draft length, increasing; JSON has the lengths as text."""
+    if not isinstance(table, Mapping) or not _is_table(table):
+        raise InvalidInput(f"{name}: expected mean tokens by draft length, got {describe(table)}")
+    for key in table:
+        if not 1 <= int(key) <= MOST_LENGTH:
+            raise InvalidInput(f"{name}: expected draft lengths from 1 to {MOST_LENGTH}, got {key}")
+    return {length: number(f"{name}.{length}", value, 1, 1 + length)
+            for length, value in sorted((int(key), value) for key, value in table.items())}  # fmt: skip

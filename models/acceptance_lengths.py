@@ -1,0 +1,148 @@
+"""Acceptance by draft length: mean tokens of a step for each K, where acceptance depends on K itself.
+
+A drafter that fills the whole block in one pass accepts less at every position of a longer block, so that no rates by
+position serve all lengths: the mean acceptance length AL(K) may even fall from one K to the next. What was measured is
+then a table of AL(K), the engine's own token included, and says nothing about other lengths.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+
+from specopt.models.arguments import integer
+from specopt.models.errors import InvalidInput
+from specopt.models.fields import Floats, describe
+from specopt.models.position_acceptance import LEVEL, PositionAcceptance
+
+MOST_LENGTH = 1_000
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class AcceptanceLengths:
+    """Mean tokens of a step by draft length, the server's own included.
+
+    Parameters
+    ----------
+    lengths
+        The K that were measured, at least 1, increasing.
+    tokens
+        AL(K) of each, from 1 to 1 + K.
+    lower, upper
+        Limits of the same; the means themselves where none are known.
+    level
+        Confidence of the limits.
+    extrapolate
+        Whether lengths between and beyond those measured are answered, too.
+    notes
+        What a reader should know, in the user's terms.
+    """
+
+    lengths: tuple[int, ...]
+    tokens: Floats
+    lower: Floats
+    upper: Floats
+    level: float = LEVEL
+    extrapolate: bool = False
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for length in self.lengths:
+            integer("lengths", length, 1, MOST_LENGTH)
+        if not self.lengths or list(self.lengths) != sorted(set(self.lengths)):
+            raise InvalidInput(f"lengths: expected increasing draft lengths, got {describe(list(self.lengths))}")
+        most = np.array(self.lengths) + 1.0
+        for name in ("tokens", "lower", "upper"):
+            values = np.array(getattr(self, name), dtype=np.float64)
+            if values.shape != most.shape or not ((values >= 1.0) & (values <= most)).all():
+                raise InvalidInput(f"{name}: expected 1 to 1 + K tokens for each K, got {describe(values.tolist())}")
+            values.flags.writeable = False
+            object.__setattr__(self, name, values)
+        if (self.lower > self.tokens).any() or (self.tokens > self.upper).any():
+            raise InvalidInput("lower, upper: expected limits on both sides of the tokens")
+
+    @classmethod
+    def exactly(cls, tokens: dict[int, float], notes: tuple[str, ...] = ()) -> Self:
+        """Return means without limits, by draft length; where they fall with it the notes say so."""
+        lengths = tuple(sorted(tokens))
+        means = np.array([tokens[length] for length in lengths])
+        found = cls(lengths=lengths, tokens=means, lower=means, upper=means)
+        falls = np.flatnonzero(np.diff(means) < 0.0)
+        if falls.size:
+            low, high = lengths[falls[0]], lengths[falls[0] + 1]
+            notes = (
+                *notes,
+                f"a step yields {tokens[low]:.4g} tokens with {low} drafts and {tokens[high]:.4g} with {high}: it "
+                "depends on the length itself, or the means are no surer; no rates by position say this",
+            )
+        return replace(found, notes=notes)
+
+    @property
+    def most_drafts(self) -> int | None:
+        """Longest draft up to which every length is answered; None: any."""
+        if self.extrapolate:
+            return None
+        known = [length for i, length in enumerate(self.lengths) if length == i + 1]
+        return known[-1] if known else 0
+
+    @property
+    def has_limits(self) -> bool:
+        """Whether limits differ from the means."""
+        return bool((self.lower < self.upper).any())
+
+    def expected_tokens(self, most: int, which: str = "rates") -> Floats:
+        """Return the mean tokens of a step with 0, 1, ..., `most` drafts, the server's own included.
+
+        Between measured lengths the mean is interpolated linearly. Beyond the last one each further token is worth its
+        predecessor's gain, shrunk as that was from the gain before it; nothing at all for the lower limit, and as much
+        as the last measured one for the upper.
+
+        Parameters
+        ----------
+        most
+            Longest draft.
+        which
+            ``"rates"`` for the means, or ``"lower"`` or ``"upper"`` for a limit.
+
+        Raises
+        ------
+        InvalidInput
+            If a length was not measured and `extrapolate` is off.
+        """
+        missing = sorted(set(range(1, most + 1)) - set(self.lengths))
+        if missing and not self.extrapolate:
+            raise InvalidInput(
+                f"acceptance: measured for drafts of {', '.join(map(str, self.lengths))} tokens, {missing[0]} is asked "
+                "for; expected extrapolation to be allowed"
+            )
+        lengths = np.array([0, *self.lengths])
+        values = np.concatenate(([1.0], self.tokens if which == "rates" else getattr(self, which)))
+        asked = np.arange(most + 1.0)
+        tokens = np.interp(asked, lengths, values)
+        beyond = np.maximum(0.0, asked - lengths[-1])
+        gains = np.maximum(0.0, np.diff(values) / np.diff(lengths))
+        before = gains[-2] if len(gains) > 1 else 1.0
+        ratio = min(1.0, gains[-1] / before) if before > 0.0 else 0.0
+        if which == "upper":
+            tokens += beyond * gains[-1]
+        elif which == "rates":
+            shrunk = np.cumsum(gains[-1] * ratio ** np.arange(1, int(beyond[-1]) + 1))
+            tokens[asked > lengths[-1]] += shrunk
+        return np.asarray(tokens, dtype=np.float64)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the means as JSON-like data, which the reader takes back."""
+        data: dict[str, Any] = {
+            name: {str(length): value for length, value in zip(self.lengths, values.tolist(), strict=True)}
+            for name, values in (("acceptance_lengths", self.tokens), ("lower", self.lower), ("upper", self.upper))
+        }
+        data |= {"level": self.level, "extrapolate": self.extrapolate}
+        if self.notes:
+            data["notes"] = list(self.notes)
+        return data
+
+
+Acceptance = PositionAcceptance | AcceptanceLengths
+"""By position or, where it depends on the draft length itself, by that; `expected_tokens` says what either yields."""
