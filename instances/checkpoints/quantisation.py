@@ -286,9 +286,8 @@ def _weights_scheme(weights: _Given, group: _Given) -> Scheme:
     scale = 8 if tiny else 16
     if not weights.flag("symmetric", True):
         scale += bits
-    static = 0
-    if group.get("input_activations") is not None and not group.part("input_activations").flag("dynamic"):
-        static = 32
+    activations = group.get("input_activations")
+    static = 32 if isinstance(activations, Mapping) and activations.get("dynamic") is not True else 0
     if strategy == "block":
         where = f"{weights.where}.block_structure"
         rows, columns = (
@@ -308,11 +307,20 @@ def _weights_scheme(weights: _Given, group: _Given) -> Scheme:
 def _modelopt(given: _Given) -> _Found:
     if given.get("config_groups") is not None:
         return _grouped(given)
-    algorithm = one_of(f"{given.where}.quant_algo", given.get("quant_algo"), ("FP8", "NVFP4"))
+    if given.get("quant_algo") != "MIXED_PRECISION":
+        return _everywhere(_modelopt_scheme(given), head=True)
+    layers = given.part("quantized_layers")
+    schemes = tuple((str(name), _modelopt_scheme(layers.part(str(name)))) for name in layers.config)
+    return _Found(schemes=schemes, head=True)
+
+
+def _modelopt_scheme(given: _Given) -> Scheme:
+    algorithm = one_of(f"{given.where}.quant_algo", given.get("quant_algo"), ("FP8", "NVFP4", "W4A16_NVFP4"))
     if algorithm == "FP8":
-        return _everywhere(Scheme(bits=8, scale_bits=32, matrix_bits=32), head=True)
+        return Scheme(bits=8, scale_bits=32, matrix_bits=32)
+    static = 32 if algorithm == "NVFP4" else 0
     columns = given.size("group_size", default=16)
-    return _everywhere(Scheme(bits=4, rows=1, columns=columns, scale_bits=8, matrix_bits=64), head=True)
+    return Scheme(bits=4, rows=1, columns=columns, scale_bits=8, matrix_bits=32 + static)
 
 
 METHODS: Mapping[str, Callable[[_Given], _Found]] = MappingProxyType(
@@ -325,6 +333,7 @@ METHODS: Mapping[str, Callable[[_Given], _Found]] = MappingProxyType(
         "compressed-tensors": _grouped,
         "bitsandbytes": _bitsandbytes,
         "modelopt": _modelopt,
+        "modelopt_fp4": _modelopt,
     }
 )
 """How the methods of `quantization_config` store a matrix."""

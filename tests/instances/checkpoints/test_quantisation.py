@@ -1,0 +1,207 @@
+"""Quantised weights: bytes against published checkpoints and by hand, and what quantisation must not change."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from model_cases import DEEPSEEK_V3, GPT_OSS_20B, LLAMA_8B, SMALL
+
+from specopt.instances.checkpoints.model_config import ModelConfig, parse_model_config
+from specopt.instances.checkpoints.quantisation import Scheme
+from specopt.models.errors import InvalidInput
+
+ROWS, COLUMNS = 128, 256
+NAMES = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
+SQUARE: dict[str, Any] = {
+    "model_type": "llama", "hidden_size": 256, "intermediate_size": 256, "num_hidden_layers": 2,
+    "num_attention_heads": 4, "num_key_value_heads": 4, "vocab_size": 100,
+}  # fmt: skip
+"""Two layers of seven 256 x 256 matrices."""
+
+BLOCK_FP8 = {"quant_method": "fp8", "activation_scheme": "dynamic", "weight_block_size": [128, 128]}
+AWQ = {"quant_method": "awq", "bits": 4, "group_size": 128, "zero_point": True, "version": "gemm"}
+GPTQ = {"quant_method": "gptq", "bits": 4, "group_size": 128, "desc_act": True, "sym": True}
+MXFP4 = {
+    "quant_method": "mxfp4",
+    "modules_to_not_convert": [
+        "model.layers.*.self_attn",
+        "model.layers.*.mlp.router",
+        "model.embed_tokens",
+        "lm_head",
+    ],
+}
+
+
+def compressed(*, ignore: tuple[str, ...] = ("lm_head",), activations: Any = None, **weights: Any) -> dict[str, Any]:
+    """A config as llm-compressor writes it, of one group."""
+    group = {"targets": ["Linear"], "weights": weights, "input_activations": activations}
+    return {"quant_method": "compressed-tensors", "config_groups": {"group_0": group}, "ignore": list(ignore)}
+
+
+W4 = compressed(num_bits=4, type="int", strategy="group", group_size=128, symmetric=True)
+W8 = compressed(num_bits=8, type="float", strategy="channel", symmetric=True)
+NVFP4 = compressed(
+    num_bits=4, type="float", strategy="tensor_group", group_size=16, activations={"dynamic": "local", "num_bits": 4}
+)
+
+VALUES = 256 * 256
+# bytes of one 256 x 256 matrix: its values, and what goes with them
+BY_HAND: dict[str, tuple[dict[str, Any], float]] = {
+    "FP8 in blocks": (BLOCK_FP8, VALUES + 4 * 4),
+    "FP8 per matrix": ({"quant_method": "fp8", "activation_scheme": "static"}, VALUES + 4 + 4),
+    "FP8 per row": ({"quant_method": "fbgemm_fp8"}, VALUES + 256 * 4),
+    "AWQ": (AWQ, VALUES / 2 + 256 * 2 * (2 + 0.5)),
+    "AWQ without zeros": (AWQ | {"zero_point": False}, VALUES / 2 + 256 * 2 * 2),
+    "GPTQ": (GPTQ, VALUES / 2 + 256 * 2 * (2 + 0.5) + 256 * 4),
+    "GPTQ per row": (GPTQ | {"group_size": -1, "bits": 8}, VALUES + 256 * (2 + 1) + 256 * 4),
+    "W4A16": (W4, VALUES / 2 + 256 * 2 * 2),
+    "FP8 per channel": (W8, VALUES + 256 * 2),
+    "NVFP4": (NVFP4, VALUES / 2 + VALUES / 16 + 4 + 4),
+    "NVFP4 of ModelOpt": ({"quant_method": "modelopt", "quant_algo": "NVFP4"}, VALUES / 2 + VALUES / 16 + 4 + 4),
+    "8 bits": ({"quant_method": "bitsandbytes", "load_in_8bit": True}, VALUES + 256 * 4),
+    "4 bits": ({"quant_method": "bitsandbytes", "load_in_4bit": True}, VALUES / 2 + VALUES / 64 * 4),
+    "4 bits, scales quantised": (
+        {"load_in_4bit": True, "bnb_4bit_use_double_quant": True}, VALUES / 2 + VALUES / 64 + VALUES / 64 / 256 * 4
+    ),
+}  # fmt: skip
+
+
+def quantised(data: dict[str, Any], config: dict[str, Any]) -> ModelConfig:
+    """A model whose weights are quantised so."""
+    return parse_model_config(data | {"quantization_config": config})
+
+
+@pytest.mark.parametrize("name", BY_HAND)
+def test_bytes_of_a_matrix(name: str) -> None:
+    """Tests values, scales, zero points and orders of columns, written out; head, embeddings and norms stay plain."""
+    config, expected = BY_HAND[name]
+    plain, found = parse_model_config(SQUARE), quantised(SQUARE, config)
+    outside = 2 * (2 * 100 * 256 + 5 * 256)
+    head = 0
+    if config.get("quant_method") == "modelopt":  # it names what it leaves out, and names nothing here
+        head = 100 * 256 // 2 + 100 * 256 // 16 + 8 - 2 * 100 * 256
+    assert found.weight_bytes == 14 * expected + outside + head
+    assert (found.parameters, found.kv_bytes_per_token) == (plain.parameters, plain.kv_bytes_per_token)
+    assert found.storage.method in (config.get("quant_method"), "bitsandbytes")
+
+
+def test_published_checkpoints() -> None:
+    """Tests the bytes of all tensors of gpt-oss, as the index of its checkpoint states them.
+
+    `total_size` of model.safetensors.index.json: 13,761,264,768 for the 20B model, 65,248,815,744 for the 120B one.
+    """
+    assert quantised(GPT_OSS_20B, MXFP4).weight_bytes == 13_761_264_768
+    larger = GPT_OSS_20B | {"num_hidden_layers": 36, "num_local_experts": 128}
+    assert quantised(larger, MXFP4).weight_bytes == 65_248_815_744
+
+
+def test_deepseek_in_blocks() -> None:
+    """Tests DeepSeek-V3 with its prediction layer against the size of its files, 688,586,727,753 bytes, to 0.02 %.
+
+    The files hold embeddings and output matrix once more with the prediction layer; headers and the corrections of
+    routers make the rest.
+    """
+    found = quantised(DEEPSEEK_V3, BLOCK_FP8)
+    copies = 2 * 2 * 129_280 * 7168
+    assert found.weight_bytes + found.heads[0].weight_bytes + copies == pytest.approx(688_586_727_753, rel=2e-4)
+
+
+@pytest.mark.parametrize("name", SMALL)
+@pytest.mark.parametrize("config", [BLOCK_FP8, AWQ, GPTQ, MXFP4, W4, W8], ids=lambda item: str(item["quant_method"]))
+def test_quantisation_changes_bytes_alone(name: str, config: dict[str, Any]) -> None:
+    """Tests that parameters, operations and caches are those of plain weights, and that no pass reads more."""
+    plain, found = parse_model_config(SMALL[name]), quantised(SMALL[name], config)
+    for what in ("parameters", "active_parameters", "routed_expert_parameters", "kv_bytes_per_token",
+                 "flops_per_token", "flops_per_token_pair", "flops_per_logit"):  # fmt: skip
+        assert getattr(found, what) == getattr(plain, what)
+    if config is not GPTQ:  # the order of its columns outweighs what such small matrices save
+        assert found.weight_bytes <= plain.weight_bytes and found.reads.bytes(5) <= plain.reads.bytes(5)
+
+
+def test_names_that_stay_plain() -> None:
+    """Tests names, parts of names, wildcards and regular expressions, also those of a decoder in a wrapper."""
+    everything, outside = 14 * VALUES, 2 * (2 * 100 * 256 + 5 * 256)
+    for names, kept in (
+        (["model.layers.0.self_attn.q_proj"], 1),
+        (["q_proj"], 2),
+        (["model.layers.1"], 7),
+        (["model.layers.*.mlp"], 6),
+        (["re:.*self_attn.*"], 8),
+        (["model.language_model.layers.0.mlp.up_proj"], 1),
+        (["proj", "layers.10"], 0),
+    ):
+        found = quantised(SQUARE, {"quant_method": "fp8", "modules_to_not_convert": names})
+        assert found.weight_bytes == everything + kept * VALUES + (14 - kept) * 4 + outside
+
+
+def test_targets_of_groups() -> None:
+    """Tests that a group holds for what it names, and the general one for the rest; one without weights changes none."""
+    groups = {
+        "general": {"targets": ["Linear"], "weights": {"num_bits": 8, "strategy": "tensor"}},
+        "mlp": {"targets": ["re:.*mlp.*"], "weights": {"num_bits": 4, "group_size": 128, "type": "int"}},
+        "none": {"targets": ["re:.*k_proj"], "weights": None},
+    }
+    config = {"quant_method": "compressed-tensors", "config_groups": groups, "ignore": ["lm_head"]}
+    small, large = VALUES // 2 + 256 * 2 * 2, VALUES + 2
+    outside = 2 * (2 * 100 * 256 + 5 * 256)
+    assert quantised(SQUARE, config).weight_bytes == 6 * small + 8 * large + outside
+    layers = {f"model.layers.0.self_attn.{name}": {"quant_algo": "FP8"} for name in NAMES[:4]}
+    mixed = {"quant_method": "modelopt", "quant_algo": "MIXED_PRECISION", "quantized_layers": layers}
+    assert quantised(SQUARE, mixed).weight_bytes == 4 * (VALUES + 8) + 10 * 2 * VALUES + outside
+
+
+def test_byte_caches() -> None:
+    """Tests that a cache that is quantised with the weights counts a byte per value."""
+    plain = parse_model_config(SQUARE).kv_bytes_per_token
+    for config in (W8 | {"kv_cache_scheme": {"num_bits": 8, "type": "float"}},
+                   {"quant_method": "modelopt", "quant_algo": "FP8", "kv_cache_quant_algo": "FP8"}):  # fmt: skip
+        assert quantised(SQUARE, config).kv_bytes_per_token * 2 == plain
+
+
+def test_a_size_that_is_asked_for_goes_before() -> None:
+    """Tests that bytes asked for hold instead of a config's quantisation, known or not."""
+    for config in (AWQ, {"quant_method": "unheard-of"}):
+        found = parse_model_config(LLAMA_8B | {"quantization_config": config}, value_bytes=4)
+        assert found.weight_bytes == 4 * found.parameters and found.storage.method is None
+
+
+@given(st.integers(1, 400), st.integers(1, 400), st.integers(0, 130), st.integers(0, 130))
+def test_blocks_cover_the_matrix(rows: int, columns: int, high: int, wide: int) -> None:
+    """Tests that a matrix of any size has a scale for every block that it touches, and bytes for every value."""
+    scheme = Scheme(bits=4, rows=high, columns=wide, scale_bits=16)
+    blocks = len({(r // (high or rows), c // (wide or columns)) for r in range(rows) for c in range(0, columns, 1)})
+    assert scheme.bytes(rows, columns) == (rows * columns * 4 + blocks * 16 + 7) // 8
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        (7, "quantization_config: expected an object, got 7"),
+        ({"quant_method": "quark"}, r"quant_method: expected one of fp8, .* got 'quark'; count .* with --dtype"),
+        ({"quant_method": ["awq"]}, "quant_method: expected one of"),
+        (AWQ | {"bits": 3}, "bits: expected one of 4, 8, got 3"),
+        (AWQ | {"group_size": 0}, "group_size: expected an integer >= 1, got 0"),
+        (AWQ | {"group_size": None}, "group_size: expected an integer"),
+        (AWQ | {"zero_point": 1}, "zero_point: expected true or false"),
+        (GPTQ | {"dynamic": {"+:.*": {"bits": 8}}}, "dynamic: settings of single modules are not counted here"),
+        (GPTQ | {"dynamic": {"-:(": {}}}, "dynamic: expected regular expressions"),
+        (BLOCK_FP8 | {"weight_block_size": [128]}, "weight_block_size: expected 2 entries, got 1"),
+        (BLOCK_FP8 | {"modules_to_not_convert": [1]}, "modules_to_not_convert: expected names, got 1"),
+        (BLOCK_FP8 | {"ignored_layers": "lm_head"}, "ignored_layers: expected a list"),
+        ({"quant_method": "compressed-tensors"}, "config_groups: expected an object, got None"),
+        (compressed(num_bits=9), "num_bits: expected one of 2, 3"),
+        (compressed(num_bits=4, strategy="odd"), "strategy: expected one of tensor"),
+        (compressed(num_bits=8, strategy="block"), "block_structure: expected 2 entries"),
+        (W4 | {"sparsity_config": {"format": "sparse-24"}}, r"sparsity_config\.format: sparse weights are not counted"),
+        (W4 | {"kv_cache_scheme": {"num_bits": 4}}, r"kv_cache_scheme\.num_bits: expected one of 8, got 4"),
+        ({"quant_method": "bitsandbytes"}, "expected load_in_4bit or load_in_8bit"),
+        ({"quant_method": "modelopt", "quant_algo": "W4A8_AWQ"}, "quant_algo: expected one of FP8"),
+    ],
+)
+def test_refusals(config: Any, message: str) -> None:
+    """Tests that what a quantisation leaves open or gets wrong is refused by name."""
+    with pytest.raises(InvalidInput, match=message):
+        quantised(SQUARE, config)
