@@ -1,0 +1,289 @@
+"""Throughput at any load and draft length, from a sweep: a mean and a band for every point.
+
+Two things are regressed, both in logarithms, as sums of effects of load, draft length and workload: the seconds of a
+step (concurrency x acceptance length / throughput), and the rate of acceptance. Bands are those of the regression,
+widened or narrowed by how far held-out measurements fell from it (split-conformal, on standardised residuals): for
+a workload of which only some points are known, every other workload is held out but for the same points; else every
+point in turn. What was measured is predicted as measured.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from specopt.models.arguments import number
+from specopt.models.errors import InvalidInput
+from specopt.models.fields import Floats
+from specopt.models.sweep import Measurement, Point, Sweep
+from specopt.solvers.speculation_table.tuning.acceptance_length import logit_rate, tokens_of
+from specopt.solvers.speculation_table.tuning.regression import Records, Regression, Term
+
+NOISE = 0.008
+"""Standard deviation of a run's log throughput where no point was repeated often enough to tell."""
+
+_FEWEST_REPEATS = 3  # degrees of freedom from which on repetitions say how noisy a run is
+_CENTRE = 1.4  # log(1 + K) about which workloads' slopes turn: K = 3
+_FEATURES = np.dtype([("workload", "i8"), ("load", "f8"), ("context", "f8"), ("drafts", "b1"), ("length", "f8")])
+
+
+def _both(a: Records, b: Records) -> Floats:
+    return np.asarray(a["drafts"] & b["drafts"], dtype=np.float64)
+
+
+def _same(a: Records, b: Records) -> Floats:
+    return np.asarray(a["workload"] == b["workload"], dtype=np.float64)
+
+
+def _near(a: Records, b: Records, name: str, width: float) -> Floats:
+    return np.asarray(np.exp(-0.5 * ((a[name] - b[name]) / width) ** 2))
+
+
+def _slopes(a: Records, b: Records) -> Floats:
+    return np.asarray((a["length"] - _CENTRE) * (b["length"] - _CENTRE))
+
+
+STEP_TERMS = (
+    Term(3.0, lambda a, b: np.ones(np.broadcast_shapes(a.shape, b.shape)), learned=False),
+    Term(1.0, lambda a, b: a["load"] * b["load"], learned=False),
+    Term(0.3, lambda a, b: a["context"] * b["context"], learned=False),
+    Term(1.0, _both, learned=False),
+    Term(0.5, lambda a, b: _both(a, b) * a["length"] * b["length"], learned=False),
+    Term(0.1, lambda a, b: _both(a, b) * a["context"] * b["context"]),
+    Term(0.1, lambda a, b: _near(a, b, "load", 1.5)),
+    Term(0.02, lambda a, b: _both(a, b) * _near(a, b, "length", 0.7)),
+    Term(0.02, lambda a, b: _both(a, b) * _near(a, b, "load", 1.5) * _near(a, b, "length", 0.7)),
+    Term(0.1, _same),
+    Term(0.05, lambda a, b: _same(a, b) * _both(a, b)),
+    Term(0.05, lambda a, b: _same(a, b) * _both(a, b) * _slopes(a, b)),
+)
+"""Log seconds of a step: what all workloads share, and how each differs."""
+
+ACCEPTANCE_TERMS = (
+    Term(3.0, lambda a, b: np.ones(np.broadcast_shapes(a.shape, b.shape)), learned=False),
+    Term(0.5, lambda a, b: a["length"] * b["length"], learned=False),
+    Term(0.1, lambda a, b: _near(a, b, "length", 1.0)),
+    Term(0.5, _same),
+    Term(0.1, lambda a, b: _same(a, b) * _near(a, b, "length", 1.0)),
+)
+"""Logit of the acceptance rate; load and context are taken to leave it as it is."""
+
+
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """Throughput of points in tokens per second; bands are symmetric in its logarithm.
+
+    Parameters
+    ----------
+    points
+        What was asked.
+    mean, low, high
+        Tokens per second, and the limits of the band.
+    measured
+        Whether the point was measured itself.
+    """
+
+    points: tuple[Point, ...]
+    mean: Floats
+    low: Floats
+    high: Floats
+    measured: NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class _Observed:
+    """The runs of one point: mean log throughput, how many, mean acceptance length (NaN where unknown)."""
+
+    throughput: float
+    runs: int
+    acceptance: float
+
+
+class Predictor:
+    """What a sweep says of points that it holds and of others.
+
+    Parameters
+    ----------
+    sweep
+        Runs with and without speculation.
+    confidence
+        Share of runs that the bands are to hold.
+
+    Raises
+    ------
+    InvalidInput
+        If nothing was measured without speculation, or nothing with it.
+    """
+
+    def __init__(self, sweep: Sweep, confidence: float = 0.9) -> None:
+        from scipy.stats import norm
+
+        self.sweep = sweep.with_none()
+        self.confidence = number("confidence", confidence, above=0, below=1)
+        self.notes = list(self.sweep.notes)
+        self._normal = float(norm.ppf(0.5 + 0.5 * self.confidence))
+        self._workloads = {name: k for k, name in enumerate(self.sweep.workloads)}
+        self._observed = self._gather()
+        timed = [point for point, seen in self._observed.items() if seen.runs]
+        if all(point.draft_length is not None for point in timed):
+            raise InvalidInput("sweep: expected a run without speculation (draft_length none): that is the comparison")
+        if all(point.draft_length is None for point in timed):
+            raise InvalidInput("sweep: expected a run with speculation (a draft_length), got none")
+        self._timed, self._steps = self._fit_steps(timed)
+        self._accepted, self._acceptance = self._fit_acceptance()
+        self._factors: dict[str, float] = {}
+
+    # ------------------------------------------------------------------ fits
+
+    def _gather(self) -> dict[Point, _Observed]:
+        runs: dict[Point, list[Measurement]] = defaultdict(list)
+        for measurement in self.sweep.measurements:
+            runs[measurement.point].append(measurement)
+        drafting = [m for m in self.sweep.measurements if m.point.draft_length]
+        lacking = sum(m.acceptance_length is None for m in drafting)
+        self.has_acceptance = lacking == 0 and bool(drafting)
+        if 0 < lacking < len(drafting):
+            self.notes.append(
+                f"mean_acceptance_length is missing in {lacking} of {len(drafting)} rows that draft: it was not used"
+            )
+        squares, degrees = 0.0, 0
+        observed = {}
+        for point, several in runs.items():
+            logs = np.log([m.tokens_per_second for m in several if m.tokens_per_second is not None])
+            lengths = [m.acceptance_length for m in several if m.acceptance_length is not None]
+            if not len(logs) and not self.has_acceptance:
+                continue
+            if len(logs) > 1:
+                squares, degrees = squares + float(((logs - logs.mean()) ** 2).sum()), degrees + len(logs) - 1
+            mean = float(logs.mean()) if len(logs) else math.nan
+            known = float(np.mean(lengths)) if lengths and point.draft_length else math.nan
+            observed[point] = _Observed(mean, len(logs), known)
+        self.repeats = degrees
+        self.noise = NOISE if degrees < _FEWEST_REPEATS else max(math.sqrt(squares / degrees), 1e-4)
+        return observed
+
+    def _fit_steps(self, timed: Sequence[Point]) -> tuple[list[Point], Regression]:
+        timed = list(timed)
+        values = [
+            math.log(point.condition.concurrency)
+            + (math.log(self._observed[point].acceptance) if self.has_acceptance and point.draft_length else 0.0)
+            - self._observed[point].throughput
+            for point in timed
+        ]
+        runs = np.array([float(self._observed[point].runs) for point in timed])
+        sure = {"sure": 1.0 / math.sqrt(2.0 * self.repeats)} if self.repeats >= _FEWEST_REPEATS else {}
+        return timed, Regression(STEP_TERMS, self._features(timed), np.array(values), runs, self.noise, **sure)
+
+    def _fit_acceptance(self) -> tuple[list[Point], Regression | None]:
+        if not self.has_acceptance:
+            return [], None
+        points = [point for point, seen in self._observed.items() if point.draft_length and seen.acceptance > 0.0]
+        lengths = np.array([float(point.draft_length or 0) for point in points])
+        logits = logit_rate(np.array([self._observed[point].acceptance for point in points]), lengths)
+        return points, Regression(ACCEPTANCE_TERMS, self._features(points), logits, np.ones(len(points)), NOISE)
+
+    def _features(self, points: Sequence[Point]) -> Records:
+        rows = [
+            (
+                self._workloads.get(point.condition.workload, -1),
+                math.log(point.condition.concurrency),
+                math.log1p(point.condition.context_tokens / 1000.0),
+                point.draft_length is not None,
+                math.log1p(point.draft_length or 0),
+            )
+            for point in points
+        ]
+        return np.array(rows, dtype=_FEATURES)
+
+    # ------------------------------------------------------------------ predictions
+
+    def predict(self, points: Iterable[Point]) -> Predictions:
+        """Return the throughput of points, with bands; what was measured as it was measured."""
+        points = tuple(points)
+        mean, variance = self._logarithms(points)
+        deviation = np.sqrt(variance)
+        for name in sorted({point.condition.workload for point in points}):
+            mine = np.array([point.condition.workload == name for point in points])
+            deviation[mine] *= self._factor(name)
+        measured = np.array([point in self._observed and self._observed[point].runs > 0 for point in points])
+        for k in np.flatnonzero(measured):
+            seen = self._observed[points[k]]
+            mean[k], deviation[k] = seen.throughput, self.noise / math.sqrt(seen.runs)
+        reach = self._normal * deviation
+        return Predictions(points, np.exp(mean), np.exp(mean - reach), np.exp(mean + reach), measured)
+
+    def _logarithms(
+        self, points: Sequence[Point], timed: NDArray[np.bool_] | None = None, accepted: NDArray[np.bool_] | None = None
+    ) -> tuple[Floats, Floats]:
+        """Return mean and variance of the log throughput of new runs, from all observations or those to keep."""
+        features = self._features(points)
+        mean, variance = self._steps.predict(features, timed)
+        logit, spread = np.zeros((2, len(points)))
+        if self._acceptance is not None:
+            logit, spread = self._acceptance.predict(features, accepted)
+        return self._throughput(points, mean, variance, logit, spread)
+
+    def _throughput(
+        self, points: Sequence[Point], step: Floats, variance: Floats, logit: Floats, spread: Floats
+    ) -> tuple[Floats, Floats]:
+        load = np.log([float(point.condition.concurrency) for point in points])
+        if self._acceptance is None:
+            return load - step, variance
+        tokens, slope = tokens_of(logit, np.array([float(point.draft_length or 0) for point in points]))
+        return load + np.log(tokens) - step, variance + slope**2 * spread
+
+    def _factor(self, workload: str) -> float:
+        """Return by how much the bands of a workload are wider than the regression's own."""
+        if workload not in self._factors:
+            misses = self._misses_of_others(workload)
+            if not len(misses):
+                misses = self._misses_of_each()
+            rank = math.ceil(self.confidence * (len(misses) + 1))
+            factor = float(np.sort(misses)[min(rank, len(misses)) - 1]) / self._normal
+            # a handful of residuals may widen a band, but not narrow it
+            self._factors[workload] = factor if rank <= len(misses) and len(misses) >= 2 * 9 else max(factor, 1.0)
+        return self._factors[workload]
+
+    def _misses_of_each(self) -> Floats:
+        """Return standardised residuals of every measured point, predicted from all others."""
+        step, variance = self._steps.leave_one_out()
+        logit, spread = np.zeros((2, len(self._timed)))
+        if self._acceptance is not None:
+            row = {point: k for k, point in enumerate(self._accepted)}
+            alone = self._acceptance.leave_one_out()
+            for k, point in enumerate(self._timed):
+                if point in row:
+                    logit[k], spread[k] = alone[0][row[point]], alone[1][row[point]]
+        mean, variance = self._throughput(self._timed, step, variance, logit, spread)
+        return self._standardised(self._timed, mean, variance)
+
+    def _misses_of_others(self, workload: str) -> Floats:
+        """Return standardised residuals of other workloads, each held out but for what is known of this one."""
+        known = {_place(p) for p in self._timed if p.condition.workload == workload}
+        heard = {_place(p) for p in self._accepted if p.condition.workload == workload}
+        found: list[Floats] = []
+        for other in self._workloads.keys() - {workload}:
+            hidden = [p for p in self._timed if p.condition.workload == other and _place(p) not in known]
+            if not hidden:
+                continue
+            timed = np.array([p.condition.workload != other or _place(p) in known for p in self._timed])
+            accepted = np.array([p.condition.workload != other or _place(p) in heard for p in self._accepted])
+            if not timed.any() or (self._acceptance is not None and not accepted.any()):
+                continue
+            mean, variance = self._logarithms(hidden, timed, accepted)
+            found.append(self._standardised(hidden, mean, variance))
+        return np.concatenate(found) if found else np.empty(0)
+
+    def _standardised(self, points: Sequence[Point], mean: Floats, variance: Floats) -> Floats:
+        truth = np.array([self._observed[point].throughput for point in points])
+        return np.asarray(np.abs(truth - mean) / np.sqrt(variance))
+
+
+def _place(point: Point) -> tuple[int, int, int | None]:
+    """Return where a point lies, whatever the workload."""
+    return point.condition.concurrency, point.condition.context_tokens, point.draft_length
