@@ -1,0 +1,157 @@
+"""What to measure next: points that shrink the regret that a schedule may still have, until it is small enough.
+
+Best-arm identification with the bands of the predictions (LUCB): at the concurrency with the largest possible regret,
+either what is taken or its closest rival is measured, whichever is less sure. Points asked together are chosen one
+after the other, each as if those before it had come out as predicted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from specopt.models.arguments import integer, number
+from specopt.models.errors import InvalidInput
+from specopt.models.sweep import Condition, Measurement, Point, Sweep
+from specopt.solvers.speculation_table.tuning.decision import Goal, Tuning, decide
+from specopt.solvers.speculation_table.tuning.predictions import Predictor
+
+
+class Tuner:
+    """Ask what to measure, tell what came out.
+
+    Parameters
+    ----------
+    concurrencies, draft_lengths
+        The loads and the draft lengths that may be measured; no speculation may be, anyway.
+    workloads, context_tokens
+        What to serve, each at every load.
+    goal
+        What is wanted.
+    regret
+        `ask` proposes nothing once the certified regret is at most this.
+    confidence
+        Coverage of the bands.
+
+    Examples
+    --------
+    >>> tuner = Tuner([1, 8], [1, 3])
+    >>> point = tuner.ask()[0]
+    >>> point.condition.concurrency, point.draft_length
+    (1, None)
+    >>> tuner.tell(point, 27.4)
+    """
+
+    def __init__(
+        self,
+        concurrencies: Iterable[int],
+        draft_lengths: Iterable[int],
+        *,
+        workloads: Sequence[str] = ("",),
+        context_tokens: Sequence[int] = (0,),
+        goal: Goal | None = None,
+        regret: float = 0.02,
+        confidence: float = 0.9,
+    ) -> None:
+        self.concurrencies = sorted({integer("concurrencies", c, 1) for c in concurrencies})
+        self.draft_lengths = sorted({integer("draft_lengths", k, 0) for k in draft_lengths})
+        if not self.concurrencies or not any(self.draft_lengths):
+            raise InvalidInput("concurrencies, draft_lengths: expected at least one of each, and a draft length >= 1")
+        self.cases = [(workload, context) for workload in workloads for context in context_tokens]
+        self.goal = goal or Goal()
+        self.regret = number("regret", regret, 0, below=1)
+        self.confidence = confidence
+        self.measurements: list[Measurement] = []
+        self.notes: tuple[str, ...] = ()
+
+    @classmethod
+    def from_sweep(cls, sweep: Sweep, goal: Goal | None = None, regret: float = 0.02, confidence: float = 0.9) -> Tuner:
+        """Return a tuner that knows a sweep and may measure its loads with any draft length up to its longest."""
+        sweep = sweep.with_none()
+        goal = goal or Goal()
+        longest = max((goal.max_length or 0, *sweep.draft_lengths)) or 5
+        tuner = cls(
+            {condition.concurrency for condition in sweep.conditions},
+            range(longest + 1),
+            workloads=sweep.workloads if goal.workload is None else (goal.workload,),
+            context_tokens=sorted({condition.context_tokens for condition in sweep.conditions}),
+            goal=goal,
+            regret=regret,
+            confidence=confidence,
+        )
+        tuner.measurements += sweep.measurements
+        tuner.notes = sweep.notes
+        return tuner
+
+    def tell(self, point: Point, tokens_per_second: float, acceptance_length: float | None = None) -> None:
+        """Add a measurement."""
+        self.measurements.append(Measurement(point, tokens_per_second, acceptance_length))
+
+    def result(self) -> Tuning:
+        """Return the schedule for what was measured so far.
+
+        Raises
+        ------
+        InvalidInput
+            If too little was measured to compare anything, or the goal lies outside it.
+        """
+        return self._decide(self.measurements)
+
+    def ask(self, count: int = 1) -> list[Point]:
+        """Return up to `count` points to measure next; none if the regret is certified to be small enough."""
+        integer("count", count, 1)
+        asked: list[Point] = []
+        known = list(self.measurements)
+        for _ in range(count):
+            done = {measurement.point for measurement in known}
+            point = next((point for point in self._first_points() if point not in done), None)
+            if point is None:
+                tuning = self._decide(known)
+                if tuning.regret_bound <= self.regret:
+                    break
+                point = self._most_useful(tuning, known)
+            asked.append(point)
+            known.append(self._imagined(point, known))
+        return asked
+
+    def _decide(self, measurements: Sequence[Measurement]) -> Tuning:
+        return decide(Predictor(Sweep(tuple(measurements), self.notes), self.confidence), self.goal)
+
+    def _first_points(self) -> list[Point]:
+        """Return what is measured before anything can be compared: the ends of the range, and a middle draft."""
+        lengths = [length for length in self.draft_lengths if length]
+        ends = sorted({self.concurrencies[0], self.concurrencies[-1]})
+        options = [None, lengths[len(lengths) // 2]]
+        return [
+            *(Point(Condition(c, *case), option) for case in self.cases for option in options for c in ends),
+            # every length in question is to lie between measured ones
+            *(Point(Condition(ends[0], *self.cases[0]), option) for option in sorted({lengths[0], lengths[-1]})),
+        ]
+
+    def _most_useful(self, tuning: Tuning, known: Sequence[Measurement]) -> Point:
+        """Return the less certain one of the two options whose order matters most, in its least certain case."""
+        concurrency = max(tuning.concurrencies, key=lambda c: tuning.regret(c)[0])
+        row = tuning.grid.row(concurrency)
+        column = max(
+            (tuning.option(concurrency), tuning.regret(concurrency)[1]),
+            key=lambda k: float(tuning.grid.high[row, k] / tuning.grid.low[row, k]),
+        )
+        option = None if column == 0 else column - 1
+        runs = {case: 0 for case in self.cases}
+        for measurement in known:
+            condition = measurement.point.condition
+            case = condition.workload, condition.context_tokens
+            if condition.concurrency == concurrency and measurement.point.draft_length == option and case in runs:
+                runs[case] += 1
+        return Point(Condition(concurrency, *min(self.cases, key=lambda case: runs[case])), option)
+
+    def _imagined(self, point: Point, known: Sequence[Measurement]) -> Measurement:
+        """Return a measurement as it is predicted, or any where nothing can be predicted yet."""
+        length = point.draft_length or 0
+        acceptance = 1.0 + 0.5 * length if length else None
+        if any(m.acceptance_length is None for m in known if m.point.draft_length):
+            acceptance = None
+        try:
+            mean = float(Predictor(Sweep(tuple(known)), self.confidence).predict([point]).mean[0])
+        except InvalidInput:
+            mean = float(point.condition.concurrency)
+        return Measurement(point, mean, acceptance)
