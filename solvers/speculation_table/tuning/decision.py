@@ -44,6 +44,8 @@ class Goal:
         What is served; None: all that was measured, in equal shares of the tokens.
     extrapolate
         Look beyond the measured range, too.
+    concurrencies
+        What counts beside the measured ones, when regret is bounded.
     """
 
     max_batch: int | None = None
@@ -55,6 +57,7 @@ class Goal:
     workload: str | None = None
     context_tokens: int | None = None
     extrapolate: bool = False
+    concurrencies: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if self.max_batch is not None:
@@ -179,7 +182,7 @@ def decide(predictor: Predictor, goal: Goal) -> Tuning:
             f"max_batch: expected at most {measured[-1]}, the largest measured concurrency, got {largest}; measure it, "
             "or extrapolate"
         )
-    concurrencies = tuple(c for c in measured if c <= largest)
+    concurrencies = tuple(c for c in sorted({*measured, *goal.concurrencies}) if c <= largest)
     if not concurrencies:
         raise InvalidInput(f"max_batch: expected at least {measured[0]}, the smallest measured concurrency")
     notes = list(predictor.notes)
@@ -290,8 +293,8 @@ def _value(grid: Grid, goal: Goal) -> tuple[Floats, int | None]:
     failing = None
     if goal.robust:
         held = (grid.low[:, 1:] >= grid.low[:, :1]) & ~grid.slower[:, 1:]
-        some = held.any(axis=1, keepdims=True)
-        failing = None if some.all() else grid.sizes[int(some[:, 0].argmin())]
+        some = np.any(held, axis=1, keepdims=True)
+        failing = None if some.all() else grid.sizes[int(np.argmin(some))]
         value = np.where(held | ~some, value, 0.0)
     return value / value.max(axis=1, keepdims=True), failing
 

@@ -44,6 +44,11 @@ def _near(a: Records, b: Records, name: str, width: float) -> Floats:
     return np.asarray(np.exp(-0.5 * ((a[name] - b[name]) / width) ** 2))
 
 
+def _walk(a: Records, b: Records) -> Floats:
+    """Return the covariance of a random walk over the load from the smallest one on: what has jumps anywhere."""
+    return np.asarray(np.minimum(a["load"], b["load"]))
+
+
 def _slopes(a: Records, b: Records) -> Floats:
     return np.asarray((a["length"] - _CENTRE) * (b["length"] - _CENTRE))
 
@@ -55,9 +60,9 @@ STEP_TERMS = (
     Term(1.0, _both, learned=False),
     Term(0.5, lambda a, b: _both(a, b) * a["length"] * b["length"], learned=False),
     Term(0.1, lambda a, b: _both(a, b) * a["context"] * b["context"]),
-    Term(0.1, lambda a, b: _near(a, b, "load", 1.5)),
+    Term(0.1, _walk),
     Term(0.02, lambda a, b: _both(a, b) * _near(a, b, "length", 0.7)),
-    Term(0.02, lambda a, b: _both(a, b) * _near(a, b, "load", 1.5) * _near(a, b, "length", 0.7)),
+    Term(0.1, lambda a, b: _both(a, b) * _walk(a, b) * _near(a, b, "length", 0.7)),
     Term(0.1, _same),
     Term(0.05, lambda a, b: _same(a, b) * _both(a, b)),
     Term(0.05, lambda a, b: _same(a, b) * _both(a, b) * _slopes(a, b)),
@@ -128,6 +133,7 @@ class Predictor:
         self.notes = list(self.sweep.notes)
         self._normal = float(norm.ppf(0.5 + 0.5 * self.confidence))
         self._workloads = {name: k for k, name in enumerate(self.sweep.workloads)}
+        self._least = min(condition.concurrency for condition in self.sweep.conditions)
         self._observed = self._gather()
         timed = [point for point, seen in self._observed.items() if seen.runs]
         if all(point.draft_length is not None for point in timed):
@@ -191,7 +197,7 @@ class Predictor:
         rows = [
             (
                 self._workloads.get(point.condition.workload, -1),
-                math.log(point.condition.concurrency),
+                math.log(point.condition.concurrency / self._least),
                 math.log1p(point.condition.context_tokens / 1000.0),
                 point.draft_length is not None,
                 math.log1p(point.draft_length or 0),
@@ -216,6 +222,13 @@ class Predictor:
             mean[k], deviation[k] = seen.throughput, self.noise / math.sqrt(seen.runs)
         reach = self._normal * deviation
         return Predictions(points, np.exp(mean), np.exp(mean - reach), np.exp(mean + reach), measured)
+
+    def acceptance_length(self, point: Point) -> float | None:
+        """Return the mean acceptance length that is expected of a point; None if the sweep holds none."""
+        if self._acceptance is None or not point.draft_length:
+            return None
+        logit, _ = self._acceptance.predict(self._features([point]))
+        return float(tokens_of(logit, np.array([float(point.draft_length)]))[0][0])
 
     def _logarithms(
         self, points: Sequence[Point], timed: NDArray[np.bool_] | None = None, accepted: NDArray[np.bool_] | None = None

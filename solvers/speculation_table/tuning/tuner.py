@@ -7,13 +7,17 @@ after the other, each as if those before it had come out as predicted.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from specopt.models.arguments import integer, number
 from specopt.models.errors import InvalidInput
 from specopt.models.sweep import Condition, Measurement, Point, Sweep
 from specopt.solvers.speculation_table.tuning.decision import Goal, Tuning, decide
 from specopt.solvers.speculation_table.tuning.predictions import Predictor
+
+_RUNS = 3  # of a point at most: from then on noise is estimated from repetitions
 
 
 class Tuner:
@@ -57,9 +61,10 @@ class Tuner:
         if not self.concurrencies or not any(self.draft_lengths):
             raise InvalidInput("concurrencies, draft_lengths: expected at least one of each, and a draft length >= 1")
         self.cases = [(workload, context) for workload in workloads for context in context_tokens]
-        self.goal = goal or Goal()
+        self.goal = replace(goal or Goal(), concurrencies=tuple(self.concurrencies))
         self.regret = number("regret", regret, 0, below=1)
         self.confidence = confidence
+        self._columns = [0, *(length + 1 for length in self.draft_lengths)]
         self.measurements: list[Measurement] = []
         self.notes: tuple[str, ...] = ()
 
@@ -106,9 +111,9 @@ class Tuner:
             point = next((point for point in self._first_points() if point not in done), None)
             if point is None:
                 tuning = self._decide(known)
-                if tuning.regret_bound <= self.regret:
-                    break
                 point = self._most_useful(tuning, known)
+            if point is None:
+                break
             asked.append(point)
             known.append(self._imagined(point, known))
         return asked
@@ -127,31 +132,34 @@ class Tuner:
             *(Point(Condition(ends[0], *self.cases[0]), option) for option in sorted({lengths[0], lengths[-1]})),
         ]
 
-    def _most_useful(self, tuning: Tuning, known: Sequence[Measurement]) -> Point:
-        """Return the less certain one of the two options whose order matters most, in its least certain case."""
-        concurrency = max(tuning.concurrencies, key=lambda c: tuning.regret(c)[0])
-        row = tuning.grid.row(concurrency)
-        column = max(
-            (tuning.option(concurrency), tuning.regret(concurrency)[1]),
-            key=lambda k: float(tuning.grid.high[row, k] / tuning.grid.low[row, k]),
-        )
-        option = None if column == 0 else column - 1
-        runs = {case: 0 for case in self.cases}
-        for measurement in known:
-            condition = measurement.point.condition
-            case = condition.workload, condition.context_tokens
-            if condition.concurrency == concurrency and measurement.point.draft_length == option and case in runs:
-                runs[case] += 1
-        return Point(Condition(concurrency, *min(self.cases, key=lambda case: runs[case])), option)
+    def _most_useful(self, tuning: Tuning, known: Sequence[Measurement]) -> Point | None:
+        """Return the least certain option that may be better than what is taken, where most may be lost by it.
+
+        What was measured is measured again, up to `_RUNS` times, only where nothing else can tell and noise decides.
+        None if no measurement helps: regret is left where an engine cannot serve every batch size best.
+        """
+        grid, runs = tuning.grid, Counter(measurement.point for measurement in known)
+        for concurrency in sorted(tuning.concurrencies, key=lambda c: -tuning.regret(c)[0]):
+            regret, rival = tuning.regret(concurrency)
+            if regret <= self.regret:
+                break
+            row, taken = grid.row(concurrency), tuning.option(concurrency)
+            doubtful = [k for k in self._columns if grid.high[row, k] > grid.low[row, taken]]
+            columns = [k for k in {taken, *doubtful} if not grid.measured[row, k]]
+            if not columns and grid.mean[row, taken] >= (1.0 - self.regret) * grid.mean[row, rival]:
+                columns = [taken, rival]
+            for column in sorted(columns, key=lambda k: float(grid.low[row, k] / grid.high[row, k])):
+                points = [Point(Condition(concurrency, *case), column - 1 if column else None) for case in self.cases]
+                point = min(points, key=lambda point: runs[point])
+                if runs[point] < _RUNS:
+                    return point
+        return None
 
     def _imagined(self, point: Point, known: Sequence[Measurement]) -> Measurement:
         """Return a measurement as it is predicted, or any where nothing can be predicted yet."""
-        length = point.draft_length or 0
-        acceptance = 1.0 + 0.5 * length if length else None
-        if any(m.acceptance_length is None for m in known if m.point.draft_length):
-            acceptance = None
         try:
-            mean = float(Predictor(Sweep(tuple(known)), self.confidence).predict([point]).mean[0])
+            predictor = Predictor(Sweep(tuple(known)), self.confidence)
         except InvalidInput:
-            mean = float(point.condition.concurrency)
-        return Measurement(point, mean, acceptance)
+            return Measurement(point, float(point.condition.concurrency), None)
+        mean = float(predictor.predict([point]).mean[0])
+        return Measurement(point, mean, predictor.acceptance_length(point))
