@@ -25,6 +25,7 @@ from specopt.commands import (
     sensitivity,
     simulate,
     solve,
+    tune,
 )
 from specopt.commands.shared import BAD_INPUT, FOUND, INTERNAL, INTERRUPTED, UNREAD
 from specopt.interrupts import interruptible, leave
@@ -127,6 +128,7 @@ COMMANDS = (
     model.model,
     measure.measure,
     fit.fit,
+    tune.tune,
     demo.demo,
 )
 """In the order of `specopt --help`; a command is called as its function, without a closing underscore."""

@@ -128,6 +128,10 @@ class Tuning:
         drafts = self.schedule.at(concurrency)
         return 0 if drafts is None else drafts + 1
 
+    def is_option(self, column: int) -> bool:
+        """Tell whether an option was in question at all."""
+        return not bool(np.isnan(self.grid.mean[:, column]).all())
+
     def regret(self, concurrency: int) -> tuple[float, int]:
         """Return the largest share that may be lost at a concurrency, and the column that it would be lost to."""
         row, taken = self.grid.row(concurrency), self.option(concurrency)
@@ -160,6 +164,45 @@ class Tuning:
             return []
         closest = max(inside, key=lambda c: self.regret(c)[0])
         return [(closest, self.option(closest)), (closest, self.regret(closest)[1])]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what `specopt tune` writes as JSON-like data, but for the engine's configuration."""
+        grid = self.grid
+        columns = [k for k in range(grid.mean.shape[1]) if self.is_option(k)]
+        rows = [(c, grid.row(c)) for c in self.concurrencies]
+        return {
+            "ranges": [list(drafted) for drafted in self.schedule.ranges],
+            "speculate": self.schedule.speculates,
+            "speedup": self.schedule.mean_speedup(),
+            "regret_bound": self.regret_bound,
+            "details": [
+                {
+                    "range": list(drafted),
+                    **dict(zip(("speedup", "low", "high"), self.worth(drafted), strict=True)),
+                    "decided_by": [
+                        {"concurrency": c, "draft_length": _length(column)} for c, column in self.deciding(drafted)
+                    ],
+                }
+                for drafted in self.schedule.ranges
+            ],
+            "predictions": [
+                {
+                    "concurrency": c,
+                    "draft_length": _length(k),
+                    "tokens_per_second": float(grid.mean[row, k]),
+                    "low": float(grid.low[row, k]),
+                    "high": float(grid.high[row, k]),
+                    "measured": bool(grid.measured[row, k]),
+                }
+                for c, row in rows
+                for k in columns
+            ],
+            "notes": list(self.notes),
+        }
+
+
+def _length(column: int) -> int | str:
+    return "none" if column == 0 else column - 1
 
 
 def decide(predictor: Predictor, goal: Goal) -> Tuning:

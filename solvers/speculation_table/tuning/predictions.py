@@ -40,6 +40,12 @@ def _same(a: Records, b: Records) -> Floats:
     return np.asarray(a["workload"] == b["workload"], dtype=np.float64)
 
 
+def _alike(a: Records, b: Records) -> Floats:
+    """Return 1 for the same load and draft length, whatever the workload: where a staircase has its steps."""
+    same = (a["load"] == b["load"]) & (a["context"] == b["context"])
+    return np.asarray(same & (a["drafts"] == b["drafts"]) & (a["length"] == b["length"]), dtype=np.float64)
+
+
 def _near(a: Records, b: Records, name: str, width: float) -> Floats:
     return np.asarray(np.exp(-0.5 * ((a[name] - b[name]) / width) ** 2))
 
@@ -63,6 +69,7 @@ STEP_TERMS = (
     Term(0.1, _walk),
     Term(0.02, lambda a, b: _both(a, b) * _near(a, b, "length", 0.7)),
     Term(0.1, lambda a, b: _both(a, b) * _walk(a, b) * _near(a, b, "length", 0.7)),
+    Term(0.003, _alike),
     Term(0.1, _same),
     Term(0.05, lambda a, b: _same(a, b) * _both(a, b)),
     Term(0.05, lambda a, b: _same(a, b) * _both(a, b) * _slopes(a, b)),

@@ -91,6 +91,12 @@ class Tuner:
         """Add a measurement."""
         self.measurements.append(Measurement(point, tokens_per_second, acceptance_length))
 
+    @property
+    def is_comparable(self) -> bool:
+        """Whether something was measured without speculation and something with drafts."""
+        lengths = {measurement.point.draft_length for measurement in self.measurements}
+        return None in lengths and any(lengths)
+
     def result(self) -> Tuning:
         """Return the schedule for what was measured so far.
 

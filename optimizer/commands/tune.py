@@ -1,0 +1,154 @@
+"""`specopt tune`: a speculation table from measured throughput, and what to measure next."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from specopt.commands.shared import AsJson, Output, check_target, count, number
+from specopt.models.errors import InvalidInput
+from specopt.streams import say
+
+if TYPE_CHECKING:
+    from specopt.models.sweep import Point
+
+
+def tune(
+    sweep: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="SWEEP...",
+            help="Measured throughput: CSV, vllm bench serve or sweep, GuideLLM, SGLang bench_serving; FILE@K or "
+            "FILE@none where a file does not say the draft length.",
+        ),
+    ],
+    engine: Annotated[str, typer.Option(metavar="E", help="vllm, sglang, tensorrt-llm or llama.cpp.")] = "vllm",
+    engine_version: Annotated[
+        str | None,
+        typer.Option(metavar="V", help="Its version; required for tensorrt-llm, whose keys changed meaning."),
+    ] = None,
+    max_batch: Annotated[
+        int | None, typer.Option(metavar="B", parser=count, help="Largest batch; default: the largest measured.")
+    ] = None,
+    max_length: Annotated[
+        int | None, typer.Option(metavar="K", parser=count, help="Longest draft; default: the longest measured.")
+    ] = None,
+    tpot: Annotated[
+        float | None,
+        typer.Option(metavar="MS", parser=number, help="The longest draft whose time per output token stays below."),
+    ] = None,
+    loss: Annotated[
+        float, typer.Option(metavar="SHARE", parser=number, help="Throughput that a batch may lose for fewer ranges.")
+    ] = 0.01,
+    robust: Annotated[
+        bool, typer.Option("--robust", help="Best at the lower end of the bands; nothing that may be slower.")
+    ] = False,
+    weights: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="How often each concurrency occurs: JSON {concurrency: weight}.")
+    ] = None,
+    workload: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The one that is served; default: all, in equal shares.")
+    ] = None,
+    context: Annotated[
+        int | None, typer.Option(metavar="TOKENS", parser=count, help="Context that is served; default: all.")
+    ] = None,
+    ask: Annotated[bool, typer.Option("--ask", help="Say which points to measure next.")] = False,
+    budget: Annotated[int, typer.Option(metavar="N", parser=count, help="Ask for at most so many points.")] = 4,
+    regret: Annotated[
+        float, typer.Option(metavar="SHARE", parser=number, help="Ask until no more than this may be lost.")
+    ] = 0.02,
+    confidence: Annotated[float, typer.Option(metavar="SHARE", parser=number, help="Coverage of the bands.")] = 0.9,
+    extrapolate: Annotated[bool, typer.Option("--extrapolate", help="Look beyond the measured range, too.")] = False,
+    as_json: AsJson = False,
+    output: Output = None,
+) -> None:
+    """Choose draft lengths per batch size from measured throughput.
+
+    The table that an engine takes, what it is worth with bands from held-out measurements, and whether to leave
+    speculation out.
+    """
+    from specopt.engines import ENGINES
+    from specopt.instances.sweeps import parse_source, read_sweeps
+    from specopt.models.files import to_json, write_text
+    from specopt.solvers.speculation_table.tuning.decision import Goal
+    from specopt.solvers.speculation_table.tuning.tuner import Tuner
+
+    if engine not in ENGINES:
+        raise InvalidInput(f"--engine: expected one of {', '.join(ENGINES)}, got {engine!r}")
+    for source in sweep:
+        check_target(output, parse_source(source)[0])
+    check_target(output, weights)
+    goal = Goal(
+        max_batch=max_batch,
+        max_length=max_length,
+        tpot_seconds=None if tpot is None else tpot / 1000.0,
+        loss=loss,
+        robust=robust,
+        weights=None if weights is None else _weights(weights),
+        workload=workload,
+        context_tokens=context,
+        extrapolate=extrapolate,
+    )
+    tuner = Tuner.from_sweep(read_sweeps(sweep), goal, regret, confidence)
+    if ask and not tuner.is_comparable:
+        points = tuner.ask(max(1, budget))
+        if as_json:
+            typer.echo(to_json({"ask": [_point(point) for point in points]}))
+        else:
+            typer.echo("Measure first, to have something to compare:")
+            _print_points(points)
+        return
+    tuning = tuner.result()
+    points = tuner.ask(budget) if ask and budget else []
+    chosen = ENGINES[engine]
+    config = chosen.config(tuning.schedule, engine_version)
+    advice = chosen.notes(tuning.schedule, engine_version)
+    data = tuning.to_dict() | {"engine": engine, "config": config, "ask": [_point(point) for point in points]}
+    data["notes"] = [*tuning.notes, *advice]
+    if output is not None:
+        write_text(output, to_json(data) + "\n")
+    if as_json:
+        typer.echo(to_json(data))
+        return
+    from specopt.views.terminal import console
+    from specopt.views.tuning import print_tuning
+
+    print_tuning(tuning, config, advice, console())
+    if ask:
+        typer.echo(
+            f"\nMeasure next (to certify a regret of at most {regret:.1%}):" if points else "\nNothing to measure."
+        )
+        _print_points(points)
+    if output is not None:
+        say(f"written to {output}")
+
+
+def _weights(path: Path) -> dict[int, float]:
+    from specopt.models.files import read_json
+
+    data = read_json(path)
+    if not isinstance(data, dict) or not all(key.isdecimal() and len(key) < 10 for key in data):
+        raise InvalidInput(f"{path}: expected an object of weights by concurrency")
+    return {int(key): value for key, value in data.items()}
+
+
+def _point(point: Point) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "concurrency": point.condition.concurrency,
+        "draft_length": "none" if point.draft_length is None else point.draft_length,
+    }
+    if point.condition.context_tokens:
+        found["context_tokens"] = point.condition.context_tokens
+    if point.condition.workload:
+        found["workload"] = point.condition.workload
+    return found
+
+
+def _print_points(points: Sequence[Point]) -> None:
+    from specopt.models.fields import printable
+
+    for point in points:
+        typer.echo("  " + ", ".join(f"{key} {printable(str(value))}" for key, value in _point(point).items()))

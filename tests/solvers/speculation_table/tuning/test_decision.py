@@ -1,0 +1,149 @@
+"""Tests of the schedules chosen from sweeps."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from specopt.models.errors import InvalidInput
+from specopt.models.sweep import Condition, Measurement, Point, Sweep
+from specopt.solvers.speculation_table.tuning.decision import Goal, Tuning, decide
+from specopt.solvers.speculation_table.tuning.predictions import Predictor
+
+from .tables import CONCURRENCIES, OPTIONS, random_table, sweep_of
+
+seeds = st.integers(0, 10_000)
+options = st.sets(st.integers(1, 7), min_size=1).map(lambda lengths: (None, *sorted(lengths)))
+
+
+def _decide(sweep: Sweep, **goal: object) -> Tuning:
+    return decide(Predictor(sweep), Goal(**goal))  # type: ignore[arg-type]
+
+
+def _speed(table: dict[Point, Measurement], concurrency: int, option: int | None) -> float:
+    return table[Point(Condition(concurrency), option)].tokens_per_second or 0.0
+
+
+@settings(max_examples=25, deadline=None)
+@given(seeds, options, st.booleans())
+def test_robust_is_never_slower_than_no_speculation_where_measured(
+    seed: int, measured: tuple[int | None, ...], idle: bool
+) -> None:
+    """Tests the promise of `robust` on random tables, at every measured point of a batch size that it covers."""
+    table = random_table(seed)
+    sweep = sweep_of(table, (*measured, 0) if idle else measured)
+    found = _decide(sweep, robust=True)
+    for concurrency in CONCURRENCIES:
+        drafts = found.schedule.at(concurrency)
+        if drafts is not None and (drafts in measured or (drafts == 0 and idle)):
+            assert _speed(table, concurrency, drafts) >= _speed(table, concurrency, None)
+        row = found.grid.row(concurrency)
+        assert found.grid.low[row, found.option(concurrency)] >= found.grid.low[row, 0]
+
+
+@settings(max_examples=25, deadline=None)
+@given(seeds)
+def test_a_complete_table_is_chosen_from_as_measured(seed: int) -> None:
+    """Tests that the choice at a measured concurrency loses at most `loss`, or is the best integer of all."""
+    table = random_table(seed)
+    found = _decide(sweep_of(table), loss=0.01)
+    for concurrency in CONCURRENCIES:
+        drafts = found.schedule.at(concurrency)
+        best = max(_speed(table, concurrency, k) for k in OPTIONS if k is not None)
+        if drafts is not None:
+            assert _speed(table, concurrency, drafts) >= 0.99 * best * (1 - 1e-9)
+    mean = np.mean([np.log(_speed(table, c, found.schedule.at(c)) / _speed(table, c, None)) for c in CONCURRENCIES])
+    assert found.schedule.speculates == (mean > 0.0) or not found.schedule.speculates
+
+
+def test_speculation_that_never_pays_is_left_out() -> None:
+    """Tests that a table in which drafts only cost gives one range of None, whatever the goal."""
+    rows = [
+        Measurement(Point(Condition(c), k), c * 100.0 * (1.0 if k is None else 0.8), None if k is None else 1.5)
+        for c in (1, 8)
+        for k in (None, 1, 3)
+    ]
+    for robust in (False, True):
+        found = _decide(Sweep(tuple(rows)), robust=robust)
+        assert found.schedule.ranges == ((1, 8, None),)
+        assert found.schedule.best_single() is not None
+
+
+def test_speculation_that_pays_at_times_needs_an_idle_engine_to_be_cheap() -> None:
+    """Tests that `robust` leaves speculation out where 0 drafts may be slower, and says up to which batch it holds."""
+    rows = [
+        Measurement(Point(Condition(c), k), c * 100.0 * speed)
+        for c, fast in ((1, 1.5), (4, 1.3), (16, 0.7))
+        for k, speed in ((None, 1.0), (2, fast))
+    ]
+    assert _decide(Sweep(tuple(rows))).schedule.speculates
+    found = _decide(Sweep(tuple(rows)), robust=True)
+    assert found.schedule.ranges == ((1, 16, None),)
+    assert any("up to batch" in note for note in found.notes)
+    assert _decide(Sweep(tuple(rows)), robust=True, max_batch=4).schedule.ranges == ((1, 4, 2),)
+
+
+def test_a_latency_target_takes_the_longest_draft_that_meets_it() -> None:
+    """Tests that the time per output token of what is taken meets the target, and that of the next draft does not."""
+    table = random_table(4)
+    target = 1.3 * 64 / max(_speed(table, 64, k) for k in OPTIONS if k)
+    found = _decide(sweep_of(table), tpot_seconds=target)
+    for concurrency in CONCURRENCIES:
+        meeting = [k for k in range(8) if concurrency / _speed(table, concurrency, k) <= target]
+        if meeting and found.schedule.speculates:
+            assert found.schedule.at(concurrency) == max(meeting)
+
+
+def test_weights_decide_whether_speculation_pays() -> None:
+    """Tests that the same table speculates for light loads and not for heavy ones."""
+    rows = [
+        Measurement(Point(Condition(c), k), c * 100.0 * speed)
+        for c, fast in ((1, 1.5), (32, 0.6))
+        for k, speed in ((None, 1.0), (0, 0.9), (2, fast))
+    ]
+    sweep = Sweep(tuple(rows))
+    assert _decide(sweep, weights={1: 1.0, 32: 0.1}).schedule.speculates
+    assert not _decide(sweep, weights={1: 0.1, 32: 5.0}).schedule.speculates
+    with pytest.raises(InvalidInput, match="weights"):
+        _decide(sweep, weights={5: 1.0})
+
+
+def test_nothing_beyond_what_was_measured_is_recommended() -> None:
+    """Tests that larger batches and longer drafts than measured are refused, unless extrapolation is asked for."""
+    sweep = sweep_of(random_table(3), (None, 1, 3))
+    with pytest.raises(InvalidInput, match="max_batch"):
+        _decide(sweep, max_batch=128)
+    with pytest.raises(InvalidInput, match="max_length"):
+        _decide(sweep, max_length=5)
+    found = _decide(sweep, max_batch=128, max_length=5, extrapolate=True)
+    assert found.schedule.largest_batch == 128
+
+
+def test_several_workloads_share_the_tokens() -> None:
+    """Tests that serving two workloads has the harmonic mean of their throughputs, and one of them its own."""
+    rows = [
+        Measurement(Point(Condition(4, name), k), speed * (1.0 if k is None else fast))
+        for name, speed, fast in (("chat", 100.0, 0.8), ("code", 300.0, 2.0))
+        for k in (None, 3)
+    ]
+    sweep = Sweep(tuple(rows))
+    both = _decide(sweep).grid
+    assert both.mean[both.row(4), 0] == pytest.approx(2 / (1 / 100 + 1 / 300))
+    assert both.mean[both.row(4), 4] == pytest.approx(2 / (1 / 80 + 1 / 600))
+    assert not _decide(sweep, workload="chat").schedule.speculates
+    assert _decide(sweep, workload="code").schedule.speculates
+    with pytest.raises(InvalidInput, match="workload"):
+        _decide(sweep, workload="poems")
+
+
+def test_the_regret_bound_holds_between_measured_numbers() -> None:
+    """Tests that the bound is the largest ratio of a low end to the best other high end, over the concurrencies."""
+    found = _decide(sweep_of(random_table(7), (None, 0, 2, 4, 6)))
+    expected = 0.0
+    for c in CONCURRENCIES:
+        row, taken = found.grid.row(c), found.option(c)
+        others = np.delete(found.grid.high[row], taken)
+        expected = max(expected, 1.0 - found.grid.low[row, taken] / np.nanmax(others))
+    assert found.regret_bound == pytest.approx(expected)

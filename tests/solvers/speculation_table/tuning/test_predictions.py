@@ -1,0 +1,109 @@
+"""Tests of predicted throughput and its bands."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from specopt.models.errors import InvalidInput
+from specopt.models.sweep import Condition, Measurement, Point, Sweep
+from specopt.solvers.speculation_table.tuning.acceptance_length import logit_rate, tokens_of
+from specopt.solvers.speculation_table.tuning.predictions import NOISE, Predictor
+
+from .tables import random_table, sweep_of
+
+SEEDS = range(8)
+
+
+@given(st.floats(0.001, 0.999), st.integers(1, 30))
+def test_acceptance_lengths_and_rates_invert_each_other(rate: float, drafts: int) -> None:
+    """Tests that the logit of the rate behind an acceptance length is that of the rate, with its derivative."""
+    tokens, slope = tokens_of(np.array([np.log(rate / (1 - rate))]), np.array([float(drafts)]))
+    assert tokens[0] == pytest.approx(sum(rate**j for j in range(drafts + 1)), rel=1e-9)
+    logit = logit_rate(tokens, np.array([float(drafts)]))[0]
+    assert 1 / (1 + np.exp(-logit)) == pytest.approx(rate, rel=1e-6)
+    moved = tokens_of(np.array([logit + 1e-5]), np.array([float(drafts)]))[0][0]
+    assert np.log(moved / tokens[0]) / 1e-5 == pytest.approx(slope[0], rel=1e-3, abs=1e-6)
+
+
+def test_what_was_measured_is_predicted_as_measured() -> None:
+    """Tests that a measured point keeps its number, whatever the regression makes of it."""
+    table = random_table(1)
+    found = Predictor(sweep_of(table)).predict(table)
+    assert found.measured.all()
+    assert found.mean == pytest.approx([m.tokens_per_second for m in table.values()], rel=1e-12)
+    assert np.log(found.high / found.low) == pytest.approx(2 * 1.6448536 * NOISE, rel=1e-6)
+
+
+def test_bands_of_points_left_out_hold_their_share() -> None:
+    """Tests the coverage of nominal 90 % over random tables with a third of their points left out."""
+    inside = []
+    for seed in SEEDS:
+        table = random_table(seed)
+        rng = np.random.default_rng(seed)
+        hidden = [p for p in table if p.draft_length not in (None, 0, 7) and rng.random() < 0.33]
+        sweep = Sweep(tuple(m for p, m in table.items() if p not in hidden))
+        found = Predictor(sweep).predict(hidden)
+        truth = np.array([table[p].tokens_per_second or 0.0 for p in hidden])
+        inside += ((found.low <= truth) & (truth <= found.high)).tolist()
+    assert len(inside) > 80
+    assert 0.85 <= np.mean(inside) <= 0.97
+
+
+def test_confidence_widens_the_bands() -> None:
+    """Tests that a band that is to hold more is wider, for measured and for unmeasured points."""
+    sweep = sweep_of(random_table(2), (None, 1, 3, 7))
+    points = [Point(Condition(4), 3), Point(Condition(4), 5)]
+    narrow, wide = (Predictor(sweep, share).predict(points) for share in (0.5, 0.95))
+    assert (np.log(wide.high / wide.low) > 1.5 * np.log(narrow.high / narrow.low)).all()
+
+
+def test_repetitions_say_how_noisy_a_run_is() -> None:
+    """Tests that the band of a measured point follows the spread of repeated runs and shrinks with their number."""
+    rng = np.random.default_rng(0)
+
+    def runs(many: int, spread: float) -> float:
+        rows = [
+            Measurement(Point(Condition(c), option), c * 100.0 * np.exp(rng.normal(0.0, spread)))
+            for c in (1, 2, 4, 8)
+            for option in (None, 2)
+            for _ in range(many)
+        ]
+        found = Predictor(Sweep(tuple(rows))).predict([Point(Condition(4), 2)])
+        return float(np.log(found.high / found.low)[0])
+
+    assert runs(4, 0.1) == pytest.approx(2 * 1.645 * 0.1 / 2, rel=0.4)
+    assert runs(16, 0.1) == pytest.approx(2 * 1.645 * 0.1 / 4, rel=0.3)
+
+
+def test_a_workload_known_at_one_point_follows_the_others() -> None:
+    """Tests that a workload whose rate of acceptance and speed are those of another is predicted like it."""
+    table = random_table(5)
+    rows = [
+        Measurement(Point(Condition(p.condition.concurrency, name), p.draft_length), speed * m.tokens_per_second,
+                    m.acceptance_length)
+        for name, speed in (("a", 1.0), ("b", 1.1), ("c", 0.9))
+        for p, m in table.items()
+        if m.tokens_per_second and (name != "c" or (p.draft_length == 3 and p.condition.concurrency == 8))
+    ]  # fmt: skip
+    wanted = [Point(Condition(8, "c"), option) for option in (None, 1, 5)]
+    truth = [0.9 * (table[Point(Condition(8), p.draft_length)].tokens_per_second or 0.0) for p in wanted]
+    found = Predictor(Sweep(tuple(rows))).predict(wanted)
+    assert found.mean == pytest.approx(truth, rel=0.05)
+    assert not found.measured.any()
+
+
+@pytest.mark.parametrize(("options", "word"), [((1, 3), "without speculation"), ((None,), "with speculation")])
+def test_there_must_be_something_to_compare(options: tuple[int | None, ...], word: str) -> None:
+    """Tests that a sweep without a baseline, or with nothing but that, is refused."""
+    with pytest.raises(InvalidInput, match=word):
+        Predictor(sweep_of(random_table(0), options))
+
+
+def test_zero_drafts_stand_in_for_no_speculation() -> None:
+    """Tests that draft length 0 is the baseline where nothing ran without speculation, and that the notes say so."""
+    predictor = Predictor(sweep_of(random_table(0), (0, 1, 3)))
+    assert "draft_length 0 is taken for it" in predictor.notes[0]
+    assert predictor.predict([Point(Condition(4), None)]).measured.all()
