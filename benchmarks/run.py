@@ -18,6 +18,7 @@ import limits
 import prompt_chunking
 import quantisation
 import serving_latency
+import tuning
 import verification_batch
 import verification_long_run
 from table import markdown
@@ -36,6 +37,7 @@ BENCHMARKS = (
     *quantisation.BENCHMARKS,
     *verification_batch.BENCHMARKS,
     *verification_long_run.BENCHMARKS,
+    *tuning.BENCHMARKS,
     *limits.BENCHMARKS,
 )
 

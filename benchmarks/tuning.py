@@ -1,0 +1,212 @@
+"""Draft lengths from measured throughput: error, coverage and regret on real sweeps, and points asked on drawn ones.
+
+Real sweeps are not part of the project. ``SPECOPT_SWEEPS=FOLDER`` names a folder with ``specbundle.json`` (SpecForge,
+``docs/spec_bundle``): one benchmark of a model is held out but for one point, or all of its points with one draft
+length, and predicted from the others.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from table import Benchmark, Row
+
+from specopt.models.sweep import Condition, Measurement, Point, Sweep
+from specopt.solvers.speculation_table.schedule import Schedule
+from specopt.solvers.speculation_table.tuning.decision import Goal, decide
+from specopt.solvers.speculation_table.tuning.predictions import Predictor
+from specopt.solvers.speculation_table.tuning.tuner import Tuner
+
+CONCURRENCIES, OPTIONS = (1, 2, 4, 8, 16, 32, 64), (None, *range(8))
+LENGTHS = (None, 3, 5, 7)
+SPEED_GRID = (None, 0, 1, 3, 5)
+
+
+def drawn(seed: int) -> dict[Point, Measurement]:
+    """Return a complete table of an engine of our own invention: a staircase of step times, an idle cost."""
+    rng = np.random.default_rng(seed)
+    acceptance = np.cumprod(rng.uniform(0.3, 0.9) * rng.uniform(0.9, 1.0) ** np.arange(7))
+    base, slope = rng.uniform(5e-3, 3e-2), rng.uniform(0.002, 0.03)
+    jump, edge, captured = rng.uniform(0.0, 0.4), rng.choice([32, 64, 128, 256]), rng.random() < 0.5
+    draft, idle = rng.uniform(0.02, 0.2), rng.uniform(0.0, 0.1)
+    table = {}
+    for concurrency in CONCURRENCIES:
+        for option in OPTIONS:
+            length = option or 0
+            batch = concurrency * (1 + length)
+            padded = 2.0 ** np.ceil(np.log2(batch)) if captured else batch
+            seconds = base * (1.0 + slope * padded + jump * (batch > edge))
+            if option is not None:
+                seconds += base * (length * draft * (1.0 + 0.005 * concurrency) + idle)
+            tokens = 1.0 + float(acceptance[:length].sum())
+            point = Point(Condition(concurrency), option)
+            table[point] = Measurement(point, concurrency * tokens / seconds, tokens if length else None)
+    return table
+
+
+def lost(table: dict[Point, Measurement], schedule: Schedule) -> list[float]:
+    """Return the share of throughput that a schedule loses in truth, by concurrency."""
+    shares = []
+    for concurrency in CONCURRENCIES:
+        speeds = {option: _speed(table[Point(Condition(concurrency), option)]) for option in OPTIONS}
+        shares.append(1.0 - speeds[schedule.at(concurrency)] / max(speeds.values()))
+    return shares
+
+
+def asking(smoke: bool) -> list[Row]:
+    """Points asked on complete tables, against the full grid and against K in {0, 1, 3, 5} everywhere."""
+    asked, regrets, rivals, fulls, seconds, within = [], [], [], [], 0.0, []
+    for seed in range(2 if smoke else 60):
+        table = drawn(seed)
+        tuner, count = Tuner(CONCURRENCIES, range(8), regret=0.02), 0
+        start = time.perf_counter()
+        while count < 63 and (points := tuner.ask()):
+            found = table[points[0]]
+            tuner.tell(points[0], _speed(found), found.acceptance_length)
+            count += 1
+        tuning = tuner.result()
+        seconds += time.perf_counter() - start
+        asked.append(count)
+        losses = lost(table, tuning.schedule)
+        regrets.append(max(losses))
+        within += [loss <= tuning.regret(c)[0] + 1e-9 for c, loss in zip(CONCURRENCIES, losses, strict=True)]
+        for options, into in ((SPEED_GRID, rivals), (OPTIONS, fulls)):
+            sweep = Sweep(tuple(m for p, m in table.items() if p.draft_length in options))
+            into.append(max(lost(table, decide(Predictor(sweep), Goal()).schedule)))
+    grid, few = len(OPTIONS) * len(CONCURRENCIES), len(SPEED_GRID) * len(CONCURRENCIES)
+    better = np.mean(np.array(regrets) <= np.array(rivals) + 1e-9)
+
+    def shares(values: list[float]) -> str:
+        return f"{100 * np.mean(values):.2f} % mean, {100 * max(values):.1f} % worst"
+
+    return [
+        Row(f"points asked for a certified regret of 2 % (of {grid})",
+            f"{np.mean(asked):.0f} mean, {min(asked)}-{max(asked)}", f"< {grid}", max(asked) < grid),
+        Row("largest regret in truth, asked points", shares(regrets)),
+        Row(f"the same, the full grid of {grid}", shares(fulls)),
+        Row(f"the same, K in {{0, 1, 3, 5}} and none at every load ({few} points)", shares(rivals)),
+        Row("tables on which asking loses no more than that grid", f"{100 * better:.0f} %", "100 %", better == 1.0),
+        Row("loads at which the regret lies within the certified bound", f"{100 * np.mean(within):.0f} %", ">= 90 %",
+            bool(np.mean(within) >= 0.9)),
+        Row("seconds per table", f"{seconds / len(asked):.1f} s"),
+    ]  # fmt: skip
+
+
+@dataclass
+class Score:
+    """What predictions of held-out points were worth."""
+
+    inside: list[bool] = field(default_factory=list)
+    errors: list[float] = field(default_factory=list)
+    regrets: list[float] = field(default_factory=list)
+
+    def add(self, predictor: Predictor, hidden: list[Measurement], choices: list[Measurement]) -> None:
+        """Predict the hidden points, and choose among all of a benchmark's."""
+        found = predictor.predict([m.point for m in hidden])
+        truth = np.array([_speed(m) for m in hidden])
+        self.inside += ((found.low <= truth) & (truth <= found.high)).tolist()
+        every = predictor.predict([m.point for m in choices])
+        speeds = np.array([_speed(m) for m in choices])
+        self.errors += np.abs(every.mean / speeds - 1.0).tolist()
+        self.regrets.append(1.0 - float(speeds[int(np.argmax(every.mean))] / speeds.max()))
+
+
+def real(smoke: bool) -> list[Row]:
+    """Held-out benchmarks and draft lengths of the SpecForge bundle, if it is there."""
+    folder = os.environ.get("SPECOPT_SWEEPS")
+    if folder is None:
+        return [Row("real sweeps", "not run: SPECOPT_SWEEPS names no folder")]
+    groups = list(_groups(Path(folder) / "specbundle.json"))[: 1 if smoke else None]
+    rows = []
+    for batch in (1, 8):
+        mine = [g for g in groups if g[0].point.condition.concurrency == batch and len(_workloads(g)) >= 3]
+        for text, timed in (("throughput and acceptance", True), ("acceptance alone", False)):
+            score = Score()
+            for group in mine:
+                for name in _workloads(group):
+                    own = [m for m in group if m.point.condition.workload == name]
+                    rest = [m for m in group if m.point.condition.workload != name]
+                    (one,) = [m for m in own if m.point.draft_length == 3]
+                    kept = one if timed else Measurement(one.point, None, one.acceptance_length)
+                    hidden = [m for m in own if m is not one or not timed]
+                    score.add(Predictor(Sweep((*rest, kept))), hidden, own)
+            rows += _score_rows(f"batch {batch}, a benchmark held out but for its {text} at K = 3", score, batch, timed)
+        fixed, affine = _rivals(mine)
+        rows.append(Row(f"batch {batch}, regret of K = 3 everywhere", fixed))
+        rows.append(Row(f"batch {batch}, affine step time from the others, acceptance as measured", affine))
+    score = Score()
+    for group in groups:
+        hidden = [m for m in group if m.point.draft_length == 5]
+        score.add(Predictor(Sweep(tuple(m for m in group if m.point.draft_length != 5))), hidden, hidden)
+    rows.append(_coverage("K = 5 held out everywhere", score))
+    rows.append(Row("K = 5 held out everywhere: error of throughput", f"{100 * np.mean(score.errors):.1f} % mean"))
+    return rows
+
+
+def _score_rows(subject: str, score: Score, batch: int, timed: bool) -> list[Row]:
+    error, mean, worst = 100 * np.mean(score.errors), 100 * np.mean(score.regrets), 100 * max(score.regrets)
+    target = ("<= 6 %", bool(error <= 6.0)) if batch == 8 else ("", None)
+    return [
+        Row(f"{subject}: error of throughput", f"{error:.1f} % mean", *target),
+        Row(f"{subject}: regret", f"{mean:.2f} % mean, {worst:.2f} % worst", "<= 0.5 % mean, <= 5 % worst",
+            bool(mean <= 0.5 and worst <= 5.0)),
+        _coverage(subject, score),
+    ]  # fmt: skip
+
+
+def _coverage(subject: str, score: Score) -> Row:
+    share = float(np.mean(score.inside))
+    figure = f"{100 * share:.1f} % of {len(score.inside)}"
+    return Row(f"{subject}: inside bands of 90 %", figure, "85-95 %", 0.85 <= share <= 0.95)
+
+
+def _rivals(groups: list[list[Measurement]]) -> tuple[str, str]:
+    """Return the regret of K = 3, and error and regret of a straight line through the others' step times."""
+    fixed, errors, regrets = [], [], []
+    for group in groups:
+        for name in _workloads(group):
+            own = [m for m in group if m.point.condition.workload == name]
+            rest = [m for m in group if m.point.condition.workload != name]
+            truth = np.array([_speed(m) for m in own])
+            fixed.append(1.0 - _speed(next(m for m in own if m.point.draft_length == 3)) / truth.max())
+            slope, start = np.polyfit([m.point.draft_length or 0 for m in rest], [_step(m) for m in rest], 1)
+            guess = [_speed(m) * _step(m) / (start + slope * (m.point.draft_length or 0)) for m in own]
+            errors += np.abs(np.array(guess) / truth - 1.0).tolist()
+            regrets.append(1.0 - float(truth[int(np.argmax(guess))] / truth.max()))
+    return (
+        f"{100 * np.mean(fixed):.1f} % mean, {100 * max(fixed):.1f} % worst",
+        f"error {100 * np.mean(errors):.1f} % mean; regret {100 * np.mean(regrets):.1f} % mean, "
+        f"{100 * max(regrets):.1f} % worst",
+    )
+
+
+def _groups(path: Path) -> Iterator[list[Measurement]]:
+    """Yield the measurements of each model with each draft, without trees."""
+    from specopt.instances.sweeps.specforge import read_groups
+
+    for sweep in read_groups(path):
+        found = [m for m in sweep.measurements if m.point.draft_length in LENGTHS]
+        merged = {m.point: m for m in found}  # the baseline stands beside every draft length, each time the same
+        complete = {p.condition for p in merged if all(Point(p.condition, k) in merged for k in LENGTHS)}
+        yield [m for p, m in merged.items() if p.condition in complete]
+
+
+def _workloads(group: list[Measurement]) -> list[str]:
+    return sorted({m.point.condition.workload for m in group})
+
+
+def _speed(measurement: Measurement) -> float:
+    assert measurement.tokens_per_second is not None
+    return measurement.tokens_per_second
+
+
+def _step(measurement: Measurement) -> float:
+    return measurement.point.condition.concurrency * (measurement.acceptance_length or 1.0) / _speed(measurement)
+
+
+BENCHMARKS = (Benchmark("tuning from drawn tables", asking), Benchmark("tuning from real sweeps", real))
