@@ -79,7 +79,7 @@ def tune(
     if engine not in ENGINES:
         raise InvalidInput(f"--engine: expected one of {', '.join(ENGINES)}, got {engine!r}")
     for source in sweep:
-        check_target(output, parse_source(source)[0])
+        check_target(output, Path(parse_source(source)[0]))
     check_target(output, weights)
     goal = Goal(
         max_batch=max_batch,

@@ -305,18 +305,20 @@ def _grid(predictor: Predictor, served: Sequence[Condition], sizes: tuple[int, .
         points = [Point(Condition(size, workload, context), option) for size in sizes for option in options]
         found = predictor.predict(points)
         shape = len(sizes), len(options)
-        mean, low, high = (getattr(found, name).reshape(shape) for name in ("mean", "low", "high"))
+        speed, low, high = (getattr(found, name).reshape(shape) for name in ("mean", "low", "high"))
         seen = found.measured.reshape(shape)
-        inverse[:, taken] += 1.0 / mean
+        inverse[:, taken] += 1.0 / speed
         # limits of a mean of several: deviations add up, as if all erred alike, which holds whatever they do
-        spread_low[:, taken] += np.log(mean / low) / mean
-        spread_high[:, taken] += np.log(high / mean) / mean
+        spread_low[:, taken] += np.log(speed / low) / speed
+        spread_high[:, taken] += np.log(high / speed) / speed
         measured[:, taken] &= seen
-        slower[:, taken] |= seen & seen[:, :1] & (mean < mean[:, :1])
+        slower[:, taken] |= seen & seen[:, :1] & (speed < speed[:, :1])
     absent = np.setdiff1d(np.arange(columns), taken)
     inverse[:, absent] = np.nan
     measured[:, absent] = False
     mean = len(cases) / inverse
+    if len(cases) == 1:
+        mean[:, taken] = speed  # to the last digit
     low, high = mean * np.exp(-spread_low / inverse), mean * np.exp(spread_high / inverse)
     if not idle:
         least, usual, most = IDLE_COST

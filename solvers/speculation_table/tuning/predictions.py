@@ -109,8 +109,9 @@ class Predictions:
 
 @dataclass(frozen=True)
 class _Observed:
-    """The runs of one point: mean log throughput, how many, mean acceptance length (NaN where unknown)."""
+    """The runs of one point: mean throughput, its logarithm, how many, mean acceptance length; NaN where unknown."""
 
+    speed: float
     throughput: float
     runs: int
     acceptance: float
@@ -174,8 +175,9 @@ class Predictor:
             if len(logs) > 1:
                 squares, degrees = squares + float(((logs - logs.mean()) ** 2).sum()), degrees + len(logs) - 1
             mean = float(logs.mean()) if len(logs) else math.nan
+            speed = math.exp(mean) if len(several) > 1 else several[0].tokens_per_second or math.nan
             known = float(np.mean(lengths)) if lengths and point.draft_length else math.nan
-            observed[point] = _Observed(mean, len(logs), known)
+            observed[point] = _Observed(speed, mean, len(logs), known)
         self.repeats = degrees
         self.noise = NOISE if degrees < _FEWEST_REPEATS else max(math.sqrt(squares / degrees), 1e-4)
         return observed
@@ -228,7 +230,9 @@ class Predictor:
             seen = self._observed[points[k]]
             mean[k], deviation[k] = seen.throughput, self.noise / math.sqrt(seen.runs)
         reach = self._normal * deviation
-        return Predictions(points, np.exp(mean), np.exp(mean - reach), np.exp(mean + reach), measured)
+        speed = np.exp(mean)
+        speed[measured] = [self._observed[points[k]].speed for k in np.flatnonzero(measured)]  # to the last digit
+        return Predictions(points, speed, np.exp(mean - reach), np.exp(mean + reach), measured)
 
     def acceptance_length(self, point: Point) -> float | None:
         """Return the mean acceptance length that is expected of a point; None if the sweep holds none."""

@@ -67,6 +67,7 @@ class Tuner:
         self._columns = [0, *(length + 1 for length in self.draft_lengths)]
         self.measurements: list[Measurement] = []
         self.notes: tuple[str, ...] = ()
+        self._first = self._first_points()
 
     @classmethod
     def from_sweep(cls, sweep: Sweep, goal: Goal | None = None, regret: float = 0.02, confidence: float = 0.9) -> Tuner:
@@ -85,6 +86,8 @@ class Tuner:
         )
         tuner.measurements += sweep.measurements
         tuner.notes = sweep.notes
+        if tuner.is_comparable:
+            tuner._first = []
         return tuner
 
     def tell(self, point: Point, tokens_per_second: float, acceptance_length: float | None = None) -> None:
@@ -114,7 +117,7 @@ class Tuner:
         known = list(self.measurements)
         for _ in range(count):
             done = {measurement.point for measurement in known}
-            point = next((point for point in self._first_points() if point not in done), None)
+            point = next((point for point in self._first if point not in done), None)
             if point is None:
                 tuning = self._decide(known)
                 point = self._most_useful(tuning, known)

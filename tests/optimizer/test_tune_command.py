@@ -1,0 +1,137 @@
+"""`specopt tune`: measured sweeps in, an engine's configuration or a question out."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from specopt.cli import run
+from specopt.engines import ENGINES
+
+HEADER = "concurrency,draft_length,output_tokens_per_second"
+ROWS = ["1,none,27.4", "4,none,81.0", "8,none,126.6", "1,1,30.5", "4,1,87", "8,1,129.5", "1,3,35.4", "4,3,95.3",
+        "8,3,138.9"]  # fmt: skip
+
+
+@pytest.fixture
+def sweep(tmp_path: Path) -> str:
+    """N-gram drafting measured on an engine of two cores."""
+    path = tmp_path / "sweep.csv"
+    path.write_text("\n".join([HEADER, *ROWS]) + "\n")
+    return str(path)
+
+
+def test_the_result_is_as_the_format_says(sweep: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests every field of the JSON, that a file holds the same, and that measured numbers are kept to the digit."""
+    target = tmp_path / "tuning.json"
+    assert run(["tune", sweep, "--json", "-o", str(target)]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found == json.loads(target.read_text())
+    assert found["ranges"] == [[1, 8, 3]]
+    assert found["speculate"] is True
+    assert found["config"] == {
+        "num_speculative_tokens": 3,
+        "num_speculative_tokens_per_batch_size": [[1, 8, 3]],
+    }
+    assert 0.0 <= found["regret_bound"] < 0.05
+    assert found["ask"] == []
+    (none,) = [p for p in found["predictions"] if p["concurrency"] == 4 and p["draft_length"] == "none"]
+    assert none["tokens_per_second"] == 81.0
+    assert none["measured"]
+    (two,) = [p for p in found["predictions"] if p["concurrency"] == 4 and p["draft_length"] == 2]
+    assert two["low"] < two["tokens_per_second"] < two["high"]
+    assert not two["measured"]
+    assert found["details"][0]["decided_by"][0] == {"concurrency": 8, "draft_length": 3}
+
+
+def test_a_table_is_shown_readably(sweep: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests that ranges, throughput by option, notes and configuration are on the screen, columns aligned."""
+    assert run(["tune", sweep]) == 0
+    shown = capsys.readouterr().out
+    assert "1.19" in shown
+    assert "~25.48" in shown
+    assert "35.4*" in shown
+    lines = [line for line in shown.splitlines() if line.strip().endswith("*") and "chosen" not in line]
+    assert len({len(line) for line in lines}) == 1
+    assert '"num_speculative_tokens_per_batch_size"' in shown
+
+
+def test_speculation_that_does_not_pay_is_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests that no engine gets a configuration then: one null range, and the note says what to leave out."""
+    path = tmp_path / "slow.csv"
+    path.write_text(f"{HEADER}\n1,none,100\n8,none,700\n1,2,90\n8,2,500\n")
+    for engine in ENGINES:
+        version = ["--engine-version", "1.3.0rc8"] if engine == "tensorrt-llm" else []
+        assert run(["tune", str(path), "--engine", engine, *version, "--json"]) == 0
+        found = json.loads(capsys.readouterr().out)
+        assert found["ranges"] == [[1, 8, None]]
+        assert found["config"] is None
+        assert found["speculate"] is False
+        assert any("out" in note and "0.8" in note for note in found["notes"])
+
+
+def test_what_to_measure_next(sweep: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests that a clear sweep asks nothing, a thin one its doubtful points, and a first one its corners."""
+    assert run(["tune", sweep, "--ask"]) == 0
+    assert "Nothing to measure" in capsys.readouterr().out
+    thin = tmp_path / "thin.csv"
+    thin.write_text(f"{HEADER}\n1,none,100\n8,none,600\n1,5,130\n8,5,590\n")
+    assert run(["tune", str(thin), "--ask", "--budget", "3", "--json"]) == 0
+    asked = json.loads(capsys.readouterr().out)["ask"]
+    assert 0 < len(asked) <= 3
+    assert all(point["draft_length"] not in (5, "none") for point in asked)
+    first = tmp_path / "first.csv"
+    first.write_text(f"{HEADER}\n1,none,100\n8,none,600\n")
+    assert run(["tune", str(first), "--ask", "--json"]) == 0
+    asked = json.loads(capsys.readouterr().out)["ask"]
+    assert {point["concurrency"] for point in asked} == {1, 8}
+    assert run(["tune", str(first)]) == 2
+    assert "with speculation" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        (["--max-batch", "64"], "max_batch"),
+        (["--max-length", "7"], "max_length"),
+        (["--engine", "abacus"], "--engine"),
+        (["--engine", "tensorrt-llm"], "engine_version"),
+        (["--workload", "poems"], "workload"),
+        (["--confidence", "1.5"], "confidence"),
+        (["--loss", "2"], "loss"),
+        (["--tpot", "-1"], "tpot"),
+        (["--regret", "x"], "number"),
+    ],
+)
+def test_bad_options_are_refused(sweep: str, options: list[str], word: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests that every refusal is one line that names the option, with exit code 2."""
+    assert run(["tune", sweep, *options]) == 2
+    assert word in capsys.readouterr().err
+
+
+def test_weights(sweep: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests that the load decides whether speculation pays, and that malformed weights are refused."""
+    path = tmp_path / "mixed.csv"
+    path.write_text(f"{HEADER}\n1,none,100\n32,none,2000\n1,0,97\n32,0,1900\n1,2,150\n32,2,1500\n")
+    light, heavy, bad = tmp_path / "light.json", tmp_path / "heavy.json", tmp_path / "bad.json"
+    light.write_text('{"1": 9, "32": 1}')
+    heavy.write_text('{"1": 1, "32": 9}')
+    bad.write_text('{"1": "often"}')
+    for weights, speculates in ((light, True), (heavy, False)):
+        assert run(["tune", str(path), "--weights", str(weights), "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["speculate"] is speculates
+    assert run(["tune", str(path), "--weights", str(bad)]) == 2
+    assert "weights[1]" in capsys.readouterr().err
+
+
+def test_several_files_are_one_sweep(sweep: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests that measurements of several files count together."""
+    half, rest = tmp_path / "half.csv", tmp_path / "rest.csv"
+    half.write_text("\n".join([HEADER, *ROWS[:3]]) + "\n")
+    rest.write_text("\n".join([HEADER, *ROWS[3:]]) + "\n")
+    assert run(["tune", str(half), str(rest), "--json"]) == 0
+    both = json.loads(capsys.readouterr().out)
+    assert run(["tune", sweep, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["ranges"] == both["ranges"]
