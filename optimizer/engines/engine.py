@@ -51,6 +51,13 @@ def tail(schedule: Schedule) -> str:
     )
 
 
+def other_rules(known: str, version: str | None) -> tuple[str, ...]:
+    """Return the note on a version whose rules are not those that a file of this package keeps."""
+    if version is None or version == known:
+        return ()
+    return (f"the rules are those of {known}; {version} may have others: check its documentation",)
+
+
 def counts(name: str, entries: Mapping[Any, Any]) -> list[tuple[int, Any]]:
     """Return entries by batch size, increasing; JSON has the sizes as text."""
     for key in entries:

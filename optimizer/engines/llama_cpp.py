@@ -1,4 +1,4 @@
-"""llama.cpp: flags of its server, with one draft length for all batch sizes; rules as of November 2026."""
+"""llama.cpp: flags of its server, with one draft length for all batch sizes."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from specopt.engines.engine import Config, Engine, leave_out
+from specopt.engines.engine import Config, Engine, leave_out, other_rules
 from specopt.models.arguments import integer, number
 from specopt.models.errors import InvalidInput
 from specopt.solvers.speculation_table.schedule import Schedule
 
+RULES = "November 2026"
 MOST, LEAST, CONFIDENCE = "--spec-draft-n-max", "--spec-draft-n-min", "--spec-draft-p-min"
 
 
@@ -32,7 +33,10 @@ def notes(schedule: Schedule, version: str | None = None) -> tuple[str, ...]:
     length = single_length(schedule)
     if length is None:
         return (leave_out("--spec-type", schedule),)
-    known = [f"--spec-type names the drafter; {CONFIDENCE} 0: every draft has {length} tokens, as was reckoned with"]
+    known = [
+        *other_rules(RULES, version),
+        f"--spec-type names the drafter; {CONFIDENCE} 0: every draft has {length} tokens, as was reckoned with",
+    ]
     scheduled, reached = schedule.mean_speedup(), schedule.mean_speedup(length)
     if scheduled is None or reached is None or schedule.speedups is None:
         return tuple(known)

@@ -1,16 +1,17 @@
-"""SGLang: its server arguments, with the content of ``--speculative-adaptive-config``; rules as of November 2026."""
+"""SGLang: its server arguments, with the content of ``--speculative-adaptive-config``."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from specopt.engines.engine import Config, Engine, counts, leave_out, tail
+from specopt.engines.engine import Config, Engine, counts, leave_out, other_rules, tail
 from specopt.models.arguments import integer
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import describe
 from specopt.solvers.speculation_table.schedule import Schedule
 
+RULES = "0.5.23"
 ADAPTIVE = "speculative_adaptive_config"
 
 
@@ -43,7 +44,7 @@ def notes(schedule: Schedule, version: str | None = None) -> tuple[str, ...]:
             "a batch counts as the next captured CUDA graph size: capture the last size of every range "
             f"but the last ({', '.join(str(high) for _, high, _ in schedule.ranges[:-1])})",
         ]
-    return tuple(known)
+    return (*known, *other_rules(RULES, version))
 
 
 def check(found: Mapping[str, Any], version: str | None = None) -> None:

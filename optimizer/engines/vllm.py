@@ -1,4 +1,4 @@
-"""vLLM: drafts per batch size, a part of its ``speculative_config``; rules as of version 0.33."""
+"""vLLM: drafts per batch size, a part of its ``speculative_config``."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any
 
-from specopt.engines.engine import Config, Engine, leave_out, tail
+from specopt.engines.engine import Config, Engine, leave_out, other_rules, tail
 from specopt.models.arguments import integer
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import describe
 from specopt.solvers.speculation_table.schedule import Schedule
 
+RULES = "0.33"
 TABLE = "num_speculative_tokens_per_batch_size"
 
 
@@ -33,7 +34,7 @@ def notes(schedule: Schedule, version: str | None = None) -> tuple[str, ...]:
             "on the old model runner (V1) the table holds for ngram, eagle, eagle3, mtp, draft_model and dflash only, "
             "and full CUDA graphs become piecewise",
         ]
-    return tuple(known)
+    return (*known, *other_rules(RULES, version))
 
 
 def check(found: Mapping[str, Any], version: str | None = None) -> None:

@@ -111,6 +111,13 @@ def test_a_command_for_every_engine() -> None:
     assert {command.name for command in export.registered_commands} >= set(ENGINES)
 
 
+@pytest.mark.parametrize("name", ["vllm", "sglang", "llama.cpp"])
+def test_other_versions_are_not_vouched_for(name: str) -> None:
+    """Tests that a version with rules that are not kept here is not passed over in silence."""
+    assert any("the rules are those of" in note for note in ENGINES[name].notes(MIXED, "0.1"))
+    assert not any("the rules are those of" in note for note in ENGINES[name].notes(MIXED, None))
+
+
 def test_vllm_is_told_its_limits() -> None:
     """Tests that the notes name data parallelism, the old runner, and batches beyond the table."""
     notes = " ".join(ENGINES["vllm"].notes(MIXED, None))
