@@ -5,12 +5,13 @@ speculation length l and number of batches M the search
 
 1. discards (l, M) by bounds: each stage's own work (`bound`), then first and last batch singled out;
 2. raises a Lagrangian bound over pipeline positions, a shortest path over (prefix, occupied positions), see
-   `specopt.solvers._kernels.serving_latency.bounds`; every path is a plan, rated exactly;
+   `specopt.solvers._kernels.serving_latency.bounds`; every path is a plan, rated exactly. The first paths keep a few
+   of the first and last positions apart and pool those between, and where blocks are many run over cells of tasks
+   (`specopt.solvers.serving_latency.blocks`); the least bound of all is refined by more positions and finer cells;
 3. enumerates what is left: all ways to cut and order M blocks whose bound stays below the incumbent.
 
-Step 3 is a proof. Numbers of batches beyond `LARGEST_ENUMERATED` are bounded together by a relaxation that keeps the
-first and the last positions apart and pools those between, and searched by local moves: their gap is certified, not
-closed.
+Step 3 is a proof. Numbers of batches beyond `LARGEST_ENUMERATED` are bounded together, and apart once that bound gains
+no more. Where the paths would become too large a gap remains: certified, not closed.
 """
 
 from __future__ import annotations
@@ -26,51 +27,27 @@ from specopt.models.errors import OutOfTime
 from specopt.models.fields import Floats, Ints
 from specopt.models.serving_latency import ServingLatencyPlan
 from specopt.solvers.budget import Budget
+from specopt.solvers.serving_latency.blocks import RANGES, Tables, coarsened, scenario_tables, widths
 from specopt.solvers.serving_latency.contiguous import additive_batches, algorithm_1_batches
 from specopt.solvers.serving_latency.prepare import Prepared
-from specopt.solvers.serving_latency.stages import Stages, stages, workspace
+from specopt.solvers.serving_latency.stages import stages, workspace
 
 LARGEST_ENUMERATED = 12
 TOLERANCE = 4e-10  # what counts as no improvement; below the 1e-9 within which a result is optimal
-_RANGES = 3  # decoding steps are bounded in this many ranges
 _ROUNDS = 80  # evaluations of the Lagrangian bound per part
-_SECONDS_PER_ENTRY = 3e-9  # of a shortest path, roughly
+_SECONDS_PER_ENTRY = 1.5e-9  # of a shortest path, roughly
 _NODES = 50000  # enumeration nodes per kernel call
 _PATIENCE = 100000  # enumeration nodes before a part is split
 _LEAVES = 2048  # leaves per kernel call
-_PATH = 30_000_000  # size of the shortest paths that bound pooled parts
+_PATH = 3_000_000  # size of the shortest paths that bound a part first, coarsely
+_CERTIFIED = 50_000_000  # and where no plan is looked for
+_LONGEST_PATH = 3_000_000_000  # and at last
+_FEWEST_CELLS = 48  # of coarse shortest paths
+_WIDE = 64  # tasks that the widest blocks hold in the mean where paths may be coarse
+_FIRST_POSITIONS = 4  # special ones of pooled parts, to begin with
 _MASKS = 300_000_000  # size of the shortest paths that bound enumerated parts
 _CHEAP = 30_000_000  # entries up to which every number of batches is bounded apart
 _FEW = 20_000  # orders and cuts that are enumerated sooner than bounded well
-
-
-@dataclass(frozen=True)
-class Tables:
-    """Stage times of blocks (e, b) by scenario s for one speculation length.
-
-    Parameters
-    ----------
-    at
-        The arrays of that speculation length.
-    d, v
-        Draft and verify times [s, b, e]; for affine runtimes [s, 0, e] per task and [s, 1, e] per batch.
-    """
-
-    at: Stages
-    d: Floats
-    v: Floats
-
-    @property
-    def arrays(self) -> tuple[bool, Floats, Floats]:
-        """What every kernel takes first."""
-        return self.at.linear, self.d, self.v
-
-    def times(self, ends: Ints, sizes: Ints) -> tuple[Floats, Floats]:
-        """Return draft and verify time of blocks over all steps."""
-        d, v = self.d.sum(axis=0), self.v.sum(axis=0)
-        if self.at.linear:
-            return sizes * d[0, ends] + d[1, ends], sizes * v[0, ends] + v[1, ends]
-        return d[sizes, ends], v[sizes, ends]
 
 
 @dataclass(frozen=True)
@@ -92,27 +69,58 @@ class Part:
     bound
         Lower bound on T_inf of the part's plans.
     length, batches
-        Speculation length and number of batches; `pooled` parts stand for that number *or more*.
+        Speculation length and number of batches.
+    more
+        Whether it stands for more batches, too.
     first_weight
         By scenario, the best weight of the first position where only the first and the last have any.
     limits
-        By position: least and largest size, least and largest end of the block there.
+        By special position: least and largest size, least and largest end of the block there.
+    front, specials
+        How many positions are special at the front, and in all: those that weights are for.
     weights, paths, mixture
         Once the bound was raised: its Lagrangian weights, the paths met, and how they mix in the dual.
     enumerated
         Whether only enumeration, to the end, is left to do.
+    effort
+        Size of the shortest paths that bound it.
+    refined
+        The bound before it was refined last.
     """
 
     bound: float
     length: int
     batches: int
-    pooled: bool = False
-    first_weight: Floats = field(default_factory=lambda: np.full(_RANGES + 1, 0.5))
+    more: bool = False
+    first_weight: Floats = field(default_factory=lambda: np.full(RANGES + 1, 0.5))
+    front: int = 0
+    specials: int = 0
     limits: Ints | None = None
     weights: Floats | None = None
     paths: list[Path] = field(default_factory=list)
     mixture: Floats | None = None
     enumerated: bool = False
+    effort: float = field(default_factory=lambda: _PATH)
+    refined: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.weights is None:
+            self.specials = min(_FIRST_POSITIONS, self.batches)
+            self.front = (self.specials + 1) // 2
+
+    @property
+    def pool(self) -> int:
+        """Number of batches between the special positions, where it is counted."""
+        return 0 if self.more else self.batches - self.specials
+
+    @property
+    def closed(self) -> bool:
+        """Whether every batch has a special position."""
+        return self.specials == self.batches and not self.more
+
+    def steps(self, specials: int) -> int:
+        """Return the steps of a shortest path per block: the states with so many special positions, times positions."""
+        return (1 if self.more else self.batches - specials + 1) * (specials + 1) << specials
 
     def allows(self, path: Path) -> bool:
         """Tell whether a path keeps the limits."""
@@ -143,15 +151,16 @@ class PipelinedSearch:
         self.bounds = budget.load("serving_latency.bounds")
         self.annealing = budget.load("serving_latency.annealing")
         self.width = widths(prepared)
-        self.last = _last_ends(self.width)
         self.work = workspace(self.plans, prepared.tasks)
         self.best = math.inf if budget.objective is None else budget.objective - prepared.communication_seconds
         self.plan: ServingLatencyPlan | None = None
         self.small = all(_orders(prepared.tasks, m) <= _FEW for m in range(1, prepared.tasks + 1))
         self.rating = True  # whether paths are rated as plans
         self.open: list[Part] = []
-        self.left: list[Part] = []  # pooled parts that stay open at the end
-        self.tables: dict[int, Tables] = {}
+        self.left: list[Part] = []  # parts that stay open at the end
+        # cells round what fits up, and that costs more than they save where few tasks fit
+        self.coarse = prepared.runtimes.shape[1] == 1 and self._entries >= _WIDE * prepared.tasks
+        self.tables: dict[tuple[int, int], Tables] = {}
         self.random = np.array([0x9E3779B97F4A7C15 ^ (budget.seed * 2 + 1) % 2**64], dtype=np.uint64)
         self.stats: dict[str, Any] = {"parts": 0, "lagrangian_rounds": 0, "nodes": 0}
 
@@ -178,30 +187,32 @@ class PipelinedSearch:
         while self._prune():
             part = min(self.open, key=lambda p: p.bound)
             # a part stays open, and its bound counts, until it is closed or all that replaces it is open
-            if part.pooled:
+            if self._refine(part):
+                self._ascend(part)
+            elif not part.closed and not part.more:
                 self.left.append(part)
                 self.open.remove(part)
-            elif self._enumerate(part):
+            elif not part.more and self._enumerate(part):
                 self.open.remove(part)
             else:
-                self.open += (halves := self._halves(part))
+                self.open += (children := self._next_number(part) if part.more else self._halves(part))
                 self.open.remove(part)
-                for half in halves:
-                    if half.bound < self.cut:
-                        self._ascend(half)
+                for child in children:
+                    if child.bound < self.cut:
+                        self._ascend(child)
             self._report()
         return self.bound
 
     def certify(self) -> float:
         """Return the bound of the whole mechanism without looking for plans: raise the least part's until it stays."""
         self.rating = False
-        self.open = [Part(0.0, length, 1, pooled=True) for length in self.prepared.lengths]
+        self.open = [Part(0.0, length, 1, more=True) for length in self.prepared.lengths]
         for part in self.open:
             self._bound_stages(part)
         self.open = [child for part in self.open if part.bound < self.cut for child in self._split(part)]
         while self._prune():
             part = min(self.open, key=lambda p: p.bound)
-            if part.weights is not None:
+            if part.weights is not None and not (self._refine(part) and part.effort <= _CERTIFIED):
                 break
             self._ascend(part)
         return self.bound
@@ -221,7 +232,7 @@ class PipelinedSearch:
     def _start(self) -> None:
         """Rate Algorithm 1's plans, improve the best ones, and list the parts that the first bounds leave."""
         prepared, budget = self.prepared, self.budget
-        self.open = [Part(0.0, length, 1, pooled=True) for length in prepared.lengths]
+        self.open = [Part(0.0, length, 1, more=True) for length in prepared.lengths]
         started: list[tuple[float, int, Ints, Ints]] = []
         for part in list(self.open):
             self._report()
@@ -256,7 +267,7 @@ class PipelinedSearch:
         cap = self._largest_enumerated + 1
         bounds = np.full(cap + 1, part.bound)
         bounds[: max(1, min(self._fewest_batches(), cap))] = math.inf
-        first = np.full((cap + 1, _RANGES + 1), 0.5)
+        first = np.full((cap + 1, RANGES + 1), 0.5)
         if self._entries * cap <= _CHEAP:
             tables = self._tables(part.length)
             value = np.empty((self.prepared.tasks + 1, 4, cap + 1))
@@ -265,12 +276,12 @@ class PipelinedSearch:
                     weight = np.full(len(tables.d), decode)
                     weight[0] = prefill
                     before = bounds.copy()
-                    self.bounds.ends_bound(*tables.arrays, self.width, weight, value, bounds)
+                    self.bounds.ends_bound(*tables.arrays, tables.least, weight, value, bounds)
                     first[bounds > before] = weight
         if self.prepared.tasks < cap:
             bounds[cap] = math.inf
         return [
-            Part(float(bounds[m]), part.length, m, pooled=m == cap, first_weight=first[m])
+            Part(float(bounds[m]), part.length, m, more=m == cap, first_weight=first[m])
             for m in range(1, cap + 1)
             if bounds[m] < self.cut
         ]
@@ -278,7 +289,7 @@ class PipelinedSearch:
     @property
     def _largest_enumerated(self) -> int:
         """Largest number of batches whose plans are enumerated: what the shortest path over 2^M masks allows."""
-        fitting = (m for m in range(LARGEST_ENUMERATED, 1, -1) if self._entries * m * 2**m <= _MASKS)
+        fitting = (m for m in range(LARGEST_ENUMERATED, 1, -1) if self.coarse or self._entries * m * 2**m <= _MASKS)
         return min(next(fitting, 1), self.prepared.tasks)
 
     @property
@@ -294,10 +305,23 @@ class PipelinedSearch:
             count += 1
         return count
 
-    def _tables(self, length: int) -> Tables:
-        if length not in self.tables:
-            self.tables[length] = scenario_tables(stages(self.prepared, length), self.width, self.bounds)
-        return self.tables[length]
+    def _tables(self, length: int, cells: int = 0) -> Tables:
+        """Return the tables of one speculation length: of all blocks, or where possible over so many cells."""
+        if (length, cells) not in self.tables:
+            if cells:
+                found = coarsened(self._tables(length), cells)
+            else:
+                found = scenario_tables(stages(self.prepared, length), self.width, self.bounds)
+            self.tables[length, cells] = found or self._tables(length)
+        return self.tables[length, cells]
+
+    def _cells(self, part: Part) -> int:
+        """Return how coarse the part's effort lets its shortest path be; 0 for all blocks."""
+        size = self._entries * part.steps(part.specials)
+        if size <= part.effort or not self.coarse:
+            return 0
+        cells = max(_FEWEST_CELLS, int(self.prepared.tasks * math.sqrt(part.effort / size)))
+        return cells if cells < self.prepared.tasks else 0
 
     # ------------------------------------------------------------------ incumbents
 
@@ -359,37 +383,72 @@ class PipelinedSearch:
 
     # ------------------------------------------------------------------ Lagrangian bound
 
+    def _refine(self, part: Part) -> bool:
+        """Let a part's bound be raised further: one more special position or finer cells; tell whether that could be.
+
+        The position comes where the innermost special ones have the more weight.
+        """
+        assert part.weights is not None
+        gained, part.refined = part.bound > part.refined, part.bound
+        if part.specials < part.batches and (gained or self._cells(part) == 0):
+            fewest = self._entries * (_FEWEST_CELLS / self.prepared.tasks if self.coarse else 1.0) ** 2
+            if fewest * part.steps(part.specials + 1) <= part.effort:
+                before, behind = part.weights[:, : part.front].sum(axis=0), part.weights[:, part.front :].sum(axis=0)
+                part.weights = np.insert(part.weights, part.front, 0.0, axis=1)
+                part.front += int(before[-1:].sum() > behind[:1].sum())
+                part.specials += 1
+                part.limits = None
+                part.paths = []
+                return True
+        elif self._cells(part) == 0:
+            return False
+        if part.effort >= _LONGEST_PATH:
+            return False
+        part.effort *= 4
+        part.refined = 0.0
+        part.paths = []
+        return True
+
+    def _next_number(self, part: Part) -> list[Part]:
+        """Split a part of so many batches or more: so many, and one more or more."""
+        children = [dataclasses.replace(part, more=False)]
+        if part.batches < self.prepared.tasks:
+            children.append(dataclasses.replace(part, batches=part.batches + 1, paths=[]))
+        return children
+
     def _ascend(self, part: Part) -> None:
         """Raise the part's bound until it is closed or nothing is left to gain; rate every path on the way."""
-        tables = self._tables(part.length)
-        front, specials = self._specials(part)
-        tasks = self.prepared.tasks
-        weights = part.weights
+        tasks, weights = self.prepared.tasks, part.weights
+        few = self.rating and not part.more and _orders(tasks, part.batches) <= _FEW
+        if few:
+            part.front = part.specials = part.batches
+        specials, tables = part.specials, self._tables(part.length, self._cells(part))
         if weights is None:
             weights = np.zeros((len(tables.d), specials))
             weights[:, 0] += part.first_weight
             weights[:, -1] += 1.0 - part.first_weight
             part.weights = weights
-            part.limits = np.tile(np.array([1, tasks, 1, tasks]), (specials, 1))
-        if part.enumerated or (self.rating and not part.pooled and _orders(tasks, part.batches) <= _FEW):
+        if part.limits is None:
+            part.limits = np.tile(np.array([1, tasks, 1, tasks]), (specials + 1, 1))
+        if part.enumerated or few:
             return
         from specopt.solvers.serving_latency.cutting_planes import CuttingPlanes
 
         planes = CuttingPlanes(weights, self.best)
         for old in part.paths:
             planes.add_cut(old.gradient)
-        work = _work_arrays(tables, specials + int(part.pooled), specials)
-        met = np.zeros((3, tasks), dtype=np.int64)
+        limits, last = tables.limits(part.limits), tables.last
+        work = _work_arrays(tables, specials, part.pool)
+        met = np.zeros((3, tasks + part.batches), dtype=np.int64)
         blocks = np.zeros(1, dtype=np.int64)
-        seconds = _SECONDS_PER_ENTRY * self._entries * specials * 2**specials
+        seconds = _SECONDS_PER_ENTRY * tables.entries * part.steps(specials)
         for _ in range(_ROUNDS):
             if seconds > self.budget.remaining:  # a path cannot be interrupted
                 raise OutOfTime
             gradient = np.zeros_like(weights)
             value = self.bounds.lagrangian(
-                *tables.arrays, self.width, self.last, front, part.pooled, part.limits, weights, *work, met, blocks,
-                gradient,
-            )  # fmt: skip
+                *tables.arrays, last, part.front, part.pool, part.more, limits, weights, *work, met, blocks, gradient
+            )
             self.stats["lagrangian_rounds"] += 1
             if value > part.bound:
                 part.bound, part.weights = value, weights
@@ -399,7 +458,7 @@ class PipelinedSearch:
             path = Path(ends, sizes, positions, gradient)
             part.paths.append(path)
             if self.rating:
-                self._rate_path(part, tables, front, path)
+                self._rate_path(part, tables, path)
             self._report()
             planes.learn(weights, value, gradient)
             proposal = planes.propose()
@@ -435,23 +494,22 @@ class PipelinedSearch:
             halves.append(child)
         return halves
 
-    def _specials(self, part: Part) -> tuple[int, int]:
-        """Return how many positions are special at the front, and in all."""
-        if not part.pooled:
-            return part.batches, part.batches
-        specials = min(10, part.batches, max(2, int(math.log2(_PATH / self._entries)) - 2))
-        return specials - specials // 3, specials
-
-    def _rate_path(self, part: Part, tables: Tables, front: int, path: Path) -> None:
+    def _rate_path(self, part: Part, tables: Tables, path: Path) -> None:
         """Rate the plan of a shortest path; blocks of the pool follow Johnson's rule between the special ones."""
         ends, sizes, at = path.ends, path.sizes, path.positions
-        middle = self._specials(part)[1] if part.pooled else -1
+        middle = part.specials
         d, v = tables.times(ends, sizes)
-        place = np.where(at == middle, front - 0.5, at)
+        place = np.where(at == middle, part.front - 0.5, at)
+        if tables.cell != 1.0:
+            ends = np.rint(ends * tables.cell).astype(np.int64)
+            sizes = np.diff(ends, prepend=0)
+            if (sizes > self.width[ends]).any():
+                return
         # Johnson's rule: first those that draft faster, shortest draft first
         order = np.lexsort((np.where(at == middle, np.where(d < v, d, -v), 0.0), (at == middle) & (d >= v), place))
+        order = order[sizes[order] > 0]
         seconds = self._rate(part.length, ends[order], sizes[order])
-        if part.pooled and seconds < self.best * 1.01:
+        if not part.closed and seconds < self.best * 1.001:
             self._improve(part.length, ends[order], sizes[order])
 
     # ------------------------------------------------------------------ enumeration
@@ -464,13 +522,13 @@ class PipelinedSearch:
         tables = self._tables(part.length)
         blocks, tasks = part.batches, self.prepared.tasks
         assert part.weights is not None, "the part's bound was raised before"
-        table, value = _work_arrays(tables, blocks, blocks)
+        table, value = _work_arrays(tables, blocks, 0)
         if _orders(tasks, blocks) <= _FEW:
             value[:] = 0.0
             value[-1], value[:, -1], value[-1, -1] = np.inf, np.inf, 0.0  # all tasks and all positions are to be taken
         else:
             self.bounds.lagrangian(
-                *tables.arrays, self.width, self.last, blocks, False, part.limits, part.weights, table, value,
+                *tables.arrays, tables.last, blocks, 0, False, part.limits, part.weights, table, value,
                 np.zeros((3, tasks), dtype=np.int64), np.zeros(1, dtype=np.int64), np.zeros_like(part.weights),
             )  # fmt: skip
         stack = np.zeros((blocks + 1, 4), dtype=np.int64)
@@ -479,8 +537,7 @@ class PipelinedSearch:
         ends, sizes = np.zeros((2, _LEAVES + 1, blocks), dtype=np.int64)
         while state[0] >= 0 and (state[1] < _PATIENCE or part.mixture is None):
             found = self.bounds.enumerate_blocks(
-                _NODES, *tables.arrays, self.width, part.limits, table, value, self.cut, stack, spent, state, ends,
-                sizes,
+                _NODES, *tables.arrays, part.limits, table, value, self.cut, stack, spent, state, ends, sizes
             )  # fmt: skip
             if found:
                 self._rate_all(part.length, ends[:found], sizes[:found], np.empty(found))
@@ -489,48 +546,9 @@ class PipelinedSearch:
         return bool(state[0] < 0)
 
 
-def widths(prepared: Prepared) -> Ints:
-    """Return, for every end e = 1..K, the largest block that ends there and fits; conservative output lengths."""
-    outputs = float(prepared.problem.longest_output)
-    kv_draft, free_draft, kv_verify, free_verify = prepared.memory
-    width = np.zeros(prepared.tasks + 1, dtype=np.int64)
-    for e in range(1, prepared.tasks + 1):
-        tokens = float(prepared.inputs[e - 1]) + outputs
-        limits = [free / (kv * tokens) for kv, free in ((kv_draft, free_draft), (kv_verify, free_verify)) if kv > 0]
-        size = int(min([e, *limits]))
-        while size < e and prepared.fits(size + 1, float(prepared.inputs[e - 1]), outputs):
-            size += 1
-        while size > 0 and not prepared.fits(size, float(prepared.inputs[e - 1]), outputs):
-            size -= 1
-        width[e] = size
-    return width
-
-
-def scenario_tables(at: Stages, width: Ints, kernels: Any) -> Tables:
-    """Return the stage times of all blocks by scenario: the prefill step, and ranges of decoding steps."""
-    steps, tasks = int(at.steps[0]), at.prepared.tasks
-    starts = np.array([1, *(2 + (steps - 1) * r // _RANGES for r in range(_RANGES + 1))], dtype=np.int64)
-    filled = np.minimum(width, 1) if at.linear else width
-    d, v = np.zeros((2, _RANGES + 1, int(filled.max()) + 1, tasks + 1))
-    kernels.scenario_tables(*at.arrays, filled, starts, d, v)
-    if at.linear:  # a batch of b costs the overheads and b times what is left of one alone
-        for table, passes, pieces in ((d, at.length, at.runtimes[0]), (v, 1, at.runtimes[1])):
-            fixed = np.diff(starts)[:, None] * passes * pieces[0, 1]
-            table[:, 0], table[:, 1] = table[:, 1] - fixed, fixed
-    return Tables(at, d, v)
-
-
-def _last_ends(width: Ints) -> Ints:
-    """Return the last end at which a block of b tasks fits, for b = 0.. to the largest: wide ones fit early only."""
-    last = np.zeros(int(width.max()) + 1, dtype=np.int64)
-    for e, size in enumerate(width):
-        last[1 : size + 1] = e
-    return last
-
-
-def _work_arrays(tables: Tables, positions: int, specials: int) -> tuple[Floats, Floats]:
-    """Return the kernels' work arrays: costs by position, values."""
-    return np.zeros((positions, *tables.d.shape[1:])), np.empty((1 << specials, tables.d.shape[2]))
+def _work_arrays(tables: Tables, specials: int, pool: int) -> tuple[Floats, Floats]:
+    """Return the kernels' work arrays: costs by position, values by state."""
+    return np.zeros((specials + 1, *tables.d.shape[1:])), np.empty(((pool + 1) << specials, tables.d.shape[2]))
 
 
 def _orders(tasks: int, batches: int) -> float:

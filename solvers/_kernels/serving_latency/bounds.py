@@ -9,8 +9,9 @@ Its least value over contiguous partitions *and* orders is a shortest path over 
 
 A block is (e, b): the b tasks that end at sorted position e (1-based). What blocks cost is a table [., b, e]; for
 one-piece runtimes, where that is affine in b, the table is [., RATE or FIXED, e] instead and `linear` says so.
-Positions 0..M-1 are bits of a mask. With a *middle* pool, M of the positions are special (the first and the last
-ones), and further blocks, any number, lie between them at position index M: pi is zero there.
+M positions are special, `front` first and M - front last ones, between them lies a *pool* of so many blocks, or `more`,
+where pi is zero. A state of the path counts the pool's blocks and holds the special positions taken as M low bits, so
+that position p, with M for the pool, adds 2^p to it.
 """
 
 from specopt.solvers._kernels.kernel import helper, kernel
@@ -45,8 +46,8 @@ def cost(linear, table, s, e, b):
 
 
 @helper
-def compose(d, v, pi, front, middle, table):
-    """Fill the cost of blocks by position from the weights; that of the middle pool, if any, behind the specials'."""
+def compose(d, v, pi, front, table):
+    """Fill the cost of blocks by position from the weights; those of the pool behind the special positions'."""
     S, M = pi.shape
     table[:] = 0.0
     for s in range(S):
@@ -70,22 +71,21 @@ def allowed(limits, p, e, b):
 
 
 @helper
-def shortest_path(linear, table, M, middle, width, last, limits, value):
-    """Fill value[mask, i], the least cost from prefix i, with the positions of mask taken, to the end.
+def shortest_path(linear, table, M, pool, more, width, last, limits, value):
+    """Fill value[state, i], the least cost from prefix i to the end, and with it the positions of state taken.
 
-    O(K B 2^M M). One mask after the other, from the fullest down; the innermost loop runs over prefixes that do not
-    depend on each other. `follow` finds the choices again. `last[b]` is the last end at which a block of b tasks fits.
+    O(K B 2^M M pool). One state after the other, from the fullest down; the innermost loop runs over prefixes that do
+    not depend on each other. `follow` finds the choices again. `last[b]` is the last end at which a block of b fits.
     """
     K = len(width) - 1
-    full = (1 << M) - 1
     value[:] = INFINITY
-    value[full, K] = 0.0
-    for mask in range(full, -1, -1):
-        here = value[mask]
-        for p in range(M):
-            if mask >> p & 1:
+    value[len(value) - 1, K] = 0.0
+    for state in range(len(value) - 1, -1, -1):
+        here = value[state]
+        for p in range(M + 1):
+            if state >> M == pool if p == M else state >> p & 1:
                 continue
-            there = value[mask | 1 << p]
+            there = value[state + (1 << p)]
             for b in range(limits[p, LEAST_SIZE], min(limits[p, LARGEST_SIZE], len(last) - 1) + 1):
                 first_end = max(b, limits[p, LEAST_END])
                 count = min(last[b], limits[p, LARGEST_END]) - first_end + 1
@@ -94,17 +94,17 @@ def shortest_path(linear, table, M, middle, width, last, limits, value):
                 into = here[first_end - b :]
                 out = there[first_end:]
                 if linear:
-                    fixed = table[p, FIXED, 1]
+                    fixed = table[p, FIXED, first_end:]
                     rate = table[p, RATE, first_end:]
                     for k in range(count):
-                        x = out[k] + (b * rate[k] + fixed)
+                        x = out[k] + (b * rate[k] + fixed[k])
                         into[k] = x if x < into[k] else into[k]
                 else:
                     costs = table[p, b, first_end:]
                     for k in range(count):
                         x = out[k] + costs[k]
                         into[k] = x if x < into[k] else into[k]
-        if middle:
+        if more and state >> M == pool:
             for i in range(K - 1, -1, -1):
                 for e in range(i + 1, K + 1):
                     if e - i > width[e]:
@@ -114,28 +114,33 @@ def shortest_path(linear, table, M, middle, width, last, limits, value):
 
 
 @helper
-def follow(linear, table, M, middle, width, limits, value, path):
+def follow(linear, table, M, pool, more, width, limits, value, path):
     """Write the blocks of the shortest path in sorted order; return how many."""
     K = len(width) - 1
-    i = 0
-    mask = 0
-    count = 0
-    while i < K:
+    i = state = count = 0
+    while i < K or state < len(value) - 1:
         best = INFINITY
-        for e in range(i + 1, K + 1):
+        after = state
+        for e in range(i, K + 1):
             b = e - i
             if b > width[e]:
                 break
-            for p in range(M + 1 if middle else M):
-                if p < M and (mask >> p & 1 or not allowed(limits, p, e, b)):
+            for p in range(M + 1):
+                if state >> M == pool if p == M else state >> p & 1:
+                    if p < M or not more or b == 0:
+                        continue
+                    there = state
+                elif allowed(limits, p, e, b):
+                    there = state + (1 << p)
+                else:
                     continue
-                x = cost(linear, table, p, e, b) + value[mask | 1 << p if p < M else mask, e]
+                x = cost(linear, table, p, e, b) + value[there, e]
                 if x < best:
                     best = x
+                    after = there
                     path[END, count], path[SIZE, count], path[POSITION, count] = e, b, p
         i = path[END, count]
-        if path[POSITION, count] < M:
-            mask |= 1 << path[POSITION, count]
+        state = after
         count += 1
     return count
 
@@ -164,21 +169,21 @@ def critical_sums(linear, d, v, front, count, path, phi):
 
 
 @kernel(
-    "f8(b1, f8[:, :, ::1], f8[:, :, ::1], i8[::1], i8[::1], i8, b1, i8[:, ::1], f8[:, ::1], f8[:, :, ::1], f8[:, ::1],"
-    " i8[:, ::1], i8[::1], f8[:, ::1])",
+    "f8(b1, f8[:, :, ::1], f8[:, :, ::1], i8[::1], i8[::1], i8, i8, b1, i8[:, ::1], f8[:, ::1], f8[:, :, ::1],"
+    " f8[:, ::1], i8[:, ::1], i8[::1], f8[:, ::1])",
 )
-def lagrangian(linear, d, v, width, last, front, middle, limits, weights, table, value, path, blocks, phi):
+def lagrangian(linear, d, v, width, last, front, pool, more, limits, weights, table, value, path, blocks, phi):
     """Return the Lagrangian bound at weights pi, its path and its gradient; +inf if no path exists.
 
     Work space, of use to `enumerate_blocks`: table (costs by position) and value. Modified in place: path (sorted),
     blocks (their number) and phi, the gradient Phi_q[s] of shape (S, M).
     """
     M = weights.shape[1]
-    compose(d, v, weights, front, middle, table)
-    shortest_path(linear, table, M, middle, width, last, limits, value)
+    compose(d, v, weights, front, table)
+    shortest_path(linear, table, M, pool, more, width, last, limits, value)
     blocks[0] = 0
     if value[0, 0] < INFINITY:
-        blocks[0] = follow(linear, table, M, middle, width, limits, value, path)
+        blocks[0] = follow(linear, table, M, pool, more, width, limits, value, path)
         critical_sums(linear, d, v, front, blocks[0], path, phi)
     return value[0, 0]
 
@@ -257,20 +262,20 @@ def enumerate_blocks(
     return found
 
 
-@kernel("void(b1, f8[:, :, ::1], f8[:, :, ::1], i8[::1], f8[::1], f8[:, :, ::1], f8[::1])")
-def ends_bound(linear, d, v, width, first_weight, value, bounds):
+@kernel("void(b1, f8[:, :, ::1], f8[:, :, ::1], i8[::1], i8, f8[::1], f8[:, :, ::1], f8[::1])")
+def ends_bound(linear, d, v, width, least, first_weight, value, bounds):
     """Raise bounds[M], M = 1..cap (cap: that many or more), by weights on the first and the last position alone.
 
     first_weight[s] goes to "first draft + all verify", the rest to "all draft + last verify". One shortest path
     over (prefix, first and last taken, blocks so far), value of shape (K + 1, 4, cap + 1); blocks beyond cap count as
-    cap.
+    cap. Blocks hold `least` tasks or more, 0 or 1.
     """
     K = len(width) - 1
     cap = len(bounds) - 1
     value[:] = INFINITY
     value[0, 0, 0] = 0.0
-    for e in range(1, K + 1):
-        for b in range(1, width[e] + 1):
+    for e in range(K + 1):
+        for b in range(width[e], least - 1, -1):  # empty blocks last: they go on from the prefix that they end at
             i = e - b
             drafted = 0.0
             verified = 0.0

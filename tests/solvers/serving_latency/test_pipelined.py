@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, given, settings
-from strategies import problems
+from strategies import linear_runtimes, problems
 
 from specopt import Problem, Progress, Result, ServingLatencyProblem, Status, Termination, generate, solve, verify
 from specopt.solvers.budget import Budget
@@ -39,6 +39,18 @@ def test_bounds_and_splits_lose_no_optimum(laborious: None, problem: ServingLate
     result, enumerated = solve(problem, "exact"), solve(problem, "brute-force")
     assert result.status is Status.OPTIMAL
     assert result.objective == pytest.approx(enumerated.objective, rel=1e-9)
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])  # it patches constants
+@given(problems(tasks=(4, 7), max_output=20, max_length=2, runtime=linear_runtimes(), **PIPELINED))  # type: ignore[arg-type]
+def test_coarse_bounds_lose_no_optimum(laborious: None, problem: ServingLatencyProblem) -> None:
+    """Tests that paths over few cells and few positions, refined step by step, lead to the enumerated optimum."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in (("_PATH", 1), ("_WIDE", 1), ("_FEWEST_CELLS", 2), ("_FIRST_POSITIONS", 2)):
+            patch.setattr(pipelined, name, value)
+        result = solve(problem, "exact")
+    assert result.status is Status.OPTIMAL
+    assert result.objective == pytest.approx(solve(problem, "brute-force").objective, rel=1e-9)
 
 
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])  # it patches constants

@@ -1,0 +1,94 @@
+"""Coarse blocks against all blocks: what a path over fewer cells may cost."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from strategies import linear_runtimes, problems
+
+from specopt import ServingLatencyProblem, generate
+from specopt.models.fields import Floats
+from specopt.solvers._kernels.serving_latency import bounds
+from specopt.solvers.serving_latency.blocks import Tables, coarsened, scenario_tables, widths
+from specopt.solvers.serving_latency.prepare import prepare
+from specopt.solvers.serving_latency.stages import stages
+
+LINEAR = problems(
+    tasks=(3, 14), max_input=200, max_output=20, mechanisms=["pipelined"], output_lengths=["conservative"],
+    runtime=linear_runtimes(),
+)  # fmt: skip
+
+
+def tables_of(problem: ServingLatencyProblem) -> Tables:
+    """Return the tables of all blocks at l = 1."""
+    prepared = prepare(problem)
+    return scenario_tables(stages(prepared, 1), widths(prepared), bounds)
+
+
+def least_cost(tables: Tables, weights: Floats, front: int, pool: int, more: bool) -> float:
+    """Return the Lagrangian bound at weights: the least cost of a path."""
+    specials = weights.shape[1]
+    limits = tables.limits(np.tile(np.array([1, 10**6, 1, 10**6]), (specials + 1, 1)))
+    table = np.zeros((specials + 1, *tables.d.shape[1:]))
+    value = np.zeros(((pool + 1) << specials, tables.cells + 1))
+    path, blocks = np.zeros((3, tables.cells + specials + pool), dtype=np.int64), np.zeros(1, dtype=np.int64)
+    return float(
+        bounds.lagrangian(
+            *tables.arrays, tables.last, front, pool, more, limits, weights, table, value, path, blocks,
+            np.zeros_like(weights),
+        )
+    )  # fmt: skip
+
+
+@given(LINEAR, st.integers(2, 13), st.integers(1, 4), st.integers(0, 3), st.booleans(), st.integers(0, 2**32 - 1))
+def test_coarse_paths_cost_no_more(
+    problem: ServingLatencyProblem, cells: int, specials: int, pool: int, more: bool, seed: int
+) -> None:
+    """Tests that the least cost over fewer cells is at most that over all blocks, at any weights."""
+    assume(cells < problem.tasks)
+    fine = tables_of(problem)
+    coarse = coarsened(fine, cells)
+    assume(coarse is not None)
+    assert coarse is not None
+    random = np.random.default_rng(seed)
+    weights = random.dirichlet(np.full(specials, 0.3), size=len(fine.d))
+    front = int(random.integers(1, specials + 1))
+    least = least_cost(fine, weights, front, pool, more)
+    assert least_cost(coarse, weights, front, pool, more) <= least * (1 + 1e-12)
+    bound, coarse_bound = np.zeros((2, specials + pool + 1))
+    for tables, found in ((fine, bound), (coarse, coarse_bound)):
+        value = np.zeros((tables.cells + 1, 4, len(bound)))
+        bounds.ends_bound(*tables.arrays, tables.least, weights[:, 0].copy(), value, found)
+    assert (coarse_bound <= bound * (1 + 1e-12)).all()
+
+
+@given(LINEAR, st.integers(1, 3), st.integers(0, 3), st.integers(0, 2**32 - 1))
+def test_pools_bound_what_every_position_bounds(
+    problem: ServingLatencyProblem, specials: int, pool: int, seed: int
+) -> None:
+    """Tests that a pool costs what so many positions without weight cost, and that more blocks only add choice."""
+    fine = tables_of(problem)
+    random = np.random.default_rng(seed)
+    weights = random.dirichlet(np.ones(specials), size=len(fine.d))
+    front = int(random.integers(1, specials + 1))
+    apart = np.insert(weights, [front] * pool, 0.0, axis=1)
+    pooled = least_cost(fine, weights, front, pool, False)
+    assert pooled == pytest.approx(least_cost(fine, apart, front + pool, 0, False), rel=1e-12)
+    assert least_cost(fine, weights, front, pool, True) <= pooled * (1 + 1e-12)
+
+
+@pytest.mark.parametrize(("cells", "loss"), [(100, 0.002), (500, 0.001)])
+def test_coarse_paths_cost_hardly_less(cells: int, loss: float) -> None:
+    """Tests that the bound of a thousand tasks loses little where it runs over fewer cells."""
+    problem = generate("serving-latency/paper-1", pair="1.1B-7B", tasks=1000, seed=1)
+    assert isinstance(problem, ServingLatencyProblem)
+    fine = tables_of(dataclasses.replace(problem, draft_memory_bytes=64e9))
+    coarse = coarsened(fine, cells)
+    assert coarse is not None
+    weights = np.full((len(fine.d), 2), 0.5)
+    least = least_cost(fine, weights, 1, 0, True)
+    assert least * (1 - loss) <= least_cost(coarse, weights, 1, 0, True) <= least
