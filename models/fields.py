@@ -197,7 +197,7 @@ def describe(value: object) -> str:
     """Return a short rendering of a value for messages."""
     try:
         text = repr(value)
-    except ValueError:  # Python writes no integer of more than 4,300 digits
+    except (ValueError, RecursionError):  # an integer of more than 4,300 digits, lists nested too deep
         text = f"a value of {type(value).__name__} that is too long to write"
     return text if len(text) <= 60 else text[:57] + "..."
 

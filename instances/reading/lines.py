@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TextIO
 
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import describe
+from specopt.models.fields import describe, printable
 from specopt.models.reading import opened, too_large
 
 LONGEST_LINE = 1_000_000
@@ -71,7 +71,7 @@ class Lines:
 
     def refuse(self, line: int, expected: str, got: object, column: str | None = None) -> InvalidInput:
         """Return the exception that names a line, a column of it, what was expected there and what came."""
-        place = f"line {line}" if column is None else f"line {line}, {column}"
+        place = f"line {line}" if column is None else f"line {line}, {printable(column)}"
         return InvalidInput(f"{self.where}: {place}: expected {expected}, got {describe(got)}")
 
     def _check(self, line: str, number: int) -> None:

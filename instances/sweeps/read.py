@@ -2,88 +2,161 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 from collections.abc import Iterable
+from pathlib import Path
 
+from specopt.instances.reading.json_documents import json_documents
 from specopt.instances.reading.lines import Lines, open_lines
+from specopt.instances.sweeps.fields import Fields
+from specopt.instances.sweeps.folder import files_in
+from specopt.instances.sweeps.guidellm import guidellm_runs, is_guidellm
 from specopt.instances.sweeps.rows import Rows
+from specopt.instances.sweeps.runs import Run, add_runs
+from specopt.instances.sweeps.sglang import is_sglang, sglang_run
 from specopt.instances.sweeps.source import DraftLength, parse_source
-from specopt.instances.sweeps.table import read_csv
+from specopt.instances.sweeps.spec_bundle import is_spec_bundle, read_spec_bundle
+from specopt.instances.sweeps.table import REQUIRED, read_csv
+from specopt.instances.sweeps.vllm import is_summary, is_vllm, read_summary, vllm_run
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import describe
+from specopt.models.fields import describe, printable
 from specopt.models.sweep import Sweep
 
+KNOWN = (
+    f"a CSV table ({', '.join(REQUIRED)}), results of vllm bench serve or vllm bench sweep, a report of GuideLLM, "
+    "lines of SGLang's bench_serving, or a bundle of SpecForge"
+)
+_HEAD = 4096
+"""Bytes that tell JSON from a table."""
 
-def read_sweep(path: str | os.PathLike[str], *, draft_length: DraftLength = ..., workload: str | None = None) -> Sweep:
-    """Read the runs of one file; those that failed are left out and counted in its notes.
+
+def read_sweep(
+    path: str | os.PathLike[str],
+    *,
+    draft_length: DraftLength = ...,
+    workload: str | None = None,
+    model: str | None = None,
+    draft: str | None = None,
+) -> Sweep:
+    """Read the runs of one file, or of a folder; those that failed are left out and counted in the notes.
 
     Parameters
     ----------
     path
-        The file.
+        A CSV table, results of ``vllm bench serve`` or ``vllm bench sweep serve`` (the folder, too), a report of
+        GuideLLM, lines of SGLang's ``bench_serving``, or a bundle of SpecForge.
     draft_length
         What the runs drafted where the file does not say it; None: no speculation was configured; ``...``: not said.
     workload
         The workload to take; None: all.
+    model, draft
+        The model and the draft model to take, where there are several.
 
     Raises
     ------
     InvalidInput
         If the file cannot be read or is no sweep; the message names what was expected and what came.
     """
-    return _only(_read(path, draft_length), workload)
+    rows = Rows()
+    _read(rows, os.fspath(path), draft_length)
+    return rows.sweep(workload, model, draft)
 
 
-def read_sweeps(sources: Iterable[str | os.PathLike[str]], *, workload: str | None = None) -> Sweep:
+def read_sweeps(
+    sources: Iterable[str | os.PathLike[str]],
+    *,
+    workload: str | None = None,
+    model: str | None = None,
+    draft: str | None = None,
+) -> Sweep:
     """Read the runs of several files as one sweep; a text may end in ``@K`` or ``@none``, see `parse_source`.
 
     Parameters
     ----------
     sources
         The files.
-    workload
-        The workload to take; None: all.
+    workload, model, draft
+        As in `read_sweep`.
 
     Raises
     ------
     InvalidInput
         If a file cannot be read or is no sweep, or they do not go together.
     """
-    sweeps: dict[str, Sweep] = {}
+    rows = Rows()
+    seen: set[str] = set()
     for source in sources:
         path, length = parse_source(source) if isinstance(source, str) else (os.fspath(source), ...)
-        if os.fspath(source) in sweeps:
-            raise InvalidInput(f"{source}: expected each file once")
-        sweeps[os.fspath(source)] = _read(path, length)
-    runs = tuple(run for sweep in sweeps.values() for run in sweep.measurements)
-    several = len(sweeps) > 1
-    notes = tuple(f"{name}: {note}" if several else note for name, sweep in sweeps.items() for note in sweep.notes)
-    return _only(Sweep(runs, notes), workload)
+        if path in seen:
+            raise InvalidInput(f"{path}: expected each file once")
+        seen.add(path)
+        _read(rows, path, length)
+    return rows.sweep(workload, model, draft)
 
 
-def _read(path: str | os.PathLike[str], draft_length: DraftLength) -> Sweep:
-    where = os.fspath(path)
-    rows = Rows(where)
+def _read(rows: Rows, path: str, given: DraftLength) -> None:
+    rows.where = path
     try:
-        with open_lines(path) as stream:
-            read_csv(Lines(stream, where), rows)
+        if os.path.isdir(path):
+            runs: list[Run] = []
+            for file in files_in(Path(path)):
+                runs += _runs(rows, json_documents(file), f"{printable(str(file.relative_to(path)))}, ")
+            add_runs(rows, runs, given)
+        elif _is_json(path):
+            _read_json(rows, Path(path), given)
+        else:
+            _read_table(rows, path, given)
     except OSError as error:
-        raise InvalidInput(f"{where}: cannot be read ({error.strerror or error})") from None
+        raise InvalidInput(f"{path}: cannot be read ({error.strerror or error})") from None
     except ValueError as error:  # a zero byte in the path
         if isinstance(error, InvalidInput):
             raise
-        raise InvalidInput(f"{where}: cannot be read ({error})") from None
-    if draft_length is not ...:
-        raise InvalidInput(
-            f"{where}: draft_length: expected none given, the file says it, got {describe(draft_length)}"
-        )
-    return rows.sweep()
+        raise InvalidInput(f"{path}: cannot be read ({error})") from None
 
 
-def _only(sweep: Sweep, workload: str | None) -> Sweep:
-    if workload is None:
-        return sweep
-    if workload not in sweep.workloads:
-        known = ", ".join(map(describe, sweep.workloads))
-        raise InvalidInput(f"workload: expected one of {known}, got {describe(workload)}")
-    return Sweep(tuple(run for run in sweep.measurements if run.point.condition.workload == workload), sweep.notes)
+def _is_json(path: str) -> bool:
+    with open(path, "rb") as stream:
+        head = stream.read(_HEAD)
+    return head.removeprefix(codecs.BOM_UTF8).lstrip().startswith((b"{", b"["))
+
+
+def _read_json(rows: Rows, path: Path, given: DraftLength) -> None:
+    documents = json_documents(path)
+    if len(documents) == 1 and is_spec_bundle(documents[0]):
+        _says_it(rows, given)
+        read_spec_bundle(documents[0], rows)
+    else:
+        add_runs(rows, _runs(rows, documents, ""), given)
+
+
+def _read_table(rows: Rows, path: str, given: DraftLength) -> None:
+    with open_lines(path) as stream:
+        lines = Lines(stream, path)
+        if is_summary(lines.peek()[1]):
+            add_runs(rows, read_summary(lines, rows), given)
+        else:
+            _says_it(rows, given)
+            read_csv(lines, rows)
+
+
+def _says_it(rows: Rows, given: DraftLength) -> None:
+    if given is not ...:
+        raise rows.refuse("draft_length", "none from the caller, the file says it", "none" if given is None else given)
+
+
+def _runs(rows: Rows, documents: list[object], place: str) -> list[Run]:
+    """Return the runs in documents: each one run, a report of several, or a list of such."""
+    flat = [one for document in documents for one in (document if isinstance(document, list) else [document])]
+    found: list[Run] = []
+    for number, document in enumerate(flat, start=1):
+        fields = Fields(rows, place if len(flat) == 1 else f"{place}run {number}, ", document)
+        if is_guidellm(document):
+            found += guidellm_runs(fields)
+        elif is_sglang(document):
+            found.append(sglang_run(fields))
+        elif is_vllm(document):
+            found.append(vllm_run(fields))
+        else:
+            raise InvalidInput(f"{rows.where}: {place}expected {KNOWN}; got {describe(document)}")
+    return found

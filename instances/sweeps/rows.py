@@ -1,30 +1,37 @@
-"""The runs of a sweep while its file is read."""
+"""The runs of a sweep while its files are read."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import describe
-from specopt.models.sweep import MOST_ROWS, Condition, Measurement, Point, Sweep
+from specopt.models.fields import describe, printable
+from specopt.models.sweep import Condition, Measurement, Point, Sweep
 
 LONGEST_NAME = 200
-NO_THROUGHPUT = "without throughput"
+MOST_READ = 100_000
+"""Runs that are read, chosen or not: a guard against files that are no sweeps."""
+
+
+@dataclass(frozen=True)
+class _Found:
+    """A run of a file, of a model and a draft model: measured, or why it was left out."""
+
+    where: str
+    model: str
+    draft: str
+    outcome: Measurement | str
 
 
 class Rows:
-    """Collects runs; those that tell nothing are counted.
+    """Collects the runs of one file after another; those that tell nothing are counted."""
 
-    Parameters
-    ----------
-    where
-        What messages call the file.
-    """
-
-    def __init__(self, where: str) -> None:
-        self.where = where
-        self._runs: list[Measurement] = []
-        self._dropped: Counter[str] = Counter()
+    def __init__(self) -> None:
+        self.where = ""  # the file that is being read
+        self._found: list[_Found] = []
+        self._assumed: Counter[tuple[str, str, str]] = Counter()
 
     def add(
         self,
@@ -36,10 +43,12 @@ class Rows:
         *,
         context_tokens: int = 0,
         workload: str = "",
+        model: str = "",
+        draft: str = "",
     ) -> None:
         """Add a run.
 
-        It is dropped where its throughput is zero, or missing and no acceptance of drafts is known either.
+        It is left out where its throughput is zero, or missing and no acceptance of drafts is known either.
 
         Parameters
         ----------
@@ -47,50 +56,89 @@ class Rows:
             Where it stands in the file; the names of fields follow it in messages.
         concurrency, draft_length, tokens_per_second, acceptance_length, context_tokens, workload
             As in `Measurement`.
+        model, draft
+            Names of the models; empty: not said.
 
         Raises
         ------
         InvalidInput
             If a value is outside its range, or there are too many runs.
         """
+        names = {"workload": workload, "model": model, "draft": draft}
+        for field, name in names.items():
+            if not name.isprintable() or len(name) > LONGEST_NAME:
+                expected = f"a name of at most {LONGEST_NAME} printable characters"
+                raise self.refuse(f"{place}{field}", expected, name)
         if tokens_per_second == 0 or (tokens_per_second is None and not (draft_length and acceptance_length)):
-            self.drop(NO_THROUGHPUT)
+            self.drop("without throughput", model, draft)
             return
-        if not workload.isprintable() or len(workload) > LONGEST_NAME:
-            expected = f"a name of at most {LONGEST_NAME} printable characters"
-            raise self.refuse(f"{place}workload", expected, workload)
-        if len(self._runs) >= MOST_ROWS:
-            raise InvalidInput(f"{self.where}: expected at most {MOST_ROWS:,} runs")
         point = Point(Condition(concurrency, workload, context_tokens), draft_length)
         try:
-            self._runs.append(Measurement(point, tokens_per_second, acceptance_length))
+            self._keep(_Found(self.where, model, draft, Measurement(point, tokens_per_second, acceptance_length)))
         except InvalidInput as error:
             raise InvalidInput(f"{self.where}: {place}{error}") from None
 
-    def drop(self, kind: str) -> None:
+    def drop(self, kind: str, model: str = "", draft: str = "") -> None:
         """Count a run that tells nothing, or nothing that a sweep can hold."""
-        self._dropped[kind] += 1
+        self._keep(_Found(self.where, model, draft, kind))
+
+    def assume(self, what: str) -> None:
+        """Count a run of which something was assumed."""
+        self._assumed[self.where, "assumed", what] += 1
 
     def refuse(self, field: str, expected: str, got: object) -> InvalidInput:
         """Return the exception that names a field, what was expected there and what came."""
         return InvalidInput(f"{self.where}: {field}: expected {expected}, got {describe(got)}")
 
-    def sweep(self) -> Sweep:
-        """Return what was collected.
+    def sweep(self, workload: str | None = None, model: str | None = None, draft: str | None = None) -> Sweep:
+        """Return the runs of one workload, model and draft model.
+
+        Parameters
+        ----------
+        workload
+            None: all.
+        model, draft
+            None: there is only one.
 
         Raises
         ------
         InvalidInput
-            If that is nothing, or only some of the runs say their context.
+            If there are several models, none of that name, or no run at all.
         """
-        notes = tuple(f"left out: {_times(many)} {kind}" for kind, many in self._dropped.items())
-        if not self._runs:
+        found = _of_one("draft", draft, _of_one("model", model, self._found))
+        runs = [one.outcome for one in found if isinstance(one.outcome, Measurement)]
+        left_out = Counter((one.where, "left out", one.outcome) for one in found if isinstance(one.outcome, str))
+        several = len({one.where for one in found}) > 1
+        notes = tuple(
+            (f"{where}: " if several else "") + f"{what}: {many:,} {'run' if many == 1 else 'runs'} {kind}"
+            for (where, what, kind), many in (left_out + self._assumed).items()
+        )
+        if not runs:
             raise InvalidInput("; ".join([f"{self.where}: expected at least one run with its throughput", *notes]))
+        if workload is not None:
+            names = {run.point.condition.workload for run in runs}
+            if workload not in names:
+                raise _unknown("workload", names, workload)
+            runs = [run for run in runs if run.point.condition.workload == workload]
         try:
-            return Sweep(tuple(self._runs), notes)
+            return Sweep(tuple(runs), notes)
         except InvalidInput as error:
             raise InvalidInput(f"{self.where}: {error}") from None
 
+    def _keep(self, found: _Found) -> None:
+        if len(self._found) >= MOST_READ:
+            raise InvalidInput(f"{self.where}: expected at most {MOST_READ:,} runs")
+        self._found.append(found)
 
-def _times(many: int) -> str:
-    return "1 run" if many == 1 else f"{many:,} runs"
+
+def _of_one(kind: str, wanted: str | None, found: list[_Found]) -> list[_Found]:
+    """Return what is of one model, or of one draft model: what names none is of any."""
+    names = {getattr(one, kind) for one in found} - {""}
+    if len(names) > 1 if wanted is None else wanted not in names:
+        raise _unknown(kind, names, wanted)
+    return [one for one in found if wanted is None or getattr(one, kind) in ("", wanted)]
+
+
+def _unknown(kind: str, names: Iterable[str], got: str | None) -> InvalidInput:
+    known = printable(", ".join(sorted(names)) or "no name, no file says one", 240)
+    return InvalidInput(f"{kind}: expected one of {known}; got {'none' if got is None else describe(got)}")

@@ -62,7 +62,7 @@ def test_columns_in_any_order(tmp_path: Path) -> None:
         Measurement(Point(Condition(4, "code", 4000), 5), None, 3.1),
     )
     assert read(tmp_path, FULL, workload="code").measurements == found.measurements[1:]
-    with pytest.raises(InvalidInput, match=r"workload: expected one of 'a, b', 'code', got 'chat'"):
+    with pytest.raises(InvalidInput, match=r"workload: expected one of a, b, code; got 'chat'"):
         read(tmp_path, FULL, workload="chat")
 
 
@@ -115,7 +115,7 @@ def test_bad_rows_name_line_and_column(tmp_path: Path, row: str, message: str) -
         (FULL.replace("2.5", "4.5"), "line 2, mean_acceptance_length: expected at most 4, the tokens of a step"),
         (FULL.replace("code", "\x1b]0;t\x07"), "line 3, workload: expected a name of at most 200 printable characters"),
         (FULL.replace("code", "c" * 201), "line 3, workload: expected a name of at most 200"),
-        (PLAIN + "1,3,5\n" * MOST_ROWS, "expected at most 2,000 runs"),
+        (PLAIN + "1,3,5\n" * MOST_ROWS, "sweep: expected 1 to 2,000 measurements, got 2,004"),
         (b"concurrency,draft_length,output_tokens_per_second\n1,\xff,2\n", "line 2: expected text in UTF-8"),
     ],
 )
@@ -134,7 +134,7 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
             read_sweep(path)
     path = tmp_path / "sweep.csv"
     path.write_text(PLAIN)
-    with pytest.raises(InvalidInput, match="draft_length: expected none given, the file says it, got 3"):
+    with pytest.raises(InvalidInput, match="draft_length: expected none from the caller, the file says it, got 3"):
         read_sweep(path, draft_length=3)
 
 

@@ -1,0 +1,44 @@
+"""Files of JSON: one document, or one on each line."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+from specopt.models.errors import InvalidInput
+from specopt.models.files import unique_keys
+
+
+def json_documents(path: str | os.PathLike[str]) -> list[object]:
+    """Return the documents of a file. NaN and infinities pass: benchmarks write them, readers of fields refuse them.
+
+    Raises
+    ------
+    InvalidInput
+        If it is no JSON in UTF-8; the message names the line.
+    OSError
+        If it cannot be read.
+    """
+    try:
+        text = Path(path).read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InvalidInput(f"{path}: expected text in UTF-8: {error}") from None
+    try:
+        return [_parsed(text)]
+    except (ValueError, RecursionError) as error:
+        whole = error
+    documents: list[object] = []
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line.strip():
+            try:
+                documents.append(_parsed(line))
+            except (ValueError, RecursionError) as error:
+                if not documents:  # no lines of JSON either: the first message says more
+                    raise InvalidInput(f"{path}: expected JSON: {whole}") from None
+                raise InvalidInput(f"{path}: line {number}: expected JSON: {error}") from None
+    return documents
+
+
+def _parsed(text: str) -> object:
+    return json.loads(text, object_pairs_hook=unique_keys)

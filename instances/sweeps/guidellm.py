@@ -1,0 +1,45 @@
+"""GuideLLM's JSON report: benchmarks with their strategy and metrics. It does not know what the engine drafts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from specopt.instances.sweeps.fields import Fields
+from specopt.instances.sweeps.runs import Run
+
+
+def is_guidellm(document: object) -> bool:
+    """Tell whether a document is a report."""
+    return isinstance(document, Mapping) and isinstance(document.get("benchmarks"), list)
+
+
+def guidellm_runs(fields: Fields) -> list[Run]:
+    """Return the benchmarks of a report.
+
+    Raises
+    ------
+    InvalidInput
+        If a field holds something else than it should; the message names it.
+    """
+    return [_run(benchmark) for benchmark in fields.entries("benchmarks")]
+
+
+def _run(benchmark: Fields) -> Run:
+    setup = benchmark.inner("config" if "config" in benchmark.values else "args")  # args: before version 0.4
+    metrics = benchmark.inner("metrics")
+    speed = metrics.inner("output_tokens_per_second")
+    return Run(
+        fields=benchmark,
+        tokens_per_second=speed.inner("successful").number("mean") or speed.inner("total").number("mean"),
+        concurrency=_concurrency(setup.inner("strategy")),
+        failed=metrics.inner("request_totals").number("errored"),
+        model=setup.inner("backend").text("model"),
+    )
+
+
+def _concurrency(strategy: Fields) -> int | None:
+    """Return how many requests there are at a time; None: as many as arrive at some rate."""
+    kind = strategy.text("type_", "kind")
+    if kind == "synchronous":
+        return 1
+    return strategy.integer("streams", "max_concurrency") if kind in ("concurrent", "throughput") else None

@@ -1,0 +1,57 @@
+"""Results of SGLang's `bench_serving`, one on each line of a file; newer ones hold the server's arguments as well."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from specopt.instances.sweeps.fields import Fields
+from specopt.instances.sweeps.runs import Run
+from specopt.instances.sweeps.source import DraftLength
+from specopt.instances.sweeps.vllm import context
+
+TREE = "that drafted trees (topk > 1)"
+
+
+def is_sglang(document: object) -> bool:
+    """Tell whether a document is the result of a run."""
+    return isinstance(document, Mapping) and {"output_throughput", "mean_e2e_latency_ms"} <= set(document)
+
+
+def sglang_run(fields: Fields) -> Run:
+    """Return what a result says; without a fixed concurrency the mean one counts, rounded.
+
+    Raises
+    ------
+    InvalidInput
+        If a field holds something else than it should; the message names it.
+    """
+    concurrency = fields.integer("max_concurrency")
+    if concurrency is None:
+        mean = fields.number("concurrency")
+        concurrency = None if mean is None else max(1, round(mean))
+    server = _server(fields)
+    return Run(
+        fields=fields,
+        tokens_per_second=fields.number("output_throughput"),
+        concurrency=concurrency,
+        said=_said(server),
+        acceptance_length=fields.number("accept_length") or None,
+        workload=fields.text("workload", "dataset_name"),
+        context_tokens=context(fields),
+        model=server.text("model_path"),
+    )
+
+
+def _server(fields: Fields) -> Fields:
+    """Return the server's arguments; of servers apart for prefill and decode those of the first that decodes."""
+    server = fields.inner("server_info")
+    return server.entries("decode")[0] if server.values.get("decode") else server
+
+
+def _said(server: Fields) -> DraftLength | str:
+    if not server.values or "speculative_num_steps" not in server.values:
+        return ...
+    if (server.integer("speculative_eagle_topk") or 1) > 1:
+        return TREE
+    steps = server.integer("speculative_num_steps")
+    return ... if steps is None else steps

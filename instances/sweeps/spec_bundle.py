@@ -1,0 +1,70 @@
+"""SpecForge's bundle of measurements: model, benchmark, batch, steps, topk and draft model, each with its throughput.
+
+The baseline is repeated beside every row of a benchmark and batch; as it was measured once, it counts once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from specopt.instances.sweeps.fields import Fields
+from specopt.instances.sweeps.rows import Rows
+from specopt.instances.sweeps.sglang import TREE
+from specopt.models.fields import printable
+
+_LONGEST_PLACE = 60
+BASELINES = ("without eagle", "wihtout eagle")
+"""How names of the baseline begin; the second is how the bundle spells it."""
+
+
+def is_spec_bundle(document: object) -> bool:
+    """Tell whether a document is a bundle."""
+    models = list(document.values()) if isinstance(document, Mapping) else []
+    benchmarks = [one for model in models if isinstance(model, Mapping) for one in model.values()]
+    return any(isinstance(one, Mapping) and "results" in one for one in benchmarks)
+
+
+def read_spec_bundle(document: object, rows: Rows) -> None:
+    """Collect the runs of a bundle.
+
+    Raises
+    ------
+    InvalidInput
+        If a field is missing or holds something else than it should; the message names it.
+    """
+    for model, benchmarks in _objects(rows, "the top level", document):
+        for name, benchmark in _objects(rows, printable(model, _LONGEST_PLACE), benchmarks):
+            place = f"{printable(model, _LONGEST_PLACE)}.{printable(name, _LONGEST_PLACE)}."
+            baselines: set[tuple[int, float | None]] = set()
+            for result in Fields(rows, place, benchmark).entries("results"):
+                for metric in result.entries("metrics"):
+                    _add(rows, model, name, result, metric, baselines)
+
+
+def _objects(rows: Rows, place: str, data: object) -> Iterable[tuple[str, object]]:
+    if not isinstance(data, Mapping):
+        raise rows.refuse(place, "an object", data)
+    return data.items()
+
+
+def _add(
+    rows: Rows, model: str, benchmark: str, result: Fields, metric: Fields, baselines: set[tuple[int, float | None]]
+) -> None:
+    batch, steps, topk = (_required(result, name) for name in ("batch_size", "steps", "topk"))
+    draft, speed = metric.text("Name"), metric.number("output_throughput")
+    if draft.lower().startswith(BASELINES):
+        if (batch, speed) not in baselines:
+            baselines.add((batch, speed))
+            rows.add(metric.place, batch, None, speed, workload=benchmark, model=model)
+    elif topk > 1:
+        rows.drop(TREE, model, draft)
+    else:
+        accepted = metric.number("accept_length") if speed else None
+        rows.add(metric.place, batch, steps, speed, accepted, workload=benchmark, model=model, draft=draft)
+
+
+def _required(fields: Fields, name: str) -> int:
+    value = fields.integer(name)
+    if value is None:
+        raise fields.refuse(name, "an integer", None)
+    return value

@@ -1,0 +1,130 @@
+"""Results of `vllm bench serve`, and of `vllm bench sweep serve`, where the parameters of the server lie beside them.
+
+Parameters may be spelt `speculative_config.num_speculative_tokens`, or stand in `speculative_config` as an object, as
+JSON, or as Python writes a dict (in summary.csv). `--metadata num_speculative_tokens=3` says it without a sweep.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Mapping
+
+from specopt.instances.reading.csv_rows import csv_rows
+from specopt.instances.reading.lines import Lines
+from specopt.instances.sweeps.fields import Fields
+from specopt.instances.sweeps.rows import Rows
+from specopt.instances.sweeps.runs import Run
+from specopt.instances.sweeps.source import DraftLength
+from specopt.instances.sweeps.table import NO_SPECULATION
+
+TOKENS = "num_speculative_tokens"
+SCHEDULE = "num_speculative_tokens_per_batch_size"
+CONFIG = "speculative_config"
+VARIES = "whose draft length changes with the batch"
+_LONGEST_PARAMETER = 10_000
+
+
+def is_vllm(document: object) -> bool:
+    """Tell whether a document is the result of a run."""
+    return isinstance(document, Mapping) and "output_throughput" in document
+
+
+def is_summary(first_line: str) -> bool:
+    """Tell whether a table with this first line holds results, as the summary.csv of a sweep does."""
+    return "output_throughput" in first_line
+
+
+def read_summary(lines: Lines, rows: Rows) -> list[Run]:
+    """Return the runs in the rows of a table.
+
+    Raises
+    ------
+    InvalidInput
+        If a row is malformed, or a field holds something else than it should; the message names line and column.
+    """
+    table = csv_rows(lines)
+    _, header = next(table)
+    return [vllm_run(Fields(rows, f"line {line}, ", dict(zip(header, cells, strict=True)))) for line, cells in table]
+
+
+def vllm_run(fields: Fields) -> Run:
+    """Return what a result says.
+
+    Raises
+    ------
+    InvalidInput
+        If a field holds something else than it should; the message names it.
+    """
+    concurrency = fields.integer("max_concurrency")
+    said = _said(fields, concurrency)
+    return Run(
+        fields=fields,
+        tokens_per_second=fields.number("output_throughput"),
+        concurrency=concurrency,
+        said=_counted(fields) if said is ... else said,
+        acceptance_length=fields.number("spec_decode_acceptance_length") or None,
+        failed=fields.number("failed"),
+        workload=fields.text("workload", "dataset_name"),
+        context_tokens=context(fields),
+        model=fields.text("model_id"),
+    )
+
+
+def context(fields: Fields) -> int:
+    """Return the prompt's tokens if all prompts have the same number of them; 0: they have not."""
+    synthetic = fields.text("dataset_name").startswith("random") or "dataset_name" not in fields.values
+    names = ("context_tokens", *(("random_input_len", "input_len") if synthetic else ()))
+    return fields.integer(*names) or 0
+
+
+def _said(fields: Fields, concurrency: int | None) -> DraftLength | str:
+    """Return the draft length among the parameters."""
+    config = _parsed(fields.values.get(CONFIG))
+    if isinstance(config, str) and config.lower() == NO_SPECULATION:
+        return None
+    if config is not None and not isinstance(config, Mapping):
+        raise fields.refuse(CONFIG, "an object", config)
+    inner = {f"{CONFIG}.{key}": value for key, value in (config or {}).items()}
+    flat = Fields(fields.rows, fields.place, fields.values | inner)
+    if str(flat.values.get("draft_length", "")).lower() == NO_SPECULATION:
+        return None
+    most = flat.integer("draft_length", TOKENS, f"{CONFIG}.{TOKENS}")
+    schedule = _parsed(flat.values.get(f"{CONFIG}.{SCHEDULE}", flat.values.get(SCHEDULE)))
+    if schedule is not None:
+        return _scheduled(fields, schedule, concurrency, most)
+    return ... if most is None else most
+
+
+def _scheduled(fields: Fields, schedule: object, concurrency: int | None, most: int | None) -> DraftLength | str:
+    """Return the one draft length that a schedule has for every batch up to the concurrency: a range carries on."""
+    lengths = []
+    for entry in schedule if isinstance(schedule, list) else [schedule]:
+        if not isinstance(entry, list) or len(entry) != 3 or not all(type(one) is int for one in entry):
+            raise fields.refuse(SCHEDULE, "ranges [first batch, last batch, draft length]", schedule)
+        if concurrency is None or entry[0] <= concurrency:
+            lengths.append(entry[2] if most is None else min(entry[2], most))
+    if not lengths:
+        return ...
+    return lengths[0] if len(set(lengths)) == 1 else VARIES
+
+
+def _counted(fields: Fields) -> DraftLength:
+    """Return the number of positions that drafts were counted for, if steps drafted that many on average."""
+    rates = _parsed(fields.values.get("spec_decode_per_position_acceptance_rates"))
+    drafts, tokens = fields.number("spec_decode_num_drafts"), fields.number("spec_decode_draft_tokens")
+    if not isinstance(rates, list) or not rates or not drafts or tokens is None:
+        return ...
+    return len(rates) if round(tokens / drafts) == len(rates) else ...
+
+
+def _parsed(value: object) -> object:
+    """Return what a text spells, in JSON or as Python writes it; the text itself where it spells nothing."""
+    if not isinstance(value, str) or len(value) > _LONGEST_PARAMETER:
+        return value
+    for parse in (json.loads, ast.literal_eval):
+        try:
+            return parse(value)
+        except (ValueError, SyntaxError, RecursionError, MemoryError, TypeError):
+            continue
+    return value
