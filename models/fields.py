@@ -357,7 +357,7 @@ def _array(name: str, column: Column, value: Any) -> NDArray[Any]:
     try:
         array = np.asarray(value)
     except (TypeError, ValueError):
-        array = np.empty(0, dtype=object)
+        array = np.empty((0, 0), dtype=object)  # no column
     allowed = "iu" if kind is int else "iuf"
     if isinstance(value, (list, tuple)) and any(isinstance(item, bool) for item in value):
         allowed = ""  # numpy takes them for numbers

@@ -83,6 +83,18 @@ def test_violations(drafts: tuple[int, ...], message: str) -> None:
     assert message in problem(max_draft_tokens=[2, 9, 9]).violations(plan(*drafts))
 
 
+def test_limits_are_allowed() -> None:
+    """Tests that a plan at its clients' limits and its budget violates nothing."""
+    one = DraftAllocationProblem(
+        acceptance_rates=np.array([0.5, 0.5]), weights=np.array([1.0, 1.0]), budget_tokens=5,
+        max_draft_tokens=np.array([2, 3]),
+    )  # fmt: skip
+    assert one.violations(DraftAllocationPlan(draft_tokens=np.array([2, 3]))) == []
+    assert one.violations(DraftAllocationPlan(draft_tokens=np.array([3, 2]))) == [
+        "draft_tokens[0]: expected at most 2, got 3"
+    ]
+
+
 def test_wrong_length_has_no_objective() -> None:
     """Tests that a plan for other clients is refused."""
     with pytest.raises(InvalidInput, match="draft_tokens: expected 3 entries, got 1"):

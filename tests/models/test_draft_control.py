@@ -105,6 +105,25 @@ def test_support_code_takes_the_bits_of_the_state() -> None:
     assert problem(states=states, distribution_code="support").iteration_seconds(0, choice) == 0.5 + 1.1 + 1
 
 
+def test_terms() -> None:
+    """Tests that the terms are the server's own tokens and the accepted drafts: 1.75 tokens in 1 + 0.25 + 0.9 s."""
+    one = problem(states=BASE["states"][:1], transition=[[1.0]])
+    evaluation = one.evaluate(plan((1, 3)))
+    seconds = one.iteration_seconds(0, plan((1, 3)).policy[0])
+    assert evaluation.terms == pytest.approx(
+        {"own_tokens_per_second": 1.0 / seconds, "accepted_draft_tokens_per_second": 0.75 / seconds}, rel=1e-15
+    )
+
+
+@pytest.mark.parametrize(
+    ("count", "end"), [(4, r"states \[0\] and \[1\] and \[2\] and \[3\]"), (6, r"\[3\] and 2 more")]
+)
+def test_many_recurrent_classes(count: int, end: str) -> None:
+    """Tests that of many recurrent classes four are shown, and the others counted."""
+    with pytest.raises(InvalidInput, match=rf"expected exactly one recurrent class, got {count}: .*{end}$"):
+        problem(states=BASE["states"][:1] * count, transition=np.eye(count).tolist())
+
+
 def test_violations() -> None:
     """Tests that a draft length outside the range is a violation, and what is no plan at all is refused."""
     at = problem(draft_lengths=[1, 2])

@@ -1,8 +1,9 @@
-"""The identity of a problem: the digest of its canonical JSON, however that is written."""
+"""What problems have in common: identity, header, tolerance and gap."""
 
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from specopt.models.problem import LONG_COLUMN, canonical_json
+from specopt import DraftAllocationProblem, InvalidInput
+from specopt.models.problem import LONG_COLUMN, canonical_json, exceeds, problem_type, strip_header
 
 numbers = st.floats(allow_nan=False, allow_infinity=False)
 
@@ -47,3 +49,44 @@ def test_canonical_json_of_every_kind_of_column(kind: str) -> None:
         "edges": edges * 200,
     }[kind]
     assert canonical_json({"column": column}) == plain({"column": column})
+
+
+@pytest.mark.parametrize("unit", [1e-12, 1.0, 1e12])
+def test_the_tolerance_is_relative(unit: float) -> None:
+    """Tests that a limit may be missed by 1e-9 of it, in every unit, and that nothing is nothing."""
+    assert not exceeds(unit, unit)
+    assert not exceeds(unit * (1 + 0.9e-9), unit)
+    assert exceeds(unit * (1 + 1.1e-9), unit)
+    assert exceeds(unit, 0.0) and not exceeds(0.0, 0.0) and not exceeds(-unit, 0.0)
+    assert exceeds(-unit * (1 - 1.1e-9), -unit) and not exceeds(-unit * (1 - 0.9e-9), -unit)
+
+
+@pytest.mark.parametrize(
+    ("objective", "bound", "size", "distance"),
+    [(4.0, 5.0, 0.0, 0.25), (4.0, 3.0, 0.0, 0.25), (-4.0, -5.0, 0.0, 0.25), (4.0, 5.0, 100.0, 0.25),
+     (0.0, 0.0, 0.0, 0.0), (0.0, 2.0, 8.0, 0.25), (0.0, 2.0, -8.0, 0.25), (0.0, 1e-300, 0.0, math.inf),
+     (4e-300, 5e-300, 0.0, 0.25)],
+)  # fmt: skip
+def test_gaps(objective: float, bound: float, size: float, distance: float) -> None:
+    """Tests that a gap is relative to the objective, or to the size of its terms where it is 0."""
+    problem = DraftAllocationProblem(acceptance_rates=np.array([0.5]), weights=np.array([1.0]), budget_tokens=1)
+    assert problem.gap(objective, bound, size) == pytest.approx(distance, rel=1e-15)
+    assert DraftAllocationProblem.distance(objective, bound, (), size) == problem.gap(objective, bound, size)
+
+
+def test_headers() -> None:
+    """Tests that format and kind are required, checked and taken off, and that anything but an object is refused."""
+    header = {"format": "specopt/1", "kind": "toy"}
+    assert strip_header(header | {"a": 1}, "toy") == {"a": 1}
+    for data, message in (
+        ([1], r"^the top level: expected an object, got \[1\]$"),
+        ({"kind": "toy"}, "^format: required field is missing$"),
+        ({"format": "specopt/1"}, "^kind: required field is missing$"),
+        (header | {"format": 2}, "^format: expected 'specopt/1', got 2$"),
+        (header, "^kind: expected 'other', got 'toy'$"),
+    ):
+        with pytest.raises(InvalidInput, match=message):
+            strip_header(data, "other")
+    for kind in ("toy", 3, ["draft-control"]):
+        with pytest.raises(InvalidInput, match=r"^kind: expected one of draft-allocation, draft-control, .*, got "):
+            problem_type(kind)

@@ -86,6 +86,7 @@ def test_modes_by_hand(fields: dict[str, Any], seconds: float) -> None:
 def test_timeline() -> None:
     """Tests that each resource serves one chunk at a time, in order, and each chunk one resource after the other."""
     times = problem(local_overhead_seconds=0.1, link_latency_seconds=0.2).timeline(plan(2, 5, 3))
+    assert [chunk.arrive for chunk in times] == pytest.approx([chunk.upload[1] + 0.2 for chunk in times], rel=1e-15)
     assert [chunk.tokens for chunk in times] == [2, 5, 3]
     for chunk in times:
         jobs = [chunk.local, chunk.upload, *chunk.stages, chunk.download]

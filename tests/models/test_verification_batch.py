@@ -86,6 +86,31 @@ def test_every_member_is_judged() -> None:
     ]
 
 
+def test_terms() -> None:
+    """Tests that cold requests are those without a single cached token."""
+    assert problem().evaluate(plan(0, 1, 2)).terms == {"cold_tokens": 3.0, "warm_tokens": 4.5}
+    few = problem(cached_tokens=[1, 0, 0])
+    assert few.evaluate(plan(0, 1, 2)).terms == {"cold_tokens": 4.5, "warm_tokens": 3.0}
+
+
+def test_times_add_up_over_members() -> None:
+    """Tests that Eq. 19 counts the tokens of every member: 0.125 + 0.05 * 3 + 0.005 * (24 + 21) + 0.01 * 30."""
+    assert problem(deadline_seconds=[9.0, 1.75, 1.85]).violations(plan(1, 2)) == [
+        "batch: takes 0.8 s, request 1 is due in 0.75 s (at 1.75 s)"
+    ]
+
+
+@pytest.mark.parametrize(("spacings", "feasible"), [(-1, True), (1, True), (2, True), (3, False), (100, False)])
+def test_clock_readings_are_as_fine_as_they_are(spacings: int, feasible: bool) -> None:
+    """Tests that on a Unix clock a batch may be late by the spacing of the two readings, and by no more."""
+    now = 1.76e9
+    late = problem(
+        now_seconds=now, deadline_seconds=[now + 1.0 - spacings * float(np.spacing(now))] * 3,
+        estimator=dict.fromkeys(BASE["estimator"], 0.0) | {"overhead_seconds": 1.0},
+    )  # fmt: skip
+    assert (late.violations(plan(0)) == []) is feasible
+
+
 def test_defective_plans_have_no_objective() -> None:
     """Tests that a plan with unknown or repeated requests is refused."""
     for batch in ((3,), (0, 0)):
@@ -113,6 +138,8 @@ def test_empty() -> None:
         ({"guard_seconds": -0.1}, "guard_seconds: expected .*>= 0"),
         ({"expected_tokens": [1e308, 1e308, 1e308]}, "expected_tokens: expected a finite sum"),
         ({"estimator": BASE["estimator"] | {"overhead_seconds": -1.0}}, "estimator.overhead_seconds: expected .*>= 0"),
+        ({"request_memory_bytes": [1e308, 1e308, 1e308]}, "^request_memory_bytes: expected a finite sum"),
+        ({"estimator": BASE["estimator"] | {"seconds_per_new_token": 1e308}}, "^estimator: expected a finite sum"),
         ({"estimator": {}}, "estimator.seconds_per_new_token: required"),
         ({"colour": 1}, "colour: unknown field"),
     ],

@@ -1,0 +1,204 @@
+"""Declared fields: what one annotation refuses, reads, writes and says in a schema."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import pytest
+
+from specopt import InvalidInput
+from specopt.models.fields import (
+    Column,
+    Custom,
+    Floats,
+    Ints,
+    NonNegative,
+    Positive,
+    TokenCount,
+    check,
+    describe,
+    dump,
+    escaped,
+    parse,
+    printable,
+    schema,
+)  # fmt: skip
+
+
+class Doubled(Custom):
+    """A number whose JSON form is twice as large."""
+
+    def __init__(self, value: float) -> None:
+        self.value = value
+
+    @classmethod
+    def parse(cls, data: object, where: str) -> Doubled:
+        """Take half."""
+        if not isinstance(data, (int, float)):
+            raise InvalidInput(f"{where}: expected a number, got {describe(data)}")
+        return cls(data / 2)
+
+    def dump(self) -> float:
+        """Write the double."""
+        return 2 * self.value
+
+    @classmethod
+    def schema(cls) -> dict[str, Any]:
+        """Say that it is a number."""
+        return {"type": "number"}
+
+
+@dataclass(frozen=True)
+class Plain:
+    """One member of a union."""
+
+    size: Positive
+
+    @classmethod
+    def is_marked(cls, data: Any) -> bool:
+        """By its field."""
+        return "size" in data
+
+
+@dataclass(frozen=True)
+class Named:
+    """The other."""
+
+    name: str
+
+    @classmethod
+    def is_marked(cls, data: Any) -> bool:
+        """By its field."""
+        return "name" in data
+
+
+@dataclass(frozen=True, kw_only=True)
+class Toy:
+    """A field of every sort."""
+
+    counts: Annotated[Ints, Column(TokenCount, "entry")]
+    sizes: Annotated[Floats, Column(NonNegative, "entry")]
+    rates: Annotated[Floats, Column(Annotated[float, None], "rate", 0)] | None = None
+    mode: Literal["fast", "slow"] = "fast"
+    shape: Plain | Named | None = None
+    parts: tuple[Plain, ...] = ()
+    twice: Doubled = field(default_factory=lambda: Doubled(1.0))
+    text: str | None = None
+    share: Positive = 1.0
+
+    def __post_init__(self) -> None:
+        check(self)
+
+
+BASE: dict[str, Any] = {"counts": [1, 2], "sizes": [0.0, 1.5]}
+
+
+def test_what_is_read_is_written() -> None:
+    """Tests that every sort of field is read and written again, and that defaults are left out."""
+    given = BASE | {
+        "rates": [0.5], "mode": "slow", "shape": {"name": "a"}, "parts": [{"size": 1.0}, {"size": 2.0}], "twice": 6.0,
+        "text": "ä", "share": 2.0,
+    }  # fmt: skip
+    toy = parse(Toy, given)
+    assert toy.shape == Named("a") and toy.parts == (Plain(1.0), Plain(2.0)) and toy.twice.value == 3.0
+    assert dump(toy) == given
+    assert parse(Toy, given | {"shape": {"size": 3.0}}).shape == Plain(3.0)
+    assert dump(parse(Toy, BASE)) == BASE | {"parts": [], "twice": 2.0}
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"counts": [1, 0]}, "counts[1]: expected int >= 1, got 0"),
+        ({"counts": [1, 2.5]}, "counts[1]: expected int, got 2.5 (float)"),
+        ({"counts": []}, "counts: expected at least 1 entry, got 0"),
+        ({"sizes": [1.0]}, "sizes: expected 2 entries, as in counts, got 1"),
+        ({"sizes": "ab"}, "sizes: expected array, got 'ab' (str)"),
+        ({"mode": "still"}, "mode: expected one of fast, slow, got 'still'"),
+        ({"shape": {"size": -1.0}}, "shape.size: expected float > 0.0, got -1.0"),
+        ({"shape": {"name": 1}}, "shape.name: expected str, got 1 (int)"),
+        ({"shape": {"colour": 1}}, "shape.colour: unknown field"),
+        ({"shape": 3}, "shape: expected object, got 3 (int)"),
+        ({"parts": [{"size": 1.0}, {}]}, "parts[1].size: required field is missing"),
+        ({"parts": [{"size": 1.0}, {"size": 0.0}]}, "parts[1].size: expected float > 0.0, got 0.0"),
+        ({"twice": "x"}, "twice: expected a number, got 'x'"),
+        ({"colour": 1}, "colour: unknown field"),
+        ({"x" * 61: 1}, f"'{'x' * 56}...: unknown field"),
+        ({"a\nb": 1}, "'a\\nb': unknown field"),
+    ],
+)
+def test_refusals_of_files(fields: dict[str, Any], message: str) -> None:
+    """Tests that each sort of field refuses what is not in its domain, by its path."""
+    with pytest.raises(InvalidInput) as refusal:
+        parse(Toy, BASE | fields)
+    assert str(refusal.value) == message
+    with pytest.raises(InvalidInput, match=rf"^toys\[3\]\.{re.escape(message)}$"):
+        parse(Toy, BASE | fields, "toys[3]")
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"counts": [1, 0]}, "counts[1]: expected an integer >= 1 and <= 10000000, got 0"),
+        ({"counts": [1.0, 2.0]}, "counts: expected a list of integers, got [1.0, 2.0]"),
+        ({"counts": [[1], [2]]}, "counts: expected a list of integers, got [[1], [2]]"),
+        ({"counts": [[1], 2]}, "counts: expected a list of integers, got [[1], 2]"),
+        ({"counts": [True, 1]}, "counts: expected a list of integers, got [True, 1]"),
+        ({"sizes": ["a", "b"]}, "sizes: expected a list of numbers, got ['a', 'b']"),
+        ({"sizes": [1.0, -1.0]}, "sizes[1]: expected a finite number >= 0, got -1.0"),
+        ({"sizes": [np.inf, 1.0]}, "sizes[0]: expected a finite number >= 0, got inf"),
+        ({"rates": [np.nan]}, "rates[0]: expected a finite number, got nan"),
+        ({"shape": 3}, "shape: expected Plain or Named, got 3"),
+        ({"share": np.inf}, "share: expected a finite number, got inf"),
+        ({"share": None}, "share: expected float, got None (null)"),
+        ({"text": "\ud800"}, "text: expected Unicode text, got '\\ud800'"),
+        ({"twice": "x"}, "twice: expected a number, got 'x'"),
+    ],
+)
+def test_refusals_of_objects(fields: dict[str, Any], message: str) -> None:
+    """Tests that objects that are made directly are checked like those from files."""
+    with pytest.raises(InvalidInput) as refusal:
+        Toy(**(BASE | fields))
+    assert str(refusal.value) == message
+
+
+def test_columns_are_copies() -> None:
+    """Tests that columns become read-only copies, and that numpy's numbers become Python's."""
+    mine = np.array([1.0, 2.0])
+    toy = Toy(counts=np.array([1, 2]), sizes=mine, share=np.float64(2.0), rates=[])  # type: ignore[arg-type]
+    mine[0] = 7.0
+    assert toy.sizes.tolist() == [1.0, 2.0] and toy.sizes.dtype == np.float64
+    assert toy.counts.dtype == np.int64 and type(toy.share) is float
+    assert toy.rates is not None and toy.rates.dtype == np.float64 and len(toy.rates) == 0
+    with pytest.raises(ValueError, match="read-only"):
+        toy.sizes[0] = 7.0
+
+
+def test_the_schema() -> None:
+    """Tests what a schema says of every sort of field."""
+    found = schema(Toy)
+    assert found["type"] == "object" and found["required"] == ["counts", "sizes"]
+    assert found["additionalProperties"] is False
+    fields = found["properties"]
+    assert fields["counts"] == {"type": "array", "items": {"type": "integer", "minimum": 1, "maximum": 10_000_000},
+                                "minItems": 1}  # fmt: skip
+    assert "minItems" not in fields["rates"]
+    assert fields["twice"] == {"type": "number"}
+    plain = schema(Plain)
+    assert plain["properties"] == {"size": {"type": "number", "exclusiveMinimum": 0.0}}
+    assert plain["required"] == ["size"]
+    assert fields["shape"] == {"anyOf": [plain, schema(Named)]}
+    assert fields["parts"] == {"type": "array", "items": plain}
+
+
+def test_what_is_shown() -> None:
+    """Tests that what a message shows of a value is short, on one line and printable."""
+    assert describe("x" * 58) == f"'{'x' * 58}'" and describe("x" * 59) == f"'{'x' * 56}..."
+    assert describe(10**5000) == "a value of int that is too long to write"
+    assert escaped("a\nb\x1bä") == "a\\nb\\x1bä"
+    assert printable("0123456789", most=10) == "0123456789"
+    assert printable("0123456789" * 10, most=20) == "01234567890 ... 6789"
+    assert printable("\x1b" * 1000, most=20) == "\\x1b\\x1b\\x1 ... \\x1b"
