@@ -21,9 +21,9 @@ Rounds = record(
     "Rounds", finish="f8[::1]", gain="f8[::1]", prefix="f8[::1]", limits="f8[::1]", overhead="f8", per_token="f8",
     weight="f8", g="f8", C="i8",
 )  # fmt: skip
-"""Tokens by falling gain, and when each is drafted; the value of the first t of them with no limit, prefix[0] of none;
-the times, rising, at which drafting may end; seconds of verification and of each of its tokens; the sum of weights,
-the fairness, the most tokens."""
+"""Tokens by falling gain, and when each is drafted; the value of the first t of them, prefix[0] of none; the times,
+rising, at which drafting may end; seconds of verification and of each of its tokens; the sum of weights, the fairness,
+the most tokens."""
 
 
 @helper
@@ -195,20 +195,23 @@ def best_round(rounds, first, last, best):
         limit = rounds.limits[j]
         fixed = limit + rounds.overhead
         bound = -np.inf
-        for t in range(len(prefix)):
+        for t in range(min(len(gain), rounds.C) + 1):
             bound = max(bound, score(prefix[t], fixed + rounds.per_token * t, weight, g))
         if bound <= best[0]:
             return True
-        value, t, k = prefix[0], 0, 0
+        value, late, t, k = prefix[0], 0.0, 0, 0
         while True:
             found = score(value, fixed + rounds.per_token * t, weight, g)
             if found > best[0]:
                 best[0], best[1], best[2] = found, j, t
             while k < len(gain) and rounds.finish[k] > limit:
+                late += gain[k]
                 k += 1
             if k == len(gain) or t == rounds.C:
                 break
             value += gain[k]
             t += 1
             k += 1
+            if g > 1.0:  # a steep utility is what its tokens lack: summed up from none, it would cancel
+                value = prefix[k] - late
     return False

@@ -75,11 +75,11 @@ class Search:
         if problem.min_goodput is None:
             for allocation in self.allocations:
                 budget.offer(mixture(problem, np.ones(1), allocation[None]))
-            budget.offer(fair_per_round(problem, budget))
-        assert budget.incumbent is None or isinstance(budget.incumbent, FairGoodputPlan)
-        if budget.incumbent is not None:
-            for _, allocation in budget.incumbent.schedule.allocations():
-                self.add(allocation)
+        fair = fair_per_round(problem, budget)  # it may miss least rates: its rounds count
+        if not problem.violations(fair):
+            budget.offer(fair)
+        for _, allocation in fair.schedule.allocations():
+            self.add(allocation)
         self.add(self.rounds.best_utility(budget)[1])
         if problem.min_goodput is not None:
             clash = self.reach_least()

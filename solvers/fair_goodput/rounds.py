@@ -79,16 +79,23 @@ class Rounds:
             gain = self._chances
         else:
             gain = before ** (1.0 - g) * np.expm1((1.0 - g) * np.log1p(self._chances / before)) / (1.0 - g)
-        nothing = 0.0 if g == 1.0 else total / (1.0 - g)
-        return self._best(weight[self.clients] * gain, nothing, total, g, budget)
+        if g > 1.0:
+            end = self.problem.utility(expected_tokens(self.problem.acceptance_rates, useful_drafts(self.problem)))
+        else:
+            end = 0.0 if g == 1.0 else total / (1.0 - g)
+        return self._best(weight[self.clients] * gain, end, total, g, budget)
 
-    def _best(self, gain: Floats, nothing: float, weight: float, g: float, budget: Budget) -> tuple[float, Ints]:
+    def _best(self, gain: Floats, end: float, weight: float, g: float, budget: Budget) -> tuple[float, Ints]:
+        """Return the best allocation by its tokens' gains; `end` is the value of no token, of all of them if g > 1."""
         kernels = budget.load("fair_goodput")
         problem = self.problem
         order = np.argsort(-gain, kind="stable")  # within a client by rising token, too
         order = order[gain[order] > 0]
         finish, gain = self._finish[order], gain[order]
-        prefix = np.cumsum(np.concatenate(([nothing], gain[: problem.budget_tokens])))
+        if g > 1.0:  # from the smallest up: no digits are lost
+            prefix = np.cumsum(np.concatenate(([end], -gain[::-1])))[::-1].copy()
+        else:
+            prefix = np.cumsum(np.concatenate(([end], gain)))
         best = np.array([-math.inf, 0.0, 0.0])
         rounds = kernels.Rounds(
             finish=finish, gain=gain, prefix=prefix, limits=self._limits, overhead=problem.verify_overhead_seconds,

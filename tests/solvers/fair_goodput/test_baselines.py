@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 
 import naive_fair_goodput as naive
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given, settings
 from strategies_fair_goodput import fair_goodputs
 
-from specopt import FairGoodputPlan, FairGoodputProblem, generate, solve
+from specopt import FairGoodputPlan, FairGoodputProblem, InvalidInput, generate, solve
 from specopt.solvers.fair_goodput.random import Random
 
 
@@ -23,6 +24,21 @@ def test_best_constant(problem: FairGoodputProblem) -> None:
     assert result.objective == pytest.approx(best, rel=1e-9, abs=1e-12)
     assert isinstance(result.plan, FairGoodputPlan)
     assert len(result.plan.schedule) == 1
+
+
+@pytest.mark.parametrize("fairness", [0.0, 0.5, 4.0, 12.0, 40.0, 100.0])
+@settings(max_examples=15)
+@given(problem=fair_goodputs(clients=(1, 3), budget=(0, 6)))
+def test_best_constant_however_steep(fairness: float, problem: FairGoodputProblem) -> None:
+    """Tests that the common rate of the best single allocation has all its digits at every fairness."""
+    steep = None
+    with contextlib.suppress(InvalidInput):
+        steep = dataclasses.replace(problem, fairness=fairness)
+    assume(steep is not None)
+    assert steep is not None
+    result = solve(steep, "best-constant")
+    best = max(naive.utility(steep.to_dict(), column) for column in naive.columns(steep.to_dict()).T)
+    assert result.objective is not None and steep.gap(result.objective, best) <= 1e-12
 
 
 @given(fair_goodputs(clients=(1, 12), budget=(0, 60)))

@@ -136,3 +136,18 @@ def test_large_problems_are_refused_with_a_way_out() -> None:
     """Tests that what is too large per second still has a method."""
     problem = timed(clients=1000, budget=4000)
     assert solve(problem, time_limit=5.0).plan is not None
+
+
+def test_least_rates_that_do_not_bind() -> None:
+    """Tests that equal clients with least rates that they all exceed are soon proven, as without them."""
+    clients = 40
+    problem = FairGoodputProblem(
+        acceptance_rates=np.full(clients, 0.7), budget_tokens=clients - 1, fairness=60.0, per="second",
+        draft_seconds_per_token=np.full(clients, 0.001), network_seconds=np.full(clients, 0.2),
+        verify_overhead_seconds=0.03, verify_seconds_per_token=0.0005, min_goodput=np.full(clients, 0.5),
+    )  # fmt: skip
+    result = solve(problem)
+    assert result.status is Status.OPTIMAL and result.stats["mixtures"] <= 3
+    assert (
+        problem.gap(solve(dataclasses.replace(problem, min_goodput=None)).objective or 0.0, result.bound or 0.0) <= 1e-9
+    )
