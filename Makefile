@@ -15,6 +15,10 @@ numerics: .venv/ok ## the tests of what BLAS computes, with its kernels for othe
 	@for type in $$($(PY) tests/core_types.py); do echo "OPENBLAS_CORETYPE=$$type"; \
 	OPENBLAS_CORETYPE=$$type OPENBLAS_NUM_THREADS=1 $(PY) -P -m pytest -n 2 -q -m "not slow" $(NUMERICS) || exit 1; done
 
+mutants: .venv/ok ## mutation testing: changes that no test notices, against the known ones (half an hour; MUTANTS="judge 3" is less)
+	@$(PY) -c "import mutmut" 2>/dev/null || $(PY) -m pip install -q --disable-pip-version-check -e '.[mutants]'
+	@$(PY) tests/mutants/run.py $(MUTANTS)
+
 bench: .venv/ok ## all benchmarks against their rivals: a dated table in benchmarks/results (some ten minutes)
 	$(PY) benchmarks/run.py
 
@@ -40,4 +44,4 @@ types: # the package as one folder of links: type checkers do not follow the edi
 help: ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
 
-.PHONY: run test quick numerics bench library check types help
+.PHONY: run test quick numerics mutants bench library check types help
