@@ -269,7 +269,7 @@ def test_many_changes_are_judged_in_time() -> None:
 
 @pytest.mark.parametrize("fairness", [0.0, 0.5, 1.0, 2.0, 40.0])
 def test_the_common_rate(fairness: float) -> None:
-    """Tests that equal rates are worth themselves whatever the weights, and others lie between the least and the most."""
+    """Tests that equal rates are worth themselves whatever the weights, and that others lie between."""
     one = problem(fairness=fairness, weights=[3.0, 1.0, 0.5])
     for rate in (0.5, 2.0, 3.0):
         assert one.worth(one.utility(np.full(3, rate)), one.scale) == pytest.approx(rate, rel=1e-12)
@@ -283,9 +283,12 @@ def test_tokens_are_counted_exactly() -> None:
     full = [most // 12 + (client < most % 12) for client in range(12)]
     for more in (0, 1):
         schedule = Schedule.parse(
-            [{"share": 0.5, "draft_tokens": full}, {"share": 0.5, "changes": [[0, full[0] - 1], [1, full[1] + 1 + more]]}],
+            [
+                {"share": 0.5, "draft_tokens": full},
+                {"share": 0.5, "changes": [[0, full[0] - 1], [1, full[1] + 1 + more]]},
+            ],
             "schedule",
-        )  # fmt: skip
+        )
         goodput, tokens = rich.realised(schedule)
         found = rich.violations(FairGoodputPlan(goodput=goodput, mean_draft_tokens=tokens, schedule=schedule))
         assert found == ([f"schedule[1]: {most + 1} draft tokens, {most} are allowed"] if more else [])
