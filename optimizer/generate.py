@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from specopt.instances.family import Family
 from specopt.instances.traces.problem import FromTrace
 from specopt.instances.traces.trace import Trace
-from specopt.kinds import KINDS
+from specopt.kinds import KINDS, kind_of
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import describe
 from specopt.models.problem import Problem
@@ -75,3 +76,29 @@ def from_trace(kind: str) -> FromTrace:
     if kind not in able:
         raise InvalidInput(f"kind: expected one of {', '.join(able)}, got {describe(kind)}")
     return able[kind]
+
+
+def with_runtimes(problem: Problem, data: object, where: str = "runtimes") -> Problem:
+    """Return a problem with measured runtimes, and the models that their operations were counted with.
+
+    Parameters
+    ----------
+    problem
+        Of a kind that has runtimes.
+    data
+        What a fit of draft and verify model writes, or ``{"draft": runtime, "verify": runtime}``.
+    where
+        Path of the data, for messages.
+
+    Raises
+    ------
+    InvalidInput
+        If problems of this kind have no runtimes, or the data is not in the form that they take.
+    """
+    fields = kind_of(problem).from_runtimes
+    if fields is None:
+        able = ", ".join(kind.name for kind in KINDS if kind.from_runtimes is not None)
+        raise InvalidInput(f"{where}: expected a problem of {able}, got {problem.kind}")
+    if not isinstance(data, Mapping):
+        raise InvalidInput(f"{where}: expected an object with draft and verify, got {describe(data)}")
+    return type(problem).from_dict(problem.to_dict() | fields(data, where))

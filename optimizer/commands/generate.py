@@ -6,13 +6,23 @@ from typing import Annotated
 
 import typer
 
-from specopt.commands.shared import Output, Parameters, Replacements, Seed, check_target, write
+from specopt.commands.shared import (
+    Output,
+    Parameters,
+    Replacements,
+    RuntimesFile,
+    Seed,
+    check_target,
+    measured,
+    write,
+)
 from specopt.streams import say
 
 
 def generate(
     family: Annotated[str, typer.Argument(metavar="KIND/FAMILY", help="A named family of problems.")],
     param: Parameters = None,
+    runtimes: RuntimesFile = None,
     set_: Replacements = None,
     seed: Seed = 0,
     output: Output = None,
@@ -22,9 +32,9 @@ def generate(
     from specopt.generate import generate as generate_problem
     from specopt.models.files import to_json
 
-    check_target(output)
+    check_target(output, runtimes)
     parameters = parameters_of(family, param or ())
-    problem = with_fields(generate_problem(family, seed=seed, **parameters), set_ or ())
+    problem = with_fields(measured(generate_problem(family, seed=seed, **parameters), runtimes), set_ or ())
     if output is None:
         typer.echo(to_json(problem.to_dict()))
     else:

@@ -8,7 +8,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from specopt.commands.shared import Output, Parameters, Replacements, Seed, check_target, count, number, write
+from specopt.commands.shared import (
+    Output,
+    Parameters,
+    Replacements,
+    RuntimesFile,
+    Seed,
+    check_target,
+    count,
+    measured,
+    number,
+    write,
+)
 from specopt.models.errors import InvalidInput
 from specopt.streams import say
 
@@ -36,6 +47,7 @@ def import_(
     ] = None,
     param: Parameters = None,
     seed: Seed = 0,
+    runtimes: RuntimesFile = None,
     set_: Replacements = None,
     format_: Annotated[
         str | None,
@@ -56,7 +68,8 @@ def import_(
     from specopt.instances.traces import read_trace
     from specopt.models.files import to_json
 
-    check_target(output, trace)
+    for path in (trace, runtimes):
+        check_target(output, path)
     by_time = from_seconds is not None or to_seconds is not None
     if by_time and (start is not None or tasks is not None):
         raise InvalidInput("--from-seconds, --to-seconds: expected rows by time or by number, got both")
@@ -69,7 +82,8 @@ def import_(
     if by_time:
         low = 0.0 if from_seconds is None else from_seconds
         read = read.between(low, math.inf if to_seconds is None else to_seconds)
-    problem = with_fields(problem_from_trace(read, kind, name, seed=seed, **parameters), set_ or ())
+    problem = problem_from_trace(read, kind, name, seed=seed, **parameters)
+    problem = with_fields(measured(problem, runtimes), set_ or ())
     if output is None:
         typer.echo(to_json(problem.to_dict()))
     else:

@@ -73,6 +73,14 @@ Replacements = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="FIELD=VALUE", help="Replace a problem field (JSON; dots lead inside)."),
 ]
+RuntimesFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--runtimes",
+        metavar="FILE",
+        help='Runtimes as fit --draft --verify writes them, or {"draft": runtime, "verify": runtime}.',
+    ),
+]
 
 
 def read_problem(path: Path) -> Problem:
@@ -95,6 +103,14 @@ def read_result(path: Path) -> Result:
     if not isinstance(loaded, Result):
         raise InvalidInput(f"{path}: expected a result, got a problem")
     return loaded
+
+
+def measured(problem: Problem, runtimes: Path | None) -> Problem:
+    """Return a problem with the runtimes of a file, if there is one."""
+    from specopt.generate import with_runtimes
+    from specopt.models.files import read_json
+
+    return problem if runtimes is None else with_runtimes(problem, read_json(runtimes), str(runtimes))
 
 
 def write(obj: Problem | Result, path: Path | None) -> None:

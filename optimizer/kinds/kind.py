@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,6 +44,8 @@ class Kind:
         What `simulate` plays plans with; None: nothing.
     from_trace
         How the requests of a trace become a problem; None: a trace does not say enough.
+    from_runtimes
+        Which fields of a problem the runtimes of a file give, and their place for messages; None: none.
     """
 
     problem: type[Problem]
@@ -57,6 +59,7 @@ class Kind:
     uncertainty: Uncertainty | None = None
     simulator: Simulator | None = None
     from_trace: FromTrace | None = None
+    from_runtimes: Callable[[Mapping[str, Any], str], dict[str, Any]] | None = None
 
     @property
     def name(self) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from specopt.instances.library.serving_latency import RECIPES
+from specopt.instances.runtimes.fields import of_serving_latency
 from specopt.instances.serving_latency import FAMILIES
 from specopt.instances.traces.serving_latency import FROM_TRACE
 from specopt.kinds.kind import Kind, Row
@@ -182,4 +183,5 @@ KIND = Kind(
     ),
     simulator=Simulator(world=ServingLatencyProblem, play=simulate),
     from_trace=FROM_TRACE,
+    from_runtimes=of_serving_latency,
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from specopt.instances.library.verification_batch import RECIPES
+from specopt.instances.runtimes.fields import of_verification_batch
 from specopt.instances.traces.verification_batch import FROM_TRACE
 from specopt.instances.verification_batch import FAMILIES, WORKLOADS
 from specopt.kinds.kind import Kind, Row
@@ -27,5 +28,6 @@ KIND = Kind(
     recipes=RECIPES,
     rows=_rows,
     from_trace=FROM_TRACE,
+    from_runtimes=of_verification_batch,
     simulator=Simulator(world=VerificationWorkload, play=simulate, policies=POLICIES, workloads=WORKLOADS),
 )
