@@ -12,6 +12,11 @@ belongs to a solution of f(q) = T / D in the box if and only if f is at most T /
 at least T / D with all others at 1 (in between by the intermediate value theorem, as the box is connected). The first
 holds up to a largest q_j, the second from a smallest one on; as f is linear in each q_j, both are quotients.
 
+*What they say about yields.* A_j / D measures P_j = x_j S_j with x_j = n_j / D and S_j = h_1 ... h_j, and a step of K
+drafts yields 1 + S_1 + ... + S_K = 1 + P_1 / x_1 + ... + P_K / x_K. That is convex in x, whose solutions form a
+polytope, so that tangents bound its smallest value from below by a linear program, tightly where they are dense. As the
+x_j sum up to T / D, not all can be large at once: yields are known far better than by the product of the least hazards.
+
 *If all drafts had J tokens* then T / D = J, the second condition reads q_j >= 1, and h_j = p_j is a point.
 """
 
@@ -20,6 +25,11 @@ from __future__ import annotations
 import numpy as np
 
 from specopt.models.fields import Floats
+
+TANGENTS = 60
+"""Per position: over a range of 4 the yield is then bounded within 0.01 %."""
+SLACK = 1e-6
+"""Taken off what a linear program finds within its own tolerance."""
 
 
 def share_limits(tokens_per_draft: float, least: Floats) -> tuple[Floats, Floats] | None:
@@ -70,6 +80,49 @@ def even_hazards(tokens_per_draft: float, measured: Floats) -> Floats:
         shares = np.minimum(1.0, measured / middle)
         low, high = (middle, high) if _drafted(shares) > tokens_per_draft else (low, middle)
     return np.concatenate((measured[:1], np.maximum(measured[1:], high)))
+
+
+def yield_limits(tokens_per_draft: float, least: Floats, low: Floats, high: Floats) -> tuple[Floats, Floats]:
+    """Return the smallest and the largest mean tokens of a step with 0, 1, ..., J drafts that totals allow.
+
+    Parameters
+    ----------
+    tokens_per_draft
+        T / D, from 1 to J, and allowed by `least`.
+    least
+        Lower ends of p_1, ..., p_J; the first is not used.
+    low, high
+        Ends of P_1, ..., P_J.
+    """
+    from scipy.optimize import linprog
+
+    count = len(least)
+    step = np.eye(count, k=-1)[1:]  # picks x_(j-1)
+    order = np.concatenate((np.eye(count)[1:] - step, least[1:, None] * step - np.eye(count)[1:]))
+    fixed, ends = np.array([np.ones(count), np.eye(count)[0]]), np.array([tokens_per_draft, 1.0])
+
+    def smallest(x: int) -> float:
+        found = linprog(np.eye(count)[x], order, np.zeros(len(order)), fixed, ends)
+        return max(0.0, float(found.fun) - SLACK) if found.status == 0 else 0.0
+
+    lows = np.array([smallest(x) for x in range(count)])
+    highs = np.minimum(1.0, tokens_per_draft / np.arange(1.0, count + 1.0))  # as x falls
+    survival = np.minimum.accumulate(np.divide(high, lows, out=np.ones(count), where=lows > high))
+    upper = 1.0 + np.concatenate(([0.0], np.cumsum(survival)))
+    rows, right = [np.hstack((order, np.zeros((len(order), count))))], [np.zeros(len(order))]
+    for x in range(count):  # y_x >= P_x (2 / at - x / at^2), the tangent of P_x / x
+        at = np.geomspace(max(lows[x], 1e-6), max(highs[x], 1e-6), TANGENTS)
+        cut = np.zeros((TANGENTS, 2 * count))
+        cut[:, x], cut[:, count + x] = -low[x] / at**2, -1.0
+        rows.append(cut)
+        right.append(-2.0 * low[x] / at)
+    both = np.hstack((fixed, np.zeros((2, count))))
+    lower = np.ones(count + 1)
+    for drafts in range(1, count + 1):
+        cost = np.concatenate((np.zeros(count), np.arange(count) < drafts))
+        found = linprog(cost, np.concatenate(rows), np.concatenate(right), both, ends)
+        lower[drafts] = 1.0 + max(0.0, float(found.fun) - SLACK) if found.status == 0 else lower[drafts - 1]
+    return lower, upper
 
 
 def _drafted(shares: Floats) -> float:

@@ -13,11 +13,13 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from specopt.models.draft_shares import even_hazards, share_limits
+from specopt.models.draft_shares import even_hazards, share_limits, yield_limits
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import Floats, describe
 
 LEVEL = 0.95
+MOST_BOUNDED = 32
+"""Most positions for which totals bound the yields jointly: a linear program each."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -34,6 +36,9 @@ class PositionAcceptance:
         How often each position was drafted after an accepted prefix; None without counts.
     level
         Confidence of each interval.
+    tokens_lower, tokens_upper
+        Limits of the mean tokens of a step with 0, 1, ..., J drafts where they are known better than by the limits of
+        each position; None: they are not.
     extends
         Whether positions beyond the last have its rate: so for a single rate that is meant for every position.
     notes
@@ -45,6 +50,8 @@ class PositionAcceptance:
     upper: Floats
     reached: Floats | None = None
     level: float = LEVEL
+    tokens_lower: Floats | None = None
+    tokens_upper: Floats | None = None
     extends: bool = False
     notes: tuple[str, ...] = field(default=())
 
@@ -55,6 +62,10 @@ class PositionAcceptance:
             raise InvalidInput(f"lower, upper: expected {len(self.rates)} entries each, as in rates")
         if (self.lower > self.rates).any() or (self.rates > self.upper).any():
             raise InvalidInput("lower, upper: expected limits on both sides of the rates")
+        for name in ("tokens_lower", "tokens_upper"):
+            tokens = getattr(self, name)
+            if tokens is not None and (tokens.shape != (len(self.rates) + 1,) or not (tokens >= 1.0).all()):
+                raise InvalidInput(f"{name}: expected the tokens, at least 1, with 0 to {len(self.rates)} drafts")
 
     @classmethod
     def constant(cls, rate: float, lower: float | None = None, upper: float | None = None) -> Self:
@@ -149,6 +160,7 @@ class PositionAcceptance:
         # every interval rests on the lower ends of all: together they miss with the probability that one may
         lower, upper = _clopper_pearson(n, seen, (1.0 - level) / 2.0 / len(k))
         shares = share_limits(mean, np.concatenate((lower, unseen)))
+        tokens = None
         if shares is None:
             least, most_shares, rates = seen / n, np.ones(len(n)), np.maximum(seen / n, seen[0] / n[0])
             cause = (
@@ -158,6 +170,9 @@ class PositionAcceptance:
         else:
             least, most_shares = (share[: len(n)] for share in shares)
             rates = even_hazards(mean, np.concatenate((seen / n, unseen + 1.0)))[: len(n)]
+            if len(k) <= MOST_BOUNDED:
+                of_all = _clopper_pearson(np.full(len(k), float(drafts)), k, (1.0 - level) / 2.0 / len(k))
+                tokens = yield_limits(mean, np.concatenate((lower, unseen)), *of_all)
             cause = (
                 "the limits hold for all lengths that the totals allow if these are chosen without regard to the "
                 "tokens, as by the batch size; the rates take one rate from position 2 on"
@@ -174,6 +189,8 @@ class PositionAcceptance:
             upper=upper,
             reached=n * np.divide(seen / n, rates, out=np.ones_like(rates), where=rates > 0.0),
             level=level,
+            tokens_lower=None if tokens is None else tokens[0][: len(n) + 1],
+            tokens_upper=None if tokens is None else tokens[1][: len(n) + 1],
             notes=(note,),
         )
 
@@ -196,7 +213,7 @@ class PositionAcceptance:
             Longest draft.
         which
             ``"rates"``, or ``"lower"`` or ``"upper"`` for a limit; the yield rises with every rate, so these give
-            limits of it, at more than the confidence of one interval.
+            limits of it, at more than the confidence of one interval; tighter ones where they are known.
 
         Raises
         ------
@@ -207,7 +224,14 @@ class PositionAcceptance:
             raise InvalidInput(f"acceptance: known for {len(self.rates)} draft positions, {most} are asked for")
         values: Floats = getattr(self, which)[:most]
         values = np.append(values, np.full(most - len(values), values[-1] if len(values) else 0.0))
-        return np.concatenate(([1.0], 1.0 + np.cumsum(np.cumprod(values))))
+        tokens = np.concatenate(([1.0], 1.0 + np.cumsum(np.cumprod(values))))
+        known = None if which == "rates" else self.tokens_lower if which == "lower" else self.tokens_upper
+        if known is None:
+            return tokens
+        mean = self.expected_tokens(most)
+        tighter = np.append(known[: most + 1], known[-1] + tokens[len(known) :] - tokens[min(most, len(known) - 1)])
+        ends = (tokens, mean) if which == "lower" else (mean, tokens)
+        return np.asarray(np.clip(tighter, *ends), dtype=np.float64)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the rates as JSON-like data, which the reader takes back."""
@@ -218,6 +242,9 @@ class PositionAcceptance:
             "level": self.level,
             "extends": self.extends,
         }
+        for name in ("tokens_lower", "tokens_upper"):
+            if (tokens := getattr(self, name)) is not None:
+                data[name] = tokens.tolist()
         if self.reached is not None:
             data["reached"] = self.reached.tolist()
         if self.notes:

@@ -16,9 +16,9 @@ from specopt.instances.acceptance.golden import from_golden, from_own, is_golden
 from specopt.instances.acceptance.histograms import from_histograms, histograms_in
 from specopt.instances.acceptance.prometheus import counters, from_scrapes, is_scrape
 from specopt.models.acceptance_lengths import Acceptance
-from specopt.models.arguments import boolean, is_number
+from specopt.models.arguments import boolean, is_number, number, sequence
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import describe
+from specopt.models.fields import Floats, describe
 from specopt.models.files import refuse_constant
 from specopt.models.position_acceptance import LEVEL, PositionAcceptance
 from specopt.models.reading import read_bytes
@@ -28,7 +28,8 @@ KNOWN = (
     'or {"acceptance_rates": [...]}, {"acceptance_rate": a} or {"acceptance_lengths": {"1": tokens, ...}}'
 )
 
-_PLAIN = {"acceptance_rates", "acceptance_rate", "lower", "upper", "level", "extends", "reached", "notes"}
+_PLAIN = {"acceptance_rates", "acceptance_rate", "lower", "upper", "tokens_lower", "tokens_upper", "level", "extends",
+          "reached", "notes"}  # fmt: skip
 
 
 def read_acceptance(
@@ -130,14 +131,14 @@ def _json(text: str, path: str | os.PathLike[str]) -> object:
     except (ValueError, RecursionError) as error:
         whole = error
     rows = []
-    for number, line in enumerate(text.splitlines(), start=1):
+    for row, line in enumerate(text.splitlines(), start=1):
         if line.strip():
             try:
                 rows.append(json.loads(line, parse_constant=refuse_constant))
             except (ValueError, RecursionError) as error:
-                if number == 1:  # no JSON lines either: the first message says more
+                if row == 1:  # no JSON lines either: the first message says more
                     raise InvalidInput(f"{path}: expected {KNOWN}; as JSON: {whole}") from None
-                raise InvalidInput(f"{path}, line {number}: expected JSON: {error}") from None
+                raise InvalidInput(f"{path}, line {row}: expected JSON: {error}") from None
     return rows
 
 
@@ -160,13 +161,25 @@ def _plain(data: Mapping[str, Any], where: str) -> PositionAcceptance:
     extends = boolean(f"{where}.extends", data.get("extends", single))
     try:
         rates, lower, upper = (np.array(columns[name], dtype=np.float64) for name in ("rates", "lower", "upper"))
-        return PositionAcceptance(rates=rates, lower=lower, upper=upper, extends=extends, notes=_notes(data))
+        return PositionAcceptance(
+            rates=rates,
+            lower=lower,
+            upper=upper,
+            extends=extends,
+            tokens_lower=_tokens("tokens_lower", data),
+            tokens_upper=_tokens("tokens_upper", data),
+            notes=_notes(data),
+        )
     except (InvalidInput, OverflowError) as error:
         raise InvalidInput(f"{where}: {error}") from None
 
 
 def _is_rate(value: object) -> bool:
     return is_number(value) and 0 <= value <= 1
+
+
+def _tokens(name: str, data: Mapping[str, Any]) -> Floats | None:
+    return np.array([number(name, value, 1) for value in sequence(name, data[name])]) if name in data else None
 
 
 def _notes(data: Mapping[str, Any]) -> tuple[str, ...]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from specopt.models.draft_shares import even_hazards, share_limits
+from specopt.models.draft_shares import even_hazards, share_limits, yield_limits
 from specopt.models.fields import Floats
 
 hazards = st.lists(st.floats(0.05, 1.0), min_size=1, max_size=6).map(np.array)
@@ -66,6 +66,32 @@ def test_limits_are_those_of_the_linear_program(least: list[float], where: float
         ends = [linprog(sign * np.eye(count)[j], rows, np.zeros(len(rows)), equal, [0.0, 1.0]) for sign in (1.0, -1.0)]
         assert all(end.status == 0 for end in ends)
         assert [ends[0].fun, -ends[1].fun] == pytest.approx([found[0][j], found[1][j]], abs=1e-6)
+
+
+@settings(max_examples=40)
+@given(worlds())
+def test_the_true_yields_are_within_what_totals_allow(world: tuple[Floats, Floats]) -> None:
+    """Tests that without sampling error the mean tokens with 0 to J drafts lie in their interval."""
+    h, lengths = world
+    q = shares(lengths)
+    mean = float(lengths @ np.arange(1, len(h) + 1))
+    reached, survival = np.cumprod(q), np.cumprod(h)
+    lower, upper = yield_limits(mean, h * q, reached * survival, reached * survival)
+    truth = np.concatenate(([1.0], 1.0 + np.cumsum(survival)))
+    drafted = np.concatenate(([True], reached > 1e-3))
+    assert (lower <= truth + 1e-9)[drafted].all()
+    assert (truth <= upper + 1e-6)[drafted].all()
+
+
+def test_the_least_yield_by_hand() -> None:
+    """Tests the smallest yield where no order binds: sum P / x with a fixed sum of x is least at x ~ sqrt(P)."""
+    reached = np.array([1.0, 0.3, 0.3, 0.3, 0.3])
+    found = np.cumprod(np.full(5, 0.8)) * reached
+    measured = np.array([0.8, 0.24, 0.8, 0.8, 0.8])
+    lower, upper = yield_limits(2.2, measured, found, found)
+    assert lower[5] == pytest.approx(1.8 + np.sqrt(found[1:]).sum() ** 2 / 1.2, rel=1e-4)
+    truth = 1.0 + float(np.cumsum(0.8 ** np.arange(1.0, 6.0))[-1])
+    assert 0.99 * truth < lower[5] < truth < upper[5]
 
 
 @given(hazards)

@@ -111,14 +111,17 @@ def test_a_table_that_varies_lengths_no_longer_shrinks_them() -> None:
     assert (found.upper >= 0.8).all()
     assert found.rates == pytest.approx(np.full(5, 0.8), abs=0.015)  # position 5 is reached 12,000 times
     assert found.lower[1] > 0.55
+    low, mean, high = (found.expected_tokens(5, which)[5] for which in ("lower", "rates", "upper"))
+    assert 0.97 * mean < low < mean < high < 1.1 * mean  # the yield is known far better than the positions
+    assert found.expected_tokens(5, "lower")[5] > 1.0 + np.cumsum(np.cumprod(found.lower))[-1]
     assert "drafts had 2.2 tokens on average, not all 5" in found.notes[0]
 
 
 def test_intervals_from_totals_hold_the_truth() -> None:
-    """Tests that hazards of all kinds, with lengths of all kinds, miss their 95 % intervals in at most 5 % of cases."""
+    """Tests that hazards of all kinds, with lengths of all kinds, rarely miss their 95 % intervals, nor do yields."""
     rng = np.random.default_rng(1)
     missed = seen = 0
-    for i in range(300):
+    for i in range(100):
         count = int(rng.integers(2, 8))
         hazards = np.full(count, rng.uniform(0.2, 0.95)) if i % 2 else rng.uniform(0.2, 0.95, count)
         lengths = np.unique(np.append(rng.integers(1, count + 1, int(rng.integers(1, 4))), count))
@@ -126,7 +129,10 @@ def test_intervals_from_totals_hold_the_truth() -> None:
         found = PositionAcceptance.from_totals(*totals(rng, hazards, lengths.tolist(), weights.tolist(), 500))
         truth = hazards[: len(found.rates)]
         missed += int(((found.lower > truth) | (found.upper < truth)).sum())
-        seen += len(truth)
+        tokens = np.concatenate(([1.0], 1.0 + np.cumsum(np.cumprod(truth))))
+        low, high = (found.expected_tokens(len(truth), which) for which in ("lower", "upper"))
+        missed += int(((low > tokens + 1e-9) | (high < tokens - 1e-9)).sum())
+        seen += 2 * len(truth)
     assert missed <= 0.05 * seen
 
 

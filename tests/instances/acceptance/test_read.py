@@ -272,6 +272,10 @@ def test_rates_of_ones_own(tmp_path: Path) -> None:
     again = by_position(written(tmp_path, json.dumps(found.to_dict())))
     assert again.rates.tolist() == found.rates.tolist()
     assert again.lower.tolist() == found.lower.tolist()
+    varied = PositionAcceptance.from_totals(100.0, 150.0, [60.0, 30.0, 10.0])
+    assert by_position(written(tmp_path, json.dumps(varied.to_dict()))).expected_tokens(3, "lower") == pytest.approx(
+        varied.expected_tokens(3, "lower")
+    )
     one = by_position(written(tmp_path, '{"acceptance_rate": 0.8, "lower": 0.7, "upper": 0.9}'))
     assert one.extends
     assert one.lower.tolist() == [0.7]
