@@ -138,7 +138,7 @@ def test_names_that_stay_plain() -> None:
 
 
 def test_targets_of_groups() -> None:
-    """Tests that a group holds for what it names, and the general one for the rest; one without weights changes none."""
+    """Tests that a group holds for what it names, the general one for the rest, and one without weights for none."""
     groups = {
         "general": {"targets": ["Linear"], "weights": {"num_bits": 8, "strategy": "tensor"}},
         "mlp": {"targets": ["re:.*mlp.*"], "weights": {"num_bits": 4, "group_size": 128, "type": "int"}},
