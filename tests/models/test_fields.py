@@ -178,7 +178,7 @@ def test_columns_are_copies() -> None:
 
 
 def test_the_schema() -> None:
-    """Tests what a schema says of every sort of field."""
+    """Tests that a schema says what every sort of field takes."""
     found = schema(Toy)
     assert found["type"] == "object" and found["required"] == ["counts", "sizes"]
     assert found["additionalProperties"] is False

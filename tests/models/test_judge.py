@@ -66,3 +66,12 @@ def test_senseless_plans() -> None:
     """Tests that a plan for another number of clients has violations, no objective, and matches nothing."""
     report = verify(PROBLEM, DraftAllocationPlan(draft_tokens=np.array([1])))
     assert report.objective is None and report.violations and report.matches is False and report.terms == {}
+
+
+def test_what_is_violated() -> None:
+    """Tests that a report lists the violations of a plan that has an objective, and that kinds must agree."""
+    report = verify(PROBLEM, result(plan=DraftAllocationPlan(draft_tokens=np.array([1, 2])), objective=3.25))
+    assert report.violations == ["draft_tokens: sum to 3, the budget is 2"] and not report.feasible
+    assert report.objective == 3.25 and report.matches
+    with pytest.raises(InvalidInput, match=r"^kind: expected 'draft-allocation', as the problem, got 'draft-control'$"):
+        verify(PROBLEM, result(kind="draft-control"))
