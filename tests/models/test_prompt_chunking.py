@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from strategies_prompt_chunking import plans, prompt_chunkings
 
 from specopt import CloudDelay, InvalidInput, PromptChunkingPlan, PromptChunkingProblem, load, save
+from specopt.models.prompt_chunking import _LongestWay, _StagesInTurn
 
 BASE: dict[str, Any] = {
     "format": "specopt/1",
@@ -193,3 +194,13 @@ def test_files(tmp_path: Path) -> None:
     optional = {"wait", "download", "max_chunks", "grid_tokens", "head_seconds", "link_latency_seconds"}
     assert not optional & set(PromptChunkingProblem.json_schema()["required"])
     assert (problem().wait, problem().download, problem().message_overhead_seconds) == ("serial", "all", 0.0)
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(1, 9)), min_size=1, max_size=12), st.integers(1, 6))
+def test_both_ways_through_the_stages_agree(chunks: list[tuple[int, int]], stages: int) -> None:
+    """Tests that the longest way gives the times that one stage after the other gives, for any order of sizes."""
+    slow, quick = _StagesInTurn(stages), _LongestWay(stages)
+    entry = 0.0
+    for wait, busy in chunks:
+        entry += wait + busy  # chunks leave the first stage one after the other
+        assert quick.leave(entry, float(busy)) == slow.leave(entry, float(busy))
