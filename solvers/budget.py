@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import math
+import os
 import sys
 import threading
 import time
@@ -32,6 +33,9 @@ LAST_SECONDS = 0.025
 
 POLL_SECONDS = 0.02
 """How often a solve looks whether its kernels are ready."""
+
+COMPILING_SECONDS = 30.0
+"""More than a kernel takes to compile, even on a busy machine."""
 
 Callback = Callable[[Progress], bool | None]
 
@@ -194,8 +198,9 @@ class Budget:
     def prepare(self, kernel: Any) -> None:
         """Compile a kernel, or read it from the cache, without overrunning the time limit.
 
-        Under a time limit a process of its own compiles: it goes on when the time is up, and the next solve finds the
-        kernel in the cache. Where there is no cache, or the process fails, a thread does.
+        Where little time is left a process of its own compiles: it goes on when the time is up, and the next solve finds
+        the kernel in the cache. With more time, where there is no cache, or where the process fails, a thread does.
+        Nobody does while another process is at it.
 
         Raises
         ------
@@ -203,31 +208,57 @@ class Budget:
             If the kernel is not ready in time.
         """
         from specopt.solvers._kernels import kernel as kernels
-
-        self.check()
-        if self.time_limit < math.inf and not kernels.is_ready(kernel) and not kernels.is_cached(kernel):
-            with told(kernels.module_of(kernel)):
-                self._wait_for_process(kernel)
-            if not kernels.is_cached(kernel):
-                self._wait_for_thread(kernel)
-        kernels.prepare(kernel)
-
-    def _wait_for_process(self, kernel: Any) -> None:
         from specopt.solvers._kernels import prepare
 
-        try:
-            child = prepare.start(kernel)
-            while prepare.is_running(kernel) if child is None else child.poll() is None:
+        self.check()
+        if kernels.is_ready(kernel):
+            return
+        if not kernels.is_cached(kernel):
+            with contextlib.suppress(OSError):  # no place for a cache, or no more processes
+                self._wait_for_process(kernel)
+            if self.time_limit < math.inf and not kernels.is_cached(kernel):
+                self._wait_for_thread(kernel)
+        with prepare.marked(kernel):
+            kernels.prepare(kernel)
+
+    def compile_ahead(self, *names: str) -> None:
+        """Have a second process compile kernels, given as MODULE:KERNEL, before they are asked for.
+
+        That pays where it takes longer than the second that a process takes to start. Those that are needed last come
+        first: what this process needs earlier, and finds nobody at, it compiles itself. Does nothing on one processor.
+        """
+        from specopt.solvers._kernels import prepare
+        from specopt.solvers._kernels.kernel import is_cached, is_ready
+
+        if _processors() == 1:
+            return
+        parts = [name.partition(":") for name in names]
+        kernels = [getattr(self.load_library(f"specopt.solvers._kernels.{m}"), name) for m, _, name in parts]
+        missing = [kernel for kernel in kernels if not is_ready(kernel) and not is_cached(kernel)]
+        if missing:
+            with contextlib.suppress(OSError):  # no place for a cache, or no more processes
+                prepare.start(*missing)
+
+    def _wait_for_process(self, kernel: Any) -> None:
+        """Wait for the process that is at work on a kernel, if there is one; where the time may not suffice, start it."""
+        from specopt.solvers._kernels import prepare
+        from specopt.solvers._kernels.kernel import is_cached, module_of
+
+        running = prepare.is_running(kernel)
+        if not running and self.remaining > COMPILING_SECONDS:
+            return
+        child = None if running else prepare.start(kernel)
+        with told(module_of(kernel)):
+            while prepare.is_running(kernel) if child is None else child.poll() is None and not is_cached(kernel):
                 time.sleep(min(POLL_SECONDS, self.remaining))
                 self.check()
-        except OSError:  # no place for a cache, or no more processes
-            return
 
     def _wait_for_thread(self, kernel: Any) -> None:
         from specopt.solvers._kernels.kernel import prepare
+        from specopt.solvers._kernels.prepare import marked
 
         def work() -> None:
-            with contextlib.suppress(Exception):  # repeated, and shown, in the caller's thread
+            with contextlib.suppress(Exception), marked(kernel):  # an error is repeated, and shown, by the caller
                 prepare(kernel)
 
         thread = _compilers.get(id(kernel))
@@ -337,3 +368,8 @@ def _load(name: str) -> None:
     except BaseException:  # repeated, and shown, in the caller's thread
         return
     _ready[name] = sys.modules[name]
+
+
+def _processors() -> int:
+    """Return how many processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

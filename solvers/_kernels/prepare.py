@@ -1,6 +1,6 @@
-"""Compile one kernel into the cache, in a process that outlives its caller: python -m ... MODULE KERNEL.
+"""Compile kernels into the cache, in a process that outlives its caller: python -m ... MODULE:KERNEL ...
 
-While it is at work it holds the lock of a file in the cache's folder. The system frees the lock however it ends.
+Whoever is at work on a kernel holds the lock of a file in the cache's folder, which the system frees however it ends.
 """
 
 from __future__ import annotations
@@ -10,32 +10,47 @@ import importlib
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from io import FileIO
 from pathlib import Path
 from typing import Any
 
-from specopt.solvers._kernels.kernel import folder, module_of, prepare
+from specopt.solvers._kernels.kernel import folder, is_cached, module_of, prepare
 
 _children: list[subprocess.Popen[bytes]] = []  # kept, as Python warns of one that is forgotten while it is at work
 
 
-def start(dispatcher: Any) -> subprocess.Popen[bytes] | None:
-    """Start a process that compiles a kernel and return it; None if one is at it already.
+def start(*dispatchers: Any) -> subprocess.Popen[bytes]:
+    """Start a process that compiles kernels one after another, but those that another is at, and return it.
 
     Raises
     ------
     OSError
         If it cannot be started, or there is no folder for what it compiles.
     """
-    if is_running(dispatcher):
-        return None
-    function = dispatcher.py_func
+    if folder() is None:
+        raise FileNotFoundError("there is no folder for what is compiled")
+    names = [f"{each.py_func.__module__}:{each.py_func.__name__}" for each in dispatchers]
     child = subprocess.Popen(
-        [sys.executable, "-P", "-m", __name__, function.__module__, function.__name__],
+        [sys.executable, "-P", "-m", __name__, *names],
         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
     )  # fmt: skip
     _children.append(child)
     return child
+
+
+@contextmanager
+def marked(dispatcher: Any) -> Iterator[None]:
+    """Keep other processes from compiling a kernel while the enclosed code does."""
+    mark = None
+    with suppress(OSError):  # no place for a cache
+        mark = _locked(dispatcher)
+    try:
+        yield
+    finally:
+        if mark is not None:
+            mark.close()
 
 
 def is_running(dispatcher: Any) -> bool:
@@ -61,13 +76,16 @@ def _locked(dispatcher: Any) -> FileIO | None:
     return mark
 
 
-def main(module: str, name: str) -> None:
-    """Compile a kernel, unless another process is at it."""
-    dispatcher = getattr(importlib.import_module(module), name)
-    mark = _locked(dispatcher)
-    if mark is not None:
-        prepare(dispatcher)
-        mark.close()
+def main(*names: str) -> None:
+    """Compile kernels, unless another process is at them."""
+    for name in names:
+        module, _, function = name.partition(":")
+        dispatcher = getattr(importlib.import_module(module), function)
+        mark = _locked(dispatcher)
+        if mark is not None:
+            if not is_cached(dispatcher):
+                prepare(dispatcher)
+            mark.close()
 
 
 if __name__ == "__main__":

@@ -24,6 +24,13 @@ from specopt.solvers.serving_latency.method import CONSERVATIVE, ServingLatencyM
 from specopt.solvers.serving_latency.pipelined import PipelinedSearch
 from specopt.solvers.serving_latency.prepare import Prepared
 
+LATE_KERNELS = (
+    "serving_latency.plans:sequences_seconds",
+    "serving_latency.bounds:ends_bound",
+    "serving_latency.bounds:enumerate_blocks",
+)
+"""What every search of the pipelined mechanism compiles after it has compiled others."""
+
 
 @dataclass(frozen=True)
 class Exact(ServingLatencyMethod):
@@ -42,6 +49,8 @@ class Exact(ServingLatencyMethod):
         able = prepare_all(problem)
         if isinstance(able, str):
             return Outcome.infeasible(able)
+        if any(prepared.mechanism == "pipelined" for prepared in able):
+            budget.compile_ahead(*LATE_KERNELS)
         for prepared in able:
             offer_first_plan(prepared, budget)
         if budget.warm_start is not None:

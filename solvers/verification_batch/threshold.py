@@ -28,6 +28,13 @@ OPTIONS: dict[str, float | str | bool | int] = {
     "dual_feasibility_tolerance": 1e-9,
 }
 
+LATE_KERNELS = (
+    "verification_batch_labels:extend",
+    "verification_batch_sweep:polish",
+    "verification_batch_bound:bound_thresholds",
+)
+"""What is compiled after the sweep."""
+
 
 @dataclass(frozen=True)
 class Threshold(VerificationBatchMethod):
@@ -55,6 +62,7 @@ class Threshold(VerificationBatchMethod):
         """Bound, fix, and solve the thresholds, the most promising first."""
         prepared = Prepared(problem)
         offer_first_plan(prepared, budget)
+        budget.compile_ahead(*LATE_KERNELS)
         if budget.warm_start is not None:
             budget.offer(budget.warm_start)
         budget.offer(plan_of(sweep(prepared, budget)))
