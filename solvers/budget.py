@@ -198,8 +198,8 @@ class Budget:
     def prepare(self, kernel: Any) -> None:
         """Compile a kernel, or read it from the cache, without overrunning the time limit.
 
-        Where little time is left a process of its own compiles: it goes on when the time is up, and the next solve finds
-        the kernel in the cache. With more time, where there is no cache, or where the process fails, a thread does.
+        Where little time is left a process of its own compiles: it goes on when the time is up, and the next solve
+        finds the kernel in the cache. With more time, where there is no cache, or where the process fails, a thread does.
         Nobody does while another process is at it.
 
         Raises
@@ -240,7 +240,7 @@ class Budget:
                 prepare.start(*missing)
 
     def _wait_for_process(self, kernel: Any) -> None:
-        """Wait for the process that is at work on a kernel, if there is one; where the time may not suffice, start it."""
+        """Wait for the process that is at work on a kernel, if any; where the time may not suffice, start it."""
         from specopt.solvers._kernels import prepare
         from specopt.solvers._kernels.kernel import is_cached, module_of
 

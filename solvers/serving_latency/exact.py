@@ -49,10 +49,10 @@ class Exact(ServingLatencyMethod):
         able = prepare_all(problem)
         if isinstance(able, str):
             return Outcome.infeasible(able)
-        if any(prepared.mechanism == "pipelined" for prepared in able):
-            budget.compile_ahead(*LATE_KERNELS)
         for prepared in able:
             offer_first_plan(prepared, budget)
+        if any(prepared.mechanism == "pipelined" for prepared in able):
+            budget.compile_ahead(*LATE_KERNELS)
         if budget.warm_start is not None:
             budget.offer(budget.warm_start)
         bound = min((self._shortest_paths(p, budget) for p in able if p.mechanism != "pipelined"), default=math.inf)

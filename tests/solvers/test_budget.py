@@ -147,6 +147,32 @@ def test_two_solves_at_once_compile_once(tmp_path: Path) -> None:
     assert len(kept) == 1
 
 
+AHEAD = """
+import time
+import specopt
+from specopt.solvers import budget
+
+budget._processors = lambda: {processors}
+found = budget.Budget(specopt.generate("draft-allocation/uniform", seed=1))
+found.compile_ahead("draft_control:weigh")
+kernels = found.load_library("specopt.solvers._kernels.kernel")
+draft_control = found.load_library("specopt.solvers._kernels.draft_control")
+end = time.monotonic() + {seconds}
+while not kernels.is_cached(draft_control.weigh) and time.monotonic() < end:
+    time.sleep(0.1)
+print(kernels.is_cached(draft_control.weigh), kernels.is_ready(draft_control.weigh))
+"""
+
+
+@pytest.mark.parametrize(("processors", "seconds", "said"), [(2, 120.0, "True False"), (1, 3.0, "False False")])
+def test_a_second_processor_compiles_ahead(processors: int, seconds: float, said: str, tmp_path: Path) -> None:
+    """Tests that another process compiles what is asked for ahead, where there is a second processor."""
+    program = AHEAD.format(processors=processors, seconds=seconds)
+    env = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-P", "-c", program], env=env, capture_output=True, text=True)
+    assert done.stdout.strip() == said, done.stderr
+
+
 @pytest.mark.parametrize("cache", ["/dev/null/nowhere", "vanishes"])
 def test_without_a_cache_the_time_limit_is_kept(cache: str, tmp_path: Path) -> None:
     """Tests that a thread compiles within the limit where there is no folder to write to, or it goes away."""
