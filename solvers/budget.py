@@ -199,8 +199,8 @@ class Budget:
         """Compile a kernel, or read it from the cache, without overrunning the time limit.
 
         Where little time is left a process of its own compiles: it goes on when the time is up, and the next solve
-        finds the kernel in the cache. With more time, where there is no cache, or where the process fails, a thread does.
-        Nobody does while another process is at it.
+        finds the kernel in the cache. With more time, where there is no cache, or where the process fails, a thread
+        does. Nobody does while another process is at it.
 
         Raises
         ------
