@@ -41,16 +41,20 @@ import numpy as np
 
 from specopt.models.fields import Floats, Ints
 from specopt.solvers.budget import Budget
+from specopt.solvers.serving_latency.rebatching import entries
 from specopt.solvers.serving_latency.stages import Stages
 
 _RANGES = 3  # more of them bound better in the end, but later
-_CLASSES_PER_CALL = 10  # of longest inputs that are priced per kernel call
+_TASKS_PER_CALL = 20_000  # classes of longest inputs that are priced per kernel call, times tasks
 _CLASSES = 200  # of inputs, and of outputs: where there are more different lengths, close ones count as the least
+_CLASSES_OF_MANY = 100  # where batches are so large that more would take too long
+_MANY_BATCHES = 1e7
 _LARGEST_EXACT = 300  # tasks up to which each has a price of its own; then prices are interpolated between nodes
 _NODES = 12  # of inputs, and of outputs
 _LEAST, _END = range(2)  # rows of classes
 _CLOSED = 1e-5  # relative distance to the program's own value at which it counts as solved
 
+_NEAR = 0.01  # the same at which another speculation length gains more
 _STALE = 10  # rounds that move neither the bound nor the program's value after which none is expected
 
 
@@ -90,7 +94,7 @@ class ColumnBound:
         self.at = at
         self.budget = budget
         self.bound = 0.0
-        self.done = False
+        self.near = self.done = False
         self._kernels: Any = budget.load("serving_latency.column_bound")
         self._scale = scale if scale > 0.0 else 1.0
         steps = np.unique(np.concatenate([[0, 1], at.steps]))
@@ -121,10 +125,13 @@ class ColumnBound:
         self._price(_Prices(center.task * factor, center.first * factor, center.last * factor, center.weight))
 
     def improve(self) -> None:
-        """Solve the program once, price all batches, and raise the bound; sets `done` when nothing is left to gain."""
+        """Solve the program once, price all batches, and raise the bound.
+
+        Sets `near` when the bound is close to the program's value, `done` when nothing is left to gain.
+        """
         self._model.run()
         if self._model.getModelStatus() != highspy.HighsModelStatus.kOptimal:
-            self.done = True
+            self.near = self.done = True
             return
         value = self._model.getObjectiveValue() * self._scale
         proposed = self._proposal()
@@ -137,8 +144,10 @@ class ColumnBound:
         self._smooth = raised
         self._stale = 0 if raised or value < self._value * (1 - 1e-7) else self._stale + 1
         self._value = value
-        if value - self.bound <= _CLOSED * value or (not found and not smoothed) or self._stale > _STALE:
-            self.done = True
+        self.near = value - self.bound <= _NEAR * value
+        closed = value - self.bound <= _CLOSED * value or (not found and not smoothed)
+        self.done = closed or (self.near and self._stale > _STALE)
+        self.near = self.near or self.done
 
     def _price(self, prices: _Prices) -> tuple[bool, int]:
         """Evaluate prices and add the batches that earn too much; return whether the bound rose, and how many."""
@@ -151,11 +160,12 @@ class ColumnBound:
         base, gain = np.zeros((tasks + 1, len(self._ends))), np.zeros((tasks + 1, len(self._ends) - 1))
         links = np.zeros((2, tasks + 1), dtype=np.int64)
         classes = self._inputs.shape[1]
-        for start in range(0, classes, _CLASSES_PER_CALL):
+        at_once = max(1, _TASKS_PER_CALL // tasks)
+        for start in range(0, classes, at_once):
             self.budget.check()
-            found = np.zeros((_CLASSES_PER_CALL, 3), dtype=np.int64)
+            found = np.zeros((at_once, 3), dtype=np.int64)
             count = self._kernels.price_batches(
-                start, min(classes, start + _CLASSES_PER_CALL), *self.at.arrays, self._ends, self._inputs,
+                start, min(classes, start + at_once), *self.at.arrays, self._ends, self._inputs,
                 self._outputs, self._by_output, dear, prices.task, roles, 1e-9 * self._scale, base, gain, links, worst,
                 found,
             )  # fmt: skip
@@ -285,17 +295,18 @@ def _classes(at: Stages, by_output: Ints) -> tuple[Ints, Ints]:
     prepared = at.prepared
     place = np.empty(prepared.tasks, dtype=np.int64)
     place[by_output] = np.arange(prepared.tasks)
+    most = _CLASSES if entries(at) <= _MANY_BATCHES else _CLASSES_OF_MANY
     return (
-        _partition(prepared.inputs, np.arange(prepared.tasks), place),
-        _partition(prepared.outputs[by_output], by_output, by_output),
+        _partition(prepared.inputs, np.arange(prepared.tasks), place, most),
+        _partition(prepared.outputs[by_output], by_output, by_output, most),
     )
 
 
-def _partition(lengths: Floats, tasks: Ints, others: Ints) -> Ints:
+def _partition(lengths: Floats, tasks: Ints, others: Ints, most: int) -> Ints:
     """Return classes of rising lengths: a task of the least one, the end, the least of the others."""
     starts = np.flatnonzero(np.diff(lengths, prepend=-1.0))
-    if len(starts) > _CLASSES:
-        starts = starts[np.linspace(0, len(starts) - 1, _CLASSES, dtype=np.int64)]
+    if len(starts) > most:
+        starts = starts[np.linspace(0, len(starts) - 1, most, dtype=np.int64)]
     ends = np.append(starts[1:], len(lengths))
     return np.stack([tasks[starts], ends, np.minimum.reduceat(others, starts)])
 

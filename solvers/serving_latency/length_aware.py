@@ -38,10 +38,10 @@ from specopt.solvers.serving_latency.stages import Stages, rate, stages
 if TYPE_CHECKING:
     from specopt.solvers.serving_latency.column_bound import ColumnBound
 
-_MANY = 300  # tasks above which bounds gain more than annealing
+_MANY = 300  # tasks above which bounds gain more than annealing, and than paths of several weights
 _MOST_ORDERS = 2000  # tasks up to which every order is tried
 _DEAR_BOUND = 1e7  # batches rated per range of steps above which the bound of `rebatching` takes too long
-_HOPELESS = 1.1  # an l at which another's batches take so much longer than the best is no longer constructed for
+_HOPELESS = 1.05  # an l at which another's batches take so much longer than the best is no longer constructed for
 _WORK_PER_CALL = 3_000_000  # of a kernel call, some 0.02 s: cut by work, never by the clock, a seed gives one plan
 _ROWS_PER_CALL = 200_000  # batches rated per call of the shortest path
 _WEIGHTS = ((1.0, 0.0), (0.5, 0.5), (0.0, 1.0))  # of draft and verify time in the shortest path
@@ -219,12 +219,18 @@ class _Search:
     # ------------------------------------------------------------------ certificate
 
     def _certify(self) -> None:
-        """Raise the least bound by column generation, as long as it rises."""
+        """Raise the least bound by column generation, as long as it rises.
+
+        The candidate with the best plan comes first: from its prices the others' bounds rise at once.
+        """
         from specopt.solvers.serving_latency.column_bound import ColumnBound
 
         latest: ColumnBound | None = None
+        leader = min(self.candidates, key=lambda candidate: candidate.objective)
         while self.rounds_done < self.rounds and not self._gap_reached():
             lowest = min(self.candidates, key=lambda candidate: candidate.objective_bound)
+            if leader.objective_bound < self._best * (1 - 1e-12) and not (leader.columns and leader.columns.near):
+                lowest = leader
             if lowest.objective_bound >= self._best * (1 - 1e-12):
                 return
             if lowest.columns is None:
@@ -244,7 +250,7 @@ class _Search:
 
     def _construct(self, candidate: _Candidate) -> None:
         """Take the best of the shortest paths over several orders, and see what its batches take at other lengths."""
-        few = candidate.at.prepared.tasks <= _MOST_ORDERS
+        few = candidate.at.prepared.tasks <= _MANY
         for order in _orders(candidate.at):
             for weights in _WEIGHTS if few and candidate.at.overlap else _WEIGHTS[1:2]:
                 self._rate_orders(candidate, self._contiguous(candidate.at, order, weights))
@@ -337,7 +343,7 @@ class _Search:
 
 
 def _orders(at: Stages) -> list[Ints]:
-    """Return sorted positions by input, by output, by mixtures of both ranks, and by output class, then input."""
+    """Return sorted positions by input, by output, by mixtures of both ranks, and by a class of one, then the other."""
     outputs = at.prepared.outputs
     tasks = len(outputs)
     by_output = np.argsort(outputs, kind="stable")
@@ -348,5 +354,6 @@ def _orders(at: Stages) -> list[Ints]:
     if tasks <= _MOST_ORDERS:
         orders += [np.argsort(w * position + (1 - w) * ranks, kind="stable") for w in (0.2, 0.4, 0.6, 0.8)]
         orders += [np.lexsort((position, ranks * classes // tasks)) for classes in (2, 3, 4, 6)]
-    orders += [np.lexsort((ranks, position * classes // tasks)) for classes in (2, 3, 4, 6)]
+    for classes in (2, 3, 4, 6) if tasks <= _MOST_ORDERS else (3, 9):
+        orders.append(np.lexsort((ranks, position * classes // tasks)))
     return [np.ascontiguousarray(order, dtype=np.int64) for order in orders]
