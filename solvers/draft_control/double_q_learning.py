@@ -84,9 +84,9 @@ class DoubleQLearning(DraftControlMethod):
         seeds = np.random.SeedSequence(budget.seed)
         key = seeds.generate_state(1, np.uint64)[0]
         places = np.random.default_rng(seeds)
-        done = 0
+        done, check = 0, budget.pace()
         while done < self.steps:
-            budget.check()
+            check()
             count = min(_STEPS_PER_CALL, self.steps - done)
             explore_from, explore_to = (
                 self.explore_from + (self.explore_to - self.explore_from) * part / self.steps
