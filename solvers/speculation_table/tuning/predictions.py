@@ -4,7 +4,8 @@ Two things are regressed, both in logarithms, as sums of effects of load, draft 
 step (concurrency x acceptance length / throughput), and the rate of acceptance. Bands are those of the regression,
 widened or narrowed by how far held-out measurements fell from it (split-conformal, on standardised residuals): for
 a workload of which only some points are known, every other workload is held out but for the same points; else every
-point in turn. What was measured is predicted as measured.
+point in turn. What was measured is predicted as measured. Between measured points all is taken to be smooth, with jumps
+over the load: a spike at a single unmeasured point lies outside any band.
 """
 
 from __future__ import annotations
