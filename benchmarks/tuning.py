@@ -7,6 +7,7 @@ length, and predicted from the others.
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from pathlib import Path
 import numpy as np
 from table import Benchmark, Row
 
+from specopt.instances.sweeps import read_sweep
 from specopt.models.sweep import Condition, Measurement, Point, Sweep
 from specopt.solvers.speculation_table.schedule import Schedule
 from specopt.solvers.speculation_table.tuning.decision import Goal, decide
@@ -186,14 +188,14 @@ def _rivals(groups: list[list[Measurement]]) -> tuple[str, str]:
 
 
 def _groups(path: Path) -> Iterator[list[Measurement]]:
-    """Yield the measurements of each model with each draft, without trees."""
-    from specopt.instances.sweeps.specforge import read_groups
-
-    for sweep in read_groups(path):
-        found = [m for m in sweep.measurements if m.point.draft_length in LENGTHS]
-        merged = {m.point: m for m in found}  # the baseline stands beside every draft length, each time the same
-        complete = {p.condition for p in merged if all(Point(p.condition, k) in merged for k in LENGTHS)}
-        yield [m for p, m in merged.items() if p.condition in complete]
+    """Yield the measurements of each model with each draft, of the benchmarks that have all draft lengths."""
+    bundle = json.loads(path.read_text())
+    for model, benchmarks in bundle.items():
+        names = {m["Name"] for b in benchmarks.values() for run in b["results"] for m in run["metrics"]}
+        for draft in sorted(name for name in names if "EAGLE3" not in name.split()):
+            measured = {m.point: m for m in read_sweep(path, model=model, draft=draft).measurements}
+            complete = {p.condition for p in measured if all(Point(p.condition, k) in measured for k in LENGTHS)}
+            yield [m for p, m in measured.items() if p.condition in complete and p.draft_length in LENGTHS]
 
 
 def _workloads(group: list[Measurement]) -> list[str]:

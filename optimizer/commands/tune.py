@@ -52,6 +52,8 @@ def tune(
     workload: Annotated[
         str | None, typer.Option(metavar="NAME", help="The one that is served; default: all, in equal shares.")
     ] = None,
+    model: Annotated[str | None, typer.Option(metavar="NAME", help="The one to take from files with several.")] = None,
+    draft: Annotated[str | None, typer.Option(metavar="NAME", help="The same, of draft models.")] = None,
     context: Annotated[
         int | None, typer.Option(metavar="TOKENS", parser=count, help="Context that is served; default: all.")
     ] = None,
@@ -92,7 +94,7 @@ def tune(
         context_tokens=context,
         extrapolate=extrapolate,
     )
-    tuner = Tuner.from_sweep(read_sweeps(sweep), goal, regret, confidence)
+    tuner = Tuner.from_sweep(read_sweeps(sweep, model=model, draft=draft), goal, regret, confidence)
     if ask and not tuner.is_comparable:
         points = tuner.ask(max(1, budget))
         if as_json:
