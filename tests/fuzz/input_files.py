@@ -39,6 +39,11 @@ MOONCAKE = "".join(
     json.dumps({"timestamp": 100 * i, "input_length": 200 + i, "output_length": 20 + i, "hash_ids": [i]}) + "\n"
     for i in range(5)
 )
+SWEEP = "concurrency,draft_length,output_tokens_per_second,mean_acceptance_length,workload\n" + "".join(
+    f"{batch},{length},{batch * speed},{accepted},chat\n"
+    for batch in (1, 8)
+    for length, speed, accepted in (("none", 80.5, ""), (1, 99.5, 1.7), (3, 90.5, 2.5))
+)
 NAMED = "t,p,a,who\n" + "".join(f"{i},{10 + i},{1 + i},user {i}\n" for i in range(5))
 TABLE = "model,tokens,cached,time_ms\n" + "".join(
     f"{name},{tokens},0,{factor * max(4.0 + 0.002 * tokens, 1.5 + 0.06 * tokens)}\n"
@@ -164,6 +169,8 @@ INPUT_FILES = (
         f"{_FIT} --where model=large --form linear",
         f"{_FIT} --draft model=small --verify model=large --form roofline",
     ),
+    _file("sweep.csv", SWEEP, "tune FILE --json", "tune FILE --ask --budget 2", "tune FILE --robust --engine sglang"),
+    _file("weights.json", '{"1": 2.5, "8": 1}', "tune SWEEP --weights FILE", SWEEP=SWEEP),
     _file(
         "records-elsewhere.jsonl",
         records,
