@@ -30,6 +30,9 @@ def measure(
     ] = None,
     device: Annotated[str, typer.Option(metavar="auto|cpu|cuda", help="Where to measure.")] = "auto",
     threads: Annotated[int | None, typer.Option(metavar="N", parser=count, help="Threads of a CPU.")] = None,
+    graphs: Annotated[
+        bool, typer.Option("--graphs/--no-graphs", help="On a GPU: replay passes as CUDA graphs, as engines do.")
+    ] = True,
     seed: Seed = 0,
 ) -> int:
     """Time forward passes of decoders with random weights.
@@ -53,6 +56,7 @@ def measure(
         device=device,
         threads=threads,
         seed=seed,
+        graphs=graphs,
     )
     found = run([read_model_config(path) for path in config], settings, verbose=True)
     for line in found.skipped:

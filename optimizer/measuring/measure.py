@@ -18,7 +18,7 @@ import numpy as np
 
 from specopt.instances.checkpoints.model_config import ModelConfig
 from specopt.measuring.forward_pass import ForwardPass, OutOfMemory
-from specopt.models.arguments import integer
+from specopt.models.arguments import boolean, integer
 from specopt.models.errors import InvalidInput, MissingDependency
 from specopt.models.fields import MAX_TOKENS, describe
 
@@ -52,6 +52,9 @@ class Settings:
         Threads of a CPU; by default as torch chooses.
     seed
         Seed of weights, caches and tokens.
+    graphs
+        Whether passes on a GPU are replayed as CUDA graphs, as engines run them: without, a small model is timed at
+        the speed at which its kernels are launched.
 
     Raises
     ------
@@ -68,6 +71,7 @@ class Settings:
     device: str = "auto"
     threads: int | None = None
     seed: int = 0
+    graphs: bool = True
 
     def __post_init__(self) -> None:
         for name, least in (("batch", 1), ("new_tokens", 1), ("cached_tokens", 0)):
@@ -83,6 +87,7 @@ class Settings:
         integer("seed", self.seed, 0, MAX_TOKENS)
         if self.threads is not None:
             integer("threads", self.threads, 1, MAX_TOKENS)
+        boolean("graphs", self.graphs)
         if self.dtype is not None and self.dtype not in DTYPES:
             raise InvalidInput(f"dtype: expected one of {', '.join(DTYPES)}, got {describe(self.dtype)}")
         if self.device not in DEVICES:
@@ -117,8 +122,8 @@ class Timing:
         Sums over the batch of L_new, (L_cached + L_new) L_new and L_cached: the features of Eq. 18 (paper 2).
     seconds_median, seconds_p10, seconds_p90, seconds_min
         Quantiles of one pass over the repeats.
-    repeats, warm_up, threads, torch, date
-        How, with which version, and when (UTC).
+    repeats, warm_up, threads, launch, torch, date
+        How (launch: "graph" if replayed, else "eager"), with which version, and when (UTC).
     """
 
     model: str
@@ -141,6 +146,7 @@ class Timing:
     repeats: int
     warm_up: int
     threads: int
+    launch: str
     torch: str
     date: str
 
@@ -178,6 +184,7 @@ class Timer(Protocol):
     kind: str
     device_name: str
     threads: int
+    launch: str
     version: str
 
     def free_bytes(self) -> int | None:
@@ -223,7 +230,7 @@ def measure(configs: Sequence[ModelConfig], settings: Settings | None = None, *,
 
     before = torch.get_num_threads()
     try:
-        timer = TorchTimer(device=settings.device, threads=settings.threads, seed=settings.seed)
+        timer = TorchTimer(device=settings.device, threads=settings.threads, seed=settings.seed, graphs=settings.graphs)
         return measure_with(timer, configs, settings, verbose=verbose)
     finally:
         torch.set_num_threads(before)
@@ -323,6 +330,7 @@ def _row(
         repeats=settings.repeats,
         warm_up=settings.warm_up,
         threads=timer.threads,
+        launch=timer.launch,
         torch=timer.version,
         date=datetime.datetime.now(datetime.UTC).date().isoformat(),
     )

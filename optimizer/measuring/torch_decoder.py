@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 from torch.nn import functional
+from torch.nn.attention.bias import causal_lower_right
 
 from specopt.instances.checkpoints.model_config import ModelConfig
 from specopt.models.errors import Unsupported
@@ -97,10 +98,23 @@ class TorchDecoder:
         angles = torch.outer(torch.arange(length, device=self.device, dtype=torch.float32), speeds)
         return angles.cos().to(self.dtype), angles.sin().to(self.dtype)
 
-    def mask(self, new: int, cached: int) -> Tensor | None:
-        """Return which tokens each new one attends to, behind a cache; None where the causal kernels need none."""
+    def mask(self, new: int, cached: int, *, stored: bool | None = None) -> Tensor | None:
+        """Return which tokens each new one attends to, behind a cache; None where the causal kernels need none.
+
+        Parameters
+        ----------
+        new, cached
+            Tokens of the pass.
+        stored
+            Whether the mask is a tensor, which keeps GPUs from their fast kernels, or says in two numbers that it is
+            causal and ends where the cache does, which CPUs write out in every layer; None: as the device is faster.
+        """
         if new == 1 or cached == 0:
             return None
+        if stored is None:
+            stored = self.device.type == "cpu"
+        if not stored:
+            return causal_lower_right(new, cached + new)
         here = torch.ones(new, cached + new, dtype=torch.bool, device=self.device)
         return here.tril(diagonal=cached)
 

@@ -34,6 +34,8 @@ class TorchTimer:
         Threads of a CPU; None: as torch chooses.
     seed
         Seed of weights, caches and tokens.
+    graphs
+        Whether passes on a CUDA device are captured and replayed.
 
     Raises
     ------
@@ -41,13 +43,14 @@ class TorchTimer:
         If there is no such device.
     """
 
-    def __init__(self, *, device: str, threads: int | None, seed: int) -> None:
+    def __init__(self, *, device: str, threads: int | None, seed: int, graphs: bool = True) -> None:
         if device == "cuda" and not torch.cuda.is_available():
             raise InvalidInput("device: expected one that is there, got 'cuda': torch sees no CUDA device")
         self.kind = ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
         if threads is not None:
             torch.set_num_threads(threads)
         self.threads = int(torch.get_num_threads())
+        self.launch = "graph" if graphs and self.kind == "cuda" else "eager"
         self.version = str(torch.__version__)
         self.device_name = _processor() if self.kind == "cpu" else str(torch.cuda.get_device_name())
         self._seed = seed
@@ -103,7 +106,23 @@ class TorchTimer:
             for _ in range(warm_up + (COLD_PASSES if self._cold and warm_up else 0)):
                 one()
             self._cold = False
-            return _on_gpu(one, repeats) if self.kind == "cuda" else _on_cpu(one, repeats)
+            if self.kind == "cpu":
+                return _on_cpu(one, repeats)
+            return _on_gpu(_captured(one) if self.launch == "graph" else one, repeats)
+
+
+def _captured(one: Any) -> Any:
+    """Return what replays a pass as a CUDA graph; it ran on the stream of its own that a capture needs before."""
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        one()
+    torch.cuda.current_stream().wait_stream(stream)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        one()
+    graph.replay()  # the first replay loads the graph
+    return graph.replay
 
 
 def _on_gpu(one: Any, repeats: int) -> list[float]:

@@ -51,6 +51,7 @@ class FakeTimer:
     kind = "cpu"
     device_name = "abacus"
     threads = 2
+    launch = "eager"
     version = "0.0"
 
     def __init__(self, free: int | None = None, before: Callable[[ForwardPass], None] | None = None) -> None:

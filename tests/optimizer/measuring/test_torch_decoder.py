@@ -29,9 +29,9 @@ def decoder(data: dict[str, Any]) -> Any:
     return made
 
 
-def forward(made: Any, tokens: Any, cached: int, logits: int, cache: Any) -> Any:
+def forward(made: Any, tokens: Any, cached: int, logits: int, cache: Any, stored: bool | None = None) -> Any:
     """One pass."""
-    rotation, mask = made.rotation(cached + tokens.shape[1]), made.mask(tokens.shape[1], cached)
+    rotation, mask = made.rotation(cached + tokens.shape[1]), made.mask(tokens.shape[1], cached, stored=stored)
     return made.forward(tokens, cache, cached, logits, rotation, mask)
 
 
@@ -53,18 +53,31 @@ def test_parameters_are_those_of_the_config(data: dict[str, Any], batch: int) ->
 @given(configs(), st.integers(1, 5), st.integers(1, 4), st.integers(1, 2))
 @settings(max_examples=40)
 def test_cached_passes_are_one_long_pass(data: dict[str, Any], first: int, second: int, batch: int) -> None:
-    """Tests that a prefill and a verification behind it score as one prefill of everything does."""
+    """Tests that a prefill and a verification behind it score as one prefill of everything, with a mask or without."""
     if parse_model_config(data).projected:
         data = data | {"word_embed_proj_dim": data["hidden_size"]}
     data = data | ({"max_position_embeddings": 30} if data["model_type"] == "opt" else {})
     made = decoder(data)
     tokens = torch.arange(batch * (first + second)).reshape(batch, -1) % data["vocab_size"]
     whole = forward(made, tokens, 0, second, made.new_cache(batch, first + second))
-    cache = made.new_cache(batch, first + second)
-    forward(made, tokens[:, :first], 0, 1, cache)
-    parts = forward(made, tokens[:, first:], first, second, cache)
-    assert parts.shape == (batch, second, data["vocab_size"])
-    assert torch.allclose(whole, parts, rtol=1e-9, atol=1e-9)
+    for stored in (None, True, False):
+        cache = made.new_cache(batch, first + second)
+        forward(made, tokens[:, :first], 0, 1, cache)
+        parts = forward(made, tokens[:, first:], first, second, cache, stored)
+        assert parts.shape == (batch, second, data["vocab_size"])
+        assert torch.allclose(whole, parts, rtol=1e-9, atol=1e-9)
+
+
+def test_a_gpus_verification_stores_no_mask() -> None:
+    """Tests that no tensor of new by cached tokens is made for a GPU, nor for a pass that needs none anywhere."""
+    made = decoder({"model_type": "llama", "hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1,
+                    "num_attention_heads": 2, "vocab_size": 10})  # fmt: skip
+    assert tuple(made.mask(3, 5).shape) == (3, 8)
+    made.device = torch.device("cuda")
+    bias = made.mask(3, 5)
+    assert (type(bias).__name__, bias.seq_len_q, bias.seq_len_kv) == ("CausalBias", 3, 8)
+    assert made.mask(1, 5) is None
+    assert made.mask(3, 0) is None
 
 
 def test_values_are_those_of_a_plain_decoder() -> None:

@@ -119,6 +119,41 @@ def test_memory_estimates_hold_what_is_allocated() -> None:
     assert work.memory_bytes(TINY, 4) >= allocated
 
 
+def test_replayed_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that, with a recorder in a GPU's place, a pass runs beside once, is captured, and then replayed alone."""
+    log: list[str] = []
+
+    class Named:
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        def wait_stream(self, other: Named) -> None:
+            log.append(f"{self.name} waits for {other.name}")
+
+        def __enter__(self) -> None:
+            log.append(f"in {self.name}")
+
+        def __exit__(self, *_: object) -> None:
+            log.append(f"out of {self.name}")
+
+        def replay(self) -> None:
+            log.append("replay")
+
+    monkeypatch.setattr(torch.cuda, "Stream", lambda: Named("side"))
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda: Named("main"))
+    monkeypatch.setattr(torch.cuda, "stream", lambda stream: stream)
+    monkeypatch.setattr(torch.cuda, "CUDAGraph", lambda: Named("graph"))
+    monkeypatch.setattr(torch.cuda, "graph", lambda graph: graph)
+    from specopt.measuring.torch_timer import _captured
+
+    replay = _captured(lambda: log.append("pass"))
+    before = ["side waits for main", "in side", "pass", "out of side", "main waits for side"]
+    assert log == [*before, "in graph", "pass", "out of graph", "replay"]
+    replay()
+    assert log[-2:] == ["replay", "replay"]
+    assert timer().launch == "eager"
+
+
 def test_gpu_events(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests that, with events in a GPU's place, each pass lies between two of them and milliseconds become seconds."""
     log: list[str] = []
