@@ -10,8 +10,9 @@ speculation length l and number of batches M the search
    (`specopt.solvers.serving_latency.blocks`); the least bound of all is refined by more positions and finer cells;
 3. enumerates what is left: all ways to cut and order M blocks whose bound stays below the incumbent.
 
-Step 3 is a proof. Numbers of batches beyond `LARGEST_ENUMERATED` are bounded together, and apart once that bound gains
-no more. Where the paths would become too large a gap remains: certified, not closed.
+Step 3 is a proof. Few tasks skip step 2 (`specopt.solvers._kernels.serving_latency.cuts`). Numbers of batches beyond
+`LARGEST_ENUMERATED` are bounded together, and apart once that bound gains no more. Where the paths would become too
+large a gap remains: certified, not closed.
 """
 
 from __future__ import annotations
@@ -47,6 +48,8 @@ _WIDE = 64  # tasks that the widest blocks hold in the mean where paths may be c
 _FIRST_POSITIONS = 4  # special ones of pooled parts, to begin with
 _MASKS = 300_000_000  # size of the shortest paths that bound enumerated parts
 _CHEAP = 30_000_000  # entries up to which every number of batches is bounded apart
+_MOST_CUT = 16  # tasks that are cut in every way
+_CUTS = 2048  # ways to cut per kernel call
 _FEW = 20_000  # orders and cuts that are enumerated sooner than bounded well
 
 
@@ -113,11 +116,6 @@ class Part:
         """Number of batches between the special positions, where it is counted."""
         return 0 if self.more else self.batches - self.specials
 
-    @property
-    def closed(self) -> bool:
-        """Whether every batch has a special position."""
-        return self.specials == self.batches and not self.more
-
     def steps(self, specials: int) -> int:
         """Return the steps of a shortest path per block: the states with so many special positions, times positions."""
         return (1 if self.more else self.batches - specials + 1) * (specials + 1) << specials
@@ -178,6 +176,8 @@ class PipelinedSearch:
     def run(self) -> float:
         """Search until all is proven, the gap is reached or only pooled parts are left; return the bound."""
         self._start()
+        if self.prepared.tasks <= _MOST_CUT and not self.small:
+            self._cut()
         for part in sorted(self.open, key=lambda p: p.bound):
             if part.bound < self.cut:
                 self.stats["parts"] += 1
@@ -189,7 +189,7 @@ class PipelinedSearch:
             # a part stays open, and its bound counts, until it is closed or all that replaces it is open
             if self._refine(part):
                 self._ascend(part)
-            elif not part.closed and not part.more:
+            elif part.specials < part.batches or self._cells(part) > 0:
                 self.left.append(part)
                 self.open.remove(part)
             elif not part.more and self._enumerate(part):
@@ -411,9 +411,9 @@ class PipelinedSearch:
 
     def _next_number(self, part: Part) -> list[Part]:
         """Split a part of so many batches or more: so many, and one more or more."""
-        children = [dataclasses.replace(part, more=False)]
+        children = [dataclasses.replace(part, more=False, paths=[], refined=0.0)]
         if part.batches < self.prepared.tasks:
-            children.append(dataclasses.replace(part, batches=part.batches + 1, paths=[]))
+            children.append(dataclasses.replace(part, batches=part.batches + 1, paths=[], refined=0.0))
         return children
 
     def _ascend(self, part: Part) -> None:
@@ -509,10 +509,37 @@ class PipelinedSearch:
         order = np.lexsort((np.where(at == middle, np.where(d < v, d, -v), 0.0), (at == middle) & (d >= v), place))
         order = order[sizes[order] > 0]
         seconds = self._rate(part.length, ends[order], sizes[order])
-        if not part.closed and seconds < self.best * 1.001:
+        if (part.more or part.pool) and seconds < self.best * 1.001:
             self._improve(part.length, ends[order], sizes[order])
 
     # ------------------------------------------------------------------ enumeration
+
+    def _cut(self) -> None:
+        """Try all ways to cut the tasks, then to order the blocks, whose Johnson bounds stay below the incumbent."""
+        kernels = self.budget.load("serving_latency.cuts")
+        tasks, scenarios = self.prepared.tasks, RANGES + 1
+        blocks, order = np.zeros((2, tasks), dtype=np.int64), np.zeros((scenarios, tasks), dtype=np.int64)
+        times, free = np.zeros((2, scenarios, tasks)), np.zeros((tasks + 1, 2, scenarios))
+        stack, leaves = np.zeros((tasks + 1, 2), dtype=np.int64), np.zeros((_LEAVES, tasks), dtype=np.int64)
+        for length in sorted({part.length for part in self.open}):
+            tables = self._tables(length)
+            bounds = np.empty(1 << (tasks - 1))
+            for first in range(0, len(bounds), _CUTS):
+                self._report()
+                kernels.cut_bounds(first, *tables.arrays, bounds[first : first + _CUTS], blocks, times, order)
+            for cut in np.argsort(bounds):
+                if bounds[cut] >= self.cut:
+                    break
+                state = stack[0] = np.zeros(2, dtype=np.int64)
+                while state[0] >= 0:
+                    found = kernels.enumerate_orders(
+                        _NODES, cut, *tables.arrays, self.cut, blocks, times, order, stack, free, state, leaves
+                    )
+                    if found:
+                        chosen = leaves[:found, : state[1]]
+                        self._rate_all(length, blocks[0][chosen], blocks[1][chosen], np.empty(found))
+                    self._report()
+            self.open = [part for part in self.open if part.length != length]
 
     def _enumerate(self, part: Part) -> bool:
         """Try all ways to cut and order the part's batches whose bound stays below the incumbent.

@@ -25,6 +25,7 @@ def laborious() -> Iterator[None]:
     """Let no part be enumerated at once: raise every bound, give up enumeration early, split parts."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pipelined, "_FEW", 0)
+        patch.setattr(pipelined, "_MOST_CUT", 0)
         patch.setattr(pipelined, "_NODES", 10)
         patch.setattr(pipelined, "_PATIENCE", 10)
         patch.setattr(pipelined.PipelinedSearch, "_polish", lambda self: None)
@@ -64,6 +65,18 @@ def test_pooled_parts_are_bounded(laborious: None, problem: ServingLatencyProble
     assert optimum is not None and result.bound is not None and result.objective is not None
     assert result.bound <= optimum * (1 + 1e-9)
     assert optimum <= result.objective * (1 + 1e-9)
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])  # it patches constants
+@given(problems(tasks=(2, 7), max_output=20, max_length=2, **PIPELINED))  # type: ignore[arg-type]
+def test_every_cut_and_order_is_bounded_or_tried(laborious: None, problem: ServingLatencyProblem) -> None:
+    """Tests that cuts and orders bounded by Johnson's order, a few nodes at a time, lose no optimum."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in (("_MOST_CUT", 16), ("_CUTS", 5), ("_LEAVES", 2)):
+            patch.setattr(pipelined, name, value)
+        result = solve(problem, "exact")
+    assert result.status is Status.OPTIMAL
+    assert result.objective == pytest.approx(solve(problem, "brute-force").objective, rel=1e-9)
 
 
 @settings(max_examples=60)

@@ -1,0 +1,127 @@
+"""Few tasks in many batches: every way to cut them, bounded by Johnson's order; then every order of what is left.
+
+A cut is a bit mask: bit k ends a block behind sorted position k. In each scenario alone the two stages are a flow shop
+of two machines, where Johnson's order is best: first the blocks that draft faster than they verify, shortest draft
+first, then the others, longest verify first. Every order of the blocks takes at least the sum of these makespans. The
+same holds of the blocks that a partial order leaves, from when both stages are free.
+"""
+
+from specopt.solvers._kernels.kernel import helper, kernel
+from specopt.solvers._kernels.serving_latency.bounds import cost
+from specopt.solvers._kernels.serving_latency.stages import INFINITY
+
+
+@helper
+def fill_blocks(linear, d, v, width, cut, blocks, times):
+    """Write a cut's blocks (ends, sizes) and times[0 or 1, s, m]; return how many, 0 if one does not fit."""
+    M = start = 0
+    K = len(width) - 1
+    for e in range(1, K + 1):
+        if e < K and not cut >> (e - 1) & 1:
+            continue
+        if e - start > width[e]:
+            return 0
+        blocks[0, M], blocks[1, M] = e, e - start
+        for s in range(len(d)):
+            times[0, s, M] = cost(linear, d, s, e, e - start)
+            times[1, s, M] = cost(linear, v, s, e, e - start)
+        start = e
+        M += 1
+    return M
+
+
+@helper
+def precedes(x, y, m, k):
+    """Tell whether block m comes before block k in Johnson's order, draft times x, verify times y."""
+    if x[m] < y[m]:
+        return x[k] >= y[k] or x[m] < x[k]
+    return x[k] >= y[k] and y[m] > y[k]
+
+
+@helper
+def sort_johnson(times, M, order):
+    """Write Johnson's order of M blocks by scenario."""
+    for s in range(len(order)):
+        for m in range(M):
+            at = m
+            while at > 0 and precedes(times[0, s], times[1, s], m, order[s, at - 1]):
+                order[s, at] = order[s, at - 1]
+                at -= 1
+            order[s, at] = m
+
+
+@helper
+def remaining_seconds(times, M, order, s, taken, drafted, done):
+    """Return the least makespan of scenario s that the blocks not taken allow, stages free at the times given."""
+    for k in range(M):
+        m = order[s, k]
+        if not taken >> m & 1:
+            drafted += times[0, s, m]
+            done = max(drafted, done) + times[1, s, m]
+    return done
+
+
+@kernel(
+    "void(i8, b1, f8[:, :, ::1], f8[:, :, ::1], i8[::1], f8[::1], i8[:, ::1], f8[:, :, ::1], i8[:, ::1])",
+)
+def cut_bounds(first, linear, d, v, width, out, blocks, times, order):
+    """Fill out[k] with a bound on every order of the blocks of cut first + k; +inf where one does not fit.
+
+    Work space: blocks (2, K), times (2, S, K), order (S, K).
+    """
+    for k in range(len(out)):
+        M = fill_blocks(linear, d, v, width, first + k, blocks, times)
+        out[k] = 0.0 if M else INFINITY
+        if M:
+            sort_johnson(times, M, order)
+            for s in range(len(d)):
+                out[k] += remaining_seconds(times, M, order, s, 0, 0.0, 0.0)
+
+
+@kernel(
+    "i8(i8, i8, b1, f8[:, :, ::1], f8[:, :, ::1], i8[::1], f8, i8[:, ::1], f8[:, :, ::1], i8[:, ::1], i8[:, ::1],"
+    " f8[:, :, ::1], i8[::1], i8[:, ::1])",
+)
+def enumerate_orders(
+    nodes_allowed, cut, linear, d, v, width, upper, blocks, times, order, stack, free, state, leaves
+):  # fmt: skip
+    """Go on with a depth-first search over the orders of a cut's blocks whose bound stays below `upper`.
+
+    Leaves (blocks by position) are written out; their true latency is for the caller to compute. Returns how many; the
+    search is over when state[0] < 0, and begins at state[0] = 0 with stack[0] = 0.
+
+    Modified in place: blocks, the cut's; stack (K + 1; block to try, blocks taken), free (K + 1, 2, S; when the stages
+    are free), zeros at level 0, state [level, blocks], leaves. Work space as for `cut_bounds`.
+    """
+    M = fill_blocks(linear, d, v, width, cut, blocks, times)
+    sort_johnson(times, M, order)
+    state[1] = M
+    found = nodes = 0
+    level = state[0]
+    while level >= 0 and found < len(leaves) and nodes < nodes_allowed:
+        if level == M:
+            for p in range(M):
+                leaves[found, p] = stack[p, 0] - 1
+            found += 1
+            level -= 1
+            continue
+        m = stack[level, 0]
+        if m == M:
+            level -= 1
+            continue
+        stack[level, 0] = m + 1
+        if stack[level, 1] >> m & 1:
+            continue
+        nodes += 1
+        taken = stack[level, 1] | 1 << m
+        bound = 0.0
+        for s in range(len(d)):
+            drafted = free[level, 0, s] + times[0, s, m]
+            done = max(drafted, free[level, 1, s]) + times[1, s, m]
+            free[level + 1, 0, s], free[level + 1, 1, s] = drafted, done
+            bound += remaining_seconds(times, M, order, s, taken, drafted, done)
+        if bound < upper:
+            level += 1
+            stack[level, 0], stack[level, 1] = 0, taken
+    state[0] = level
+    return found
