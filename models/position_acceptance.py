@@ -177,20 +177,22 @@ class PositionAcceptance:
                 "the limits hold for all lengths that the totals allow if these are chosen without regard to the "
                 "tokens, as by the batch size; the rates take one rate from position 2 on"
             )
-        lower = lower / most_shares
+        lower = np.divide(lower, most_shares, out=np.zeros_like(lower), where=most_shares > 0.0)
         upper = np.minimum(1.0, np.divide(upper, least, out=np.ones_like(upper), where=least > 0.0))
+        said = (lower > 0.0) | (upper < 1.0)  # else not even whether the position was ever drafted
+        size = len(said) if said.all() else int(said.argmin())
         note = (
             f"drafts had {mean:.3g} tokens on average, not all {len(k)}: {cause}; only statistics per request that "
             "tell draft lengths apart (acceptance_histogram_by_draft_length, per_step_drafted) identify every position"
         )
         return cls(
-            rates=np.clip(rates, lower, upper),
-            lower=lower,
-            upper=upper,
-            reached=n * np.divide(seen / n, rates, out=np.ones_like(rates), where=rates > 0.0),
+            rates=np.clip(rates, lower, upper)[:size],
+            lower=lower[:size],
+            upper=upper[:size],
+            reached=np.divide(seen, rates, out=n.copy(), where=rates > 0.0)[:size],
             level=level,
-            tokens_lower=None if tokens is None else tokens[0][: len(n) + 1],
-            tokens_upper=None if tokens is None else tokens[1][: len(n) + 1],
+            tokens_lower=None if tokens is None else tokens[0][: size + 1],
+            tokens_upper=None if tokens is None else tokens[1][: size + 1],
             notes=(note,),
         )
 

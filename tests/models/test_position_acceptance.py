@@ -154,3 +154,14 @@ def test_lengths_that_follow_the_tokens_are_told() -> None:
     assert "as where drafting stops at doubt" in found.notes[0]
     assert found.upper[1:].tolist() == [1.0, 1.0]
     assert (found.lower[1:] <= [0.9, 400.0 / 450.0]).all()
+
+
+def test_positions_that_may_never_have_been_drafted_are_left_out() -> None:
+    """Tests that an engine set up for more tokens than its table takes says nothing about the rest."""
+    drafts, tokens, accepted = totals(np.random.default_rng(2), np.full(3, 0.8), (1, 3), (0.5, 0.5), 10_000)
+    found = PositionAcceptance.from_totals(drafts, tokens, np.append(accepted, [0.0, 0.0, 0.0]))
+    assert found.most_drafts == 3
+    assert (found.lower <= 0.8).all()
+    assert (found.upper >= 0.8).all()
+    single = PositionAcceptance.from_totals(1000.0, 1000.0, [700.0, 0.0])
+    assert single.rates.tolist() == [0.7]

@@ -73,6 +73,21 @@ def test_every_engine_has_its_configuration(
     assert json.dumps(found["config"]) in capsys.readouterr().out
 
 
+def test_golden_lengths_by_mode(files: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests that golden acceptance lengths are taken by mode, and other lengths only by extrapolation."""
+    golden = tmp_path / "al.yaml"
+    golden.write_text("model:\n  fast: {1: 1.8, 2: 2.4, 3: 2.3}\n  slow: {1: 1.8, 3: 2.8}\n")
+    command = ["export", "vllm", "--runtime", files[0], "--acceptance", str(golden), "--max-batch", "8", "--json"]
+    assert run(command) == 2
+    assert "mode of model: expected one, got fast, slow" in capsys.readouterr().err
+    longest = {}
+    for options in (("fast",), ("slow",), ("slow", "--extrapolate", "--max-length", "3")):
+        assert run([*command, "--mode", *options]) == 0
+        found = json.loads(capsys.readouterr().out)
+        longest[options] = (found["max_length"], found["config"]["num_speculative_tokens"])
+    assert list(longest.values()) == [(3, 2), (1, 1), (3, 3)]
+
+
 def test_what_does_not_pay_has_no_configuration(
     files: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
