@@ -6,7 +6,7 @@ NumPy's scalars count as Python's; a Boolean is no number, and neither is NaN.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeGuard, TypeVar
 
 import numpy as np
@@ -79,7 +79,8 @@ def positive(name: str, value: object) -> float:
 
 def sequence(name: str, value: object, size: int | None = None) -> list[Any]:
     """Return the entries of a list or array, as many as `size` says; None: any number."""
-    good = isinstance(value, Iterable) and not isinstance(value, (str, bytes)) and np.ndim(value) > 0  # type: ignore[arg-type]
+    listed = isinstance(value, Sequence) and not isinstance(value, (str, bytes))
+    good = listed or getattr(value, "ndim", 0) > 0
     word = "a list" if size is None else f"{size} entries"
     if not good:
         raise InvalidInput(f"{name}: expected {word}, got {describe(value)}")

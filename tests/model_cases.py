@@ -129,6 +129,14 @@ SMALL: dict[str, Config] = {
         attention_k_eq_v=True, global_head_dim=32, num_global_key_value_heads=1, hidden_size_per_layer_input=0,
         sliding_window=8, layer_types=["sliding_attention"] * 3 + ["full_attention"],
     ),
+    "gemma4 with embeddings per layer": small(
+        "gemma4_text", **_SMALL, global_head_dim=32, hidden_size_per_layer_input=8, vocab_size_per_layer_input=112,
+        num_kv_shared_layers=2, use_double_wide_mlp=True, sliding_window=8,
+        layer_types=["sliding_attention", "full_attention"] * 2,
+    ),
+    "ministral3": small("ministral3", **_SMALL),
+    "smollm3": small("smollm3", num_key_value_heads=2, attention_bias=True, mlp_bias=True),
+    "dots1": small("dots1", **_SMALL, **_ROUTED),
     "gemma4 without experts": small(
         "gemma4_text", **_SMALL, global_head_dim=32, hidden_size_per_layer_input=0, sliding_window=8,
         layer_types=["sliding_attention"] * 3 + ["full_attention"],
@@ -140,6 +148,7 @@ META_COUNTS = {
     "llama": 139_584, "mistral": 137_792, "qwen3": 137_920, "gemma3": 131_264, "qwen3_moe": 213_696,
     "qwen3_moe with dense layers": 150_464, "qwen2_moe": 245_056, "mixtral": 360_000, "qwen3_next": 248_156,
     "qwen3_5": 141_404, "qwen3_5_moe": 248_156, "deepseek_v2": 210_320, "deepseek_v3": 211_152, "glm4_moe": 222_912,
+    "gemma4 with embeddings per layer": 190_424, "ministral3": 137_792, "smollm3": 132_416, "dots1": 222_400,
     "gpt_oss": 364_896, "gemma4": 288_000, "gemma4 without experts": 143_584,
 }  # fmt: skip
 """Parameters of `SMALL` as transformers 5.23 counts them when it builds them on the meta device."""

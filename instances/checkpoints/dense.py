@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from specopt.instances.checkpoints.attention import GroupedAttention
 from specopt.instances.checkpoints.config_fields import Fields
 from specopt.instances.checkpoints.layers import Layer, norm_values
-from specopt.instances.checkpoints.quantisation import Storage
+from specopt.instances.checkpoints.storage import Storage
 from specopt.models.decoder import ExactDecoder, PaperDecoder
 
 

@@ -15,7 +15,7 @@ from specopt.instances.checkpoints.attention import LinearAttention
 from specopt.instances.checkpoints.config_fields import Fields
 from specopt.instances.checkpoints.layers import Layer, read_attention, read_layers
 from specopt.instances.checkpoints.part import Part
-from specopt.instances.checkpoints.quantisation import Storage
+from specopt.instances.checkpoints.storage import Storage
 from specopt.instances.checkpoints.weights import Weight, matrix, under, vector
 from specopt.models.arguments import integer, sequence
 from specopt.models.errors import InvalidInput

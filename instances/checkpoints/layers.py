@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from specopt.instances.checkpoints.attention import GroupedAttention, LatentAttention, LinearAttention, Mixer
 from specopt.instances.checkpoints.config_fields import Fields
 from specopt.instances.checkpoints.experts import Experts, FeedForward
-from specopt.instances.checkpoints.weights import Weight, under, vector
+from specopt.instances.checkpoints.weights import Weight, matrix, under, vector
 from specopt.models.arguments import integer, one_of, sequence
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import MAX_TOKENS, describe
@@ -28,6 +28,10 @@ class Layer:
         The dense network, experts, or both beside each other.
     norms, norm_values
         Norms of the hidden size, and their values per dimension.
+    hidden
+        The hidden size.
+    side
+        Dimension of what a layer's own table of embeddings adds behind it; 0: there is none.
     """
 
     mixer: Mixer
@@ -36,6 +40,7 @@ class Layer:
     norms: int
     norm_values: int
     hidden: int
+    side: int = 0
 
     def weights(self) -> Iterator[Weight]:
         """Yield all tensors."""
@@ -44,6 +49,10 @@ class Layer:
             if network is not None:
                 yield from under("mlp", network.weights())
         yield vector("norms", self.norms, self.norm_values, self.hidden)
+        if self.side:
+            yield from matrix("per_layer_input_gate", self.side, self.hidden)
+            yield from matrix("per_layer_projection", self.hidden, self.side)
+            yield vector("post_per_layer_input_norm", self.hidden)
 
 
 def read_layers(fields: Fields) -> list[Layer]:
@@ -64,7 +73,7 @@ def read_layers(fields: Fields) -> list[Layer]:
     both = kind.experts is not None and kind.experts.beside
     dense = _dense(fields, hidden) if both or len(sparse) < fields.size("num_hidden_layers") else None
     mixers = {name: _mixer(fields, hidden, name) for name in dict.fromkeys(layer_kinds(fields))}
-    return [
+    layers = [
         Layer(
             mixer=mixers[name],
             network=dense if both or index not in sparse else None,
@@ -75,6 +84,25 @@ def read_layers(fields: Fields) -> list[Layer]:
         )
         for index, name in enumerate(layer_kinds(fields))
     ]
+    return _unequal(fields, layers) if kind.unequal else layers
+
+
+def _unequal(fields: Fields, layers: list[Layer]) -> list[Layer]:
+    """Return the layers with embeddings of their own, the last ones without keys and values, if the config says so."""
+    side, borrowing = side_size(fields), fields.size("num_kv_shared_layers", 0, low=0)
+    wide = fields.flag("use_double_wide_mlp", False)
+    found = [replace(layer, side=side) for layer in layers]
+    for index in range(max(0, len(layers) - borrowing), len(layers)):
+        mixer, network = found[index].mixer, found[index].network
+        assert isinstance(mixer, GroupedAttention) and network is not None
+        ffn = 2 * network.ffn if wide else network.ffn
+        found[index] = replace(found[index], mixer=replace(mixer, own_cache=False), network=replace(network, ffn=ffn))
+    return found
+
+
+def side_size(fields: Fields) -> int:
+    """Return the dimension of the tables of embeddings that layers have of their own; 0: there are none."""
+    return fields.size("hidden_size_per_layer_input", low=0) if fields.type.unequal else 0
 
 
 def norm_values(fields: Fields) -> int:
@@ -137,7 +165,7 @@ def read_attention(fields: Fields, hidden: int, name: str = FULL, inputs: int = 
     kind = fields.type
     heads = fields.size("num_attention_heads")
     kv_heads, head_dim = _kv_heads(fields, heads), _head_dim(fields, hidden, heads)
-    whole = kind.global_heads and name == FULL
+    whole = kind.unequal and name == FULL
     shared = whole and fields.flag("attention_k_eq_v", False)
     if whole:
         head_dim = fields.size("global_head_dim", head_dim)

@@ -16,10 +16,11 @@ from pathlib import Path
 from specopt.instances.checkpoints.config_fields import Fields
 from specopt.instances.checkpoints.dense import DenseShape, Layout, dense_shape
 from specopt.instances.checkpoints.heads import EAGLE, DraftHead, eagle_kind, predicting_layers, read_eagle
-from specopt.instances.checkpoints.layers import norm_values, read_layers
+from specopt.instances.checkpoints.layers import norm_values, read_layers, side_size
 from specopt.instances.checkpoints.marks import DRAFTS
 from specopt.instances.checkpoints.part import Part
-from specopt.instances.checkpoints.quantisation import Storage, read_storage
+from specopt.instances.checkpoints.quantisation import read_storage
+from specopt.instances.checkpoints.storage import Storage
 from specopt.instances.checkpoints.vision import vision_parameters
 from specopt.instances.checkpoints.weights import Weight, matrix, under, vector
 from specopt.models.decoder import ExactDecoder, PaperDecoder
@@ -194,6 +195,7 @@ def _read(fields: Fields, name: str, value_bytes: int | None) -> ModelConfig:
     hidden = fields.size("hidden_size")
     dense = dense_shape(fields, layers, label, storage)
     embeddings = _embeddings(fields, hidden, dense.layout if dense else None)
+    sides = _sides(fields, hidden, len(layers))
     found = ModelConfig(
         name=label,
         model_type=fields.model_type,
@@ -202,7 +204,8 @@ def _read(fields: Fields, name: str, value_bytes: int | None) -> ModelConfig:
         vision_parameters=vision_parameters(fields.whole, hidden),
         dtype=dtype,
         notes=(),
-        weights=(*embeddings, *_outside(hidden, norm_values(fields), dense.layout if dense else None),
+        weights=(*embeddings, *sides,
+            *_outside(hidden, norm_values(fields), dense.layout if dense else None),
                  *(weight for index, layer in enumerate(layers)
                    for weight in under(f"model.layers.{index}", layer.weights()))),
         mixers=tuple(layer.mixer for layer in layers),
@@ -219,6 +222,19 @@ def _embeddings(fields: Fields, hidden: int, layout: Layout | None) -> list[Weig
     return [
         Weight(name="model.embed_tokens", shape=shape, role="table"),
         Weight(name="lm_head", shape=shape, role="head"),
+    ]
+
+
+def _sides(fields: Fields, hidden: int, layers: int) -> list[Weight]:
+    """Return the tables of embeddings that layers have of their own, and what mixes them with the model's."""
+    side = side_size(fields)
+    if side == 0:
+        return []
+    rows = fields.size("vocab_size_per_layer_input", fields.size("vocab_size"))
+    return [
+        Weight(name="model.embed_tokens_per_layer", shape=(rows, layers * side), role="table"),
+        *matrix("model.per_layer_model_projection", layers * side, hidden),
+        vector("model.per_layer_projection_norm", side),
     ]
 
 

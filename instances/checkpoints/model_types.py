@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Literal
 
-from specopt.instances.checkpoints.marks import BOTH_WAYS, EXPERTS, HYBRID, LATENT, PREDICTING
+from specopt.instances.checkpoints.marks import BOTH_WAYS, EXPERTS, HYBRID, LATENT, PREDICTING, UNEQUAL
 
 
 @dataclass(frozen=True)
@@ -98,8 +98,9 @@ class ModelType:
         The field with that period, and its default.
     gated_queries, sinks
         Whether attention's output is gated, whether heads have sinks: see `GroupedAttention`.
-    global_heads
-        Whether layers that attend to everything have KV heads and a head size of their own.
+    unequal
+        Whether layers that attend to everything have KV heads and a head size of their own, the last ones may take keys
+        and values of earlier ones, and each layer may have a table of embeddings (Gemma 4).
     drafts
         The field with the number of layers that predict further tokens.
     """
@@ -124,7 +125,7 @@ class ModelType:
     period: tuple[str, int] = ("sliding_window_pattern", 1)
     gated_queries: bool = False
     sinks: bool = False
-    global_heads: bool = False
+    unequal: bool = False
     drafts: str | None = None
 
     @property
@@ -135,7 +136,8 @@ class ModelType:
             LATENT: self.latent,
             HYBRID: self.layer_kinds == "linear between",
             PREDICTING: self.drafts is not None,
-            BOTH_WAYS: self.global_heads,  # of images alone
+            UNEQUAL: self.unequal,
+            BOTH_WAYS: self.unequal,  # of images alone
         }
         return tuple(mark for mark, known in has.items() if known)
 
@@ -168,17 +170,18 @@ _QWEN3_NEXT = replace(
     drafts="num_nextn_predict_layers",
 )
 _MISTRAL = ModelType(architecture="MistralForCausalLM", tied=False, layer_kinds="window")
+_DEEPSEEK_EXPERTS = ExpertFields(
+    count="n_routed_experts",
+    shared_count="n_shared_experts",
+    first_dense="first_k_dense_replace",
+    period="moe_layer_freq",
+)
 _DEEPSEEK_V2 = ModelType(
     architecture="DeepseekV2ForCausalLM",
     tied=False,
     qkv_bias=_ATTENTION,
     latent=True,
-    experts=ExpertFields(
-        count="n_routed_experts",
-        shared_count="n_shared_experts",
-        first_dense="first_k_dense_replace",
-        period="moe_layer_freq",
-    ),
+    experts=_DEEPSEEK_EXPERTS,
 )
 _DEEPSEEK_V3 = replace(_DEEPSEEK_V2, architecture="DeepseekV3ForCausalLM", drafts="num_nextn_predict_layers")
 
@@ -193,6 +196,14 @@ MODEL_TYPES: Mapping[str, ModelType] = MappingProxyType(
             kv_heads="heads",
         ),
         "mistral": _MISTRAL,
+        "ministral3": replace(_MISTRAL, architecture="Ministral3ForCausalLM"),
+        "smollm3": ModelType(
+            architecture="SmolLM3ForCausalLM",
+            tied=True,
+            qkv_bias=_ATTENTION,
+            output_bias=_ATTENTION,
+            mlp_bias=_MLP,
+        ),
         "qwen2": _QWEN2,
         "qwen2_vl_text": _QWEN2,
         "qwen2_5_vl_text": _QWEN2,
@@ -226,8 +237,13 @@ MODEL_TYPES: Mapping[str, ModelType] = MappingProxyType(
             qkv_bias=_ATTENTION,
             query_key_norm=Switch("use_qk_norm", False),
             head_dim="given",
-            experts=replace(_DEEPSEEK_V2.experts, period=None) if _DEEPSEEK_V2.experts else None,
+            experts=replace(_DEEPSEEK_EXPERTS, period=None),
             drafts="num_nextn_predict_layers",
+        ),
+        "dots1": replace(
+            _QWEN3,
+            architecture="Dots1ForCausalLM",
+            experts=replace(_DEEPSEEK_EXPERTS, period=None),
         ),
         "gpt_oss": ModelType(
             architecture="GptOssForCausalLM",
@@ -290,7 +306,7 @@ MODEL_TYPES: Mapping[str, ModelType] = MappingProxyType(
             head_dim="given",
             layer_kinds="windows between",
             period=("sliding_window_pattern", 6),
-            global_heads=True,
+            unequal=True,
             experts=ExpertFields(per_token="top_k_experts", on="enable_moe_block", beside=True),
         ),
         "phi3": ModelType(architecture="Phi3ForCausalLM", tied=False, kv_heads="heads", layer_kinds="window"),

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from specopt.instances.checkpoints.attention import Mixer
-from specopt.instances.checkpoints.quantisation import Storage
+from specopt.instances.checkpoints.storage import Storage
 from specopt.instances.checkpoints.weights import Weight
 from specopt.models.weight_reads import ExpertLayers, WeightReads
 

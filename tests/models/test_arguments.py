@@ -41,7 +41,7 @@ WRONG = (True, False, 2.5, "many", None, math.nan, math.inf, -1, -0.5, 10**30, 1
         (lambda v: arguments.number("n", v, above=0, below=1), (0.5,), (0, 1, math.inf, -math.inf)),
         (lambda v: arguments.number("n", v), (-5, 1e300), (10**400, math.inf, math.nan, np.bool_(False))),
         (lambda v: arguments.positive("n", v), (1, 0.1), (0, -1, math.inf)),
-        (lambda v: arguments.sequence("n", v, 2), ((0, 1), np.array([0, 1]), range(2)), ((1,), "ab", 1, None)),
+        (lambda v: arguments.sequence("n", v, 2), ((0, 1), np.array([0, 1]), ([1], [])), ((1,), "ab", 1, {1: 2})),
         (lambda v: arguments.one_of("n", v, ("a", 1)), ("a", 1), ("b", True, None, 1.0, [], math.nan)),
         (lambda v: arguments.boolean("n", v), (True, np.bool_(False)), (0, 1, None, "true")),
         (lambda v: arguments.random_generator(v), (0, np.int64(3)), (-1, True, None, 1.5)),

@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from model_cases import (
     DEEPSEEK_V2_LITE,
     DEEPSEEK_V3,
+    EAGLE3_8B,
     GEMMA4_26B,
     GPT_OSS_20B,
     LLAMA_8B,
@@ -18,6 +21,7 @@ from model_cases import (
     SMALL,
     small,
 )
+from strategies_model_config import junk
 
 from specopt.instances.checkpoints.model_config import ModelConfig, parse_model_config
 from specopt.models.errors import InvalidInput, Unsupported
@@ -108,8 +112,9 @@ def test_all_experts_at_once_are_dense(name: str) -> None:
 def test_a_token_reads_what_is_active(name: str) -> None:
     """Tests that one token reads the active weights but the table of embeddings, and multiplies by their matrices."""
     found = parse_model_config(SMALL[name])
-    tied = SMALL[name].get("tie_word_embeddings", name.startswith("gemma"))
+    tied = SMALL[name].get("tie_word_embeddings", name.startswith(("gemma", "smollm3")))
     table = 0 if tied else SMALL[name]["vocab_size"] * SMALL[name]["hidden_size"]
+    table += SMALL[name].get("vocab_size_per_layer_input", 0) * 4 * SMALL[name].get("hidden_size_per_layer_input", 0)
     assert found.reads.bytes(1) == pytest.approx(2 * (found.active_parameters - table), rel=1e-12)
     assert found.flops_per_token < 2 * found.active_parameters
     assert found.flops_per_logit == 2 * SMALL[name]["vocab_size"] * SMALL[name]["hidden_size"]
@@ -124,13 +129,36 @@ def test_dense_operations_are_the_cost_models(data: Any) -> None:
     assert found.flops_per_logit == found.exact.flops_per_logit
 
 
-@pytest.mark.parametrize("name", [name for name in SMALL if name not in ("llama", "mistral", "qwen3", "gemma3")])
+@pytest.mark.parametrize(
+    "name", [name for name in SMALL if name not in ("llama", "mistral", "qwen3", "gemma3", "ministral3", "smollm3")]
+)
 def test_cost_models_do_not_pretend(name: str) -> None:
     """Tests that a model that is no dense decoder has no cost model of `serving-latency`, and that a note says why."""
     found = parse_model_config(SMALL[name])
     assert found.dense is None and any(note.startswith("paper: null") for note in found.notes)
     with pytest.raises(Unsupported, match="it is no dense decoder"):
         _ = found.exact
+
+
+@given(st.data())
+def test_broken_configs(data: st.DataObject) -> None:
+    """Tests that a config of any type with a field replaced by anything is refused as bad input, or counted."""
+    config = data.draw(st.sampled_from([*SMALL.values(), MIMO_7B, EAGLE3_8B]))
+    name = data.draw(st.sampled_from([key for key in config if key != "model_type"]))
+    try:
+        found = parse_model_config(config | {name: data.draw(junk | st.integers(0, 12))})
+    except InvalidInput as error:
+        assert name in str(error) or "expected" in str(error)
+    else:
+        assert found.parameters > 0 and found.reads.bytes(3) > 0
+
+
+def test_layers_may_borrow_keys_and_values() -> None:
+    """Tests that the last layers of a small Gemma 4 cache nothing, and that no pass reads a table per layer."""
+    data = SMALL["gemma4 with embeddings per layer"]
+    found = parse_model_config(data)
+    assert (found.kv_bytes_per_token, found.window_kv_bytes) == (2 * 2 * 32 * 2, 2 * 2 * 16 * 2)
+    assert found.reads.bytes(1) == 2 * (found.parameters - 112 * 4 * 8)
 
 
 def test_quantities_are_integers() -> None:
@@ -152,7 +180,8 @@ def test_quantities_are_integers() -> None:
         (SMALL["qwen3_5"] | {"layer_types": ["sliding_attention"] * 4}, r"layer_types\[0\]: .* full_attention, linear"),
         (SMALL["qwen3_moe"] | {"mlp_only_layers": 3}, "mlp_only_layers: expected a list"),
         (SMALL["qwen3_5"] | {"num_experts": 4}, "num_experts: mixture-of-experts models are not counted for qwen3_5"),
-        (SMALL["gemma4"] | {"hidden_size_per_layer_input": 8}, "hidden_size_per_layer_input: layers that differ"),
+        (SMALL["gemma4"] | {"hidden_size_per_layer_input": None}, "hidden_size_per_layer_input: required field"),
+        (SMALL["llama"] | {"hidden_size_per_layer_input": 8}, "hidden_size_per_layer_input: layers that differ"),
         (small("llama", num_nextn_predict_layers=1), "num_nextn_predict_layers: decoders with further heads"),
         (small("jamba"), "model_type: expected one of .* measure and enter seconds_per_token and kv_bytes_per_token"),
         (small("llama", mamba_d_state=4), "measure and enter seconds_per_token and kv_bytes_per_token by hand"),

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from model_cases import DEEPSEEK_V3, GPT_OSS_20B, LLAMA_8B, SMALL
+from strategies_model_config import junk
 
 from specopt.instances.checkpoints.model_config import ModelConfig, parse_model_config
-from specopt.instances.checkpoints.quantisation import Scheme
+from specopt.instances.checkpoints.storage import Scheme
 from specopt.models.errors import InvalidInput
 
 ROWS, COLUMNS = 128, 256
@@ -33,6 +34,12 @@ MXFP4 = {
         "lm_head",
     ],
 }
+
+
+KEYS = (
+    "quant_method", "bits", "group_size", "zero_point", "weight_block_size", "activation_scheme", "config_groups",
+    "ignore", "modules_to_not_convert", "kv_cache_scheme", "sparsity_config", "quant_algo", "dynamic", "lm_head",
+)  # fmt: skip
 
 
 def compressed(*, ignore: tuple[str, ...] = ("lm_head",), activations: Any = None, **weights: Any) -> dict[str, Any]:
@@ -174,6 +181,20 @@ def test_blocks_cover_the_matrix(rows: int, columns: int, high: int, wide: int) 
     scheme = Scheme(bits=4, rows=high, columns=wide, scale_bits=16)
     blocks = len({(r // (high or rows), c // (wide or columns)) for r in range(rows) for c in range(0, columns, 1)})
     assert scheme.bytes(rows, columns) == (rows * columns * 4 + blocks * 16 + 7) // 8
+
+
+@given(
+    st.sampled_from([BLOCK_FP8, AWQ, GPTQ, MXFP4, W4, NVFP4, {"quant_method": "modelopt", "quant_algo": "FP8"}]),
+    st.dictionaries(st.sampled_from(KEYS), junk, min_size=1, max_size=2),
+)
+def test_broken_configs(config: dict[str, Any], change: dict[str, Any]) -> None:
+    """Tests that a quantisation with something broken is refused as bad input, or counted."""
+    try:
+        found = quantised(SQUARE, config | change)
+    except InvalidInput as error:
+        assert "quantization_config" in str(error)
+    else:
+        assert found.weight_bytes > 0
 
 
 @pytest.mark.parametrize(
