@@ -31,6 +31,9 @@ from specopt.models.verification_time import VerificationTime
 
 Errors = Literal["absolute", "relative"]
 
+MOST_CONTEXTS = 32
+"""A fit's file names so many of the cached tokens that its passes had."""
+
 WORTH_TELLING = 0.10
 """A relative error above this is warned of."""
 
@@ -132,6 +135,7 @@ class RuntimeFit:
             "upper": self.form.to_json(self.upper, self.slope),
             "misfit": dict(zip(("low", "high"), self.misfit, strict=True)),
             "range": self.ranges,
+            **({} if self.table.columns.cached is None else {"contexts": _some(self.table.cached)}),
             "unit": "tokens" if self.slope == "seconds_per_token" else "flops",
             **({} if self.decoder is None else {"model": dump(self.decoder)}),
             "metrics": {
@@ -254,6 +258,13 @@ def fit_runtime(
         warnings=table.warnings,
     )
     return replace(fit, warnings=(*fit.warnings, *_warnings(fit)))
+
+
+def _some(values: Floats) -> list[float]:
+    """Return the distinct values, or as many of them as `MOST_CONTEXTS` says, from the least to the largest."""
+    distinct = np.unique(values)
+    places = np.linspace(0, len(distinct) - 1, min(len(distinct), MOST_CONTEXTS)).round().astype(np.int64)
+    return [float(one) for one in distinct[places]]
 
 
 def _warnings(fit: RuntimeFit) -> list[str]:

@@ -110,6 +110,8 @@ class FittedPasses(PassTime):
         from the fit included.
     ranges
         Least and most measured, of each feature of `work.ranged` and of the batch; what is missing is not told.
+    contexts
+        Cached tokens per request of the passes that were fitted; none: not told.
     notes
         What a reader should know.
     """
@@ -118,7 +120,8 @@ class FittedPasses(PassTime):
     work: Work
     misfit: tuple[float, float] = (0.0, 0.0)
     ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    notes: tuple[str, ...] = field(default=())
+    contexts: tuple[float, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def has_limits(self) -> bool:
@@ -128,7 +131,10 @@ class FittedPasses(PassTime):
     @property
     def measured(self) -> str:
         """Return the range of every feature."""
-        return ", ".join(interval(name, *ends) for name, ends in self.ranges.items())
+        ends = dict(self.ranges)
+        if self.contexts:
+            ends["context"] = min(self.contexts), max(self.contexts)
+        return ", ".join(interval(name, *of) for name, of in ends.items())
 
     def seconds(self, batch: Floats, new_tokens: Floats, cached_tokens: Floats, which: Which = "fitted") -> Floats:
         """Return the form's seconds; a limit holds both the coefficients' and the misfit's."""
@@ -145,10 +151,12 @@ class FittedPasses(PassTime):
         return times("fitted")
 
     def covers(self, batch: Floats, new_tokens: Floats, cached_tokens: Floats) -> Truths:
-        """Tell whether batch and features are within their ranges, a rounding error aside."""
+        """Tell whether batch, context and features are within their ranges, a rounding error aside."""
         found = self.work.features(batch, new_tokens, cached_tokens)
         sizes = dict(zip(self.work.ranged, np.moveaxis(found, -1, 0), strict=False)) | {BATCH: np.asarray(batch)}
         inside = np.ones(found.shape[:-1], dtype=np.bool_)
         for name, (least, most) in self.ranges.items():
             inside &= (sizes[name] >= least * (1.0 - 1e-9)) & (sizes[name] <= most * (1.0 + 1e-9))
+        if self.contexts:
+            inside &= (min(self.contexts) <= cached_tokens) & (cached_tokens <= max(self.contexts))
         return inside

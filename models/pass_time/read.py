@@ -93,7 +93,7 @@ def pass_time(data: object, where: str, *, decoder: Decoder | None, all_logits: 
 
     Forms: ``{"seconds_per_token", "overhead_seconds"}``; the same per operation, ``seconds_per_flop``, as in
     serving-latency; ``{"pieces": [...]}``, the maximum of several; the estimator of verification-batch; what a fit
-    writes (``runtime`` or ``estimator``, with ``lower``, ``upper``, ``misfit``, ``range``, ``model``); and
+    writes (``runtime`` or ``estimator``, and what it says beside: limits, misfit, ranges, contexts, model); and
     ``{"table": {"batch", "new_tokens", "cached_tokens", "seconds", "spread"}}``, measured passes in columns. All but
     the estimator may say what reading the cache takes, once per request and pass: ``seconds_per_cached_token``, or
     ``seconds_per_kv_byte`` with a model. ``captured_batches`` beside any makes batches run as the next of those sizes,
@@ -188,6 +188,9 @@ def _fitted(data: Mapping[str, Any], where: str, decoder: Decoder | None, all_lo
     misfit = None if key is None else data.get("misfit")
     counted = form.unit == "seconds_per_flop" and isinstance(work, Tokens)  # as tokens, so a range of them is not told
     ranges = None if key is None or counted else data.get("range")
+    contexts = [] if key is None else data.get("contexts", [])
+    if not isinstance(contexts, list):
+        raise InvalidInput(f"{where}.contexts: expected a list of cached tokens, got {describe(contexts)}")
     if key is not None and misfit is None:
         notes += ("its file does not tell the misfit of the form, so its limits do not hold that: fit it again",)
     return FittedPasses(
@@ -195,6 +198,7 @@ def _fitted(data: Mapping[str, Any], where: str, decoder: Decoder | None, all_lo
         work,
         (0.0, 0.0) if misfit is None else _misfit(misfit, f"{where}.misfit"),
         {} if ranges is None else _ranges(ranges, work, f"{where}.range"),
+        tuple(number(f"{where}.contexts[{at}]", one, 0, MAX_TOKENS) for at, one in enumerate(contexts)),
         notes,
     )
 

@@ -27,6 +27,11 @@ class Drafter(ABC):
 
     passes: PassTime | None
 
+    @property
+    def contexts(self) -> tuple[float, ...]:
+        """Cached tokens that its passes were measured with, if these matter."""
+        return () if self.passes is None else self.passes.contexts
+
     @abstractmethod
     def seconds(self, batch: Floats, drafts: Floats, cached_tokens: Floats, which: Which = "fitted") -> Floats:
         """Return the time of `drafts` >= 1 tokens for each request of a batch; the arrays are broadcast."""
@@ -54,8 +59,13 @@ class SeparateModel(Drafter):
 class Head(SeparateModel):
     """A head on the verify model's hidden state, such as EAGLE's or MTP: a pass for each token, and no cache to read.
 
-    Of a table the passes with the fewest cached tokens count.
+    The passes measured with the fewest cached tokens count.
     """
+
+    @property
+    def contexts(self) -> tuple[float, ...]:
+        """None matters."""
+        return ()
 
     def work(self, drafts: Floats, cached_tokens: Floats) -> tuple[Floats, Floats]:
         """Return one token on the least that was measured."""
@@ -113,6 +123,11 @@ class Remote(Drafter):
     round_trip_seconds: float
     bits_per_token: float
     bits_per_second: float
+
+    @property
+    def contexts(self) -> tuple[float, ...]:
+        """Those of the drafter there."""
+        return self.drafter.contexts
 
     def seconds(self, batch: Floats, drafts: Floats, cached_tokens: Floats, which: Which = "fitted") -> Floats:
         """Return the time of the drafts there and on the link."""

@@ -104,8 +104,7 @@ class Runtimes:
 
     def at_every_context(self) -> Self:
         """Return the same for all contexts that passes of both models were measured with."""
-        drafts = self.drafter.passes
-        tables = [of for of in (self.verify.contexts, drafts.contexts if drafts is not None else ()) if of]
+        tables = [of for of in (self.verify.contexts, self.drafter.contexts) if of]
         if not tables:
             return self
         low, high = max(min(of) for of in tables), min(max(of) for of in tables)

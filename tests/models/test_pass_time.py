@@ -96,6 +96,9 @@ def test_limits_hold_the_misfit() -> None:
     one = np.array(1.0)
     assert found.covers(one, one, 0.0 * one)
     assert not found.covers(one, 1e9 * one, 0.0 * one)
+    told = made(FIT | {"contexts": [100, 300]})
+    assert (told.contexts, told.measured) == ((100.0, 300.0), "context 100-300")
+    assert told.covers(one, one, np.array([99.0, 100.0, 200.0, 300.0, 301.0])).tolist() == [False, *[True] * 3, False]
 
 
 @pytest.mark.parametrize(
@@ -117,6 +120,8 @@ def test_limits_hold_the_misfit() -> None:
         ({"runtime": TOKENS, "misfit": {"low": -1.0, "high": 0}}, "file.misfit.low: expected a number in"),
         ({"runtime": TOKENS, "range": {"flops": [1, 2]}}, "file.range: unknown field 'flops'; known: batch, tokens"),
         ({"runtime": TOKENS, "range": {"tokens": [2, 1]}}, r"file.range.tokens\[1\]: expected a number"),
+        ({"runtime": TOKENS, "contexts": 3}, "file.contexts: expected a list of cached tokens, got 3"),
+        ({"runtime": TOKENS, "contexts": [-1]}, r"file.contexts\[0\]: expected a number"),
         ({**TOKENS, "seconds_per_kv_byte": 1e-9}, "file.seconds_per_kv_byte: expected a model"),
         ({**TOKENS, "seconds_per_kv_byte": 1, "seconds_per_cached_token": 1}, "file: expected seconds_per_cached_t"),
         ({**TOKENS, "captured_batches": [4, 2]}, "file.captured_batches: expected increasing integers >= 1"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from importlib.resources import files
 from pathlib import Path
@@ -60,6 +61,35 @@ def test_export_takes_what_fit_writes(options: list[str], tmp_path: Path, capsys
     assert [row["num_speculative_tokens"] for row in robust["ranges"]] == [None]
     assert robust["config"] is None
     assert any("no lengths are safe" in note and "in the worst case" in note for note in robust["notes"])
+
+
+@pytest.mark.parametrize("rate", [0.8, 0.95])
+@pytest.mark.parametrize("form", [*FORMS, "table"])
+def test_robust_is_never_slower_than_measured(
+    form: str, rate: float, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Tests that a robust table of any form is contradicted by no measured point: speed-ups of the medians by hand."""
+    with (SHIPPED / "cpu-pair.csv").open() as stream:
+        times = {
+            (row["model"][:5], int(row["batch"]), int(row["new_tokens"]), int(row["cached_tokens"])): float(
+                row["seconds_median"]
+            )
+            for row in csv.DictReader(stream)
+        }
+    runtimes = fitted(tmp_path, "--form", form, *TOKENS)
+    for most in ("1", "2", "4"):
+        found = exported(runtimes, rate, capsys, "--robust", "--max-batch", most)
+        for row in found["ranges"]:
+            drafts = row["num_speculative_tokens"]
+            assert drafts != 0
+            for model, batch, new, cached in times:
+                if drafts is None or not row["batch"][0] <= batch <= row["batch"][1] or (model, new) != ("verif", 1):
+                    continue
+                wide = times.get(("verif", batch, 1 + drafts, cached))
+                if wide is not None:
+                    tokens = sum(rate**power for power in range(drafts + 1))
+                    step = drafts * times["draft", batch, 1, cached] + wide
+                    assert tokens * times["verif", batch, 1, cached] >= step
 
 
 def test_the_measured_range_is_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

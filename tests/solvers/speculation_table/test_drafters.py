@@ -57,6 +57,12 @@ def test_a_head_is_measured_without_contexts() -> None:
     assert alone.shape == (1, 2, 1)
     verify = 2e-4 * np.array([1, 2]) * 3 + 0.03
     assert speculating[0, :, 2] - verify == pytest.approx([2e-3, 4e-3])
+    verified = {"table": {"batch": [1] * 4, "new_tokens": [1, 1, 2, 2], "cached_tokens": [128, 384] * 2,
+                          "seconds": [0.01, 0.02, 0.01, 0.02]}}  # fmt: skip
+    data = {"draft": table, "verify": verified}
+    assert Runtimes.from_dict({**data, "drafter": {"type": "head"}}).contexts == (128.0, 384.0)
+    with pytest.raises(InvalidInput, match="context_tokens: expected draft and verify passes measured with the same"):
+        Runtimes.from_dict(data)
     assert made({"type": "head"}, draft=table).covers(2, 2).all()
     assert not made({"type": "parallel"}, draft=table).covers(2, 2)[:, 1:].any()
 
