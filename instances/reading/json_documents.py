@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-from pathlib import Path
 
 from specopt.models.errors import InvalidInput
 from specopt.models.files import unique_keys
+from specopt.models.reading import read_bytes
 
 
 def json_documents(path: str | os.PathLike[str]) -> list[object]:
@@ -16,12 +16,10 @@ def json_documents(path: str | os.PathLike[str]) -> list[object]:
     Raises
     ------
     InvalidInput
-        If it is no JSON in UTF-8; the message names the line.
-    OSError
-        If it cannot be read.
+        If it cannot be read, or is no JSON in UTF-8; the message names the line.
     """
     try:
-        text = Path(path).read_bytes().decode("utf-8-sig")
+        text = read_bytes(path).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InvalidInput(f"{path}: expected text in UTF-8: {error}") from None
     try:
