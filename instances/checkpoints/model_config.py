@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from specopt.instances.checkpoints.attention import LatentAttention, LinearAttention
 from specopt.instances.checkpoints.config_fields import Fields
 from specopt.instances.checkpoints.dense import DenseShape, Layout, dense_shape
 from specopt.instances.checkpoints.heads import EAGLE, DraftHead, eagle_kind, predicting_layers, read_eagle
@@ -99,7 +100,9 @@ class ModelConfig(Part):
     @property
     def _shape(self) -> DenseShape:
         if self.dense is None:
-            raise Unsupported(f"{self.name}: no cost model of operations describes it, it is no dense decoder")
+            raise Unsupported(
+                f"{self.name}: no cost model of operations describes it, it is no dense decoder; count tokens instead"
+            )
         return self.dense
 
 
@@ -270,7 +273,9 @@ def _notes(config: ModelConfig) -> Sequence[str]:
             " projections; they are in the parameters, but no cost model can say so"
         )
     if config.dense is None:
-        notes.append("paper: null, for the papers' cost model has one dense network and full attention in every layer")
+        notes.append(
+            f"paper: null, for the papers' cost model knows dense decoders alone, and this has {_unlike(config)}"
+        )
     if window is not None and config.window_kv_bytes:
         caches = "every cache grows" if not config.growing_kv_bytes else f"{config.window_kv_bytes:,} bytes more grow"
         notes.append(f"sliding_window: {caches} per token up to {window:,} tokens only")
@@ -286,6 +291,17 @@ def _notes(config: ModelConfig) -> Sequence[str]:
         for head in config.heads
     ]
     return notes
+
+
+def _unlike(config: ModelConfig) -> str:
+    """Return what sets a decoder apart from a dense one whose layers are all alike."""
+    kinds = {type(mixer) for mixer in config.mixers}
+    has = {
+        "routed experts": config.routed_expert_parameters > 0,
+        "latent attention": LatentAttention in kinds,
+        "linear attention": LinearAttention in kinds,
+    }
+    return ", ".join(name for name, present in has.items() if present) or "layers that differ from each other"
 
 
 def _note_unused_window(fields: Fields) -> None:

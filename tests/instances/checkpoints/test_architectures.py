@@ -161,6 +161,21 @@ def test_layers_may_borrow_keys_and_values() -> None:
     assert found.reads.bytes(1) == 2 * (found.parameters - 112 * 4 * 8)
 
 
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("mixtral", "routed experts"),
+        ("deepseek_v3", "routed experts, latent attention"),
+        ("qwen3_next", "routed experts, linear attention"),
+        ("qwen3_5", "linear attention"),
+        ("gemma4 without experts", "layers that differ from each other"),
+    ],
+)
+def test_the_note_says_what_it_has(name: str, reason: str) -> None:
+    """Tests that the note beside `paper: null` names what the papers' cost model does not know."""
+    assert parse_model_config(SMALL[name]).notes[0].endswith(f"and this has {reason}")
+
+
 def test_quantities_are_integers() -> None:
     """Tests that a decoder of every type has positive counts, the active ones at most all."""
     for data in SMALL.values():
