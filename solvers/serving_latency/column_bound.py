@@ -200,7 +200,8 @@ class ColumnBound:
         dual = np.maximum(0.0, np.array(self._model.getSolution().row_dual))
         nodes, ranges = len(self._nodes), self._ranges
         free = np.zeros(len(self._ends) - 1)
-        task = np.maximum(0.0, self._share @ dual[:nodes] * self._scale)
+        interpolated = np.einsum("kn,n->k", self._share, dual[:nodes])  # not by a library whose sums depend on threads
+        task = np.maximum(0.0, interpolated * self._scale)
         if not ranges:
             return _Prices(task, free, free, free)
         draft, verify, first, last = dual[nodes:].reshape(4, ranges)
