@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -12,80 +12,15 @@ import numpy as np
 from specopt.models.arguments import number
 from specopt.models.decoder import Decoder
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import MAX_TOKENS, Floats, NonNegative, check, describe, parse
+from specopt.models.fields import MAX_TOKENS, Floats, describe, parse
 from specopt.models.pass_time.fitted import BATCH, Additive, FittedPasses, Operations, Tokens, Work
+from specopt.models.pass_time.form import Form, read_form
 from specopt.models.pass_time.measured import MeasuredPasses, PassTable
 from specopt.models.pass_time.pass_time import PassTime, Which
 from specopt.models.pass_time.staircase import Staircase
-from specopt.models.runtime import LinearRuntime, PiecewiseRuntime, Runtime
-from specopt.models.verification_time import COEFFICIENTS, VerificationTime
 
 LEAST_SECONDS_PER_TOKEN = 1e-9
 """No hardware takes less for a token; what is faster must be meant per operation."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class TokenRuntime:
-    """Seconds of a pass against all of its tokens: seconds_per_token tokens + overhead_seconds.
-
-    Parameters
-    ----------
-    seconds_per_token
-        Seconds per token of the batch.
-    overhead_seconds
-        Seconds of a pass without tokens.
-    """
-
-    seconds_per_token: NonNegative
-    overhead_seconds: NonNegative
-
-    def __post_init__(self) -> None:
-        check(self)
-
-    @staticmethod
-    def is_marked(data: Mapping[str, Any]) -> bool:
-        """Tell whether JSON-like data means this form."""
-        return "seconds_per_token" in data
-
-
-@dataclass(frozen=True, kw_only=True)
-class PiecewiseTokenRuntime:
-    """The maximum of several runtimes against tokens.
-
-    Parameters
-    ----------
-    pieces
-        At least one.
-    """
-
-    pieces: tuple[TokenRuntime, ...]
-
-    def __post_init__(self) -> None:
-        check(self)
-        if not self.pieces:
-            raise InvalidInput("pieces: expected at least one piece, got none")
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Form:
-    """Coefficients of the features of their work: one row per piece, the cached tokens' aside."""
-
-    coefficients: Floats
-    unit: str
-    per_cached_token: float | None = None
-    per_kv_byte: float | None = None
-
-    @property
-    def reading(self) -> str | None:
-        """The field that says what reading the cache takes."""
-        if self.per_cached_token is not None:
-            return "seconds_per_cached_token"
-        return None if self.per_kv_byte is None else "seconds_per_kv_byte"
-
-    @property
-    def kind(self) -> tuple[object, ...]:
-        """What limits must have in common with the fit."""
-        return self.unit, self.reading
 
 
 def pass_time(data: object, where: str, *, decoder: Decoder | None, all_logits: bool) -> PassTime:
@@ -165,23 +100,23 @@ def _sizes(data: Mapping[str, Any], where: str) -> Floats | None:
 
 def _fitted(data: Mapping[str, Any], where: str, decoder: Decoder | None, all_logits: bool) -> PassTime:
     key = next((name for name in ("runtime", "estimator") if name in data), None)
-    form = _form(data if key is None else data[key], where if key is None else f"{where}.{key}")
+    form = read_form(data if key is None else data[key], where if key is None else f"{where}.{key}")
     if key is not None and isinstance(data.get("model"), Mapping):
         decoder = parse(Decoder, data["model"], f"{where}.model")  # type: ignore[arg-type]
     work, notes = _work(form, where, decoder, all_logits)
-    coefficients: dict[Which, Floats] = {"fitted": _with_reading(form, decoder, where)}
+    coefficients: dict[Which, Floats] = {"fitted": form.with_reading(decoder, where)}
     limits: tuple[Which, Which] = ("lower", "upper")
     for name in limits:
         limit = None if key is None else data.get(name)
         if limit is None:
             coefficients[name] = coefficients["fitted"]
             continue
-        of = _form(limit, f"{where}.{name}")
+        of = read_form(limit, f"{where}.{name}")
         if of.coefficients.shape != form.coefficients.shape:
             raise InvalidInput(f"{where}.{name}: expected as many pieces as in {key}")
         if of.kind != form.kind:
             raise InvalidInput(f"{where}.{name}: expected {form.unit}, as in {key}")
-        coefficients[name] = _with_reading(of, decoder, where)
+        coefficients[name] = of.with_reading(decoder, where)
         apart = coefficients[name] - coefficients["fitted"]
         if ((apart > 0.0) if name == "lower" else (apart < 0.0)).any():
             raise InvalidInput(f"{where}.{name}: expected a limit of each coefficient in {key}, on its {name} side")
@@ -203,37 +138,7 @@ def _fitted(data: Mapping[str, Any], where: str, decoder: Decoder | None, all_lo
     )
 
 
-def _form(data: object, where: str) -> _Form:
-    """Return the coefficients that a runtime or an estimator says."""
-    if isinstance(data, Mapping) and COEFFICIENTS[0] in data:
-        estimator = parse(VerificationTime, data, where)
-        return _Form(coefficients=np.array([[getattr(estimator, name) for name in COEFFICIENTS]]), unit="an estimator")
-    reading: dict[str, float] = {}
-    if isinstance(data, Mapping):
-        for name in ("seconds_per_cached_token", "seconds_per_kv_byte"):
-            if name in data:
-                reading[name] = number(f"{where}.{name}", data[name], 0, below=1e18)
-        if len(reading) == 2:
-            raise InvalidInput(f"{where}: expected seconds_per_cached_token or seconds_per_kv_byte, got both")
-        data = {key: value for key, value in data.items() if key not in reading}
-    several = isinstance(data, Mapping) and "pieces" in data
-    pieces = data["pieces"] if isinstance(data, Mapping) and several else [data]
-    first = pieces[0] if isinstance(pieces, list) and pieces else None
-    if isinstance(first, Mapping) and TokenRuntime.is_marked(first):
-        parts = parse(PiecewiseTokenRuntime, data, where).pieces if several else (parse(TokenRuntime, data, where),)
-        rows, unit = [(part.seconds_per_token, part.overhead_seconds) for part in parts], "seconds_per_token"
-    else:
-        runtime: Runtime = parse(PiecewiseRuntime, data, where) if several else parse(LinearRuntime, data, where)
-        rows, unit = [(part.seconds_per_flop, part.overhead_seconds) for part in runtime.pieces], "seconds_per_flop"
-    return _Form(
-        coefficients=np.array(rows),
-        unit=unit,
-        per_cached_token=reading.get("seconds_per_cached_token"),
-        per_kv_byte=reading.get("seconds_per_kv_byte"),
-    )
-
-
-def _work(form: _Form, where: str, decoder: Decoder | None, all_logits: bool) -> tuple[Work, tuple[str, ...]]:
+def _work(form: Form, where: str, decoder: Decoder | None, all_logits: bool) -> tuple[Work, tuple[str, ...]]:
     if form.unit == "an estimator":
         return Additive(), ()
     if form.unit == "seconds_per_token":
@@ -250,21 +155,6 @@ def _work(form: _Form, where: str, decoder: Decoder | None, all_logits: bool) ->
     if slope == 0.0:
         return Tokens(), ()
     return Tokens(), ("seconds_per_flop counts per token, as there is no model to count operations with",)
-
-
-def _with_reading(form: _Form, decoder: Decoder | None, where: str) -> Floats:
-    """Return the coefficients with that of the cached tokens."""
-    if form.unit == "an estimator":
-        return form.coefficients
-    each = form.per_cached_token or 0.0
-    if form.per_kv_byte is not None:
-        if decoder is None:
-            raise InvalidInput(
-                f"{where}.seconds_per_kv_byte: expected a model to count the bytes of its cache with, or "
-                "seconds_per_cached_token"
-            )
-        each = form.per_kv_byte * decoder.kv_bytes_per_token
-    return np.column_stack([form.coefficients, np.full(len(form.coefficients), each)])
 
 
 def _misfit(data: object, where: str) -> tuple[float, float]:

@@ -1,0 +1,136 @@
+"""Coefficients of runtimes in JSON-like data: against tokens, against operations, and the estimator of paper 2."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from specopt.models.arguments import number
+from specopt.models.decoder import Decoder
+from specopt.models.errors import InvalidInput
+from specopt.models.fields import Floats, NonNegative, check, parse
+from specopt.models.runtime import LinearRuntime, PiecewiseRuntime, Runtime
+from specopt.models.verification_time import COEFFICIENTS, VerificationTime
+
+
+@dataclass(frozen=True, kw_only=True)
+class TokenRuntime:
+    """Seconds of a pass against all of its tokens: seconds_per_token tokens + overhead_seconds.
+
+    Parameters
+    ----------
+    seconds_per_token
+        Seconds per token of the batch.
+    overhead_seconds
+        Seconds of a pass without tokens.
+    """
+
+    seconds_per_token: NonNegative
+    overhead_seconds: NonNegative
+
+    def __post_init__(self) -> None:
+        check(self)
+
+    @staticmethod
+    def is_marked(data: Mapping[str, Any]) -> bool:
+        """Tell whether JSON-like data means this form."""
+        return "seconds_per_token" in data
+
+
+@dataclass(frozen=True, kw_only=True)
+class PiecewiseTokenRuntime:
+    """The maximum of several runtimes against tokens.
+
+    Parameters
+    ----------
+    pieces
+        At least one.
+    """
+
+    pieces: tuple[TokenRuntime, ...]
+
+    def __post_init__(self) -> None:
+        check(self)
+        if not self.pieces:
+            raise InvalidInput("pieces: expected at least one piece, got none")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Form:
+    """Coefficients of the features of their work: one row per piece, the cached tokens' aside."""
+
+    coefficients: Floats
+    unit: str
+    per_cached_token: float | None = None
+    per_kv_byte: float | None = None
+
+    @property
+    def reading(self) -> str | None:
+        """The field that says what reading the cache takes."""
+        if self.per_cached_token is not None:
+            return "seconds_per_cached_token"
+        return None if self.per_kv_byte is None else "seconds_per_kv_byte"
+
+    @property
+    def kind(self) -> tuple[object, ...]:
+        """What limits must have in common with the fit."""
+        return self.unit, self.reading
+
+    def with_reading(self, decoder: Decoder | None, where: str) -> Floats:
+        """Return the coefficients with that of the cached tokens.
+
+        Raises
+        ------
+        InvalidInput
+            If bytes are to be counted without a model.
+        """
+        if self.unit == "an estimator":
+            return self.coefficients
+        each = self.per_cached_token or 0.0
+        if self.per_kv_byte is not None:
+            if decoder is None:
+                raise InvalidInput(
+                    f"{where}.seconds_per_kv_byte: expected a model to count the bytes of its cache with, or "
+                    "seconds_per_cached_token"
+                )
+            each = self.per_kv_byte * decoder.kv_bytes_per_token
+        return np.column_stack([self.coefficients, np.full(len(self.coefficients), each)])
+
+
+def read_form(data: object, where: str) -> Form:
+    """Return the coefficients that a runtime or an estimator says.
+
+    Raises
+    ------
+    InvalidInput
+        If a field is unknown, missing or outside its domain.
+    """
+    if isinstance(data, Mapping) and COEFFICIENTS[0] in data:
+        estimator = parse(VerificationTime, data, where)
+        return Form(coefficients=np.array([[getattr(estimator, name) for name in COEFFICIENTS]]), unit="an estimator")
+    reading: dict[str, float] = {}
+    if isinstance(data, Mapping):
+        for name in ("seconds_per_cached_token", "seconds_per_kv_byte"):
+            if name in data:
+                reading[name] = number(f"{where}.{name}", data[name], 0, below=1e18)
+        if len(reading) == 2:
+            raise InvalidInput(f"{where}: expected seconds_per_cached_token or seconds_per_kv_byte, got both")
+        data = {key: value for key, value in data.items() if key not in reading}
+    several = isinstance(data, Mapping) and "pieces" in data
+    pieces = data["pieces"] if isinstance(data, Mapping) and several else [data]
+    first = pieces[0] if isinstance(pieces, list) and pieces else None
+    if isinstance(first, Mapping) and TokenRuntime.is_marked(first):
+        parts = parse(PiecewiseTokenRuntime, data, where).pieces if several else (parse(TokenRuntime, data, where),)
+        rows, unit = [(part.seconds_per_token, part.overhead_seconds) for part in parts], "seconds_per_token"
+    else:
+        runtime: Runtime = parse(PiecewiseRuntime, data, where) if several else parse(LinearRuntime, data, where)
+        rows, unit = [(part.seconds_per_flop, part.overhead_seconds) for part in runtime.pieces], "seconds_per_flop"
+    return Form(
+        coefficients=np.array(rows),
+        unit=unit,
+        per_cached_token=reading.get("seconds_per_cached_token"),
+        per_kv_byte=reading.get("seconds_per_kv_byte"),
+    )
