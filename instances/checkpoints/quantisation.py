@@ -57,6 +57,7 @@ class _Given:
         return next((self.config[name] for name in names if self.config.get(name) is not None), None)
 
     def size(self, *names: str, default: int | None = None) -> int:
+        """Return the first of these fields, a positive integer."""
         value = self.get(*names)
         if value is None and default is not None:
             return default
@@ -68,10 +69,12 @@ class _Given:
         return 0 if value == -1 else integer(f"{self.where}.{names[0]}", value, 1, MAX_TOKENS)
 
     def flag(self, name: str, default: bool = False) -> bool:
+        """Return a field that is true or false."""
         value = self.get(name)
         return default if value is None else boolean(f"{self.where}.{name}", value)
 
     def names(self, *names: str) -> list[str]:
+        """Return all names, or regular expressions of names, that these fields list."""
         found: list[str] = []
         for name in names:
             for item in sequence(f"{self.where}.{name}", self.config.get(name) or []):
@@ -89,6 +92,7 @@ class _Given:
             raise InvalidInput(f"{self.where}.{name}: expected regular expressions ({error})") from None
 
     def part(self, name: str) -> _Given:
+        """Return a field that is an object."""
         value = self.get(name)
         if not isinstance(value, Mapping):
             raise InvalidInput(f"{self.where}.{name}: expected an object, got {describe(value)}")
@@ -105,6 +109,7 @@ class _Given:
         return algorithm is not None and one_of(f"{self.where}.kv_cache_quant_algo", algorithm, ("FP8",)) == "FP8"
 
     def refuse(self, name: str, what: str) -> InvalidInput:
+        """Return the error for a field whose value is not known."""
         return InvalidInput(f"{self.where}.{name}: {what} not counted here, got {describe(self.get(name))}; {BY_DTYPE}")
 
 

@@ -84,7 +84,7 @@ def test_the_true_yields_are_within_what_totals_allow(world: tuple[Floats, Float
 
 
 def test_the_least_yield_by_hand() -> None:
-    """Tests the smallest yield where no order binds: sum P / x with a fixed sum of x is least at x ~ sqrt(P)."""
+    """Tests that the yield is least where no order binds: sum P / x with a fixed sum of x is so at x ~ sqrt(P)."""
     reached = np.array([1.0, 0.3, 0.3, 0.3, 0.3])
     found = np.cumprod(np.full(5, 0.8)) * reached
     measured = np.array([0.8, 0.24, 0.8, 0.8, 0.8])

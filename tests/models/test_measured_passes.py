@@ -73,7 +73,7 @@ def test_more_work_never_takes_less(seconds: list[float], spread: list[float]) -
 @settings(max_examples=25)
 @given(times)
 def test_isotonic_regression_is_the_nearest(seconds: list[float]) -> None:
-    """Tests the isotonic fit by its optimality conditions, and the tightest monotone functions on both sides.
+    """Tests that the isotonic fit is optimal, and which monotone functions are tightest on both sides.
 
     The residuals of a projection on a cone are orthogonal to it, and at an obtuse angle to all else in the cone.
     """

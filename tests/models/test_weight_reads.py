@@ -36,7 +36,7 @@ def test_bounds_and_monotonicity(group: ExpertLayers, tokens: int, dense: float)
 
 
 def test_the_expectation_is_that_of_routing_at_random() -> None:
-    """Tests the expected number of distinct experts against 20,000 passes of 6 tokens, each to 3 of 16 at random."""
+    """Tests that 20,000 passes of 6 tokens, each to 3 of 16 at random, read the expected number of experts."""
     group = ExpertLayers(layers=1, experts=16, experts_per_token=3, expert_bytes=1.0)
     random = np.random.default_rng(0)
     chosen = random.permuted(np.broadcast_to(np.arange(16), (20_000, 6, 16)), axis=2)[:, :, :3].reshape(20_000, 18)

@@ -24,7 +24,7 @@ def sweep(tmp_path: Path) -> str:
 
 
 def test_the_result_is_as_the_format_says(sweep: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Tests every field of the JSON, that a file holds the same, and that measured numbers are kept to the digit."""
+    """Tests that every field of the JSON is there, a file holds the same, and measured numbers keep their digits."""
     target = tmp_path / "tuning.json"
     assert run(["tune", sweep, "--json", "-o", str(target)]) == 0
     found = json.loads(capsys.readouterr().out)

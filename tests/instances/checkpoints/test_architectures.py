@@ -62,7 +62,7 @@ def test_vision_is_counted_apart() -> None:
 
 
 def test_qwen_vision_by_hand() -> None:
-    """Tests the encoder of Qwen3-VL against its tensors listed one by one, depths that feed the decoder included."""
+    """Tests that the encoder of Qwen3-VL has its tensors listed one by one, depths that feed the decoder included."""
     vision = {
         "depth": 2, "hidden_size": 8, "intermediate_size": 12, "in_channels": 3, "temporal_patch_size": 2,
         "patch_size": 4, "spatial_merge_size": 2, "out_hidden_size": 64, "num_position_embeddings": 9,

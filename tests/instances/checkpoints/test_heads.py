@@ -14,7 +14,7 @@ HIDDEN, FFN, KV = 4096, 14336, 8 * 128
 
 
 def test_eagle3_by_its_tensors() -> None:
-    """Tests an EAGLE-3 head for Llama-3.1-8B against its tensors, listed one by one."""
+    """Tests that an EAGLE-3 head for Llama-3.1-8B has its tensors, listed one by one."""
     found = parse_model_config(EAGLE3_8B)
     attention = (HIDDEN + 2 * KV) * 2 * HIDDEN + HIDDEN * HIDDEN
     expected = 3 * HIDDEN * HIDDEN + attention + 3 * HIDDEN * FFN + 3 * HIDDEN + HIDDEN + 32_000 * HIDDEN
@@ -26,7 +26,7 @@ def test_eagle3_by_its_tensors() -> None:
 
 
 def test_a_published_eagle3_head() -> None:
-    """Tests a head for Qwen3-4B (LlamaForCausalLMEagle3) that is published as 202,700,416 values.
+    """Tests that a head for Qwen3-4B (LlamaForCausalLMEagle3) has the 202,700,416 values it is published with.
 
     Those are its parameters and the two maps between vocabularies, which hold 151,936 and 32,000 values.
     """
@@ -68,7 +68,7 @@ def test_eagle3_of_another_width() -> None:
 
 @pytest.mark.parametrize("bias", [True, False])
 def test_eagle_by_its_tensors(bias: bool) -> None:
-    """Tests an EAGLE head: one matrix, a layer without its first norm, everything else borrowed and read."""
+    """Tests that an EAGLE head is a matrix and a layer without its first norm, all else borrowed and read."""
     data = LLAMA_8B | {"architectures": ["LlamaForCausalLMEagle"], "num_hidden_layers": 1, "bias": bias}
     found = parse_model_config(data)
     layer = 2 * HIDDEN * HIDDEN + 2 * KV * HIDDEN + 3 * HIDDEN * FFN + HIDDEN
@@ -78,7 +78,7 @@ def test_eagle_by_its_tensors(bias: bool) -> None:
 
 
 def test_prediction_layer_of_mimo() -> None:
-    """Tests MiMo-7B's prediction layer against its tensors: two norms, a matrix, a Qwen2 layer, a norm."""
+    """Tests that MiMo-7B's prediction layer has its tensors: two norms, a matrix, a Qwen2 layer, a norm."""
     (head,) = parse_model_config(MIMO_7B).heads
     attention = 2 * 4096 * 4096 + 2 * 4096 * 1024 + 4096 + 2 * 1024
     expected = 2 * 4096 + 2 * 4096 * 4096 + attention + 3 * 4096 * 11008 + 2 * 4096 + 4096

@@ -83,7 +83,7 @@ def quantised(data: dict[str, Any], config: dict[str, Any]) -> ModelConfig:
 
 @pytest.mark.parametrize("name", BY_HAND)
 def test_bytes_of_a_matrix(name: str) -> None:
-    """Tests values, scales, zero points and orders of columns, written out; head, embeddings and norms stay plain."""
+    """Tests that values, scales, zero points and orders count as written out; head, embeddings, norms stay plain."""
     config, expected = BY_HAND[name]
     plain, found = parse_model_config(SQUARE), quantised(SQUARE, config)
     outside = 2 * (2 * 100 * 256 + 5 * 256)
@@ -96,7 +96,7 @@ def test_bytes_of_a_matrix(name: str) -> None:
 
 
 def test_published_checkpoints() -> None:
-    """Tests the bytes of all tensors of gpt-oss, as the index of its checkpoint states them.
+    """Tests that all tensors of gpt-oss have the bytes that the index of its checkpoint states.
 
     `total_size` of model.safetensors.index.json: 13,761,264,768 for the 20B model, 65,248,815,744 for the 120B one.
     """
@@ -106,7 +106,7 @@ def test_published_checkpoints() -> None:
 
 
 def test_deepseek_in_blocks() -> None:
-    """Tests DeepSeek-V3 with its prediction layer against the size of its files, 688,586,727,753 bytes, to 0.02 %.
+    """Tests that DeepSeek-V3 with its prediction layer has the 688,586,727,753 bytes of its files, to 0.02 %.
 
     The files hold embeddings and output matrix once more with the prediction layer; headers and the corrections of
     routers make the rest.
@@ -129,7 +129,7 @@ def test_quantisation_changes_bytes_alone(name: str, config: dict[str, Any]) -> 
 
 
 def test_names_that_stay_plain() -> None:
-    """Tests names, parts of names, wildcards and regular expressions, also those of a decoder in a wrapper."""
+    """Tests that names, parts of names, wildcards and regular expressions hold, also for a decoder in a wrapper."""
     everything, outside = 14 * VALUES, 2 * (2 * 100 * 256 + 5 * 256)
     for names, kept in (
         (["model.layers.0.self_attn.q_proj"], 1),

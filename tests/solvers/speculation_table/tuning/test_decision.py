@@ -31,7 +31,7 @@ def _speed(table: dict[Point, Measurement], concurrency: int, option: int | None
 def test_robust_is_never_slower_than_no_speculation_where_measured(
     seed: int, measured: tuple[int | None, ...], idle: bool
 ) -> None:
-    """Tests the promise of `robust` on random tables, at every measured point of a batch size that it covers."""
+    """Tests that `robust` keeps its promise on random tables, at every measured point of a batch that it covers."""
     table = random_table(seed)
     sweep = sweep_of(table, (*measured, 0) if idle else measured)
     found = _decide(sweep, robust=True)

@@ -38,7 +38,7 @@ def test_what_was_measured_is_predicted_as_measured() -> None:
 
 
 def test_bands_of_points_left_out_hold_their_share() -> None:
-    """Tests the coverage of nominal 90 % over random tables with a third of their points left out."""
+    """Tests that nominal 90 % cover their share over random tables with a third of their points left out."""
     inside = []
     for seed in SEEDS:
         table = random_table(seed)

@@ -52,7 +52,7 @@ def test_scales_are_most_probable() -> None:
 
 
 def test_leaving_one_out_is_predicting_it_from_the_rest() -> None:
-    """Tests the closed form against dropping each observation in turn."""
+    """Tests that the closed form is dropping each observation in turn."""
     fitted, x, _ = _example()
     mean, variance = fitted.leave_one_out()
     for k in (0, 11, 29):
