@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-NEEDS = {"Nehalem": {"sse4_2"}, "Haswell": {"avx2", "fma"}, "Zen": {"avx2", "fma"}, "SkylakeX": {"avx512bw"}}
+NEEDS = {"Nehalem": {"sse4_2"}, "Haswell": {"avx2", "fma"}, "SkylakeX": {"avx512bw"}}
 """Instructions that each one needs: without FMA, with it, and with long vectors."""
 
 

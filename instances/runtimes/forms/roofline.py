@@ -88,7 +88,7 @@ class Roofline(Form):
     def _screen(self, levels: Floats, where: Ints, seconds: Floats, weights: Floats, splits: Ints) -> Floats:
         """Return the least sum of squares of each split, from normal equations: sums over the rows on either side."""
         y = seconds * weights
-        y = y / np.abs(y).max()
+        y, weights = y / np.abs(y).max(), weights / weights.max()  # columns of one size: squares keep half the digits
         rows = np.column_stack([weights, weights * levels[where], y])
         squares = np.zeros((len(levels), 3, 3))
         np.add.at(squares, where, rows[:, :, None] * rows[:, None, :])
