@@ -46,6 +46,8 @@ class Goal:
         Look beyond the measured range, too.
     concurrencies
         What counts beside the measured ones, when regret is bounded.
+    draft_lengths
+        What may be taken beside 0; empty: all between the shortest and the longest measured.
     """
 
     max_batch: int | None = None
@@ -58,6 +60,7 @@ class Goal:
     context_tokens: int | None = None
     extrapolate: bool = False
     concurrencies: tuple[int, ...] = ()
+    draft_lengths: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if self.max_batch is not None:
@@ -284,7 +287,7 @@ def _lengths(predictor: Predictor, goal: Goal) -> tuple[int, ...]:
     shortest = 1 if goal.extrapolate else known[0]
     if longest < shortest:
         raise InvalidInput(f"max_length: expected at least {shortest}, the shortest measured draft, got {longest}")
-    return (0, *range(shortest, longest + 1))
+    return (0, *(k for k in range(shortest, longest + 1) if not goal.draft_lengths or k in goal.draft_lengths))
 
 
 def _sizes(first: int, largest: int, concurrencies: Sequence[int]) -> tuple[int, ...]:

@@ -61,7 +61,8 @@ class Tuner:
         if not self.concurrencies or not any(self.draft_lengths):
             raise InvalidInput("concurrencies, draft_lengths: expected at least one of each, and a draft length >= 1")
         self.cases = [(workload, context) for workload in workloads for context in context_tokens]
-        self.goal = replace(goal or Goal(), concurrencies=tuple(self.concurrencies))
+        lengths = tuple(self.draft_lengths)
+        self.goal = replace(goal or Goal(), concurrencies=tuple(self.concurrencies), draft_lengths=lengths)
         self.regret = number("regret", regret, 0, below=1)
         self.confidence = confidence
         self._columns = [0, *(length + 1 for length in self.draft_lengths)]

@@ -58,6 +58,22 @@ def test_a_complete_table_is_chosen_from_as_measured(seed: int) -> None:
     assert found.schedule.speculates == (mean > 0.0) or not found.schedule.speculates
 
 
+def test_a_robust_table_of_a_real_engine_is_never_slower() -> None:
+    """Tests that `robust` keeps its promise on the sweep that was measured in vLLM."""
+    from importlib.resources import files
+
+    from specopt.instances.sweeps import read_sweep
+
+    sweep = read_sweep(str(files("specopt.instances") / "data" / "measured" / "vllm-cpu-ngram.csv"))
+    found = _decide(sweep, robust=True)
+    speeds = {m.point: m.tokens_per_second or 0.0 for m in sweep.measurements}
+    for concurrency in (1, 4, 8):
+        drafts = found.schedule.at(concurrency)
+        assert drafts is not None
+        condition = Condition(concurrency)
+        assert speeds[Point(condition, drafts)] > speeds[Point(condition, None)]
+
+
 def test_speculation_that_never_pays_is_left_out() -> None:
     """Tests that a table in which drafts only cost gives one range of None, whatever the goal."""
     rows = [
