@@ -1,0 +1,250 @@
+"""Speculative decoding of a batch: draft, verify, accept or resample; plain decoding is a verification of no drafts.
+
+The two sides hold what each must hold on a machine of its own: tokens, and a cache of its model. Between them go
+drafts with their laws, and verdicts. At temperature 0 what comes out is what the verify model decodes greedily.
+
+A round of l drafts adds l + 1 tokens to the verify model's cache and takes back those that were rejected; the draft
+model, which never ran on its last draft, catches up on it in the next round if it was accepted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from specopt.models.arguments import number
+from specopt.models.fields import Floats, Ints
+from specopt.models.speculative_sampling import verify_round
+
+
+class Cache(Protocol):
+    """What a model keeps of a batch.
+
+    Setting a shorter length forgets the tokens behind it.
+    """
+
+    lengths: Ints
+
+
+class LanguageModel(Protocol):
+    """What decoding needs of a model."""
+
+    def new_cache(self, batch: int, room: int) -> Any:
+        """Return an empty cache of so many sequences, with room for so many tokens of each."""
+
+    def logits(self, tokens: Ints, counts: Ints, cache: Any, scored: int) -> Floats:
+        """Run one pass over new tokens, which enter the cache.
+
+        Parameters
+        ----------
+        tokens
+            Shape (batch, m); row k counts up to `counts[k]`, what is behind that fills the row.
+        counts
+            New tokens of each row, from `scored` to m.
+        cache
+            As `new_cache` gives it.
+        scored
+            How many of each row's last tokens are scored.
+
+        Returns
+        -------
+        logits
+            Shape (batch, scored, vocabulary).
+        """
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sampling:
+    """How tokens are chosen.
+
+    Parameters
+    ----------
+    temperature
+        0: the token of the largest logit, of equal ones the first.
+    seed
+        Every task draws from a stream of its own, so that its output does not depend on its batch.
+    """
+
+    temperature: float = 0.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        number("temperature", self.temperature, 0, 100)
+
+    def stream(self, task: int, side: int) -> np.random.Generator:
+        """Return the random numbers of one task on one side."""
+        return np.random.default_rng((self.seed, task, side))
+
+    def laws(self, logits: Floats) -> Floats:
+        """Return the laws of tokens at a temperature above 0, in double precision."""
+        scaled = np.asarray(logits, dtype=np.float64) / self.temperature
+        scaled = np.exp(scaled - scaled.max(axis=-1, keepdims=True))
+        laws: Floats = scaled / scaled.sum(axis=-1, keepdims=True)
+        return laws
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Drafts:
+    """One round's drafts of a batch.
+
+    Parameters
+    ----------
+    tokens
+        Shape (batch, l).
+    laws
+        What each was drawn from, shape (batch, l, vocabulary); None at temperature 0.
+    """
+
+    tokens: Ints
+    laws: Floats | None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Verdict:
+    """What a verification says of a batch: drafts accepted, and the verify model's own token behind them."""
+
+    accepted: Ints
+    tokens: Ints
+
+
+class _Side:
+    """A model, its cache, and the tokens of a batch."""
+
+    def __init__(self, model: LanguageModel, prompts: Sequence[Sequence[int]], room: int) -> None:
+        self.model = model
+        self.tokens = [list(prompt) for prompt in prompts]
+        self.cache = model.new_cache(len(prompts), room)
+
+    def logits(self, drafts: Ints, scored: int) -> Floats:
+        """Run a pass over what the cache lacks, and drafts behind it."""
+        rows = [
+            [*tokens[length:], *row]
+            for tokens, length, row in zip(self.tokens, self.cache.lengths.tolist(), drafts.tolist(), strict=True)
+        ]
+        counts = np.array([len(row) for row in rows])
+        padded = np.zeros((len(rows), counts.max()), dtype=np.int64)
+        for line, row in zip(padded, rows, strict=True):
+            line[: len(row)] = row
+        return self.model.logits(padded, counts, self.cache, scored)
+
+    def settle(self, drafts: Ints, verdict: Verdict) -> None:
+        """Keep what was accepted and the verify model's own token; the cache forgets the rest."""
+        for tokens, row, accepted, own in zip(self.tokens, drafts, verdict.accepted, verdict.tokens, strict=True):
+            tokens += [*row[:accepted].tolist(), int(own)]
+        known = np.array([len(tokens) - 1 for tokens in self.tokens])
+        self.cache.lengths = np.minimum(self.cache.lengths, known)
+
+
+class Drafter(_Side):
+    """The draft model's side of a batch.
+
+    Parameters
+    ----------
+    model
+        The draft model.
+    tasks, prompts
+        Number and tokens of each task of the batch.
+    room
+        Tokens that each may grow to, drafts included.
+    sampling
+        How tokens are chosen.
+    """
+
+    def __init__(
+        self,
+        model: LanguageModel,
+        tasks: Sequence[int],
+        prompts: Sequence[Sequence[int]],
+        *,
+        room: int,
+        sampling: Sampling,
+    ) -> None:
+        super().__init__(model, prompts, room)
+        self.sampling = sampling
+        self.streams = [sampling.stream(task, 0) for task in tasks]
+
+    def draft(self, length: int) -> Drafts:
+        """Draft so many tokens for each sequence."""
+        drawn, laws = no_drafts(len(self.tokens)), []
+        for _ in range(length):
+            logits = self.logits(drawn[:, -1:], 1)[:, 0]
+            if self.sampling.temperature == 0.0:
+                chosen = logits.argmax(axis=-1)
+            else:
+                laws.append(self.sampling.laws(logits))
+                chosen = np.array([_draw(law, rng) for law, rng in zip(laws[-1], self.streams, strict=True)])
+            drawn = np.column_stack([drawn, chosen])
+        return Drafts(tokens=drawn, laws=np.stack(laws, axis=1) if laws else None)
+
+
+class Verifier(_Side):
+    """The verify model's side of a batch; parameters as those of `Drafter`."""
+
+    def __init__(
+        self,
+        model: LanguageModel,
+        tasks: Sequence[int],
+        prompts: Sequence[Sequence[int]],
+        *,
+        room: int,
+        sampling: Sampling,
+    ) -> None:
+        super().__init__(model, prompts, room)
+        self.sampling = sampling
+        self.streams = [sampling.stream(task, 1) for task in tasks]
+
+    def verify(self, drafts: Drafts) -> Verdict:
+        """Verify drafts, and settle."""
+        length = drafts.tokens.shape[1]
+        logits = self.logits(drafts.tokens, length + 1)
+        if self.sampling.temperature == 0.0:
+            chosen = logits.argmax(axis=-1)
+            agreed = np.cumprod(chosen[:, :length] == drafts.tokens, axis=1).sum(axis=1)
+            verdict = Verdict(accepted=agreed, tokens=chosen[np.arange(len(chosen)), agreed])
+        else:
+            laws = self.sampling.laws(logits)
+            checked = laws[:, :0] if drafts.laws is None else drafts.laws
+            rounds = [verify_round(*one) for one in zip(laws, checked, drafts.tokens, self.streams, strict=True)]
+            verdict = Verdict(accepted=np.array([n for n, _ in rounds]), tokens=np.array([own for _, own in rounds]))
+        self.settle(drafts.tokens, verdict)
+        return verdict
+
+    def step(self) -> Verdict:
+        """Decode one token of each sequence without drafts."""
+        return self.verify(Drafts(tokens=no_drafts(len(self.tokens)), laws=None))
+
+
+def no_drafts(batch: int) -> Ints:
+    """Return the drafts of a batch that has none, shape (batch, 0)."""
+    return np.zeros((batch, 0), dtype=np.int64)
+
+
+def greedy(model: LanguageModel, prompt: Sequence[int], count: int) -> tuple[list[int], list[float]]:
+    """Decode so many tokens one by one, the largest logit each.
+
+    Returns
+    -------
+    tokens, margins
+        What came out, and how far the largest logit was above the second at each token.
+    """
+    side = _Side(model, [prompt], len(prompt) + count)
+    margins = []
+    for _ in range(count):
+        logits = side.logits(no_drafts(1), 1)[0, 0]
+        top = np.partition(logits, -2)[-2:]
+        margins.append(float(top[1] - top[0]))
+        side.tokens[0].append(int(logits.argmax()))
+    return side.tokens[0][len(prompt) :], margins
+
+
+def first_difference(first: Sequence[int], second: Sequence[int]) -> int | None:
+    """Return the first place where two outputs differ, as far as both go; None: nowhere."""
+    return next((place for place, (a, b) in enumerate(zip(first, second, strict=False)) if a != b), None)
+
+
+def _draw(law: Floats, rng: np.random.Generator) -> int:
+    ends = np.cumsum(law)
+    return int(np.searchsorted(ends, rng.random() * ends[-1], side="right"))
