@@ -14,7 +14,6 @@ from specopt.kinds.uncertainty import Uncertainty
 from specopt.models.draft_control import DraftControlPlan, DraftControlProblem
 from specopt.solvers.draft_control import METHODS
 from specopt.solvers.draft_control.policies import POLICIES
-from specopt.solvers.draft_control.simulate import simulate
 
 
 def _rows(plan: DraftControlPlan) -> Iterator[Row]:
@@ -43,5 +42,10 @@ KIND = Kind(
     uncertainty=Uncertainty(
         vary=_vary, shape=lambda problem: (len(problem.states), len(problem.resolutions)), one=True
     ),
-    simulator=Simulator(world=DraftControlProblem, play=simulate, policies=POLICIES, workloads=FAMILIES),
+    simulator=Simulator(
+        world=DraftControlProblem,
+        module="specopt.solvers.draft_control.simulate",
+        policies=POLICIES,
+        workloads=FAMILIES,
+    ),
 )

@@ -15,7 +15,6 @@ from specopt.models.fair_goodput import FairGoodputPlan, FairGoodputProblem
 from specopt.models.goodput_workload import GoodputWorkload
 from specopt.solvers.fair_goodput import METHODS
 from specopt.solvers.fair_goodput.policies import POLICIES
-from specopt.solvers.fair_goodput.simulate import simulate
 
 
 def _rows(plan: FairGoodputPlan) -> Iterator[Row]:
@@ -42,5 +41,7 @@ KIND = Kind(
     rows=_rows,
     view="specopt.views.fair_goodput",
     uncertainty=Uncertainty(vary=_vary, shape=lambda problem: problem.acceptance_rates.shape),
-    simulator=Simulator(world=GoodputWorkload, play=simulate, policies=POLICIES, workloads=WORKLOADS),
+    simulator=Simulator(
+        world=GoodputWorkload, module="specopt.solvers.fair_goodput.simulate", policies=POLICIES, workloads=WORKLOADS
+    ),
 )

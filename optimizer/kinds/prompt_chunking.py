@@ -12,7 +12,6 @@ from specopt.models.prompt_chunking import PromptChunkingPlan, PromptChunkingPro
 from specopt.models.prompt_workload import PromptWorkload
 from specopt.solvers.prompt_chunking import METHODS
 from specopt.solvers.prompt_chunking.schemes import SCHEMES
-from specopt.solvers.prompt_chunking.simulate import simulate
 
 
 def _rows(plan: PromptChunkingPlan) -> Iterator[Row]:
@@ -29,5 +28,7 @@ KIND = Kind(
     recipes=RECIPES,
     rows=_rows,
     view="specopt.views.prompt_chunking",
-    simulator=Simulator(world=PromptWorkload, play=simulate, policies=SCHEMES, workloads=WORKLOADS),
+    simulator=Simulator(
+        world=PromptWorkload, module="specopt.solvers.prompt_chunking.simulate", policies=SCHEMES, workloads=WORKLOADS
+    ),
 )

@@ -28,7 +28,6 @@ from specopt.solvers.serving_latency.brute_force import BruteForce
 from specopt.solvers.serving_latency.exact import Exact
 from specopt.solvers.serving_latency.heuristic_batching import HeuristicBatching
 from specopt.solvers.serving_latency.length_aware import LengthAware
-from specopt.solvers.serving_latency.simulate import simulate
 
 
 def _preference(problem: ServingLatencyProblem) -> tuple[type[Method], ...]:
@@ -181,7 +180,7 @@ KIND = Kind(
     uncertainty=Uncertainty(
         vary=_vary, shape=lambda problem: (), zero=False, longest_output=_longest_output, worst=_worst
     ),
-    simulator=Simulator(world=ServingLatencyProblem, play=simulate),
+    simulator=Simulator(world=ServingLatencyProblem, module="specopt.solvers.serving_latency.simulate"),
     from_trace=FROM_TRACE,
     from_runtimes=of_serving_latency,
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
 from types import NoneType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
@@ -22,8 +23,8 @@ class Simulator:
     ----------
     world
         What a plan or policy is played on: a type of problem or workload.
-    play
-        Function of a world, a plan or policy and, by keyword, seed, replications, callback and options of its own.
+    module
+        Whose function `simulate` it is, loaded when something is played.
     policies
         The names that it takes besides plans.
     workloads
@@ -31,9 +32,15 @@ class Simulator:
     """
 
     world: type[Any]
-    play: Callable[..., Simulation]
+    module: str
     policies: tuple[str, ...] = ()
     workloads: tuple[Family, ...] = ()
+
+    @property
+    def play(self) -> Callable[..., Simulation]:
+        """The function of a world, a plan or policy and, by keyword, seed, replications, callback and options."""
+        found: Callable[..., Simulation] = import_module(self.module).simulate
+        return found
 
     @property
     def options(self) -> tuple[str, ...]:

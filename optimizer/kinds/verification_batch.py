@@ -14,7 +14,6 @@ from specopt.models.verification_batch import VerificationBatchPlan, Verificatio
 from specopt.models.verification_workload import VerificationWorkload
 from specopt.solvers.verification_batch import METHODS
 from specopt.solvers.verification_batch.policies import POLICIES
-from specopt.solvers.verification_batch.simulate import simulate
 
 
 def _rows(plan: VerificationBatchPlan) -> Iterator[Row]:
@@ -29,5 +28,10 @@ KIND = Kind(
     rows=_rows,
     from_trace=FROM_TRACE,
     from_runtimes=of_verification_batch,
-    simulator=Simulator(world=VerificationWorkload, play=simulate, policies=POLICIES, workloads=WORKLOADS),
+    simulator=Simulator(
+        world=VerificationWorkload,
+        module="specopt.solvers.verification_batch.simulate",
+        policies=POLICIES,
+        workloads=WORKLOADS,
+    ),
 )

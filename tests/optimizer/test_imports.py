@@ -57,6 +57,12 @@ def test_import_needs_neither_typer_nor_rich() -> None:
     assert not loaded_by("import specopt") & {"typer", "rich", "click"}
 
 
+def test_import_loads_no_simulator() -> None:
+    """Tests that what plays plans and policies waits until something is played."""
+    code = "import sys, specopt; assert not [n for n in sys.modules if n.endswith('.simulate') and '.solvers.' in n]"
+    subprocess.run([sys.executable, "-P", "-c", code], check=True, cwd=ROOT)
+
+
 def test_checkout_folders_do_not_leak() -> None:
     """Tests that only `specopt` is importable, not a folder of the checkout under its own name."""
     code = "import importlib.util as u; assert not any(u.find_spec(n) for n in ('models', 'solvers', 'optimizer'))"
