@@ -39,6 +39,10 @@ class InternalError(SpecoptError):
     """A method returned what the judge refuses: a defect of ours; the message says where the case was saved."""
 
 
+class Infeasible(SpecoptError):
+    """Raised inside a method when the problem has no plan: why, in the user's terms; `solve` turns it into a result."""
+
+
 class OutOfTime(SpecoptError):
     """Raised inside a method when the time limit has passed; `solve` turns it into a result."""
 

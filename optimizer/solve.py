@@ -12,7 +12,7 @@ from typing import Any
 
 from specopt.kinds import KINDS, kind_of
 from specopt.models.arguments import integer, is_number, number
-from specopt.models.errors import InternalError, InvalidInput, OutOfMemory, OutOfTime, Stopped, Unsupported
+from specopt.models.errors import Infeasible, InternalError, InvalidInput, OutOfMemory, OutOfTime, Stopped, Unsupported
 from specopt.models.fields import describe
 from specopt.models.problem import Plan, Problem
 from specopt.models.result import Result, Status, Termination
@@ -89,6 +89,8 @@ def solve(
     try:
         with _showing_kernels() if verbose else nullcontext():
             outcome = chosen.run(problem, budget)
+    except Infeasible as clash:
+        outcome = Outcome(plan=None, termination=Termination.INFEASIBLE, explanation=str(clash))
     except OutOfTime:
         outcome = Outcome(plan=budget.incumbent, bound=budget.bound, termination=Termination.TIME_LIMIT)
     except (Stopped, KeyboardInterrupt):

@@ -39,11 +39,6 @@ class Outcome:
     stats: dict[str, Any] = field(default_factory=dict)
     explanation: str | None = None
 
-    @classmethod
-    def infeasible(cls, explanation: str) -> Outcome:
-        """Return the outcome of a problem that is proven to have no plan."""
-        return cls(plan=None, termination=Termination.INFEASIBLE, explanation=explanation)
-
 
 @dataclass(frozen=True)
 class Condition:
@@ -169,6 +164,8 @@ class Method(ABC):
 
         Raises
         ------
+        Infeasible
+            If the problem is proven to have no plan; the message says why.
         OutOfTime, Stopped
             From the budget's checks; the best plan offered to the budget is then the result.
         """

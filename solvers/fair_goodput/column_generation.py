@@ -14,6 +14,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from specopt.models.errors import Infeasible
 from specopt.models.fair_goodput import FairGoodputPlan, FairGoodputProblem
 from specopt.models.fields import Floats, Ints
 from specopt.models.result import Termination
@@ -82,9 +83,7 @@ class Search:
             self.add(allocation)
         self.add(self.rounds.best_utility(budget)[1])
         if problem.min_goodput is not None:
-            clash = self.reach_least()
-            if clash is not None:
-                return Outcome.infeasible(clash)
+            self.reach_least()
         plan, bound, masters = None, math.inf, 0
         while True:
             budget.check()
@@ -124,13 +123,19 @@ class Search:
         self.rates.append(rates_of(self.problem, allocation))
         return True
 
-    def reach_least(self) -> str | None:
-        """Add rounds until some mixture gives every least rate; return why there is none otherwise."""
+    def reach_least(self) -> None:
+        """Add rounds until some mixture gives every least rate.
+
+        Raises
+        ------
+        Infeasible
+            If none does.
+        """
         from scipy.optimize import linprog
 
         due = np.flatnonzero(self.least > 0)
         if not len(due):
-            return None
+            return
         need = self.least[due]
         alone = []
         for client in due:
@@ -143,7 +148,7 @@ class Search:
                     f"client {client} needs {self.least[client]:.6g} tokens per second, and gains at most {best:.6g}"
                 )
         if alone:
-            return "; ".join(alone[:3]) + (f", and {len(alone) - 3} more" if len(alone) > 3 else "")
+            raise Infeasible("; ".join(alone[:3]) + (f", and {len(alone) - 3} more" if len(alone) > 3 else ""))
         while True:
             self.budget.check()
             reach = np.array(self.rates)[:, due] / need  # one row per round
@@ -158,7 +163,7 @@ class Search:
                 method="highs",
             )
             if -found.fun >= 1.0 + 1e-9:
-                return None
+                return
             prices = np.zeros(self.problem.clients)
             prices[due] = np.maximum(0.0, -found.ineqlin.marginals) / need
             total = float(prices @ self.least)
@@ -167,9 +172,9 @@ class Search:
                 names = ", ".join(
                     f"client {i} {self.least[i]:.6g}" for i in due[np.argsort(-prices[due] * need, kind="stable")][:3]
                 )
-                return (
+                raise Infeasible(
                     f"no mixture of rounds gives all minimum rates (tokens per second: {names}"
                     f"{', ...' if len(due) > 3 else ''}): at best {best:.4%} of all of them"
                 )
             if not self.add(allocation):
-                return None
+                return

@@ -58,8 +58,6 @@ class Convex(FairGoodputMethod):
     def run(self, problem: FairGoodputProblem, budget: Budget) -> Outcome:
         """Solve, and add lines, until no client comes near the last of its lines."""
         region = region_of(problem)
-        if isinstance(region, str):
-            return Outcome.infeasible(region)
         offer_first_plan(problem, budget, region)
         cp = budget.load_library("cvxpy")
         even = problem.budget_tokens / problem.clients

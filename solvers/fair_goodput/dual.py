@@ -45,8 +45,6 @@ class Dual(FairGoodputMethod):
     def run(self, problem: FairGoodputProblem, budget: Budget) -> Outcome:
         """Search the price, then share out the budget and mix integer allocations."""
         region = region_of(problem)
-        if isinstance(region, str):
-            return Outcome.infeasible(region)
         if math.isfinite(budget.time_limit) or budget.callback is not None:
             offer_first_plan(problem, budget, region)
         best = optimise(problem, region, budget)

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from specopt.models.errors import Infeasible
 from specopt.models.fair_goodput import FairGoodputProblem
 from specopt.models.fields import Floats
 from specopt.models.result import Termination
@@ -62,9 +63,7 @@ class Enumeration(FairGoodputMethod):
         cp = budget.load_library("cvxpy")
         budget.check()
         if problem.min_goodput is not None:
-            clash = unreachable(problem, columns, least, unit, cp)
-            if clash is not None:
-                return Outcome.infeasible(clash)
+            check_least(problem, columns, least, unit, cp)
         rates, status = fairest_rates(cp, problem, columns, least, budget)
         stats = {"allocations": len(table), "solver_status": status}
         if rates is None:
@@ -97,17 +96,23 @@ def fairest_rates(
     return np.asarray(x.value, dtype=np.float64), status
 
 
-def unreachable(problem: FairGoodputProblem, columns: Floats, least: Floats, unit: float, cp: Any) -> str | None:
-    """Return why no mixture gives all least rates, which are in a unit, or None if one does."""
+def check_least(problem: FairGoodputProblem, columns: Floats, least: Floats, unit: float, cp: Any) -> None:
+    """Make sure that some mixture gives all least rates, which are in a unit.
+
+    Raises
+    ------
+    Infeasible
+        If none does.
+    """
     due = np.flatnonzero(least > 0)
     share, reach = cp.Variable(columns.shape[1], nonneg=True), cp.Variable()
     limits = [columns[due] @ share >= cp.multiply(reach, least[due]), cp.sum(share) == 1.0, reach <= 2.0]
     cp.Problem(cp.Maximize(reach), limits).solve(solver=cp.HIGHS, **EXACT)
     if reach.value >= 1.0 - 1e-10:
-        return None
+        return
     alone = np.flatnonzero(columns.max(axis=1) < least)
     clients = ", ".join(f"client {i} {unit * least[i]:.6g}" for i in (alone if len(alone) else due)[:3])
-    return (
+    raise Infeasible(
         f"no mixture of allocations gives the minimum rates (tokens per {problem.per}: {clients}): "
         f"at best {float(reach.value):.4%} of all of them"
     )

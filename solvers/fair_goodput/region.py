@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from specopt.models.acceptance import expected_tokens
+from specopt.models.errors import Infeasible
 from specopt.models.fair_goodput import FairGoodputPlan, FairGoodputProblem, Schedule
 from specopt.models.fields import Floats, Ints
 
@@ -41,8 +42,14 @@ class Region:
     most: Floats
 
 
-def region_of(problem: FairGoodputProblem) -> Region | str:
-    """Return the allowed mean allocations per round, or why there is none, by client and number."""
+def region_of(problem: FairGoodputProblem) -> Region:
+    """Return the allowed mean allocations per round.
+
+    Raises
+    ------
+    Infeasible
+        If there are none, why, by client and number.
+    """
     most = problem.most_tokens.astype(np.float64)
     if problem.min_goodput is None:
         return Region(np.zeros(problem.clients), most)
@@ -54,7 +61,7 @@ def region_of(problem: FairGoodputProblem) -> Region | str:
             f"with {most[i]:.0f} draft tokens"
             for i in short[:3]
         ]
-        return "; ".join(parts) + _and_more(len(short) - 3)
+        raise Infeasible("; ".join(parts) + _and_more(len(short) - 3))
     due = np.minimum(problem.min_goodput, best) * (1.0 - LAST_DIGITS)
     least = tokens_for(problem.acceptance_rates, due, most)
     needed = float(least.sum(dtype=np.longdouble))
@@ -62,7 +69,7 @@ def region_of(problem: FairGoodputProblem) -> Region | str:
         order = np.argsort(-least, kind="stable")
         order = order[least[order] > 0]
         parts = [f"client {i} {least[i]:.6g} for {problem.min_goodput[i]:.6g} tokens per round" for i in order[:3]]
-        return (
+        raise Infeasible(
             f"the minimum rates need {needed:.6g} draft tokens per round, {problem.budget_tokens} are available: "
             + ", ".join(parts)
             + _and_more(len(order) - 3)

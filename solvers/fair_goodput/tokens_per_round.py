@@ -36,7 +36,5 @@ class TokensPerRound(FairGoodputMethod):
 def fair_per_round(problem: FairGoodputProblem, budget: Budget) -> FairGoodputPlan:
     """Return the plan per second that the optimum per round makes."""
     per_round = dataclasses.replace(problem, per="round", min_goodput=None)
-    region = region_of(per_round)
-    assert not isinstance(region, str), "without least rates every problem has plans"
-    plan = plan_of(per_round, optimise(per_round, region, budget).tokens)
+    plan = plan_of(per_round, optimise(per_round, region_of(per_round), budget).tokens)
     return declared(problem, in_time(problem, plan.schedule))

@@ -47,8 +47,6 @@ class Exact(ServingLatencyMethod):
     def run(self, problem: ServingLatencyProblem, budget: Budget) -> Outcome:
         """Solve the mechanisms without overlap first: their optimum prunes the search of the pipelined one."""
         able = prepare_all(problem)
-        if isinstance(able, str):
-            return Outcome.infeasible(able)
         for prepared in able:
             offer_first_plan(prepared, budget)
         if any(prepared.mechanism == "pipelined" for prepared in able):

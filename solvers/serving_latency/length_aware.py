@@ -74,8 +74,6 @@ class LengthAware(ServingLatencyMethod):
     def run(self, problem: ServingLatencyProblem, budget: Budget) -> Outcome:
         """Search all mechanisms and speculation lengths together."""
         able = prepare_all(problem)
-        if isinstance(able, str):
-            return Outcome.infeasible(able)
         for prepared in able:
             offer_first_plan(prepared, budget)
         if budget.warm_start is not None:

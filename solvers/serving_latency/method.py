@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from specopt.models.errors import Infeasible
 from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Method, Outcome, only
@@ -29,12 +30,20 @@ class ServingLatencyMethod(Method):
         return problem.tasks
 
 
-def prepare_all(problem: ServingLatencyProblem) -> list[Prepared] | str:
-    """Return the problem under each of its mechanisms that has plans; if none has, why the first has none."""
+def prepare_all(problem: ServingLatencyProblem) -> list[Prepared]:
+    """Return the problem under each of its mechanisms that has plans.
+
+    Raises
+    ------
+    Infeasible
+        If none has, why the first has none.
+    """
     options = [prepare(problem, mechanism) for mechanism in problem.mechanisms]
     misfits = [prepared.misfit() for prepared in options]
     able = [prepared for prepared, misfit in zip(options, misfits, strict=True) if misfit is None]
-    return able or next(misfit for misfit in misfits if misfit is not None)
+    if not able:
+        raise Infeasible(misfits[0])
+    return able
 
 
 def offer_first_plan(prepared: Prepared, budget: Budget) -> None:
@@ -53,8 +62,6 @@ def certify(prepared: Prepared, plan: ServingLatencyPlan, budget: Budget) -> Out
 def best_of_mechanisms(problem: ServingLatencyProblem, budget: Budget, solve: Callable[[Prepared], Outcome]) -> Outcome:
     """Return the best plan of the problem's mechanisms, each solved alone, with a bound that holds for all of them."""
     options = prepare_all(problem)
-    if isinstance(options, str):
-        return Outcome.infeasible(options)
     for prepared in options:
         offer_first_plan(prepared, budget)
     found = [solve(prepared) for prepared in options]

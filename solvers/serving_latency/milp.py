@@ -74,8 +74,6 @@ class Milp(ServingLatencyMethod):
     def run(self, problem: ServingLatencyProblem, budget: Budget) -> Outcome:
         """Solve a program for every mechanism and speculation length, those with the best simple plan first."""
         able = prepare_all(problem)
-        if isinstance(able, str):
-            return Outcome.infeasible(able)
         start: dict[Case, float] = {}
         for prepared in able:
             for length in self._lengths(prepared):
