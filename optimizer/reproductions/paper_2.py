@@ -333,14 +333,14 @@ def draw_figure_7(rates: Mapping[str, Any], devices: Sequence[int]) -> Figure:
 def draw_figure_8(run: LongRun, spike_ratio: float = 1.5) -> Figure:
     """Return the queue-compute plane: every verification by queued and verification time, the late ones by cause."""
     events = run.events
-    late, spike = events[:, 7] > 0.0, events[:, 6] > spike_ratio
+    late, spike = events["late"], events["ratio"] > spike_ratio
     marks = []
     for name, chosen, colour, size, alpha in (
         ("in time", ~late, "#b9c3cc", 1.7, 0.5),
         ("late, queue-dominant", late & ~spike, "#33658a", 2.0, 0.6),
         ("late, compute-dominant", late & spike, "#b5495b", 2.4, 0.8),
     ):
-        queued, verified = np.maximum(1.0, 1e3 * events[chosen, 3]), 1e3 * events[chosen, 4]
+        queued, verified = np.maximum(1.0, 1e3 * events["queued"][chosen]), 1e3 * events["seconds"][chosen]
         label = f"{name} ({100.0 * chosen.mean() if len(events) else 0.0:.1f} %)"
         marks.append(Line(x=queued, y=verified, style="o", colour=colour, size=size, alpha=alpha, label=label))
     title = f"{run.policy.name}, {run.devices} devices: iterations against Eq. 12"

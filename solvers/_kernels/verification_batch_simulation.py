@@ -1,16 +1,7 @@
 """Verification batching in the long run, simulated: devices that draft, one verifier, batch after batch.
 
 `choose` is one decision: which pending requests the verifier takes next. `play` is the event simulation around it; a
-server that embeds the scheduler calls the same `choose`. Columns of `choose` list the pending requests in order of
-arrival:
-
-* value E[tokens], weight w = a L_new + b_compute (L_cached + L_new) L_new + b_read L_cached (Eq. 18-19),
-* memory m = bytes (L_cached + L_new),
-* deadline d of this iteration (Eq. 12), due time of the response: start + (done + E[tokens]) / tau.
-
-A batch lasts c + sum of w. Settings, by position: overhead c, guard delta (Eq. 17), memory M, cap on the batch time,
-how far ahead of its due time a request is deferred, how late it is given up, whether late requests fill what room a
-batch leaves, and the cap on a batch of deferred requests only (0: the verifier idles instead).
+server that embeds the scheduler calls the same `choose`. A batch lasts c + sum of w.
 
 Random numbers are SplitMix64, one stream per (key, device, response): two policies simulated with one key meet the
 same prompts, lengths, acceptances and delays.
@@ -21,27 +12,105 @@ import math
 import numpy as np
 
 from specopt.solvers._kernels.heap import pop, push
-from specopt.solvers._kernels.kernel import helper, kernel
+from specopt.solvers._kernels.kernel import helper, kernel, record, rows
 from specopt.solvers._kernels.random import GOLDEN, draw, draw_exponential, draw_normal, mixed
 
 FCFS, EDF, ALGORITHM_1, ALGORITHM_1_DROP, PER_EPOCH, SLACK = 0, 1, 2, 3, 4, 5
-OVERHEAD, GUARD, MEMORY, CAP, DEFER, GIVE_UP, FILL, SPARE_CAP = 0, 1, 2, 3, 4, 5, 6, 7
+
+Rule = record(
+    "Rule",
+    policy="i8",
+    overhead="f8",  # c
+    guard="f8",  # delta of Eq. 17
+    memory="f8",  # M
+    cap="f8",  # on the time of a batch
+    defer="f8",  # how far ahead of its due time a request waits
+    give_up="f8",  # how late it is given up
+    fill="b1",  # whether late requests fill what room a batch leaves
+    spare_cap="f8",  # on a batch of deferred requests only; 0: the verifier idles instead
+)
+Pending = record(
+    "Pending",  # requests in order of arrival
+    value="f8[::1]",  # E[tokens]
+    weight="f8[::1]",  # w = a L_new + b_compute (L_cached + L_new) L_new + b_read L_cached (Eq. 18-19)
+    memory="f8[::1]",  # m = bytes (L_cached + L_new)
+    deadline="f8[::1]",  # d of this iteration (Eq. 12)
+    due="f8[::1]",  # of the response: start + (done + E[tokens]) / tau
+)
+Verifier = record(
+    "Verifier",
+    new="f8",  # a, b_compute and b_read of Eq. 18
+    interaction="f8",
+    cached="f8",
+    noise="f8",  # standard deviation of the logarithm of a batch's real time
+    bytes_per_token="f8",
+    cache="b1",  # whether there is a cache of prefixes
+    cache_bytes="f8",
+    central="b1",  # it decodes alone, one token at a time
+)
+Lengths = record("Lengths", median="f8", sigma="f8", most="f8")
+"""Of a lognormal number of tokens."""
+
+Predictor = record("Predictor", used="b1", false_accept="f8", false_reject="f8", false_accept_after="f8")
+"""Whether drafting stops at the first predicted rejection, and the chances to be wrong."""
+
+Devices = record(
+    "Devices",
+    class_of="i8[::1]",
+    speed="f8[::1]",  # tau by class
+    acceptance="f8[::1]",  # by place in the window
+    expected="f8[::1]",  # tokens by drafts sent
+    predictor="Predictor",
+    prompt="Lengths",
+    response="Lengths",
+    draft="f8",  # seconds of a token
+    up="f8",  # seconds to and from the verifier
+    down="f8",
+    jitter="f8",  # mean of either
+    think="f8",  # mean
+    spread="f8",  # seconds over which devices first appear
+)
+Window = record("Window", begin="f8", end="f8", latest="f8", spike_batches="i8", spike_ratio="f8")
+"""First and last start that counts, and the latest time of all. A batch is a spike (Eq. 21) if it lasts more than
+`spike_ratio` times the mean of the `spike_batches` before it."""
+
+ByClass = rows(
+    "ByClass", responses="i8", violations="i8", tokens="f8", seconds="f8", on_time_tokens="f8", iterations="i8",
+    late="i8", late_in_spikes="i8",
+)  # fmt: skip
+"""Responses that count, those below their speed, tokens, seconds, tokens of responses on time; iterations within the
+window, those past their deadline, those of them in a spike."""
+
+Served = rows(
+    "Served", batches="i8", iterations="i8", busy_seconds="f8", tokens="f8", drafted="i8", wasted="i8", cold="i8",
+    responses="i8", logged="i8", unfinished="i8",
+)  # fmt: skip
+"""Within the window: batches, iterations, busy seconds, tokens committed, tokens drafted, those of them that did not
+count, cold iterations; rows of responses and of the log; responses without an end when time was up."""
+
+Response = rows("Response", device_class="i8", speed="f8", tokens="f8", start="f8", seconds="f8")
+Iteration = rows(
+    "Iteration", batch="i8", device="i8", start="f8", queued="f8", seconds="f8", deadline="f8", ratio="f8", late="b1"
+)
+"""Batch, device, start of the batch, queued seconds, seconds of the batch, deadline, ratio to the moving mean (Eq. 21),
+whether the deadline was missed."""
 
 
 # ---------------------------------------------------------------------------- one decision
 
 
 @helper
-def _take(settings, cap, order, weight, memory, batch):
+def _take(rule, cap, order, pending, batch):
     """Take requests in the given order until the next one breaks the cap or the memory; return how many.
 
     The first request that fits the memory is taken whatever the cap.
     """
+    weight, memory = pending.weight, pending.memory
     count = 0
-    seconds = settings[OVERHEAD]
+    seconds = rule.overhead
     used = 0.0
     for i in order:
-        if used + memory[i] > settings[MEMORY]:
+        if used + memory[i] > rule.memory:
             if count == 0:
                 continue
             break
@@ -55,8 +124,9 @@ def _take(settings, cap, order, weight, memory, batch):
 
 
 @helper
-def _algorithm_1(now, settings, use, value, weight, memory, deadline, batch):
+def _algorithm_1(now, rule, use, pending, batch):
     """Algorithm 1 on the requests marked in `use`; return how many are taken."""
+    value, weight, memory, deadline = pending.value, pending.weight, pending.memory, pending.deadline
     n = len(value)
     critical = np.empty(n, dtype=np.int64)
     others = np.empty(n, dtype=np.int64)
@@ -64,7 +134,7 @@ def _algorithm_1(now, settings, use, value, weight, memory, deadline, batch):
     n_others = 0
     for i in range(n):
         if use[i]:
-            if now >= deadline[i] - weight[i] - settings[GUARD]:  # Eq. 17
+            if now >= deadline[i] - weight[i] - rule.guard:  # Eq. 17
                 critical[n_critical] = i
                 n_critical += 1
             else:
@@ -79,13 +149,13 @@ def _algorithm_1(now, settings, use, value, weight, memory, deadline, batch):
         density[k] = value[i] / weight[i] if weight[i] > 0.0 else math.inf
     others = others[np.argsort(-density, kind="mergesort")]
     count = 0
-    seconds = settings[OVERHEAD]
+    seconds = rule.overhead
     used = 0.0
     tightest = math.inf
     for part in range(2):
         for i in critical if part == 0 else others:
             nearest = min(tightest, deadline[i])
-            if used + memory[i] > settings[MEMORY] or now + seconds + weight[i] > nearest:
+            if used + memory[i] > rule.memory or now + seconds + weight[i] > nearest:
                 return count
             batch[count] = i
             count += 1
@@ -96,11 +166,12 @@ def _algorithm_1(now, settings, use, value, weight, memory, deadline, batch):
 
 
 @helper
-def _per_epoch(now, settings, use, value, weight, memory, deadline, batch):
+def _per_epoch(now, rule, use, pending, batch):
     """Best over all tightest deadlines D of the density greedy with skips; return how many are taken.
 
     With equal values and slack memory the greedy takes the lightest requests, and the result is optimal.
     """
+    value, weight, memory, deadline = pending.value, pending.weight, pending.memory, pending.deadline
     n = len(value)
     density = np.empty(n)
     for i in range(n):
@@ -111,11 +182,11 @@ def _per_epoch(now, settings, use, value, weight, memory, deadline, batch):
     for t in range(n):
         if not use[t]:
             continue
-        room = deadline[t] - now - settings[OVERHEAD]
+        room = deadline[t] - now - rule.overhead
         used = 0.0
         total = 0.0
         for i in order:
-            if use[i] and deadline[i] >= deadline[t] and weight[i] <= room and used + memory[i] <= settings[MEMORY]:
+            if use[i] and deadline[i] >= deadline[t] and weight[i] <= room and used + memory[i] <= rule.memory:
                 room -= weight[i]
                 used += memory[i]
                 total += value[i]
@@ -125,10 +196,10 @@ def _per_epoch(now, settings, use, value, weight, memory, deadline, batch):
     if best == 0.0:
         return 0
     count = 0
-    room = best_deadline - now - settings[OVERHEAD]
+    room = best_deadline - now - rule.overhead
     used = 0.0
     for i in order:
-        if use[i] and deadline[i] >= best_deadline and weight[i] <= room and used + memory[i] <= settings[MEMORY]:
+        if use[i] and deadline[i] >= best_deadline and weight[i] <= room and used + memory[i] <= rule.memory:
             room -= weight[i]
             used += memory[i]
             batch[count] = i
@@ -137,9 +208,10 @@ def _per_epoch(now, settings, use, value, weight, memory, deadline, batch):
 
 
 @helper
-def _fill(now, settings, count, late, weight, memory, deadline, batch):
+def _fill(now, rule, count, late, pending, batch):
     """Add late requests, in order of arrival, that make no member of the batch late; return the new size."""
-    seconds = settings[OVERHEAD]
+    weight, memory, deadline = pending.weight, pending.memory, pending.deadline
+    seconds = rule.overhead
     used = 0.0
     tightest = math.inf
     for k in range(count):
@@ -147,7 +219,7 @@ def _fill(now, settings, count, late, weight, memory, deadline, batch):
         used += memory[batch[k]]
         tightest = min(tightest, deadline[batch[k]])
     for i in range(len(weight)):
-        if late[i] and now + seconds + weight[i] <= tightest and used + memory[i] <= settings[MEMORY]:
+        if late[i] and now + seconds + weight[i] <= tightest and used + memory[i] <= rule.memory:
             batch[count] = i
             count += 1
             seconds += weight[i]
@@ -156,104 +228,103 @@ def _fill(now, settings, count, late, weight, memory, deadline, batch):
 
 
 @helper
-def _by_deadline(policy, now, settings, value, weight, memory, deadline, batch):
+def _by_deadline(now, rule, pending, batch):
     """Decide by the deadlines of this iteration: Algorithm 1, with or without the late, or the best of this epoch."""
-    n = len(value)
+    n = len(pending.value)
     use = np.ones(n, dtype=np.bool_)
-    if policy == ALGORITHM_1:
-        return _algorithm_1(now, settings, use, value, weight, memory, deadline, batch)
+    if rule.policy == ALGORITHM_1:
+        return _algorithm_1(now, rule, use, pending, batch)
     for i in range(n):
-        use[i] = now + settings[OVERHEAD] + weight[i] <= deadline[i]
-    if policy == ALGORITHM_1_DROP:
-        count = _algorithm_1(now, settings, use, value, weight, memory, deadline, batch)
+        use[i] = now + rule.overhead + pending.weight[i] <= pending.deadline[i]
+    if rule.policy == ALGORITHM_1_DROP:
+        count = _algorithm_1(now, rule, use, pending, batch)
     else:
-        count = _per_epoch(now, settings, use, value, weight, memory, deadline, batch)
+        count = _per_epoch(now, rule, use, pending, batch)
     if count > 0:
-        return _fill(now, settings, count, ~use, weight, memory, deadline, batch) if settings[FILL] > 0.0 else count
-    return _take(settings, settings[CAP], np.arange(n), weight, memory, batch)  # only late requests are pending
+        return _fill(now, rule, count, ~use, pending, batch) if rule.fill else count
+    return _take(rule, rule.cap, np.arange(n), pending, batch)  # only late requests are pending
 
 
 @helper
-def _by_slack(now, settings, weight, memory, due, batch):
+def _by_slack(now, rule, pending, batch):
     """Decide by the slack of the responses; return how many are taken and when to look again."""
+    due = pending.due
     n = len(due)
     order = np.argsort(due, kind="mergesort")
     ranked = np.empty(n, dtype=np.int64)
     kept = 0
     for i in order:
-        if -settings[GIVE_UP] <= due[i] - now <= settings[DEFER]:
+        if -rule.give_up <= due[i] - now <= rule.defer:
             ranked[kept] = i
             kept += 1
     for i in order:
-        if due[i] - now < -settings[GIVE_UP]:
+        if due[i] - now < -rule.give_up:
             ranked[kept] = i
             kept += 1
     if kept > 0:
-        return _take(settings, settings[CAP], ranked[:kept], weight, memory, batch), math.inf
-    wake = due[order[0]] - settings[DEFER]
-    if settings[SPARE_CAP] <= 0.0 and wake > now:
+        return _take(rule, rule.cap, ranked[:kept], pending, batch), math.inf
+    wake = due[order[0]] - rule.defer
+    if rule.spare_cap <= 0.0 and wake > now:
         return 0, wake
-    return _take(settings, settings[SPARE_CAP], order, weight, memory, batch), math.inf
+    return _take(rule, rule.spare_cap, order, pending, batch), math.inf
 
 
-@kernel(
-    "Tuple((i8, f8))(i8, f8, f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], i8[::1])",
-)
-def choose(policy, now, settings, value, weight, memory, deadline, due, batch):
+@kernel("Tuple((i8, f8))(f8, Rule, Pending, i8[::1])")
+def choose(now, rule, pending, batch):
     """Return how many pending requests the verifier takes now, and when to look again if it takes none.
 
     Infinity: when the next request arrives.
 
     Modified in place: ``batch`` (n,), whose first entries are the requests taken, in the order of the policy.
     """
-    if len(value) == 0:
+    n = len(pending.value)
+    if n == 0:
         return 0, math.inf
-    if policy == FCFS:
-        return _take(settings, settings[CAP], np.arange(len(value)), weight, memory, batch), math.inf
-    if policy == EDF:
-        return _take(settings, settings[CAP], np.argsort(deadline, kind="mergesort"), weight, memory, batch), math.inf
-    if policy == SLACK:
-        return _by_slack(now, settings, weight, memory, due, batch)
-    return _by_deadline(policy, now, settings, value, weight, memory, deadline, batch), math.inf
+    if rule.policy == FCFS:
+        return _take(rule, rule.cap, np.arange(n), pending, batch), math.inf
+    if rule.policy == EDF:
+        return _take(rule, rule.cap, np.argsort(pending.deadline, kind="mergesort"), pending, batch), math.inf
+    if rule.policy == SLACK:
+        return _by_slack(now, rule, pending, batch)
+    return _by_deadline(now, rule, pending, batch), math.inf
 
 
 @helper
-def _length(streams, j, median, sigma, most):
-    """Return a lognormal number of tokens, rounded, from 1 to `most`."""
-    return min(most, max(1.0, np.rint(median * math.exp(sigma * draw_normal(streams, j)))))
+def _length(streams, j, lengths):
+    """Return a lognormal number of tokens, rounded, from 1 to the most."""
+    return min(lengths.most, max(1.0, np.rint(lengths.median * math.exp(lengths.sigma * draw_normal(streams, j)))))
 
 
 # ---------------------------------------------------------------------------- the simulation
 
 
 @helper
-def _begin_response(key, streams, j, number, lengths, prompt, target):
+def _begin_response(key, streams, j, number, devices, prompt, target):
     """Draw prompt and length of the device's next response from a stream of its own."""
     streams[j] = mixed(mixed(key + np.uint64(j + 1) * GOLDEN) + np.uint64(number + 1) * GOLDEN)
-    prompt[j] = _length(streams, j, lengths[0], lengths[1], lengths[2])
-    target[j] = _length(streams, j, lengths[3], lengths[4], lengths[5])
+    prompt[j] = _length(streams, j, devices.prompt)
+    target[j] = _length(streams, j, devices.response)
 
 
 @helper
-def _draft(streams, j, acceptance, predictor):
+def _draft(streams, j, devices):
     """Draft one window; return (tokens drafted, tokens sent, tokens that the verifier will accept).
 
-    With a predictor (false accept, false reject, go on after a rejection) the device stops at the first predicted
-    rejection and sends what came before it.
+    With a predictor the device stops at the first predicted rejection and sends what came before it.
     """
     accepted = 0
     intact = True
-    window = len(acceptance)
+    window = len(devices.acceptance)
     for i in range(window):
-        right = draw(streams, j) < acceptance[i]
-        if len(predictor) > 0:
+        right = draw(streams, j) < devices.acceptance[i]
+        if devices.predictor.used:
             u = draw(streams, j)
             if not intact:
-                go_on = u < predictor[2]
+                go_on = u < devices.predictor.false_accept_after
             elif right:
-                go_on = u >= predictor[1]
+                go_on = u >= devices.predictor.false_reject
             else:
-                go_on = u < predictor[0]
+                go_on = u < devices.predictor.false_accept
             if not go_on:
                 return i + 1, i, accepted
         if intact and right:
@@ -276,36 +347,15 @@ def _evict(room, cached, last_used):
         cached[oldest] = 0.0
 
 
-@kernel(
-    "i8(i8, f8[::1], u8, const f8[::1], i8[::1], f8[::1], const f8[::1], f8[::1], const f8[::1], f8[::1], f8[::1], b1,"
-    " b1, f8, f8, f8[::1], i8, f8, f8[:, ::1], f8[:, ::1], f8[::1], f8[:, ::1], i8[::1])"
-)
-def play(
-    policy, settings, key, class_speed, device_class, estimator, acceptance, predictor, expected, lengths, delays,
-    cache, central, bytes_per_token, cache_bytes, window, spike_batches, spike, by_class, responses, totals, log,
-    counts,
-):  # fmt: skip
-    """Simulate until the responses that start in the window have ended; return 1 if the policy stalls, else 0.
+@kernel("b1(u8, Rule, Verifier, Devices, Window, ByClass[::1], Served[::1], Response[::1], Iteration[::1])")
+def play(key, rule, verifier, devices, window, by_class, served, responses, log):
+    """Simulate until the responses that start in the window have ended; return whether the policy stalls.
 
-    `estimator` a, b_compute, b_read, relative noise of a batch's real time. `expected` tokens by draft length sent.
-    A response counts if it starts within the window, or spans all of it.
-    `lengths` median, sigma and maximum of the prompt, then of the response. `delays` drafting per token, to and from
-    the verifier, mean jitter of either, mean thinking time, time over which devices first appear. `window` first and
-    last start that counts, and the latest time of all. `central`: the verifier decodes alone, one token at a time.
-    A batch is a spike (Eq. 21) if it lasts more than `spike` times the mean of the `spike_batches` before it.
-
-    Modified in place:
-
-    * ``by_class`` (C, 8): responses that count, violations, tokens, seconds, tokens of responses on time; iterations,
-      iterations past their deadline, those of them in a spike (iterations within the window),
-    * ``responses`` (R, 5): class, speed, tokens, start, seconds; as many as fit,
-    * ``totals`` (8,): end, and within the window: batches, iterations, busy seconds, tokens committed, tokens
-      drafted, drafted tokens that did not count, cold iterations,
-    * ``log`` (E, 8): batch, device, start of the batch, queued seconds, seconds of the batch, deadline, ratio to
-      the moving mean, past its deadline; iterations within the window, as many as fit, and
-    * ``counts`` (3,): rows of ``responses`` and of ``log``, and responses without an end when time was up.
+    A response counts if it starts within the window, or spans all of it. Filled: ``by_class``, the one entry of
+    ``served``, and of ``responses`` that count and iterations within the window (``log``) as many as fit.
     """
-    n = len(device_class)
+    total = served[0]
+    n = len(devices.class_of)
     streams = np.empty(n, dtype=np.uint64)
     number = np.zeros(n, dtype=np.int64)
     prompt = np.zeros(n)
@@ -333,26 +383,26 @@ def play(
     pending_due = np.empty(n)
     batch = np.empty(n, dtype=np.int64)
     taken = np.zeros(n, dtype=np.bool_)
-    recent = np.zeros(spike_batches)
+    recent = np.zeros(window.spike_batches)
     noise = np.empty(1, dtype=np.uint64)
     noise[0] = mixed(key)
     open_responses = 0
     batches = 0
     now = 0.0
-    stalled = 0
+    stalled = False
     for j in range(n):
-        _begin_response(key, streams, j, 0, lengths, prompt, target)
-        started[j] = draw(streams, j) * delays[5]
-        drafted[j], sent[j], accepted[j] = _draft(streams, j, acceptance, predictor)
-        tokens = expected[sent[j]]
-        tau = class_speed[device_class[j]]
-        deadline[j] = started[j] + tokens / tau - delays[2]
+        _begin_response(key, streams, j, 0, devices, prompt, target)
+        started[j] = draw(streams, j) * devices.spread
+        drafted[j], sent[j], accepted[j] = _draft(streams, j, devices)
+        tokens = devices.expected[sent[j]]
+        tau = devices.speed[devices.class_of[j]]
+        deadline[j] = started[j] + tokens / tau - devices.down
         due[j] = deadline[j]
-        arrival[j] = started[j] + drafted[j] * delays[0] + delays[1] + draw_exponential(streams, j, delays[3])
+        arrival[j] = started[j] + drafted[j] * devices.draft + devices.up + draw_exponential(streams, j, devices.jitter)
         heap_size = push(heap_times, heap_devices, heap_size, arrival[j], j)
-        counted[j] = window[0] <= started[j] < window[1]
+        counted[j] = window.begin <= started[j] < window.end
         open_responses += counted[j]
-    while now < window[2] and (now < window[1] or open_responses > 0):
+    while now < window.latest and (now < window.end or open_responses > 0):
         while heap_size > 0 and heap_times[0] <= now:
             pending[n_pending] = heap_devices[0]
             n_pending += 1
@@ -361,106 +411,108 @@ def play(
             j = pending[k]
             old = cached[j]
             new = prompt[j] + done[j] + sent[j] - old
-            value[k] = expected[sent[j]]
-            weight[k] = estimator[0] * new + estimator[1] * ((old + new) * new) + estimator[2] * old
-            memory[k] = bytes_per_token * (old + new)
+            value[k] = devices.expected[sent[j]]
+            weight[k] = verifier.new * new + verifier.interaction * ((old + new) * new) + verifier.cached * old
+            memory[k] = verifier.bytes_per_token * (old + new)
             pending_deadline[k] = deadline[j]
             pending_due[k] = due[j]
-        count, wake = choose(
-            policy, now, settings, value[:n_pending], weight[:n_pending], memory[:n_pending],
-            pending_deadline[:n_pending], pending_due[:n_pending], batch[:n_pending],
+        requests = Pending(
+            value[:n_pending], weight[:n_pending], memory[:n_pending], pending_deadline[:n_pending],
+            pending_due[:n_pending],
         )  # fmt: skip
+        count, wake = choose(now, rule, requests, batch[:n_pending])
         if count == 0:
             if heap_size > 0:
                 wake = min(wake, heap_times[0])
             if wake == math.inf:
-                stalled = 1  # every device waits, and the policy takes none of them
-                now = window[2]
+                stalled = True  # every device waits, and the policy takes none of them
+                now = window.latest
                 break
             now = wake
             continue
-        seconds = settings[OVERHEAD]
+        seconds = rule.overhead
         for k in range(count):
             seconds += weight[batch[k]]
-        if estimator[3] > 0.0:
-            seconds *= math.exp(estimator[3] * draw_normal(noise, 0) - 0.5 * estimator[3] ** 2)
+        if verifier.noise > 0.0:
+            seconds *= math.exp(verifier.noise * draw_normal(noise, 0) - 0.5 * verifier.noise**2)
         begin = now
         now += seconds
         ratio = 1.0
         if batches > 0:
-            ratio = seconds / recent[: min(batches, spike_batches)].mean()
-        recent[batches % spike_batches] = seconds
-        within = window[0] <= begin < window[1]
+            ratio = seconds / recent[: min(batches, window.spike_batches)].mean()
+        recent[batches % window.spike_batches] = seconds
+        within = window.begin <= begin < window.end
         if within:
-            totals[1] += 1.0
-            totals[2] += count
-            totals[3] += seconds
+            total.batches += 1
+            total.iterations += count
+            total.busy_seconds += seconds
         for k in range(count):
             place = batch[k]
             taken[place] = True
             j = pending[place]
-            c = device_class[j]
-            tau = class_speed[c]
+            c = devices.class_of[j]
+            tau = devices.speed[c]
+            of_class = by_class[c]
             gain = min(accepted[j] + 1.0, target[j] - done[j])
             if within:
-                missed = now > deadline[j]
-                by_class[c, 5] += 1.0
-                by_class[c, 6] += missed
-                by_class[c, 7] += missed and ratio > spike
-                totals[4] += gain
-                totals[5] += drafted[j]
-                totals[6] += drafted[j] - accepted[j]
-                totals[7] += cached[j] == 0.0
-                if counts[1] < len(log):
-                    row = log[counts[1]]
-                    row[0] = batches
-                    row[1] = j
-                    row[2] = begin
-                    row[3] = begin - arrival[j]
-                    row[4] = seconds
-                    row[5] = deadline[j]
-                    row[6] = ratio
-                    row[7] = missed
-                    counts[1] += 1
+                late = now > deadline[j]
+                of_class.iterations += 1
+                of_class.late += late
+                of_class.late_in_spikes += late and ratio > window.spike_ratio
+                total.tokens += gain
+                total.drafted += drafted[j]
+                total.wasted += drafted[j] - accepted[j]
+                total.cold += cached[j] == 0.0
+                if total.logged < len(log):
+                    row = log[total.logged]
+                    row.batch = batches
+                    row.device = j
+                    row.start = begin
+                    row.queued = begin - arrival[j]
+                    row.seconds = seconds
+                    row.deadline = deadline[j]
+                    row.ratio = ratio
+                    row.late = late
+                    total.logged += 1
             done[j] += gain
             last_used[j] = now
-            cached[j] = prompt[j] + done[j] - 1.0 if cache else 0.0
+            cached[j] = prompt[j] + done[j] - 1.0 if verifier.cache else 0.0
             back = now
-            if done[j] >= target[j] or not central:
-                back += delays[2] + draw_exponential(streams, j, delays[3])
+            if done[j] >= target[j] or not verifier.central:
+                back += devices.down + draw_exponential(streams, j, devices.jitter)
             if done[j] >= target[j]:
                 speed = done[j] / (back - started[j])
-                if counted[j] or (started[j] < window[0] and now >= window[1]):
+                if counted[j] or (started[j] < window.begin and now >= window.end):
                     open_responses -= counted[j]
-                    by_class[c, 0] += 1.0
-                    by_class[c, 1] += speed < tau
-                    by_class[c, 2] += done[j]
-                    by_class[c, 3] += back - started[j]
+                    of_class.responses += 1
+                    of_class.violations += speed < tau
+                    of_class.tokens += done[j]
+                    of_class.seconds += back - started[j]
                     if speed >= tau:
-                        by_class[c, 4] += done[j]
-                    if counts[0] < len(responses):
-                        row = responses[counts[0]]
-                        row[0] = c
-                        row[1] = speed
-                        row[2] = done[j]
-                        row[3] = started[j]
-                        row[4] = back - started[j]
-                        counts[0] += 1
+                        of_class.on_time_tokens += done[j]
+                    if total.responses < len(responses):
+                        response = responses[total.responses]
+                        response.device_class = c
+                        response.speed = speed
+                        response.tokens = done[j]
+                        response.start = started[j]
+                        response.seconds = back - started[j]
+                        total.responses += 1
                 number[j] += 1
-                _begin_response(key, streams, j, number[j], lengths, prompt, target)
-                back += draw_exponential(streams, j, delays[4])
+                _begin_response(key, streams, j, number[j], devices, prompt, target)
+                back += draw_exponential(streams, j, devices.think)
                 started[j] = back
                 done[j] = 0.0
                 cached[j] = 0.0
-                counted[j] = window[0] <= back < window[1]
+                counted[j] = window.begin <= back < window.end
                 open_responses += counted[j]
-            drafted[j], sent[j], accepted[j] = _draft(streams, j, acceptance, predictor)
-            tokens = expected[sent[j]]
-            deadline[j] = back + tokens / tau - delays[2]
-            due[j] = started[j] + (done[j] + tokens) / tau - delays[2]
-            arrival[j] = back + drafted[j] * delays[0]
-            if done[j] == 0.0 or not central:
-                arrival[j] += delays[1] + draw_exponential(streams, j, delays[3])
+            drafted[j], sent[j], accepted[j] = _draft(streams, j, devices)
+            tokens = devices.expected[sent[j]]
+            deadline[j] = back + tokens / tau - devices.down
+            due[j] = started[j] + (done[j] + tokens) / tau - devices.down
+            arrival[j] = back + drafted[j] * devices.draft
+            if done[j] == 0.0 or not verifier.central:
+                arrival[j] += devices.up + draw_exponential(streams, j, devices.jitter)
             heap_size = push(heap_times, heap_devices, heap_size, arrival[j], j)
         batches += 1
         kept = 0
@@ -471,14 +523,13 @@ def play(
                 pending[kept] = pending[k]
                 kept += 1
         n_pending = kept
-        if cache_bytes < math.inf:
-            _evict(cache_bytes / bytes_per_token, cached, last_used)
+        if verifier.cache_bytes < math.inf:
+            _evict(verifier.cache_bytes / verifier.bytes_per_token, cached, last_used)
     for j in range(n):  # what has not ended counts if it is lost whatever comes
-        if started[j] < window[1]:
-            c = device_class[j]
-            counts[2] += 1
-            if target[j] < class_speed[c] * (now - started[j]):
-                by_class[c, 0] += 1.0
-                by_class[c, 1] += 1.0
-    totals[0] = now
+        if started[j] < window.end:
+            c = devices.class_of[j]
+            total.unfinished += 1
+            if target[j] < devices.speed[c] * (now - started[j]):
+                by_class[c].responses += 1
+                by_class[c].violations += 1
     return stalled

@@ -33,7 +33,7 @@ from specopt.solvers.verification_batch.policies import Policy, PolicyName, as_p
 
 Key = str | int
 
-_VALUE, _WEIGHT, _MEMORY, _DEADLINE, _DUE = range(5)  # rows of `Scheduler._columns`
+_VALUE, _WEIGHT, _MEMORY, _DEADLINE, _DUE = range(5)  # rows of `Scheduler._columns`, as in the kernel's `Pending`
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +88,7 @@ class Scheduler:
         self.guard_seconds = number("guard_seconds", guard_seconds, 0)
         self.memory_bytes = None if memory_bytes is None else number("memory_bytes", memory_bytes, 0)
         self.kv_bytes_per_token = number("kv_bytes_per_token", kv_bytes_per_token, 0)
-        self._settings = self.policy.settings(estimator.overhead_seconds, self.guard_seconds, self.memory_bytes)
+        self._rule = self.policy.rule(estimator.overhead_seconds, self.guard_seconds, self.memory_bytes)
         self._keys: list[Key] = []
         self._places: set[Key] = set()
         self._columns: Floats = np.empty((5, 256))
@@ -107,8 +107,7 @@ class Scheduler:
     def warm_up(self) -> None:
         """Load the kernel and decide once, so that no later call compiles."""
         kernels = _kernels()
-        one = np.ones(1)
-        kernels.choose(self.policy.code, 0.0, self._settings, one, one, one, one, one, np.empty(1, dtype=np.int64))
+        kernels.choose(0.0, self._rule, kernels.Pending(*np.ones((5, 1))), np.empty(1, dtype=np.int64))
 
     def submit(
         self,
@@ -190,10 +189,8 @@ class Scheduler:
         count = len(self._keys)
         columns = self._columns[:, :count]
         batch = np.empty(count, dtype=np.int64)
-        taken, wake = _kernels().choose(
-            self.policy.code, float(now), self._settings, columns[_VALUE], columns[_WEIGHT], columns[_MEMORY],
-            columns[_DEADLINE], columns[_DUE], batch,
-        )  # fmt: skip
+        kernels = _kernels()
+        taken, wake = kernels.choose(float(now), self._rule, kernels.Pending(*columns), batch)
         if taken == 0:
             return Batch(keys=(), seconds=0.0, wake_seconds=wake)
         places = batch[:taken].tolist()

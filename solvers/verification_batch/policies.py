@@ -20,12 +20,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal, get_args
-
-import numpy as np
+from typing import Any, Literal, get_args
 
 from specopt.models.arguments import boolean, number, one_of
-from specopt.models.fields import Floats
 
 PolicyName = Literal["fcfs", "edf", "algorithm-1", "algorithm-1-drop", "per-epoch", "slack"]
 POLICIES: tuple[PolicyName, ...] = get_args(PolicyName)  # in the order of the kernel's codes
@@ -75,23 +72,24 @@ class Policy:
                 number(name, value, 0)
         boolean("fill_with_late", self.fill_with_late)
 
-    @property
-    def code(self) -> int:
-        """The policy's number in the kernel."""
-        return POLICIES.index(self.name)
+    def rule(self, overhead_seconds: float, guard_seconds: float, memory_bytes: float | None) -> Any:
+        """Return the rule by which the kernel decides."""
+        from specopt.solvers._kernels.verification_batch_simulation import Rule
 
-    def settings(self, overhead_seconds: float, guard_seconds: float, memory_bytes: float | None) -> Floats:
-        """Return the settings of the kernel's decision."""
         cap = self.cap_seconds
         if cap is None:
             cap = math.inf if self.name == "fcfs" else 0.15
-        memory = math.inf if memory_bytes is None else memory_bytes
-        return np.array(
-            [
-                overhead_seconds, guard_seconds, memory, cap, self.defer_seconds, self.give_up_seconds,
-                float(self.fill_with_late), self.spare_cap_seconds,
-            ]
-        )  # fmt: skip
+        return Rule(
+            policy=POLICIES.index(self.name),
+            overhead=overhead_seconds,
+            guard=guard_seconds,
+            memory=math.inf if memory_bytes is None else memory_bytes,
+            cap=float(cap),
+            defer=float(self.defer_seconds),
+            give_up=float(self.give_up_seconds),
+            fill=self.fill_with_late,
+            spare_cap=float(self.spare_cap_seconds),
+        )
 
 
 def as_policy(policy: Policy | PolicyName) -> Policy:

@@ -31,6 +31,7 @@ from types import ModuleType
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from specopt.models.arguments import boolean, integer, number, one_of, positive, sequence
 from specopt.models.errors import InvalidInput
@@ -46,7 +47,6 @@ MOST_RUNS = 100_000
 MOST_EVENTS = 10_000_000
 MOST_SECONDS = 1e7
 _GOLDEN = 0.6180339887498949
-_LOG_COLUMNS = ("batch", "device", "start", "queued", "verify", "deadline", "ratio", "missed")
 _ESTIMATES = {
     "violation_rate": "violation_rate",
     "goodput_tokens_per_second": "goodput",
@@ -86,10 +86,10 @@ class LongRun:
     seconds
         Computing time, the first call's compilation included.
     responses
-        Class, speed, tokens, start, seconds of the responses that count.
+        The responses that count: "device_class", "speed", "tokens", "start", "seconds".
     events
-        Batch, device, start of the batch, queued seconds, seconds of the batch, deadline, ratio to the moving mean
-        (Eq. 21) and whether the deadline was missed, for as many iterations as were asked for.
+        As many iterations as were asked for: "batch", "device", "start" of the batch, "queued" seconds, "seconds" of
+        the batch, "deadline", "ratio" to the moving mean (Eq. 21), and "late", whether the deadline was missed.
     """
 
     policy: Policy
@@ -112,8 +112,8 @@ class LongRun:
     unfinished: int
     stalled: bool
     seconds: float
-    responses: Floats = field(repr=False)
-    events: Floats = field(repr=False)
+    responses: NDArray[Any] = field(repr=False)
+    events: NDArray[Any] = field(repr=False)
 
     @property
     def violation_rate(self) -> float:
@@ -276,73 +276,95 @@ def run_once(
     spike_ratio = positive("spike_ratio", spike_ratio)
     centralised = boolean("centralised", centralised)
     chosen = as_policy(policy)
-    classes = len(workload.class_speeds)
-    by_class, totals, counts = np.zeros((classes, 8)), np.zeros(8), np.zeros(3, dtype=np.int64)
+    kernels = _kernels()
+    by_class, totals = np.zeros(len(workload.class_speeds), kernels.ByClass), np.zeros(1, kernels.Served)
     # no class can end more responses than its devices start at the speed of drafting
     longest = min(MOST_RESPONSES, int(devices * (1.0 + (seconds + warm_up_seconds) / 0.05)))
-    responses, log = np.empty((longest, 5)), np.empty((events, len(_LOG_COLUMNS)))
-    estimator, predictor = workload.estimator, workload.predictor
-    stalled = _kernels().play(
-        chosen.code,
-        chosen.settings(estimator.overhead_seconds, workload.guard_seconds, workload.batch_memory_bytes),
+    responses, log = np.empty(longest, kernels.Response), np.empty(events, kernels.Iteration)
+    stalled = kernels.play(
         key,
-        workload.class_speeds,
-        device_classes(workload, devices),
-        np.array(
-            [
-                estimator.seconds_per_new_token, estimator.seconds_per_interaction,
-                estimator.seconds_per_cached_token, math.sqrt(math.log1p(workload.time_noise**2)),
-            ]
+        chosen.rule(workload.estimator.overhead_seconds, workload.guard_seconds, workload.batch_memory_bytes),
+        _verifier(workload, centralised),
+        _devices(workload, devices, min(20.0, warm_up_seconds), centralised),
+        kernels.Window(
+            begin=warm_up_seconds,
+            end=warm_up_seconds + seconds,
+            latest=2.0 * (warm_up_seconds + seconds),
+            spike_batches=spike_batches,
+            spike_ratio=spike_ratio,
         ),
-        np.empty(0) if centralised else workload.acceptance_rates,
-        np.empty(0) if predictor is None or centralised else np.array(dataclasses.astuple(predictor)),
-        np.ones(1) if centralised else workload.expected_tokens,
-        np.array(
-            [
-                workload.prompt_median_tokens, workload.prompt_sigma, workload.most_prompt_tokens,
-                workload.response_median_tokens, workload.response_sigma, workload.most_response_tokens,
-            ],
-            dtype=np.float64,
-        ),
-        np.array(
-            [
-                1.0 / workload.draft_tokens_per_second, workload.uplink_seconds, workload.downlink_seconds,
-                workload.jitter_seconds, workload.think_seconds, min(20.0, warm_up_seconds),
-            ]
-        ),
-        workload.prefix_cache,
-        centralised,
-        workload.kv_bytes_per_token,
-        math.inf if workload.cache_memory_bytes is None else workload.cache_memory_bytes,
-        np.array([warm_up_seconds, warm_up_seconds + seconds, 2.0 * (warm_up_seconds + seconds)]),
-        spike_batches, spike_ratio, by_class, responses, totals, log, counts,
+        by_class, totals, responses, log,
     )  # fmt: skip
-    tokens = by_class[:, 2].sum()
-    goodput = float(totals[4]) / seconds
+    served, tokens = totals[0], by_class["tokens"].sum()
+    goodput = float(served["tokens"]) / seconds
     return LongRun(
         policy=chosen,
         devices=devices,
         seed=int(seed),
         centralised=centralised,
         class_speeds=workload.class_speeds,
-        class_responses=by_class[:, 0].astype(np.int64),
-        class_violations=by_class[:, 1].astype(np.int64),
-        class_mean_speed=by_class[:, 2] / np.maximum(by_class[:, 3], 1e-300),
+        class_responses=by_class["responses"],
+        class_violations=by_class["violations"],
+        class_mean_speed=by_class["tokens"] / np.maximum(by_class["seconds"], 1e-300),
         goodput=goodput,
-        goodput_on_time=float(goodput * by_class[:, 4].sum() / max(1.0, tokens)),
-        iterations=by_class[:, 5].astype(np.int64),
-        iteration_violations=by_class[:, 6].astype(np.int64),
-        compute_dominant=by_class[:, 7].astype(np.int64),
-        batches=int(totals[1]),
-        busy_share=float(totals[3] / seconds),
-        cold_share=float(totals[7] / max(1.0, totals[2])),
-        wasted_share=float(totals[6] / max(1.0, totals[5])),
-        unfinished=int(counts[2]),
-        stalled=bool(stalled),
+        goodput_on_time=float(goodput * by_class["on_time_tokens"].sum() / max(1.0, tokens)),
+        iterations=by_class["iterations"],
+        iteration_violations=by_class["late"],
+        compute_dominant=by_class["late_in_spikes"],
+        batches=int(served["batches"]),
+        busy_share=float(served["busy_seconds"] / seconds),
+        cold_share=float(served["cold"] / max(1, served["iterations"])),
+        wasted_share=float(served["wasted"] / max(1, served["drafted"])),
+        unfinished=int(served["unfinished"]),
+        stalled=stalled,
         seconds=time.perf_counter() - begun,
-        responses=responses[: counts[0]].copy(),
-        events=log[: counts[1]],
+        responses=responses[: served["responses"]].copy(),
+        events=log[: served["logged"]],
     )
+
+
+def _verifier(workload: VerificationWorkload, centralised: bool) -> Any:
+    """Return the kernel's record of the verifier."""
+    estimator = workload.estimator
+    return _kernels().Verifier(
+        new=estimator.seconds_per_new_token,
+        interaction=estimator.seconds_per_interaction,
+        cached=estimator.seconds_per_cached_token,
+        noise=math.sqrt(math.log1p(workload.time_noise**2)),
+        bytes_per_token=workload.kv_bytes_per_token,
+        cache=workload.prefix_cache,
+        cache_bytes=math.inf if workload.cache_memory_bytes is None else workload.cache_memory_bytes,
+        central=centralised,
+    )
+
+
+def _devices(workload: VerificationWorkload, count: int, spread_seconds: float, centralised: bool) -> Any:
+    """Return the kernel's record of the devices; if the verifier decodes alone they draft nothing."""
+    kernels = _kernels()
+    drafts = not centralised
+    predictor = workload.predictor if drafts else None
+    return kernels.Devices(
+        class_of=device_classes(workload, count),
+        speed=workload.class_speeds.copy(),
+        acceptance=workload.acceptance_rates.copy() if drafts else np.empty(0),
+        expected=workload.expected_tokens.copy() if drafts else np.ones(1),
+        predictor=kernels.Predictor(
+            predictor is not None, *(dataclasses.astuple(predictor) if predictor else (0.0,) * 3)
+        ),
+        prompt=_lengths(workload.prompt_median_tokens, workload.prompt_sigma, workload.most_prompt_tokens),
+        response=_lengths(workload.response_median_tokens, workload.response_sigma, workload.most_response_tokens),
+        draft=1.0 / workload.draft_tokens_per_second,
+        up=workload.uplink_seconds,
+        down=workload.downlink_seconds,
+        jitter=workload.jitter_seconds,
+        think=workload.think_seconds,
+        spread=spread_seconds,
+    )
+
+
+def _lengths(*law: float) -> Any:
+    """Return the kernel's record of a lognormal law: median, sigma, most."""
+    return _kernels().Lengths(*map(float, law))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -72,11 +72,11 @@ def test_same_decisions_as_the_simulator(policy: PolicyName) -> None:
         logged = events[place : place + len(batch.keys)]
         if len(logged) < len(batch.keys):
             break  # the last batch ends after the window
-        assert logged[:, 1].astype(int).tolist() == list(batch.keys)
-        assert logged[:, 2] == pytest.approx(clock)
-        assert logged[:, 4] == pytest.approx(batch.seconds)
+        assert logged["device"].tolist() == list(batch.keys)
+        assert logged["start"] == pytest.approx(clock)
+        assert logged["seconds"] == pytest.approx(batch.seconds)
         scheduler.complete(batch.keys)
-        clock = float(logged[0, 2] + logged[0, 4])  # the simulator's own sum
+        clock = float(logged["start"][0] + logged["seconds"][0])  # the simulator's own sum
         for key in batch.keys:
             j = int(key)
             done[j] += 5

@@ -40,9 +40,9 @@ def test_one_device_alone() -> None:
     for done in range(5, 100, 5):
         expected += batch_seconds(5, 150 + done - 1)
     run = run_once(workload, devices=1, seconds=30.0, warm_up_seconds=5.0)
-    assert run.responses[:, 2].tolist() == [100.0] * len(run.responses)
+    assert run.responses["tokens"].tolist() == [100.0] * len(run.responses)
     assert len(run.responses) >= 10
-    assert run.responses[:, 4] == pytest.approx(expected, rel=1e-9)
+    assert run.responses["seconds"] == pytest.approx(expected, rel=1e-9)
 
 
 def test_one_device_without_cache() -> None:
@@ -50,7 +50,7 @@ def test_one_device_without_cache() -> None:
     workload = steady(prefix_cache=False)
     expected = sum(4 / 50.0 + 0.020 + batch_seconds(154 + done, 0) for done in range(0, 100, 5))
     run = run_once(workload, "fcfs", devices=1, seconds=30.0, warm_up_seconds=5.0)
-    assert run.responses[:, 4] == pytest.approx(expected, rel=1e-9)
+    assert run.responses["seconds"] == pytest.approx(expected, rel=1e-9)
     assert run.cold_share == 1.0
 
 
@@ -59,7 +59,7 @@ def test_one_device_served_centrally() -> None:
     workload = steady()
     expected = 0.020 + batch_seconds(150, 0) + sum(batch_seconds(1, 150 + done - 1) for done in range(1, 100))
     run = run_once(workload, "fcfs", devices=1, seconds=30.0, warm_up_seconds=5.0, centralised=True)
-    assert run.responses[:, 4] == pytest.approx(expected, rel=1e-9)
+    assert run.responses["seconds"] == pytest.approx(expected, rel=1e-9)
 
 
 def test_a_cache_without_room_is_no_cache() -> None:
@@ -77,19 +77,23 @@ def test_conservation(policy: PolicyName) -> None:
     run = run_once(WORKLOAD, policy, devices=120, seconds=30.0, warm_up_seconds=10.0, events=200_000)
     events, responses = run.events, run.responses
     assert len(events) == run.iterations.sum()
-    batches, first = np.unique(events[:, 0], return_index=True)
-    starts, seconds = events[first, 2], events[first, 4]
+    batches, first = np.unique(events["batch"], return_index=True)
+    starts, seconds = events["start"][first], events["seconds"][first]
     assert len(batches) == run.batches
     assert (starts[1:] >= (starts + seconds)[:-1] - 1e-9).all()  # one batch at a time
     assert run.busy_share == pytest.approx(seconds.sum() / 30.0)
     assert run.busy_share <= 1.0 + seconds.max() / 30.0
-    assert (events[:, 3] >= -1e-12).all()
-    assert events[:, 7].sum() == run.iteration_violations.sum() == (events[:, 2] + events[:, 4] > events[:, 5]).sum()
+    assert (events["queued"] >= -1e-12).all()
+    assert (
+        events["late"].sum()
+        == run.iteration_violations.sum()
+        == (events["start"] + events["seconds"] > events["deadline"]).sum()
+    )
     assert (run.compute_dominant <= run.iteration_violations).all()
-    late = responses[:, 1] < run.class_speeds[responses[:, 0].astype(int)]
+    late = responses["speed"] < run.class_speeds[responses["device_class"]]
     assert late.sum() == run.class_violations.sum()
     assert len(responses) == run.class_responses.sum()
-    assert responses[:, 1] == pytest.approx(responses[:, 2] / responses[:, 4])
+    assert responses["speed"] == pytest.approx(responses["tokens"] / responses["seconds"])
     assert run.goodput_on_time <= run.goodput
     assert 5.0 * run.iterations.sum() / 30.0 > run.goodput
 
@@ -130,13 +134,13 @@ def test_seeds() -> None:
     """Tests that a seed gives one run, and another seed another."""
     first, again, other = (run_once(WORKLOAD, devices=60, seed=seed, seconds=20.0) for seed in (3, 3, 4))
     assert np.array_equal(first.responses, again.responses)
-    assert not np.array_equal(first.responses[:, 1][:20], other.responses[:, 1][:20])
+    assert not np.array_equal(first.responses["speed"][:20], other.responses["speed"][:20])
 
 
 def test_policies_meet_the_same_responses() -> None:
     """Tests that the length of a device's first response does not depend on the policy."""
     runs = [run_once(WORKLOAD, policy, devices=60, seconds=20.0, warm_up_seconds=0.0) for policy in ("fcfs", "slack")]
-    tokens = [sorted(run.responses[run.responses[:, 3] == 0.0, 2]) for run in runs]
+    tokens = [sorted(run.responses["tokens"][run.responses["start"] == 0.0]) for run in runs]
     assert tokens[0] == tokens[1]
     assert len(tokens[0]) == 60
 
@@ -164,11 +168,11 @@ def test_batches_keep_the_memory() -> None:
         mixed_classes(prompt_median_tokens=600.0), batch_memory_bytes=room * 262144.0, response_sigma=0.0
     )
     run = run_once(workload, "fcfs", devices=200, seconds=20.0, events=50_000)
-    sizes = np.unique(run.events[:, 0], return_counts=True)[1]
+    sizes = np.unique(run.events["batch"], return_counts=True)[1]
     unlimited = run_once(dataclasses.replace(workload, batch_memory_bytes=None), "fcfs", devices=200, seconds=20.0,
                          events=50_000)  # fmt: skip
     assert sizes.max() * 150 <= room
-    assert sizes.max() < np.unique(unlimited.events[:, 0], return_counts=True)[1].max()
+    assert sizes.max() < np.unique(unlimited.events["batch"], return_counts=True)[1].max()
 
 
 def test_order_of_the_policies() -> None:
