@@ -4,11 +4,6 @@ A request is one pending event at most: the next chunk that arrives in the cloud
 stage is free, everything that waits there forms the next batch, but no two chunks of one prompt; a batch of m tokens
 takes g(mu + m)/P on each stage. All that follows a batch (the other stages, the way back, the next draft) is known
 when it starts, so that it needs no event of its own.
-
-Settings by position: bytes per token, constant background mu, local overhead, local seconds per token, overhead of a
-message, latency of the link, seconds at the head, weight alpha of the past in Eq. 1, how much longer a step of parallel
-drafting takes than a step of drafting. Choices by position: who chunks, tokens of a chunk, wait, download, stages,
-parallel drafting (0 never, 1 by Eq. 6, else one more than the number of steps).
 """
 
 import math
@@ -16,14 +11,56 @@ import math
 import numpy as np
 
 from specopt.solvers._kernels.heap import pop, push
-from specopt.solvers._kernels.kernel import helper, kernel
+from specopt.solvers._kernels.kernel import helper, kernel, record, rows
 from specopt.solvers._kernels.random import GOLDEN, draw, mixed
 
-BYTES, BACKGROUND, LOCAL, LOCAL_TOKEN, MESSAGE, LATENCY, HEAD, ALPHA, PARALLEL_COST = 0, 1, 2, 3, 4, 5, 6, 7, 8
-MODE, CHUNK, WAIT, DOWNLOAD, STAGES, PARALLEL = 0, 1, 2, 3, 4, 5
-GIVEN, EQUATION_3, SERVER = 0, 1, 2
+GIVEN, EQUATION_3, SERVER = 0, 1, 2  # who chunks
 NO_WAIT, SERIAL, OVERLAP = 0, 1, 2
-ALL, LAST = 0, 1
+NEVER, EQUATION_6, STEPS = 0, 1, 2  # parallel drafting: with STEPS + n, n steps
+BATCHES, CHUNKS, ROUNDS = 0, 1, 2  # entries of sums
+
+Request = rows(
+    "Request", arrival="f8", prompt="i8", output="i8", uplink="f8", downlink="f8", draft_seconds="f8", first_size="i8"
+)
+"""Arrival, tokens, bytes per second, seconds per drafted token, and where its chunks begin in the plans' `sizes`."""
+
+Round = rows("Round", drafted="i8", sent="i8", gained="i8", up_to="f8", hit="f8")
+"""Tokens of a round of decoding; the chance of it or an earlier one, and that parallel drafting has begun the next."""
+
+Cloud = record("Cloud", tokens="f8[::1]", seconds="f8[::1]", background="f8", stages="i8", smoothing="f8")
+"""The knots of g, the constant part of mu, the stages P, the weight alpha of the past in Eq. 1."""
+
+Edge = record(
+    "Edge",
+    token_bytes="f8",
+    chunk="f8",  # seconds of a message on the device, of each of its tokens, and to send it besides its bytes
+    token="f8",
+    message="f8",
+    latency="f8",  # seconds of the link
+    head="f8",  # seconds at the head
+)
+Serving = record(
+    "Serving",
+    mode="i8",
+    sizes="i8[::1]",  # all chunks if plans are given
+    server_chunk="i8",  # tokens of a batch that the server fills up with prompts
+    wait="i8",
+    last="b1",  # whether the last token of a prompt alone comes back
+    rounds="Round[::1]",
+    parallel="i8",
+    parallel_cost="f8",  # how much longer a step of parallel drafting takes than a step of drafting
+)
+Reached = rows("Reached", first="f8", last="f8", chunks="i8", rounds="i8", hidden="i8")
+"""Of a request: first and last token since arrival, NaN where it was not reached; chunks, rounds, and steps of drafting
+hidden by parallel drafting."""
+
+Sums = rows("Sums", count="i8", seconds="f8", squares="f8", tokens="i8")
+"""Of batches per stage, or of in-cloud delays of chunks or of rounds: their number, sums of seconds and of their
+squares, and tokens."""
+
+Batch = rows("Batch", start="f8", prompt_tokens="i8", round_tokens="i8", seconds="f8")
+Ended = record("Ended", events="i8", batches="i8", background="f8", seconds="f8")
+"""Events, batches, mu of Eq. 1 summed over batches that count, and seconds until the last of them."""
 
 
 @helper
@@ -67,56 +104,44 @@ def balanced_chunk(tokens, seconds, mu, seconds_per_token, stages):
 
 
 @helper
-def _chunk_size(choices, r, c, left, every, offsets, sizes):
-    """Return the tokens of a prompt's next message, given what is `left` of it."""
-    if choices[MODE] == GIVEN:
-        return sizes[offsets[r] + c]
-    if choices[MODE] == EQUATION_3:
-        return min(every[r], left)
+def _chunk_size(serving, request, c, left, every):
+    """Return the tokens of a prompt's next message, number c, given what is `left` of it."""
+    if serving.mode == GIVEN:
+        return serving.sizes[request.first_size + c]
+    if serving.mode == EQUATION_3:
+        return min(every, left)
     return left
 
 
 @helper
-def _upload(settings, choices, r, x, uplink, wait, local, up):
-    """Send a chunk of x tokens as soon as device and link are free; return when the cloud may start on it."""
-    local[r] += settings[LOCAL] + settings[LOCAL_TOKEN] * x
-    up[r] = max(local[r], up[r]) + settings[MESSAGE] + x * settings[BYTES] / uplink[r]
-    return up[r] + settings[LATENCY] + (wait if choices[WAIT] == OVERLAP else 0.0)
+def _upload(edge, request, r, x, local, up):
+    """Send a chunk of x tokens as soon as device and link are free; return when it arrives in the cloud."""
+    local[r] += edge.chunk + edge.token * x
+    up[r] = max(local[r], up[r]) + edge.message + x * edge.token_bytes / request.uplink
+    return up[r] + edge.latency
 
 
-@kernel(
-    "i8(u8, f8[::1], i8[::1], f8[::1], i8[::1], i8[::1], f8[::1], f8[::1], f8[::1], i8[::1], i8[::1], f8[::1],"
-    " i8[:, ::1], f8[::1], i8, i8, f8[:, ::1], f8[::1], f8[:, ::1])"
-)
-def play(
-    key, settings, choices, arrival, prompt, output, uplink, downlink, draft_seconds, offsets, sizes, knots, rounds,
-    round_law, first_counted, last_counted, out, totals, log,
-):  # fmt: skip
-    """Simulate until the counted requests are complete; return the number of events.
+@helper
+def _add(sums, seconds, tokens):
+    """Count a batch or a delay."""
+    sums.count += 1
+    sums.seconds += seconds
+    sums.squares += seconds * seconds
+    sums.tokens += tokens
 
-    Requests are R, in order of `arrival`: tokens of `prompt` and `output`, bandwidths in bytes per second, seconds per
-    drafted token. Request r sends the chunks ``sizes[offsets[r] : offsets[r + 1]]`` if plans are given. `knots` is
-    tokens and then seconds of g. A round drafts, sends and yields ``rounds[i]`` (T, 3) tokens; `round_law` is the
-    cumulative law of i and then, by i, the chance that parallel drafting has begun the next draft.
 
-    An event is an arrival of a request, of a chunk or of a round in the cloud, or the start of a batch.
+@kernel("Ended(u8, i8, i8, Request[::1], Cloud, Edge, Serving, Reached[::1], Sums[::1], Batch[::1])")
+def play(key, first_counted, last_counted, requests, cloud, edge, serving, reached, sums, log):
+    """Simulate until the counted requests, in order of arrival, are complete.
 
-    Modified in place:
-
-    * ``out`` (R, 5): first token and last token since arrival, chunks, rounds, steps of drafting hidden by parallel
-      drafting; NaN for times that were not reached,
-    * ``totals`` (16,): batches, and the sum and sum of squares of their seconds per stage, and the sum of their tokens;
-      the same four for the in-cloud delay of chunks (count, sum, squares, tokens), and for that of rounds; mu of Eq. 1
-      summed over batches, end, rows of ``log``, seconds until the last counted batch (all but end and rows of batches
-      that start between the arrivals of the first and the last counted request), and
-    * ``log`` (E, 4): start, tokens of prompts, tokens of rounds, seconds per stage of the first batches.
+    An event is an arrival of a request, of a chunk or of a round in the cloud, or the start of a batch. Batches count
+    that start between the arrivals of the first and the last counted request. Filled: ``reached`` (R,), ``sums`` (3,)
+    and, as far as it goes, the ``log`` of batches.
     """
-    n = len(arrival)
-    stages = choices[STAGES]
-    pieces = len(knots) // 2
-    tokens, seconds = knots[:pieces], knots[pieces:]
-    kinds = len(rounds)
-    background = settings[BACKGROUND]
+    n = len(requests)
+    since_first, until_last = requests[first_counted].arrival, requests[last_counted - 1].arrival
+    tokens, seconds, stages, background = cloud.tokens, cloud.seconds, cloud.stages, cloud.background
+    rounds = serving.rounds
     running = _delay(tokens, seconds, background) / stages  # w
     streams = np.empty(n, dtype=np.uint64)
     local = np.zeros(n)
@@ -149,6 +174,8 @@ def play(
     taken = np.empty(n, dtype=np.int64)
     finish = np.zeros(stages)
     mu = 0.0
+    mu_sum = 0.0
+    span = 0.0
     events = 0
     batches = 0
     upcoming = 0
@@ -157,9 +184,9 @@ def play(
     while open_requests > 0:
         launch = max(finish[0], now) if n_waiting + n_deciding > 0 else math.inf
         moment = heap_times[0] if heap_size > 0 else math.inf
-        fresh = upcoming < n and arrival[upcoming] <= moment
+        fresh = upcoming < n and requests[upcoming].arrival <= moment
         if fresh:
-            moment = arrival[upcoming]
+            moment = requests[upcoming].arrival
         if moment == math.inf and launch == math.inf:
             break
         events += 1
@@ -167,23 +194,24 @@ def play(
             now = moment
             if fresh:
                 r = upcoming
+                request = requests[r]
                 upcoming += 1
                 streams[r] = mixed(mixed(key) + np.uint64(r + 1) * GOLDEN)
                 local[r], up[r], down[r] = now, now, now
-                if choices[MODE] == EQUATION_3:
-                    root = balanced_chunk(
-                        tokens, seconds, background + mu, settings[BYTES] / uplink[r], np.float64(stages)
-                    )
-                    every[r] = prompt[r] if root >= prompt[r] else max(1, np.int64(math.ceil(root)))
+                if serving.mode == EQUATION_3:
+                    pace = edge.token_bytes / request.uplink
+                    root = balanced_chunk(tokens, seconds, background + mu, pace, np.float64(stages))
+                    every[r] = request.prompt if root >= request.prompt else max(1, np.int64(math.ceil(root)))
             else:
                 r = heap_requests[0]
+                request = requests[r]
                 heap_size = pop(heap_times, heap_requests, heap_size)
-                if served[r] == prompt[r]:
+                if served[r] == request.prompt:
                     here[r] = now
                     deciding[n_deciding] = r
                     n_deciding += 1
                     continue
-                x = _chunk_size(choices, r, messages[r], prompt[r] - sent[r], every, offsets, sizes)
+                x = _chunk_size(serving, request, messages[r], request.prompt - sent[r], every[r])
                 if free >= 0:
                     c = free
                     free = chunk_next[c]
@@ -207,22 +235,20 @@ def play(
                 tail[r] = c
                 sent[r] += x
                 messages[r] += 1
-            if sent[r] < prompt[r]:
-                x = _chunk_size(choices, r, messages[r], prompt[r] - sent[r], every, offsets, sizes)
-                heap_size = push(
-                    heap_times, heap_requests, heap_size,
-                    _upload(settings, choices, r, x, uplink, running, local, up), r
-                )  # fmt: skip
+            if sent[r] < request.prompt:
+                x = _chunk_size(serving, request, messages[r], request.prompt - sent[r], every[r])
+                moment = _upload(edge, request, r, x, local, up) + (running if serving.wait == OVERLAP else 0.0)
+                heap_size = push(heap_times, heap_requests, heap_size, moment, r)
             continue
         # ---- a batch: every round that waits, and a chunk of every prompt that waits
         now = launch
         from_rounds = 0
         for k in range(n_deciding):
-            from_rounds += rounds[outcome[deciding[k]], 1]
+            from_rounds += rounds[outcome[deciding[k]]].sent
         from_prompts = 0
         members = n_waiting
-        if choices[MODE] == SERVER:  # the server fills up a budget of tokens, first come first served
-            budget = max(1, choices[CHUNK] - from_rounds)
+        if serving.mode == SERVER:  # the server fills up a budget of tokens, first come first served
+            budget = max(1, serving.server_chunk - from_rounds)
             members = 0
             while members < n_waiting and budget > 0:
                 taken[members] = min(budget, chunk_tokens[head[waiting[members]]])
@@ -235,32 +261,29 @@ def play(
                 from_prompts += taken[k]
         size = from_prompts + from_rounds
         stage = _delay(tokens, seconds, background + size) / stages
-        begin = now + (running if choices[WAIT] == SERIAL and members > 0 else 0.0)
+        begin = now + (running if serving.wait == SERIAL and members > 0 else 0.0)
         finish[0] = begin + stage
         for q in range(1, stages):
             finish[q] = max(finish[q - 1], finish[q]) + stage
         out_of_cloud = finish[stages - 1]
-        mu = settings[ALPHA] * mu + (1.0 - settings[ALPHA]) * size  # Eq. 1
-        within = arrival[first_counted] <= now <= arrival[last_counted - 1]
+        mu = cloud.smoothing * mu + (1.0 - cloud.smoothing) * size  # Eq. 1
+        within = since_first <= now <= until_last
         if within:
-            totals[0] += 1.0
-            totals[1] += stage
-            totals[2] += stage * stage
-            totals[3] += size
-            totals[12] += mu
-            totals[15] = now - arrival[first_counted]
+            _add(sums[BATCHES], stage, size)
+            mu_sum += mu
+            span = now - since_first
         if batches < len(log):
-            log[batches, 0] = begin
-            log[batches, 1] = from_prompts
-            log[batches, 2] = from_rounds
-            log[batches, 3] = stage
-            totals[14] += 1.0
+            batch = log[batches]
+            batch.start = begin
+            batch.prompt_tokens = from_prompts
+            batch.round_tokens = from_rounds
+            batch.seconds = stage
         batches += 1
-        for part in range(2):
-            count = members if part == 0 else n_deciding
-            for k in range(count):
-                r = waiting[k] if part == 0 else deciding[k]
-                if part == 0:
+        for part in (CHUNKS, ROUNDS):
+            for k in range(members if part == CHUNKS else n_deciding):
+                r = waiting[k] if part == CHUNKS else deciding[k]
+                request, mine = requests[r], reached[r]
+                if part == CHUNKS:
                     c = head[r]
                     x = taken[k]
                     since = chunk_arrival[c]
@@ -270,64 +293,53 @@ def play(
                         head[r] = chunk_next[c]
                         chunk_next[c] = free
                         free = c
-                    last = served[r] == prompt[r]
+                    last = served[r] == request.prompt
                     back = x
-                    if choices[MODE] == SERVER:
-                        back = prompt[r] if last else 0  # nothing comes back before the prompt is complete
-                    if choices[DOWNLOAD] == LAST:
+                    if serving.mode == SERVER:
+                        back = request.prompt if last else 0  # nothing comes back before the prompt is complete
+                    if serving.last:
                         back = 1 if last else 0
-                    down[r] = max(out_of_cloud + settings[LATENCY], down[r]) + back * settings[BYTES] / downlink[r]
-                    out[r, 2] += 1.0
+                    down[r] = max(out_of_cloud + edge.latency, down[r]) + back * edge.token_bytes / request.downlink
+                    mine.chunks += 1
                 else:
-                    x = rounds[outcome[r], 1]
+                    x = rounds[outcome[r]].sent
                     since = here[r]
                     last = True
-                    down[r] = out_of_cloud + settings[LATENCY] + x * settings[BYTES] / downlink[r]
-                    out[r, 3] += 1.0
+                    down[r] = out_of_cloud + edge.latency + x * edge.token_bytes / request.downlink
+                    mine.rounds += 1
                 if within:
-                    spent = out_of_cloud - since
-                    totals[4 + 4 * part] += 1.0
-                    totals[5 + 4 * part] += spent
-                    totals[6 + 4 * part] += spent * spent
-                    totals[7 + 4 * part] += x
+                    _add(sums[part], out_of_cloud - since, x)
                 if not last:
                     continue
-                if part == 0:
+                moment = down[r] + edge.head
+                if part == CHUNKS:
                     done[r] = 1
-                    out[r, 0] = down[r] + settings[HEAD] - arrival[r]
+                    mine.first = moment - request.arrival
                 else:
-                    done[r] += rounds[outcome[r], 2]
-                moment = down[r] + settings[HEAD]
-                if done[r] >= output[r]:
+                    done[r] += rounds[outcome[r]].gained
+                if done[r] >= request.output:
                     # tokens beyond the output are cut off, but their round has to end
-                    out[r, 1] = moment - arrival[r]
+                    mine.last = moment - request.arrival
                     if first_counted <= r < last_counted:
                         open_requests -= 1
                     continue
-                hit = part == 1 and choices[PARALLEL] > 0
-                if hit:
-                    hit = draw(streams, r) < round_law[kinds + outcome[r]]
-                if hit:
-                    steps = choices[PARALLEL] - 2
-                    if choices[PARALLEL] == 1:  # Eq. 6, with the draft just verified
-                        way = rounds[outcome[r], 1] * settings[BYTES] * (1.0 / uplink[r] + 1.0 / downlink[r])
+                ready[r] = 0
+                if part == ROUNDS and serving.parallel != NEVER and draw(streams, r) < rounds[outcome[r]].hit:
+                    ready[r] = serving.parallel - STEPS
+                    if serving.parallel == EQUATION_6:  # with the draft just verified
+                        way = x * edge.token_bytes * (1.0 / request.uplink + 1.0 / request.downlink)
                         way += _delay(tokens, seconds, background + mu)
-                        steps = np.int64(way / (draft_seconds[r] * settings[PARALLEL_COST]))
-                    ready[r] = steps
-                else:
-                    ready[r] = 0
+                        ready[r] = np.int64(way / (request.draft_seconds * serving.parallel_cost))
                 u = draw(streams, r)
                 i = 0
-                while i < kinds - 1 and round_law[i] <= u:
+                while i < len(rounds) - 1 and rounds[i].up_to <= u:
                     i += 1
                 outcome[r] = i
-                hidden = min(ready[r], rounds[i, 0])
-                out[r, 4] += hidden
-                local[r] = moment + (rounds[i, 0] - hidden) * draft_seconds[r]
+                hidden = min(ready[r], rounds[i].drafted)
+                mine.hidden += hidden
+                local[r] = moment + (rounds[i].drafted - hidden) * request.draft_seconds
                 up[r] = local[r]
-                x = rounds[i, 1]
-                local[r] += settings[LOCAL] + settings[LOCAL_TOKEN] * x
-                moment = local[r] + settings[MESSAGE] + x * settings[BYTES] / uplink[r] + settings[LATENCY]
+                moment = _upload(edge, request, r, rounds[i].sent, local, up)
                 heap_size = push(heap_times, heap_requests, heap_size, moment, r)
         n_deciding = 0
         kept = 0
@@ -336,5 +348,4 @@ def play(
                 waiting[kept] = waiting[k]
                 kept += 1
         n_waiting = kept
-    totals[13] = now
-    return events
+    return Ended(events, batches, mu_sum, span)

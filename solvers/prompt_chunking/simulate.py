@@ -25,6 +25,7 @@ from types import ModuleType
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from specopt.models.arguments import integer, number, one_of, random_generator
 from specopt.models.errors import InvalidInput
@@ -40,7 +41,6 @@ MOST_REQUESTS = 1_000_000
 MOST_RUNS = 100_000
 _MODES = {"planned": 0, "equation-3": 1, "whole": 0, "server": 2}
 _WAITS: dict[Literal["none", "serial", "overlap"], int] = {"none": 0, "serial": 1, "overlap": 2}
-_LOG_COLUMNS = ("start", "prompt tokens", "round tokens", "seconds per stage")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -118,7 +118,7 @@ class ChunkingRun:
     batches, events, seconds
         Batches that count, all events, computing time without planning and compilation.
     log
-        Start, tokens of prompts, tokens of rounds and seconds per stage of the first batches.
+        The first batches: "start", "prompt_tokens", "round_tokens", and "seconds" per stage.
     """
 
     scheme: Scheme
@@ -141,7 +141,7 @@ class ChunkingRun:
     batches: int
     events: int
     seconds: float
-    log: Floats = field(repr=False)
+    log: NDArray[Any] = field(repr=False)
 
     @property
     def mean_ttft_seconds(self) -> float:
@@ -404,74 +404,62 @@ def play(
     wait = one_of("wait", wait, _WAITS)
     download = one_of("download", download, ("all", "last"))
     seed, log_batches = integer("seed", seed, 0), integer("log_batches", log_batches, 0, MOST_REQUESTS)
-    offsets, sizes = _flat(scheme, requests.prompt_tokens, plans)
-    rounds = scheme.rounds
-    hit = np.zeros(len(rounds.sent)) if rounds.hit is None else rounds.hit
-    parallel = 0
-    if scheme.parallel_drafting:
-        parallel = 1 if scheme.parallel_steps is None else scheme.parallel_steps + 2
-    out = np.zeros((count, 5))
-    out[:, :2] = math.nan
-    totals, log = np.zeros(16), np.zeros((log_batches, len(_LOG_COLUMNS)))
+    firsts, sizes = _flat(scheme, requests.prompt_tokens, plans)
     kernels = _kernels()
-    begun = time.perf_counter()
-    events = kernels.play(
-        random_key(seed),
-        np.array(
-            [
-                workload.bytes_per_token, workload.background_tokens, workload.local_overhead_seconds,
-                workload.local_seconds_per_token, workload.message_overhead_seconds, workload.link_latency_seconds,
-                workload.head_seconds, smoothing, scheme.parallel_cost,
-            ]
-        ),
-        np.array(
-            [
-                _MODES[scheme.chunking], scheme.server_chunk_tokens, _WAITS[wait], int(download == "last"),
-                workload.pipeline_length, parallel,
-            ]
-        ),
-        # copies: the kernel's signature takes no read-only arrays
-        np.array(requests.arrival_seconds, dtype=np.float64),
-        np.array(requests.prompt_tokens, dtype=np.int64),
-        np.array(requests.output_tokens, dtype=np.int64),
-        np.array(requests.uplink_bytes_per_second, dtype=np.float64),
-        np.array(requests.downlink_bytes_per_second, dtype=np.float64),
-        np.array(requests.draft_seconds, dtype=np.float64),
-        offsets, sizes,
-        np.concatenate([workload.cloud_delay.tokens, workload.cloud_delay.seconds]),
-        np.column_stack([rounds.drafted, rounds.sent, rounds.gained]),
-        np.concatenate([np.cumsum(rounds.probabilities), hit]), first, last, out, totals, log,
+    asked = _table(
+        kernels.Request, count, arrival=requests.arrival_seconds, prompt=requests.prompt_tokens,
+        output=requests.output_tokens, uplink=requests.uplink_bytes_per_second,
+        downlink=requests.downlink_bytes_per_second, draft_seconds=requests.draft_seconds, first_size=firsts,
     )  # fmt: skip
+    cloud = kernels.Cloud(
+        tokens=workload.cloud_delay.tokens.copy(),
+        seconds=workload.cloud_delay.seconds.copy(),
+        background=workload.background_tokens,
+        stages=workload.pipeline_length,
+        smoothing=smoothing,
+    )
+    edge = kernels.Edge(
+        token_bytes=workload.bytes_per_token,
+        chunk=workload.local_overhead_seconds,
+        token=workload.local_seconds_per_token,
+        message=workload.message_overhead_seconds,
+        latency=workload.link_latency_seconds,
+        head=workload.head_seconds,
+    )
+    reached = _table(kernels.Reached, count, first=math.nan, last=math.nan, chunks=0, rounds=0, hidden=0)
+    sums, log = np.zeros(3, kernels.Sums), np.zeros(log_batches, kernels.Batch)
+    serving = _serving(scheme, sizes, _WAITS[wait], download == "last")
+    begun = time.perf_counter()
+    ended = kernels.play(random_key(seed), first, last, asked, cloud, edge, serving, reached, sums, log)
     seconds = time.perf_counter() - begun
-    stage, stage_std = _moments(totals[0:3])
-    chunk, chunk_std = _moments(totals[4:7])
-    step, step_std = _moments(totals[8:11])
-    rows = out[first:last]
+    batches = sums[kernels.BATCHES]
+    (stage, stage_std), (chunk, chunk_std), (step, step_std) = map(_moments, sums)
+    reached = reached[first:last]
     responses = requests.output_tokens[first:last]
     with np.errstate(invalid="ignore", divide="ignore"):
-        between = (rows[:, 1] - rows[:, 0]) / (responses - 1)
+        between = (reached["last"] - reached["first"]) / (responses - 1)
     return ChunkingRun(
         scheme=scheme,
         seed=seed,
         prompt_tokens=requests.prompt_tokens[first:last],
-        ttft_seconds=rows[:, 0].copy(),
+        ttft_seconds=reached["first"].copy(),
         tbt_seconds=between,
-        chunks=rows[:, 2].astype(np.int64),
-        rounds=rows[:, 3].astype(np.int64),
-        hidden_steps=rows[:, 4].astype(np.int64),
+        chunks=reached["chunks"].copy(),
+        rounds=reached["rounds"].copy(),
+        hidden_steps=reached["hidden"].copy(),
         stage_seconds=stage,
         stage_seconds_std=stage_std,
-        batch_tokens=float(totals[3] / max(1.0, totals[0])),
-        background_tokens=float(totals[12] / max(1.0, totals[0])),
+        batch_tokens=float(batches["tokens"] / max(1, batches["count"])),
+        background_tokens=float(ended.background / max(1, batches["count"])),
         chunk_cloud_seconds=chunk,
         chunk_cloud_seconds_std=chunk_std,
         round_cloud_seconds=step,
         round_cloud_seconds_std=step_std,
-        busy_share=float(totals[1] / totals[15]) if totals[15] > 0.0 else 0.0,
-        batches=int(totals[0]),
-        events=int(events),
+        busy_share=float(batches["seconds"] / ended.seconds) if ended.seconds > 0.0 else 0.0,
+        batches=int(batches["count"]),
+        events=ended.events,
         seconds=seconds,
-        log=log[: int(totals[14])],
+        log=log[: ended.batches],
     )
 
 
@@ -497,21 +485,52 @@ def _flat(scheme: Scheme, prompt_tokens: Ints, plans: Sequence[Sequence[int] | I
     count = len(prompt_tokens)
     if scheme.chunking != "planned":
         # one chunk per prompt; of no use where Eq. 3 or the server chunk
-        return np.arange(count + 1), prompt_tokens.astype(np.int64)
+        return np.arange(count), prompt_tokens.astype(np.int64)
     if plans is None or len(plans) != count:
         raise InvalidInput(f"plans: expected {count}, one per request, got {0 if plans is None else len(plans)}")
     columns = [np.asarray(plan, dtype=np.int64) for plan in plans]
     for index, (column, prompt) in enumerate(zip(columns, prompt_tokens.tolist(), strict=True)):
         if column.ndim != 1 or not len(column) or column.min() < 1 or column.sum() != prompt:
             raise InvalidInput(f"plans[{index}]: expected chunks >= 1 that sum to {prompt}, got {describe(column)}")
-    return np.concatenate([[0], np.cumsum([len(column) for column in columns])]), np.concatenate(columns)
+    chunks = np.array([len(column) for column in columns])
+    return np.cumsum(chunks) - chunks, np.concatenate(columns)
 
 
-def _moments(sums: Floats) -> tuple[float, float]:
-    """Return mean and standard deviation from count, sum and sum of squares."""
-    count = max(1.0, float(sums[0]))
-    mean = float(sums[1]) / count
-    return mean, math.sqrt(max(0.0, float(sums[2]) / count - mean * mean))
+def _serving(scheme: Scheme, sizes: Ints, wait: int, last: bool) -> Any:
+    """Return the kernel's record of how requests are served."""
+    kernels, rounds = _kernels(), scheme.rounds
+    parallel = kernels.NEVER
+    if scheme.parallel_drafting:
+        steps = scheme.parallel_steps
+        parallel = kernels.EQUATION_6 if steps is None else kernels.STEPS + steps
+    return kernels.Serving(
+        mode=_MODES[scheme.chunking],
+        sizes=sizes,
+        server_chunk=scheme.server_chunk_tokens,
+        wait=wait,
+        last=last,
+        rounds=_table(
+            kernels.Round, len(rounds.sent), drafted=rounds.drafted, sent=rounds.sent, gained=rounds.gained,
+            up_to=np.cumsum(rounds.probabilities), hit=0.0 if rounds.hit is None else rounds.hit,
+        ),
+        parallel=parallel,
+        parallel_cost=scheme.parallel_cost,
+    )  # fmt: skip
+
+
+def _table(kind: np.dtype[Any], count: int, **columns: Any) -> NDArray[Any]:
+    """Return so many rows of named columns."""
+    found = np.empty(count, kind)
+    for name, column in columns.items():
+        found[name] = column
+    return found
+
+
+def _moments(sums: Any) -> tuple[float, float]:
+    """Return mean and standard deviation from number, sum and sum of squares."""
+    count = max(1, sums["count"])
+    mean = float(sums["seconds"]) / count
+    return float(mean), math.sqrt(max(0.0, float(sums["squares"]) / count - mean * mean))
 
 
 @cache

@@ -122,7 +122,7 @@ def test_a_simulated_cloud_is_learned() -> None:
         monitor.observe_batch(prompts + rounds, 4.0 * seconds)
         mu = prompts + rounds if index == 0 else 0.8 * mu + 0.2 * (prompts + rounds)
     assert monitor.background_tokens == pytest.approx(mu)
-    sizes = log[:, 1] + log[:, 2]
+    sizes = log["prompt_tokens"] + log["round_tokens"]
     for tokens in np.quantile(sizes, [0.2, 0.5, 0.8]).tolist():
         assert monitor.cloud_delay.at(tokens) == pytest.approx(FIGURE_1.at(tokens), rel=0.05)
 
