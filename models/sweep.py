@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from specopt.models.arguments import integer, number
@@ -97,10 +96,13 @@ class Sweep:
         The runs, at least one.
     notes
         What a reader should know, such as rows that were dropped.
+    zero_is_none
+        Whether draft length 0 was measured and stands for no speculation; see `with_none`.
     """
 
     measurements: tuple[Measurement, ...]
     notes: tuple[str, ...] = field(default=())
+    zero_is_none: bool = False
 
     def __post_init__(self) -> None:
         if not 0 < len(self.measurements) <= MOST_ROWS:
@@ -131,11 +133,7 @@ class Sweep:
         if None in lengths or 0 not in lengths:
             return self
         note = "no row without speculation (draft_length none): draft_length 0 is taken for it"
-        return Sweep(tuple(map(_without, self.measurements)), (*self.notes, note))
-
-    def plus(self, measurements: Iterable[Measurement]) -> Sweep:
-        """Return the sweep with more measurements."""
-        return Sweep((*self.measurements, *measurements), self.notes)
+        return Sweep(tuple(map(_without, self.measurements)), (*self.notes, note), zero_is_none=True)
 
 
 def _without(measurement: Measurement) -> Measurement:

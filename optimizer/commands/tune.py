@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -93,6 +93,7 @@ def tune(
         workload=workload,
         context_tokens=context,
         extrapolate=extrapolate,
+        single=ENGINES[engine].single,
     )
     tuner = Tuner.from_sweep(read_sweeps(sweep, model=model, draft=draft), goal, regret, confidence)
     if ask and not tuner.is_comparable:
@@ -123,7 +124,7 @@ def tune(
         typer.echo(
             f"\nMeasure next (to certify a regret of at most {regret:.1%}):" if points else "\nNothing to measure."
         )
-        _print_points(points)
+        _print_points(points, {measurement.point for measurement in tuner.measurements})
     if output is not None:
         say(f"written to {output}")
 
@@ -149,8 +150,9 @@ def _point(point: Point) -> dict[str, Any]:
     return found
 
 
-def _print_points(points: Sequence[Point]) -> None:
+def _print_points(points: Sequence[Point], known: Collection[Point] = ()) -> None:
     from specopt.models.fields import printable
 
     for point in points:
-        typer.echo("  " + ", ".join(f"{key} {printable(str(value))}" for key, value in _point(point).items()))
+        text = ", ".join(f"{key} {printable(str(value))}" for key, value in _point(point).items())
+        typer.echo(f"  {text}{' (again: noise decides)' if point in known else ''}")

@@ -28,12 +28,15 @@ class Engine:
         From the same: what an operator must know beside the configuration.
     check
         From a configuration and the version: raises `InvalidInput` where the engine's own rules are broken.
+    single
+        Whether the engine takes one draft length for every batch size.
     """
 
     name: str
     config: Callable[[Schedule, str | None], Config | None]
     notes: Callable[[Schedule, str | None], tuple[str, ...]]
     check: Callable[[Mapping[str, Any], str | None], None]
+    single: bool = False
 
 
 def leave_out(option: str, schedule: Schedule) -> str:

@@ -77,4 +77,4 @@ def single_length(schedule: Schedule) -> int | None:
     return best[0] if best[1] > 1.0 else None
 
 
-LLAMA_CPP = Engine(name="llama.cpp", config=config, notes=notes, check=check)
+LLAMA_CPP = Engine(single=True, name="llama.cpp", config=config, notes=notes, check=check)

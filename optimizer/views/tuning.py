@@ -11,6 +11,8 @@ from rich.console import Console
 from specopt.solvers.speculation_table.tuning.decision import Tuning
 from specopt.views.terminal import sentence, table
 
+_COLUMNS = 9  # as many fit a terminal; of more, those that were measured or are taken
+
 
 def print_tuning(tuning: Tuning, config: Mapping[str, Any] | None, advice: Sequence[str], out: Console) -> None:
     """Print the ranges with what they are worth, throughput by option, notes and the engine's configuration."""
@@ -28,7 +30,11 @@ def print_tuning(tuning: Tuning, config: Mapping[str, Any] | None, advice: Seque
             f"{deciding[0][0]}: {_name(deciding[0][1])} against {_name(deciding[1][1])}" if deciding else "",
         )
     out.print(ranges)
-    columns = [k for k in range(grid.mean.shape[1]) if tuning.is_option(k)]
+    rows = [grid.row(c) for c in tuning.concurrencies]
+    taken = {tuning.option(c) for c in tuning.concurrencies}
+    options = [k for k in range(grid.mean.shape[1]) if tuning.is_option(k)]
+    told = [k for k in options if k in taken or grid.measured[rows, k].any()]
+    columns = options if len(options) <= _COLUMNS else told
     out.print("\nOutput tokens per second (* chosen, ~ predicted, not measured):\n")
     throughput = table("concurrency", *(_name(k) for k in columns), gap=3)
     for concurrency in tuning.concurrencies:

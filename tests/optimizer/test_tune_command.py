@@ -50,7 +50,7 @@ def test_a_table_is_shown_readably(sweep: str, capsys: pytest.CaptureFixture[str
     """Tests that ranges, throughput by option, notes and configuration are on the screen, columns aligned."""
     assert run(["tune", sweep]) == 0
     shown = capsys.readouterr().out
-    assert "1.19" in shown
+    assert "1.17   1.13-1.22" in shown
     assert "~25.48" in shown
     assert "35.4*" in shown
     lines = [line for line in shown.splitlines() if line.strip().endswith("*") and "chosen" not in line]
@@ -111,6 +111,36 @@ def test_bad_options_are_refused(sweep: str, options: list[str], word: str, caps
     assert word in capsys.readouterr().err
 
 
+def test_a_latency_that_cannot_be_met_is_said(sweep: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests that the notes name the loads at which the time per output token misses its target."""
+    assert run(["tune", sweep, "--tpot", "40", "--json"]) == 0
+    notes = json.loads(capsys.readouterr().out)["notes"]
+    assert any("40 ms per output token" in note and "42 ms at 4" in note and " at 1," not in note for note in notes)
+
+
+def test_a_measured_zero_is_no_guess(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests that draft length 0 costs nothing beside itself where it stands for no speculation."""
+    path = tmp_path / "zero.csv"
+    path.write_text(f"{HEADER}\n1,0,100\n32,0,1000\n1,3,200\n32,3,960\n")
+    assert run(["tune", str(path), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    zeros = {p["concurrency"]: p for p in found["predictions"] if p["draft_length"] == 0}
+    assert zeros[32]["tokens_per_second"] == 1000
+    assert zeros[32]["measured"]
+    assert not any("0 in a speculating engine was not measured" in note for note in found["notes"])
+
+
+def test_one_length_for_engines_that_take_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests that ranges, regret and configuration for llama.cpp speak of one draft length."""
+    path = tmp_path / "mixed.csv"
+    path.write_text(f"{HEADER}\n1,none,100\n8,none,500\n1,0,99\n8,0,495\n1,1,120\n8,1,510\n1,4,220\n8,4,450\n")
+    assert run(["tune", str(path), "--engine", "llama.cpp", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["ranges"] == [[1, 8, found["config"]["--spec-draft-n-max"]]]
+    assert run(["tune", str(path), "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["ranges"]) > 1
+
+
 def test_weights(sweep: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Tests that the load decides whether speculation pays, and that malformed weights are refused."""
     path = tmp_path / "mixed.csv"
@@ -124,6 +154,9 @@ def test_weights(sweep: str, tmp_path: Path, capsys: pytest.CaptureFixture[str])
         assert json.loads(capsys.readouterr().out)["speculate"] is speculates
     assert run(["tune", str(path), "--weights", str(bad)]) == 2
     assert "weights[1]" in capsys.readouterr().err
+    bad.write_text('{"1": 1, "7": 2}')
+    assert run(["tune", str(path), "--weights", str(bad)]) == 2
+    assert "expected measured concurrencies (1, 32), got 7" in capsys.readouterr().err
 
 
 def test_several_files_are_one_sweep(sweep: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

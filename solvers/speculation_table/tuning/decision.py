@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -12,15 +12,13 @@ import numpy as np
 from specopt.models.arguments import integer, number, positive
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import Floats, describe
-from specopt.models.sweep import MOST_CONCURRENCY, MOST_DRAFTS, Condition, Point
+from specopt.models.sweep import MOST_CONCURRENCY, MOST_DRAFTS, Condition
 from specopt.solvers.speculation_table.ranges import fewest_ranges
 from specopt.solvers.speculation_table.schedule import Range, Schedule
+from specopt.solvers.speculation_table.tuning.grid import IDLE_COST, Grid, grid_of
 from specopt.solvers.speculation_table.tuning.predictions import Predictor
 
-IDLE_COST = (0.0, 0.07, 0.22)
-"""Share of throughput that an engine loses by speculating with 0 drafts: least, usual and most that was ever reported;
-counts where draft length 0 was not measured."""
-
+_FURTHEST = 2  # times the longest measured draft: as far as is extrapolated
 _SIZES = 256  # batch sizes up to which each is looked at; beyond, so many and the measured ones
 
 
@@ -47,7 +45,9 @@ class Goal:
     concurrencies
         What counts beside the measured ones, when regret is bounded.
     draft_lengths
-        What may be taken beside 0; empty: all between the shortest and the longest measured.
+        What may be taken beside 0; empty: all up to the longest measured.
+    single
+        One draft length for every batch size, as some engines take it.
     """
 
     max_batch: int | None = None
@@ -61,6 +61,7 @@ class Goal:
     extrapolate: bool = False
     concurrencies: tuple[int, ...] = ()
     draft_lengths: tuple[int, ...] = ()
+    single: bool = False
 
     def __post_init__(self) -> None:
         if self.max_batch is not None:
@@ -72,34 +73,6 @@ class Goal:
         number("loss", self.loss, 0, below=1)
         for concurrency, weight in (self.weights or {}).items():
             number(f"weights[{concurrency}]", weight, 0)
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Grid:
-    """Throughput of all options, served as the goal says: row per batch size, column none, 0, 1, ... drafts.
-
-    Parameters
-    ----------
-    sizes
-        Batch sizes, increasing.
-    mean, low, high
-        Tokens per second; NaN where an option is out of the question.
-    measured
-        Whether every part of it was measured.
-    slower
-        Whether some measurement was below its neighbour without speculation.
-    """
-
-    sizes: tuple[int, ...]
-    mean: Floats
-    low: Floats
-    high: Floats
-    measured: np.ndarray[Any, np.dtype[np.bool_]]
-    slower: np.ndarray[Any, np.dtype[np.bool_]]
-
-    def row(self, size: int) -> int:
-        """Return the row of a batch size."""
-        return self.sizes.index(size)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -146,18 +119,16 @@ class Tuning:
         return max(0.0, 1.0 - float(self.grid.low[row, taken] / others[other])), other
 
     def worth(self, drafted: Range) -> tuple[float, float, float]:
-        """Return the mean speed-up of a range against no speculation, and the limits of it, bands at their ends."""
+        """Return the mean speed-up of a range against no speculation over its batch sizes, and its limits."""
         low, high, _ = drafted
-        inside = [k for k, size in enumerate(self.grid.sizes) if low <= size <= high]
-        counted = [k for k in inside if self.grid.sizes[k] in self.concurrencies] or inside
-        taken = self.option(low)
-        grid, none = self.grid, 0
-        mean = grid.mean[counted, taken] / grid.mean[counted, none]
-        if taken == none:
-            return 1.0, 1.0, 1.0
-        least = grid.low[counted, taken] / grid.high[counted, none]
-        most = grid.high[counted, taken] / grid.low[counted, none]
-        return tuple(float(np.exp(np.log(values).mean())) for values in (mean, least, most))  # type: ignore[return-value]
+        inside = [k for k, size in enumerate(self.grid.sizes) if low <= size <= high] or [0]
+        taken, grid = self.option(low), self.grid
+        speedup = grid.mean[inside, taken] / grid.mean[inside, 0]
+        mean, least, most = (
+            float(np.exp(np.log(values).mean()))
+            for values in (speedup, grid.least[inside, taken], grid.most[inside, taken])
+        )
+        return mean, least, most
 
     def deciding(self, drafted: Range) -> list[tuple[int, int]]:
         """Return (concurrency, column) of the points that decide a range: what is taken and its closest rival."""
@@ -211,9 +182,9 @@ def _length(column: int) -> int | str:
 def decide(predictor: Predictor, goal: Goal) -> Tuning:
     """Return the schedule that a goal asks for.
 
-    Guarantee: with ``robust``, every draft length that is taken at a batch size has a lower limit of at least that of
-    no speculation there, and none was measured below it. Else speculation is left out where its (weighted) geometric
-    mean over the measured concurrencies does not exceed 1.
+    Guarantee: with ``robust``, the speed-up of what is taken at a batch size has a lower limit of at least 1 there, and
+    nothing was measured below no speculation. Else speculation is left out where its (weighted) geometric mean over
+    the measured concurrencies does not exceed 1.
 
     Raises
     ------
@@ -232,8 +203,9 @@ def decide(predictor: Predictor, goal: Goal) -> Tuning:
     if not concurrencies:
         raise InvalidInput(f"max_batch: expected at least {measured[0]}, the smallest measured concurrency")
     notes = list(predictor.notes)
-    lengths = _lengths(predictor, goal)
-    if 0 not in predictor.sweep.draft_lengths:
+    known = [length for length in predictor.sweep.draft_lengths if length]
+    lengths = _lengths(known, goal)
+    if 0 not in predictor.sweep.draft_lengths and not predictor.sweep.zero_is_none:
         notes.append(
             f"draft length 0 in a speculating engine was not measured: it is taken to cost {IDLE_COST[0]:.0%} to "
             f"{IDLE_COST[2]:.0%}, usually {IDLE_COST[1]:.0%}"
@@ -241,11 +213,18 @@ def decide(predictor: Predictor, goal: Goal) -> Tuning:
     first = 1 if goal.extrapolate else concurrencies[0]
     if first > 1:
         notes.append(f"batches below {first} take the choice at {first}: they were not measured")
-    grid = _grid(predictor, served, _sizes(first, largest, concurrencies), lengths)
-    value, failing = _value(grid, goal)
-    ranges = _ranges(grid.sizes, value, largest, 0.0 if goal.tpot_seconds is not None else goal.loss)
+    grid = grid_of(predictor, served, _sizes(first, largest, concurrencies), lengths)
+    weights = _weights(goal, measured, concurrencies)
     speedups = np.array([grid.mean[grid.row(c), 1:] / grid.mean[grid.row(c), 0] for c in concurrencies])
-    weights = _weights(goal, concurrencies)
+    value, failing = _value(grid, goal, (known[0], known[-1]), (measured[0], measured[-1]))
+    if goal.single:
+        rows = [grid.row(c) for c in concurrencies]
+        means = np.average(np.log(np.maximum(speedups * (value[rows] > 0.0), 1e-300)), axis=0, weights=weights)
+        ranges = [(1, largest, int(np.argmax(np.where(np.isnan(means), -np.inf, means)[1:])) + 1)]
+    else:
+        ranges = _ranges(grid.sizes, value, largest, 0.0 if goal.tpot_seconds is not None else goal.loss)
+    if failing is None and goal.robust and goal.single and not value[:, ranges[0][2]].all():
+        failing = grid.sizes[int(np.argmin(value[:, ranges[0][2]]))]
     schedule = Schedule.if_faster(ranges, concurrencies, speedups, weights)
     if failing is not None:
         before = max((size for size in grid.sizes if size < failing), default=0)
@@ -254,40 +233,60 @@ def decide(predictor: Predictor, goal: Goal) -> Tuning:
             + (f"; up to batch {before} drafts hold within the bands" if before else "")
         )
         schedule = Schedule(ranges=((1, largest, None),), batches=concurrencies, speedups=speedups, weights=weights)
-    tuning = Tuning(schedule=schedule, grid=grid, concurrencies=concurrencies, regret_bound=0.0, notes=tuple(notes))
+    tuning = Tuning(schedule=schedule, grid=grid, concurrencies=concurrencies, regret_bound=0.0, notes=())
+    notes += _late(tuning, goal.tpot_seconds)
+    if schedule.longest == known[-1] and known[-1] == lengths[-1]:
+        notes.append(f"the longest measured draft, {known[-1]}, is taken: a longer one may be better still")
     bound = max(tuning.regret(c)[0] for c in concurrencies)
-    return Tuning(schedule=schedule, grid=grid, concurrencies=concurrencies, regret_bound=bound, notes=tuple(notes))
+    return replace(tuning, regret_bound=bound, notes=tuple(notes))
+
+
+def _late(tuning: Tuning, target: float | None) -> list[str]:
+    """Return a note on the measured loads at which the time per output token misses its target."""
+    if target is None:
+        return []
+    seconds = {c: c / float(tuning.grid.mean[tuning.grid.row(c), tuning.option(c)]) for c in tuning.concurrencies}
+    late = [f"{1000 * spent:.3g} ms at {c}" for c, spent in seconds.items() if spent > target]
+    return (
+        [f"no draft length meets {1000 * target:g} ms per output token everywhere: " + ", ".join(late)] if late else []
+    )
 
 
 def _served(predictor: Predictor, goal: Goal) -> list[Condition]:
-    """Return the measured conditions that the goal asks for."""
+    """Return the conditions that the goal asks for: measured ones, or with a context between measured ones."""
     conditions = list(predictor.sweep.conditions)
-    for name in ("workload", "context_tokens"):
-        wanted = getattr(goal, name)
-        if wanted is not None:
-            known = sorted({getattr(condition, name) for condition in conditions})
-            if wanted not in known:
-                listed = ", ".join(describe(value) for value in known[:20])
-                raise InvalidInput(f"{name}: expected one that was measured ({listed}), got {describe(wanted)}")
-            conditions = [condition for condition in conditions if getattr(condition, name) == wanted]
+    if goal.workload is not None:
+        known = predictor.sweep.workloads
+        if goal.workload not in known:
+            listed = ", ".join(describe(name) for name in known[:20])
+            raise InvalidInput(f"workload: expected one that was measured ({listed}), got {describe(goal.workload)}")
+        conditions = [condition for condition in conditions if condition.workload == goal.workload]
+    if goal.context_tokens is not None:
+        contexts = sorted({condition.context_tokens for condition in conditions})
+        if not contexts[0] <= goal.context_tokens <= contexts[-1] and not (goal.extrapolate and contexts[0]):
+            raise InvalidInput(
+                f"context_tokens: expected {contexts[0]} to {contexts[-1]}, as was measured, got {goal.context_tokens}"
+            )
+        conditions = [replace(condition, context_tokens=goal.context_tokens) for condition in conditions]
     return conditions
 
 
-def _lengths(predictor: Predictor, goal: Goal) -> tuple[int, ...]:
-    """Return the draft lengths in question: 0, and all between the shortest and the longest measured."""
-    known = [length for length in predictor.sweep.draft_lengths if length]
+def _lengths(known: Sequence[int], goal: Goal) -> tuple[int, ...]:
+    """Return the draft lengths in question: 0, and all up to the longest measured."""
     if not known:
         raise InvalidInput("sweep: expected a run that drafts (draft_length >= 1), got none")
-    longest = goal.max_length or known[-1]
-    if longest > known[-1] and not goal.extrapolate:
+    most = _FURTHEST * known[-1] if goal.extrapolate else known[-1]
+    longest = known[-1] if goal.max_length is None else goal.max_length
+    if longest > most:
+        way = "" if goal.extrapolate else ", or extrapolate"
         raise InvalidInput(
-            f"max_length: expected at most {known[-1]}, the longest measured draft, got {longest}; measure it, or "
-            "extrapolate"
+            f"max_length: expected at most {most} where the longest measured draft is {known[-1]}, got {longest}; "
+            f"measure it{way}"
         )
-    shortest = 1 if goal.extrapolate else known[0]
-    if longest < shortest:
-        raise InvalidInput(f"max_length: expected at least {shortest}, the shortest measured draft, got {longest}")
-    return (0, *(k for k in range(shortest, longest + 1) if not goal.draft_lengths or k in goal.draft_lengths))
+    lengths = tuple(k for k in range(1, longest + 1) if not goal.draft_lengths or k in goal.draft_lengths)
+    if not lengths:
+        raise InvalidInput(f"max_length: expected at least {min(goal.draft_lengths)}, got {longest}")
+    return (0, *lengths)
 
 
 def _sizes(first: int, largest: int, concurrencies: Sequence[int]) -> tuple[int, ...]:
@@ -296,51 +295,23 @@ def _sizes(first: int, largest: int, concurrencies: Sequence[int]) -> tuple[int,
     return tuple(sorted({*sizes, *concurrencies}))
 
 
-def _grid(predictor: Predictor, served: Sequence[Condition], sizes: tuple[int, ...], lengths: Sequence[int]) -> Grid:
-    cases = sorted({(condition.workload, condition.context_tokens) for condition in served})
-    columns = lengths[-1] + 2
-    inverse, spread_low, spread_high = np.zeros((3, len(sizes), columns))
-    measured, slower = np.ones((len(sizes), columns), dtype=bool), np.zeros((len(sizes), columns), dtype=bool)
-    idle = 0 in predictor.sweep.draft_lengths
-    options = [None, *(length for length in lengths if length or idle)]
-    taken = [0 if option is None else option + 1 for option in options]
-    for workload, context in cases:
-        points = [Point(Condition(size, workload, context), option) for size in sizes for option in options]
-        found = predictor.predict(points)
-        shape = len(sizes), len(options)
-        speed, low, high = (getattr(found, name).reshape(shape) for name in ("mean", "low", "high"))
-        seen = found.measured.reshape(shape)
-        inverse[:, taken] += 1.0 / speed
-        # limits of a mean of several: deviations add up, as if all erred alike, which holds whatever they do
-        spread_low[:, taken] += np.log(speed / low) / speed
-        spread_high[:, taken] += np.log(high / speed) / speed
-        measured[:, taken] &= seen
-        slower[:, taken] |= seen & seen[:, :1] & (speed < speed[:, :1])
-    absent = np.setdiff1d(np.arange(columns), taken)
-    inverse[:, absent] = np.nan
-    measured[:, absent] = False
-    mean = len(cases) / inverse
-    if len(cases) == 1:
-        mean[:, taken] = speed  # to the last digit
-    low, high = mean * np.exp(-spread_low / inverse), mean * np.exp(spread_high / inverse)
-    if not idle:
-        least, usual, most = IDLE_COST
-        mean[:, 1], low[:, 1], high[:, 1] = (1 - usual) * mean[:, 0], (1 - most) * low[:, 0], (1 - least) * high[:, 0]
-    return Grid(sizes=sizes, mean=mean, low=low, high=high, measured=measured, slower=slower)
+def _value(grid: Grid, goal: Goal, lengths: tuple[int, int], loads: tuple[int, int]) -> tuple[Floats, int | None]:
+    """Return what 0, 1, ... drafts are worth by batch size, and the first size at which none may be taken.
 
-
-def _value(grid: Grid, goal: Goal) -> tuple[Floats, int | None]:
-    """Return what 0, 1, ... drafts are worth by batch size, and the first size at which none may be taken."""
-    judged = (grid.low if goal.robust else grid.mean)[:, 1:]
+    What lies outside the measured draft lengths and loads counts by the lower end of its band.
+    """
+    column, size = np.arange(grid.mean.shape[1] - 1), np.array(grid.sizes)[:, None]
+    outside = ((column > 0) & (column < lengths[0])) | (column > lengths[1]) | (size < loads[0]) | (size > loads[1])
+    judged = np.where(outside | goal.robust, grid.low[:, 1:], grid.mean[:, 1:])
     value = np.where(np.isnan(judged), 0.0, judged)
     if goal.tpot_seconds is not None:
-        seconds = np.array(grid.sizes)[:, None] / np.where(value > 0.0, value, np.nan)
+        seconds = size / np.where(value > 0.0, value, np.nan)
         meets = seconds <= goal.tpot_seconds
         # what meets the target counts by its length; where nothing does, the fastest is taken
-        value = np.where(meets.any(axis=1, keepdims=True), meets * (1.0 + np.arange(value.shape[1])), value)
+        value = np.where(meets.any(axis=1, keepdims=True), meets * (1.0 + column), value)
     failing = None
     if goal.robust:
-        held = (grid.low[:, 1:] >= grid.low[:, :1]) & ~grid.slower[:, 1:]
+        held = (grid.least[:, 1:] >= 1.0) & (grid.low[:, 1:] >= grid.low[:, :1]) & ~grid.slower[:, 1:]
         some = np.any(held, axis=1, keepdims=True)
         failing = None if some.all() else grid.sizes[int(np.argmin(some))]
         value = np.where(held | ~some, value, 0.0)
@@ -353,10 +324,14 @@ def _ranges(sizes: Sequence[int], value: Floats, largest: int, loss: float) -> l
     return [(low, after - 1, drafts) for (low, after), (*_, drafts) in zip(pairwise(starts), rows, strict=True)]
 
 
-def _weights(goal: Goal, concurrencies: Sequence[int]) -> Floats | None:
+def _weights(goal: Goal, measured: Sequence[int], concurrencies: Sequence[int]) -> Floats | None:
     if goal.weights is None:
         return None
+    unknown = sorted(set(goal.weights) - set(measured))
+    if unknown:
+        listed = ", ".join(map(str, measured[:20]))
+        raise InvalidInput(f"weights: expected measured concurrencies ({listed}), got {unknown[0]}")
     weights = np.array([float(goal.weights.get(c, 0.0)) for c in concurrencies])
     if not weights.sum() > 0.0:
-        raise InvalidInput("weights: expected a positive weight at a measured concurrency, got none")
+        raise InvalidInput("weights: expected a positive weight up to the largest batch, got none")
     return weights

@@ -70,6 +70,7 @@ STEP_TERMS = (
     Term(0.1, _walk),
     Term(0.02, lambda a, b: _both(a, b) * _near(a, b, "length", 0.7)),
     Term(0.1, lambda a, b: _both(a, b) * _walk(a, b) * _near(a, b, "length", 0.7)),
+    Term(0.1, lambda a, b: _both(a, b) * _walk(a, b) * _near(a, b, "context", 0.7) * _near(a, b, "length", 0.7)),
     Term(0.003, _alike),
     Term(0.1, _same),
     Term(0.05, lambda a, b: _same(a, b) * _both(a, b)),
@@ -97,6 +98,8 @@ class Predictions:
         What was asked.
     mean, low, high
         Tokens per second, and the limits of the band.
+    deviation
+        Standard deviation of log throughput that the bands are made of.
     measured
         Whether the point was measured itself.
     """
@@ -105,6 +108,7 @@ class Predictions:
     mean: Floats
     low: Floats
     high: Floats
+    deviation: Floats
     measured: NDArray[np.bool_]
 
 
@@ -180,6 +184,8 @@ class Predictor:
             known = float(np.mean(lengths)) if lengths and point.draft_length else math.nan
             observed[point] = _Observed(speed, mean, len(logs), known)
         self.repeats = degrees
+        if degrees < _FEWEST_REPEATS:
+            self.notes.append(f"too few points were repeated to tell how noisy runs are: {NOISE:.1%} is assumed")
         self.noise = NOISE if degrees < _FEWEST_REPEATS else max(math.sqrt(squares / degrees), 1e-4)
         return observed
 
@@ -233,7 +239,25 @@ class Predictor:
         reach = self._normal * deviation
         speed = np.exp(mean)
         speed[measured] = [self._observed[points[k]].speed for k in np.flatnonzero(measured)]  # to the last digit
-        return Predictions(points, speed, np.exp(mean - reach), np.exp(mean + reach), measured)
+        return Predictions(points, speed, np.exp(mean - reach), np.exp(mean + reach), deviation, measured)
+
+    def speedup_reach(self, found: Predictions) -> Floats:
+        """Return half the width of the bands of log speed-ups against no speculation at the same loads.
+
+        What both share, such as how throughput lies between two measured loads, does not widen them.
+        """
+        base = [Point(point.condition, None) for point in found.points]
+        none = self.predict(base)
+        square = found.deviation**2 + none.deviation**2
+        both = ~(found.measured | none.measured)
+        if both.any():
+            pairs = [np.flatnonzero(both)] * 2
+            shared = self._steps.covariance(
+                self._features([found.points[k] for k in pairs[0]]), self._features([base[k] for k in pairs[1]])
+            )
+            factors = [self._factor(found.points[k].condition.workload) for k in pairs[0]]
+            square[both] -= 2.0 * np.array(factors) ** 2 * shared
+        return self._normal * np.sqrt(np.maximum(square, 0.0))
 
     def acceptance_length(self, point: Point) -> float | None:
         """Return the mean acceptance length that is expected of a point; None if the sweep holds none."""

@@ -115,6 +115,14 @@ class Regression:
         explained = ((cross @ inverse) * cross).sum(axis=1)
         return cross @ (inverse @ values) + self.level, np.maximum(own - explained, 0.0) + self.noise**2
 
+    def covariance(self, a: Records, b: Records) -> Floats:
+        """Return the covariance of new runs at pairs of records, a[i] with b[i], their noise apart."""
+        own = np.zeros(len(a))
+        for term, scale in zip(self.terms, self.scales, strict=True):
+            own += scale**2 * term.covariance(a, b)
+        known = self.features
+        return np.asarray(own - ((self._gram(a, known) @ self._inverse) * self._gram(b, known)).sum(axis=1))
+
     def leave_one_out(self) -> tuple[Floats, Floats]:
         """Return mean and variance of every observation as all others predict it."""
         precision = np.diag(self._inverse)

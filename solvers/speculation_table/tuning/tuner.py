@@ -68,6 +68,7 @@ class Tuner:
         self._columns = [0, *(length + 1 for length in self.draft_lengths)]
         self.measurements: list[Measurement] = []
         self.notes: tuple[str, ...] = ()
+        self._zero_is_none = False
         self._first = self._first_points()
 
     @classmethod
@@ -86,7 +87,7 @@ class Tuner:
             confidence=confidence,
         )
         tuner.measurements += sweep.measurements
-        tuner.notes = sweep.notes
+        tuner.notes, tuner._zero_is_none = sweep.notes, sweep.zero_is_none
         if tuner.is_comparable:
             tuner._first = []
         return tuner
@@ -121,7 +122,7 @@ class Tuner:
             point = next((point for point in self._first if point not in done), None)
             if point is None:
                 tuning = self._decide(known)
-                point = self._most_useful(tuning, known)
+                point = self._most_useful(tuning, known, asked)
             if point is None:
                 break
             asked.append(point)
@@ -129,7 +130,10 @@ class Tuner:
         return asked
 
     def _decide(self, measurements: Sequence[Measurement]) -> Tuning:
-        return decide(Predictor(Sweep(tuple(measurements), self.notes), self.confidence), self.goal)
+        return decide(Predictor(self._sweep(measurements), self.confidence), self.goal)
+
+    def _sweep(self, measurements: Sequence[Measurement]) -> Sweep:
+        return Sweep(tuple(measurements), self.notes, self._zero_is_none)
 
     def _first_points(self) -> list[Point]:
         """Return what is measured before anything can be compared: the ends of the range, and a middle draft."""
@@ -142,7 +146,7 @@ class Tuner:
             *(Point(Condition(ends[0], *self.cases[0]), option) for option in sorted({lengths[0], lengths[-1]})),
         ]
 
-    def _most_useful(self, tuning: Tuning, known: Sequence[Measurement]) -> Point | None:
+    def _most_useful(self, tuning: Tuning, known: Sequence[Measurement], asked: Sequence[Point]) -> Point | None:
         """Return the least certain option that may be better than what is taken, where most may be lost by it.
 
         What was measured is measured again, up to `_RUNS` times, only where nothing else can tell and noise decides.
@@ -161,14 +165,14 @@ class Tuner:
             for column in sorted(columns, key=lambda k: float(grid.low[row, k] / grid.high[row, k])):
                 points = [Point(Condition(concurrency, *case), column - 1 if column else None) for case in self.cases]
                 point = min(points, key=lambda point: runs[point])
-                if runs[point] < _RUNS:
+                if runs[point] < _RUNS and point not in asked:
                     return point
         return None
 
     def _imagined(self, point: Point, known: Sequence[Measurement]) -> Measurement:
         """Return a measurement as it is predicted, or any where nothing can be predicted yet."""
         try:
-            predictor = Predictor(Sweep(tuple(known)), self.confidence)
+            predictor = Predictor(self._sweep(known), self.confidence)
         except InvalidInput:
             return Measurement(point, float(point.condition.concurrency), None)
         mean = float(predictor.predict([point]).mean[0])
