@@ -34,6 +34,7 @@ from specopt.solvers.serving_latency.method import KNOWN, ServingLatencyMethod, 
 from specopt.solvers.serving_latency.prepare import Prepared
 from specopt.solvers.serving_latency.rebatching import entries, inference_bound
 from specopt.solvers.serving_latency.stages import Stages, rate, stages
+from specopt.solvers.simulation import random_key
 
 if TYPE_CHECKING:
     from specopt.solvers.serving_latency.column_bound import ColumnBound
@@ -144,7 +145,7 @@ class _Search:
         self.paths: Any = budget.load("serving_latency.paths")
         self.annealing: Any = budget.load("serving_latency.annealing")
         self.candidates: list[_Candidate] = []
-        self.random = np.array([0x9E3779B97F4A7C15 ^ (budget.seed * 2 + 1) % 2**64], dtype=np.uint64)
+        self.stream = np.array([random_key(budget.seed)])
         self.stats: dict[str, object] = {}
         self.rounds_done = 0
 
@@ -326,7 +327,7 @@ class _Search:
             work = 200 + prepared.tasks + int(counts[0]) ** 2  # of one move
             stop = min(tries, done + max(50, _WORK_PER_CALL // work))
             self.annealing.improve_batches(
-                done, stop, tries, *at.arrays, ranks, heat, batches, lines, lists, plan, counts, seconds, self.random
+                done, stop, tries, *at.arrays, ranks, heat, batches, lines, lists, plan, counts, seconds, self.stream
             )
             done = stop
             if seconds[1] < candidate.seconds:

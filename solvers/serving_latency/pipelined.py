@@ -32,6 +32,7 @@ from specopt.solvers.serving_latency.blocks import RANGES, Tables, coarsened, sc
 from specopt.solvers.serving_latency.contiguous import additive_batches, algorithm_1_batches
 from specopt.solvers.serving_latency.prepare import Prepared
 from specopt.solvers.serving_latency.stages import stages, workspace
+from specopt.solvers.simulation import random_key
 
 LARGEST_ENUMERATED = 12
 TOLERANCE = 4e-10  # what counts as no improvement; below the 1e-9 within which a result is optimal
@@ -159,7 +160,7 @@ class PipelinedSearch:
         # cells round what fits up, and that costs more than they save where few tasks fit
         self.coarse = prepared.runtimes.shape[1] == 1 and self._entries >= _WIDE * prepared.tasks
         self.tables: dict[tuple[int, int], Tables] = {}
-        self.random = np.array([0x9E3779B97F4A7C15 ^ (budget.seed * 2 + 1) % 2**64], dtype=np.uint64)
+        self.stream = np.array([random_key(budget.seed)])
         self.stats: dict[str, Any] = {"parts": 0, "lagrangian_rounds": 0, "nodes": 0}
 
     @property
@@ -356,7 +357,7 @@ class PipelinedSearch:
         seconds = np.array([self._rate(length, ends, sizes)])
         while True:
             before = float(seconds[0])
-            self.annealing.improve_sequence(tries, *at.arrays, heat, *self.work, blocks, count, seconds, self.random)
+            self.annealing.improve_sequence(tries, *at.arrays, heat, *self.work, blocks, count, seconds, self.stream)
             self._rate(length, *blocks[:2, : count[0]])
             self.budget.check()
             if seconds[0] > before * (1 - 1e-4):

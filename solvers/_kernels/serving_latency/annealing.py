@@ -3,6 +3,7 @@
 import numpy as np
 
 from specopt.solvers._kernels.kernel import helper, kernel
+from specopt.solvers._kernels.random import draw_below, draw_exponential
 from specopt.solvers._kernels.serving_latency.plans import (
     BATCH_COLUMNS,
     LAST,
@@ -20,17 +21,6 @@ from specopt.solvers._kernels.serving_latency.stages import INPUT, OUTPUT, OVERL
 SLOT, ORDER, BEST_SLOT, BEST_ORDER = range(4)  # rows of a plan: batch of each task, batches in pipeline order
 HEAD, AFTER, BEFORE, TARGET, MOVED, OLD_ORDER = range(6)  # rows of the annealer's lists
 ENDS, SIZES, NEW_ENDS, NEW_SIZES, BEST_ENDS, BEST_SIZES = range(6)  # rows of a sequence of blocks
-
-
-@helper
-def below(random, n):
-    """Return an integer in 0..n-1 (xorshift64)."""
-    x = random[0]
-    x ^= x << np.uint64(13)
-    x ^= x >> np.uint64(7)
-    x ^= x << np.uint64(17)
-    random[0] = x
-    return np.int64((x >> np.uint64(11)) % np.uint64(n))
 
 
 # ---------------------------------------------------------------------------- batches of any tasks
@@ -121,14 +111,14 @@ def keeps_memory(task, setting, batches, m):
     " i8[:, ::1], i8[:, ::1], i8[::1], f8[::1], u8[::1])",
 )
 def improve_batches(
-    first, stop, tries, task, setting, runtimes, ranks, heat, batches, lines, lists, plan, counts, seconds, random
+    first, stop, tries, task, setting, runtimes, ranks, heat, batches, lines, lists, plan, counts, seconds, stream
 ):
     """Run the attempts first..stop-1 of `tries` of simulated annealing over batches and their pipeline order.
 
     Moves: a task to another batch, two tasks swapped, all tasks beyond a threshold (of input, output or a mixture
     of their ranks) to another or a new batch, two batches cut anew, merged, a batch to another position. Work space:
     batches (K + 2, BATCH_COLUMNS), lines (2, K), lists (6, K). Modified in place: plan (unused batches behind in both
-    orders), counts = (M, M of the best), seconds = (T_inf, T_inf of the best), and the random state.
+    orders), counts = (M, M of the best), seconds = (T_inf, T_inf of the best), and the stream of random numbers.
     """
     slot, order, best_slot, best_order = plan[SLOT], plan[ORDER], plan[BEST_SLOT], plan[BEST_ORDER]
     target, moved, old_order = lists[TARGET], lists[MOVED], lists[OLD_ORDER]
@@ -146,18 +136,18 @@ def improve_batches(
     for m in range(M):
         fill(task, setting, runtimes, batches, order[m])
     for attempt in range(first, stop):
-        kind = below(random, 100)
+        kind = draw_below(stream, 0, 100)
         if kind >= 90 and (not overlap or M == 1):
-            kind = below(random, 90)
+            kind = draw_below(stream, 0, 90)
         if M == 1:
             kind = 85
-        a = order[below(random, M)]
+        a = order[draw_below(stream, 0, M)]
         c = a
         count = 0  # tasks moved
         place = -1  # pipeline position of a new batch
         if kind < 42:  # one task
             if kind < 30:
-                k = below(random, K)
+                k = draw_below(stream, 0, K)
                 a = slot[k]
             elif kind < 36:
                 k = lists[HEAD, a]
@@ -168,7 +158,7 @@ def improve_batches(
             moved[0] = k
             count = 1
         elif kind < 57:  # two swapped
-            k, j = below(random, K), below(random, K)
+            k, j = draw_below(stream, 0, K), draw_below(stream, 0, K)
             a, c = slot[k], slot[j]
             if a == c:
                 continue
@@ -176,22 +166,22 @@ def improve_batches(
             count = 2
         if a == c and kind < 85:
             while c == a:
-                c = order[below(random, M)]
+                c = order[draw_below(stream, 0, M)]
         if 57 <= kind < 90:
             weight, limit, sign = 0.0, -1.0, 1.0  # all: merge
             if kind < 77 or kind >= 85:  # beyond a threshold
-                mix = below(random, 5)
-                weight = 1.0 if mix == 0 else 0.0 if mix == 1 else 0.1 * (1 + below(random, 9))
+                mix = draw_below(stream, 0, 5)
+                weight = 1.0 if mix == 0 else 0.0 if mix == 1 else 0.1 * (1 + draw_below(stream, 0, 9))
                 k = lists[HEAD, a]
-                for _ in range(below(random, int(batches[a, SIZE]))):
+                for _ in range(draw_below(stream, 0, int(batches[a, SIZE]))):
                     k = lists[AFTER, k]
                 limit = weight * k + (1.0 - weight) * ranks[k]
-                sign = 1.0 if below(random, 2) == 0 else -1.0
+                sign = 1.0 if draw_below(stream, 0, 2) == 0 else -1.0
                 if kind >= 85:  # to a new batch
                     if M == K or batches[a, SIZE] < 2.0:
                         continue
                     c = order[M]
-                    place = below(random, M + 1)
+                    place = draw_below(stream, 0, M + 1)
             elif kind < 81:  # what c can take without growing in length
                 weight = -1.0
             count = collect(task, ranks, batches, lists, weight, limit, sign, False, a, c, 0)
@@ -202,7 +192,7 @@ def improve_batches(
         new_M = M
         if kind >= 90:
             copy_first(order, old_order, min(K, M + 1))
-            p, q = below(random, M), below(random, M)
+            p, q = draw_below(stream, 0, M), draw_below(stream, 0, M)
             if p == q:
                 continue
             if kind < 95:
@@ -243,8 +233,7 @@ def improve_batches(
         rated = inference_seconds(task, setting, runtimes, batches, order, new_M, lines)
         accepted = rated <= current
         if not accepted:
-            chance = (1.0 + below(random, 1 << 30)) / (1 << 30)
-            accepted = rated < current * (1.0 - heat * np.exp(-7.0 * attempt / tries) * np.log(chance))
+            accepted = rated < current * (1.0 + draw_exponential(stream, 0, heat * np.exp(-7.0 * attempt / tries)))
         if accepted:
             current = rated
             M = new_M
@@ -288,10 +277,10 @@ def block_behind(ends, sizes, M, a):
 
 
 @helper
-def propose(task, setting, M, ends, sizes, new_ends, new_sizes, random):
+def propose(task, setting, M, ends, sizes, new_ends, new_sizes, stream):
     """Write a random neighbour of a sequence of blocks; return how many it has, 0 if it is none."""
-    kind = below(random, 10)
-    a = below(random, M)
+    kind = draw_below(stream, 0, 10)
+    a = draw_below(stream, 0, M)
     if kind < 6 and M < 2:
         kind = 8
     copy_first(ends, new_ends, M)
@@ -299,8 +288,8 @@ def propose(task, setting, M, ends, sizes, new_ends, new_sizes, random):
     if kind == 8:  # split a block, one part to any position
         if sizes[a] < 2:
             return 0
-        part = 1 + below(random, sizes[a] - 1)
-        c = below(random, M + 1)
+        part = 1 + draw_below(stream, 0, sizes[a] - 1)
+        c = draw_below(stream, 0, M + 1)
         new_ends[a] -= part
         new_sizes[a] -= part
         new_ends[M], new_sizes[M] = ends[a], part
@@ -310,7 +299,7 @@ def propose(task, setting, M, ends, sizes, new_ends, new_sizes, random):
     if M == 1:
         return 0
     if kind in (6, 7):
-        c = below(random, M)
+        c = draw_below(stream, 0, M)
         if c == a:
             return 0
         if kind == 6:  # swap two positions
@@ -326,15 +315,15 @@ def propose(task, setting, M, ends, sizes, new_ends, new_sizes, random):
     if kind == 9:  # merge a block with its neighbour in sorted order
         if not block_fits(task, setting, ends[a] - sizes[a], ends[after]):
             return 0
-        keep, drop = (a, after) if below(random, 2) == 0 else (after, a)
+        keep, drop = (a, after) if draw_below(stream, 0, 2) == 0 else (after, a)
         new_ends[keep] = ends[after]
         new_sizes[keep] = sizes[a] + sizes[after]
         shift(new_ends, drop, M - 1)
         shift(new_sizes, drop, M - 1)
         return M - 1
-    reach = max(1, max(sizes[a], sizes[after]) >> below(random, 6))  # shift the cut behind block a
-    by = 1 + below(random, reach)
-    if below(random, 2) == 0:
+    reach = max(1, max(sizes[a], sizes[after]) >> draw_below(stream, 0, 6))  # shift the cut behind block a
+    by = 1 + draw_below(stream, 0, reach)
+    if draw_below(stream, 0, 2) == 0:
         by = -by
     new_ends[a] += by
     new_sizes[a] += by
@@ -348,7 +337,7 @@ def propose(task, setting, M, ends, sizes, new_ends, new_sizes, random):
     "void(i8, const f8[:, ::1], const f8[::1], const f8[:, :, ::1], f8, f8[:, ::1], i8[::1], f8[:, ::1], i8[:, ::1],"
     " i8[::1], f8[::1], u8[::1])",
 )
-def improve_sequence(tries, task, setting, runtimes, heat, batches, order, lines, blocks, count, seconds, random):
+def improve_sequence(tries, task, setting, runtimes, heat, batches, order, lines, blocks, count, seconds, stream):
     """Local search around a sequence of contiguous blocks: shift a cut, swap or move blocks, split, merge.
 
     Takes `tries` random moves and keeps those that lengthen T_inf by no more than a threshold, which falls from
@@ -365,7 +354,7 @@ def improve_sequence(tries, task, setting, runtimes, heat, batches, order, lines
     copy_first(ends, best_ends, M)
     copy_first(sizes, best_sizes, M)
     for attempt in range(tries):
-        new_M = propose(task, setting, M, ends, sizes, new_ends, new_sizes, random)
+        new_M = propose(task, setting, M, ends, sizes, new_ends, new_sizes, stream)
         if new_M == 0:
             continue
         rated = block_seconds(task, setting, runtimes, batches, order, new_M, lines, new_ends, new_sizes)
