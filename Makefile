@@ -1,5 +1,7 @@
 # The only commands to know are `make run` and `make test`; both set everything up by themselves.
 PY := .venv/bin/python
+PLAYED := serving-latency
+PAIR := tiny
 NUMERICS := $(addprefix tests/solvers/,$(addprefix fair_goodput/,test_master.py test_steep.py test_column_generation.py) draft_control)
 
 run: .venv/ok ## solve the setting of paper 1 and show plan, rivals and pipeline
@@ -21,6 +23,11 @@ mutants: .venv/ok ## mutation testing: changes that no test notices, against the
 
 bench: .venv/ok ## all benchmarks against their rivals: a dated table in benchmarks/results (some ten minutes)
 	$(PY) benchmarks/run.py
+
+testbed: .venv/ok ## play plans over a shaped link; records in laboratory/records (needs the extra testbed)
+	@mkdir -p laboratory/records
+	$(PY) -P -m specopt testbed play $(PLAYED) --pair $(PAIR) --records laboratory/records
+	$(PY) -P -m specopt testbed compare laboratory/records/*.json
 
 library: .venv/ok ## solve every instance of the library again; what is saved gets better or stays (a quarter of an hour)
 	$(PY) -P benchmarks/library.py
@@ -44,4 +51,4 @@ types: # the package as one folder of links: type checkers do not follow the edi
 help: ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
 
-.PHONY: run test quick numerics mutants bench library check types help
+.PHONY: run test quick numerics mutants bench testbed library check types help

@@ -63,7 +63,7 @@ def step_schedule(problem: ServingLatencyProblem, plan: ServingLatencyPlan, step
     for position, batch in enumerate(plan.batches):
         if step > steps[position]:
             continue  # it has left the pipeline (Eq. 21)
-        draft_time, verify_time = _stage_seconds(problem, plan, batch, step)
+        draft_time, verify_time = stage_seconds(problem, plan, batch, step)
         draft = None
         ready = verify_free
         if mechanism != "autoregressive":
@@ -83,7 +83,7 @@ def _tokens_per_step(problem: ServingLatencyProblem, plan: ServingLatencyPlan) -
     return expected_tokens_per_step(problem.acceptance_rate, plan.speculation_length)
 
 
-def _stage_seconds(
+def stage_seconds(
     problem: ServingLatencyProblem, plan: ServingLatencyPlan, batch: tuple[int, ...], step: int
 ) -> tuple[float, float]:
     """Return the draft and the verify time of a batch at one step (Eq. 13, 14, 18, 19)."""

@@ -25,6 +25,7 @@ from specopt.commands import (
     sensitivity,
     simulate,
     solve,
+    testbed,
     tune,
 )
 from specopt.commands.shared import BAD_INPUT, FOUND, INTERNAL, INTERRUPTED, UNREAD
@@ -136,3 +137,4 @@ COMMANDS = (
 for command in COMMANDS:
     app.command(command.__name__.rstrip("_"))(command)
 app.add_typer(export.export)
+app.add_typer(testbed.testbed)

@@ -5,7 +5,6 @@ Imported only where torch is installed.
 
 from __future__ import annotations
 
-import platform
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ import torch
 
 from specopt.instances.checkpoints.model_config import ModelConfig
 from specopt.measuring.forward_pass import ForwardPass, OutOfMemory
+from specopt.measuring.processor import processor
 from specopt.measuring.torch_decoder import TorchDecoder
 from specopt.models.errors import InvalidInput
 
@@ -52,7 +52,7 @@ class TorchTimer:
         self.threads = int(torch.get_num_threads())
         self.launch = "graph" if graphs and self.kind == "cuda" else "eager"
         self.version = str(torch.__version__)
-        self.device_name = _processor() if self.kind == "cpu" else str(torch.cuda.get_device_name())
+        self.device_name = processor() if self.kind == "cpu" else str(torch.cuda.get_device_name())
         self._seed = seed
         self._decoder: TorchDecoder | None = None
         self._cold = False
@@ -174,11 +174,3 @@ def _free_memory() -> int | None:
     except (OSError, ValueError):
         pass
     return min(found) if found else None
-
-
-def _processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-        return next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    except (OSError, StopIteration):
-        return platform.processor() or platform.machine() or "cpu"

@@ -15,24 +15,22 @@ import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from specopt.instances.checkpoints.model_config import ModelConfig, parse_model_config
 from specopt.measuring.forward_pass import ForwardPass
+from specopt.measuring.processor import processor
 from specopt.models.errors import InvalidInput, MissingDependency, SpecoptError
 from specopt.testbed.decoding import greedy
 from specopt.testbed.messages import Channel, Disconnected
+from specopt.testbed.pairs import SIDES, Side, check_pair, load_model
 
 if TYPE_CHECKING:
     from specopt.testbed.llama import Llama
-
-Side = Literal["draft", "verify"]
-SIDES: tuple[Side, ...] = ("draft", "verify")
-PAIRS = ("tiny", "real")
-"""Pairs of models: random ones for tests, and the one that the laboratory is about."""
 
 START_SECONDS = 120.0
 
@@ -138,7 +136,7 @@ class Laboratory:
     Parameters
     ----------
     pair
-        One of `PAIRS`.
+        As in `specopt.testbed.pairs`.
 
     Raises
     ------
@@ -148,8 +146,7 @@ class Laboratory:
 
     def __init__(self, pair: str = "tiny") -> None:
         require_torch()
-        if pair not in PAIRS:
-            raise InvalidInput(f"pair: expected one of {', '.join(PAIRS)}, got {pair!r}")
+        check_pair(pair)
         self.pair = pair
         self.draft: Worker
         self.verify: Worker
@@ -239,8 +236,8 @@ def work(port: int, side: Side, pair: str, core: int) -> None:
     torch.set_num_threads(1)
     control = Channel(socket.create_connection(("127.0.0.1", port)))
     try:
-        model, config = load_model(pair, side)
-        control.send({"config": config, "name": f"{pair}-{side}"})
+        model = load_model(pair, side)
+        control.send({"config": model.source, "name": f"{Path(pair).stem}-{side}"})
         _Process(side, model, control).serve()
     except Disconnected:
         pass
@@ -249,14 +246,6 @@ def work(port: int, side: Side, pair: str, core: int) -> None:
         control.send({"error": f"{type(error).__name__}: {error}"})
     finally:
         control.close()
-
-
-def load_model(pair: str, side: Side) -> tuple[Llama, dict[str, Any]]:
-    """Return one model of a pair, and its config."""
-    from specopt.testbed import tiny
-
-    model = tiny.tiny_draft_model() if side == "draft" else tiny.tiny_verify_model()
-    return model, model.source
 
 
 class _Process:
@@ -278,9 +267,7 @@ class _Process:
         """Return processor and version of torch."""
         import torch
 
-        from specopt.measuring.torch_timer import TorchTimer
-
-        return TorchTimer(device="cpu", threads=None, seed=0).device_name, str(torch.__version__)
+        return processor(), str(torch.__version__)
 
     def listen(self) -> int:
         """Return the port where the other process finds this one."""

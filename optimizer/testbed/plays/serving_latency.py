@@ -38,7 +38,8 @@ class Run:
     accepted, drafted
         Drafts accepted, and drafts looked at until the first rejection, of all rounds together.
     draft, verify
-        Stages in the order in which each process did them: columns step (from 1), batch, start, end.
+        Stages in the order in which each process did them: columns step (from 1), batch, start, end, and the
+        processor seconds between them, which are less where something else ran.
     """
 
     seconds: float
@@ -78,13 +79,13 @@ def play(
         flow = Shaper(Link(rates_bits_per_second=(rate,)), begin)
         laboratory.draft.channel.send({"embeddings": bytes(int(size) // 8)}, bits=size, shaper=flow)
     told, verified = laboratory.finish()
-    draft, verify = (np.array(rows, dtype=np.float64).reshape(-1, 4) for rows in (told["stages"], verified["stages"]))
+    draft, verify = (np.array(rows, dtype=np.float64).reshape(-1, 5) for rows in (told["stages"], verified["stages"]))
     for rows in (draft, verify):
-        rows[:, 2:] -= begin
+        rows[:, 2:4] -= begin
     back = np.array(told["back"]) - begin
     steps = [int((verify[:, 1] == batch).sum()) for batch in range(len(plan.batches))]
     first = np.empty(problem.tasks)
-    for (step, batch, _, _), seconds in zip(verify, back, strict=True):
+    for (step, batch, *_), seconds in zip(verify, back, strict=True):
         if step == 1:
             first[list(plan.batches[int(batch)])] = seconds
     return Run(
@@ -120,6 +121,17 @@ class _Batch:
         """Tokens beyond the prompt, by task."""
         rows = zip(self.tasks, self.side.tokens, self.begun, strict=True)
         return {task: tokens[prompt:] for task, tokens, prompt in rows}
+
+
+class _Clock:
+    """Times one stage."""
+
+    def __init__(self) -> None:
+        self.start, self.busy = time.monotonic(), time.thread_time()
+
+    def read(self) -> tuple[float, float, float]:
+        """Return its start, its end, and processor seconds."""
+        return self.start, time.monotonic(), time.thread_time() - self.busy
 
 
 @dataclass
@@ -171,10 +183,10 @@ def draft(session: Session, **content: Any) -> dict[str, Any]:
             counts[:] += int(verdict.accepted.sum()), int(looked.sum())
 
         for number, batch in running.items():
-            start = time.monotonic()
+            clock = _Clock()
             sent[number] = batch.side.draft(length) if length else Drafts(tokens=no_drafts(len(batch.tasks)), laws=None)
             if length:
-                stages.append((step, number, start, time.monotonic()))
+                stages.append((step, number, *clock.read()))
             session.peer.send({"step": step, "batch": number, "tokens": sent[number].tokens, "laws": sent[number].laws})
             if not order.overlapped:
                 settle(number)
@@ -198,10 +210,10 @@ def verify(session: Session, **content: Any) -> dict[str, Any]:
     """Play the verify process: it verifies what comes, in the order in which it comes."""
     everyone = _Order(**content).batches_of(Verifier, session.model)
     session.control.send({"answer": "ready"})
-    stages = []
+    stages: list[tuple[float, ...]] = []
     while "end" not in (content := session.peer.receive()):
-        start = time.monotonic()
+        clock = _Clock()
         verdict = everyone[content["batch"]].side.verify(Drafts(tokens=content["tokens"], laws=content["laws"]))
-        stages.append((content["step"], content["batch"], start, time.monotonic()))
+        stages.append((content["step"], content["batch"], *clock.read()))
         session.peer.send({"accepted": verdict.accepted, "tokens": verdict.tokens})
     return {"stages": stages}

@@ -82,11 +82,12 @@ def _check_times(run: Run, problem: ServingLatencyProblem, plan: ServingLatencyP
         if len(stages):
             assert (stages[1:, 2] >= stages[:-1, 3]).all()  # one core does one thing at a time
             assert (stages[:, 3] >= stages[:, 2]).all()
+            assert (stages[:, 4] > 0.0).all()
             assert stages[0, 2] >= run.communication_seconds
-    ends = {(step, batch): end for step, batch, _, end in run.draft}
-    for step, batch, start, _ in run.verify:
+    ends = {(step, batch): end for step, batch, _, end, _ in run.draft}
+    for step, batch, start, *_ in run.verify:
         assert start >= ends.get((step, batch), 0.0)
-    for step, _, start, _ in run.draft:
+    for step, _, start, *_ in run.draft:
         before = run.verify[run.verify[:, 0] < step]
         assert start >= before[:, 3].max(initial=0.0)  # steps never overlap
     assert run.seconds >= run.verify[:, 3].max()

@@ -1,0 +1,99 @@
+"""What predictions know of the laboratory: runtimes of its processes, and acceptance on prompts that are not played."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from specopt.instances.runtimes.fit import RuntimeFit, fit_runtime
+from specopt.instances.runtimes.table import RuntimeTable, TableColumns
+from specopt.instances.runtimes.work import work_of
+from specopt.measuring.measure import Settings, measure_with
+from specopt.models.errors import InvalidInput
+from specopt.testbed.decoding import Sampling
+from specopt.testbed.processes import Laboratory, ProcessTimer, Worker
+
+Passes = Mapping[str, Sequence[Any]]
+"""Measured passes as columns."""
+
+COLUMNS = (
+    "phase",
+    "batch",
+    "new_tokens",
+    "cached_tokens",
+    "flops_per_task",
+    "seconds_median",
+    "seconds_p10",
+    "seconds_p90",
+)
+
+
+def measure_passes(worker: Worker, settings: Sequence[Settings]) -> dict[str, list[Any]]:
+    """Time a process's model; the rows of all settings, one after the other, as columns."""
+    timer = ProcessTimer(worker)
+    rows = [row for one in settings for row in measure_with(timer, [worker.config], one).rows]
+    return {name: [getattr(row, name) for row in rows] for name in COLUMNS}
+
+
+def fit_passes(passes: Passes, phases: Sequence[str]) -> RuntimeFit:
+    """Fit a runtime against operations to the passes of some phases, by relative errors.
+
+    The phases are those that the plan will run: a pass of one token takes another path through the processor than one
+    of two, and no form in operations can tell them apart.
+
+    Raises
+    ------
+    InvalidInput
+        If there are no such passes.
+    """
+    taken = [row for row, phase in enumerate(passes["phase"]) if phase in phases]
+    if not taken:
+        raise InvalidInput(f"passes: expected some of {', '.join(phases)}, got none")
+    flops, batch, seconds = (
+        np.array([passes[name][row] for row in taken], dtype=np.float64)
+        for name in ("flops_per_task", "batch", "seconds_median")
+    )
+    table = RuntimeTable(
+        columns=TableColumns(x=("flops_per_task",), y=("seconds_median",), batch="batch"),
+        x=flops[:, None],
+        cached=np.zeros(len(taken)),
+        batch=batch,
+        seconds=seconds,
+        lines=np.array(taken),
+        source="measured passes",
+        rows=(len(passes["phase"]), len(taken)),
+        warnings=(),
+    )
+    return fit_runtime(table, work_of(table, "flops"), "roofline", errors="relative")
+
+
+def measure_acceptance(
+    laboratory: Laboratory, prompts: Sequence[Sequence[int]], *, length: int, rounds: int, sampling: Sampling
+) -> list[list[int]]:
+    """Decode prompts speculatively; return how many of each round's drafts were accepted, by prompt.
+
+    Each prompt is a batch of its own, as many rounds as asked for.
+    """
+    laboratory.play(
+        "acceptance",
+        prompts=[list(prompt) for prompt in prompts],
+        length=length,
+        rounds=rounds,
+        sampling=(sampling.temperature, sampling.seed),
+    )
+    accepted: list[list[int]] = laboratory.finish()[1]
+    return accepted
+
+
+def acceptance_rate(accepted: Sequence[Sequence[int]], length: int) -> float:
+    """Return the share of drafts accepted among those looked at, up to each round's first rejection.
+
+    Examples
+    --------
+    >>> acceptance_rate([[0, 3], [1]], 3)
+    0.6666666666666666
+    """
+    counts = np.array([count for rounds in accepted for count in rounds])
+    return float(counts.sum() / np.minimum(counts + 1, length).sum())

