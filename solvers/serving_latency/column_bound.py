@@ -159,17 +159,17 @@ class ColumnBound:
         roles = np.array([prices.weight, prices.first, prices.last])
         base, gain = np.zeros((tasks + 1, len(self._ends))), np.zeros((tasks + 1, len(self._ends) - 1))
         links = np.zeros((2, tasks + 1), dtype=np.int64)
-        classes = self._inputs.shape[1]
+        count = self._inputs.shape[1]
+        classes = self._kernels.Classes(self._ends, self._inputs, self._outputs, self._by_output)
+        priced = self._kernels.Prices(dear, prices.task, roles, 1e-9 * self._scale)
         at_once = max(1, _TASKS_PER_CALL // tasks)
-        for start in range(0, classes, at_once):
+        for start in range(0, count, at_once):
             self.budget.check()
             found = np.zeros((at_once, 3), dtype=np.int64)
-            count = self._kernels.price_batches(
-                start, min(classes, start + at_once), *self.at.arrays, self._ends, self._inputs,
-                self._outputs, self._by_output, dear, prices.task, roles, 1e-9 * self._scale, base, gain, links, worst,
-                found,
-            )  # fmt: skip
-            rows.append(found[:count])
+            noticed = self._kernels.price_batches(
+                start, min(count, start + at_once), *self.at.arrays, classes, priced, base, gain, links, worst, found
+            )
+            rows.append(found[:noticed])
         total = float(prices.task.sum())
         role_sum = float(self._counts @ (prices.first + prices.last)[: self._ranges])
         shifted, scaled = total + tasks * worst[0], total * worst[1] if total > 0 else -np.inf

@@ -1,6 +1,6 @@
 """Known output lengths: batches as columns of a linear program, their stage times, and the worst at dual prices."""
 
-from specopt.solvers._kernels.kernel import helper, kernel
+from specopt.solvers._kernels.kernel import helper, kernel, record
 from specopt.solvers._kernels.serving_latency.stages import (
     INFINITY,
     INPUT,
@@ -17,6 +17,13 @@ INPUT_CLASS, OUTPUT_CLASS, SIZE = range(3)  # columns of a found batch
 LEAST, END, OTHER = range(3)  # rows of classes: a task of the least length, end of the members, least other place
 HEAD = 0  # of a linked list; task k is its entry k + 1
 MOST_COST, MOST_RATIO = range(2)  # entries of worst
+
+Classes = record("Classes", ends="i8[::1]", inputs="i8[:, ::1]", outputs="i8[:, ::1]", by_output="i8[::1]")
+"""Ends of the ranges of steps; classes of inputs and of outputs, rows as `LEAST`, which partition the tasks by sorted
+position and by place in `by_output`."""
+
+Prices = record("Prices", dear="i8[::1]", task="f8[::1]", roles="f8[:, ::1]", noticeable="f8")
+"""Tasks by falling price, the price of every task, those of the roles by range, and what counts as rounding."""
 
 
 @kernel(
@@ -61,26 +68,24 @@ def fill_base(task, setting, runtimes, ends, roles, top, size, base, gain):
 
 
 @kernel(
-    "i8(i8, i8, const f8[:, ::1], const f8[::1], const f8[:, :, ::1], i8[::1], i8[:, ::1], i8[:, ::1], i8[::1],"
-    " i8[::1], f8[::1], f8[:, ::1], f8, f8[:, ::1], f8[:, ::1], i8[:, ::1], f8[::1], i8[:, ::1])",
+    "i8(i8, i8, const f8[:, ::1], const f8[::1], const f8[:, :, ::1], Classes, Prices, f8[:, ::1], f8[:, ::1],"
+    " i8[:, ::1], f8[::1], i8[:, ::1])",
 )
-def price_batches(
-    start, stop, task, setting, runtimes, ends, inputs, outputs, by_output, dear, price, roles, noticeable, base, gain,
-    links, worst, found,
-):  # fmt: skip
+def price_batches(start, stop, task, setting, runtimes, classes, prices, base, gain, links, worst, found):
     """Find, for each class start..stop-1 of longest inputs, the batch of least reduced cost; return how many matter.
 
-    Range r are the steps ends[r]+1..ends[r+1]. Classes of inputs and of outputs, rows as `LEAST`, partition the tasks
-    by sorted position and by place in `by_output`. A batch costs what one would with the least lengths of its classes,
+    Range r are the steps ends[r]+1..ends[r+1]. A batch costs what one would with the least lengths of its classes,
     over its steps: weight[r] T^d + (1 - weight[r]) T^v (without overlap: T^d + T^v), less the prices of its tasks and,
     wherever that gains, first_price[r] - (1 - weight[r]) T^d or last_price[r] - weight[r] T^v per step, the stage
     times of the range's first step; the last over as many steps as its class of outputs may have. It holds the dearest
-    tasks that exceed neither class; `dear` are the tasks by falling price. As stage times are convex in the size, no
+    tasks that exceed neither class. As stage times are convex in the size, no
     task is worth adding whose price is below what the second adds. Work space: base (K + 1, R + 1), the cost over the
     ranges before r for every size (row 0: what the second task adds), gain (K + 1, R), what the roles gain per step,
     and links (2, K + 1). Modified in place: worst, the least reduced cost per task met and the least ratio of cost to
     the price of the tasks, up to 1; rows of found, for reduced costs below -noticeable.
     """
+    ends, inputs, outputs, by_output = classes.ends, classes.inputs, classes.outputs, classes.by_output
+    price, roles = prices.task, prices.roles
     after, before = links[0], links[1]
     linear = runtimes.shape[1] == 1  # then costs are affine in the size
     total = 0
@@ -92,7 +97,7 @@ def price_batches(
             base[0, r + 1] = base[0, r] + weighted_cost(task, setting, runtimes, 2.0, top, n, count, w)
             base[0, r + 1] -= weighted_cost(task, setting, runtimes, 1.0, top, n, count, w)
         last = HEAD  # link the tasks with no longer input, dearest first
-        for k in dear:
+        for k in prices.dear:
             if k < inputs[END, c]:
                 after[last], before[k + 1] = k + 1, last
                 last = k + 1
@@ -148,7 +153,7 @@ def price_batches(
                 if rest < least:
                     least, least_q, least_b = rest, q, size
                 at = after[at]
-        if least < -noticeable:
+        if least < -prices.noticeable:
             found[total, INPUT_CLASS], found[total, OUTPUT_CLASS], found[total, SIZE] = c, least_q, least_b
             total += 1
     return total
