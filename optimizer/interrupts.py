@@ -56,10 +56,13 @@ def _is_command() -> bool:
 
 
 def _unraisable(found: sys.UnraisableHookArgs) -> None:
-    """Raise a Ctrl-C once more that fell into a callback, where Python can only print it: Numba has some."""
+    """Raise a Ctrl-C once more that fell into a callback, where Python can only print it: Numba has some.
+
+    What a Ctrl-C left half-made may fail to end itself: that of LLVM lacks the attributes it had not got yet.
+    """
     if issubclass(found.exc_type, KeyboardInterrupt):
         _thread.interrupt_main()
-    else:
+    elif not (isinstance(found.exc_value, AttributeError) and getattr(found.object, "__name__", "") == "__del__"):
         sys.__unraisablehook__(found)
 
 

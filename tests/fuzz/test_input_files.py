@@ -51,7 +51,7 @@ def test_refused_or_read(file: InputFile, tmp_path: Path, capfd: pytest.CaptureF
     for name, path in others.items():
         path.write_text(file.others[name]())
     capfd.readouterr()
-    for number in range(CASES):
+    for number in range(CASES // 6 if file.name.startswith("records") else CASES):  # a comparison each
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
         path = folder / file.name

@@ -132,7 +132,7 @@ def test_heads_are_quantised_with_their_model() -> None:
         (EAGLE3_8B | {"eagle_aux_hidden_state_layer_ids": []}, "layer_ids: expected at least one layer, got none"),
         (EAGLE3_8B | {"eagle_config": {"eagle_aux_hidden_state_layer_ids": 3}}, "layer_ids: expected a list"),
         (LLAMA_8B | {"medusa_num_heads": 4}, "medusa_num_heads: draft heads of their own are not counted for llama"),
-        (MIMO_7B | {"num_nextn_predict_layers": -1}, "num_nextn_predict_layers: expected an integer >= 0"),
+        (MIMO_7B | {"num_nextn_predict_layers": -1}, "num_nextn_predict_layers: expected an integer from 0 to 10,000"),
         ({"transformer_layer_config": 3}, "transformer_layer_config: expected an object, got 3"),
     ],
 )

@@ -89,7 +89,7 @@ def test_a_failure_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("core_type", CORE_TYPES)
+@pytest.mark.parametrize("core_type", CORE_TYPES[:1])  # `make numerics` has them all
 def test_the_last_digits_of_blas_do_not_matter(core_type: str) -> None:
     """Tests that the conditions hold with the kernels that OpenBLAS picks on other processors."""
     command = [sys.executable, "-P", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not slow", __file__]

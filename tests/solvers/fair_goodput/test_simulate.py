@@ -186,7 +186,9 @@ def test_table_1() -> None:
     for clients, budget in TABLE_1:
         for name in ("equal", "mild", "wide", "extreme"):
             rates = acceptance_rates(name, clients)
-            robust = simulate(GoodputWorkload(rates, budget), rounds=20_000, checkpoints=[600, 5000, 20_000])
+            robust = simulate(
+                GoodputWorkload(rates, budget), rounds=20_000, checkpoints=[600, 5000, 20_000], replications=40
+            )
             paper = simulate(
                 GoodputWorkload(rates, budget), Gradient(smoothing=0.5, estimate_smoothing=0.1, initial_estimate=0.5),
                 rounds=20_000, checkpoints=[5000, 20_000], replications=20, optimum=robust.benchmark,
