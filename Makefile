@@ -8,10 +8,10 @@ run: .venv/ok ## solve the setting of paper 1 and show plan, rivals and pipeline
 	@$(PY) -P -m specopt demo
 
 test: .venv/ok ## all tests
-	$(PY) -P -m pytest -n 2
+	$(PY) -P -m pytest -n 2 --dist worksteal
 
 quick: .venv/ok ## the tests that take under a minute
-	$(PY) -P -m pytest -n 2 -m "not slow"
+	$(PY) -P -m pytest -n 2 --dist worksteal -m "not slow"
 
 numerics: .venv/ok ## the tests of what BLAS computes, with its kernels for other processors (see CONTRIBUTING.md)
 	@for type in $$($(PY) tests/core_types.py); do echo "OPENBLAS_CORETYPE=$$type"; \

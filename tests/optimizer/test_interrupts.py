@@ -147,3 +147,19 @@ def test_a_process_that_ignores_ctrl_c_goes_on() -> None:
     out, err = child.communicate(timeout=60)
     assert (child.returncode, err) == (0, "")
     assert out.startswith("{")
+
+
+def test_what_an_interrupt_left_half_made_says_nothing() -> None:
+    """Tests that objects that cannot end themselves are forgotten, and that any other failure is still printed."""
+    program = (
+        "import sys; sys.orig_argv = sys.argv = ['specopt']\n"
+        "import specopt.interrupts\n"
+        "class Half:\n"
+        "    def __del__(self): self.never_set\n"
+        "class Wrong:\n"
+        "    def __del__(self): raise ValueError('wrong')\n"
+        "one, two = Half(), Wrong()\n"
+    )
+    done = subprocess.run([sys.executable, "-P", "-c", program], capture_output=True, text=True, check=True)
+    assert "never_set" not in done.stderr
+    assert "ValueError: wrong" in done.stderr

@@ -15,7 +15,7 @@ from fuzz.cases import harmed, harmed_bytes, harmed_lines
 from specopt.instances.sweeps import read_sweep, write_csv
 from specopt.models.errors import InvalidInput
 
-CASES = int(os.environ.get("SPECOPT_FUZZ_FILES", "60"))
+CASES = int(os.environ.get("SPECOPT_FUZZ_FILES", "40"))
 VLLM = {
     "model_id": "m", "max_concurrency": 8, "failed": 0, "output_throughput": 90.5, "dataset_name": "random",
     "random_input_len": 400, "spec_decode_acceptance_length": 2.5, "spec_decode_num_drafts": 100,
