@@ -24,7 +24,7 @@ mutants: .venv/ok ## mutation testing: changes that no test notices, against the
 bench: .venv/ok ## all benchmarks against their rivals: a dated table in benchmarks/results (some ten minutes)
 	$(PY) benchmarks/run.py
 
-testbed: .venv/ok ## play plans over a shaped link; records in laboratory/records (needs the extra testbed)
+testbed: .venv/lab ## play plans over a shaped link; records in laboratory/records
 	@mkdir -p laboratory/records
 	$(PY) -P -m specopt testbed play $(PLAYED) --pair $(PAIR) --records laboratory/records
 	$(PY) -P -m specopt testbed compare laboratory/records/*.json

@@ -25,7 +25,7 @@ from specopt.models.files import write_bytes
 from specopt.models.speculative_sampling import acceptance_rate
 from specopt.testbed.decoding import Drafter, Sampling, Verifier
 from specopt.testbed.llama import Llama, LlamaCache
-from specopt.testbed.pair import load_draft, prompt_tokens, tokenizer, verify_checkpoint
+from specopt.testbed.checkpoints import DRAFT, load_draft, prompt_tokens, tokenizer, verify_checkpoint
 from specopt.testbed.prompts import KINDS, Prompt, prompts
 
 TOP = 64
@@ -238,7 +238,7 @@ def make_logs(record_folder: Path, how: Recording, *, prompts_per_kind: int, tog
     minutes
         No batch starts later than this.
     """
-    folder, weights = record_folder / "logs", record_folder / "draft.safetensors"
+    folder, weights = record_folder / "logs", record_folder / DRAFT.name
     folder.mkdir(parents=True, exist_ok=True)
     checkpoint, begun = verify_checkpoint(), time.monotonic()
     verify, draft = checkpoint.model(), load_draft(weights, checkpoint).model()
@@ -269,4 +269,4 @@ def make_logs(record_folder: Path, how: Recording, *, prompts_per_kind: int, tog
 if __name__ == "__main__":
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", torch.get_num_threads())))
     limit = float(os.environ.get("MINUTES", "inf"))
-    make_logs(Path("laboratory"), Recording(), prompts_per_kind=51, together=1, minutes=limit)
+    make_logs(DRAFT.parent, Recording(), prompts_per_kind=51, together=1, minutes=limit)

@@ -1,4 +1,4 @@
-"""The pairs of models that the laboratory runs: their models, and prompts."""
+"""The pairs of models that the laboratory runs: random ones, and SmolLM2-135M-Instruct with its draft model."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from specopt.models.arguments import one_of
+from specopt.testbed.prompts import KINDS, prompts
 
 if TYPE_CHECKING:
     from specopt.testbed.llama import Llama
 
 Side = Literal["draft", "verify"]
 SIDES: tuple[Side, ...] = ("draft", "verify")
+PAIRS = ("tiny", "real")
 
 
 def check_pair(pair: str) -> None:
@@ -21,16 +23,27 @@ def check_pair(pair: str) -> None:
     Raises
     ------
     InvalidInput
-        If it is another than "tiny".
+        If it is another than "tiny" and "real".
     """
-    one_of("pair", pair, ("tiny",))
+    one_of("pair", pair, PAIRS)
 
 
 def load_model(pair: str, side: Side) -> Llama:
-    """Return one model of a pair: "tiny" is random, in double precision."""
+    """Return one model of a pair: "tiny" is random, in double precision; "real" is in single precision.
+
+    Raises
+    ------
+    MissingDependency
+        If the real pair is not installed.
+    """
     from specopt.testbed.tiny import tiny_draft_model, tiny_verify_model
 
     check_pair(pair)
+    if pair == "real":
+        from specopt.testbed.checkpoints import DRAFT, load_draft, verify_checkpoint
+
+        verify = verify_checkpoint()
+        return (load_draft(DRAFT, verify) if side == "draft" else verify).model()
     return tiny_draft_model() if side == "draft" else tiny_verify_model()
 
 
@@ -49,5 +62,12 @@ def draw_prompts(pair: str, count: int, *, played: bool, seed: int = 0) -> list[
         Of the prompts.
     """
     check_pair(pair)
+    if pair == "real":
+        from specopt.testbed.checkpoints import prompt_tokens
+
+        kinds = len(KINDS)
+        drawn = prompts(2 * -(-count // kinds), training=False, seed=seed)
+        mine = [prompt for number, prompt in enumerate(drawn) if (number // kinds) % 2 == (not played)]
+        return [prompt_tokens(prompt.text) for prompt in mine[:count]]
     random = np.random.default_rng((seed, played))
     return [random.integers(61, size=size).tolist() for size in random.integers(4, 25, size=count)]

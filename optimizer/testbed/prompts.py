@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from specopt.models.arguments import integer, random_generator
+from specopt.models.arguments import integer
 from specopt.models.errors import InvalidInput
 
 KINDS = ("arithmetic", "translation", "summary", "code", "list", "copying", "question", "story")
@@ -47,9 +47,11 @@ def prompts(per_kind: int, *, training: bool, seed: int = 0) -> tuple[Prompt, ..
     integer("per_kind", per_kind, 1, MOST_PROMPTS)
     data = tomllib.loads(files("specopt.testbed").joinpath("prompts.toml").read_text("utf-8"))
     lists: dict[str, Any] = data["templates"] | {name: words[training::2] for name, words in data["words"].items()}
-    random = random_generator(seed)
-    found: dict[str, list[str]] = {kind: [] for kind in KINDS}
-    for kind, texts in found.items():
+    integer("seed", seed, 0)
+    found: dict[str, list[str]] = {}
+    for number, kind in enumerate(KINDS):
+        random = np.random.default_rng((seed, number))  # each its own, so that more prompts begin like fewer
+        texts = found[kind] = list[str]()
         for _ in range(_MOST_DRAWS * per_kind):
             if len(texts) == per_kind:
                 break

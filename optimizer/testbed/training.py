@@ -19,7 +19,8 @@ import torch.nn.functional as functional
 from torch import Tensor
 
 from specopt.models.files import to_json, write_text
-from specopt.testbed.pair import (
+from specopt.testbed.checkpoints import (
+    DRAFT,
     SHARED,
     Checkpoint,
     load_draft,
@@ -285,8 +286,8 @@ def make_draft(work: Path, record: Path, recipe: Recipe, *, prompts_per_kind: in
     unseen = sample_text(verify, others, once, stop=stop, folder=work / "unseen")
     answers = sample_text(verify, seen, recipe, stop=stop, folder=work / "answers")
     trained, passes = distil(verify, answers, unseen, recipe, folder=work)
-    save_draft(trained, record / "draft.safetensors", asdict(recipe))
-    shipped = acceptance(load_draft(record / "draft.safetensors", verify), verify, unseen)
+    save_draft(trained, record / DRAFT.name, asdict(recipe))
+    shipped = acceptance(load_draft(record / DRAFT.name, verify), verify, unseen)
     known = {
         "date": f"{datetime.date.today()}",
         "acceptance": round(shipped, 4),
@@ -304,4 +305,4 @@ def make_draft(work: Path, record: Path, recipe: Recipe, *, prompts_per_kind: in
 
 if __name__ == "__main__":
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", torch.get_num_threads())))
-    make_draft(Path("build/laboratory"), Path("laboratory"), Recipe(), prompts_per_kind=32, unseen_per_kind=8)
+    make_draft(Path("build/laboratory"), DRAFT.parent, Recipe(), prompts_per_kind=32, unseen_per_kind=8)

@@ -19,9 +19,10 @@ def test_there_are_enough_prompts_of_every_kind() -> None:
 
 
 def test_a_longer_list_begins_like_a_shorter_one() -> None:
-    """Tests that any first part of the prompts holds as many of each kind."""
+    """Tests that any first part of the prompts holds as many of each kind, and does not depend on how many follow."""
     found = prompts(4, training=False)
     assert [prompt.kind for prompt in found] == [*KINDS] * 4
+    assert prompts(9, training=False)[:32] == found
 
 
 def test_training_prompts_are_others() -> None:

