@@ -23,9 +23,9 @@ from specopt.models.drafting import ACCEPTED, AFTER, FIRST_REJECTION
 from specopt.models.fields import Floats, Ints
 from specopt.models.files import write_bytes
 from specopt.models.speculative_sampling import acceptance_rate
+from specopt.testbed.checkpoints import DRAFT, load_draft, prompt_tokens, tokenizer, verify_checkpoint
 from specopt.testbed.decoding import Drafter, Sampling, Verifier
 from specopt.testbed.llama import Llama, LlamaCache
-from specopt.testbed.checkpoints import DRAFT, load_draft, prompt_tokens, tokenizer, verify_checkpoint
 from specopt.testbed.prompts import KINDS, Prompt, prompts
 
 TOP = 64

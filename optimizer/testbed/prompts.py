@@ -59,9 +59,7 @@ def prompts(per_kind: int, *, training: bool, seed: int = 0) -> tuple[Prompt, ..
             if text not in texts:
                 texts.append(text)
         else:
-            raise InvalidInput(
-                f"per_kind: expected at most {len(texts)}, the different prompts of {kind} that were found"
-            )
+            raise InvalidInput(f"per_kind: expected at most {len(texts)}, the different prompts of {kind} found")
     return tuple(Prompt(kind, found[kind][number]) for number in range(per_kind) for kind in KINDS)
 
 
