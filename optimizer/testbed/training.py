@@ -50,7 +50,8 @@ class Recipe:
     passes
         Over all answers.
     learning_rate, decay
-        Of AdamW; it falls linearly to 0 over this last share of all steps.
+        Of AdamW; it falls linearly to 0 over this last share of all steps, and as it does, the loss turns from the
+        cross-entropy to the verify model's distribution into the total variation.
     batch
         Answers per step.
     warm_up
@@ -64,9 +65,9 @@ class Recipe:
     layers: tuple[int, ...] = (0, 1, 29)
     answers_per_prompt: int = 4
     most_tokens: int = 96
-    passes: int = 4
-    learning_rate: float = 1e-3
-    decay: float = 0.5
+    passes: int = 6
+    learning_rate: float = 1.5e-3
+    decay: float = 0.6
     batch: int = 8
     warm_up: int = 20
     frequent: int = 8192
@@ -154,12 +155,14 @@ def distil(
     for number in range(len(done), recipe.passes):
         begun, agreed, positions = time.perf_counter(), 0.0, 0
         for step, batch in enumerate(_batches(answers, recipe.batch, recipe.seed + number)):
-            rate = _rate(number * steps + step, recipe.passes * steps, recipe)
+            step_number = number * steps + step
+            rate = _rate(step_number, recipe.passes * steps, recipe)
             for group in optimiser.param_groups:
                 group["lr"] = rate
             hidden, states = _hidden(student, batch)
             whole = step % recipe.whole_every == 0
-            gradient, accepted = _gradient(hidden.detach(), states, head if whole else frequent)
+            share = 1.0 - rate / recipe.learning_rate if step_number > recipe.warm_up else 0.0
+            gradient, accepted = gradients(hidden.detach(), states, head if whole else frequent, share)
             hidden.backward(gradient)
             torch.nn.utils.clip_grad_norm_(trained, 1.0)
             optimiser.step()
@@ -191,7 +194,7 @@ def _acceptance(student: Any, answers: Sequence[Answer], head: Tensor, batch: in
     with torch.no_grad():
         for first in range(0, len(answers), batch):
             hidden, states = _hidden(student, answers[first : first + batch])
-            found.append(_gradient(hidden, states, head)[1])
+            found.append(gradients(hidden, states, head)[1])
     return float(torch.cat(found).mean())
 
 
@@ -221,16 +224,30 @@ def _hidden(student: Any, batch: Sequence[Answer]) -> tuple[Tensor, Tensor]:
     return hidden[learnt].float(), torch.cat([answer.states for answer in batch])
 
 
-def _gradient(hidden: Tensor, states: Tensor, head: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the cross-entropy's gradient in the student's states, and 1 - TV at each; among the tokens of the head."""
+def gradients(hidden: Tensor, states: Tensor, head: Tensor, total_variation: float = 0.0) -> tuple[Tensor, Tensor]:
+    """Return the loss's gradient in the draft model's states, and 1 - TV at each; among the tokens of the head.
+
+    Parameters
+    ----------
+    hidden, states
+        The draft model's and the verify model's, shape (n, hidden).
+    head
+        What makes logits of them.
+    total_variation
+        Share w of twice the total variation in the loss; the rest is the cross-entropy. The loss is a mean.
+    """
     gradient, accepted = torch.empty_like(hidden), torch.empty(len(hidden))
     for first in range(0, len(hidden), ROWS):
         rows = slice(first, first + ROWS)
-        draft = torch.softmax(functional.linear(hidden[rows].bfloat16(), head).float(), dim=-1)
-        verify = torch.softmax(functional.linear(states[rows].bfloat16(), head).float(), dim=-1)
-        draft -= verify
-        gradient[rows] = (draft.bfloat16() @ head).float() / len(hidden)
-        accepted[rows] = 1.0 - 0.5 * draft.abs_().sum(dim=-1)
+        draft = torch.softmax(functional.linear(hidden[rows].to(head.dtype), head).float(), dim=-1)
+        verify = torch.softmax(functional.linear(states[rows].to(head.dtype), head).float(), dim=-1)
+        excess = draft - verify
+        accepted[rows] = 1.0 - 0.5 * excess.abs().sum(dim=-1)
+        if total_variation > 0.0:
+            signs = excess.sign()
+            signs -= (draft * signs).sum(dim=-1, keepdim=True)
+            excess = (1.0 - total_variation) * excess + total_variation * draft * signs
+        gradient[rows] = (excess.to(head.dtype) @ head).float() / len(hidden)
     return gradient, accepted
 
 

@@ -14,7 +14,7 @@ from specopt.models.errors import InvalidInput  # noqa: E402
 from specopt.testbed.checkpoints import SHARED, Checkpoint, load_draft, save_draft, shallow  # noqa: E402
 from specopt.testbed.sampling import sample_answers  # noqa: E402
 from specopt.testbed.tiny import CONFIG  # noqa: E402
-from specopt.testbed.training import Recipe, acceptance, distil, sample_text  # noqa: E402
+from specopt.testbed.training import Recipe, acceptance, distil, gradients, sample_text  # noqa: E402
 
 PROMPTS = [[1, 2, 3], [4, 5, 6, 7, 8], [9, 10]]
 RECIPE = Recipe(
@@ -98,3 +98,18 @@ def test_weights_of_another_shape_are_refused(verify: Checkpoint, tmp_path: Path
     save_draft(Checkpoint(verify.config, other), path, {})
     with pytest.raises(InvalidInput, match=r"model\.norm\.weight: expected shape \(32,\), got \(7,\)"):
         load_draft(path, verify)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
+def test_gradients_are_those_of_the_loss(share: float) -> None:
+    """Tests that the hand-made gradient is what differentiation gives, and acceptance what its definition does."""
+    torch.manual_seed(1)
+    head, states = torch.randn(30, 8), torch.randn(70, 8)
+    hidden = torch.randn(70, 8, requires_grad=True)
+    draft, verify = torch.log_softmax(hidden @ head.T, -1), torch.softmax(states @ head.T, -1)
+    distance = 0.5 * (draft.exp() - verify).abs().sum(-1)
+    cross_entropy = -(verify * draft).sum(-1)
+    ((1.0 - share) * cross_entropy + share * 2.0 * distance).mean().backward()
+    gradient, accepted = gradients(hidden.detach(), states, head, share)
+    torch.testing.assert_close(gradient, hidden.grad, rtol=1e-4, atol=1e-6)
+    torch.testing.assert_close(accepted, 1.0 - distance.detach(), rtol=1e-5, atol=1e-6)
