@@ -65,13 +65,13 @@ class Recipe:
     layers: tuple[int, ...] = (0, 1, 29)
     answers_per_prompt: int = 4
     most_tokens: int = 96
-    passes: int = 6
+    passes: int = 4
     learning_rate: float = 1.5e-3
-    decay: float = 0.6
+    decay: float = 0.5
     batch: int = 8
     warm_up: int = 20
     frequent: int = 8192
-    whole_every: int = 4
+    whole_every: int = 8
     seed: int = 0
 
 
