@@ -9,7 +9,7 @@ model, which never ran on its last draft, catches up on it in the next round if 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -166,8 +166,16 @@ class Drafter(_Side):
         self.sampling = sampling
         self.streams = [sampling.stream(task, 0) for task in tasks]
 
-    def draft(self, length: int) -> Drafts:
-        """Draft so many tokens for each sequence."""
+    def draft(self, length: int, coarsen: Callable[[Floats], Floats] | None = None) -> Drafts:
+        """Draft so many tokens for each sequence.
+
+        Parameters
+        ----------
+        length
+            How many.
+        coarsen
+            Takes laws, shape (batch, vocabulary), and returns those that are drawn from and sent in their place.
+        """
         drawn, laws = no_drafts(len(self.tokens)), []
         for _ in range(length):
             logits = self.logits(drawn[:, -1:], 1)[:, 0]
@@ -175,6 +183,8 @@ class Drafter(_Side):
                 chosen = logits.argmax(axis=-1)
             else:
                 laws.append(self.sampling.laws(logits))
+                if coarsen is not None:
+                    laws[-1] = coarsen(laws[-1])
                 chosen = np.array([_draw(law, rng) for law, rng in zip(laws[-1], self.streams, strict=True)])
             drawn = np.column_stack([drawn, chosen])
         return Drafts(tokens=drawn, laws=np.stack(laws, axis=1) if laws else None)
@@ -243,6 +253,16 @@ def greedy(model: LanguageModel, prompt: Sequence[int], count: int) -> tuple[lis
 def first_difference(first: Sequence[int], second: Sequence[int]) -> int | None:
     """Return the first place where two outputs differ, as far as both go; None: nowhere."""
     return next((place for place, (a, b) in enumerate(zip(first, second, strict=False)) if a != b), None)
+
+
+def differences(outputs: Sequence[Sequence[int]], alone: Sequence[Any]) -> list[dict[str, float]]:
+    """Return where outputs first differ from those of the verify model alone, and how far its best logit led there."""
+    found = []
+    for task, (output, (tokens, margins)) in enumerate(zip(outputs, alone, strict=True)):
+        place = first_difference(output, tokens)
+        if place is not None:
+            found.append({"task": task, "place": place, "margin": margins[place]})
+    return found
 
 
 def _draw(law: Floats, rng: np.random.Generator) -> int:

@@ -28,6 +28,7 @@ from specopt.models.errors import InvalidInput, MissingDependency, SpecoptError
 from specopt.testbed.decoding import greedy
 from specopt.testbed.messages import Channel, Disconnected
 from specopt.testbed.pairs import SIDES, Side, check_pair, load_model
+from specopt.testbed.shaper import Link
 
 if TYPE_CHECKING:
     from specopt.testbed.llama import Llama
@@ -45,12 +46,13 @@ class Session:
 
     Parameters
     ----------
-    model
-        Its model.
+    pair, model
+        Which pair, and its model of it.
     control, peer
         To the process that plans, and to the other one.
     """
 
+    pair: str
     model: Llama
     control: Channel
     peer: Channel
@@ -238,7 +240,7 @@ def work(port: int, side: Side, pair: str, core: int) -> None:
     try:
         model = load_model(pair, side)
         control.send({"config": model.source, "name": f"{Path(pair).stem}-{side}"})
-        _Process(side, model, control).serve()
+        _Process(side, pair, model, control).serve()
     except Disconnected:
         pass
     except Exception as error:
@@ -251,8 +253,8 @@ def work(port: int, side: Side, pair: str, core: int) -> None:
 class _Process:
     """What a process does for the one that plans."""
 
-    def __init__(self, side: Side, model: Llama, control: Channel) -> None:
-        self.side, self.model, self.control = side, model, control
+    def __init__(self, side: Side, pair: str, model: Llama, control: Channel) -> None:
+        self.side, self.pair, self.model, self.control = side, pair, model, control
         self.listener: socket.socket | None = None
         self.peer: Channel | None = None
 
@@ -303,10 +305,11 @@ class _Process:
         return found[warm_up:]
 
     def play(self, name: str, **content: Any) -> Any:
-        """Take this side's part in a play."""
+        """Take this side's part in a play, which may shape what it sends."""
         assert self.peer is not None, "the laboratory connects both sides first"
+        self.peer.shape(Link())
         module = import_module(f"specopt.testbed.plays.{name}")
-        return getattr(module, self.side)(Session(self.model, self.control, self.peer), **content)
+        return getattr(module, self.side)(Session(self.pair, self.model, self.control, self.peer), **content)
 
 
 def _listener() -> socket.socket:

@@ -20,7 +20,11 @@ if TYPE_CHECKING:
 
 Record = Mapping[str, Any]
 
-OURS = {"serving-latency": ("exact", ("algorithm-1", "heuristic-batching", "no-batching"))}
+OURS = {
+    "serving-latency": ("exact", ("algorithm-1", "heuristic-batching", "no-batching")),
+    "prompt-chunking": ("exact", ("equation-3", "best-equal", "whole")),
+    "draft-control": ("policy-iteration", ("best-static", "decoupled", "myopic")),
+}
 """By kind: our method, and the papers' that it is compared with."""
 
 TERMS = ("communication", "steps", "passes", "between", "waiting")
@@ -146,9 +150,7 @@ def _differences(record: Record) -> dict[str, float] | None:
     if not runs:
         return None
     margins = [one["margin"] for run in runs for one in run["differences"]]
-    outputs = sum(
-        len(record["prompts"][trial["scene"]]) for trial in record["trials"] for one in trial["measured"] if one in runs
-    )
+    outputs = sum(len(record["alone"][trial["scene"]]) * len(trial["measured"]) for trial in record["trials"])
     return {"outputs": outputs, "differing": len(margins), "widest_margin": max(margins, default=0.0)}
 
 

@@ -15,7 +15,7 @@ from specopt.models.uplink import spectral_efficiency
 from specopt.solve import solve
 from specopt.solvers.serving_latency.simulate import simulate
 from specopt.testbed.calibration import acceptance_rate, fit_passes, measure_acceptance, measure_passes
-from specopt.testbed.decoding import Sampling, first_difference
+from specopt.testbed.decoding import Sampling, differences
 from specopt.testbed.pairs import draw_prompts
 from specopt.testbed.plays.serving_latency import play
 from specopt.testbed.processes import Laboratory
@@ -232,13 +232,3 @@ def carry_out(laboratory: Laboratory, data: dict[str, Any], trial: dict[str, Any
     if data["alone"]:
         measured["differences"] = differences(run.outputs, data["alone"][trial["scene"]])
     return measured
-
-
-def differences(outputs: list[list[int]], alone: list[Any]) -> list[dict[str, float]]:
-    """Return where outputs first differ from those of the verify model alone, and how far its best logit led there."""
-    found = []
-    for task, (output, (tokens, margins)) in enumerate(zip(outputs, alone, strict=True)):
-        place = first_difference(output, tokens)
-        if place is not None:
-            found.append({"task": task, "place": place, "margin": margins[place]})
-    return found
