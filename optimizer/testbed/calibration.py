@@ -12,6 +12,8 @@ from specopt.instances.runtimes.table import RuntimeTable, TableColumns
 from specopt.instances.runtimes.work import work_of
 from specopt.measuring.measure import Settings, measure_with
 from specopt.models.errors import InvalidInput
+from specopt.models.fields import Floats
+from specopt.models.verification_time import VerificationTime
 from specopt.testbed.decoding import Sampling
 from specopt.testbed.processes import Laboratory, ProcessTimer, Worker
 
@@ -24,6 +26,9 @@ COLUMNS = (
     "new_tokens",
     "cached_tokens",
     "flops_per_task",
+    "batch_new_tokens",
+    "batch_interactions",
+    "batch_cached_tokens",
     "seconds_median",
     "seconds_p10",
     "seconds_p90",
@@ -51,22 +56,33 @@ def fit_passes(passes: Passes, phases: Sequence[str]) -> RuntimeFit:
     taken = [row for row, phase in enumerate(passes["phase"]) if phase in phases]
     if not taken:
         raise InvalidInput(f"passes: expected some of {', '.join(phases)}, got none")
-    flops, batch, seconds = (
-        np.array([passes[name][row] for row in taken], dtype=np.float64)
-        for name in ("flops_per_task", "batch", "seconds_median")
-    )
-    table = RuntimeTable(
-        columns=TableColumns(x=("flops_per_task",), y=("seconds_median",), batch="batch"),
-        x=flops[:, None],
-        cached=np.zeros(len(taken)),
-        batch=batch,
-        seconds=seconds,
-        lines=np.array(taken),
+    table = _table(passes, taken, TableColumns(x=("flops_per_task",), y=("seconds_median",), batch="batch"))
+    return fit_runtime(table, work_of(table, "flops"), "roofline", errors="relative")
+
+
+def fit_estimator(passes: Passes) -> VerificationTime:
+    """Fit the additive form of paper 2 to all passes, by relative errors."""
+    features = ("batch_new_tokens", "batch_interactions", "batch_cached_tokens")
+    everything = list(range(len(passes["phase"])))
+    table = _table(passes, everything, TableColumns(x=features, y=("seconds_median",)))
+    return fit_runtime(table, work_of(table), "additive", errors="relative").estimator
+
+
+def _table(passes: Passes, rows: list[int], columns: TableColumns) -> RuntimeTable:
+    def numbers(*names: str) -> Floats:
+        return np.array([[passes[name][row] for name in names] for row in rows], dtype=np.float64)
+
+    return RuntimeTable(
+        columns=columns,
+        x=numbers(*columns.x),
+        cached=np.zeros(len(rows)),
+        batch=np.ones(len(rows)) if columns.batch is None else numbers(columns.batch)[:, 0],
+        seconds=numbers(*columns.y)[:, 0],
+        lines=np.array(rows),
         source="measured passes",
-        rows=(len(passes["phase"]), len(taken)),
+        rows=(len(passes["phase"]), len(rows)),
         warnings=(),
     )
-    return fit_runtime(table, work_of(table, "flops"), "roofline", errors="relative")
 
 
 def measure_acceptance(

@@ -25,6 +25,7 @@ from specopt.instances.checkpoints.model_config import ModelConfig, parse_model_
 from specopt.measuring.forward_pass import ForwardPass
 from specopt.measuring.processor import processor
 from specopt.models.errors import InvalidInput, MissingDependency, SpecoptError
+from specopt.models.fields import Ints
 from specopt.testbed.decoding import greedy
 from specopt.testbed.messages import Channel, Disconnected
 from specopt.testbed.pairs import SIDES, Side, check_pair, load_model
@@ -303,6 +304,15 @@ class _Process:
             self.model.logits(tokens, counts, cache, scored)
             found.append(time.perf_counter() - begin)
         return found[warm_up:]
+
+    def ragged(self, new: Ints, cached: Ints) -> float:
+        """Return the seconds of a pass of sequences with other numbers of new and cached tokens each, padded."""
+        cache = self.model.new_cache(len(new), int(cached.max() + new.max()))
+        cache.lengths = cached
+        tokens = np.random.default_rng(0).integers(self.model.shape.vocabulary, size=(len(new), new.max()))
+        begin = time.perf_counter()
+        self.model.logits(tokens, new, cache, int(new.max()))
+        return time.perf_counter() - begin
 
     def play(self, name: str, **content: Any) -> Any:
         """Take this side's part in a play, which may shape what it sends."""

@@ -24,6 +24,8 @@ OURS = {
     "serving-latency": ("exact", ("algorithm-1", "heuristic-batching", "no-batching")),
     "prompt-chunking": ("exact", ("equation-3", "best-equal", "whole")),
     "draft-control": ("policy-iteration", ("best-static", "decoupled", "myopic")),
+    "verification-batch": ("pareto", ("algorithm-1", "edf", "fcfs")),
+    "fair-goodput": ("dual", ("fixed", "random")),
 }
 """By kind: our method, and the papers' that it is compared with."""
 

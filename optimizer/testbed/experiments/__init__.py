@@ -10,7 +10,7 @@ from typing import Any
 from specopt.models.arguments import one_of
 from specopt.models.fields import parse
 
-KINDS = ("serving-latency", "prompt-chunking", "draft-control")
+KINDS = ("serving-latency", "prompt-chunking", "draft-control", "verification-batch", "fair-goodput")
 """Kinds of problems whose plans can be played, a module each."""
 
 

@@ -111,9 +111,7 @@ def prepare(laboratory: Laboratory, settings: Settings) -> dict[str, Any]:
     return data
 
 
-def problem_of(
-    known: dict[str, Any], settings: Settings, factor: float, vocabulary: int
-) -> DraftControlProblem:
+def problem_of(known: dict[str, Any], settings: Settings, factor: float, vocabulary: int) -> DraftControlProblem:
     """Return the problem that the rounds on other prompts make of a channel."""
     length, count = known["length"], len(settings.uplink_bits_per_second)
     rates = np.array([acceptance_rate([accepted], length) for accepted in known["accepted"]])

@@ -118,8 +118,9 @@ def prepare(laboratory: Laboratory, settings: Settings) -> dict[str, Any]:
         "trials": [],
     }
     random = np.random.default_rng(settings.seed)
+    pool = draw_prompts(laboratory.pair, sum(settings.tasks), played=True, seed=settings.seed)
     for scene, tasks in enumerate(settings.tasks):
-        prompts = draw_prompts(laboratory.pair, tasks, played=True, seed=settings.seed + scene)
+        prompts, pool = pool[:tasks], pool[tasks:]
         data["prompts"].append(prompts)
         if settings.temperature == 0.0:
             data["alone"].append([laboratory.verify.greedy(prompt, settings.output_tokens) for prompt in prompts])

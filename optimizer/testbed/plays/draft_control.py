@@ -1,4 +1,4 @@
-"""Policies of draft-control, carried out: quantised distributions over an uplink whose rate changes from round to round.
+"""Policies of draft-control, carried out: quantised drafts over an uplink whose rate changes from round to round.
 
 The device drafts from distributions that it has quantised to a lattice, and sends tokens and codewords, as many bits as
 the codes have; the server decodes them and verifies. Each prompt's first round, with its prefill, drafts nothing and
@@ -102,7 +102,7 @@ class _Order:
     per_prompt: int
     sampling: tuple[float, int]
 
-    def side(self, kind: type[Drafter] | type[Verifier], model: Any, number: int) -> Any:
+    def side(self, kind: type[Drafter | Verifier], model: Any, number: int) -> Any:
         """Return one side of the prompt that round `number` begins."""
         task = number // self.per_prompt
         prompt = self.prompts[task % len(self.prompts)]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from specopt import InvalidInput
-from specopt.testbed.calibration import acceptance_rate, fit_passes
+from specopt.testbed.calibration import acceptance_rate, fit_estimator, fit_passes
 
 
 def passes() -> dict[str, list[Any]]:
@@ -48,3 +48,23 @@ def test_acceptance_estimates_the_rate_of_geometric_rounds() -> None:
     rate, length = 0.6, 5
     accepted = np.cumprod(random.random((20_000, length)) < rate, axis=1).sum(axis=1).tolist()
     assert acceptance_rate([accepted], length) == pytest.approx(rate, abs=4 * np.sqrt(0.24 / 40_000))
+
+
+def test_estimator_is_the_additive_form() -> None:
+    """Tests that times made of Eq. 18-19 give their coefficients back."""
+    rows = [(new, cached, batch) for new in (2, 5) for cached in (8, 64) for batch in (1, 2, 4)]
+    found = fit_estimator(
+        {
+            "phase": ["verify"] * len(rows),
+            "batch_new_tokens": [new * batch for new, _, batch in rows],
+            "batch_interactions": [new * (cached + new) * batch for new, cached, batch in rows],
+            "batch_cached_tokens": [cached * batch for _, cached, batch in rows],
+            "seconds_median": [
+                0.02 + batch * (0.003 * new + 1e-6 * new * (cached + new) + 2e-5 * cached)
+                for new, cached, batch in rows
+            ],
+        }
+    )
+    numbers = (found.seconds_per_new_token, found.seconds_per_interaction, found.seconds_per_cached_token)
+    assert numbers == pytest.approx((0.003, 1e-6, 2e-5), rel=1e-3)
+    assert found.overhead_seconds == pytest.approx(0.02, rel=1e-3)

@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from laboratory_records import check_serving_latency
+from laboratory_records import check_record
 
 from specopt.cli import run
 from specopt.testbed.records import read_record
@@ -30,10 +30,34 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_record_holds_what_it_claims(path: Path) -> None:
     """Tests that predictions, runtimes, acceptance and outputs of a fresh record follow from its raw numbers."""
     data = read_record(path)
-    check_serving_latency(data)
+    check_record(data)
     assert {trial["label"] for trial in data["trials"]} == {"pipelined", "sequential", "autoregressive"}
     assert all(len(trial["measured"]) == 2 for trial in data["trials"])
     assert all(run["differences"] == [] for trial in data["trials"] for run in trial["measured"])  # in float64: exactly
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings"),
+    [
+        ("prompt-chunking", ["prompt_tokens=[30]", "uplink_bits_per_second=[4e5]"]),
+        ("draft-control", ["factors=[1.0]"]),
+        ("verification-batch", ["requests=12"]),
+        ("fair-goodput", []),
+    ],
+)
+def test_every_kind_leaves_a_record_that_holds(
+    kind: str, settings: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Tests that plays of every kind leave records that follow from their raw numbers, and that compare shows them."""
+    options = [f"--set={one}" for one in [*settings, "repeats=1"]]
+    assert run(["testbed", "play", kind, *options, "--records", str(tmp_path)]) == 0
+    (path,) = tmp_path.iterdir()
+    data = read_record(path)
+    check_record(data)
+    assert all(one.get("differences", []) == [] for trial in data["trials"] for one in trial["measured"])
+    capsys.readouterr()
+    assert run(["testbed", "compare", str(path)]) == 0
+    assert kind in capsys.readouterr().out
 
 
 def test_a_campaign_that_was_cut_short_plays_the_rest(path: Path) -> None:

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from specopt import InvalidInput
+from specopt.models.codes.lattice import nearest_counts, quantised
 from specopt.models.fields import Floats
 from specopt.testbed.decoding import Drafter, Sampling, Verifier, first_difference, greedy
 
@@ -73,6 +74,20 @@ def test_sampled_output_has_the_verify_models_law(length: int) -> None:
     laws = sampling.laws(verify)
     expected = laws[0][:, None] * laws
     assert (np.abs(counts / many - expected) <= 4 * np.sqrt(expected * (1 - expected) / many)).all()
+
+
+def test_quantised_drafts_leave_the_law_as_it_is() -> None:
+    """Tests that drafts drawn from quantised laws and verified with them give the verify model's law all the same."""
+    many, sampling = 20_000, Sampling(temperature=0.7, seed=6)
+    drafter = Drafter(Bigrams(table(2)), range(many), [[0]] * many, room=4, sampling=sampling)
+    verifier = Verifier(Bigrams(table(1)), range(many), [[0]] * many, room=4, sampling=sampling)
+    drafts = drafter.draft(1, lambda laws: quantised(nearest_counts(laws, 3)))
+    assert drafts.laws is not None
+    assert set(np.unique(drafts.laws * 3)) <= {0.0, 1.0, 2.0, 3.0}
+    verifier.verify(drafts)
+    counts = np.bincount([tokens[1] for tokens in verifier.tokens], minlength=SIZE) / many
+    expected = sampling.laws(table(1))[0]
+    assert (np.abs(counts - expected) <= 4 * np.sqrt(expected * (1 - expected) / many)).all()
 
 
 def test_acceptance_is_one_minus_the_distance_of_the_laws() -> None:
