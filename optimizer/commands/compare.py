@@ -43,7 +43,7 @@ def compare(
     from specopt.comparison.methods import methods_of
     from specopt.comparison.progress import comparison_progress
     from specopt.comparison.store import Store
-    from specopt.comparison.table import Comparison
+    from specopt.comparison.table import Comparison, newest
 
     problems = instances_of(sources, instances=instances)
     chosen = methods_of(method, problems.values())
@@ -62,7 +62,7 @@ def compare(
                 callback=show,
             )
         except KeyboardInterrupt:
-            kept = [] if output is None else list(Store(output).records().values())
+            kept = [] if output is None else newest(Store(output).records().values())
             if not kept:
                 raise
             comparison, code = Comparison(kept), INTERRUPTED

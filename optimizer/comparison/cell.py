@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
+import pickle
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
@@ -30,8 +32,12 @@ class Cell:
         Its JSON form.
     problem_sha256, kind, scale
         What identifies it, and what its gaps are taken on.
-    method, options
-        Name and options of the method.
+    method, options, label
+        Name and options of the method; its name with the options that are not at their defaults.
+    pickled
+        The method itself, as text: what the worker runs.
+    sources
+        Version and digests of what its result depends on; see `sources_of`.
     time_limit, gap, seed
         As in `specopt.solve`.
     """
@@ -42,6 +48,9 @@ class Cell:
     kind: str
     method: str
     options: dict[str, Any]
+    label: str
+    pickled: str
+    sources: dict[str, str]
     time_limit: float | None
     gap: float
     seed: int
@@ -49,7 +58,14 @@ class Cell:
 
     @classmethod
     def of(
-        cls, instance: str, problem: Problem, method: Method, time_limit: float | None, gap: float, seed: int
+        cls,
+        instance: str,
+        problem: Problem,
+        method: Method,
+        time_limit: float | None,
+        gap: float,
+        seed: int,
+        sources: dict[str, str],
     ) -> Cell:
         """Return the cell of a problem and a method."""
         return cls(
@@ -59,6 +75,9 @@ class Cell:
             kind=problem.kind,
             method=method.name,
             options=method.options,
+            label=label_of(method),
+            pickled=pickled(method),
+            sources=sources,
             time_limit=None if time_limit is None else float(time_limit),  # 2 and 2.0 are one cell
             gap=float(gap),
             seed=seed,
@@ -67,9 +86,37 @@ class Cell:
 
     @property
     def key(self) -> str:
-        """What tells this cell from others, in any run: problem, method and limits; not the instance's name."""
-        parts = [self.problem_sha256, self.method, self.options, self.time_limit, self.gap, self.seed]
+        """What tells this cell from others in any run: problem, method, sources, limits; not the instance's name."""
+        parts = [self.problem_sha256, self.method, self.options, self.sources, self.time_limit, self.gap, self.seed]
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
+
+
+def label_of(method: Method) -> str:
+    """Return a method's name, with the options that are not at their defaults."""
+    changed = [f for f in fields(method) if getattr(method, f.name) != f.default]
+    return method.name + "".join(f" {f.name}={getattr(method, f.name)}" for f in sorted(changed, key=lambda f: f.name))
+
+
+def pickled(method: Method) -> str:
+    """Return a method as text; its class by its import path, or whole if it has none, as in a notebook.
+
+    Raises
+    ------
+    InvalidInput
+        If an option or the class holds what cannot leave this process.
+    """
+    import cloudpickle
+
+    try:
+        return base64.b64encode(cloudpickle.dumps(method)).decode()
+    except (pickle.PicklingError, TypeError, AttributeError, RecursionError) as error:
+        raise InvalidInput(f"methods: {method.name} cannot be sent to a worker process ({error})") from None
+
+
+def unpickled(text: str) -> Method:
+    """Return the method of a text."""
+    method: Method = pickle.loads(base64.b64decode(text))
+    return method
 
 
 @dataclass(frozen=True)
@@ -78,7 +125,7 @@ class Record:
 
     Parameters
     ----------
-    key, instance, kind, problem_sha256, method, options, time_limit, gap_limit, seed, scale
+    key, instance, kind, problem_sha256, method, options, label, sources, time_limit, gap_limit, seed, scale
         The cell.
     status
         Of the result, or ``failed``: crashed, killed, refused.
@@ -88,8 +135,8 @@ class Record:
         From the outside, the process around it included.
     error
         Why it failed.
-    started, host, versions
-        When (UTC), where, and with what.
+    started, host, machine, versions
+        When (UTC), where, on what, and with what.
     """
 
     key: str
@@ -112,6 +159,9 @@ class Record:
     scale: tuple[float, ...] = ()
     started: str = ""
     host: str = ""
+    machine: dict[str, str] = field(default_factory=dict)
+    label: str = ""
+    sources: dict[str, str] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
 
     @classmethod
@@ -124,6 +174,8 @@ class Record:
             problem_sha256=cell.problem_sha256,
             method=cell.method,
             options=cell.options,
+            label=cell.label,
+            sources=cell.sources,
             time_limit=cell.time_limit,
             gap_limit=cell.gap,
             seed=cell.seed,
@@ -142,14 +194,10 @@ class Record:
         return self.status == "infeasible"
 
     @property
-    def label(self) -> str:
-        """The method, with the options that are not at their defaults given by the caller."""
-        for method in kind_of(self.kind).methods:
-            if method.name == self.method:
-                default = {f.name: f.default for f in fields(method)}
-                changed = {name: value for name, value in self.options.items() if default.get(name) != value}
-                return self.method + "".join(f" {name}={value}" for name, value in sorted(changed.items()))
-        return self.method
+    def identity(self) -> tuple[Any, ...]:
+        """What records of one cell share, whatever sources it was run with."""
+        options = json.dumps(self.options, sort_keys=True)
+        return (self.problem_sha256, self.method, options, self.time_limit, self.gap_limit, self.seed)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the record as JSON-like data."""

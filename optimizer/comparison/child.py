@@ -35,6 +35,7 @@ class Child:
         self.process: subprocess.Popen[bytes] | None = None
         self.errors: IO[bytes] | None = None
         self.ended = False  # for good: a thread that is about to start the process must not
+        self.sources: dict[str, dict[str, str]] = {}  # that it has loaded, by method
         self._rest = b""
 
     def ask(self, request: dict[str, Any], seconds: float | None) -> dict[str, Any]:

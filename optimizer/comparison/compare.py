@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from specopt.comparison.cell import Cell, Record
 from specopt.comparison.executors import executor_of
 from specopt.comparison.run import GRACE_SECONDS, run_cell
+from specopt.comparison.sources import sources_of
 from specopt.comparison.store import Store
 from specopt.comparison.table import Comparison
 from specopt.models.arguments import integer, number
 from specopt.models.errors import InvalidInput, Unsupported
-from specopt.models.fields import printable
+from specopt.models.fields import describe, printable
 from specopt.models.problem import Problem
 from specopt.solve import choose
 from specopt.solve import methods as methods_for
@@ -166,12 +167,12 @@ def cells_of(
 ) -> list[Cell]:
     """Return the cells of a comparison, instance by instance; each once.
 
-    A method is left out of problems that it cannot take; it must exist for the kind of at least one.
+    A method is left out of problems that it cannot take; it must be for the kind of at least one.
 
     Raises
     ------
     InvalidInput
-        If there is nothing to run, or a method exists for no problem.
+        If there is nothing to run, a method is for no problem, or two methods for one kind share a name.
     """
     named = _named(problems)
     if not named:
@@ -186,10 +187,13 @@ def cells_of(
     if methods is not None:
         _check_methods(methods, named)
     cells: dict[str, Cell] = {}
+    sources: dict[type[Method], dict[str, str]] = {}
     for name, problem in named.items():
         for method in _methods(methods, problem):
+            if type(method) not in sources:
+                sources[type(method)] = sources_of(type(method))
             for seed in seeds:
-                cell = Cell.of(name, problem, method, time_limit, gap, seed)
+                cell = Cell.of(name, problem, method, time_limit, gap, seed, sources[type(method)])
                 cells.setdefault(cell.key, cell)
     if not cells:
         raise InvalidInput("methods: none of them can take any of the problems")
@@ -209,11 +213,25 @@ def _named(problems: Mapping[str, Problem] | Iterable[Problem]) -> dict[str, Pro
 
 
 def _check_methods(methods: Sequence[str | Method], named: Mapping[str, Problem]) -> None:
-    known = {method.name for problem in named.values() for method in methods_for(type(problem))}
+    kinds = {problem.kind: type(problem) for problem in named.values()}
+    known = [method for kind in kinds.values() for method in methods_for(kind)]
+    taken: dict[tuple[str, str], type[Method]] = {}
     for method in methods:
-        name = method.name if isinstance(method, Method) else method
-        if name not in known:
-            raise InvalidInput(f"methods: expected some of {', '.join(sorted(known))}, got {name!r}")
+        if isinstance(method, Method):
+            found = [type(method)] if method.solves.kind in kinds else []
+        elif isinstance(method, str):
+            found = [one for one in known if one.name == method]
+        else:
+            raise InvalidInput(f"methods: expected names or methods, got {describe(method)}")
+        if not found:
+            name = method.name if isinstance(method, Method) else method
+            names = ", ".join(sorted({one.name for one in known}))
+            raise InvalidInput(f"methods: expected some of {names}, or methods for {', '.join(kinds)}; got {name!r}")
+        for one in found:
+            other = taken.setdefault((one.solves.kind, one.name), one)
+            if other is not one:
+                both = " and ".join(f"{cls.__module__}.{cls.__qualname__}" for cls in (other, one))
+                raise InvalidInput(f"methods: {both} share the name {one.name!r}; give one of them another")
 
 
 def _methods(methods: Sequence[str | Method] | None, problem: Problem) -> list[Method]:

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import atexit
 import datetime
+import os
 import platform
+import sys
 import threading
 import time
+from functools import cache
+from pathlib import Path
 
 from specopt.comparison.cell import FAILED, Cell, Record
 from specopt.comparison.child import Child, Crashed, Overstayed
+from specopt.measuring.processor import processor
 
 GRACE_SECONDS = 5.0
 """Beyond the time limit, before a method that ignores it is killed."""
@@ -72,8 +77,9 @@ def run_cell(cell: Cell, grace_seconds: float = GRACE_SECONDS) -> Record:
     started = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     request = {
         "problem": cell.problem,
-        "method": cell.method,
-        "options": cell.options,
+        "method": cell.pickled,
+        "sources": cell.sources,
+        "path": [str(Path(folder).absolute()) for folder in sys.path],
         "time_limit": cell.time_limit,
         "gap": cell.gap,
         "seed": cell.seed,
@@ -81,15 +87,31 @@ def run_cell(cell: Cell, grace_seconds: float = GRACE_SECONDS) -> Record:
     limit = None if cell.time_limit is None else 1.05 * cell.time_limit + grace_seconds
     begun = time.monotonic()
     try:
-        found = _child().ask(request, limit)
+        child = _child()
+        if child.sources.setdefault(cell.pickled, cell.sources) != cell.sources:
+            child.close()  # it has loaded what was edited since
+            child.sources = {cell.pickled: cell.sources}
+        found = child.ask(request, limit)
     except Overstayed:
         found = {"error": f"killed {limit:.4g} s after its start: it ignored its time limit of {cell.time_limit:g} s"}
     except Crashed as crash:
         found = {"error": str(crash)}
-    common = {"wall_seconds": time.monotonic() - begun, "started": started, "host": platform.node()}
+    common = {"wall_seconds": time.monotonic() - begun, "started": started}
+    common |= {"host": platform.node(), "machine": machine()}
     if "error" in found:
         return Record.of(cell, status=FAILED, error=found["error"], **common)
     return Record.of(cell, **found, **common)
+
+
+@cache
+def machine() -> dict[str, str]:
+    """Return what this machine is, for those who read its times."""
+    return {
+        "processor": processor(),
+        "processors": str(os.cpu_count()),
+        "system": platform.platform(),
+        "python": platform.python_version(),
+    }
 
 
 def close_workers() -> None:

@@ -3,6 +3,7 @@
 A killed writer loses what was running, and at most leaves a torn last line, which readers skip. Writers never share a
 file, so any number of them can fill one folder; readers take every file, the first record of a cell counts. A folder is
 input: a line that is no record is named, counts for nothing, and its cell runs again.
+Nothing is ever taken out: what was run with earlier sources stays as history.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ import io
 import json
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from specopt.comparison.cell import Record
@@ -22,14 +22,21 @@ WITHIN = 1e-9
 """Relative distance to the best objective at which a plan counts as the best, too."""
 
 
+_NESTED = ("options", "versions", "scale", "machine", "sources")
+"""Fields of records that tables hold as JSON."""
+
 _NAMES = [
     *Record.__dataclass_fields__,
-    "label",
     "best_objective",
     "best_bound",
     "gap_to_best_bound",
     "excess_over_best",
 ]
+
+
+def newest(records: Iterable[Record]) -> list[Record]:
+    """Return the newest record of every cell: those that were run with sources of earlier days are history."""
+    return list({record.identity: record for record in sorted(records, key=lambda record: record.started)}.values())
 
 
 class Comparison:
@@ -101,10 +108,9 @@ class Comparison:
         found = []
         for record in self.records:
             row = record.to_dict()
-            row |= {name: json.dumps(row[name], sort_keys=True) for name in ("options", "versions", "scale")}
+            row |= {name: json.dumps(row[name], sort_keys=True) for name in _NESTED}
             best, bound = self.best(record)
             row |= {
-                "label": record.label,
                 "best_objective": best,
                 "best_bound": bound,
                 "gap_to_best_bound": self.gap(record),
@@ -118,7 +124,7 @@ class Comparison:
         import pyarrow
 
         text = {"key", "instance", "kind", "problem_sha256", "method", "options", "status", "termination"}
-        text |= {"error", "started", "host", "versions", "scale", "label"}
+        text |= {"error", "started", "host", "label", *_NESTED}
         rows = self.rows()
         names = list(rows[0]) if rows else _NAMES
 

@@ -6,16 +6,20 @@ goes to stderr, away from the answers.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
 import threading
 import time
 from functools import cache
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from specopt.models.fields import printable
 from specopt.progress import showing_kernels
+
+if TYPE_CHECKING:
+    from specopt.solvers.method import Method
 
 
 def main() -> None:
@@ -28,6 +32,8 @@ def main() -> None:
         for line in sys.stdin:
             request = json.loads(line)
             load_kernels(request["problem"]["kind"])
+            with contextlib.suppress(Exception, SystemExit):  # the answer says what is wrong with it
+                method_of(request["method"], tuple(request["path"]))
             _send(answers, {"ready": True})
             _send(answers, answer(request))
 
@@ -35,12 +41,14 @@ def main() -> None:
 def answer(request: dict[str, Any]) -> dict[str, Any]:
     """Solve one cell; whatever goes wrong is the answer, too."""
     from specopt.kinds import kind_of
-    from specopt.solve import choose, solve
+    from specopt.solve import solve
 
     try:
         problem = kind_of(request["problem"]["kind"]).problem.from_dict(request["problem"])
-        method = choose(problem, request["method"])
-        method = type(method)(**request["options"])
+        method, sources = method_of(request["method"], tuple(request["path"]))
+        if sources is not None and sources != request["sources"]:
+            changed = [name for name, value in sources.items() if request["sources"].get(name) != value]
+            raise RuntimeError(f"method {method.name} differs here from the one that was asked for: {changed}")
         result = solve(problem, method, time_limit=request["time_limit"], gap=request["gap"], seed=request["seed"])
     except KeyboardInterrupt:
         raise
@@ -49,6 +57,26 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
     found = result.to_dict()
     names = ("status", "termination", "objective", "bound", "gap", "seconds", "versions")
     return {name: found[name] for name in names}
+
+
+@cache
+def method_of(text: str, path: tuple[str, ...]) -> tuple[Method, dict[str, str] | None]:
+    """Return a method that was sent here, and its sources as they are here; None if it came whole, without a file.
+
+    Parameters
+    ----------
+    text
+        The method, pickled.
+    path
+        Where its modules are looked for, after all else.
+    """
+    from specopt.comparison.cell import unpickled
+    from specopt.comparison.sources import sources_of
+
+    sys.path.extend(folder for folder in path if folder not in sys.path)
+    method = unpickled(text)
+    module = type(method).__module__
+    return method, sources_of(type(method)) if module in sys.modules and module != "__main__" else None
 
 
 def keep_highs_to_one_thread() -> None:
@@ -65,17 +93,14 @@ def keep_highs_to_one_thread() -> None:
 def load_kernels(kind: str) -> None:
     """Prepare the compiled loops of a kind: building them, once per machine, is not part of any method's time."""
     import importlib
-    import pkgutil
 
-    import specopt.solvers._kernels as kernels
+    from specopt.comparison.sources import kernels_of
     from specopt.solvers._kernels.kernel import prepare
 
-    prefix = kind.replace("-", "_")
-    for module in pkgutil.iter_modules(kernels.__path__):
-        if module.name.startswith(prefix) and not module.name.endswith("simulation"):
-            for found in vars(importlib.import_module(f"{kernels.__name__}.{module.name}")).values():
-                if getattr(found, "declared", None) is not None:
-                    prepare(found)
+    for module in kernels_of(kind.replace("-", "_")):
+        for found in vars(importlib.import_module(module)).values():
+            if getattr(found, "declared", None) is not None:
+                prepare(found)
 
 
 def _end_with(parent: int) -> None:

@@ -9,18 +9,21 @@ import subprocess
 import sys
 import time
 from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from specopt import InvalidInput, compare, generate
-from specopt.comparison.cell import Cell
+from specopt.comparison.cell import Cell, pickled
 from specopt.comparison.child import Child, Crashed
 from specopt.comparison.compare import CompareProgress, cells_of
 from specopt.comparison.run import Workers, close_workers, run_cell
+from specopt.comparison.sources import sources_of
 from specopt.comparison.store import Store
 from specopt.comparison.table import Comparison
+from specopt.solvers.draft_allocation.water_level import WaterLevel
 from specopt.solvers.method import Method
 from specopt.solvers.serving_latency.static_batching import StaticBatching
 
@@ -130,11 +133,12 @@ def run_in_thread(cell: Cell, grace: float) -> Any:
 
 def test_a_refusal_is_a_record(cell: Cell) -> None:
     """Tests that a method that cannot take the problem after all fails with its message."""
-    wrong = Cell(**{**cell.__dict__, "method": "brute-force", "options": {"unknown": 1}})
+    other = WaterLevel()
+    wrong = replace(cell, pickled=pickled(other), sources=sources_of(type(other)))
     record = run_in_thread(wrong, 30.0)
     assert record.failed
     assert record.error is not None
-    assert "unknown" in record.error
+    assert "water-level cannot take this problem: it solves draft-allocation" in record.error
 
 
 @pytest.mark.slow

@@ -23,7 +23,8 @@ def record(method: str, instance: str, objective: float | None, bound: float | N
     defaults = {"status": "feasible" if objective is not None else "none", "seconds": 1.0}
     return Record(
         key=f"{method} {instance}", instance=instance, kind="serving-latency", problem_sha256=instance, method=method,
-        options={}, time_limit=10.0, gap_limit=0.0, seed=0, objective=objective, bound=bound, **(defaults | found),  # type: ignore[arg-type]
+        label=method, options={}, time_limit=10.0, gap_limit=0.0, seed=0,
+        objective=objective, bound=bound, **(defaults | found),  # type: ignore[arg-type]
     )  # fmt: skip
 
 

@@ -1,0 +1,139 @@
+"""What a result depends on: digests of the sources of its method, of its kind's kernels, and of its judge.
+
+The digest of a module is that of its text and of the texts of all that it imports, also inside functions, from specopt,
+from its own package, and from files beside it: an edit elsewhere leaves the digest as it is. What is imported by a name
+that is only known at run time is not seen; kernels are therefore taken by their kind.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import sys
+from collections.abc import Iterable, Iterator
+from functools import cache
+from importlib.metadata import packages_distributions, version
+from importlib.util import find_spec, resolve_name
+from pathlib import Path
+from types import CodeType, FunctionType
+from typing import Any
+
+from specopt.solvers.method import Method
+
+INSTALLED = ("site-packages", "dist-packages")
+"""Folders in which the files beside a module have nothing to do with it."""
+
+
+def sources_of(method: type[Method]) -> dict[str, str]:
+    """Return version and digests of what a result of a method depends on."""
+    kind = method.solves.kind.replace("-", "_")
+    modules = [cls.__module__ for cls in method.__mro__ if issubclass(cls, Method)]
+    texts = [_text(method)] if _file(method.__module__) is None else []
+    return {
+        "version": version_of(method.__module__),
+        "method": _digest(modules, texts),
+        "kernels": _digest(kernels_of(kind)),
+        "judge": _digest([method.solves.__module__, "specopt.models.judge"]),
+    }
+
+
+def kernels_of(kind: str) -> list[str]:
+    """Return the modules of the kernels that methods of a kind call."""
+    import pkgutil
+
+    import specopt.solvers._kernels as kernels
+
+    names = (found.name for found in pkgutil.walk_packages(kernels.__path__, f"{kernels.__name__}."))
+    mine = f"{kernels.__name__}.{kind}"
+    return [name for name in names if name.startswith(mine) and not name.endswith("simulation")]
+
+
+@cache
+def version_of(module: str) -> str:
+    """Return name and version of the distribution that a module belongs to; empty if it belongs to none."""
+    top = module.partition(".")[0]
+    names = ["specopt"] if top == "specopt" else packages_distributions().get(top, [])
+    return ", ".join(f"{name} {version(name)}" for name in sorted(set(names)))
+
+
+def _digest(modules: Iterable[str], texts: Iterable[str] = ()) -> str:
+    found: dict[str, bytes] = {}
+    queue = list(modules)
+    tops = {"specopt", *(name.partition(".")[0] for name in queue)}
+    homes = {file.parent for name in queue if (file := _file(name)) and file.parent.name not in INSTALLED}
+    while queue:
+        name = queue.pop()
+        file = None if name in found else _file(name)
+        if file is None:
+            continue
+        if name.partition(".")[0] in tops or file.parent in homes:
+            found[name] = file.read_bytes()
+            queue += _imported(name, file)
+    whole = hashlib.sha256()
+    for part in (*texts, *(f"{name}\0{found[name].hex()}" for name in sorted(found))):
+        whole.update(part.encode() + b"\0")
+    return whole.hexdigest()[:16]
+
+
+def _file(name: str) -> Path | None:
+    """Return the file of a module; None if it has none, or does not exist."""
+    path = getattr(sys.modules.get(name), "__file__", None)
+    if path is None and name not in sys.modules:
+        try:
+            spec = find_spec(name)
+        except (ImportError, ValueError):
+            return None
+        path = None if spec is None or not spec.has_location else spec.origin
+    return Path(path) if path is not None and Path(path).is_file() else None
+
+
+def _imported(name: str, file: Path) -> Iterator[str]:
+    """Give the modules that a module names in its imports, and what may be modules."""
+    package = name if file.name == "__init__.py" else name.rpartition(".")[0]
+    for base, parts in _imports(file, file.stat().st_mtime_ns):
+        module = resolve_name(base, package) if base.startswith(".") and package else base.lstrip(".")
+        yield module
+        origin = _file(module) if parts else None
+        if origin is not None and origin.name == "__init__.py":
+            yield from (f"{module}.{part}" for part in parts)
+
+
+@cache
+def _imports(file: Path, changed: int) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Return the imports in a file, which was changed at a time: modules, and the names that are taken from them."""
+    if file.suffix != ".py":
+        return ()
+    found: list[tuple[str, tuple[str, ...]]] = []
+    for node in ast.walk(ast.parse(file.read_bytes())):
+        if isinstance(node, ast.Import):
+            found += [(alias.name, ()) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            found.append(("." * node.level + (node.module or ""), tuple(alias.name for alias in node.names)))
+    return tuple(found)
+
+
+def _text(cls: type[Any]) -> str:
+    """Return a text of a class that stands in no file, as in a notebook: its code, and that of what it calls."""
+    found: dict[str, str] = {}
+    queue: list[tuple[str, Any]] = [(cls.__qualname__, cls)]
+    while queue:
+        name, value = queue.pop()
+        if name in found:
+            continue
+        value = getattr(value, "__func__", getattr(value, "fget", value))
+        if isinstance(value, FunctionType):
+            found[name] = _code(value.__code__) + repr(value.__defaults__)
+            named = value.__code__.co_names
+            queue += [(other, value.__globals__[other]) for other in named if other in value.__globals__]
+        elif isinstance(value, type):
+            found[name] = repr(value.__bases__)
+            if value.__module__ == cls.__module__:
+                queue += [(f"{name}.{part}", inner) for part, inner in vars(value).items() if part[:2] != "__"]
+        elif isinstance(value, int | float | str | bytes | tuple | frozenset):
+            found[name] = repr(value)
+    return repr(sorted(found.items()))
+
+
+def _code(code: CodeType) -> str:
+    constants = [_code(part) if isinstance(part, CodeType) else repr(part) for part in code.co_consts]
+    return repr((code.co_code, code.co_names, constants))
