@@ -33,6 +33,25 @@ def expected_tokens_per_step(acceptance_rate: float, speculation_length: int) ->
     return -math.expm1((1 + speculation_length) * logarithm) / (1.0 - acceptance_rate)
 
 
+def rate_that_yields(
+    tokens_per_step: float, speculation_length: int, low: float = 1e-9, high: float = 1.0 - 1e-9
+) -> float:
+    """Return the acceptance rate in an interval at which a step yields so many tokens (Eq. 7), else its nearer end.
+
+    Examples
+    --------
+    >>> round(rate_that_yields(3.3616, 4), 6)
+    0.8
+    """
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        if expected_tokens_per_step(middle, speculation_length) < tokens_per_step:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
 def expected_tokens(acceptance_rates: Any, draft_tokens: Any) -> Floats:
     """Return mu = (1 - a^(S+1)) / (1 - a) for arrays of acceptance rates a and draft tokens S (paper 5).
 

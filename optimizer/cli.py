@@ -20,6 +20,7 @@ from specopt.commands import (
     measure,
     methods,
     model,
+    plan,
     reproduce,
     schema,
     sensitivity,
@@ -116,6 +117,7 @@ def _fail(message: str, code: int) -> int:
 
 
 COMMANDS = (
+    plan.plan,
     solve.solve,
     evaluate.evaluate,
     simulate.simulate,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from specopt.instances.deployment.deployment import Deployment
+from specopt.instances.deployment.proposal import Proposal
 from specopt.instances.family import Family
 from specopt.instances.traces.problem import FromTrace
 from specopt.instances.traces.trace import Trace
@@ -76,6 +78,11 @@ def from_trace(kind: str) -> FromTrace:
     if kind not in able:
         raise InvalidInput(f"kind: expected one of {', '.join(able)}, got {describe(kind)}")
     return able[kind]
+
+
+def from_deployment() -> dict[str, Callable[[Deployment, int], Proposal]]:
+    """Return, by kind, how what a user has becomes a problem, of the kinds that it determines."""
+    return {kind.name: kind.from_deployment for kind in KINDS if kind.from_deployment is not None}
 
 
 def with_runtimes(problem: Problem, data: object, where: str = "runtimes") -> Problem:

@@ -26,11 +26,14 @@ class FromTrace:
         Families of the kind that give what no trace says; the first one is the default.
     of_the_trace
         Parameters of the families that the trace decides.
+    unused
+        What a trace says that plays no part, and what is taken instead.
     """
 
     build: Callable[..., Problem]
     families: tuple[Family, ...]
     of_the_trace: tuple[str, ...]
+    unused: str
 
     def family(self, name: str | None) -> Family:
         """Return a family by FAMILY or KIND/FAMILY; the default one by None.

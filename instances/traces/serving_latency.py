@@ -42,5 +42,8 @@ def serving_latency(trace: Trace, family: Family, *, seed: int = 0, **parameters
 
 
 FROM_TRACE = FromTrace(
-    build=serving_latency, families=labelled(FAMILIES, "paper-1"), of_the_trace=("tasks", "max_input", "max_output")
+    build=serving_latency,
+    families=labelled(FAMILIES, "paper-1"),
+    of_the_trace=("tasks", "max_input", "max_output"),
+    unused="arrivals: all requests are taken to wait at the start",
 )

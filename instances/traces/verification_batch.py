@@ -44,4 +44,5 @@ FROM_TRACE = FromTrace(
     build=verification_batch,
     families=labelled(FAMILIES, "mixed", "warm", "tight", "memory-bound"),
     of_the_trace=("requests",),
+    unused="arrivals and responses: all requests wait now",
 )

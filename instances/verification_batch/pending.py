@@ -138,7 +138,7 @@ def with_contexts(problem: VerificationBatchProblem, contexts: Ints, *, seed: in
     """
     if len(contexts) != problem.requests:
         raise InvalidInput(f"contexts: expected {problem.requests} lengths, one per request, got {len(contexts)}")
-    drafted = _drafted(random_generator(seed), problem.requests)
+    drafted = drafted_tokens(seed, problem.requests)
     cold = problem.cached_tokens == 0
     memory = ((contexts + drafted + 1) * KV_BYTES_PER_TOKEN).astype(np.float64)
     needed, drawn = float(memory.sum()), float(problem.request_memory_bytes.sum())
@@ -150,6 +150,11 @@ def with_contexts(problem: VerificationBatchProblem, contexts: Ints, *, seed: in
         cached_tokens=np.where(cold, 0, contexts),
         request_memory_bytes=memory,
     )
+
+
+def drafted_tokens(seed: int, requests: int) -> Ints:
+    """Return what each request of these families drafted, whatever their other parameters."""
+    return _drafted(random_generator(seed), requests)
 
 
 def _drafted(rng: np.random.Generator, requests: int) -> Ints:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,7 +14,10 @@ from specopt.models.errors import InvalidInput
 from specopt.streams import say
 
 if TYPE_CHECKING:
+    from specopt.engines import Engine
+    from specopt.models.acceptance_lengths import Acceptance
     from specopt.models.result import Result
+    from specopt.solvers.speculation_table.table import SpeculationTable
 
 export = typer.Typer(
     name="export",
@@ -86,7 +89,7 @@ def table(
     """Compute an engine's drafts per batch size, the goodput-optimal ones, as its own configuration."""
     from specopt.engines import ENGINES
     from specopt.instances.acceptance import read_acceptance
-    from specopt.models.files import read_json, to_json, write_text
+    from specopt.models.files import read_json
     from specopt.solvers.speculation_table.runtimes import Runtimes
     from specopt.solvers.speculation_table.table import speculation_table
 
@@ -106,16 +109,30 @@ def table(
         robust=robust,
         extrapolate=extrapolate,
     )
-    engine = ENGINES[str(context.info_name)]
+    show_speculation_table(found, rates, ENGINES[str(context.info_name)], engine_version, as_json, output)
+
+
+def show_speculation_table(
+    found: SpeculationTable,
+    rates: Acceptance,
+    engine: Engine,
+    version: str | None,
+    as_json: bool,
+    output: Path | None,
+    beside: Mapping[str, Any] | None = None,
+) -> None:
+    """Write and print a table as an engine's configuration; in JSON with what a caller has to say beside it."""
+    from specopt.models.files import to_json, write_text
+
     schedule = found.schedule()
-    config, advice = engine.config(schedule, engine_version), engine.notes(schedule, engine_version)
+    config, advice = engine.config(schedule, version), engine.notes(schedule, version)
     if output is not None:
         write_text(output, json.dumps(config) + "\n")
     if as_json:
         data = found.to_dict()
         data["notes"] += advice
         own = config or {}  # beside `config` too, a line per field: easy to copy from
-        typer.echo(to_json({**own, "engine": engine.name, "config": config, **data}))
+        typer.echo(to_json({**own, "engine": engine.name, "config": config, **data, **(beside or {})}))
         return
     from specopt.views.speculation_table import print_speculation_table
     from specopt.views.terminal import console

@@ -88,16 +88,17 @@ def import_(
         typer.echo(to_json(problem.to_dict()))
     else:
         write(problem, output)
-    say(_summary(read, kind))
+    say(_summary(read, kind, from_trace(kind).unused))
     if output is not None:
         say(f"written to {output}")
 
 
-def _summary(trace: Trace, kind: str) -> str:
+def _summary(trace: Trace, kind: str, unused: str) -> str:
     reasons = ", ".join(f"{rows} with {reason}" for reason, rows in trace.dropped)
     dropped = f"{trace.dropped_rows} dropped" + (f" ({reasons})" if reasons else "")
     order = f", {trace.out_of_order} out of order and sorted" if trace.out_of_order else ""
     return (
         f"{trace.source} ({trace.format}): {trace.rows_read} rows read, {dropped}{order}; rows {trace.start} to "
-        f"{trace.start + len(trace) - 1}, {trace.duration_seconds:g} s of arrivals, become a {kind} problem"
+        f"{trace.start + len(trace) - 1}, {trace.duration_seconds:g} s of arrivals, become a {kind} problem; not used: "
+        f"{unused}"
     )

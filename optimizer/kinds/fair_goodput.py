@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
+from specopt.instances.deployment.fair_goodput import fair_goodput
 from specopt.instances.fair_goodput import FAMILIES, WORKLOADS
 from specopt.instances.library.fair_goodput import RECIPES
 from specopt.kinds.kind import Kind, Row
@@ -38,6 +39,7 @@ KIND = Kind(
     methods=METHODS,
     families=FAMILIES,
     recipes=RECIPES,
+    from_deployment=fair_goodput,
     rows=_rows,
     view="specopt.views.fair_goodput",
     uncertainty=Uncertainty(vary=_vary, shape=lambda problem: problem.acceptance_rates.shape),

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from specopt.instances.deployment.deployment import Deployment
+from specopt.instances.deployment.proposal import Proposal
 from specopt.instances.family import Family
 from specopt.instances.library.recipe import Recipe
 from specopt.instances.traces.problem import FromTrace
@@ -46,6 +48,8 @@ class Kind:
         How the requests of a trace become a problem; None: a trace does not say enough.
     from_runtimes
         Which fields of a problem the runtimes of a file give, and their place for messages; None: none.
+    from_deployment
+        How what a user has becomes a problem, given a seed; None: it does not determine one.
     """
 
     problem: type[Problem]
@@ -60,6 +64,7 @@ class Kind:
     simulator: Simulator | None = None
     from_trace: FromTrace | None = None
     from_runtimes: Callable[[Mapping[str, Any], str], dict[str, Any]] | None = None
+    from_deployment: Callable[[Deployment, int], Proposal] | None = None
 
     @property
     def name(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from specopt.instances.deployment.prompt_chunking import prompt_chunking
 from specopt.instances.library.prompt_chunking import RECIPES
 from specopt.instances.prompt_chunking import FAMILIES, WORKLOADS
 from specopt.kinds.kind import Kind, Row
@@ -26,6 +27,7 @@ KIND = Kind(
     methods=METHODS,
     families=FAMILIES,
     recipes=RECIPES,
+    from_deployment=prompt_chunking,
     rows=_rows,
     view="specopt.views.prompt_chunking",
     simulator=Simulator(

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from specopt.instances.deployment.serving_latency import serving_latency
 from specopt.instances.library.serving_latency import RECIPES
 from specopt.instances.runtimes.fields import of_serving_latency
 from specopt.instances.serving_latency import FAMILIES
@@ -17,7 +18,7 @@ from specopt.kinds.kind import Kind, Row
 from specopt.kinds.perturbation import Perturbation
 from specopt.kinds.simulator import Simulator
 from specopt.kinds.uncertainty import Interval, Uncertainty
-from specopt.models.acceptance import expected_tokens_per_step
+from specopt.models.acceptance import expected_tokens_per_step, rate_that_yields
 from specopt.models.errors import InvalidInput
 from specopt.models.runtime import LinearRuntime, PiecewiseRuntime, Runtime
 from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
@@ -159,13 +160,7 @@ def _rate_at(tokens_per_step: float, length: int, low: float, high: float) -> fl
     """Return the acceptance rate in an interval at which a step yields so many tokens (Eq. 7), or None."""
     if not (expected_tokens_per_step(low, length) <= tokens_per_step <= expected_tokens_per_step(high, length)):
         return None
-    for _ in range(60):
-        middle = 0.5 * (low + high)
-        if expected_tokens_per_step(middle, length) < tokens_per_step:
-            low = middle
-        else:
-            high = middle
-    return high
+    return rate_that_yields(tokens_per_step, length, low, high)
 
 
 KIND = Kind(
@@ -183,4 +178,5 @@ KIND = Kind(
     simulator=Simulator(world=ServingLatencyProblem, module="specopt.solvers.serving_latency.simulate"),
     from_trace=FROM_TRACE,
     from_runtimes=of_serving_latency,
+    from_deployment=serving_latency,
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from specopt.instances.deployment.verification_batch import verification_batch
 from specopt.instances.library.verification_batch import RECIPES
 from specopt.instances.runtimes.fields import of_verification_batch
 from specopt.instances.traces.verification_batch import FROM_TRACE
@@ -28,6 +29,7 @@ KIND = Kind(
     rows=_rows,
     from_trace=FROM_TRACE,
     from_runtimes=of_verification_batch,
+    from_deployment=verification_batch,
     simulator=Simulator(
         world=VerificationWorkload,
         module="specopt.solvers.verification_batch.simulate",

@@ -1,0 +1,78 @@
+"""What a user has: two models with measured passes, and perhaps a trace, a link, memory and rates of acceptance."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from specopt.instances.checkpoints.model_config import ModelConfig
+from specopt.instances.deployment.link import Link
+from specopt.instances.deployment.passes import Passes
+from specopt.instances.traces.trace import Trace
+from specopt.models.acceptance import rate_that_yields
+from specopt.models.acceptance_lengths import Acceptance
+from specopt.models.errors import InvalidInput
+from specopt.models.pass_time import PassTime
+
+DRAFTS = 8
+"""Length at which one rate stands for acceptance by position, unless fewer are known."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Deployment:
+    """What a user has; None: it is not known.
+
+    Parameters
+    ----------
+    draft, verify
+        The configs of both models.
+    passes
+        How long their passes take.
+    trace
+        Requests.
+    link
+        Between the machine that drafts and the one that verifies.
+    memory_bytes
+        Of the machine whose memory a kind of problem asks for.
+    acceptance
+        By position or length.
+    """
+
+    draft: ModelConfig
+    verify: ModelConfig
+    passes: Passes
+    trace: Trace | None = None
+    link: Link | None = None
+    memory_bytes: float | None = None
+    acceptance: Acceptance | None = None
+
+    @property
+    def rate(self) -> float | None:
+        """The one acceptance rate that yields as many tokens in a step as what is known by position or length.
+
+        Raises
+        ------
+        InvalidInput
+            If nothing is known of a single draft.
+        """
+        if self.acceptance is None:
+            return None
+        most = DRAFTS if self.acceptance.most_drafts is None else min(DRAFTS, self.acceptance.most_drafts)
+        if most < 1:
+            raise InvalidInput("acceptance: expected what a step with one draft yields, too")
+        return rate_that_yields(float(self.acceptance.expected_tokens(most)[-1]), most)
+
+    @property
+    def rows(self) -> str:
+        """What the trace is called in a list of sources."""
+        assert self.trace is not None, "there is a trace"
+        return f"{self.trace.source}, rows {self.trace.start} to {self.trace.start + len(self.trace) - 1}"
+
+    def context(self, passes: PassTime) -> float:
+        """Return the cached tokens of a typical request, as far as passes were measured with them."""
+        measured = passes.contexts
+        if self.trace is None:
+            return measured[len(measured) // 2] if measured else 0.0
+        mean = float(np.mean(self.trace.input_tokens + 0.5 * self.trace.output_tokens))
+        return round(float(np.clip(mean, measured[0], measured[-1]))) if measured else round(mean)

@@ -1,0 +1,126 @@
+"""Passes of both models as they were measured: the runtimes of a file, or fits to a table of `specopt measure`."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Self
+
+from specopt.instances.checkpoints.model_config import ModelConfig
+from specopt.instances.runtimes.fit import fit_runtime
+from specopt.instances.runtimes.measured import FORM as TABLE
+from specopt.instances.runtimes.measured import MeasuredRuntime
+from specopt.instances.runtimes.table import TableColumns, read_runtime_table
+from specopt.instances.runtimes.work import work_of
+from specopt.models.errors import InvalidInput
+from specopt.models.fields import describe, dump
+from specopt.models.files import read_json
+from specopt.models.pass_time import PassTime, pass_time
+from specopt.models.reading import read_bytes
+
+COLUMNS = {"x": ("new_tokens",), "y": ("seconds_median",), "batch": "batch", "cached": "cached_tokens"}
+"""Of the tables that `specopt measure` writes."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Passes:
+    """Measured passes of both models.
+
+    Parameters
+    ----------
+    path
+        The file.
+    models
+        The configs of "draft" and "verify"; in a table the column `model` has their names.
+    data
+        What the file says if it is JSON; None: it is a table.
+    """
+
+    path: str
+    models: Mapping[str, ModelConfig]
+    data: Mapping[str, Any] | None = field(default=None)
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str], models: Mapping[str, ModelConfig]) -> Self:
+        """Read runtimes (JSON) or a table of passes (CSV).
+
+        Raises
+        ------
+        InvalidInput
+            If the file cannot be read, or its models are others.
+        """
+        if not read_bytes(path).lstrip(b"\xef\xbb\xbf \t\r\n").startswith((b"{", b"[")):
+            return cls(path=str(path), models=models)
+        data = read_json(path)
+        if not isinstance(data, Mapping):
+            raise InvalidInput(f"{path}: expected an object with draft and verify, got {describe(data)}")
+        for name, config in models.items():
+            part = data.get(name)
+            found = data.get(f"{name}_model", part.get("model") if isinstance(part, Mapping) else None)
+            if isinstance(found, Mapping) and _has_operations(config) and _shape(found) != _shape(dump(config.exact)):
+                raise InvalidInput(f"{path}.{name}: expected passes of {config.name}, got those of another model")
+        return cls(path=str(path), models=models, data=data)
+
+    def runtimes(self, form: str) -> Mapping[str, Any]:
+        """Return both runtimes as `fit` writes them; those of a table are fitted in a form.
+
+        Parameters
+        ----------
+        form
+            Of `FORMS`, or "table": the passes themselves.
+
+        Raises
+        ------
+        InvalidInput
+            If the table lacks a model or a column, or the form cannot be fitted.
+        """
+        if self.data is not None:
+            missing = {
+                f"{name}_model": dump(config.exact)
+                for name, config in self.models.items()
+                if _has_operations(config) and "model" not in self.data.get(name, {})
+            }
+            return {**missing, **self.data}
+        return {name: self._fitted(name, form) for name in self.models}
+
+    @cached_property
+    def times(self) -> dict[str, PassTime]:
+        """Times of passes by model, interpolated in a table where there is one.
+
+        Raises
+        ------
+        InvalidInput
+            If a runtime is missing, or outside its domain.
+        """
+        data = self.runtimes(TABLE)
+        return {
+            name: pass_time(
+                data.get(name),
+                f"{self.path}.{name}",
+                decoder=config.exact if _has_operations(config) else None,
+                all_logits=name == "verify",
+            )
+            for name, config in self.models.items()
+        }
+
+    def _fitted(self, name: str, form: str) -> dict[str, Any]:
+        config = self.models[name]
+        table = read_runtime_table(self.path, TableColumns(**COLUMNS, where={"model": config.name}))  # type: ignore[arg-type]
+        if form == TABLE:
+            return MeasuredRuntime.from_table(table).to_dict()
+        decoder = config.exact if _has_operations(config) else None
+        work = work_of(table, decoder=decoder, all_logits=name == "verify")
+        return fit_runtime(table, work, form, decoder=decoder).to_dict()
+
+
+def _has_operations(config: ModelConfig) -> bool:
+    """Tell whether a cost model can count the operations of a model."""
+    return config.dense is not None and not config.projected
+
+
+def _shape(model: Mapping[str, Any]) -> str:
+    """Return what a cost model says of a decoder, without its name."""
+    return json.dumps({key: value for key, value in model.items() if key != "name"}, sort_keys=True)

@@ -1,0 +1,253 @@
+"""`specopt plan`: from two configs and measured passes to a judged plan, or to an engine's configuration."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from specopt.commands.export import show_speculation_table
+from specopt.commands.shared import (
+    FOUND,
+    INTERRUPTED,
+    NOT_FOUND,
+    AsJson,
+    Output,
+    Replacements,
+    Seconds,
+    Seed,
+    check_target,
+    count,
+    number,
+    print_json,
+    write,
+)
+from specopt.models.errors import InvalidInput
+from specopt.streams import say
+
+if TYPE_CHECKING:
+    from specopt.engines import Engine
+    from specopt.instances.deployment.deployment import Deployment
+    from specopt.instances.deployment.proposal import Proposal, Value
+
+RATE = 0.8
+"""Acceptance rate of paper 1, where nobody gives one."""
+
+TASKS = 100
+
+
+def plan(
+    draft: Annotated[Path, typer.Option(metavar="CONFIG", help="The draft model's Hugging Face config.json.")],
+    verify: Annotated[Path, typer.Option(metavar="CONFIG", help="The verify model's.")],
+    runtimes: Annotated[
+        Path,
+        typer.Option(metavar="FILE|TABLE", help="Runtimes as fit writes them (JSON), or a table of measure (CSV)."),
+    ],
+    for_: Annotated[
+        str,
+        typer.Option(
+            "--for",
+            metavar="KIND|ENGINE",
+            help="serving-latency, verification-batch, prompt-chunking or fair-goodput; vllm, sglang, tensorrt-llm or "
+            "llama.cpp.",
+        ),
+    ],
+    trace: Annotated[Path | None, typer.Option(metavar="FILE", help="Requests, as import reads them.")] = None,
+    tasks: Annotated[
+        int | None, typer.Option(metavar="N", parser=count, help=f"Rows of the trace to take; default: {TASKS}.")
+    ] = None,
+    link: Annotated[
+        str | None, typer.Option(metavar="MBITS[,RTT_MS]", help="Between the machines that draft and verify.")
+    ] = None,
+    memory: Annotated[
+        float | None,
+        typer.Option(
+            metavar="GB",
+            parser=number,
+            help="10^9 bytes of the machine that verifies; for serving-latency: of the one that drafts.",
+        ),
+    ] = None,
+    acceptance: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Rates of acceptance, as export reads them.")
+    ] = None,
+    set_: Replacements = None,
+    engine_version: Annotated[
+        str | None, typer.Option(metavar="V", help="The engine's version; required for tensorrt-llm.")
+    ] = None,
+    time_limit: Seconds = 60.0,
+    seed: Seed = 0,
+    problem: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the problem to this file.")] = None,
+    as_json: AsJson = False,
+    output: Output = None,
+) -> int:
+    """Make a judged plan from what you have, and say what is assumed.
+
+    The result of a KIND is written as solve writes it, that of an ENGINE as its configuration. What no option says is
+    taken from a published setting, and named as assumed.
+    """
+    from specopt.engines import ENGINES
+    from specopt.generate import from_deployment
+
+    for source in (draft, verify, runtimes, trace, acceptance):
+        for target in (output, problem):
+            check_target(target, source)
+    if tasks == 0 or (tasks is not None and trace is None):
+        raise InvalidInput("--tasks: expected an integer >= 1, with --trace")
+    kinds = from_deployment()
+    if for_ not in {*kinds, *ENGINES}:
+        raise InvalidInput(f"--for: expected one of {', '.join((*kinds, *ENGINES))}, got {for_!r}")
+    known = _deployment(draft, verify, runtimes, trace, tasks, link, memory, acceptance)
+    if for_ in ENGINES:
+        for option, given in (("--set", set_), ("--problem", problem)):
+            if given:
+                raise InvalidInput(f"{option}: expected a kind of problem, got --for {for_}")
+        _engine(ENGINES[for_], known, engine_version, as_json, output)
+        return FOUND
+    if engine_version is not None:
+        raise InvalidInput(f"--engine-version: expected an engine, got --for {for_}")
+    return _kind(_replaced(kinds[for_](known, seed), set_ or ()), time_limit, seed, problem, as_json, output)
+
+
+def _deployment(
+    draft: Path,
+    verify: Path,
+    runtimes: Path,
+    trace: Path | None,
+    tasks: int | None,
+    link: str | None,
+    memory: float | None,
+    acceptance: Path | None,
+) -> Deployment:
+    from specopt.instances.acceptance import read_acceptance
+    from specopt.instances.checkpoints.model_config import read_model_config
+    from specopt.instances.deployment.deployment import Deployment
+    from specopt.instances.deployment.link import Link
+    from specopt.instances.deployment.passes import Passes
+    from specopt.instances.traces import read_trace
+    from specopt.models import arguments
+
+    models = {"draft": read_model_config(draft), "verify": read_model_config(verify)}
+    read = None if trace is None else read_trace(trace, rows=tasks)
+    if read is not None and tasks is None:
+        read = read.window(0, min(TASKS, len(read)))
+    return Deployment(
+        **models,
+        passes=Passes.read(runtimes, models),
+        trace=read,
+        link=None if link is None else Link.parse(link, "--link"),
+        memory_bytes=None if memory is None else arguments.number("--memory", memory, above=0) * 1e9,
+        acceptance=None if acceptance is None else read_acceptance(acceptance),
+    )
+
+
+def _replaced(proposal: Proposal, values: Sequence[str]) -> Proposal:
+    """Return a proposal with some fields of its problem replaced."""
+    from specopt.arguments import pairs_of, with_fields
+
+    own = {path.partition(".")[0]: "--set" for path in pairs_of(values, "--set")}
+    replaced = with_fields(proposal.problem, values)
+    return dataclasses.replace(proposal, problem=replaced, sources={**proposal.sources, **own}).labelled()
+
+
+def _kind(
+    proposal: Proposal, time_limit: float | None, seed: int, target: Path | None, as_json: bool, output: Path | None
+) -> int:
+    """Solve a proposal's problem, have the result judged, and show both."""
+    from specopt.models.judge import verify
+    from specopt.solve import solve
+    from specopt.views.planning import print_next, print_values
+    from specopt.views.result import print_result
+    from specopt.views.terminal import console, line
+
+    problem, out = proposal.problem, console()
+    if not as_json:
+        print_values(problem.kind, proposal.values, proposal.unused, out)
+        line(out, "assumed from", f"{proposal.family.name}: {proposal.family.summary}")
+    result = solve(problem, time_limit=time_limit, seed=seed, verbose=True)
+    write(problem, target)
+    write(result, output)
+    report = None if result.plan is None else verify(problem, result)
+    if as_json:
+        judged = None if report is None else {"feasible": report.feasible, "objective": report.objective}
+        own = {"problem": problem.to_dict(), "result": result.to_dict(), "judged": judged}
+        print_json({**own, **_told(proposal.values, proposal.unused, proposal.next)})
+    else:
+        print_result(problem, result, out)
+        if report is not None:
+            line(out, "judged", "feasible" if report.feasible else "; ".join(report.violations))
+        print_next(proposal.next, out)
+        for path in (target, output):
+            if path is not None:
+                say(f"written to {path}")
+    if result.termination == "interrupted":
+        return INTERRUPTED
+    return FOUND if result.plan is not None else NOT_FOUND
+
+
+def _engine(engine: Engine, known: Deployment, version: str | None, as_json: bool, output: Path | None) -> None:
+    """Compute an engine's drafts per batch size, and show what they rest on."""
+    from specopt.instances.deployment.proposal import Value
+    from specopt.instances.runtimes.measured import FORM
+    from specopt.models.position_acceptance import PositionAcceptance
+    from specopt.solvers.speculation_table.runtimes import Runtimes
+    from specopt.solvers.speculation_table.table import speculation_table
+    from specopt.views.planning import print_next, print_values
+    from specopt.views.terminal import console
+
+    path = known.passes.path
+    data: dict[str, Any] = dict(known.passes.runtimes(FORM))
+    values = [
+        Value(f"{name} passes", known.passes.times[name].measured or "as fitted", path) for name in known.passes.models
+    ]
+    if known.trace is not None:
+        data["context_tokens"] = int(known.context(known.passes.times["verify"]))
+    times = Runtimes.from_dict(data, path)
+    contexts = ", ".join(f"{one:g}" for one in times.contexts)
+    source = f"mean of {known.rows}, within what was measured" if known.trace is not None else path
+    values.append(Value("context_tokens", contexts, source, known.trace is None and "context_tokens" not in data))
+    for name, shown, default in (
+        ("step_overhead_seconds", f"{times.step_overhead_seconds:g}", "none"),
+        ("zero_draft_cost", "{:g} to {:g}".format(*times.zero_draft_cost), "reported of engines"),
+    ):
+        values.append(Value(name, shown, path if name in data else default, name not in data))
+    rates = PositionAcceptance.constant(RATE) if known.acceptance is None else known.acceptance
+    told = f"{RATE:g} at every position" if known.acceptance is None else f"{known.rate:.3g} as one rate"
+    is_assumed = known.acceptance is None
+    values.append(Value("acceptance", told, "paper 1" if is_assumed else "--acceptance", is_assumed))
+    found = speculation_table(times, rates)
+    unused = [] if known.link is None else ["--link: the engine drafts and verifies on one machine"]
+    if known.memory_bytes is not None:
+        most = _largest_batch(known, max(times.contexts))
+        values.append(Value("largest batch", str(most), "--memory less the weights, over the cache of a request"))
+        if most < found.schedule().largest_batch:
+            found = speculation_table(times, rates, max_batch=most)
+    advice = [
+        *(["acceptance: --acceptance FILE, two scrapes of the engine's /metrics"] if is_assumed else []),
+        *(["context_tokens: --trace FILE, a log of requests"] if known.trace is None else []),
+        "zero_draft_cost: throughput at a few concurrencies with and without drafts, for `specopt tune SWEEP --ask`",
+    ]
+    if as_json:
+        show_speculation_table(found, rates, engine, version, as_json, output, _told(values, unused, advice))
+        return
+    out = console()
+    print_values(engine.name, values, unused, out)
+    show_speculation_table(found, rates, engine, version, as_json, output)
+    print_next(advice, out)
+
+
+def _largest_batch(known: Deployment, context: float) -> int:
+    """Return how many requests of a context fit the memory beside the weights of both models."""
+    assert known.memory_bytes is not None, "it is given"
+    free = known.memory_bytes - known.draft.weight_bytes - known.verify.weight_bytes
+    each = max(1.0, context) * (known.draft.kv_bytes_per_token + known.verify.kv_bytes_per_token)
+    if free < each:
+        raise InvalidInput(f"--memory: expected room for both models and a request of {context:g} tokens beside them")
+    return int(free / each)
+
+
+def _told(values: Sequence[Value], unused: Sequence[str], advice: Sequence[str]) -> Mapping[str, Any]:
+    """Return as JSON-like data what a plan rests on."""
+    return {"values": [dataclasses.asdict(one) for one in values], "unused": list(unused), "measure_next": list(advice)}

@@ -1,0 +1,37 @@
+"""What a plan rests on, for the terminal: every value with its source, what plays no part, what to measure next."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Console
+
+from specopt.instances.deployment.proposal import Value
+from specopt.views.terminal import line, sentence, title
+
+WIDEST = 70
+
+
+def print_values(target: str, values: Sequence[Value], unused: Sequence[str], out: Console) -> None:
+    """Print the values that a plan rests on, those that are assumed first."""
+    count = sum(value.assumed for value in values)
+    title(out, f"{target}: ", f"{count} of {len(values)} values are assumed", "yellow" if count else "green")
+    width = max(len(value.name) for value in values)
+    for is_assumed, heading in ((True, "Assumed:"), (False, "Known:")):
+        chosen = [value for value in values if value.assumed is is_assumed]
+        if chosen:
+            sentence(out, heading)
+        for value in chosen:
+            text = value.text if len(value.text) <= WIDEST else value.text[: WIDEST - 4] + " ..."
+            line(out, value.name, f"{text}  ({value.source})", width)
+    for text in unused:
+        sentence(out, f"  Not used: {text}.")
+    out.print()
+
+
+def print_next(advice: Sequence[str], out: Console) -> None:
+    """Print what to measure next."""
+    out.print()
+    sentence(out, "Measure next:" if advice else "Nothing that matters is assumed; measure again when traffic changes.")
+    for text in advice:
+        sentence(out, f"  {text}")
