@@ -1,20 +1,234 @@
-"""Budgets: long compiled calls within the time limit."""
+"""Budgets: the clock, the incumbent and its bound, memory, and long calls within the time limit."""
 
 from __future__ import annotations
 
+import contextlib
+import math
 import os
-import subprocess
 import sys
+import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pytest
 
-from specopt import generate
-from specopt.models.errors import OutOfMemory, OutOfTime
+from specopt import DraftAllocationPlan, DraftAllocationProblem, generate
+from specopt.models.errors import OutOfMemory, OutOfTime, Stopped
+from specopt.models.result import Progress
+from specopt.solvers import budget as module
 from specopt.solvers.budget import Budget
+
+PROBLEM = DraftAllocationProblem(acceptance_rates=np.array([0.5]), weights=np.array([1.0]), budget_tokens=9)
+
+
+class Costs(DraftAllocationProblem):
+    """The same objective, to be minimised."""
+
+    sense: ClassVar[Literal["minimize", "maximize"]] = "minimize"
+
+
+def tokens(count: int) -> DraftAllocationPlan:
+    """Return the plan of so many tokens: worth 1, 1.5, 1.75, ..."""
+    return DraftAllocationPlan(draft_tokens=np.array([count]))
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """A clock that shows its one entry."""
+    now = [100.0]
+    monkeypatch.setattr(time, "perf_counter", lambda: now[0])
+    return now
+
+
+def test_the_clock(clock: list[float]) -> None:
+    """Tests that the time is up at the limit and not before, counted from the start that was given."""
+    limited = Budget(PROBLEM, time_limit=2.0)
+    clock[0] = 101.5
+    assert (limited.seconds, limited.remaining) == (1.5, 0.5)
+    limited.check()
+    limited.check(0.25)
+    with pytest.raises(OutOfTime):
+        limited.check(0.5)
+    for now in (102.0, 103.0):
+        clock[0] = now
+        assert limited.remaining == 0.0
+        with pytest.raises(OutOfTime):
+            limited.check()
+    assert Budget(PROBLEM, started=90.0).seconds == 13.0
+    endless = Budget(PROBLEM)
+    assert endless.time_limit == endless.remaining == math.inf
+    endless.check(1e300)
+
+
+def test_wishes_are_kept() -> None:
+    """Tests that a budget holds what the caller asked for, and otherwise no gap, seed 0 and two gigabytes."""
+    plain = Budget(PROBLEM)
+    assert (plain.problem, plain.gap, plain.seed, plain.warm_start) == (PROBLEM, 0.0, 0, None)
+    assert plain.memory_limit == 2**31
+    assert (plain.incumbent, plain.objective, plain.bound, plain.judging_seconds) == (None, None, None, 0.0)
+    asked = Budget(PROBLEM, gap=0.1, seed=7, memory_limit=5.0, warm_start=tokens(1))
+    assert (asked.gap, asked.seed, asked.memory_limit, asked.warm_start) == (0.1, 7, 5.0, tokens(1))
+
+
+def test_no_round_is_begun_that_cannot_end(clock: list[float]) -> None:
+    """Tests that a loop's check lets rounds begin while the longest so far fits into the time left, and no longer."""
+    limited = Budget(PROBLEM, time_limit=10.0)
+    clock[0] = 101.0
+    pace = limited.pace()
+    for now in (101.0, 104.0, 105.0, 106.75):
+        clock[0] = now
+        pace()
+    clock[0] = 107.0
+    with pytest.raises(OutOfTime):
+        pace()
+
+
+def test_memory_is_asked_for_before_it_is_held() -> None:
+    """Tests that arrays within the limit pass, and larger ones are refused with the fields that set their size."""
+    small = Budget(PROBLEM, memory_limit=1000)
+    small.hold("clients", 1000)
+    with pytest.raises(OutOfMemory, match=r"clients need 1001 bytes of memory, the limit is 1000 bytes"):
+        small.hold("clients", 1001)
+
+
+@pytest.mark.parametrize(("kind", "worths", "best"), [
+    (DraftAllocationProblem, [1.5, 1.0, 1.5, 1.75], 2), (Costs, [1.5, 1.75, 1.5, 1.0], 0)
+])  # fmt: skip
+def test_the_best_plan_is_kept(kind: Any, worths: list[float], best: int) -> None:
+    """Tests that a plan is kept, and reported, if it is better than all before it in the problem's sense."""
+    seen: list[Progress] = []
+    found = Budget(kind(**vars(PROBLEM)), callback=seen.append)
+    count = {1.0: 0, 1.5: 1, 1.75: 2}
+    assert [found.offer(tokens(count[worth])) for worth in worths] == worths
+    assert found.incumbent == tokens(best) and found.objective == worths[-1]
+    assert [progress.objective for progress in seen] == [1.5, worths[-1]]
+
+
+@pytest.mark.parametrize(("kind", "bounds", "best"), [
+    (DraftAllocationProblem, [4.0, 5.0, 3.0, 3.0], 3.0), (Costs, [0.25, 0.125, 0.5, 0.5], 0.5)
+])  # fmt: skip
+def test_the_best_bound_counts(kind: Any, bounds: list[float], best: float) -> None:
+    """Tests that a bound counts, and is reported, if it is nearer than all before it."""
+    seen: list[Progress] = []
+    found = Budget(kind(**vars(PROBLEM)), callback=seen.append)
+    for bound in bounds:
+        found.improve_bound(bound)
+    assert found.bound == best
+    assert [progress.bound for progress in seen] == [bounds[0], best]
+
+
+def test_progress(clock: list[float]) -> None:
+    """Tests that a callback sees time, objective, bound and the gap between them as soon as there is one."""
+    seen: list[Progress] = []
+    found = Budget(PROBLEM, callback=seen.append)
+    found.improve_bound(math.inf)
+    clock[0] = 101.0
+    found.offer(tokens(1))
+    found.improve_bound(3.0)
+    assert seen == [
+        Progress(0.0, None, math.inf, None), Progress(1.0, 1.5, math.inf, None), Progress(1.0, 1.5, 3.0, 1.0)
+    ]  # fmt: skip
+    assert not found.stopped
+    found.check()
+
+
+def test_a_callback_stops() -> None:
+    """Tests that the check after a callback's True raises, and that anything false goes on."""
+    for answer in (None, False, True):
+        found = Budget(PROBLEM, callback=lambda progress, answer=answer: answer)  # type: ignore[misc]
+        found.offer(tokens(1))
+        assert found.stopped is bool(answer)
+    with pytest.raises(Stopped):
+        found.check()
+
+
+def test_no_plan_is_judged_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that what the judge said of the incumbent is kept, and other plans are judged when they are asked for."""
+    judged: list[Any] = []
+    evaluate = DraftAllocationProblem.evaluate
+
+    def watched(problem: Any, plan: Any) -> Any:
+        judged.append(plan)
+        return evaluate(problem, plan)
+
+    monkeypatch.setattr(DraftAllocationProblem, "evaluate", watched)
+    found = Budget(PROBLEM)
+    best, worse = tokens(2), tokens(1)
+    assert [found.offer(plan) for plan in (best, best, worse)] == [1.75, 1.75, 1.5]
+    assert [found.evaluate(plan).objective for plan in (best, worse)] == [1.75, 1.5]
+    assert [int(plan.draft_tokens[0]) for plan in judged] == [2, 1, 1]
+
+
+def test_no_plan_is_judged_that_the_time_does_not_suffice_for(
+    clock: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tests that the first plan is judged whatever it takes, and others while that long fits before the end."""
+    evaluate = DraftAllocationProblem.evaluate
+
+    def slowly(problem: Any, plan: Any) -> Any:
+        clock[0] += 4.0
+        return evaluate(problem, plan)
+
+    monkeypatch.setattr(DraftAllocationProblem, "evaluate", slowly)
+    tight = Budget(PROBLEM, time_limit=10.0)
+    clock[0] = 120.0
+    tight.offer(tokens(1))
+    assert tight.judging_seconds == 4.0
+    clock[0] = 106.5  # the last plan may come 5 % and 25 ms after the limit
+    assert tight.offer(tokens(0)) == 1.0
+    clock[0] = 106.53
+    assert tight.offer(tight.incumbent) == 1.5  # type: ignore[arg-type]
+    with pytest.raises(OutOfTime):
+        tight.offer(tokens(2))
+    assert tight.incumbent == tokens(1)
+
+
+@pytest.fixture
+def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The name of a module that takes a while to import, and imports only once."""
+    (tmp_path / "slow_library.py").write_text("import time\ntime.sleep(0.2)\nhere = [1]\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    yield "slow_library"
+    sys.modules.pop("slow_library", None)
+    for known in (module._ready, module._loaders):
+        known.pop("slow_library", None)
+
+
+def test_an_import_is_on_the_clock(library: str) -> None:
+    """Tests that an import that outlasts the limit goes on for the next budget, and happens once."""
+    started = time.monotonic()
+    with pytest.raises(OutOfTime):
+        Budget(PROBLEM, time_limit=0.02).load_library(library)
+    assert time.monotonic() - started < 0.2
+    loader = module._loaders[library]
+    assert loader.daemon, "it must not outlive the program"
+    found = Budget(PROBLEM).load_library(library)
+    assert found.here == [1] and sys.modules[library] is found
+    assert module._loaders[library] is loader
+    assert Budget(PROBLEM, time_limit=0.0).load_library(library) is found
+
+
+def test_an_import_that_fails_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that what a module raises reaches the caller, and that it may be there the next time."""
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "broken_library.py").write_text("raise LookupError('half a library')\n")
+    for _ in range(2):
+        with pytest.raises(LookupError, match="half a library"):
+            Budget(PROBLEM).load_library("broken_library")
+    assert "broken_library" not in module._loaders
+
+
+def test_processors(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that those are counted that this process may use, or all where the system does not say."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {3, 5, 7} if process == 0 else set(), raising=False)
+    assert module._processors() == 3
+    monkeypatch.delattr(os, "sched_getaffinity")
+    for count, expected in ((6, 6), (None, 1)):
+        monkeypatch.setattr(os, "cpu_count", lambda count=count: count)
+        assert module._processors() == expected
 
 
 def until_told(value: float, stop: Any) -> float:
@@ -31,56 +245,41 @@ def budget(seconds: float | None) -> Budget:
 
 
 def test_a_call_gives_what_the_kernel_gives() -> None:
-    """Tests that a call that ends in time gives its result, with a time limit and without."""
+    """Tests that a call that ends in time gives its result, with a time limit and without, however long it takes."""
     for seconds in (None, 5.0):
         assert budget(seconds).call(lambda a, b, stop: a + b + int(stop[0]), 1, 2) == 3
 
+    def slowly(stop: Any) -> int:
+        time.sleep(0.12)
+        return int(stop[0])
+
+    assert budget(None).call(slowly, partial=True) == 0
+    with pytest.raises(OutOfTime):
+        budget(0.0).call(slowly)
+
 
 def test_a_call_is_told_to_end_and_what_it_gives_may_count() -> None:
-    """Tests that the flag turns before the time is up where a part is useful, and else the time runs out."""
+    """Tests that the flag turns a fifth of the time before it is up where a part is useful, and not much sooner."""
+    started = time.monotonic()
     assert budget(0.3).call(until_told, 7.0, partial=True) == 7.0
+    assert time.monotonic() - started >= 0.8 * 0.3
+
+
+def test_a_call_that_gives_nothing_in_time_is_ended() -> None:
+    """Tests that where no part is useful the time runs out, and the kernel is told not to go on in vain."""
+    ended = threading.Event()
+
+    def kernel(stop: Any) -> None:
+        assert threading.current_thread().daemon, "it must not outlive the program"
+        until_told(0.0, stop)
+        if stop[0]:
+            ended.set()
+
     started = time.monotonic()
     with pytest.raises(OutOfTime):
-        budget(0.2).call(until_told, 7.0)
+        budget(0.1).call(kernel)
     assert time.monotonic() - started < 5.0
-
-
-def test_memory_is_asked_for_before_it_is_held() -> None:
-    """Tests that arrays within the limit pass, and larger ones are refused with the fields that set their size."""
-    small = Budget(generate("draft-allocation/uniform", seed=1), memory_limit=1000)
-    small.hold("clients", 1000)
-    with pytest.raises(OutOfMemory, match=r"clients need 1001 bytes of memory, the limit is 1000 bytes"):
-        small.hold("clients", 1001)
-
-
-def test_no_round_is_begun_that_cannot_end() -> None:
-    """Tests that a loop's check lets rounds begin while the longest so far fits into the time left, and no longer."""
-    pace, rounds = budget(0.5).pace(), 0
-    started = time.monotonic()
-    with pytest.raises(OutOfTime):
-        while True:
-            pace()
-            time.sleep(0.2)
-            rounds += 1
-    assert 1 <= rounds <= 2 and time.monotonic() - started >= 0.2
-
-
-def test_no_plan_is_judged_that_the_time_does_not_suffice_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests that the first plan is judged whatever it takes, and the next one only if there is time for it."""
-    tight = budget(0.5)
-    first, second = (type(tight.problem).plan_type(draft_tokens=np.full(tight.problem.clients, n)) for n in (0, 1))  # type: ignore[attr-defined, call-arg]
-    evaluate, seen = type(tight.problem).evaluate, []
-
-    def slowly(problem: Any, plan: Any) -> Any:
-        seen.append(plan)
-        time.sleep(0.4)
-        return evaluate(problem, plan)
-
-    monkeypatch.setattr(type(tight.problem), "evaluate", slowly)
-    tight.offer(first)
-    with pytest.raises(OutOfTime):
-        tight.offer(second)
-    assert seen == [first] and tight.incumbent is first
+    assert ended.wait(5.0)
 
 
 def test_an_error_in_a_call_is_raised() -> None:
@@ -89,104 +288,162 @@ def test_an_error_in_a_call_is_raised() -> None:
         budget(5.0).call(lambda stop: 1 / int(stop[0]))
 
 
-def test_a_sweep_that_is_told_to_end_gives_a_batch() -> None:
-    """Tests that the sweep, told to end at once, still gives requests that fit together."""
-    from specopt.solvers._kernels.verification_batch_sweep import sweep
+class Compiler:
+    """A kernel, and whoever compiles it: what was asked of whom is in `log`.
 
-    rng = np.random.default_rng(0)
-    values, seconds, memory = rng.uniform(1.0, 2.0, 300), rng.uniform(0.01, 0.02, 300), np.zeros(300)
-    deadlines, out = rng.uniform(0.5, 1.0, 300), np.empty(300, dtype=np.int64)
-    count = sweep(values, seconds, memory, deadlines, 0.0, 0.1, 1.0, out, np.ones(1, dtype=np.uint8))
-    batch = out[:count]
-    assert count >= 1
-    assert 0.1 + seconds[batch].sum() <= deadlines[batch].min()
+    Its process needs so many looks, and then leaves something in the cache if it `succeeds`; so does another process
+    that is `running` for so many looks.
+    """
 
+    declared = ()
 
-COLD = """
-import sys, time
-import specopt
-from specopt.solvers.budget import Budget
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        from specopt.solvers._kernels import compiling, kernel, prepare
 
-problem = specopt.generate("draft-allocation/uniform", seed=1)
-Budget(problem).load("draft_allocation")  # Numba alone takes longer to import than the limit
-limit = float(sys.argv[1])
-started = time.perf_counter()
-result = specopt.solve(problem, time_limit=limit)
-print(result.termination.value, result.status.value, time.perf_counter() - started)
-"""
+        self.log: list[str] = []
+        self.ready = self.cached = self.held = False
+        self.succeeds, self.running, self.looks, self.seconds = True, 0, 3, 0.0
+        self.py_func = Compiler
+        for home, name in ((kernel, "prepare"), (prepare, "start"), (prepare, "is_running"), (prepare, "marked")):
+            monkeypatch.setattr(home, name, getattr(self, name))
+        monkeypatch.setattr(kernel, "is_ready", lambda asked: asked is self and self.ready)
+        monkeypatch.setattr(kernel, "is_cached", lambda asked: asked is self and self.cached)
+        monkeypatch.setattr(kernel, "module_of", lambda asked: "toys" if asked is self else "")
+        monkeypatch.setattr(compiling, "listeners", [lambda text: self.log.append(text or "done")])
+        monkeypatch.setattr(module, "POLL_SECONDS", 0.001)
+        monkeypatch.setattr(module, "_compilers", {})
 
+    @contextlib.contextmanager
+    def marked(self, asked: Any) -> Iterator[None]:
+        """Hold the kernel."""
+        self.held = asked is self
+        yield
+        self.held = False
 
-def solve_cold(cache: Path | str, limit: float, program: str = COLD) -> tuple[str, str, float]:
-    """Return termination, status and seconds of a solve under a time limit, in a process of its own."""
-    env = {**os.environ, "NUMBA_CACHE_DIR": str(cache)}
-    done = subprocess.run([sys.executable, "-P", "-c", program, str(limit)], env=env, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    termination, status, seconds = done.stdout.split()
-    return termination, status, float(seconds)
+    def prepare(self, asked: Any) -> None:
+        """Compile here."""
+        assert asked == self and self.held, "others would compile it, too"
+        if self.ready:
+            return
+        here = threading.current_thread()
+        self.log.append("here" if here is threading.main_thread() else f"thread {here.daemon}")
+        time.sleep(self.seconds)
+        if not self.succeeds and here is not threading.main_thread():
+            raise LookupError("shown when it is repeated")
+        self.cached = self.ready = True
 
+    def start(self, asked: Any) -> Compiler:
+        """Start a process, which is this object as well."""
+        assert asked == self
+        self.log.append("process")
+        return self
 
-def test_a_cold_cache_keeps_the_time_limit_and_gets_warm(tmp_path: Path) -> None:
-    """Tests that a solve ends in time with its quick plan while kernels are compiled on for the solves after it."""
-    termination, status, seconds = solve_cold(tmp_path, 0.5)
-    assert (termination, status) == ("time_limit", "feasible")
-    assert seconds <= 0.7
-    end = time.monotonic() + 120.0
-    while solve_cold(tmp_path, 0.5)[0] == "time_limit":
-        assert time.monotonic() < end, "the first process left nothing behind"
+    def poll(self) -> int | None:
+        """Look at the process."""
+        self.looks -= 1
+        if self.looks > 0:
+            return None
+        self.cached = self.succeeds
+        return 0
 
-
-def test_two_solves_at_once_compile_once(tmp_path: Path) -> None:
-    """Tests that a second solve waits for the process of the first, and both end with the optimum."""
-    command = [sys.executable, "-P", "-c", COLD, "120"]
-    env = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
-    both = [subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True) for _ in range(2)]
-    for child in both:
-        out, _ = child.communicate(timeout=180)
-        assert out.split()[1] == "optimal"
-    kept = [path.name for path in tmp_path.rglob("draft_allocation.allocate*.nbc")]
-    assert len(kept) == 1
-
-
-AHEAD = """
-import time
-import specopt
-from specopt.solvers import budget
-
-budget._processors = lambda: {processors}
-found = budget.Budget(specopt.generate("draft-allocation/uniform", seed=1))
-found.compile_ahead("draft_control:weigh")
-kernels = found.load_library("specopt.solvers._kernels.kernel")
-draft_control = found.load_library("specopt.solvers._kernels.draft_control")
-end = time.monotonic() + {seconds}
-while not kernels.is_cached(draft_control.weigh) and time.monotonic() < end:
-    time.sleep(0.1)
-print(kernels.is_cached(draft_control.weigh), kernels.is_ready(draft_control.weigh))
-"""
+    def is_running(self, asked: Any) -> bool:
+        """Look for another process."""
+        assert asked == self
+        self.running -= 1
+        self.cached |= self.running == 0
+        return self.running > 0
 
 
-@pytest.mark.parametrize(("processors", "seconds", "said"), [(2, 120.0, "True False"), (1, 3.0, "False False")])
-def test_a_second_processor_compiles_ahead(processors: int, seconds: float, said: str, tmp_path: Path) -> None:
-    """Tests that another process compiles what is asked for ahead, where there is a second processor."""
-    program = AHEAD.format(processors=processors, seconds=seconds)
-    env = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
-    done = subprocess.run([sys.executable, "-P", "-c", program], env=env, capture_output=True, text=True)
-    assert done.stdout.strip() == said, done.stderr
+@pytest.fixture
+def compiler(monkeypatch: pytest.MonkeyPatch) -> Compiler:
+    """A kernel that is not compiled."""
+    return Compiler(monkeypatch)
 
 
-@pytest.mark.parametrize("cache", ["/dev/null/nowhere", "vanishes"])
-def test_without_a_cache_the_time_limit_is_kept(cache: str, tmp_path: Path) -> None:
-    """Tests that a thread compiles within the limit where there is no folder to write to, or it goes away."""
-    program = COLD
-    if cache == "vanishes":
-        cache = str(tmp_path / "cache")
-        program = COLD.replace("limit = ", f"import shutil; shutil.rmtree({cache!r}); limit = ")
-    termination, status, seconds = solve_cold(cache, 0.5, program)
-    assert (termination, status) == ("time_limit", "feasible")
-    assert seconds <= 0.7
-    assert solve_cold(cache, 120.0, program)[1] == "optimal"
+@pytest.mark.parametrize(("limit", "given", "log"), [
+    (9.0, {"ready": True}, []),
+    (9.0, {"cached": True}, ["here"]),
+    (None, {}, ["here"]),
+    (99.0, {}, ["thread True"]),
+    (99.0, {"succeeds": False}, ["thread True", "here"]),
+    (9.0, {}, ["process", "toys", "done", "here"]),
+    (9.0, {"succeeds": False}, ["process", "toys", "done", "thread True", "here"]),
+    (9.0, {"running": 3}, ["toys", "done", "here"]),
+    (None, {"running": 3}, ["toys", "done", "here"]),
+])  # fmt: skip
+def test_who_compiles(compiler: Compiler, limit: float | None, given: dict[str, Any], log: list[str]) -> None:
+    """Tests that a process compiles where time may not suffice, a thread where it does, and nobody beside another."""
+    vars(compiler).update(given)
+    Budget(PROBLEM, time_limit=limit).prepare(compiler)
+    assert compiler.log == log and compiler.ready and not compiler.held
 
 
-def test_a_process_that_fails_is_made_up_for(tmp_path: Path) -> None:
-    """Tests that kernels are compiled here where no process can do it."""
-    program = COLD.replace("limit = ", "sys.executable = '/bin/false'; limit = ")
-    assert solve_cold(tmp_path, 120.0, program)[1] == "optimal"
+def test_a_kernel_without_a_place_to_keep_it(compiler: Compiler, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that a thread compiles where no process can be started."""
+    from specopt.solvers._kernels import prepare
+
+    def start(asked: Any) -> None:
+        raise FileNotFoundError
+
+    monkeypatch.setattr(prepare, "start", start)
+    Budget(PROBLEM, time_limit=9.0).prepare(compiler)
+    assert compiler.log == ["thread True"]
+
+
+def test_compiling_is_on_the_clock(compiler: Compiler) -> None:
+    """Tests that nobody waits beyond the limit for a process or a thread, and that the thread is found again."""
+    compiler.looks = 10**9
+    with pytest.raises(OutOfTime):
+        Budget(PROBLEM, time_limit=0.02).prepare(compiler)
+    with pytest.raises(OutOfTime):
+        Budget(PROBLEM, time_limit=0.0).prepare(compiler)
+    assert compiler.log == ["process", "toys", "done"]
+    compiler.looks, compiler.succeeds, compiler.seconds = 1, False, 0.2
+    with pytest.raises(OutOfTime):
+        Budget(PROBLEM, time_limit=0.05).prepare(compiler)
+    compiler.succeeds, compiler.looks = True, 10**9
+    Budget(PROBLEM, time_limit=99.0).prepare(compiler)
+    assert compiler.log[3:] == ["process", "toys", "done", "thread True"]
+
+
+def test_kernels_are_compiled_when_they_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that a module's kernel is prepared at its first use, and that constants and ready kernels are not."""
+    prepared: list[Any] = []
+    monkeypatch.setattr(Budget, "prepare", lambda budget, kernel: prepared.append(kernel))
+    real = Budget(PROBLEM).load_library("specopt.solvers._kernels.draft_allocation")
+    kernels = Budget(PROBLEM).load("draft_allocation")
+    assert kernels.SMALLEST == real.SMALLEST and kernels.settle is real.settle and prepared == []
+    monkeypatch.setattr(real.allocate, "_can_compile", True)
+    assert kernels.allocate is kernels.allocate is real.allocate
+    assert prepared == [real.allocate]
+    monkeypatch.setattr(real.allocate, "_can_compile", False)
+    assert Budget(PROBLEM).load("draft_allocation").allocate is real.allocate
+    assert prepared == [real.allocate]
+    with pytest.raises(AttributeError):
+        kernels.unknown  # noqa: B018
+
+
+def test_what_is_compiled_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that one process gets all kernels that are neither ready nor cached, in order, given a second processor."""
+    from specopt.solvers._kernels import kernel, prepare
+
+    def name(asked: Any) -> str:
+        found: str = asked.py_func.__name__
+        return found
+
+    started: list[list[str]] = []
+    monkeypatch.setattr(kernel, "is_ready", lambda asked: name(asked) == "weigh")
+    monkeypatch.setattr(kernel, "is_cached", lambda asked: name(asked) == "allocate")
+    monkeypatch.setattr(prepare, "start", lambda *asked: started.append([name(each) for each in asked]))
+    names = ["draft_control:weigh", "draft_control:most_at_once", "draft_allocation:allocate", "draft_control:improve"]
+    for processors, expected in ((1, []), (2, [["most_at_once", "improve"]])):
+        monkeypatch.setattr(module, "_processors", lambda processors=processors: processors)
+        Budget(PROBLEM).compile_ahead(*names)
+        Budget(PROBLEM).compile_ahead("draft_control:weigh", "draft_allocation:allocate")
+        assert started == expected
+
+    def fails(*asked: Any) -> None:
+        raise OSError
+
+    monkeypatch.setattr(prepare, "start", fails)
+    Budget(PROBLEM).compile_ahead(*names)

@@ -178,75 +178,15 @@ def test_two_writers_share_a_folder(tmp_path: Path) -> None:
             json.loads(line)
 
 
-def test_torn_lines_are_skipped(tmp_path: Path, cell: Cell) -> None:
-    """Tests that a line torn by a kill, or one that is no record, does not hide the others."""
-    store = Store(tmp_path)
-    store.append(run_in_thread(cell, 30.0))
-    store.close()
-    (path,) = tmp_path.glob("records-*.jsonl")
-    path.write_bytes(b"[1]\n" + path.read_bytes() + path.read_bytes()[:40])
-    store = Store(tmp_path)
-    assert list(store.records()) == [cell.key]
-    assert store.damaged == [f"{path}:1: no record (the top level: expected object, got [1] (array))"]
-
-
-def test_records_reach_the_disk(tmp_path: Path, cell: Cell, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests that every record is written through to the disk before the next cell may run."""
-    flushed: list[int] = []
-    really = os.fsync
-
-    def watched(file: int) -> None:
-        flushed.append(os.fstat(file).st_size)
-        really(file)
-
-    monkeypatch.setattr(os, "fsync", watched)
-    store = Store(tmp_path)
-    record = run_in_thread(cell, 30.0)
-    for _ in range(2):
-        store.append(record)
-    store.close()
-    (path,) = tmp_path.glob("records-*.jsonl")
-    assert flushed == [path.stat().st_size // 2, path.stat().st_size]
-
-
-def harmed(line: bytes) -> dict[str, bytes]:
-    """Lines that are no record, made from one that is."""
-    whole = json.loads(line)
-    made: dict[str, Any] = {
-        "wrong type": whole | {"seconds": "fast"},
-        "no options": whole | {"options": [1]},
-        "foreign kind": whole | {"kind": "../../etc"},
-        "escape in a status": whole | {"status": "\x1b[2Joptimal"},
-        "missing": {name: value for name, value in whole.items() if name != "key"},
-        "a list": [whole],
-        "a versions list": whole | {"versions": ["1"]},
-    }
-    lines = {name: json.dumps(value).encode() for name, value in made.items()}
-    return lines | {
-        "deep": b"[" * 100_000,
-        "not JSON": line[:-20],
-        "NaN": line.replace(b'"wall_seconds": ', b'"wall_seconds": NaN, "x": '),
-        "binary": b"\xff\xfe\x00",
-        "huge": b'{"key": ' + b"9" * 5000 + b"}",
-        "empty": b"",
-    }
-
-
-def test_damaged_records_are_named_and_run_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Tests that each damaged line of a folder is reported by file and line in printable text, and its cell is run."""
+def test_damaged_records_are_run_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Tests that a damaged line of a folder is reported, and its cell is run."""
     assert len(compare(QUICK[:1], small(1), folder=tmp_path, jobs=1)) == 1
     (path,) = tmp_path.glob("records-*.jsonl")
-    line = path.read_bytes().strip()
-    for name, damaged in harmed(line).items():
-        path.write_bytes(damaged + b"\n")
-        caplog.clear()
-        (record,) = compare(QUICK[:1], small(1), folder=tmp_path, jobs=1)
-        assert record.status == "optimal" or record.objective is not None, name
-        (message,) = [entry.getMessage() for entry in caplog.records]
-        assert message.startswith(f"{path}:1: no record ("), name
-        assert message.isprintable() and len(message) < 600, name
-        for other in set(tmp_path.glob("records-*.jsonl")) - {path}:
-            other.unlink()
+    path.write_bytes(path.read_bytes()[:-20] + b"\n")
+    (record,) = compare(QUICK[:1], small(1), folder=tmp_path, jobs=1)
+    assert record.objective is not None
+    (message,) = [entry.getMessage() for entry in caplog.records]
+    assert message.startswith(f"{path}:1: no record (")
 
 
 def test_a_folder_that_cannot_be_written_is_one_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -244,3 +244,16 @@ def test_integer_programs_run_beside_other_programs_of_highs() -> None:
         highspy.Highs.resetGlobalScheduler(True)
     assert result.status is Status.OPTIMAL
     assert result.stats["largest_program"] > 0
+
+
+def test_a_sweep_that_is_told_to_end_gives_a_batch() -> None:
+    """Tests that the sweep, told to end at once, still gives requests that fit together."""
+    from specopt.solvers._kernels.verification_batch_sweep import sweep
+
+    rng = np.random.default_rng(0)
+    values, seconds, memory = rng.uniform(1.0, 2.0, 300), rng.uniform(0.01, 0.02, 300), np.zeros(300)
+    deadlines, out = rng.uniform(0.5, 1.0, 300), np.empty(300, dtype=np.int64)
+    count = sweep(values, seconds, memory, deadlines, 0.0, 0.1, 1.0, out, np.ones(1, dtype=np.uint8))
+    batch = out[:count]
+    assert count >= 1
+    assert 0.1 + seconds[batch].sum() <= deadlines[batch].min()
