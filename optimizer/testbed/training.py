@@ -36,6 +36,9 @@ from specopt.testbed.sampling import Answer, sample_answers
 ROWS = 64
 """Positions whose distributions are held at once: they stay in the processor's cache."""
 
+ALIKE = 8
+"""Batches whose answers are sorted by length."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
@@ -65,7 +68,7 @@ class Recipe:
     layers: tuple[int, ...] = (0, 1, 29)
     answers_per_prompt: int = 4
     most_tokens: int = 96
-    passes: int = 4
+    passes: int = 2
     learning_rate: float = 1.5e-3
     decay: float = 0.5
     batch: int = 8
@@ -169,7 +172,7 @@ def distil(
             optimiser.zero_grad()
             if whole:
                 agreed, positions = agreed + float(accepted.sum()), positions + len(accepted)
-                if step % 20 == 0:
+                if step % 16 == 0:
                     _say(f"pass {number + 1}, step {step} of {steps}: {agreed / positions:.3f}")
         done.append(
             {
@@ -178,8 +181,8 @@ def distil(
                 "seconds": round(time.perf_counter() - begun, 1),
             }
         )
-        _say(f"pass {number + 1}: {json.dumps(done[-1])}")
         _write(path, {"student": student.state_dict(), "optimiser": optimiser.state_dict(), "passes": done})
+        _say(f"pass {number + 1}: {json.dumps(done[-1])}")
     found = {f"model.{name}": value.detach() for name, value in student.state_dict().items()}
     return Checkpoint(draft.config, found | {SHARED: verify.weights[SHARED]}), done
 
@@ -261,9 +264,15 @@ def _frequent(answers: Sequence[Answer], head: Tensor, count: int) -> Tensor:
 
 
 def _batches(answers: Sequence[Answer], size: int, seed: int) -> Iterator[list[Answer]]:
-    order = torch.randperm(len(answers), generator=torch.Generator().manual_seed(seed)).tolist()
-    for first in range(0, len(order), size):
-        yield [answers[number] for number in order[first : first + size]]
+    """Yield all answers in a random order, those of like length together: rows are filled up to the longest."""
+    random = torch.Generator().manual_seed(seed)
+    order = torch.randperm(len(answers), generator=random).tolist()
+    batches = []
+    for first in range(0, len(order), ALIKE * size):
+        some = sorted(order[first : first + ALIKE * size], key=lambda number: len(answers[number].tokens))
+        batches += [some[start : start + size] for start in range(0, len(some), size)]
+    for number in torch.randperm(len(batches), generator=random).tolist():
+        yield [answers[answer] for answer in batches[number]]
 
 
 def _rate(step: int, steps: int, recipe: Recipe) -> float:
