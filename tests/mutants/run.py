@@ -30,14 +30,14 @@ TARGETS = {
     "models/fair_goodput.py": ("models/test_fair_goodput.py",),
     "models/prompt_chunking.py": ("models/test_prompt_chunking.py",),
     "models/serving_latency.py": ("models/test_serving_latency.py",),
-    "models/serving_schedule.py": ("models/test_serving_latency.py",),
+    "models/serving_schedule.py": ("models/test_serving_schedule.py",),
     "models/verification_batch.py": ("models/test_verification_batch.py",),
     "models/judge.py": ("models/test_judge.py",),
-    "models/problem.py": ("models/test_problem.py", "models/test_draft_allocation.py"),
+    "models/problem.py": ("models/test_problem.py",),
     "models/fields.py": ("models/test_fields.py",),
     "solve.py": ("optimizer/test_solve.py", "optimizer/test_internal_error.py"),
     "solvers/budget.py": ("solvers/test_budget.py",),
-    "comparison/store.py": ("optimizer/comparison/test_compare.py",),
+    "comparison/store.py": ("optimizer/comparison/test_store.py",),
 }
 """Module of the package -> the tests that have to notice."""
 

@@ -75,6 +75,7 @@ def test_wishes_are_kept() -> None:
 
 def test_no_round_is_begun_that_cannot_end(clock: list[float]) -> None:
     """Tests that a loop's check lets rounds begin while the longest so far fits into the time left, and no longer."""
+    Budget(PROBLEM, time_limit=0.5).pace()()
     limited = Budget(PROBLEM, time_limit=10.0)
     clock[0] = 101.0
     pace = limited.pace()

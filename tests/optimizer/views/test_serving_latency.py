@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import sys
 from typing import Any, Literal
 
@@ -12,7 +11,7 @@ import pytest
 
 import specopt
 from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
-from specopt.models.serving_schedule import step_schedule, steps_per_batch
+from specopt.models.serving_schedule import steps_per_batch
 from specopt.views.serving_latency import default_steps, pipeline_figure, text_gantt
 
 MECHANISMS: tuple[Literal["pipelined", "sequential", "autoregressive"], ...] = (
@@ -39,64 +38,6 @@ def plan_for(problem: ServingLatencyProblem, length: int = 3) -> ServingLatencyP
         bandwidth_share=np.full(7, 1 / 7),
         mechanism="sequential" if problem.mechanism == "any" else None,
     )
-
-
-@pytest.mark.parametrize("output_lengths", ["conservative", "known"])
-@pytest.mark.parametrize("mechanism", [*MECHANISMS, "any"])
-def test_schedule_adds_up_to_the_judge(mechanism: str, output_lengths: str) -> None:
-    """Tests that the makespans of all steps sum to the inference time of the judge."""
-    problem = make(mechanism=mechanism, output_lengths=output_lengths)
-    plan = plan_for(problem)
-    last = max(steps_per_batch(problem, plan))
-    total = sum(step_schedule(problem, plan, step)[-1].verify[1] for step in range(1, last + 1))
-    assert total == pytest.approx(problem.evaluate(plan).terms["inference_seconds"], rel=1e-12)
-
-
-def test_schedule_with_exact_models_and_pieces_adds_up() -> None:
-    """Tests that the same holds for the exact cost model and for runtimes of several pieces."""
-    decoder = specopt.ExactDecoder(
-        layers=4, hidden=256, ffn=512, heads=8, kv_heads=2, head_dim=32, gated=True, vocabulary=1000, tied=False
-    )
-    runtime = specopt.PiecewiseRuntime(
-        pieces=(
-            specopt.LinearRuntime(seconds_per_flop=1e-11, overhead_seconds=1e-3),
-            specopt.LinearRuntime(seconds_per_flop=4e-11, overhead_seconds=0.0),
-        )
-    )
-    problem = make(draft=decoder, verify=decoder, draft_runtime=runtime, verify_runtime=runtime)
-    plan = plan_for(problem)
-    last = max(steps_per_batch(problem, plan))
-    total = sum(step_schedule(problem, plan, step)[-1].verify[1] for step in range(1, last + 1))
-    assert total == pytest.approx(problem.evaluate(plan).terms["inference_seconds"], rel=1e-12)
-
-
-def test_stages_never_overlap_themselves() -> None:
-    """Tests that each stage has one batch at a time, and no batch is verified before it is drafted."""
-    problem = make()
-    slots = step_schedule(problem, plan_for(problem), 2)
-    for before, after in itertools.pairwise(slots):
-        assert before.draft is not None and after.draft is not None
-        assert before.draft[1] == after.draft[0]
-        assert before.verify[1] <= after.verify[0]
-    assert all(slot.draft is not None and slot.draft[1] <= slot.verify[0] for slot in slots)
-
-
-def test_finished_batches_are_not_shown() -> None:
-    """Tests that with known output lengths a batch leaves the pipeline after its own steps."""
-    problem = make(output_lengths="known")
-    plan = plan_for(problem)
-    steps = steps_per_batch(problem, plan)
-    assert len(set(steps)) > 1
-    shown = [slot.batch for slot in step_schedule(problem, plan, max(steps))]
-    assert shown == [batch for batch, count in enumerate(steps) if count == max(steps)]
-
-
-@pytest.mark.parametrize("step", [0, 10**6])
-def test_step_outside_the_plan_is_refused(step: int) -> None:
-    """Tests that a step that the plan does not have is refused with the steps that it has."""
-    problem = make()
-    with pytest.raises(specopt.InvalidInput, match="step: expected 1 to "):
-        step_schedule(problem, plan_for(problem), step)
 
 
 def test_plan_of_another_problem_is_refused() -> None:
