@@ -35,6 +35,10 @@ class MissingDependency(SpecoptError, ImportError):
     """An optional library is not installed; the message names the extra to install."""
 
 
+class BrokenPlugin(SpecoptError):
+    """A method or family of another distribution that cannot be used; the message names it and says why."""
+
+
 class InternalError(SpecoptError):
     """A method returned what the judge refuses: a defect of ours; the message says where the case was saved."""
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from specopt.generate import FAMILIES
+from specopt.generate import family_named, family_names
 from specopt.models.errors import InvalidInput
 from specopt.models.problem import Problem
 from specopt.solve import choose
@@ -67,9 +67,10 @@ def parameters_of(family: str, values: Sequence[str]) -> dict[str, Any]:
     InvalidInput
         If there is no such family or parameter, or the value is not of its type.
     """
-    if family not in FAMILIES:
-        raise InvalidInput(f"KIND/FAMILY: expected one of {', '.join(FAMILIES)}, got {family!r}")
-    defaults = {name: value for name, value in FAMILIES[family].defaults.items() if name != "seed"}
+    found = family_named(family)
+    if found is None:
+        raise InvalidInput(f"KIND/FAMILY: expected one of {', '.join(family_names())}, got {family!r}")
+    defaults = {name: value for name, value in found.defaults.items() if name != "seed"}
     parameters = {}
     for name, text in pairs_of(values, "--param").items():
         if name not in defaults:

@@ -14,8 +14,26 @@ from specopt.kinds import KINDS, kind_of
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import describe
 from specopt.models.problem import Problem
+from specopt.plugins import plugged_families, plugged_family
 
 FAMILIES: dict[str, Family] = {family.name: family for kind in KINDS for family in kind.families}
+"""Those of specopt itself."""
+
+
+def family_named(name: str) -> Family | None:
+    """Return a family by its name, KIND/FAMILY, of specopt or of a plug-in, or None.
+
+    Raises
+    ------
+    BrokenPlugin
+        If the plug-in of that name cannot be used.
+    """
+    return FAMILIES.get(name) or plugged_family(name)
+
+
+def family_names() -> list[str]:
+    """Return the names of all families, those of plug-ins last."""
+    return [*FAMILIES, *(family.name for family in plugged_families())]
 
 
 def generate(family: str, *, seed: int = 0, **parameters: Any) -> Problem:
@@ -35,9 +53,10 @@ def generate(family: str, *, seed: int = 0, **parameters: Any) -> Problem:
     InvalidInput
         If there is no such family or parameter.
     """
-    if family not in FAMILIES:
-        raise InvalidInput(f"family: expected one of {', '.join(FAMILIES)}, got {family!r}")
-    return FAMILIES[family].generate(seed=seed, **parameters)
+    found = family_named(family)
+    if found is None:
+        raise InvalidInput(f"family: expected one of {', '.join(family_names())}, got {family!r}")
+    return found.generate(seed=seed, **parameters)
 
 
 def problem_from_trace(

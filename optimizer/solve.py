@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import math
 import time
 from contextlib import AbstractContextManager, nullcontext
@@ -12,12 +13,24 @@ from typing import Any
 
 from specopt.kinds import KINDS, kind_of
 from specopt.models.arguments import integer, is_number, number
-from specopt.models.errors import Infeasible, InternalError, InvalidInput, OutOfMemory, OutOfTime, Stopped, Unsupported
+from specopt.models.errors import (
+    BrokenPlugin,
+    Infeasible,
+    InternalError,
+    InvalidInput,
+    OutOfMemory,
+    OutOfTime,
+    Stopped,
+    Unsupported,
+)
 from specopt.models.fields import describe
 from specopt.models.problem import Plan, Problem
 from specopt.models.result import Result, Status, Termination
+from specopt.plugins import blamed, plugged_method, plugged_methods
 from specopt.solvers.budget import MEMORY_LIMIT, Budget, Callback
 from specopt.solvers.method import Method, Outcome
+
+logger = logging.getLogger("specopt")
 
 
 def solve(
@@ -88,7 +101,7 @@ def solve(
     )
     try:
         with _showing_kernels() if verbose else nullcontext():
-            outcome = chosen.run(problem, budget)
+            outcome = _run(chosen, problem, budget)
     except Infeasible as clash:
         outcome = Outcome(plan=None, termination=Termination.INFEASIBLE, explanation=str(clash))
     except OutOfTime:
@@ -108,13 +121,44 @@ def solve(
 
 
 def methods(problem: Problem | type[Problem] | None = None) -> tuple[type[Method], ...]:
-    """Return the methods for a problem, for a class of problems, or all of them."""
+    """Return the methods for a problem, for a class of problems, or all of them; those of plug-ins come last."""
     if problem is None:
-        return tuple(method for kind in KINDS for method in kind.methods)
-    found = kind_of(problem).methods
+        return tuple(method for kind in KINDS for method in methods(kind.problem))
+    kind = kind_of(problem)
+    found = kind.methods + plugged_methods(kind.name)
     if isinstance(problem, Problem):
-        return tuple(m for m in found if _default(m).refusal(problem) is None)
+        return tuple(m for m in found if _takes(m, problem))
     return found
+
+
+def _takes(method: type[Method], problem: Problem) -> bool:
+    try:
+        with blamed(method):
+            return _default(method).refusal(problem) is None
+    except BrokenPlugin as error:
+        logger.warning("%s", error)
+        return False
+
+
+def _run(method: Method, problem: Problem, budget: Budget) -> Outcome:
+    with blamed(type(method)):
+        outcome = method.run(problem, budget)
+        if not isinstance(outcome, Outcome):
+            raise TypeError(f"run: expected an Outcome, got {describe(outcome)}")
+        return outcome
+
+
+def method_named(kind: str, name: str) -> type[Method] | None:
+    """Return the method of a kind by name, or None; plug-ins are looked through where specopt has no such method.
+
+    Raises
+    ------
+    InvalidInput
+        If there is no such kind.
+    BrokenPlugin
+        If the plug-in of that name cannot be used.
+    """
+    return next((m for m in kind_of(kind).methods if m.name == name), None) or plugged_method(kind, name)
 
 
 def choose(problem: Problem, method: str | Method | None, memory_limit: float = MEMORY_LIMIT) -> Method:
@@ -128,14 +172,16 @@ def choose(problem: Problem, method: str | Method | None, memory_limit: float = 
     if method is None:
         return _best(problem, memory_limit)
     if isinstance(method, str):
-        known = {m.name: m for m in methods(type(problem))}
-        if method not in known:
-            raise Unsupported(f"method: {problem.kind} has no method {method!r}; it has {', '.join(known)}")
-        method = _default(known[method])
+        found = method_named(problem.kind, method)
+        if found is None:
+            known = ", ".join(m.name for m in methods(type(problem)))
+            raise Unsupported(f"method: {problem.kind} has no method {method!r}; it has {known}")
+        method = _default(found)
     if not isinstance(method, Method):
         raise InvalidInput(f"method: expected a name or a method, got {describe(method)}")
     reason = None if isinstance(problem, method.solves) else f"it solves {method.solves.kind}"
-    reason = reason or method.refusal(problem, memory_limit)
+    with blamed(type(method)):
+        reason = reason or method.refusal(problem, memory_limit)
     if reason is not None:
         able = ", ".join(m.name for m in methods(problem)) or "none"
         raise Unsupported(f"method {method.name} cannot take this problem: {reason}; methods that can: {able}")

@@ -20,7 +20,7 @@ from specopt.models.arguments import integer, number
 from specopt.models.errors import InvalidInput, Unsupported
 from specopt.models.fields import describe, printable
 from specopt.models.problem import Problem
-from specopt.solve import choose
+from specopt.solve import choose, method_named
 from specopt.solve import methods as methods_for
 from specopt.solvers.method import Method
 
@@ -214,18 +214,17 @@ def _named(problems: Mapping[str, Problem] | Iterable[Problem]) -> dict[str, Pro
 
 def _check_methods(methods: Sequence[str | Method], named: Mapping[str, Problem]) -> None:
     kinds = {problem.kind: type(problem) for problem in named.values()}
-    known = [method for kind in kinds.values() for method in methods_for(kind)]
     taken: dict[tuple[str, str], type[Method]] = {}
     for method in methods:
         if isinstance(method, Method):
             found = [type(method)] if method.solves.kind in kinds else []
         elif isinstance(method, str):
-            found = [one for one in known if one.name == method]
+            found = [one for kind in kinds if (one := method_named(kind, method)) is not None]
         else:
             raise InvalidInput(f"methods: expected names or methods, got {describe(method)}")
         if not found:
             name = method.name if isinstance(method, Method) else method
-            names = ", ".join(sorted({one.name for one in known}))
+            names = ", ".join(sorted({one.name for kind in kinds.values() for one in methods_for(kind)}))
             raise InvalidInput(f"methods: expected some of {names}, or methods for {', '.join(kinds)}; got {name!r}")
         for one in found:
             other = taken.setdefault((one.solves.kind, one.name), one)

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from specopt.generate import FAMILIES, generate
+from specopt.generate import family_named, family_names, generate
 from specopt.kinds import KINDS
 from specopt.library import load_saved, saved
 from specopt.models.arguments import integer
@@ -38,7 +38,7 @@ def instances_of(sources: Sequence[str], *, instances: int = 5, seed: int = 0) -
     found: dict[str, Problem] = {}
     for source in sources:
         path = Path(source)
-        if source in FAMILIES:
+        if family_named(source) is not None:
             for i in range(seed, seed + instances):
                 found[f"{source}/{i}"] = generate(source, seed=i)
         elif source == "library" or source in kinds:
@@ -55,7 +55,7 @@ def instances_of(sources: Sequence[str], *, instances: int = 5, seed: int = 0) -
             found[_free(path.stem, path, found)] = _problem(path)
         else:
             raise InvalidInput(
-                f"{source}: expected a problem file, a folder, a family ({', '.join(FAMILIES)}), "
+                f"{source}: expected a problem file, a folder, a family ({', '.join(family_names())}), "
                 f"a kind ({', '.join(kinds)}) or library"
             )
     return found

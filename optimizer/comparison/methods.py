@@ -9,6 +9,7 @@ from typing import get_type_hints
 from specopt.arguments import pairs_of, typed
 from specopt.models.errors import InvalidInput
 from specopt.models.problem import Problem
+from specopt.solve import method_named
 from specopt.solve import methods as methods_for
 from specopt.solvers.method import Method
 
@@ -23,19 +24,18 @@ def methods_of(texts: Sequence[str] | None, problems: Iterable[Problem]) -> list
     """
     if not texts:
         return None
-    known: dict[str, list[type[Method]]] = {}
-    for kind in dict.fromkeys(type(problem) for problem in problems):
-        for method in methods_for(kind):
-            known.setdefault(method.name, []).append(method)
+    kinds = dict.fromkeys(type(problem) for problem in problems)
     found: list[str | Method] = []
     for text in texts:
         name, colon, options = text.partition(":")
-        if name not in known:
-            raise InvalidInput(f"--method: expected some of {', '.join(sorted(known))}, got {name!r}")
+        meant = [method for kind in kinds if (method := method_named(kind.kind, name)) is not None]
+        if not meant:
+            known = sorted({method.name for kind in kinds for method in methods_for(kind)})
+            raise InvalidInput(f"--method: expected some of {', '.join(known)}, got {name!r}")
         if not colon:
             found.append(name)
             continue
-        for method in known[name]:
+        for method in meant:
             hints = get_type_hints(method)
             names = [field.name for field in dataclasses.fields(method)]
             values = {}

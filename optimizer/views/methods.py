@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from specopt.plugins import distribution_of
 from specopt.solvers.method import Method
 
 
@@ -20,6 +21,7 @@ def method_entry(method: type[Method]) -> dict[str, Any]:
     return {
         "kind": method.solves.kind,
         "name": method.name,
+        "distribution": distribution_of(method),
         "summary": (method.__doc__ or "").partition("\n")[0],
         "source": method.source,
         "guarantee": method.guarantee,
@@ -53,6 +55,7 @@ def print_methods(entries: Sequence[dict[str, Any]], out: Console) -> None:
         details.add_column()
         for label, text in (
             ("", entry["summary"]),
+            ("plug-in of", "" if entry["distribution"] == "specopt" else entry["distribution"]),
             ("source", entry["source"]),
             ("guarantee", entry["guarantee"]),
             ("complexity", entry["complexity"]),

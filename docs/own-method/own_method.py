@@ -1,0 +1,41 @@
+"""A method and a family of one's own, as specopt finds them in another distribution."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from specopt import Problem, VerificationBatchProblem, generate
+from specopt.instances.family import Family
+from specopt.solvers.budget import Budget
+from specopt.solvers.method import Outcome
+from specopt.solvers.verification_batch.method import VerificationBatchMethod, certify, offer_first_plan
+from specopt.solvers.verification_batch.prepare import Prepared
+
+
+@dataclass(frozen=True)
+class ShortestFirst(VerificationBatchMethod):
+    """Requests with the least new tokens first, each that still fits."""
+
+    name: ClassVar[str] = "shortest-first"
+    source: ClassVar[str] = "own"
+    guarantee: ClassVar[str] = "none; a certified gap"
+    complexity: ClassVar[str] = "O(n log n)"
+
+    def run(self, problem: VerificationBatchProblem, budget: Budget) -> Outcome:
+        """Take requests by their new tokens."""
+        prepared = Prepared(problem)
+        offer_first_plan(prepared, budget)
+        order = np.argsort(problem.new_tokens, kind="stable")
+        able = [int(i) for i in order if i not in prepared.hopeless]
+        return certify(prepared, prepared.in_order(able, skip=True), budget)
+
+
+def quiet(*, requests: int = 6, seed: int = 0) -> Problem:
+    """Return a few requests, as at night."""
+    return generate("verification-batch/warm", requests=requests, seed=seed)
+
+
+QUIET = Family("verification-batch/quiet", quiet)

@@ -1,0 +1,174 @@
+"""Methods and families of other distributions: entry points `specopt.methods` and `specopt.families`, KIND.NAME each.
+
+Only what is asked for is loaded. What cannot be used is one message that names the entry point and its distribution:
+an exception for those who ask for it by name, a warning in the log for those who ask for all there is.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from inspect import isabstract
+from typing import TYPE_CHECKING, Any
+
+from specopt.instances.family import Family
+from specopt.kinds import KINDS
+from specopt.models.errors import BrokenPlugin, InvalidInput, SpecoptError
+from specopt.models.fields import describe, printable
+from specopt.solvers.method import Method
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+METHODS, FAMILIES = "specopt.methods", "specopt.families"
+
+logger = logging.getLogger("specopt")
+
+
+def plugged_methods(kind: str | None = None) -> tuple[type[Method], ...]:
+    """Return the methods of other distributions for a kind of problem, or for all."""
+    return tuple(_all(METHODS, kind))
+
+
+def plugged_method(kind: str, name: str) -> type[Method] | None:
+    """Return a method of another distribution, or None if there is none of that name.
+
+    Raises
+    ------
+    BrokenPlugin
+        If it cannot be used.
+    """
+    found: type[Method] | None = _one(METHODS, kind, name)
+    return found
+
+
+def plugged_families() -> tuple[Family, ...]:
+    """Return the families of other distributions."""
+    return tuple(_all(FAMILIES, None))
+
+
+def plugged_family(name: str) -> Family | None:
+    """Return a family, KIND/FAMILY, of another distribution, or None if there is none of that name.
+
+    Raises
+    ------
+    BrokenPlugin
+        If it cannot be used.
+    """
+    found: Family | None = _one(FAMILIES, *name.split("/", 1)) if "/" in name else None
+    return found
+
+
+def distribution_of(method: type[Method]) -> str:
+    """Return name and version of the distribution that a registered method is from."""
+    entry = _entry_of(method, METHODS, f"{method.solves.kind}.{method.name}")
+    return "specopt" if entry is None else _distribution(entry)
+
+
+@contextmanager
+def blamed(method: type[Method]) -> Iterator[None]:
+    """Name the plug-in in what a method of another distribution raises but should not.
+
+    Raises
+    ------
+    BrokenPlugin
+        From that exception.
+    """
+    try:
+        yield
+    except (SpecoptError, MemoryError):
+        raise
+    except Exception as error:
+        entry = _entry_of(method, METHODS, f"{method.solves.kind}.{method.name}")
+        if entry is None:
+            raise
+        raise BrokenPlugin(printable(f"{_where(entry)}: {type(error).__name__}: {error}")) from error
+
+
+def _entry_of(value: object, group: str, name: str) -> EntryPoint | None:
+    return next((entry for entry in _entries(group) if entry.name == name and _loaded(entry)[0] is value), None)
+
+
+def _one(group: str, kind: str, name: str) -> Any:
+    for entry in _entries(group):
+        if entry.name == f"{kind}.{name}":
+            value, wrong = _loaded(entry)
+            if wrong is not None:
+                raise BrokenPlugin(wrong)
+            return value
+    return None
+
+
+def _all(group: str, kind: str | None) -> Iterator[Any]:
+    for entry in _entries(group):
+        if kind is None or entry.name.startswith(f"{kind}."):
+            value, wrong = _loaded(entry)
+            if wrong is None:
+                yield value
+            elif entry not in _reported:
+                _reported.add(entry)
+                logger.warning("%s", wrong)
+
+
+_reported: set[EntryPoint] = set()
+
+
+@cache
+def _entries(group: str) -> tuple[EntryPoint, ...]:
+    from importlib.metadata import entry_points
+
+    return tuple(entry_points(group=group))
+
+
+@cache
+def _loaded(entry: EntryPoint) -> tuple[Any, str | None]:
+    """Return what an entry point stands for, or why it cannot be used."""
+    where = _where(entry)
+    try:
+        if sum(other.name == entry.name for other in _entries(entry.group)) > 1:
+            raise InvalidInput("another distribution declares the same name")
+        value = entry.load()
+        (_check_method if entry.group == METHODS else _check_family)(value, entry.name)
+    except InvalidInput as error:
+        return None, printable(f"{where}: {error}")
+    except (Exception, SystemExit) as error:
+        return None, printable(f"{where}: cannot be loaded ({type(error).__name__}: {error})")
+    return value, None
+
+
+def _check_method(value: Any, name: str) -> None:
+    if not (isinstance(value, type) and issubclass(value, Method)) or isabstract(value):
+        raise InvalidInput(f"expected a subclass of Method with a run of its own, got {describe(value)}")
+    for field in ("name", "source", "guarantee", "complexity"):
+        if not isinstance(getattr(value, field, None), str):
+            raise InvalidInput(f"{field}: expected a text, got {describe(getattr(value, field, None))}")
+    _check_name(name, f"{value.solves.kind}.{value.name}", [m.name for kind in KINDS for m in kind.methods
+                                                            if kind.problem is value.solves])  # fmt: skip
+    value()  # every option has a default
+
+
+def _check_family(value: Any, name: str) -> None:
+    if not isinstance(value, Family):
+        raise InvalidInput(f"expected a Family, got {describe(value)}")
+    taken = [family.label for kind in KINDS for family in kind.families if family.kind == value.kind]
+    _check_name(name, f"{value.kind}.{value.label}", taken)
+
+
+def _check_name(name: str, own: str, taken: list[str]) -> None:
+    kind, _, label = own.partition(".")
+    if kind not in [one.name for one in KINDS]:
+        raise InvalidInput(f"expected one of the kinds {', '.join(one.name for one in KINDS)}, got {kind!r}")
+    if name != own:
+        raise InvalidInput(f"expected an entry point of the name {own!r}")
+    if label in taken:
+        raise InvalidInput(f"specopt itself has {label!r} for {kind}; choose another name")
+
+
+def _where(entry: EntryPoint) -> str:
+    return f"plug-in {entry.name} ({entry.group}) of {_distribution(entry)}"
+
+
+def _distribution(entry: EntryPoint) -> str:
+    return "an unknown distribution" if entry.dist is None else f"{entry.dist.name} {entry.dist.version}"

@@ -1,0 +1,291 @@
+"""What every method promises, as checks that its author can run; specopt's own methods pass them, too.
+
+>>> from specopt.solvers.draft_allocation.greedy import Greedy
+>>> from specopt.testing import check_method
+>>> check_method(Greedy())
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import tempfile
+import time
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from pathlib import Path
+
+from specopt.library import instances_of_kind
+from specopt.models.errors import InvalidInput, Unsupported
+from specopt.models.files import load, save
+from specopt.models.judge import verify
+from specopt.models.problem import Problem
+from specopt.models.result import Progress, Result, Status, Termination
+from specopt.solve import methods, solve
+from specopt.solvers.method import Method
+
+QUICK_SECONDS = 0.5
+"""What an answer without any time may take, on a small problem."""
+
+SOME = 4
+"""Small instances of the library that `check_method` takes."""
+
+
+class NotConformant(AssertionError):
+    """A method that breaks a promise; the message says which, and on which problem."""
+
+
+def check_method(method: Method, problems: Iterable[Problem] | None = None) -> None:
+    """Check that a method keeps what `solve` promises: with judge, bounds, seeds, limits, callbacks, files, arguments.
+
+    Parameters
+    ----------
+    method
+        With the options to check.
+    problems
+        Small problems that it takes; None: some of the instance library.
+
+    Raises
+    ------
+    NotConformant
+        With the first promise that is broken.
+    InvalidInput
+        If there is no problem to check it on.
+    """
+    chosen = small_problems(method) if problems is None else list(problems)
+    if not chosen:
+        raise InvalidInput(f"problems: expected some that {method.name} takes, got none")
+    check_declaration(method)
+    for problem in chosen:
+        check_answer(method, problem)
+        check_rivals(method, problem, [other() for other in methods(problem) if other.exact][:1])
+        check_seed(method, problem)
+        check_no_time(method, problem)
+        check_gap(method, problem)
+        check_callback(method, problem)
+        check_stop(method, problem)
+        check_interrupt(method, problem)
+        check_files(method, problem)
+        check_warm_start(method, problem)
+        check_arguments(method, problem)
+
+
+def small_problems(method: Method) -> list[Problem]:
+    """Return small problems of the instance library that a method takes, each of which has a plan."""
+    saved = instances_of_kind(method.solves.kind).values()
+    problems = (one.load() for one in saved if one.size == "small")
+    return list(islice((problem for problem in problems if method.refusal(problem) is None), SOME))
+
+
+def check_declaration(method: Method) -> None:
+    """Check that a method says what it is, that its options have defaults, and that it is frozen."""
+    for name in ("name", "source", "guarantee", "complexity"):
+        _expect(bool(getattr(method, name, "")), method, None, f"says nothing as its {name}")
+    defaults = {field.name: field.default for field in dataclasses.fields(method)}
+    _expect(type(method)().options == defaults, method, None, "has options whose values are not their defaults")
+    try:
+        method.anything = 1  # type: ignore[attr-defined]
+    except dataclasses.FrozenInstanceError:
+        return
+    raise NotConformant(f"{method.name}: is not frozen: expected @dataclass(frozen=True)")
+
+
+def check_result(method: Method, problem: Problem, result: Result) -> None:
+    """Check that a result is consistent, and that the judge agrees with it."""
+
+    def expect(holds: bool, what: str) -> None:
+        _expect(holds, method, problem, what)
+
+    expect(result.kind == problem.kind and result.problem_sha256 == problem.sha256, "answers another problem")
+    expect(result.method == method.name, f"calls itself {result.method!r} in its result")
+    expect(result.seconds >= 0, "took less than no time")
+    if result.status in (Status.INFEASIBLE, Status.NONE):
+        expect(result.plan is None and result.objective is None and result.gap is None, "has a plan and denies it")
+        expect(result.terms == {} and bool(result.explanation), "has no plan and does not say why")
+        return
+    assert result.objective is not None, "its status says so"
+    expect(result.plan is not None and result.explanation is None, "has no plan, or excuses one")
+    report = verify(problem, result)
+    expect(report.feasible, f"has a plan that violates the problem: {report.violations}")
+    expect(report.matches and report.objective == result.objective, "has another objective than the judge")
+    total = sum(result.terms.values())
+    expect(math.isclose(total, result.objective, rel_tol=1e-12), f"has terms of {total!r}, not {result.objective!r}")
+    if result.bound is not None:
+        below = result.bound <= result.objective
+        expect(below == (problem.sense == "minimize") or result.bound == result.objective, "has a bound it passes")
+        gap = problem.gap(result.objective, result.bound)
+        close = result.gap is not None and abs(result.gap - gap) <= max(method.tolerance, 1e-6 * gap)
+        expect(close or (result.gap is None and not math.isfinite(gap)), f"has gap {result.gap!r}, not {gap!r}")
+
+
+def check_answer(method: Method, problem: Problem) -> None:
+    """Check that status, termination, judge and bound agree, that exact methods prove, that problems stay as they are.
+
+    That a problem has no plan is known from specopt's own best method for it.
+    """
+    before = problem.to_dict()
+    result = solve(problem, method)
+    check_result(method, problem, result)
+    _expect(problem.to_dict() == before, method, problem, "changed the problem")
+    shown = f"ends as {result.status} by {result.termination}"
+    if solve(problem).status is Status.INFEASIBLE:
+        same = (result.status, result.termination) == (Status.INFEASIBLE, Termination.INFEASIBLE)
+        _expect(same, method, problem, f"{shown}, though no plan is feasible")
+        return
+    _expect(result.termination is Termination.CONVERGED, method, problem, shown)
+    right = (Status.OPTIMAL,) if method.exact else (Status.OPTIMAL, Status.FEASIBLE)
+    _expect(result.status in right, method, problem, f"{shown}, expected {right[0]}")
+
+
+def check_rivals(method: Method, problem: Problem, rivals: Sequence[Method]) -> None:
+    """Check that no rival beats an exact method, and that no bound cuts off what another has found."""
+    result = solve(problem, method)
+    if result.objective is None:
+        return
+    sign = 1 if problem.sense == "minimize" else -1
+    for other in rivals:
+        rival = solve(problem, other)
+        _expect(rival.objective is not None, method, problem, f"has a plan, but {other.name} finds none")
+        assert rival.objective is not None, "it was asked"
+        slack = max(method.tolerance, other.tolerance) * max(1.0, abs(result.objective))
+        reach = sign * rival.objective
+        if result.bound is not None:
+            what = f"has the bound {result.bound!r}, but {other.name} reaches {rival.objective!r}"
+            _expect(reach >= sign * result.bound - slack, method, problem, what)
+        if method.exact:
+            what = f"is exact at {result.objective!r}, but {other.name} reaches {rival.objective!r}"
+            _expect(reach >= sign * result.objective - slack, method, problem, what)
+        if rival.bound is not None:
+            what = f"reaches {result.objective!r}, beyond the bound {rival.bound!r} of {other.name}"
+            _expect(sign * result.objective >= sign * rival.bound - slack, method, problem, what)
+
+
+def check_seed(method: Method, problem: Problem) -> None:
+    """Check that the same seed gives the same plan twice."""
+    first, second = (solve(problem, method, seed=7) for _ in range(2))
+    same = (first.plan, first.objective, first.bound) == (second.plan, second.objective, second.bound)
+    _expect(same, method, problem, "gives two answers with one seed")
+
+
+def check_no_time(method: Method, problem: Problem) -> None:
+    """Check that no time gives a quick plan or none, at once, and never a wrong claim."""
+    started = time.perf_counter()
+    result = solve(problem, method, time_limit=0)
+    seconds = time.perf_counter() - started
+    _expect(seconds < QUICK_SECONDS, method, problem, f"takes {seconds:.2g} s with a time limit of 0")
+    check_result(method, problem, result)
+    if result.plan is None and result.status is not Status.INFEASIBLE:
+        right = (result.status, result.termination) == (Status.NONE, Termination.TIME_LIMIT)
+        _expect(right, method, problem, f"ends as {result.status} by {result.termination} without time")
+
+
+def check_gap(method: Method, problem: Problem) -> None:
+    """Check that with a wide gap every plan with a bound counts as optimal, and says that the gap did it."""
+    result = solve(problem, method, gap=1e9)
+    check_result(method, problem, result)
+    if result.bound is not None:
+        by = Termination.GAP if result.gap else Termination.CONVERGED
+        right = (result.status, result.termination) == (Status.OPTIMAL, by)
+        _expect(right, method, problem, f"ends as {result.status} by {result.termination} within any gap")
+
+
+def check_callback(method: Method, problem: Problem) -> None:
+    """Check that progress is reported in time order, never gets worse, and that returning None changes nothing."""
+    seen: list[Progress] = []
+    result = solve(problem, method, callback=seen.append)
+    check_result(method, problem, result)
+    _expect(bool(seen), method, problem, "reports no progress: call budget.check() or budget.offer()")
+    seconds = [progress.seconds for progress in seen]
+    _expect(seconds == sorted(seconds), method, problem, "reports progress out of order")
+    same = result.objective == solve(problem, method).objective
+    _expect(same, method, problem, "has another objective when it is watched")
+    sign = 1 if problem.sense == "minimize" else -1
+    objectives = [sign * progress.objective for progress in seen if progress.objective is not None]
+    _expect(objectives == sorted(objectives, reverse=True), method, problem, "reports plans that get worse")
+
+
+def check_stop(method: Method, problem: Problem) -> None:
+    """Check that a callback that returns True ends the solve with the plan that there is, if there can be one."""
+    result = solve(problem, method, callback=lambda progress: True)
+    check_result(method, problem, result)
+    if result.status is not Status.INFEASIBLE:
+        _expect(result.plan is not None, method, problem, "has no plan when it is stopped: offer one first")
+        right = result.termination in (Termination.INTERRUPTED, Termination.CONVERGED)
+        _expect(right, method, problem, f"ends by {result.termination} when it is stopped")
+
+
+def check_interrupt(method: Method, problem: Problem) -> None:
+    """Check that Ctrl-C gives the best plan so far as a result."""
+
+    def interrupt(progress: Progress) -> None:
+        if progress.objective is not None:
+            raise KeyboardInterrupt
+
+    result = solve(problem, method, callback=interrupt)
+    check_result(method, problem, result)
+    if result.status is not Status.INFEASIBLE:
+        right = result.plan is not None and result.termination is Termination.INTERRUPTED
+        _expect(right, method, problem, f"ends by {result.termination} on Ctrl-C")
+
+
+def check_files(method: Method, problem: Problem) -> None:
+    """Check that a saved result is the same result, that the judge agrees with it, and that it holds the options."""
+    result = solve(problem, method)
+    with tempfile.TemporaryDirectory() as folder:
+        save(result, Path(folder, "result.json"))
+        again = load(Path(folder, "result.json"))
+    _expect(isinstance(again, Result) and again.to_dict() == result.to_dict(), method, problem, "is lost in a file")
+    assert isinstance(again, Result), "it was asked"
+    _expect(again.plan is None or verify(problem, again).matches, method, problem, "differs from the judge in a file")
+    _expect(type(method)(**again.options) == method, method, problem, "has options that a file does not keep")
+
+
+def check_warm_start(method: Method, problem: Problem) -> None:
+    """Check that a warm start is used, or refused with the methods that can use one."""
+    earlier = solve(problem)
+    if earlier.plan is None:
+        return
+    if method.supports_warm_start:
+        result = solve(problem, method, warm_start=earlier)
+        check_result(method, problem, result)
+        assert earlier.objective is not None, "it has a plan"
+        near = result.objective is not None and math.isclose(result.objective, earlier.objective, rel_tol=1e-9)
+        _expect(near, method, problem, "loses the optimum that it starts from")
+        return
+    with _refused(Unsupported, f"warm_start: method {method.name} cannot use one; methods that can: ", method, problem):
+        solve(problem, method, warm_start=earlier)
+
+
+def check_arguments(method: Method, problem: Problem) -> None:
+    """Check that arguments outside their domain are refused by name."""
+    for limit in (-1, math.nan):
+        with _refused(InvalidInput, "time_limit: expected", method, problem):
+            solve(problem, method, time_limit=limit)
+    for gap in (-0.1, math.inf, math.nan):
+        with _refused(InvalidInput, "gap: expected", method, problem):
+            solve(problem, method, gap=gap)
+    for seed in (-1, 1.5, True):
+        with _refused(InvalidInput, "seed: expected", method, problem):
+            solve(problem, method, seed=seed)  # type: ignore[arg-type]
+
+
+class _refused:
+    """A context in which an exception with a message that begins so is expected."""
+
+    def __init__(self, error: type[Exception], start: str, method: Method, problem: Problem) -> None:
+        self.error, self.start, self.about = error, start, (method, problem)
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> bool:
+        if error is not None and not isinstance(error, self.error):
+            return False
+        _expect(str(error).startswith(self.start), *self.about, f"expected {self.start!r} ..., got {error}")
+        return True
+
+
+def _expect(holds: bool, method: Method, problem: Problem | None, what: str) -> None:
+    if not holds:
+        on = "" if problem is None else f" on {problem.name or problem.kind} ({problem.sha256[:8]})"
+        raise NotConformant(f"{method.name}{on}: {what}")
