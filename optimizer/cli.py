@@ -28,6 +28,7 @@ from specopt.commands import (
     solve,
     testbed,
     tune,
+    warmup,
 )
 from specopt.commands.shared import BAD_INPUT, FOUND, INTERNAL, INTERRUPTED, UNREAD
 from specopt.interrupts import interruptible, leave
@@ -132,6 +133,7 @@ COMMANDS = (
     measure.measure,
     fit.fit,
     tune.tune,
+    warmup.warmup,
     demo.demo,
 )
 """In the order of `specopt --help`; a command is called as its function, without a closing underscore."""

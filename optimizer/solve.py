@@ -300,7 +300,7 @@ def _judged(problem: Problem, digest: str, fixed: float, method: Method, outcome
         seconds=budget.seconds,
         plan=outcome.plan,
         terms=terms,
-        stats=outcome.stats | {"fixed_seconds": fixed},
+        stats=outcome.stats | {"fixed_seconds": fixed, "preparing_seconds": budget.preparing_seconds},
         explanation=explanation,
         versions=_versions(),
     )

@@ -9,7 +9,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any, TypeVar
 
@@ -89,6 +89,7 @@ class Budget:
         self._judging_seconds = 0.0
         self.bound: float | None = None
         self.stopped = False
+        self.preparing_seconds = 0.0
 
     @property
     def seconds(self) -> float:
@@ -213,13 +214,23 @@ class Budget:
         self.check()
         if kernels.is_ready(kernel):
             return
-        if not kernels.is_cached(kernel):
-            with contextlib.suppress(OSError):  # no place for a cache, or no more processes
-                self._wait_for_process(kernel)
-            if self.time_limit < math.inf and not kernels.is_cached(kernel):
-                self._wait_for_thread(kernel)
-        with prepare.marked(kernel):
-            kernels.prepare(kernel)
+        with self._preparing():
+            if not kernels.is_cached(kernel):
+                with contextlib.suppress(OSError):  # no place for a cache, or no more processes
+                    self._wait_for_process(kernel)
+                if self.time_limit < math.inf and not kernels.is_cached(kernel):
+                    self._wait_for_thread(kernel)
+            with prepare.marked(kernel):
+                kernels.prepare(kernel)
+
+    @contextlib.contextmanager
+    def _preparing(self) -> Iterator[None]:
+        """Count the seconds of the enclosed code as preparing, whether or not it comes to an end."""
+        started = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.preparing_seconds += time.perf_counter() - started
 
     def compile_ahead(self, *names: str) -> None:
         """Have a second process compile kernels, given as MODULE:KERNEL, before they are asked for.
@@ -230,7 +241,7 @@ class Budget:
         from specopt.solvers._kernels import prepare
         from specopt.solvers._kernels.kernel import is_cached, is_ready
 
-        if _processors() == 1:
+        if processors() == 1:
             return
         parts = [name.partition(":") for name in names]
         kernels = [getattr(self.load_library(f"specopt.solvers._kernels.{m}"), name) for m, _, name in parts]
@@ -284,9 +295,10 @@ class Budget:
         if loader is None:
             loader = _loaders[name] = threading.Thread(target=_load, args=(name,), daemon=True)
             loader.start()
-        while loader.is_alive():
-            loader.join(min(0.1, self.remaining))
-            self.check()
+        with self._preparing():
+            while loader.is_alive():
+                loader.join(min(0.1, self.remaining))
+                self.check()
         if name not in _ready:
             _loaders.pop(name, None)
             return importlib.import_module(name)  # it failed in the thread: let the error show here
@@ -370,6 +382,6 @@ def _load(name: str) -> None:
     _ready[name] = sys.modules[name]
 
 
-def _processors() -> int:
+def processors() -> int:
     """Return how many processors this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -14,6 +14,9 @@ from specopt.models.result import Result
 from specopt.views.terminal import COLOURS, LABEL, line, percent, table, title
 from specopt.views.view import view_of
 
+WORTH_TELLING = 0.2
+"""Seconds of preparing kernels that are told apart from solving."""
+
 # ---------------------------------------------------------------------------- one result
 
 
@@ -31,7 +34,12 @@ def print_result(problem: Problem, result: Result, out: Console) -> None:
         line(out, "bound", f"{result.bound:.6g}  every plan has {word} this")
     if result.gap is not None:
         line(out, "gap", percent(result.gap))
-    line(out, "solved in", f"{result.seconds:.3g} s")
+    preparing = float(result.stats.get("preparing_seconds", 0.0))
+    apart = f", and {preparing:.3g} s preparing" if preparing >= WORTH_TELLING else ""
+    line(out, "solved in", f"{result.seconds - (preparing if apart else 0.0):.3g} s{apart}")
+    if apart and result.termination == "time_limit":
+        line(out, "hint", f"{preparing:.3g} s of the limit went into preparing kernels, once on this machine; "
+                          f"solve again, or run `specopt warmup {problem.kind}` first")  # fmt: skip
     if result.explanation:
         line(out, "why", result.explanation)
     if result.plan is not None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import fcntl
 import importlib
 import os
+import pkgutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -38,6 +39,21 @@ def start(*dispatchers: Any) -> subprocess.Popen[bytes]:
     )  # fmt: skip
     _children.append(child)
     return child
+
+
+def kernels_of(prefix: str) -> list[Any]:
+    """Return the kernels of all modules and folders here whose names begin so, those of simulations aside."""
+    found = []
+    for module in pkgutil.walk_packages([str(Path(__file__).parent)], f"{__package__}."):
+        name = module.name.removeprefix(f"{__package__}.")
+        if name.startswith(prefix) and not name.endswith("simulation"):
+            members = vars(importlib.import_module(module.name)).values()
+            found += [each for each in members if _is_declared_in(each, module.name)]
+    return found
+
+
+def _is_declared_in(value: Any, module: str) -> bool:
+    return getattr(value, "declared", None) is not None and value.py_func.__module__ == module
 
 
 @contextmanager

@@ -225,11 +225,11 @@ def test_an_import_that_fails_says_why(tmp_path: Path, monkeypatch: pytest.Monke
 def test_processors(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests that those are counted that this process may use, or all where the system does not say."""
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: {3, 5, 7} if process == 0 else set(), raising=False)
-    assert module._processors() == 3
+    assert module.processors() == 3
     monkeypatch.delattr(os, "sched_getaffinity")
     for count, expected in ((6, 6), (None, 1)):
         monkeypatch.setattr(os, "cpu_count", lambda count=count: count)
-        assert module._processors() == expected
+        assert module.processors() == expected
 
 
 def until_told(value: float, stop: Any) -> float:
@@ -438,7 +438,7 @@ def test_what_is_compiled_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(prepare, "start", lambda *asked: started.append([name(each) for each in asked]))
     names = ["draft_control:weigh", "draft_control:most_at_once", "draft_allocation:allocate", "draft_control:improve"]
     for processors, expected in ((1, []), (2, [["most_at_once", "improve"]])):
-        monkeypatch.setattr(module, "_processors", lambda processors=processors: processors)
+        monkeypatch.setattr(module, "processors", lambda processors=processors: processors)
         Budget(PROBLEM).compile_ahead(*names)
         Budget(PROBLEM).compile_ahead("draft_control:weigh", "draft_allocation:allocate")
         assert started == expected

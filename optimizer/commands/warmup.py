@@ -1,0 +1,53 @@
+"""`specopt warmup`: compile ahead what solving needs."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from specopt.models.errors import InvalidInput
+from specopt.streams import say
+
+POLL_SECONDS = 0.2
+
+
+def warmup(
+    kind: Annotated[
+        list[str] | None, typer.Argument(metavar="[KIND...]", help="Kinds of problems; default: all of them.")
+    ] = None,
+) -> None:
+    """Compile the kernels of all methods now, so that no solve has to.
+
+    Processes of their own compile, one per processor; they go on where this command is interrupted.
+    """
+    import time
+
+    from specopt.kinds import KINDS, kind_of
+    from specopt.progress import end_progress, print_step
+    from specopt.solvers._kernels import prepare
+    from specopt.solvers._kernels.kernel import folder, is_cached
+    from specopt.solvers._kernels.kernel import prepare as compile_now
+    from specopt.solvers.budget import processors
+
+    chosen = list(KINDS) if not kind else [kind_of(name) for name in dict.fromkeys(kind)]
+    if folder() is None:
+        raise InvalidInput("NUMBA_CACHE_DIR: expected a folder to keep kernels in, found none that is yours alone")
+    started = time.monotonic()
+    kernels = [each for one in chosen for each in prepare.kernels_of(one.name.replace("-", "_"))]
+    missing = [each for each in kernels if not is_cached(each)]
+    count = min(processors(), len(missing))
+    # each begins elsewhere, and leaves out what another one is at
+    children = [prepare.start(*missing[i::count], *missing) for i in range(count)]
+    while any(child.poll() is None for child in children):
+        ready = len(kernels) - sum(not is_cached(each) for each in missing)
+        seconds = time.monotonic() - started
+        print_step(seconds, f"{seconds:7.1f} s  {ready} of {len(kernels)} kernels are ready")
+        time.sleep(POLL_SECONDS)
+    end_progress()
+    for each in missing:
+        if not is_cached(each):
+            with prepare.marked(each):
+                compile_now(each)  # what no process could: its error shows here
+    names = ", ".join(one.name for one in chosen)
+    say(f"{len(kernels)} kernels of {names}: {len(missing)} compiled in {time.monotonic() - started:.1f} s")

@@ -1,0 +1,61 @@
+"""`specopt warmup`, and what a result says of preparing."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from specopt.cli import run
+from specopt.kinds import KINDS
+from specopt.solvers._kernels.prepare import kernels_of
+
+ROOT = Path(__file__).parents[2]
+
+
+def command(cache: Path, *arguments: str) -> str:
+    """Return what a command prints, in a process of its own with a cache of its own."""
+    env = {**os.environ, "NUMBA_CACHE_DIR": str(cache)}
+    done = subprocess.run([sys.executable, "-P", "-m", "specopt", *arguments], env=env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_every_kernel_of_the_methods_is_prepared(kind: object) -> None:
+    """Tests that the modules from which a kind's methods load kernels are all among those that are compiled ahead."""
+    name = kind.name.replace("-", "_")  # type: ignore[attr-defined]
+    sources = "".join(path.read_text() for path in (ROOT / "solvers" / name).glob("*.py"))
+    loaded = {found for found in re.findall(r'\.load\("([\w.]+)"\)', sources) if not found.endswith("simulation")}
+    prepared = {kernel.py_func.__module__.partition("_kernels.")[2] for kernel in kernels_of(name)}
+    assert loaded
+    assert loaded <= prepared
+
+
+def test_a_warm_machine_compiles_nothing(tmp_path: Path) -> None:
+    """Tests that the solve after a warm-up finds all it needs, the one before says how long preparing took."""
+    problem = tmp_path / "problem.json"
+    assert run(["generate", "draft-allocation/uniform", "-o", str(problem)]) == 0
+    said = command(tmp_path / "cache", "warmup", "draft-allocation")
+    assert re.search(r"(\d+) kernels of draft-allocation: \1 compiled in", said)
+    assert "0 compiled in" in command(tmp_path / "cache", "warmup", "draft-allocation")
+    assert "preparing" not in command(tmp_path / "cache", "solve", str(problem)).replace("s preparing", "")
+
+
+def test_a_limit_spent_on_preparing_gives_a_hint(tmp_path: Path) -> None:
+    """Tests that a plan cut short by compilation says so, and what to do."""
+    problem = tmp_path / "problem.json"
+    assert run(["generate", "draft-allocation/uniform", "-o", str(problem)]) == 0
+    said = command(tmp_path / "cache", "solve", str(problem), "--time-limit", "0.5")
+    assert "(time_limit)" in said
+    assert "specopt warmup draft-allocation" in said
+
+
+def test_bad_kinds_are_one_message(capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests that a wrong name lists the right ones."""
+    assert run(["warmup", "cooking"]) == 2
+    assert "kind: expected one of serving-latency" in capsys.readouterr().err
