@@ -60,7 +60,7 @@ import time
 import specopt
 from specopt.solvers import budget
 
-budget._processors = lambda: {processors}
+budget.processors = lambda: {processors}
 found = budget.Budget(specopt.generate("draft-allocation/uniform", seed=1))
 found.compile_ahead("draft_control:weigh")
 kernels = found.load_library("specopt.solvers._kernels.kernel")
