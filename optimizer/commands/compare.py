@@ -30,8 +30,12 @@ def compare(
     jobs: Annotated[int | None, typer.Option(metavar="N", parser=count, help="Worker processes.")] = None,
     executor: Annotated[str, typer.Option(metavar="X", help="local, dask://HOST:PORT, or ray.")] = "local",
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="FOLDER", help="Keep results here; go on where they end.")
+        Path | None,
+        typer.Option(
+            "-o", "--output", metavar="FOLDER", help="Keep results here; go on where they end. With --table: a file."
+        ),
     ] = None,
+    table: Annotated[bool, typer.Option("--table", help="Folders of earlier results as one leaderboard.")] = False,
     as_json: AsJson = False,
 ) -> int:
     """Run methods on instances and summarise.
@@ -45,6 +49,9 @@ def compare(
     from specopt.comparison.store import Store
     from specopt.comparison.table import Comparison, newest
 
+    if table:
+        _write_table(sources, output, as_json)
+        return FOUND
     problems = instances_of(sources, instances=instances)
     chosen = methods_of(method, problems.values())
     code = FOUND
@@ -79,6 +86,20 @@ def compare(
         if output is not None:
             say(f"written to {output}: comparison.csv, comparison.parquet, profiles.png")
     return code if code == INTERRUPTED or any(record.objective is not None for record in comparison) else NOT_FOUND
+
+
+def _write_table(folders: list[str], output: Path | None, as_json: bool) -> None:
+    from specopt.comparison.leaderboard import leaderboard, merged
+    from specopt.models.files import write_text
+
+    comparison = merged(folders)
+    if as_json:
+        print_json(comparison.rows())
+    elif output is None:
+        typer.echo(leaderboard(comparison), nl=False)
+    else:
+        write_text(output, leaderboard(comparison))
+        say(f"written to {output}")
 
 
 def _write(comparison: object, folder: Path) -> None:

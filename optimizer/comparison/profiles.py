@@ -1,6 +1,7 @@
 """Performance profiles (Dolan and More 2002): which share of the cells a method solves within a factor of the best.
 
-Left: share of cells whose plan is within a gap of the best bound. Right: share of cells that a method solves within a
+Left: share of cells whose plan is within a gap of the best bound, or within a shortfall of it where more is better.
+Right: share of cells that a method solves within a
 factor of the fastest method's time; solved is a plan within 1 % of the best bound, or of the best plan where there is
 no bound, or a proof that there is no plan. Cells that failed stay in the count.
 """
@@ -8,6 +9,7 @@ no bound, or a proof that there is no plan. Cells that failed stay in the count.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,6 +17,7 @@ import numpy as np
 from specopt.comparison.cell import Record
 from specopt.comparison.summary import time_of
 from specopt.comparison.table import Comparison
+from specopt.kinds import kind_of
 from specopt.models.fields import Floats
 from specopt.views.canvas import new_figure
 
@@ -39,8 +42,17 @@ _COLOURS = (
 
 def gap_profile(comparison: Comparison, kind: str) -> dict[str, Floats]:
     """Return the gaps of every cell by method, sorted; infinite where there is no plan or bound."""
+    return _sorted(comparison, kind, _gap)
+
+
+def shortfall_profile(comparison: Comparison, kind: str) -> dict[str, Floats]:
+    """Return the shortfalls of every cell by method, sorted, 0 to 1; infinite where there is no plan or bound."""
+    return _sorted(comparison, kind, _shortfall)
+
+
+def _sorted(comparison: Comparison, kind: str, of: Callable[[Comparison, Record], float]) -> dict[str, Floats]:
     return {
-        label: np.sort([_gap(comparison, record) for record in records])
+        label: np.sort([of(comparison, record) for record in records])
         for label, records in _by_label(comparison, kind).items()
     }
 
@@ -79,7 +91,9 @@ def profile_figure(comparison: Comparison) -> Figure:
     figure = new_figure(10.0, 0.4 + 3.2 * len(kinds))
     panels = figure.subplots(len(kinds), 2, squeeze=False)
     for (left, right), kind in zip(panels, kinds, strict=True):
-        gaps, times = gap_profile(comparison, kind), time_profile(comparison, kind)
+        maximised = kind_of(kind).problem.sense == "maximize"
+        gaps = shortfall_profile(comparison, kind) if maximised else gap_profile(comparison, kind)
+        times = time_profile(comparison, kind)
         finite = [value for values in times.values() for value in values if math.isfinite(value)]
         widest = 1.5 * max(finite, default=10.0)
         large = [value for values in gaps.values() for value in values if 1.0 < value < WIDEST_GAP]
@@ -88,8 +102,9 @@ def profile_figure(comparison: Comparison) -> Figure:
             style = {"color": _COLOURS[i % len(_COLOURS)], "linestyle": ("-", "--", ":")[i // len(_COLOURS) % 3]}
             _steps(left, np.maximum(gaps[label], LEAST_GAP), widest_gap, label, style)
             _steps(right, times[label], widest, label, style)
-        left.set_title(f"{kind}: share of cells within a gap", loc="left", fontsize=10)
-        left.set_xlabel("gap to the best bound of any method")
+        measure = "shortfall" if maximised else "gap"
+        left.set_title(f"{kind}: share of cells within a {measure}", loc="left", fontsize=10)
+        left.set_xlabel(f"{measure} to the best bound of any method")
         right.set_title(f"solved to {100 * SOLVED:g} % within a factor of the fastest", loc="left", fontsize=10)
         right.set_xlabel("time relative to the fastest method")
         for axes in (left, right):
@@ -117,6 +132,11 @@ def _by_label(comparison: Comparison, kind: str) -> dict[str, list[Record]]:
         if record.kind == kind:
             found.setdefault(record.label, []).append(record)
     return found
+
+
+def _shortfall(comparison: Comparison, record: Record) -> float:
+    share = 0.0 if record.infeasible else comparison.shortfall(record)
+    return math.inf if share is None else share
 
 
 def _gap(comparison: Comparison, record: Record) -> float:

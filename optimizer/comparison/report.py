@@ -9,6 +9,7 @@ from rich.text import Text
 
 from specopt.comparison.summary import SHIFT_SECONDS, summaries, who_wins
 from specopt.comparison.table import Comparison
+from specopt.kinds import kind_of
 from specopt.views.terminal import percent, sentence, table
 
 MOST_FAILURES = 10
@@ -21,7 +22,10 @@ def print_comparison_summary(comparison: Comparison, out: Console, left_out: Seq
         mine = [row for row in rows if row.kind == kind]
         problems = len({record.problem_sha256 for record in comparison if record.kind == kind})
         out.print(Text(f"{kind}: {problems} instances", style="bold"))
-        headers = ("cells", "failed", "no plan", "best plan", "proven", "mean gap", "largest gap", "time (s)")
+        headers = ["cells", "failed", "no plan", "best plan", "proven", "mean gap", "largest gap", "time (s)"]
+        maximised = kind_of(kind).problem.sense == "maximize"
+        if maximised:
+            headers.insert(7, "shortfall")
         view = table("  method", *headers, left=1)
         for row in mine:
             view.add_row(
@@ -33,6 +37,7 @@ def print_comparison_summary(comparison: Comparison, out: Console, left_out: Seq
                 f"{100 * row.proven:.0f} %",
                 "" if row.mean_gap is None else percent(row.mean_gap),
                 "" if row.largest_gap is None else percent(row.largest_gap),
+                *(["" if row.mean_shortfall is None else percent(row.mean_shortfall)] * maximised),
                 f"{row.seconds:.3g}",
             )
         out.print(view)
@@ -47,6 +52,7 @@ def print_comparison_summary(comparison: Comparison, out: Console, left_out: Seq
         out.print()
     out.print(
         "Gap: |objective - bound| / |objective|, to the best bound of any method, here or in the instance library; "
+        "shortfall: (bound - objective) / bound, its mean; "
         f"proven: optimal by that bound; time: shifted geometric mean (shift {SHIFT_SECONDS:g} s), failures at their "
         "time limit.",
         soft_wrap=True,

@@ -35,6 +35,8 @@ class MethodSummary:
         Share of the cells in which no method has a better plan; a proof that there is none counts.
     mean_gap, largest_gap
         To the best bound of any method, over cells with a plan and a bound; None without any.
+    mean_shortfall
+        Of the best bound, over the same cells; None where the objective is to be minimised.
     seconds
         Shifted geometric mean of the time; a cell without an answer counts as its time limit.
     """
@@ -48,6 +50,7 @@ class MethodSummary:
     wins: float
     mean_gap: float | None
     largest_gap: float | None
+    mean_shortfall: float | None
     seconds: float
 
 
@@ -59,6 +62,7 @@ def summaries(comparison: Comparison) -> list[MethodSummary]:
     found = []
     for (kind, label), records in groups.items():
         gaps = [gap for record in records if (gap := comparison.gap(record)) is not None]
+        lacking = [share for record in records if (share := comparison.shortfall(record)) is not None]
         found.append(
             MethodSummary(
                 kind=kind,
@@ -70,6 +74,7 @@ def summaries(comparison: Comparison) -> list[MethodSummary]:
                 wins=_share(records, comparison.wins),
                 mean_gap=float(np.mean(gaps)) if gaps else None,
                 largest_gap=max(gaps) if gaps else None,
+                mean_shortfall=float(np.mean(lacking)) if lacking else None,
                 seconds=shifted_geometric_mean([time_of(record) for record in records]),
             )
         )

@@ -30,6 +30,7 @@ _NAMES = [
     "best_objective",
     "best_bound",
     "gap_to_best_bound",
+    "shortfall",
     "excess_over_best",
 ]
 
@@ -83,6 +84,16 @@ class Comparison:
         bound = self.best(record)[1]
         return None if record.objective is None or bound is None else _gap(record, bound)
 
+    def shortfall(self, record: Record) -> float | None:
+        """Return how much of the best bound a record's objective lacks, 0 to 1; None where it is to be minimised."""
+        bound, problem = self.best(record)[1], kind_of(record.kind).problem
+        if record.objective is None or bound is None or problem.sense == "minimize":
+            return None
+        reached, most = (problem.worth(value, record.scale) for value in (record.objective, bound))
+        if reached >= most:
+            return 0.0
+        return min(1.0, (most - reached) / most) if most > 0.0 and math.isfinite(most) else None
+
     def excess(self, record: Record) -> float | None:
         """Return the relative distance of a record's objective to the best objective; None without a plan."""
         best = self.best(record)[0]
@@ -114,6 +125,7 @@ class Comparison:
                 "best_objective": best,
                 "best_bound": bound,
                 "gap_to_best_bound": self.gap(record),
+                "shortfall": self.shortfall(record),
                 "excess_over_best": self.excess(record),
             }
             found.append(row)

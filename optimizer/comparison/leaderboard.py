@@ -1,0 +1,101 @@
+"""Folders of comparisons as one leaderboard: Markdown, a table per kind of problem, and where its numbers come from."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from specopt.comparison.cell import Record
+from specopt.comparison.store import Store
+from specopt.comparison.summary import MethodSummary, summaries
+from specopt.comparison.table import Comparison, newest
+from specopt.kinds import kind_of
+from specopt.models.errors import InvalidInput
+
+
+def merged(folders: Sequence[str | os.PathLike[str]]) -> Comparison:
+    """Return the newest record of every cell in some folders.
+
+    Raises
+    ------
+    InvalidInput
+        If a folder has no records, or methods of two distributions share a name.
+    """
+    records: list[Record] = []
+    for folder in folders:
+        found = Store(folder).records() if Path(folder).is_dir() else {}
+        if not found:
+            raise InvalidInput(f"{folder}: expected a folder with results of a comparison, got none")
+        records += found.values()
+    owners: dict[tuple[str, str], str] = {}
+    for record in newest(records):
+        owner = record.sources.get("version", "").partition(" ")[0]
+        other = owners.setdefault((record.kind, record.method), owner)
+        if other != owner:
+            names = " and ".join(repr(name or "no distribution") for name in (other, owner))
+            raise InvalidInput(f"{record.kind}: methods of {names} share the name {record.method!r}")
+    return Comparison(newest(records))
+
+
+def leaderboard(comparison: Comparison) -> str:
+    """Return the leaderboard of a comparison as Markdown."""
+    rows = summaries(comparison)
+    parts = []
+    for kind in dict.fromkeys(row.kind for row in rows):
+        problems = len({record.problem_sha256 for record in comparison if record.kind == kind})
+        parts += [f"## {kind}: {problems} instances", _table(kind, [row for row in rows if row.kind == kind])]
+    parts += [
+        "Gap: |objective - bound| / |objective|; shortfall: (bound - objective) / bound; each the mean over cells with "
+        "a plan, to the best bound of any method, here or in the instance library. Proven: optimal by that bound, or "
+        "proven infeasible. Time: shifted geometric mean; what failed takes its time limit.",
+        "## Where the numbers come from",
+        _lines(comparison.records),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _table(kind: str, rows: Sequence[MethodSummary]) -> str:
+    names = ["method", "cells", "failed", "no plan", "best plan", "proven", "gap", "time (s)"]
+    maximised = kind_of(kind).problem.sense == "maximize"
+    if maximised:
+        names.insert(7, "shortfall")
+    lines = [_row(names), _row(["---"] + ["--:"] * (len(names) - 1))]
+    for row in rows:
+        shares = [f"{100 * share:.0f} %" for share in (row.wins, row.proven)]
+        cells = [row.label, str(row.cells), str(row.failed), str(row.without_plan), *shares, _percent(row.mean_gap)]
+        cells += [_percent(row.mean_shortfall)] * maximised
+        lines.append(_row([*cells, f"{row.seconds:.3g}"]))
+    return "\n".join(lines)
+
+
+def _lines(records: Iterable[Record]) -> str:
+    facts: dict[str, list[str]] = {}
+    for record in records:
+        machine = ", ".join(f"{name} {value}" for name, value in sorted(record.machine.items()))
+        limit = "none" if record.time_limit is None else f"{record.time_limit:g} s"
+        found = {
+            "Machine": machine,
+            "Versions": ", ".join(f"{name} {value}" for name, value in sorted(record.versions.items())),
+            "Time limit": f"{limit}, gap {record.gap_limit:g}",
+            "Seed": str(record.seed),
+            f"{record.kind} {record.method}": ", ".join(f"{k} {v}" for k, v in sorted(record.sources.items())),
+        }
+        for name, text in found.items():
+            if text and text not in facts.setdefault(name, []):
+                facts[name].append(text)
+    return "\n".join(f"- {_plain(name)}: {_plain('; '.join(texts))}" for name, texts in facts.items() if texts)
+
+
+def _row(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(map(_plain, cells))} |"
+
+
+def _plain(text: str) -> str:
+    """Return a text in which Markdown finds nothing: names in records are as their authors like."""
+    text = "".join(char if char.isprintable() else " " for char in text)
+    return "".join(f"\\{char}" if char in "\\`*_[]<>|" else char for char in text)
+
+
+def _percent(share: float | None) -> str:
+    return "" if share is None else f"{100 * share:.3g} %"

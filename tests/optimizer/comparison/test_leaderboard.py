@@ -1,0 +1,86 @@
+"""Leaderboards of merged folders, and shortfalls, by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from specopt import InvalidInput
+from specopt.cli import run
+from specopt.comparison.cell import Record
+from specopt.comparison.leaderboard import merged
+from specopt.comparison.profiles import shortfall_profile
+from specopt.comparison.store import Store
+from specopt.comparison.table import Comparison
+
+
+def record(method: str, objective: float | None, *, started: str = "2026-01-01", **found: object) -> Record:
+    """Return a record of a cell whose objective is to be maximised."""
+    defaults = {
+        "kind": "draft-allocation",
+        "instance": "a/1",
+        "problem_sha256": "x",
+        "bound": 200.0,
+        "status": "feasible",
+        "seconds": 1.0,
+        "sources": {"version": "specopt 0.1.0", "method": "abc"},
+        "machine": {"processor": "fast | _one_"},
+        "versions": {"numpy": "2"},
+    }
+    return Record(
+        key=f"{method} {started} {found}", method=method, label=method, options={}, time_limit=10.0,
+        gap_limit=0.0, seed=3, objective=objective, started=started, **(defaults | found),  # type: ignore[arg-type]
+    )  # fmt: skip
+
+
+def kept(folder: Path, *records: Record) -> Path:
+    """Write records to a folder."""
+    store = Store(folder)
+    for one in records:
+        store.append(one)
+    store.close()
+    return folder
+
+
+def test_shortfalls_are_of_the_bound() -> None:
+    """Tests that a shortfall is 0 to 1 of the best bound, unlike the gap, and not there where less is better."""
+    found = Comparison([record("a", 50.0), record("b", 0.0), record("c", 200.0), record("d", None)], known={})
+    by = {one.method: one for one in found}
+    assert [found.shortfall(by[name]) for name in "abcd"] == [0.75, 1.0, 0.0, None]
+    assert found.gap(by["a"]) == pytest.approx(3.0)
+    assert [values.tolist() for values in shortfall_profile(found, "draft-allocation").values()][:3] == [
+        [0.75],
+        [1],
+        [0],
+    ]
+    less = Comparison([record("a", 50.0, kind="serving-latency", bound=40.0)], known={})
+    assert less.shortfall(less.records[0]) is None
+
+
+def test_folders_are_merged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests that the newest record of a cell counts, and that the table says where its numbers come from."""
+    first = kept(tmp_path / "1", record("greedy", 50.0), record("water-level", 200.0))
+    second = kept(tmp_path / "2", record("greedy", 150.0, started="2026-02-01"))
+    for folders in ((first, second), (second, first)):
+        assert run(["compare", "--table", *map(str, folders)]) == 0
+        shown = capsys.readouterr().out
+        assert "## draft-allocation: 1 instances" in shown
+        assert "| greedy | 1 | 0 | 0 | 0 % | 0 % | 33.3 % | 25 % | 1 |" in shown
+        assert "| water-level | 1 | 0 | 0 | 100 % | 100 % | 0 % | 0 % | 1 |" in shown
+        assert "- Machine: processor fast \\| \\_one\\_" in shown
+        assert "- Seed: 3" in shown
+        assert "- draft-allocation greedy: method abc, version specopt 0.1.0" in shown
+    target = tmp_path / "board.md"
+    assert run(["compare", "--table", str(second), str(first), "-o", str(target)]) == 0
+    assert target.read_text() == shown
+
+
+def test_what_cannot_be_merged_is_named(tmp_path: Path) -> None:
+    """Tests that a folder without results, and a name that two distributions share, are refused."""
+    with pytest.raises(InvalidInput, match="expected a folder with results of a comparison, got none"):
+        merged([tmp_path])
+    mine = {"version": "mine 1.0", "method": "def"}
+    folder = kept(tmp_path / "1", record("greedy", 50.0), record("greedy", 60.0, problem_sha256="y", sources=mine))
+    with pytest.raises(InvalidInput, match="methods of 'specopt' and 'mine' share the name 'greedy'"):
+        merged([folder])
