@@ -93,6 +93,7 @@ def test_the_command_exits_with_70(
     assert not (tmp_path / "r.json").exists()
 
 
+@pytest.mark.slow
 def test_without_assertions_it_is_the_same(tmp_path: Path) -> None:
     """Tests that python -O refuses the plan, too."""
     program = (

@@ -251,6 +251,7 @@ def test_a_call_gives_what_the_kernel_gives() -> None:
         assert budget(seconds).call(lambda a, b, stop: a + b + int(stop[0]), 1, 2) == 3
 
     def slowly(stop: Any) -> int:
+        assert (stop.shape, stop.dtype) == ((1,), np.uint8), "what kernels declare"
         time.sleep(0.12)
         return int(stop[0])
 
@@ -273,12 +274,12 @@ def test_a_call_that_gives_nothing_in_time_is_ended() -> None:
     def kernel(stop: Any) -> None:
         assert threading.current_thread().daemon, "it must not outlive the program"
         until_told(0.0, stop)
-        if stop[0]:
+        if stop[0] == 1:
             ended.set()
 
     started = time.monotonic()
     with pytest.raises(OutOfTime):
-        budget(0.1).call(kernel)
+        budget(0.4).call(kernel)
     assert time.monotonic() - started < 5.0
     assert ended.wait(5.0)
 
@@ -292,8 +293,8 @@ def test_an_error_in_a_call_is_raised() -> None:
 class Compiler:
     """A kernel, and whoever compiles it: what was asked of whom is in `log`.
 
-    Its process needs so many looks, and then leaves something in the cache if it `succeeds`; so does another process
-    that is `running` for so many looks.
+    Its process needs so many looks, and then leaves something in the cache if it `succeeds`, and ends unless it
+    `lingers`; another process is `running` for so many looks.
     """
 
     declared = ()
@@ -303,7 +304,7 @@ class Compiler:
 
         self.log: list[str] = []
         self.ready = self.cached = self.held = False
-        self.succeeds, self.running, self.looks, self.seconds = True, 0, 3, 0.0
+        self.succeeds, self.lingers, self.running, self.looks, self.seconds = True, False, 0, 3, 0.0
         self.py_func = Compiler
         for home, name in ((kernel, "prepare"), (prepare, "start"), (prepare, "is_running"), (prepare, "marked")):
             monkeypatch.setattr(home, name, getattr(self, name))
@@ -345,7 +346,7 @@ class Compiler:
         if self.looks > 0:
             return None
         self.cached = self.succeeds
-        return 0
+        return None if self.lingers else 0
 
     def is_running(self, asked: Any) -> bool:
         """Look for another process."""
@@ -369,6 +370,7 @@ def compiler(monkeypatch: pytest.MonkeyPatch) -> Compiler:
     (99.0, {"succeeds": False}, ["thread True", "here"]),
     (9.0, {}, ["process", "toys", "done", "here"]),
     (9.0, {"succeeds": False}, ["process", "toys", "done", "thread True", "here"]),
+    (9.0, {"lingers": True}, ["process", "toys", "done", "here"]),
     (9.0, {"running": 3}, ["toys", "done", "here"]),
     (None, {"running": 3}, ["toys", "done", "here"]),
 ])  # fmt: skip

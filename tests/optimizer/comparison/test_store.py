@@ -35,6 +35,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
         RECORD, key="other", instance="\u0000\u00e4\n", objective=None, status="failed", error="by exit code 1"
     )
     folder = tmp_path / "made" / "on the way"
+    assert Store(folder).damaged == []
     path = written(folder, RECORD, other, replace(RECORD, objective=3.0))
     assert len(path.read_bytes().splitlines()) == 3
     assert Store(folder).records() == {RECORD.key: RECORD, "other": other}
@@ -85,6 +86,18 @@ def test_records_reach_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     path = written(tmp_path, RECORD, RECORD)
     assert flushed == [path.stat().st_size // 2, path.stat().st_size]
     assert Store(tmp_path).records() == {RECORD.key: RECORD}
+
+
+def test_what_is_written_is_json_that_others_can_read(tmp_path: Path) -> None:
+    """Tests that no number is written that JSON has not, and that the umask alone keeps others from reading."""
+    before = os.umask(0o022)
+    try:
+        path = written(tmp_path, RECORD)
+    finally:
+        os.umask(before)
+    assert path.stat().st_mode & 0o777 == 0o644
+    with pytest.raises(ValueError, match="JSON"):
+        Store(tmp_path).append(replace(RECORD, objective=float("nan")))
 
 
 def test_torn_lines_are_skipped(tmp_path: Path) -> None:
