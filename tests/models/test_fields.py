@@ -17,6 +17,7 @@ from specopt.models.fields import (
     Ints,
     NonNegative,
     Positive,
+    PositiveInt,
     TokenCount,
     check,
     describe,
@@ -24,6 +25,7 @@ from specopt.models.fields import (
     escaped,
     parse,
     printable,
+    read,
     schema,
 )  # fmt: skip
 
@@ -88,25 +90,30 @@ class Toy:
     twice: Doubled = field(default_factory=lambda: Doubled(1.0))
     text: str | None = None
     share: Positive = 1.0
+    count: PositiveInt = 1
+    marked: str = field(default="here", metadata={"always": True})
 
     def __post_init__(self) -> None:
         check(self)
 
 
 BASE: dict[str, Any] = {"counts": [1, 2], "sizes": [0.0, 1.5]}
+ALWAYS: dict[str, Any] = {"parts": [], "twice": 2.0, "marked": "here"}
+"""Fields that are written at their defaults."""
 
 
 def test_what_is_read_is_written() -> None:
     """Tests that every sort of field is read and written again, and that defaults are left out."""
     given = BASE | {
         "rates": [0.5], "mode": "slow", "shape": {"name": "a"}, "parts": [{"size": 1.0}, {"size": 2.0}], "twice": 6.0,
-        "text": "ä", "share": 2.0,
+        "text": "ä", "share": 2.0, "count": 3, "marked": "there",
     }  # fmt: skip
     toy = parse(Toy, given)
     assert toy.shape == Named("a") and toy.parts == (Plain(1.0), Plain(2.0)) and toy.twice.value == 3.0
     assert dump(toy) == given
     assert parse(Toy, given | {"shape": {"size": 3.0}}).shape == Plain(3.0)
-    assert dump(parse(Toy, BASE)) == BASE | {"parts": [], "twice": 2.0}
+    assert dump(parse(Toy, BASE)) == BASE | ALWAYS
+    assert dump(parse(Toy, BASE | {"shape": None, "text": None})) == BASE | ALWAYS
 
 
 @pytest.mark.parametrize(
@@ -162,6 +169,25 @@ def test_refusals_of_objects(fields: dict[str, Any], message: str) -> None:
     """Tests that objects that are made directly are checked like those from files."""
     with pytest.raises(InvalidInput) as refusal:
         Toy(**(BASE | fields))
+    assert str(refusal.value) == message
+
+
+@pytest.mark.parametrize(
+    ("hint", "data", "where", "message"),
+    [
+        (list[list[int]], [[1], ["a"]], "m", "m[1][0]: expected int, got 'a' (str)"),
+        (list[int], ["a"], "", "[0]: expected int, got 'a' (str)"),
+        (int, "a", "", "the top level: expected int, got 'a' (str)"),
+        (Literal["a", "b"], "c", "x", "x: expected another value, got 'c'"),
+        (Literal["a", "b"], "\ud800", "x", "x: expected Unicode text, got '\\ud800'"),
+        (Literal["a", "b"], "\ud800", "", "the top level: expected Unicode text, got '\\ud800'"),
+        (dict[str, list[int]], {"k": ["x"]}, "d", "d[...][0]: expected int, got 'something else' (str)"),
+    ],
+)
+def test_refusals_of_other_data(hint: Any, data: object, where: str, message: str) -> None:
+    """Tests that what no dataclass declares is refused by its place, too."""
+    with pytest.raises(InvalidInput) as refusal:
+        read(hint, data, where)
     assert str(refusal.value) == message
 
 
