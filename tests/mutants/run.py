@@ -81,9 +81,12 @@ def mutate(module: str, digits: list[str]) -> tuple[Counter[str], list[Mutant]]:
     tests = [f"tests/{test}" for test in TARGETS[module]]
     (WORK / "pyproject.toml").write_text(CONFIG.format(module=module, tests=json.dumps(tests)))
     shutil.rmtree(WORK / "mutants", ignore_errors=True)
+    environment = os.environ | {"CI": "1"}  # the same random examples for every mutant
+    # Kernels are compiled here: mutmut would take the processes that do it for its own.
+    warm = [sys.executable, "-m", "pytest", "-m", "not slow", *tests]
+    subprocess.run(warm, cwd=WORK, env=environment, capture_output=True, check=False)
     chosen = [f"*__mutmut_*{digit}" for digit in digits]
     command = [sys.executable, "-m", "mutmut", "run", "--max-children", os.environ.get("MUTANTS_JOBS", "1"), *chosen]
-    environment = os.environ | {"CI": "1"}  # the same random examples for every mutant
     done = subprocess.run(command, cwd=WORK, env=environment, capture_output=True, text=True)
     if done.returncode:
         raise SystemExit(f"{module}: {done.stdout[-2000:]}{done.stderr[-2000:]}")
