@@ -112,6 +112,8 @@ def profile_figure(comparison: Comparison) -> Figure:
             axes.set_ylim(-0.02, 1.02)
             axes.spines[["top", "right"]].set_visible(False)
         left.set_xlim(LEAST_GAP, widest_gap)
+        if maximised:
+            left.xaxis.set_major_formatter(lambda share, _: f"{100 * share:g} %")
         right.set_xlim(1.0, widest)
         right.legend(frameon=False, fontsize=7, loc="upper left", bbox_to_anchor=(1.0, 1.0))
     return figure

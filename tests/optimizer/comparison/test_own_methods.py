@@ -106,3 +106,42 @@ def test_an_edit_runs_again(tmp_path: Path) -> None:
     assert first["first"][5]["processor"]
     rows = [line for path in (tmp_path / "out").glob("records-*") for line in path.read_text().splitlines()]
     assert len(rows) == 3
+
+
+CELL = """
+import sys
+from dataclasses import dataclass
+from typing import ClassVar
+from specopt import compare, generate
+from specopt.solvers.verification_batch.fcfs import FirstComeFirstServed
+
+def order():
+    return ORDER
+
+@dataclass(frozen=True)
+class First(FirstComeFirstServed):
+    name: ClassVar[str] = "first"
+
+    def run(self, problem, budget):
+        assert order() == 1
+        return super().run(problem, budget)
+
+(found,) = compare([First()], [generate("verification-batch/mixed", requests=5)], jobs=1, folder=sys.argv[1])
+print(found.status, found.key, found.started)
+"""
+
+
+@pytest.mark.slow
+def test_a_class_without_a_file_travels(tmp_path: Path) -> None:
+    """Tests that a class of a notebook runs in a worker, is not run again, and is after an edit of what it calls."""
+
+    def run(order: str) -> list[str]:
+        command = [sys.executable, "-P", "-c", CELL.replace("ORDER", order), str(tmp_path / "out")]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.split()
+
+    first, again, edited = run("1"), run("1"), run("2")
+    assert first == again
+    assert (first[0], edited[0]) == ("feasible", "failed")
+    assert first[1] != edited[1]
