@@ -14,7 +14,7 @@ from specopt.models.prompt_chunking import PromptChunkingPlan, PromptChunkingPro
 from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
 from specopt.testbed.calibration import acceptance_rate, fit_estimator, fit_passes
 from specopt.testbed.experiments import draft_control, fair_goodput, verification_batch
-from specopt.testbed.explanation import explain
+from specopt.testbed.explanation import explain, undisturbed_seconds
 
 FLOPS = np.geomspace(1e3, 1e12, 100)
 """Where runtimes are compared."""
@@ -38,8 +38,8 @@ def check_record(data: dict[str, Any]) -> None:
 
 def check_serving_latency(data: dict[str, Any]) -> None:
     """Check a record of serving latency."""
-    length, accepted = data["acceptance"]["length"], data["acceptance"]["accepted"]
-    rate = min(max(acceptance_rate(accepted, length), 1e-3), 1 - 1e-3)
+    rate = acceptance_rate(data["accepted"], data["settings"]["max_speculation_length"])
+    rate = min(max(rate, 1e-3), 1 - 1e-3)
     for trial in data["trials"]:
         problem = ServingLatencyProblem.from_dict(data["problems"][trial["problem"]])
         plan = ServingLatencyPlan.from_dict(trial["plan"])
@@ -64,6 +64,8 @@ def _check_run(problem: ServingLatencyProblem, plan: ServingLatencyPlan, measure
     assert measured["total_seconds"] >= stages["verify"][:, 3].max()
     assert measured["communication_seconds"] <= stages["verify"][:, 2].min()
     assert measured["accepted"] <= measured["drafted"]
+    undisturbed = undisturbed_seconds(measured, problem.mechanism_of(plan))
+    assert measured["undisturbed_seconds"] == pytest.approx(undisturbed, abs=1e-3)
     terms = explain(problem, plan, measured)
     assert terms.total == pytest.approx(measured["total_seconds"] - problem.evaluate(plan).objective, abs=1e-6)
     assert terms.between >= -1e-3  # nothing overlaps that the model says cannot

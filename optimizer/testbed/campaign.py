@@ -10,9 +10,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from specopt.testbed.pairs import check_pair
+from specopt.testbed.pairs import about, check_pair
 from specopt.testbed.processes import Laboratory
-from specopt.testbed.records import Record
+from specopt.testbed.records import Keep, Record, to_plain
 
 
 class Settings(Protocol):
@@ -27,7 +27,7 @@ class Experiment(Protocol):
 
     KIND: str
 
-    def prepare(self, laboratory: Laboratory, settings: Any) -> dict[str, Any]:
+    def prepare(self, laboratory: Laboratory, settings: Any, keep: Keep) -> dict[str, Any]:
         """Return what goes into the record before the plays: measurements, problems, and trials with predictions."""
 
     def carry_out(self, laboratory: Laboratory, data: dict[str, Any], trial: dict[str, Any]) -> dict[str, Any]:
@@ -55,12 +55,13 @@ def run(
     check_pair(pair)
     name = Path(pair).stem
     date = datetime.datetime.now(datetime.UTC).date()
-    head = {"kind": experiment.KIND, "pair": name, "settings": to_plain(asdict(settings))}
+    head: dict[str, Any] = {"kind": experiment.KIND, "pair": name, "settings": to_plain(asdict(settings))}
+    head["draft"] = about(pair)
     record = Record.begin(folder / f"{date}-{experiment.KIND}-{name}.json", head)
     data = record.data
     with Laboratory(pair) as laboratory:
         if not data["trials"]:
-            data |= experiment.prepare(laboratory, settings)
+            data |= experiment.prepare(laboratory, settings, record.keep)
             record.save()
         rounds = np.random.default_rng(settings.seed)
         total, done = settings.repeats * len(data["trials"]), 0
@@ -75,16 +76,3 @@ def run(
                 if tell is not None:
                     tell(f"{done} of {total}: scene {trial['scene'] + 1}, {trial['label']}, {trial['methods'][0]}")
     return record.path
-
-
-def to_plain(value: Any) -> Any:
-    """Return numbers, lists and dicts for arrays and numpy's numbers; seconds to the microsecond."""
-    if isinstance(value, dict):
-        return {key: to_plain(one) for key, one in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [to_plain(one) for one in value]
-    if isinstance(value, np.ndarray):
-        return to_plain(value.tolist())
-    if isinstance(value, np.generic):
-        return to_plain(value.item())
-    return round(value, 6) if isinstance(value, float) else value

@@ -61,6 +61,20 @@ def explain(problem: ServingLatencyProblem, plan: ServingLatencyPlan, measured: 
     )
 
 
+def undisturbed_seconds(measured: Mapping[str, Any], mechanism: Mechanism) -> float:
+    """Return what a repetition would have taken if each process had always had its processor, messages taking no time.
+
+    Uploads, and the pipeline of the processor seconds of its stages.
+    """
+    busy: dict[tuple[int, int], list[float]] = {}
+    for place, side in enumerate(("draft", "verify")):
+        for step, batch, _, _, seconds in measured[side]:
+            busy.setdefault((int(step), int(batch)), [0.0, 0.0])[place] = seconds
+    times = {key: (draft, verify) for key, (draft, verify) in busy.items()}
+    communication: float = measured["communication_seconds"]
+    return communication + pipeline_seconds(times, mechanism)
+
+
 def pipeline_seconds(times: Mapping[tuple[int, int], tuple[float, float]], mechanism: Mechanism) -> float:
     """Return the seconds of all steps by Eq. 20-22, from draft and verify times by step and batch."""
     total = 0.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -71,3 +72,17 @@ def draw_prompts(pair: str, count: int, *, played: bool, seed: int = 0) -> list[
         return [prompt_tokens(prompt.text) for prompt in mine[:count]]
     random = np.random.default_rng((seed, played))
     return [random.integers(61, size=size).tolist() for size in random.integers(4, 25, size=count)]
+
+
+def about(pair: str) -> dict[str, str]:
+    """Return what tells this pair's draft model from others: the digest of its file, and the notes in it."""
+    check_pair(pair)
+    if pair == "tiny":
+        return {}
+    from safetensors import safe_open
+
+    from specopt.testbed.checkpoints import DRAFT
+
+    with safe_open(DRAFT, framework="pt") as file:
+        notes = (file.metadata() or {}).get("notes", "")
+    return {"sha256": hashlib.sha256(DRAFT.read_bytes()).hexdigest(), "notes": notes}

@@ -10,12 +10,18 @@ import datetime
 import importlib.metadata
 import os
 import platform
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from specopt.measuring.processor import processor
 from specopt.models.errors import InvalidInput
 from specopt.models.files import read_json, to_json, write_text
+
+Keep = Callable[[str, Callable[[], Any]], Any]
+"""Takes the name of a measurement and what measures it; see `Record.keep`."""
 
 FORMAT = "specopt-testbed/1"
 
@@ -52,6 +58,13 @@ class Record:
             raise InvalidInput(f"{path}: holds a record with another {other}; choose another folder, or remove it")
         return cls(path, found)
 
+    def keep(self, name: str, measure: Callable[[], Any]) -> Any:
+        """Return a measurement of the record; what is not there yet is measured and saved first."""
+        if name not in self.data:
+            self.data[name] = to_plain(measure())
+            self.save()
+        return self.data[name]
+
     def save(self) -> None:
         """Write the file."""
         write_text(self.path, to_json(self.data) + "\n")
@@ -85,3 +98,16 @@ def versions() -> dict[str, str]:
         except importlib.metadata.PackageNotFoundError:
             continue
     return found
+
+
+def to_plain(value: Any) -> Any:
+    """Return numbers, lists and dicts for arrays and numpy's numbers; seconds to the microsecond."""
+    if isinstance(value, dict):
+        return {key: to_plain(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [to_plain(one) for one in value]
+    if isinstance(value, np.ndarray):
+        return to_plain(value.tolist())
+    if isinstance(value, np.generic):
+        return to_plain(value.item())
+    return round(value, 6) if isinstance(value, float) else value

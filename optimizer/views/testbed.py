@@ -90,7 +90,7 @@ def draw_comparison(records: Sequence[Record]) -> Figure:
     panels = []
     for record in records:
         for predictor, quantity in quantities(record):
-            if predictor == "model" and quantity != "communication_seconds":
+            if predictor == "model" and quantity not in ("communication_seconds", "undisturbed_seconds"):
                 panels.append(_panel(record, quantity))
     return draw(*panels, size=(4.6 * len(panels), 4.2))
 

@@ -16,6 +16,7 @@ from specopt.testbed.decoding import Sampling
 from specopt.testbed.pairs import draw_prompts
 from specopt.testbed.plays.draft_control import Round, play, rounds_of
 from specopt.testbed.processes import Laboratory
+from specopt.testbed.records import Keep
 
 KIND = "draft-control"
 
@@ -80,17 +81,22 @@ TINY = Settings(
 """Settings that tests play in seconds."""
 
 
-def prepare(laboratory: Laboratory, settings: Settings) -> dict[str, Any]:
+def prepare(laboratory: Laboratory, settings: Settings, keep: Keep) -> dict[str, Any]:
     """Play rounds on other prompts at every resolution, and lay down problems, policies and predictions."""
     length = settings.max_draft_length
     known = draw_prompts(laboratory.pair, 16, played=False, seed=settings.seed)
     sampling = Sampling(temperature=settings.temperature, seed=settings.seed + 1000)
-    rounds: dict[str, Any] = {"length": length, "accepted": [], "draft_seconds": [], "verify_seconds": []}
-    for resolution in settings.resolutions:
-        free = [Round(length, resolution, float("inf"), float("inf"))] * settings.known_rounds
-        run = play(laboratory, free, known, per_prompt=settings.per_prompt, sampling=sampling)
-        for name in ("accepted", "draft_seconds", "verify_seconds"):
-            rounds[name].append(getattr(run, name).tolist())
+
+    def measure() -> dict[str, Any]:
+        found: dict[str, Any] = {"length": length, "accepted": [], "draft_seconds": [], "verify_seconds": []}
+        for resolution in settings.resolutions:
+            free = [Round(length, resolution, float("inf"), float("inf"))] * settings.known_rounds
+            run = play(laboratory, free, known, per_prompt=settings.per_prompt, sampling=sampling)
+            for name in ("accepted", "draft_seconds", "verify_seconds"):
+                found[name].append(getattr(run, name).tolist())
+        return found
+
+    rounds = keep("known", measure)
     data: dict[str, Any] = {
         "models": {worker.side: worker.config.name for worker in (laboratory.draft, laboratory.verify)},
         "known": rounds,

@@ -21,6 +21,7 @@ from specopt.testbed.decoding import Sampling
 from specopt.testbed.pairs import draw_prompts
 from specopt.testbed.plays.fair_goodput import play
 from specopt.testbed.processes import Laboratory
+from specopt.testbed.records import Keep
 
 KIND = "fair-goodput"
 
@@ -65,7 +66,7 @@ TINY = Settings(clients=4, budgets=(6,), rounds=12, per_prompt=6, known_rounds=1
 """Settings that tests play in seconds."""
 
 
-def prepare(laboratory: Laboratory, settings: Settings) -> dict[str, Any]:
+def prepare(laboratory: Laboratory, settings: Settings, keep: Keep) -> dict[str, Any]:
     """Play rounds on other prompts, and lay down problems, schedules and predictions."""
     per_client = -(-max(settings.rounds, settings.known_rounds) // settings.per_prompt)
     known, played = (
@@ -77,10 +78,14 @@ def prepare(laboratory: Laboratory, settings: Settings) -> dict[str, Any]:
     )
     rounds = [[settings.known_length] * settings.clients] * settings.known_rounds
     sampling = Sampling(temperature=settings.temperature, seed=settings.seed + 1000)
-    accepted = play(laboratory, rounds, known, per_prompt=settings.per_prompt, sampling=sampling)
+
+    def measure() -> dict[str, Any]:
+        accepted = play(laboratory, rounds, known, per_prompt=settings.per_prompt, sampling=sampling)
+        return {"length": settings.known_length, "accepted": accepted.T.tolist()}
+
     data: dict[str, Any] = {
         "models": {worker.side: worker.config.name for worker in (laboratory.draft, laboratory.verify)},
-        "known": {"length": settings.known_length, "accepted": accepted.T.tolist()},
+        "known": keep("known", measure),
         "problems": [],
         "prompts": played,
         "trials": [],

@@ -15,6 +15,7 @@ from specopt.testbed.decoding import differences
 from specopt.testbed.pairs import draw_prompts
 from specopt.testbed.plays.prompt_chunking import play
 from specopt.testbed.processes import Laboratory
+from specopt.testbed.records import Keep
 
 KIND = "prompt-chunking"
 
@@ -73,14 +74,18 @@ TINY = Settings(
 """Settings that tests play in seconds."""
 
 
-def prepare(laboratory: Laboratory, settings: Settings) -> dict[str, Any]:
+def prepare(laboratory: Laboratory, settings: Settings, keep: Keep) -> dict[str, Any]:
     """Time the parts of the model, and lay down problems, plans and predictions."""
     done = max(settings.prompt_tokens) // 2
-    laboratory.play("layers", sizes=list(settings.sizes), done=done, repeats=settings.passes)
-    device, cloud = laboratory.finish()
+
+    def measure() -> dict[str, Any]:
+        laboratory.play("layers", sizes=list(settings.sizes), done=done, repeats=settings.passes)
+        device, cloud = laboratory.finish()
+        return {"tokens": list(settings.sizes), "cached": done, **device, **cloud}
+
     data: dict[str, Any] = {
         "models": {"device": "first and last layers of the verify model", "cloud": "the layers between"},
-        "layers": {"tokens": list(settings.sizes), "cached": done, **device, **cloud},
+        "layers": keep("layers", measure),
         "problems": [],
         "prompts": [],
         "alone": [],

@@ -16,9 +16,11 @@ from specopt.solve import solve
 from specopt.solvers.serving_latency.simulate import simulate
 from specopt.testbed.calibration import acceptance_rate, fit_passes, measure_acceptance, measure_passes
 from specopt.testbed.decoding import Sampling, differences
+from specopt.testbed.explanation import undisturbed_seconds
 from specopt.testbed.pairs import draw_prompts
 from specopt.testbed.plays.serving_latency import play
 from specopt.testbed.processes import Laboratory
+from specopt.testbed.records import Keep
 
 KIND = "serving-latency"
 
@@ -92,7 +94,7 @@ TINY = Settings(
 """Settings that tests play in seconds."""
 
 
-def prepare(laboratory: Laboratory, settings: Settings) -> dict[str, Any]:
+def prepare(laboratory: Laboratory, settings: Settings, keep: Keep) -> dict[str, Any]:
     """Measure what predictions know, and lay down problems, plans and predictions."""
     grids = (
         Grid(batch=settings.batch, new_tokens=settings.prefill_tokens, cached_tokens=(0,), repeats=2, warm_up=1),
@@ -104,14 +106,18 @@ def prepare(laboratory: Laboratory, settings: Settings) -> dict[str, Any]:
             warm_up=1,
         ),
     )
-    passes = {worker.side: measure_passes(worker, grids) for worker in (laboratory.draft, laboratory.verify)}
+    workers = (laboratory.draft, laboratory.verify)
+    passes = keep("passes", lambda: {worker.side: measure_passes(worker, grids) for worker in workers})
     known = draw_prompts(laboratory.pair, settings.known_prompts, played=False, seed=settings.seed)
     length, sampling = settings.max_speculation_length, Sampling(temperature=settings.temperature, seed=settings.seed)
-    accepted = measure_acceptance(laboratory, known, length=length, rounds=settings.known_rounds, sampling=sampling)
+    accepted = keep(
+        "accepted",
+        lambda: measure_acceptance(laboratory, known, length=length, rounds=settings.known_rounds, sampling=sampling),
+    )
     data: dict[str, Any] = {
-        "models": {worker.side: worker.config.name for worker in (laboratory.draft, laboratory.verify)},
+        "models": {worker.side: worker.config.name for worker in workers},
         "passes": passes,
-        "acceptance": {"length": length, "accepted": accepted},
+        "accepted": accepted,
         "problems": [],
         "prompts": [],
         "alone": [],
@@ -145,7 +151,6 @@ def problem_of(
 ) -> ServingLatencyProblem:
     """Return the problem that the measurements make of these prompts under a mechanism."""
     alone = mechanism == "autoregressive"
-    drafts = data["acceptance"]
     return ServingLatencyProblem(
         input_tokens=np.array([len(prompt) for prompt in prompts]),
         output_tokens=np.full(len(prompts), settings.output_tokens),
@@ -156,7 +161,7 @@ def problem_of(
         draft_runtime=fit_passes(data["passes"]["draft"], ("prefill", "decode")).runtime,
         verify_runtime=fit_passes(data["passes"]["verify"], ("prefill", "decode" if alone else "verify")).runtime,
         draft_memory_bytes=MEMORY_BYTES,
-        acceptance_rate=min(max(acceptance_rate(drafts["accepted"], drafts["length"]), 1e-3), 1 - 1e-3),
+        acceptance_rate=min(max(acceptance_rate(data["accepted"], settings.max_speculation_length), 1e-3), 1 - 1e-3),
         max_speculation_length=settings.max_speculation_length,
         output_lengths="conservative",
         mechanism=mechanism,
@@ -206,10 +211,12 @@ def predict(problem: ServingLatencyProblem, plan: ServingLatencyPlan) -> dict[st
             "total_seconds": found.objective,
             "communication_seconds": found.terms["communication_seconds"],
             "first_token_seconds": float(np.mean(first)),
+            "undisturbed_seconds": found.objective,
         }
     }
     if problem.mechanism != "autoregressive":
-        predicted["simulation"] = {"total_seconds": simulate(problem, plan, replications=REPLICATIONS).mean}
+        mean = simulate(problem, plan, replications=REPLICATIONS).mean
+        predicted["simulation"] = {"total_seconds": mean, "undisturbed_seconds": mean}
     return predicted
 
 
@@ -230,6 +237,7 @@ def carry_out(laboratory: Laboratory, data: dict[str, Any], trial: dict[str, Any
         "draft": run.draft,
         "verify": run.verify,
     }
+    measured["undisturbed_seconds"] = undisturbed_seconds(measured, problem.mechanism_of(plan))
     if data["alone"]:
         measured["differences"] = differences(run.outputs, data["alone"][trial["scene"]])
     return measured

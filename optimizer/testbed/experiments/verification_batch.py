@@ -21,6 +21,7 @@ from specopt.models.verification_time import VerificationTime
 from specopt.solve import solve
 from specopt.testbed.calibration import fit_estimator, measure_passes
 from specopt.testbed.processes import Laboratory
+from specopt.testbed.records import Keep
 
 KIND = "verification-batch"
 
@@ -74,7 +75,7 @@ TINY = Settings(requests=20, batch=(1, 2, 4), new_tokens=(2, 5), measured_cached
 """Settings that tests play in seconds."""
 
 
-def prepare(laboratory: Laboratory, settings: Settings) -> dict[str, Any]:
+def prepare(laboratory: Laboratory, settings: Settings, keep: Keep) -> dict[str, Any]:
     """Time passes, and lay down requests and predictions."""
     grid = Grid(
         batch=settings.batch,
@@ -83,7 +84,7 @@ def prepare(laboratory: Laboratory, settings: Settings) -> dict[str, Any]:
         repeats=settings.passes,
         warm_up=1,
     )
-    passes = {"verify": measure_passes(laboratory.verify, (grid,))}
+    passes = keep("passes", lambda: {"verify": measure_passes(laboratory.verify, (grid,))})
     estimator = fit_estimator(passes["verify"])
     data: dict[str, Any] = {
         "models": {"verify": laboratory.verify.config.name},

@@ -11,7 +11,7 @@ from specopt.models.decoder import PaperDecoder
 from specopt.models.runtime import LinearRuntime
 from specopt.models.serving_latency import Mechanism, ServingLatencyPlan, ServingLatencyProblem
 from specopt.models.serving_schedule import step_schedule, steps_per_batch
-from specopt.testbed.explanation import explain
+from specopt.testbed.explanation import explain, undisturbed_seconds
 
 RUNTIME = LinearRuntime(seconds_per_flop=1e-9, overhead_seconds=0.01)
 
@@ -64,6 +64,17 @@ def test_nothing_is_left_where_everything_went_as_predicted(mechanism: Mechanism
     terms = explain(problem, plan, as_predicted(problem, plan))
     for name in ("communication", "steps", "passes", "between", "waiting", "total"):
         assert getattr(terms, name) == pytest.approx(0.0, abs=1e-9), name
+
+
+@pytest.mark.parametrize("mechanism", ["pipelined", "sequential", "autoregressive"])
+def test_undisturbed_seconds_leave_out_what_others_took(mechanism: Mechanism) -> None:
+    """Tests that stages that waited for their processor count with their processor seconds alone."""
+    problem, plan = case(mechanism)
+    run = as_predicted(problem, plan)
+    for side in ("draft", "verify"):
+        for row in run[side]:
+            row[3] += 7.0
+    assert undisturbed_seconds(run, mechanism) == pytest.approx(problem.evaluate(plan).objective)
 
 
 def test_each_cause_has_its_term() -> None:
