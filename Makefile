@@ -1,7 +1,7 @@
 # The only commands to know are `make run` and `make test`; both set everything up by themselves.
 PY := .venv/bin/python
-PLAYED := serving-latency
-PAIR := tiny
+PLAYED := serving-latency prompt-chunking draft-control verification-batch fair-goodput
+PAIR := real
 NUMERICS := $(addprefix tests/solvers/,$(addprefix fair_goodput/,test_master.py test_steep.py test_column_generation.py) draft_control)
 
 run: .venv/ok ## solve the setting of paper 1 and show plan, rivals and pipeline
