@@ -41,7 +41,6 @@ app = typer.Typer(
     help="Plan speculative decoding across edge and cloud, with proof of how good the plan is.",
     epilog="Exit codes: 0 a plan was found, 1 infeasible or none found, 2 bad input or usage, 70 an internal error, "
     "130 interrupted.",
-    add_completion=False,
     rich_markup_mode=None,  # plain help: importing rich would double the time of `specopt --help`
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -72,7 +71,9 @@ def run(arguments: Sequence[str]) -> int:
         sys.stdout.flush()  # a full disk or a closed pipe must show here, not after the exit code is chosen
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
-    except (SystemExit, BrokenPipeError):  # the reader has gone; SystemExit: what typer and rich make of it
+    except (SystemExit, BrokenPipeError) as ended:  # the reader has gone; SystemExit: what typer and rich make of it
+        if isinstance(ended, SystemExit) and not ended.code:  # a shell was told what completes a command
+            return FOUND
         discard(sys.stdout)
         return UNREAD
     except InternalError as error:
@@ -138,7 +139,10 @@ COMMANDS = (
 )
 """In the order of `specopt --help`; a command is called as its function, without a closing underscore."""
 
+HELP = {generate.generate: generate.WithFamilies}
+"""Commands whose help says more than their options."""
+
 for command in COMMANDS:
-    app.command(command.__name__.rstrip("_"))(command)
+    app.command(command.__name__.rstrip("_"), cls=HELP.get(command))(command)
 app.add_typer(export.export)
 app.add_typer(testbed.testbed)

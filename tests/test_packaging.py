@@ -70,6 +70,19 @@ def test_citation_and_changelog_agree_with_the_version() -> None:
     assert releases[:1] in ([], [version])
 
 
+def test_who_made_it_is_said_alike() -> None:
+    """Tests that CITATION.cff has what its format, 1.2.0, requires, with the authors that the package names."""
+    import yaml
+
+    data = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    known = {"cff-version", "message", "type", "title", "abstract", "authors", "version", "license", "keywords"}
+    assert {"cff-version", "message", "title", "authors"} <= set(data) <= known
+    assert data["cff-version"] == "1.2.0" and data["type"] == "software"
+    assert data["authors"] == PYPROJECT["project"]["authors"]
+    assert data["license"] == PYPROJECT["project"]["license"]
+    assert all(isinstance(data[field], str) for field in ("message", "title", "abstract", "version"))
+
+
 @pytest.mark.slow
 def test_the_wheel_holds_the_package_alone(tmp_path: Path) -> None:
     """Tests that a wheel holds every source and data file of the package, and no other name at its top."""

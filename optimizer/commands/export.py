@@ -40,8 +40,9 @@ def table(
         typer.Option(
             "--runtime",
             metavar="FILE",
-            help='{"draft": runtime, "verify": runtime} (JSON), as fit --draft --verify writes it; optionally with '
-            "drafter, draft_model, verify_model, context_tokens, step_overhead_seconds and zero_draft_cost.",
+            help='{"draft": runtime, "verify": runtime} (JSON), as fit --draft --verify writes it, optionally with '
+            "drafter, draft_model, verify_model, context_tokens, step_overhead_seconds and zero_draft_cost; or the "
+            "single fit of a verify model, with --draft-runtime.",
         ),
     ],
     acceptance: Annotated[
@@ -52,6 +53,9 @@ def table(
             help="Scrape of /metrics, acceptance histogram, vllm bench serve, golden acceptance lengths, or rates.",
         ),
     ],
+    draft_runtime: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The single fit of a draft model, beside that of --runtime.")
+    ] = None,
     before: Annotated[
         Path | None, typer.Option("--before", metavar="FILE", help="An earlier scrape; the difference counts.")
     ] = None,
@@ -89,13 +93,12 @@ def table(
     """Compute an engine's drafts per batch size, the goodput-optimal ones, as its own configuration."""
     from specopt.engines import ENGINES
     from specopt.instances.acceptance import read_acceptance
-    from specopt.models.files import read_json
     from specopt.solvers.speculation_table.runtimes import Runtimes
     from specopt.solvers.speculation_table.table import speculation_table
 
-    for path in (runtime, acceptance, before, draft_model, verify_model):
+    for path in (runtime, draft_runtime, acceptance, before, draft_model, verify_model):
         check_target(output, path)
-    data = _with_models(read_json(runtime), runtime, {"draft": draft_model, "verify": verify_model})
+    data = _with_models(_pair(runtime, draft_runtime), runtime, {"draft": draft_model, "verify": verify_model})
     if context_tokens is not None and isinstance(data, Mapping):
         data = {**data, "context_tokens": context_tokens}
     runtimes = Runtimes.from_dict(data, str(runtime))
@@ -144,6 +147,19 @@ def show_speculation_table(
 
 for name in ("vllm", "sglang", "tensorrt-llm", "llama.cpp"):  # of engines.ENGINES, which help need not load
     export.command(name)(table)
+
+
+def _pair(path: Path, draft: Path | None) -> object:
+    """Return the runtimes of a file; a single fit is that of the verify model, beside one of the draft model."""
+    from specopt.models.files import read_json
+
+    data = read_json(path)
+    is_single = isinstance(data, Mapping) and "form" in data
+    if draft is not None and not is_single:
+        raise InvalidInput(f"--draft-runtime: expected a single fit as --runtime, but {path} has no form of its own")
+    if not is_single:
+        return data
+    return {"verify": data} if draft is None else {"draft": read_json(draft), "verify": data}
 
 
 def _with_models(data: object, path: Path, configs: Mapping[str, Path | None]) -> object:

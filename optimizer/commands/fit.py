@@ -113,11 +113,14 @@ def fit(
     quantiles = [] if spread is None else [column.strip() for column in spread.split(",")]
     if form == FORM:
         given = {"--x-unit flops": x_unit == "flops", "--flat": flat, "--picture": picture is not None}
+        given |= {"--errors relative": errors != "absolute", "--logits all": logits == "all"}
         given |= {"--model": any(one is not None for one in (model, draft_model, verify_model))}
         if useless := next((option for option, is_given in given.items() if is_given), None):
             raise InvalidInput(f"{useless}: expected a form that is fitted, got --form {FORM}")
     if spread is not None and (form != FORM or len(quantiles) != 2):
         raise InvalidInput(f"--spread: expected LOW,HIGH with --form {FORM}, got {spread!r} with --form {form}")
+    if logits == "all" and model is None and draft_model is None:  # of a verify model all count anyhow
+        raise InvalidInput("--logits all: expected --model or --draft-model, too: nothing else counts positions")
     parts = _parts(draft, verify, model, draft_model, verify_model)
     times, named = _repeats(repeat or ())
     shared = pairs_of(where or (), "--where")

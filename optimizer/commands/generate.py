@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from specopt.commands.shared import (
     Output,
@@ -17,6 +18,17 @@ from specopt.commands.shared import (
     write,
 )
 from specopt.streams import say
+
+
+class WithFamilies(TyperCommand):
+    """A command whose help ends with the families; they are loaded when somebody asks."""
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        """Write every family and what its problems are."""
+        from specopt.generate import FAMILIES
+
+        with formatter.section("Families"):
+            formatter.write_dl([(family.name, family.summary) for family in FAMILIES.values()])
 
 
 def generate(

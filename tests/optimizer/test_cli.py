@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ import pytest
 
 import specopt
 from specopt.cli import run
+from specopt.generate import FAMILIES
 from specopt.kinds import KINDS
 from specopt.models.result import Progress
 from specopt.progress import end_progress, print_progress, showing_kernels
@@ -98,6 +100,20 @@ def test_each_command_has_help(invoke: Invoke, command: str) -> None:
     outcome = invoke(command, "--help")
     assert outcome.code == 0
     assert f"specopt {command}" in outcome.out
+
+
+def test_help_of_generate_lists_the_families(invoke: Invoke) -> None:
+    """Tests that what can be generated is in the help, by name."""
+    text = invoke("generate", "--help").out
+    assert [name for name in FAMILIES if name not in text] == []
+
+
+def test_shells_complete() -> None:
+    """Tests that a shell learns the commands that begin as typed."""
+    env = {**os.environ, "_SPECOPT_COMPLETE": "complete_bash", "COMP_WORDS": "specopt pl", "COMP_CWORD": "1"}
+    command = [sys.executable, "-P", "-m", "specopt"]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["plan"]
 
 
 def test_version(invoke: Invoke) -> None:

@@ -185,3 +185,27 @@ def test_passes_of_other_models_are_refused(tmp_path: Path, capsys: pytest.Captu
     )
     assert run(["plan", *swapped, "--runtimes", str(table), "--for", "vllm"]) == 2
     assert "draft-15m" in capsys.readouterr().err
+
+
+def test_single_fits_feed_export(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests that two single fits make the table that the fit of the pair makes, and that a pair takes no second one."""
+    rates = tmp_path / "rates.json"
+    rates.write_text('{"acceptance_rate": 0.7}')
+    paths = {name: str(tmp_path / f"{name}.json") for name in ("draft", "verify", "pair")}
+    for name, rows in (("draft", "model=draft-15m"), ("verify", "model=verify-100m")):
+        assert run([*FITTED[:10], "--where", rows, "--form", "table", "-o", paths[name]]) == 0
+    assert run([*FITTED, "--form", "table", "-o", paths["pair"]]) == 0
+    capsys.readouterr()
+    said = []
+    both = ["--runtime", paths["verify"], "--draft-runtime", paths["draft"]]
+    for given in (both, ["--runtime", paths["pair"]]):
+        assert run(["export", "vllm", *given, "--acceptance", str(rates), "--json"]) == 0
+        said.append(json.loads(capsys.readouterr().out))
+    assert said[0] == said[1]
+    assert run(["export", "vllm", "--runtime", paths["pair"], *both[2:], "--acceptance", str(rates)]) == 2
+    assert "--draft-runtime: expected a single fit as --runtime" in capsys.readouterr().err
+    assert run(["export", "vllm", "--runtime", paths["verify"], "--acceptance", str(rates)]) == 2
+    assert "draft: required field is missing" in capsys.readouterr().err
+    for wrong in (["--logits", "all"], ["--form", "table", "--errors", "relative"]):
+        assert run([*FITTED, *wrong]) == 2
+        assert "expected" in capsys.readouterr().err
