@@ -139,10 +139,11 @@ COMMANDS = (
 )
 """In the order of `specopt --help`; a command is called as its function, without a closing underscore."""
 
-HELP = {generate.generate: generate.WithFamilies}
-"""Commands whose help says more than their options."""
+HELP = {"generate": generate.WithFamilies}
+"""Of commands whose help says more than their options."""
 
 for command in COMMANDS:
-    app.command(command.__name__.rstrip("_"), cls=HELP.get(command))(command)
+    name = command.__name__.rstrip("_")
+    app.command(name, cls=HELP.get(name))(command)
 app.add_typer(export.export)
 app.add_typer(testbed.testbed)
