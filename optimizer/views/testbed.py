@@ -11,6 +11,7 @@ from rich.console import Console
 
 from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
 from specopt.testbed.comparison import Gain, Share, gains_of, points_of, quantities, summarise
+from specopt.testbed.experiments import experiment
 from specopt.testbed.explanation import explain
 from specopt.views.panels import Line, Panel, draw
 from specopt.views.terminal import sentence, table, title
@@ -19,15 +20,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Record = Mapping[str, Any]
-
-OURS = {
-    "serving-latency": ("exact", ("algorithm-1", "heuristic-batching", "no-batching")),
-    "prompt-chunking": ("exact", ("equation-3", "best-equal", "whole")),
-    "draft-control": ("policy-iteration", ("best-static", "decoupled", "myopic")),
-    "verification-batch": ("pareto", ("algorithm-1", "edf", "fcfs")),
-    "fair-goodput": ("dual", ("fixed", "random")),
-}
-"""By kind: our method, and the papers' that it is compared with."""
 
 TERMS = ("communication", "steps", "passes", "between", "waiting")
 COLOURS = ("tab:blue", "tab:orange", "tab:green", "tab:red", "tab:purple")
@@ -121,16 +113,16 @@ def _panel(record: Record, quantity: str) -> Panel:
 
 
 def _gains(record: Record) -> list[Gain]:
-    ours, rivals = OURS.get(record["kind"], ("", ()))
+    played = experiment(record["kind"])
     predictor, quantity = next(iter(quantities(record)), ("", ""))
     points = points_of(record, predictor, quantity)
     smaller = quantity.endswith("_seconds")
-    return [gain for rival in rivals for gain in gains_of(points, ours, rival, smaller_is_better=smaller)]
+    return [gain for rival in played.RIVALS for gain in gains_of(points, played.OURS, rival, smaller_is_better=smaller)]
 
 
 def _terms(record: Record) -> dict[str, dict[str, float]]:
     """Return the terms of plans of serving latency, by label."""
-    if record["kind"] != "serving-latency":
+    if record["kind"] != ServingLatencyProblem.kind:
         return {}
     found: dict[str, list[dict[str, float]]] = {}
     for trial in record["trials"]:

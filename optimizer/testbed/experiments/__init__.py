@@ -5,12 +5,13 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from importlib import import_module
+from pkgutil import iter_modules
 from typing import Any
 
 from specopt.models.arguments import one_of
 from specopt.models.fields import parse
 
-KINDS = ("serving-latency", "prompt-chunking", "draft-control", "verification-batch", "fair-goodput")
+KINDS = tuple(sorted(module.name.replace("_", "-") for module in iter_modules(__path__)))
 """Kinds of problems whose plans can be played, a module each."""
 
 

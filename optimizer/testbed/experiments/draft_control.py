@@ -18,7 +18,8 @@ from specopt.testbed.plays.draft_control import Round, play, rounds_of
 from specopt.testbed.processes import Laboratory
 from specopt.testbed.records import Keep
 
-KIND = "draft-control"
+KIND = DraftControlProblem.kind
+OURS, RIVALS = "policy-iteration", ("best-static", "decoupled", "myopic")
 
 METHODS = ("policy-iteration", "best-static", "decoupled", "myopic")
 """Whose policies are played: ours, the paper's static search, and two simpler ones."""

@@ -23,7 +23,8 @@ from specopt.testbed.plays.fair_goodput import play
 from specopt.testbed.processes import Laboratory
 from specopt.testbed.records import Keep
 
-KIND = "fair-goodput"
+KIND = FairGoodputProblem.kind
+OURS, RIVALS = "dual", ("fixed", "random")
 
 METHODS = ("dual", "fixed", "random")
 """Whose schedules are played: ours, and the two that paper 5 compares its own with; its own converges to ours."""

@@ -17,7 +17,8 @@ from specopt.testbed.plays.prompt_chunking import play
 from specopt.testbed.processes import Laboratory
 from specopt.testbed.records import Keep
 
-KIND = "prompt-chunking"
+KIND = PromptChunkingProblem.kind
+OURS, RIVALS = "exact", ("equation-3", "best-equal", "whole")
 
 METHODS = ("exact", "equation-3", "best-equal", "whole")
 """Whose plans are played: ours, the paper's, and two simple ones."""

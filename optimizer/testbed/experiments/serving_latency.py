@@ -22,7 +22,8 @@ from specopt.testbed.plays.serving_latency import play
 from specopt.testbed.processes import Laboratory
 from specopt.testbed.records import Keep
 
-KIND = "serving-latency"
+KIND = ServingLatencyProblem.kind
+OURS, RIVALS = "exact", ("algorithm-1", "heuristic-batching", "no-batching")
 
 METHODS = ("exact", "algorithm-1", "heuristic-batching", "no-batching", "max-batching")
 """Whose plans are played under each mechanism that they plan for: ours, and the paper's."""

@@ -23,7 +23,8 @@ from specopt.testbed.calibration import fit_estimator, measure_passes
 from specopt.testbed.processes import Laboratory
 from specopt.testbed.records import Keep
 
-KIND = "verification-batch"
+KIND = VerificationBatchProblem.kind
+OURS, RIVALS = "pareto", ("algorithm-1", "edf", "fcfs")
 
 METHODS = ("pareto", "algorithm-1", "edf", "fcfs")
 """The policies: ours, the paper's, and the two that it was compared with."""
