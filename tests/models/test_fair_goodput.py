@@ -190,9 +190,38 @@ def test_schedules_built_from_arrays_are_checked() -> None:
     schedule = Schedule(**good)  # type: ignore[arg-type]
     share[0] = 7.0
     assert schedule.share[0] == 1.0
-    for wrong in ({"share": [np.nan]}, {"starts": [0, 3]}, {"clients": [1, 0]}, {"tokens": [1, -1]}, {"share": [-1.0]}):
-        with pytest.raises(InvalidInput, match=r"^schedule"):
-            Schedule(**{**good, **wrong})  # type: ignore[arg-type]
+    assert [schedule.share.dtype, schedule.tokens.dtype, schedule.full.dtype] == [np.float64, np.int64, np.bool_]
+    assert Schedule(**good | {"share": [1]}).share.dtype == np.float64  # type: ignore[arg-type]
+    unfit = "schedule: expected arrays of one schedule, got lengths that do not fit"
+    two = {"share": [1.0, 0.0], "starts": [0, 2, 3], "clients": [0, 1, 1], "tokens": [1, 1, 2], "full": [True, False]}
+    assert len(Schedule(**two)) == 2  # type: ignore[arg-type]
+    for change, message in (
+        ({"share": [np.nan, 1.0]}, "schedule[0].share: expected a share >= 0, got nan"),
+        ({"share": [1.0, -1.0]}, "schedule[1].share: expected a share >= 0, got -1.0"),
+        ({"starts": [0, 2, 4]}, unfit), ({"starts": [0, 3]}, unfit), ({"starts": [1, 2, 3]}, unfit),
+        ({"starts": [0, 4, 3]}, unfit), ({"full": [True]}, unfit), ({"tokens": [1, 1]}, unfit),
+        ({"full": [False, True]}, "schedule[0].draft_tokens: required field is missing (the first entry is in full)"),
+        ({"full": [True, True]}, "schedule[1].draft_tokens: expected 2 entries, as in schedule[0], got 1"),
+        ({"clients": [1, 0, 1]}, "schedule[0]: expected every client in order where an entry is in full"),
+        ({"clients": [0, 1, 2]}, "schedule[1].changes: expected clients 0 to 1, got 2"),
+        ({"clients": [0, 1, -1]}, "schedule[1].changes: expected clients 0 to 1, got -1"),
+        ({"tokens": [1, 1, -1]}, f"schedule[1].changes: expected tokens from 0 to {10**15}, got -1"),
+        ({"tokens": [1, 10**15 + 1, 1]}, f"schedule[0].changes: expected tokens from 0 to {10**15}, got {10**15 + 1}"),
+    ):  # fmt: skip
+        with pytest.raises(InvalidInput) as refusal:
+            Schedule(**two | change)  # type: ignore[arg-type]
+        assert str(refusal.value) == message
+    assert Schedule(**two | {"tokens": [0, 10**15, 0]}).tokens.tolist() == [0, 10**15, 0]  # type: ignore[arg-type]
+
+
+def test_schedules_of_allocations() -> None:
+    """Tests that allocations come back as integers, each entry in full."""
+    schedule = Schedule.of([0.5, 0.5], np.array([[1.0, 2.0], [3.0, 2.0]]))
+    found = list(schedule.allocations())
+    assert [(share, row.tolist()) for share, row in found] == [(0.5, [1, 2]), (0.5, [3, 2])]
+    assert all(row.dtype == np.int64 for _, row in found)
+    assert schedule.full.tolist() == [True, True]
+    assert schedule.dump() == [{"share": 0.5, "draft_tokens": [1, 2]}, {"share": 0.5, "draft_tokens": [3, 2]}]
 
 
 REFUSED: list[tuple[dict[str, Any], str]] = [
@@ -226,6 +255,53 @@ def test_plans_of_other_problems_are_no_plans() -> None:
     """Tests that a plan for another number of clients cannot be evaluated."""
     with pytest.raises(InvalidInput, match="goodput: expected 2 entries, got 3"):
         problem(acceptance_rates=[0.5, 0.5]).evaluate(plan())
+
+
+def test_the_schema_of_a_schedule() -> None:
+    """Tests that a schema says all that is read of a schedule."""
+    count = {"type": "integer", "minimum": 0, "maximum": 10**15}
+    pair = {"type": "array", "prefixItems": [count, count], "items": False}
+    forms = {
+        "draft_tokens": {"type": "array", "items": count, "minItems": 1},
+        "changes": {"type": "array", "items": pair},
+    }
+    entries = [
+        {
+            "type": "object", "properties": {"share": {"type": "number", "minimum": 0}, name: form},
+            "required": ["share", name], "additionalProperties": False,
+        }
+        for name, form in forms.items()
+    ]  # fmt: skip
+    assert Schedule.schema() == {"type": "array", "minItems": 1, "items": {"anyOf": entries}}
+
+
+@pytest.mark.parametrize(
+    ("fields", "name"),
+    [
+        (SECOND | {"verify_overhead_seconds": 1e260}, "verify_overhead_seconds"),
+        (SECOND | {"network_seconds": [0.0] * 3, "verify_overhead_seconds": 1e-260}, "verify_overhead_seconds"),
+        ({"weights": [1e260, 1.0, 1.0]}, "weights"),
+        ({"weights": [1e-260] * 3}, "fairness"),
+        ({"fairness": 60.0, "acceptance_rates": [0.5, 0.0, 1 - 1e-12]}, "fairness"),
+        (SECOND | {"verify_overhead_seconds": 1e10, "fairness": 30.0}, "fairness"),
+    ],
+)
+def test_what_floating_point_cannot_hold_is_refused(fields: dict[str, Any], name: str) -> None:
+    """Tests that rounds, weights and utilities out of range are refused by the field that is to blame."""
+    with pytest.raises(InvalidInput, match=f"^{name}: expected rounds, weights and a utility in the range"):
+        problem(**fields)
+
+
+def test_what_an_objective_is_held_against() -> None:
+    """Tests that the terms of a utility that is 0 by cancellation give it a size, and else it is its own."""
+    fair = FairGoodputProblem(acceptance_rates=np.array([0.5, 0.5]), budget_tokens=0, fairness=1.0, per="round")
+    evaluation = fair.evaluate(
+        FairGoodputPlan(goodput=np.ones(2), mean_draft_tokens=np.zeros(2), schedule=Schedule.of([1.0], [[0, 0]]))
+    )
+    assert (evaluation.objective, evaluation.size, evaluation.terms) == (0.0, 0.0, {"utility": 0.0})
+    for fairness in (0.0, 1.0, 2.0):
+        found = problem(fairness=fairness).evaluate(plan())
+        assert found.size == abs(found.objective) and found.terms == {"utility": found.objective}
 
 
 def test_schema_has_both_forms_of_an_entry() -> None:
