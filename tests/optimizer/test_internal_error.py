@@ -49,14 +49,15 @@ def test_a_violating_plan_is_no_result(problem: DraftAllocationProblem) -> None:
     """Tests that a plan beyond the budget is an internal error that says what, and where the case was saved."""
     assert solve(problem, Careless(tokens=5)).objective is not None
     with pytest.raises(InternalError, match="sum to 6, the budget is 5") as error:
-        solve(problem, Careless(tokens=6))
+        solve(problem, Careless(tokens=6, bound=9.0))
     found = re.search(r"saved in (\S+);", str(error.value))
-    assert found is not None
+    assert found is not None and found[1].endswith(".json")
     case = json.loads(Path(found[1]).read_text())
     Path(found[1]).unlink()
     assert case["plan"] == {"draft_tokens": [6, 0, 0]}
     assert DraftAllocationProblem.from_dict(case["problem"]) == problem
-    assert case["method"] == "careless"
+    assert (case["method"], case["options"]) == ("careless", {"tokens": 6, "bound": 9.0})
+    assert (case["bound"], case["returned"]) == (9.0, "a plan that violates: draft_tokens: sum to 6, the budget is 5")
 
 
 def test_a_bound_that_the_plan_refutes_is_no_result(problem: DraftAllocationProblem) -> None:

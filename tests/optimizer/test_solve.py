@@ -117,6 +117,37 @@ def test_arguments_of_the_wrong_type(small: ServingLatencyProblem, arguments: di
         specopt.solve(small, **arguments)
 
 
+def test_all_methods(small: ServingLatencyProblem) -> None:
+    """Tests that without a problem every kind's methods are listed, and with one those that take it."""
+    everything = specopt.methods()
+    assert set(specopt.methods(specopt.DraftAllocationProblem)) < set(everything)
+    assert set(specopt.methods(small)) <= set(specopt.methods(ServingLatencyProblem)) < set(everything)
+
+
+def test_what_is_no_warm_start(small: ServingLatencyProblem) -> None:
+    """Tests that a plan that violates something, or is none, is refused, and so is any by a method that takes none."""
+    able = next(method.name for method in specopt.methods(small) if method.supports_warm_start)
+    result, plan = solved(small)
+    greedy = dataclasses.replace(plan, bandwidth_share=plan.bandwidth_share * 2)
+    for wrong, message in (
+        (greedy, "expected a feasible plan, but bandwidth_share: sums to 2"),
+        (dataclasses.replace(result, plan=greedy), "expected a feasible plan, but bandwidth_share: sums to 2"),
+        (3, "expected a plan for serving-latency, got 3"),
+    ):
+        with pytest.raises(InvalidInput, match=f"^warm_start: {message}"):
+            specopt.solve(small, able, warm_start=wrong)  # type: ignore[arg-type]
+    message = f"^warm_start: method static-batching cannot use one; methods that can: .*{able}"
+    with pytest.raises(Unsupported, match=message):
+        specopt.solve(small, "static-batching", warm_start=plan)
+
+
+def test_a_callback_is_called_where_progress_is_printed(small: ServingLatencyProblem) -> None:
+    """Tests that `verbose` leaves a callback what it says, and needs none."""
+    assert specopt.solve(small, "static-batching", verbose=True).plan is not None
+    stopped = specopt.solve(small, "exact", verbose=True, callback=lambda progress: True)
+    assert stopped.termination is Termination.INTERRUPTED
+
+
 def test_a_time_limit_is_kept(small: ServingLatencyProblem, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests that enumerating eight tasks over many steps stops in time with a plan."""
     problem = specopt.generate("serving-latency/paper-1", tasks=8, seed=1)
