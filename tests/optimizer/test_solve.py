@@ -11,6 +11,8 @@ import pytest
 import specopt
 from specopt import InvalidInput, ServingLatencyPlan, ServingLatencyProblem, Status, Termination, Unsupported
 from specopt.models import problem as problem_module
+from specopt.models.errors import OutOfMemory, OutOfTime, Stopped
+from specopt.solvers.draft_allocation.greedy import Greedy
 from specopt.solvers.serving_latency.static_batching import StaticBatching
 
 
@@ -115,6 +117,29 @@ def test_arguments_of_the_wrong_type(small: ServingLatencyProblem, arguments: di
     """Tests that an argument of the wrong type is refused by name, not by a TypeError from within."""
     with pytest.raises(InvalidInput, match=f"^{next(iter(arguments))}: expected"):
         specopt.solve(small, **arguments)
+
+
+@pytest.mark.parametrize(
+    ("error", "termination", "explanation"),
+    [
+        (OutOfTime(), Termination.TIME_LIMIT, "no plan was found in the time given"),
+        (Stopped(), Termination.INTERRUPTED, "no plan was found in the time given"),
+        (KeyboardInterrupt(), Termination.INTERRUPTED, "no plan was found in the time given"),
+        (OutOfMemory("arrays are too large"), Termination.INTERRUPTED, "arrays are too large"),
+    ],
+)
+def test_how_a_method_without_a_plan_ends(
+    error: BaseException, termination: Termination, explanation: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tests that what ends a method early is a result that says so, and never raised."""
+
+    def run(method: Any, problem: Any, budget: Any) -> Any:
+        raise error
+
+    monkeypatch.setattr(Greedy, "run", run)
+    result = specopt.solve(specopt.generate("draft-allocation/uniform", seed=1), "greedy")
+    assert (result.status, result.termination, result.explanation) == (Status.NONE, termination, explanation)
+    assert result.stats.get("out_of_memory") == (explanation if isinstance(error, OutOfMemory) else None)
 
 
 def test_all_methods(small: ServingLatencyProblem) -> None:
