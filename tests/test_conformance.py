@@ -117,7 +117,7 @@ def test_time_limit_0(method: type[Method], problem: Problem) -> None:
 @one_each
 @pytest.mark.parametrize("check", ONE_EACH_CHECKS)
 def test_promises(method: type[Method], problem: Problem, check: Callable[[Method, Problem], None]) -> None:
-    """Tests the gap, the callback, stopping, Ctrl-C, files, warm starts and refused arguments."""
+    """Tests that gap, callback, stopping, Ctrl-C, files, warm starts and refused arguments are as promised."""
     check(method(), problem)
 
 
