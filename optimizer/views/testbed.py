@@ -55,7 +55,8 @@ def print_comparison(record: Record, out: Console) -> None:
     out.print(view)
     gains = _gains(record)
     if gains:
-        out.print("\nGained over the paper's methods (of theirs, least and most of any two repetitions):\n")
+        what = ", undisturbed" if record["kind"] == "serving-latency" else ""
+        out.print(f"\nGained over the paper's methods (of theirs, least and most of any two repetitions{what}):\n")
         view = table("scene", "plans", "ours", "theirs", "predicted %", "measured %", left=4)
         for gain in gains:
             row = (str(gain.scene + 1), gain.label, gain.ours, gain.theirs, f"{100 * gain.predicted:.1f}")
@@ -114,8 +115,9 @@ def _panel(record: Record, quantity: str) -> Panel:
 
 def _gains(record: Record) -> list[Gain]:
     played = experiment(record["kind"])
-    predictor, quantity = next(iter(quantities(record)), ("", ""))
-    points = points_of(record, predictor, quantity)
+    known = [quantity for predictor, quantity in quantities(record) if predictor == "model"]
+    quantity = next((one for one in ("undisturbed_seconds", *known) if one in known), "")
+    points = points_of(record, "model", quantity)
     smaller = quantity.endswith("_seconds")
     return [gain for rival in played.RIVALS for gain in gains_of(points, played.OURS, rival, smaller_is_better=smaller)]
 
