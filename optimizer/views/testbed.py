@@ -55,7 +55,7 @@ def print_comparison(record: Record, out: Console) -> None:
     out.print(view)
     gains = _gains(record)
     if gains:
-        what = ", undisturbed" if record["kind"] == "serving-latency" else ""
+        what = ", undisturbed" if record["kind"] == ServingLatencyProblem.kind else ""
         out.print(f"\nGained over the paper's methods (of theirs, least and most of any two repetitions{what}):\n")
         view = table("scene", "plans", "ours", "theirs", "predicted %", "measured %", left=4)
         for gain in gains:
