@@ -62,7 +62,10 @@ def _unraisable(found: sys.UnraisableHookArgs) -> None:
     """
     if issubclass(found.exc_type, KeyboardInterrupt):
         _thread.interrupt_main()
-    elif not (isinstance(found.exc_value, AttributeError) and getattr(found.object, "__name__", "") == "__del__"):
+        return
+    ends = getattr(found.object, "__name__", "") == "__del__"
+    compiler = str(getattr(found.object, "__module__", "")).startswith(("llvmlite", "numba"))
+    if not (ends and (compiler or isinstance(found.exc_value, AttributeError))):
         sys.__unraisablehook__(found)
 
 
