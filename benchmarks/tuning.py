@@ -18,37 +18,15 @@ import numpy as np
 from table import Benchmark, Row
 
 from specopt.instances.sweeps import read_sweep
+from specopt.instances.sweeps.drawn import CONCURRENCIES, OPTIONS, drawn_table, sweep_of
 from specopt.models.sweep import Condition, Measurement, Point, Sweep
 from specopt.solvers.speculation_table.schedule import Schedule
 from specopt.solvers.speculation_table.tuning.decision import Goal, decide
 from specopt.solvers.speculation_table.tuning.predictions import Predictor
 from specopt.solvers.speculation_table.tuning.tuner import Tuner
 
-CONCURRENCIES, OPTIONS = (1, 2, 4, 8, 16, 32, 64), (None, *range(8))
 LENGTHS = (None, 3, 5, 7)
 SPEED_GRID = (None, 0, 1, 3, 5)
-
-
-def drawn(seed: int) -> dict[Point, Measurement]:
-    """Return a complete table of an engine of our own invention: a staircase of step times, an idle cost."""
-    rng = np.random.default_rng(seed)
-    acceptance = np.cumprod(rng.uniform(0.3, 0.9) * rng.uniform(0.9, 1.0) ** np.arange(7))
-    base, slope = rng.uniform(5e-3, 3e-2), rng.uniform(0.002, 0.03)
-    jump, edge, captured = rng.uniform(0.0, 0.4), rng.choice([32, 64, 128, 256]), rng.random() < 0.5
-    draft, idle = rng.uniform(0.02, 0.2), rng.uniform(0.0, 0.1)
-    table = {}
-    for concurrency in CONCURRENCIES:
-        for option in OPTIONS:
-            length = option or 0
-            batch = concurrency * (1 + length)
-            padded = 2.0 ** np.ceil(np.log2(batch)) if captured else batch
-            seconds = base * (1.0 + slope * padded + jump * (batch > edge))
-            if option is not None:
-                seconds += base * (length * draft * (1.0 + 0.005 * concurrency) + idle)
-            tokens = 1.0 + float(acceptance[:length].sum())
-            point = Point(Condition(concurrency), option)
-            table[point] = Measurement(point, concurrency * tokens / seconds, tokens if length else None)
-    return table
 
 
 def lost(table: dict[Point, Measurement], schedule: Schedule) -> list[float]:
@@ -64,7 +42,7 @@ def asking(smoke: bool) -> list[Row]:
     """Points asked on complete tables, against the full grid and against K in {0, 1, 3, 5} everywhere."""
     asked, regrets, rivals, fulls, seconds, within = [], [], [], [], 0.0, []
     for seed in range(2 if smoke else 60):
-        table = drawn(seed)
+        table = drawn_table(seed)
         tuner, count = Tuner(CONCURRENCIES, range(8), regret=0.02), 0
         start = time.perf_counter()
         while count < 63 and (points := tuner.ask()):
@@ -78,8 +56,7 @@ def asking(smoke: bool) -> list[Row]:
         regrets.append(max(losses))
         within += [loss <= tuning.regret(c)[0] + 1e-9 for c, loss in zip(CONCURRENCIES, losses, strict=True)]
         for options, into in ((SPEED_GRID, rivals), (OPTIONS, fulls)):
-            sweep = Sweep(tuple(m for p, m in table.items() if p.draft_length in options))
-            into.append(max(lost(table, decide(Predictor(sweep), Goal()).schedule)))
+            into.append(max(lost(table, decide(Predictor(sweep_of(table, options)), Goal()).schedule)))
     grid, few = len(OPTIONS) * len(CONCURRENCIES), len(SPEED_GRID) * len(CONCURRENCIES)
     better = np.mean(np.array(regrets) <= np.array(rivals) + 1e-9)
 

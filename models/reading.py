@@ -28,6 +28,20 @@ def read_bytes(path: str | os.PathLike[str], most: int = MOST_BYTES) -> bytes:
     return content
 
 
+def read_text(path: str | os.PathLike[str]) -> str:
+    """Return the content of a file in UTF-8, without a mark of byte order.
+
+    Raises
+    ------
+    InvalidInput
+        As `read_bytes`, and if it is no UTF-8.
+    """
+    try:
+        return read_bytes(path).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InvalidInput(f"{path}: expected text in UTF-8: {error}") from None
+
+
 @contextmanager
 def opened(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Open a file to read it; what the system refuses until it is closed is an `InvalidInput`.

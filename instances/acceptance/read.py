@@ -21,7 +21,7 @@ from specopt.models.errors import InvalidInput
 from specopt.models.fields import Floats, describe
 from specopt.models.files import refuse_constant
 from specopt.models.position_acceptance import LEVEL, PositionAcceptance
-from specopt.models.reading import read_bytes
+from specopt.models.reading import read_text
 
 KNOWN = (
     "a Prometheus scrape, an acceptance_histogram, the JSON of vllm bench serve, golden acceptance lengths, "
@@ -81,9 +81,9 @@ def _read(
     mode: str | None,
     level: float,
 ) -> Acceptance:
-    text = _text(path)
+    text = read_text(path)
     if is_scrape(text) and not text.lstrip().startswith(("{", "[")):
-        earlier = None if before is None else counters(_text(before), str(before), model)
+        earlier = None if before is None else counters(read_text(before), str(before), model)
         return from_scrapes(earlier, counters(text, str(path), model), str(path), level)
     if before is not None:
         raise InvalidInput(f"{path}: expected a Prometheus scrape, to take the difference to {before}")
@@ -105,13 +105,6 @@ def _read(
         assert isinstance(data, Mapping)
         return from_golden(data, str(path), model, mode)
     raise InvalidInput(f"{path}: expected {KNOWN}; got {describe(data)}")
-
-
-def _text(path: str | os.PathLike[str]) -> str:
-    try:
-        return read_bytes(path).decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InvalidInput(f"{path}: expected text in UTF-8: {error}") from None
 
 
 def _yaml(text: str, path: str | os.PathLike[str]) -> object:

@@ -7,7 +7,7 @@ import os
 
 from specopt.models.errors import InvalidInput
 from specopt.models.files import unique_keys
-from specopt.models.reading import read_bytes
+from specopt.models.reading import read_text
 
 
 def json_documents(path: str | os.PathLike[str]) -> list[object]:
@@ -18,10 +18,7 @@ def json_documents(path: str | os.PathLike[str]) -> list[object]:
     InvalidInput
         If it cannot be read, or is no JSON in UTF-8; the message names the line.
     """
-    try:
-        text = read_bytes(path).decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InvalidInput(f"{path}: expected text in UTF-8: {error}") from None
+    text = read_text(path)
     try:
         return [_parsed(text)]
     except (ValueError, RecursionError) as error:

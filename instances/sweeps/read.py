@@ -21,6 +21,7 @@ from specopt.instances.sweeps.table import REQUIRED, read_csv
 from specopt.instances.sweeps.vllm import is_summary, is_vllm, read_summary, vllm_run
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import describe, printable
+from specopt.models.reading import opened
 from specopt.models.sweep import Sweep
 
 KNOWN = (
@@ -109,14 +110,10 @@ def _read(rows: Rows, path: str, given: DraftLength) -> None:
             _read_table(rows, path, given)
     except OSError as error:
         raise InvalidInput(f"{path}: cannot be read ({error.strerror or error})") from None
-    except ValueError as error:  # a zero byte in the path
-        if isinstance(error, InvalidInput):
-            raise
-        raise InvalidInput(f"{path}: cannot be read ({error})") from None
 
 
 def _is_json(path: str) -> bool:
-    with open(path, "rb") as stream:
+    with opened(path) as stream:
         head = stream.read(_HEAD)
     return head.removeprefix(codecs.BOM_UTF8).lstrip().startswith((b"{", b"["))
 

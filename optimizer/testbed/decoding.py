@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -138,13 +138,13 @@ class _Side:
         self.cache.lengths = np.minimum(self.cache.lengths, known)
 
 
-class Drafter(_Side):
-    """The draft model's side of a batch.
+class _Sampling(_Side):
+    """A side that draws tokens.
 
     Parameters
     ----------
     model
-        The draft model.
+        The model.
     tasks, prompts
         Number and tokens of each task of the batch.
     room
@@ -152,6 +152,9 @@ class Drafter(_Side):
     sampling
         How tokens are chosen.
     """
+
+    stream: ClassVar[int]
+    """Which of a task's random numbers are this side's."""
 
     def __init__(
         self,
@@ -164,7 +167,13 @@ class Drafter(_Side):
     ) -> None:
         super().__init__(model, prompts, room)
         self.sampling = sampling
-        self.streams = [sampling.stream(task, 0) for task in tasks]
+        self.streams = [sampling.stream(task, self.stream) for task in tasks]
+
+
+class Drafter(_Sampling):
+    """The draft model's side of a batch."""
+
+    stream = 0
 
     def draft(self, length: int, coarsen: Callable[[Floats], Floats] | None = None) -> Drafts:
         """Draft so many tokens for each sequence.
@@ -190,21 +199,10 @@ class Drafter(_Side):
         return Drafts(tokens=drawn, laws=np.stack(laws, axis=1) if laws else None)
 
 
-class Verifier(_Side):
-    """The verify model's side of a batch; parameters as those of `Drafter`."""
+class Verifier(_Sampling):
+    """The verify model's side of a batch."""
 
-    def __init__(
-        self,
-        model: LanguageModel,
-        tasks: Sequence[int],
-        prompts: Sequence[Sequence[int]],
-        *,
-        room: int,
-        sampling: Sampling,
-    ) -> None:
-        super().__init__(model, prompts, room)
-        self.sampling = sampling
-        self.streams = [sampling.stream(task, 1) for task in tasks]
+    stream = 1
 
     def verify(self, drafts: Drafts) -> Verdict:
         """Verify drafts, and settle."""

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import Any
+from typing import Any, TypeVar
 
 from specopt.models.arguments import one_of
+from specopt.models.errors import Unsupported
 from specopt.models.fields import parse
+from specopt.models.problem import Plan, Problem
+from specopt.solve import solve
+
+P = TypeVar("P", bound=Plan)
 
 KINDS = tuple(sorted(module.name.replace("_", "-") for module in iter_modules(__path__)))
 """Kinds of problems whose plans can be played, a module each."""
@@ -38,3 +43,22 @@ def settings_of(kind: str, pair: str, values: Mapping[str, Any]) -> Any:
     module = experiment(kind)
     defaults = module.TINY if pair == "tiny" else module.Settings()
     return parse(module.Settings, dataclasses.asdict(defaults) | dict(values), "settings")
+
+
+def plans_of_methods(
+    problem: Problem, plan_type: type[P], methods: Iterable[str], seed: int
+) -> list[tuple[list[str], P]]:
+    """Return what methods plan, as far as they take the problem, each plan once with all that found it."""
+    found: list[tuple[list[str], P]] = []
+    for method in methods:
+        try:
+            plan = solve(problem, method, seed=seed).plan
+        except Unsupported:
+            continue
+        assert isinstance(plan, plan_type), "problems that are played have plans"
+        same = next((names for names, other in found if other == plan), None)
+        if same is None:
+            found.append(([method], plan))
+        else:
+            same.append(method)
+    return found

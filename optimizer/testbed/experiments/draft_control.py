@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 
 from specopt.models.draft_control import ChannelState, DraftChoice, DraftControlPlan, DraftControlProblem
-from specopt.models.errors import Unsupported
 from specopt.models.markov_chain import TransitionMatrix
-from specopt.solve import solve
 from specopt.testbed.calibration import acceptance_rate
 from specopt.testbed.decoding import Sampling
+from specopt.testbed.experiments import plans_of_methods
 from specopt.testbed.pairs import draw_prompts
 from specopt.testbed.plays.draft_control import Round, play, rounds_of
 from specopt.testbed.processes import Laboratory
@@ -21,7 +20,7 @@ from specopt.testbed.records import Keep
 KIND = DraftControlProblem.kind
 OURS, RIVALS = "policy-iteration", ("best-static", "decoupled", "myopic")
 
-METHODS = ("policy-iteration", "best-static", "decoupled", "myopic")
+METHODS = (OURS, *RIVALS)
 """Whose policies are played: ours, the paper's static search, and two simpler ones."""
 
 
@@ -154,18 +153,7 @@ def plans_of(
     problem: DraftControlProblem, settings: Settings, random: np.random.Generator
 ) -> list[tuple[list[str], DraftControlPlan]]:
     """Return the policies of the methods, each once; then random ones."""
-    found: list[tuple[list[str], DraftControlPlan]] = []
-    for method in METHODS:
-        try:
-            plan = solve(problem, method, seed=settings.seed).plan
-        except Unsupported:
-            continue
-        assert isinstance(plan, DraftControlPlan), "every problem has policies"
-        same = next((names for names, other in found if other == plan), None)
-        if same is None:
-            found.append(([method], plan))
-        else:
-            same.append(method)
+    found = plans_of_methods(problem, DraftControlPlan, METHODS, settings.seed)
     for number in range(settings.random_plans):
         choices = tuple(
             DraftChoice(

@@ -26,7 +26,7 @@ from specopt.testbed.records import Keep
 KIND = FairGoodputProblem.kind
 OURS, RIVALS = "dual", ("fixed", "random")
 
-METHODS = ("dual", "fixed", "random")
+METHODS = (OURS, *RIVALS)
 """Whose schedules are played: ours, and the two that paper 5 compares its own with; its own converges to ours."""
 
 

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from specopt.instances.runtimes.cloud_delay import fit_cloud_delay
-from specopt.models.errors import InvalidInput, Unsupported
+from specopt.models.errors import InvalidInput
 from specopt.models.prompt_chunking import PromptChunkingPlan, PromptChunkingProblem
-from specopt.solve import solve
 from specopt.testbed.decoding import differences
+from specopt.testbed.experiments import plans_of_methods
 from specopt.testbed.pairs import draw_prompts
 from specopt.testbed.plays.prompt_chunking import play
 from specopt.testbed.processes import Laboratory
@@ -20,7 +20,7 @@ from specopt.testbed.records import Keep
 KIND = PromptChunkingProblem.kind
 OURS, RIVALS = "exact", ("equation-3", "best-equal", "whole")
 
-METHODS = ("exact", "equation-3", "best-equal", "whole")
+METHODS = (OURS, *RIVALS)
 """Whose plans are played: ours, the paper's, and two simple ones."""
 
 
@@ -136,18 +136,7 @@ def plans_of(
     problem: PromptChunkingProblem, settings: Settings, random: np.random.Generator
 ) -> list[tuple[list[str], PromptChunkingPlan]]:
     """Return what the methods plan, each plan once; then random chunks."""
-    found: list[tuple[list[str], PromptChunkingPlan]] = []
-    for method in METHODS:
-        try:
-            plan = solve(problem, method, seed=settings.seed).plan
-        except Unsupported:
-            continue
-        assert isinstance(plan, PromptChunkingPlan), "there is no cap on chunks"
-        same = next((names for names, other in found if other == plan), None)
-        if same is None:
-            found.append(([method], plan))
-        else:
-            same.append(method)
+    found = plans_of_methods(problem, PromptChunkingPlan, METHODS, settings.seed)
     for number in range(settings.random_plans):
         most = min(12, problem.prompt_tokens)
         cuts = np.sort(random.choice(np.arange(1, problem.prompt_tokens), size=random.integers(1, most), replace=False))

@@ -8,14 +8,13 @@ from typing import Any
 import numpy as np
 
 from specopt.measuring.measure import Settings as Grid
-from specopt.models.errors import Unsupported
 from specopt.models.serving_latency import MECHANISMS, Mechanism, ServingLatencyPlan, ServingLatencyProblem
 from specopt.models.serving_schedule import step_schedule
 from specopt.models.uplink import spectral_efficiency
-from specopt.solve import solve
 from specopt.solvers.serving_latency.simulate import simulate
 from specopt.testbed.calibration import acceptance_rate, fit_passes, measure_acceptance, measure_passes
 from specopt.testbed.decoding import Sampling, differences
+from specopt.testbed.experiments import plans_of_methods
 from specopt.testbed.explanation import undisturbed_seconds
 from specopt.testbed.pairs import draw_prompts
 from specopt.testbed.plays.serving_latency import play
@@ -25,7 +24,7 @@ from specopt.testbed.records import Keep
 KIND = ServingLatencyProblem.kind
 OURS, RIVALS = "exact", ("algorithm-1", "heuristic-batching", "no-batching")
 
-METHODS = ("exact", "algorithm-1", "heuristic-batching", "no-batching", "max-batching")
+METHODS = (OURS, *RIVALS, "max-batching")
 """Whose plans are played under each mechanism that they plan for: ours, and the paper's."""
 
 REPLICATIONS = 400
@@ -173,18 +172,7 @@ def plans_of(
     problem: ServingLatencyProblem, settings: Settings, random: np.random.Generator
 ) -> list[tuple[list[str], ServingLatencyPlan]]:
     """Return what the methods plan, as far as they plan for this mechanism, each plan once; then random ones."""
-    found: list[tuple[list[str], ServingLatencyPlan]] = []
-    for method in METHODS:
-        try:
-            plan = solve(problem, method, seed=settings.seed).plan
-        except Unsupported:
-            continue
-        assert isinstance(plan, ServingLatencyPlan), "memory is ample"
-        same = next((names for names, other in found if other == plan), None)
-        if same is None:
-            found.append(([method], plan))
-        else:
-            same.append(method)
+    found = plans_of_methods(problem, ServingLatencyPlan, METHODS, settings.seed)
     drafts = problem.mechanism != "autoregressive"
     for number in range(settings.random_plans if drafts else settings.random_plans // 2):
         order = random.permutation(problem.tasks)

@@ -26,7 +26,7 @@ from specopt.testbed.records import Keep
 KIND = VerificationBatchProblem.kind
 OURS, RIVALS = "pareto", ("algorithm-1", "edf", "fcfs")
 
-METHODS = ("pareto", "algorithm-1", "edf", "fcfs")
+METHODS = (OURS, *RIVALS)
 """The policies: ours, the paper's, and the two that it was compared with."""
 
 AMPLE_BYTES = 1e12

@@ -87,8 +87,6 @@ class Tuning:
         Throughput of all options.
     concurrencies
         The measured ones that count.
-    regret_bound
-        Largest share of throughput that the schedule may lose at one of them, bands taken at their worse ends.
     notes
         What a reader should know.
     """
@@ -96,8 +94,12 @@ class Tuning:
     schedule: Schedule
     grid: Grid
     concurrencies: tuple[int, ...]
-    regret_bound: float
     notes: tuple[str, ...]
+
+    @property
+    def regret_bound(self) -> float:
+        """Largest share of throughput that may be lost at one of the concurrencies, bands at their worse ends."""
+        return max(self.regret(c)[0] for c in self.concurrencies)
 
     def option(self, concurrency: int) -> int:
         """Return the column taken at a concurrency."""
@@ -233,12 +235,10 @@ def decide(predictor: Predictor, goal: Goal) -> Tuning:
             + (f"; up to batch {before} drafts hold within the bands" if before else "")
         )
         schedule = Schedule(ranges=((1, largest, None),), batches=concurrencies, speedups=speedups, weights=weights)
-    tuning = Tuning(schedule=schedule, grid=grid, concurrencies=concurrencies, regret_bound=0.0, notes=())
-    notes += _late(tuning, goal.tpot_seconds)
     if schedule.longest == known[-1] and known[-1] == lengths[-1]:
         notes.append(f"the longest measured draft, {known[-1]}, is taken: a longer one may be better still")
-    bound = max(tuning.regret(c)[0] for c in concurrencies)
-    return replace(tuning, regret_bound=bound, notes=tuple(notes))
+    tuning = Tuning(schedule=schedule, grid=grid, concurrencies=concurrencies, notes=tuple(notes))
+    return replace(tuning, notes=(*notes, *_late(tuning, goal.tpot_seconds)))
 
 
 def _late(tuning: Tuning, target: float | None) -> list[str]:
@@ -247,9 +247,9 @@ def _late(tuning: Tuning, target: float | None) -> list[str]:
         return []
     seconds = {c: c / float(tuning.grid.mean[tuning.grid.row(c), tuning.option(c)]) for c in tuning.concurrencies}
     late = [f"{1000 * spent:.3g} ms at {c}" for c, spent in seconds.items() if spent > target]
-    return (
-        [f"no draft length meets {1000 * target:g} ms per output token everywhere: " + ", ".join(late)] if late else []
-    )
+    if not late:
+        return []
+    return [f"no draft length meets {1000 * target:g} ms per output token everywhere: {', '.join(late)}"]
 
 
 def _served(predictor: Predictor, goal: Goal) -> list[Condition]:

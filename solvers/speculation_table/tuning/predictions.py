@@ -246,18 +246,17 @@ class Predictor:
 
         What both share, such as how throughput lies between two measured loads, does not widen them.
         """
-        base = [Point(point.condition, None) for point in found.points]
-        none = self.predict(base)
-        square = found.deviation**2 + none.deviation**2
-        both = ~(found.measured | none.measured)
-        if both.any():
-            pairs = [np.flatnonzero(both)] * 2
-            shared = self._steps.covariance(
-                self._features([found.points[k] for k in pairs[0]]), self._features([base[k] for k in pairs[1]])
-            )
-            factors = [self._factor(found.points[k].condition.workload) for k in pairs[0]]
+        place = {condition: k for k, condition in enumerate(dict.fromkeys(p.condition for p in found.points))}
+        none = self.predict(Point(condition, None) for condition in place)
+        at = np.array([place[point.condition] for point in found.points])
+        square = found.deviation**2 + none.deviation[at] ** 2
+        both = np.flatnonzero(~(found.measured | none.measured[at]))
+        if len(both):
+            points, base = [found.points[k] for k in both], [none.points[at[k]] for k in both]
+            shared = self._steps.covariance(self._features(points), self._features(base))
+            factors = [self._factor(point.condition.workload) for point in points]
             square[both] -= 2.0 * np.array(factors) ** 2 * shared
-        return self._normal * np.sqrt(np.maximum(square, 0.0))
+        return np.asarray(self._normal * np.sqrt(np.maximum(square, 0.0)))
 
     def acceptance_length(self, point: Point) -> float | None:
         """Return the mean acceptance length that is expected of a point; None if the sweep holds none."""

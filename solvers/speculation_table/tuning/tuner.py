@@ -1,8 +1,8 @@
 """What to measure next: points that shrink the regret that a schedule may still have, until it is small enough.
 
-Best-arm identification with the bands of the predictions (LUCB): at the concurrency with the largest possible regret,
-either what is taken or its closest rival is measured, whichever is less sure. Points asked together are chosen one
-after the other, each as if those before it had come out as predicted.
+Best-arm identification with the bands of the predictions, after LUCB: at the concurrency with the largest possible
+regret, the least sure of all options that may be better than what is taken is measured. Points asked together are
+chosen one after the other, each as if those before it had come out as predicted.
 """
 
 from __future__ import annotations

@@ -7,12 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from specopt.instances.sweeps.drawn import CONCURRENCIES, OPTIONS, drawn_table, sweep_of
 from specopt.models.errors import InvalidInput
 from specopt.models.sweep import Condition, Measurement, Point, Sweep
 from specopt.solvers.speculation_table.tuning.decision import Goal, Tuning, decide
 from specopt.solvers.speculation_table.tuning.predictions import Predictor
-
-from .tables import CONCURRENCIES, OPTIONS, random_table, sweep_of
 
 seeds = st.integers(0, 10_000)
 options = st.sets(st.integers(1, 7), min_size=1).map(lambda lengths: (None, *sorted(lengths)))
@@ -32,7 +31,7 @@ def test_robust_is_never_slower_than_no_speculation_where_measured(
     seed: int, measured: tuple[int | None, ...], idle: bool
 ) -> None:
     """Tests that `robust` keeps its promise on random tables, at every measured point of a batch that it covers."""
-    table = random_table(seed)
+    table = drawn_table(seed)
     sweep = sweep_of(table, (*measured, 0) if idle else measured)
     found = _decide(sweep, robust=True)
     for concurrency in CONCURRENCIES:
@@ -47,7 +46,7 @@ def test_robust_is_never_slower_than_no_speculation_where_measured(
 @given(seeds)
 def test_a_complete_table_is_chosen_from_as_measured(seed: int) -> None:
     """Tests that the choice at a measured concurrency loses at most `loss`, or is the best integer of all."""
-    table = random_table(seed)
+    table = drawn_table(seed)
     found = _decide(sweep_of(table), loss=0.01)
     for concurrency in CONCURRENCIES:
         drafts = found.schedule.at(concurrency)
@@ -103,7 +102,7 @@ def test_speculation_that_pays_at_times_needs_an_idle_engine_to_be_cheap() -> No
 
 def test_a_latency_target_takes_the_longest_draft_that_meets_it() -> None:
     """Tests that the time per output token of what is taken meets the target, and that of the next draft does not."""
-    table = random_table(4)
+    table = drawn_table(4)
     target = 1.3 * 64 / max(_speed(table, 64, k) for k in OPTIONS if k)
     found = _decide(sweep_of(table), tpot_seconds=target)
     for concurrency in CONCURRENCIES:
@@ -128,7 +127,7 @@ def test_weights_decide_whether_speculation_pays() -> None:
 
 def test_nothing_beyond_what_was_measured_is_recommended() -> None:
     """Tests that larger batches and longer drafts than measured are refused, unless extrapolation is asked for."""
-    sweep = sweep_of(random_table(3), (None, 1, 3))
+    sweep = sweep_of(drawn_table(3), (None, 1, 3))
     with pytest.raises(InvalidInput, match="max_batch"):
         _decide(sweep, max_batch=128)
     with pytest.raises(InvalidInput, match="max_length"):
@@ -156,7 +155,7 @@ def test_several_workloads_share_the_tokens() -> None:
 
 def test_the_regret_bound_holds_between_measured_numbers() -> None:
     """Tests that the bound is the largest ratio of a low end to the best other high end, over the concurrencies."""
-    found = _decide(sweep_of(random_table(7), (None, 0, 2, 4, 6)))
+    found = _decide(sweep_of(drawn_table(7), (None, 0, 2, 4, 6)))
     expected = 0.0
     for c in CONCURRENCIES:
         row, taken = found.grid.row(c), found.option(c)

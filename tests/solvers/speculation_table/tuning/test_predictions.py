@@ -7,12 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from specopt.instances.sweeps.drawn import drawn_table, sweep_of
 from specopt.models.errors import InvalidInput
 from specopt.models.sweep import Condition, Measurement, Point, Sweep
 from specopt.solvers.speculation_table.tuning.acceptance_length import logit_rate, tokens_of
 from specopt.solvers.speculation_table.tuning.predictions import NOISE, Predictor
-
-from .tables import random_table, sweep_of
 
 SEEDS = range(8)
 
@@ -30,7 +29,7 @@ def test_acceptance_lengths_and_rates_invert_each_other(rate: float, drafts: int
 
 def test_what_was_measured_is_predicted_as_measured() -> None:
     """Tests that a measured point keeps its number, whatever the regression makes of it."""
-    table = random_table(1)
+    table = drawn_table(1)
     found = Predictor(sweep_of(table)).predict(table)
     assert found.measured.all()
     assert found.mean == pytest.approx([m.tokens_per_second for m in table.values()], rel=1e-12)
@@ -41,7 +40,7 @@ def test_bands_of_points_left_out_hold_their_share() -> None:
     """Tests that nominal 90 % cover their share over random tables with a third of their points left out."""
     inside = []
     for seed in SEEDS:
-        table = random_table(seed)
+        table = drawn_table(seed)
         rng = np.random.default_rng(seed)
         hidden = [p for p in table if p.draft_length not in (None, 0, 7) and rng.random() < 0.33]
         sweep = Sweep(tuple(m for p, m in table.items() if p not in hidden))
@@ -54,7 +53,7 @@ def test_bands_of_points_left_out_hold_their_share() -> None:
 
 def test_confidence_widens_the_bands() -> None:
     """Tests that a band that is to hold more is wider, for measured and for unmeasured points."""
-    sweep = sweep_of(random_table(2), (None, 1, 3, 7))
+    sweep = sweep_of(drawn_table(2), (None, 1, 3, 7))
     points = [Point(Condition(4), 3), Point(Condition(4), 5)]
     narrow, wide = (Predictor(sweep, share).predict(points) for share in (0.5, 0.95))
     assert (np.log(wide.high / wide.low) > 1.5 * np.log(narrow.high / narrow.low)).all()
@@ -80,7 +79,7 @@ def test_repetitions_say_how_noisy_a_run_is() -> None:
 
 def test_a_workload_known_at_one_point_follows_the_others() -> None:
     """Tests that a workload whose rate of acceptance and speed are those of another is predicted like it."""
-    table = random_table(5)
+    table = drawn_table(5)
     rows = [
         Measurement(Point(Condition(p.condition.concurrency, name), p.draft_length), speed * m.tokens_per_second,
                     m.acceptance_length)
@@ -99,11 +98,11 @@ def test_a_workload_known_at_one_point_follows_the_others() -> None:
 def test_there_must_be_something_to_compare(options: tuple[int | None, ...], word: str) -> None:
     """Tests that a sweep without a baseline, or with nothing but that, is refused."""
     with pytest.raises(InvalidInput, match=word):
-        Predictor(sweep_of(random_table(0), options))
+        Predictor(sweep_of(drawn_table(0), options))
 
 
 def test_zero_drafts_stand_in_for_no_speculation() -> None:
     """Tests that draft length 0 is the baseline where nothing ran without speculation, and that the notes say so."""
-    predictor = Predictor(sweep_of(random_table(0), (0, 1, 3)))
+    predictor = Predictor(sweep_of(drawn_table(0), (0, 1, 3)))
     assert "draft_length 0 is taken for it" in predictor.notes[0]
     assert predictor.predict([Point(Condition(4), None)]).measured.all()

@@ -5,12 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from specopt.instances.sweeps.drawn import CONCURRENCIES, drawn_table, sweep_of
 from specopt.models.errors import InvalidInput
 from specopt.models.sweep import Condition, Measurement, Point
 from specopt.solvers.speculation_table.tuning.decision import Tuning
 from specopt.solvers.speculation_table.tuning.tuner import Tuner
-
-from .tables import CONCURRENCIES, random_table, sweep_of
 
 
 def _replay(table: dict[Point, Measurement], most: int) -> tuple[Tuner, int]:
@@ -37,7 +36,7 @@ def _regret(table: dict[Point, Measurement], tuning: Tuning) -> float:
 @pytest.mark.parametrize("seed", [0, 2, 9])
 def test_asking_needs_fewer_points_than_a_full_grid(seed: int) -> None:
     """Tests that few points of a complete table give a schedule as good as the full grid's, within what was asked."""
-    table = random_table(seed)
+    table = drawn_table(seed)
     tuner, asked = _replay(table, 63)
     assert asked <= 50
     full = Tuner.from_sweep(sweep_of(table)).result()
@@ -47,7 +46,7 @@ def test_asking_needs_fewer_points_than_a_full_grid(seed: int) -> None:
 
 def test_points_asked_together_differ() -> None:
     """Tests that a batch of questions asks no new point twice: those before count as answered."""
-    tuner = Tuner.from_sweep(sweep_of(random_table(1), (None, 3)))
+    tuner = Tuner.from_sweep(sweep_of(drawn_table(1), (None, 3)))
     known = {measurement.point for measurement in tuner.measurements}
     points = [point for point in tuner.ask(4) if point not in known]
     assert len(set(points)) == len(points) >= 2
