@@ -110,30 +110,29 @@ class Tuner:
         InvalidInput
             If too little was measured to compare anything, or the goal lies outside it.
         """
-        return self._decide(self.measurements)
+        return decide(self._predictor(self.measurements), self.goal)
 
     def ask(self, count: int = 1) -> list[Point]:
         """Return up to `count` points to measure next; none if the regret is certified to be small enough."""
         integer("count", count, 1)
         asked: list[Point] = []
         known = list(self.measurements)
-        for _ in range(count):
+        while True:
+            predictor = None
             done = {measurement.point for measurement in known}
             point = next((point for point in self._first if point not in done), None)
             if point is None:
-                tuning = self._decide(known)
-                point = self._most_useful(tuning, known, asked)
+                predictor = self._predictor(known)
+                point = self._most_useful(decide(predictor, self.goal), known, asked)
             if point is None:
-                break
+                return asked
             asked.append(point)
-            known.append(self._imagined(point, known))
-        return asked
+            if len(asked) == count:
+                return asked
+            known.append(self._imagined(point, predictor, known))
 
-    def _decide(self, measurements: Sequence[Measurement]) -> Tuning:
-        return decide(Predictor(self._sweep(measurements), self.confidence), self.goal)
-
-    def _sweep(self, measurements: Sequence[Measurement]) -> Sweep:
-        return Sweep(tuple(measurements), self.notes, self._zero_is_none)
+    def _predictor(self, measurements: Sequence[Measurement]) -> Predictor:
+        return Predictor(Sweep(tuple(measurements), self.notes, self._zero_is_none), self.confidence)
 
     def _first_points(self) -> list[Point]:
         """Return what is measured before anything can be compared: the ends of the range, and a middle draft."""
@@ -169,10 +168,10 @@ class Tuner:
                     return point
         return None
 
-    def _imagined(self, point: Point, known: Sequence[Measurement]) -> Measurement:
+    def _imagined(self, point: Point, predictor: Predictor | None, known: Sequence[Measurement]) -> Measurement:
         """Return a measurement as it is predicted, or any where nothing can be predicted yet."""
         try:
-            predictor = Predictor(self._sweep(known), self.confidence)
+            predictor = predictor or self._predictor(known)
         except InvalidInput:
             return Measurement(point, float(point.condition.concurrency), None)
         mean = float(predictor.predict([point]).mean[0])
