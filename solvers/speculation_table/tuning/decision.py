@@ -15,8 +15,8 @@ from specopt.models.fields import Floats, describe
 from specopt.models.sweep import MOST_CONCURRENCY, MOST_DRAFTS, Condition
 from specopt.solvers.speculation_table.ranges import fewest_ranges
 from specopt.solvers.speculation_table.schedule import Range, Schedule
-from specopt.solvers.speculation_table.tuning.grid import IDLE_COST, Grid, grid_of
-from specopt.solvers.speculation_table.tuning.predictions import Predictor
+from specopt.solvers.speculation_table.tuning.grid import Grid, grid_of
+from specopt.solvers.speculation_table.tuning.predictions import IDLE_COST, Predictor
 
 _FURTHEST = 2  # times the longest measured draft: as far as is extrapolated
 _SIZES = 256  # batch sizes up to which each is looked at; beyond, so many and the measured ones
@@ -218,7 +218,8 @@ def decide(predictor: Predictor, goal: Goal) -> Tuning:
     grid = grid_of(predictor, served, _sizes(first, largest, concurrencies), lengths)
     weights = _weights(goal, measured, concurrencies)
     speedups = np.array([grid.mean[grid.row(c), 1:] / grid.mean[grid.row(c), 0] for c in concurrencies])
-    value, failing = _value(grid, goal, (known[0], known[-1]), (measured[0], measured[-1]))
+    shortest = 1 if 0 in predictor.sweep.draft_lengths or predictor.sweep.zero_is_none else known[0]
+    value, failing = _value(grid, goal, (shortest, known[-1]), (measured[0], measured[-1]))
     if goal.single:
         rows = [grid.row(c) for c in concurrencies]
         means = np.average(np.log(np.maximum(speedups * (value[rows] > 0.0), 1e-300)), axis=0, weights=weights)
@@ -298,12 +299,13 @@ def _sizes(first: int, largest: int, concurrencies: Sequence[int]) -> tuple[int,
 def _value(grid: Grid, goal: Goal, lengths: tuple[int, int], loads: tuple[int, int]) -> tuple[Floats, int | None]:
     """Return what 0, 1, ... drafts are worth by batch size, and the first size at which none may be taken.
 
-    What lies outside the measured draft lengths and loads counts by the lower end of its band.
+    What lies outside the measured draft lengths and loads is not taken, or, if extrapolation is allowed, counts by the
+    lower end of its band.
     """
     column, size = np.arange(grid.mean.shape[1] - 1), np.array(grid.sizes)[:, None]
     outside = ((column > 0) & (column < lengths[0])) | (column > lengths[1]) | (size < loads[0]) | (size > loads[1])
     judged = np.where(outside | goal.robust, grid.low[:, 1:], grid.mean[:, 1:])
-    value = np.where(np.isnan(judged), 0.0, judged)
+    value = np.where(np.isnan(judged) | (outside & (not goal.extrapolate)), 0.0, judged)
     if goal.tpot_seconds is not None:
         seconds = size / np.where(value > 0.0, value, np.nan)
         meets = seconds <= goal.tpot_seconds
@@ -311,7 +313,8 @@ def _value(grid: Grid, goal: Goal, lengths: tuple[int, int], loads: tuple[int, i
         value = np.where(meets.any(axis=1, keepdims=True), meets * (1.0 + column), value)
     failing = None
     if goal.robust:
-        held = (grid.least[:, 1:] >= 1.0) & (grid.low[:, 1:] >= grid.low[:, :1]) & ~grid.slower[:, 1:]
+        held = (value > 0.0) & (grid.least[:, 1:] >= 1.0) & (grid.low[:, 1:] >= grid.low[:, :1])
+        held &= ~grid.slower[:, 1:]
         some = np.any(held, axis=1, keepdims=True)
         failing = None if some.all() else grid.sizes[int(np.argmin(some))]
         value = np.where(held | ~some, value, 0.0)

@@ -10,11 +10,7 @@ from numpy.typing import NDArray
 
 from specopt.models.fields import Floats
 from specopt.models.sweep import Condition, Point
-from specopt.solvers.speculation_table.tuning.predictions import Predictor
-
-IDLE_COST = (0.0, 0.07, 0.22)
-"""Share of throughput that an engine loses by speculating with 0 drafts: least, usual and most that was ever reported;
-counts where draft length 0 was not measured."""
+from specopt.solvers.speculation_table.tuning.predictions import IDLE_COST, Predictor
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

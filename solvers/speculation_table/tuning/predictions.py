@@ -28,6 +28,11 @@ from specopt.solvers.speculation_table.tuning.regression import Records, Regress
 NOISE = 0.008
 """Standard deviation of a run's log throughput where no point was repeated often enough to tell."""
 
+IDLE_COST = (0.0, 0.07, 0.22)
+"""Share of throughput that an engine loses by speculating with 0 drafts: least, usual and most that was ever reported;
+counts where draft length 0 was not measured."""
+
+_IDLE_SPREAD = 0.06  # standard deviation of its logarithm
 _FEWEST_REPEATS = 3  # degrees of freedom from which on repetitions say how noisy a run is
 _CENTRE = 1.4  # log(1 + K) about which workloads' slopes turn: K = 3
 _FEATURES = np.dtype([("workload", "i8"), ("load", "f8"), ("context", "f8"), ("drafts", "b1"), ("length", "f8")])
@@ -153,6 +158,7 @@ class Predictor:
             raise InvalidInput("sweep: expected a run without speculation (draft_length none): that is the comparison")
         if all(point.draft_length is None for point in timed):
             raise InvalidInput("sweep: expected a run with speculation (a draft_length), got none")
+        self._bases: list[Point] = []
         self._timed, self._steps = self._fit_steps(timed)
         self._accepted, self._acceptance = self._fit_acceptance()
         self._factors: dict[str, float] = {}
@@ -191,15 +197,26 @@ class Predictor:
 
     def _fit_steps(self, timed: Sequence[Point]) -> tuple[list[Point], Regression]:
         timed = list(timed)
+        # without drafts a step lasts about as long as without speculation: what is shorter than measured lies between
+        if 0 not in self.sweep.draft_lengths:
+            self._bases = [point for point in timed if point.draft_length is None]
+        idle = [Point(base.condition, 0) for base in self._bases]
         values = [
             math.log(point.condition.concurrency)
             + (math.log(self._observed[point].acceptance) if self.has_acceptance and point.draft_length else 0.0)
             - self._observed[point].throughput
             for point in timed
         ]
-        runs = np.array([float(self._observed[point].runs) for point in timed])
+        cost = 0.0 if self.sweep.zero_is_none else -math.log1p(-IDLE_COST[1])
+        values += [
+            math.log(base.condition.concurrency) - self._observed[base].throughput + cost for base in self._bases
+        ]
+        runs = np.array(
+            [float(self._observed[point].runs) for point in timed] + [(self.noise / _IDLE_SPREAD) ** 2] * len(idle)
+        )
         sure = {"sure": 1.0 / math.sqrt(2.0 * self.repeats)} if self.repeats >= _FEWEST_REPEATS else {}
-        return timed, Regression(STEP_TERMS, self._features(timed), np.array(values), runs, self.noise, **sure)
+        features = self._features([*timed, *idle])
+        return timed, Regression(STEP_TERMS, features, np.array(values), runs, self.noise, **sure)
 
     def _fit_acceptance(self) -> tuple[list[Point], Regression | None]:
         if not self.has_acceptance:
@@ -270,6 +287,9 @@ class Predictor:
     ) -> tuple[Floats, Floats]:
         """Return mean and variance of the log throughput of new runs, from all observations or those to keep."""
         features = self._features(points)
+        if timed is not None:  # what is taken for 0 drafts goes with what it is derived from
+            kept = {point for point, keep in zip(self._timed, timed, strict=True) if keep}
+            timed = np.append(timed, np.array([base in kept for base in self._bases], dtype=bool))
         mean, variance = self._steps.predict(features, timed)
         logit, spread = np.zeros((2, len(points)))
         if self._acceptance is not None:
@@ -299,7 +319,7 @@ class Predictor:
 
     def _misses_of_each(self) -> Floats:
         """Return standardised residuals of every measured point, predicted from all others."""
-        step, variance = self._steps.leave_one_out()
+        step, variance = (found[: len(self._timed)] for found in self._steps.leave_one_out())
         logit, spread = np.zeros((2, len(self._timed)))
         if self._acceptance is not None:
             row = {point: k for k, point in enumerate(self._accepted)}

@@ -162,3 +162,47 @@ def test_the_regret_bound_holds_between_measured_numbers() -> None:
         others = np.delete(found.grid.high[row], taken)
         expected = max(expected, 1.0 - found.grid.low[row, taken] / np.nanmax(others))
     assert found.regret_bound == pytest.approx(expected)
+
+
+def _rows(*rows: tuple[int, str, int | None, float]) -> Sweep:
+    """Return a sweep of (concurrency, workload, draft length, tokens per second)."""
+    return Sweep(tuple(Measurement(Point(Condition(c, name), k), speed) for c, name, k, speed in rows))
+
+
+def test_robust_leaves_out_what_noise_may_explain() -> None:
+    """Tests that a draft length whose runs scatter as far as it is better is not taken, and is without `robust`."""
+    none, drafts = (600.0, 500.0), (720.0, 560.0, 900.0)
+    sweep = _rows(*((8, "", None, x) for x in none), *((8, "", 3, x) for x in drafts))
+    assert _decide(sweep).schedule.ranges == ((1, 8, 3),)
+    found = _decide(sweep, robust=True)
+    assert found.grid.low[0, 4] > found.grid.low[0, 0] > 0.0  # the throughputs alone would allow it
+    assert found.grid.least[0, 4] < 1.0
+    assert found.schedule.ranges == ((1, 8, None),)
+
+
+def test_robust_serves_every_workload() -> None:
+    """Tests that nothing is taken that was measured to slow one workload down, however much others gain."""
+    sweep = _rows((8, "chat", None, 100.0), (8, "chat", 3, 98.0), (8, "code", None, 100.0), (8, "code", 3, 300.0))
+    assert _decide(sweep).schedule.ranges == ((1, 8, 3),)
+    assert _decide(sweep, robust=True).schedule.ranges == ((1, 8, None),)
+    assert _decide(sweep, robust=True, workload="code").schedule.ranges == ((1, 8, 3),)
+
+
+def test_a_latency_target_by_hand() -> None:
+    """Tests that 14 ms per token take the longest draft below: 3 drafts take 13.3 ms, 5 take 15.4."""
+    sweep = _rows((4, "", None, 200.0), (4, "", 0, 199.0), (4, "", 1, 330.0), (4, "", 3, 300.0), (4, "", 5, 260.0))
+    for target, drafts in ((0.0125, 1), (0.014, 3), (0.016, 5)):
+        lengths = (1, 3, 5)
+        assert _decide(sweep, tpot_seconds=target, draft_lengths=lengths).schedule.ranges == ((1, 4, drafts),)
+
+
+def test_drafts_shorter_than_measured_are_asked_for_but_not_taken() -> None:
+    """Tests that they are predicted between no speculation and what was measured, and only taken with leave."""
+    sweep = _rows((8, "", None, 100.0), (8, "", 5, 90.0), (8, "", 7, 70.0))
+    found = _decide(sweep)
+    row = found.grid.row(8)
+    assert 90.0 < found.grid.mean[row, 2] < 130.0
+    assert found.grid.mean[row, 2] > found.grid.mean[row, 0]  # by this number alone it would be taken
+    assert found.schedule.ranges == ((1, 8, None),)
+    assert found.regret_bound > 0.1
+    assert _decide(sweep, extrapolate=True).schedule.ranges == ((1, 8, None),)  # at the lower end of its band

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from specopt.instances.sweeps.drawn import drawn_table, sweep_of
 from specopt.models.errors import InvalidInput
@@ -106,3 +107,23 @@ def test_zero_drafts_stand_in_for_no_speculation() -> None:
     predictor = Predictor(sweep_of(drawn_table(0), (0, 1, 3)))
     assert "draft_length 0 is taken for it" in predictor.notes[0]
     assert predictor.predict([Point(Condition(4), None)]).measured.all()
+
+
+def test_a_workload_known_at_one_point_is_judged_by_others_held_out_so() -> None:
+    """Tests that its bands are wider than points left out one by one would make them, where workloads differ much."""
+
+    class EachByItself(Predictor):
+        def _misses_of_others(self, workload: str) -> NDArray[np.float64]:
+            return np.empty(0)
+
+    rng = np.random.default_rng(4)
+    rows = []
+    for name in "abcdefg":
+        speed, drafting = 100.0 * np.exp(rng.normal(0.0, 0.1)), np.exp(0.15 * rng.standard_t(2))
+        for option in (None, 3, 5, 7):
+            if name != "g" or option == 3:
+                fast = 1.0 if option is None else 1.4 * drafting / (1.0 + 0.03 * option)
+                rows.append(Measurement(Point(Condition(8, name), option), speed * fast))
+    wanted = [Point(Condition(8, "g"), option) for option in (None, 5, 7)]
+    held, alone = (kind(Sweep(tuple(rows))).predict(wanted) for kind in (Predictor, EachByItself))
+    assert (np.log(held.high / held.low) > 1.1 * np.log(alone.high / alone.low)).all()
