@@ -81,3 +81,13 @@ def test_nothing_is_asked_where_there_is_nothing_to_choose() -> None:
         Tuner([1], [0])
     first = Tuner([1, 16], [1, 3, 5]).ask(4)
     assert [(p.condition.concurrency, p.draft_length) for p in first] == [(1, None), (16, None), (1, 3), (16, 3)]
+
+
+@pytest.mark.parametrize(("regret", "asks"), [(0.05, False), (0.001, True)])
+def test_asking_stops_at_the_regret_that_is_allowed(regret: float, asks: bool) -> None:
+    """Tests that two options closer than the noise are asked again only where so small a loss matters."""
+    tuner = Tuner([4], [1, 2], regret=regret)
+    for option, speed in ((None, 100.0), (1, 150.0), (2, 149.0)):
+        tuner.tell(Point(Condition(4), option), speed)
+    assert 0.001 < tuner.result().regret_bound < 0.05
+    assert bool(tuner.ask()) == asks
