@@ -71,6 +71,11 @@ class Family:
         return problem
 
 
+def families(kind: str, *builds: Callable[..., Any]) -> tuple[Family, ...]:
+    """Return the families of a kind, each under the name of its function."""
+    return tuple(Family(f"{kind}/{build.__name__.replace('_', '-')}", build) for build in builds)
+
+
 def labelled(families: Sequence[Family], *labels: str) -> tuple[Family, ...]:
     """Return the families with some labels, in the order of the labels."""
     by_label = {family.label: family for family in families}

@@ -19,31 +19,16 @@ MARKS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         EXPERTS: ("*expert*", "moe*"),
         LATENT: ("kv_lora_rank", "q_lora_rank", "qk_rope_head_dim", "qk_nope_head_dim", "v_head_dim"),
         HYBRID: (
-            "mamba*",
-            "ssm*",
-            "state_size",
-            "d_state",
-            "d_conv",
-            "conv_kernel",
-            "time_step_rank",
-            "linear_num_*",
-            "linear_conv_*",
-            "full_attention_interval",
-            "attn_layer_*",
-            "layers_block_type",
-            "hybrid_override_pattern",
+            "mamba*", "ssm*", "state_size", "d_state", "d_conv", "conv_kernel", "time_step_rank", "linear_num_*",
+            "linear_conv_*", "full_attention_interval", "attn_layer_*", "layers_block_type", "hybrid_override_pattern",
         ),
         ENCODERS: (
-            "is_encoder_decoder",
-            "add_cross_attention",
-            "cross_attention_*",
-            "encoder_layers",
-            "decoder_layers",
+            "is_encoder_decoder", "add_cross_attention", "cross_attention_*", "encoder_layers", "decoder_layers",
         ),
         UNEQUAL: ("block_configs", "pruned_heads", "num_kv_shared_layers", "hidden_size_per_layer_input"),
         PREDICTING: ("num_nextn_predict_layers", "mtp_num_hidden_layers"),
         DRAFTS: ("medusa_*", "eagle_*", "draft_vocab_size", "speculators_*"),
         BOTH_WAYS: ("use_bidirectional_attention",),
     }
-)
+)  # fmt: skip
 """Fields (with wildcards) that, set to anything but nothing, mean this."""

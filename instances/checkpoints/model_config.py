@@ -33,14 +33,7 @@ from specopt.models.reading import read_bytes
 MOST_BYTES = 4 * 2**20
 """Largest file that is read as a config: weights given by mistake are not loaded first."""
 
-DTYPES = {
-    "float64": 8,
-    "float32": 4,
-    "bfloat16": 2,
-    "float16": 2,
-    "float8": 1,
-    "int8": 1,
-}
+DTYPES = {"float64": 8, "float32": 4, "bfloat16": 2, "float16": 2, "float8": 1, "int8": 1}
 """Bytes per value of the data types that counts can be given in."""
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Literal
+from typing import Any, Literal
 
 from specopt.instances.checkpoints.marks import BOTH_WAYS, EXPERTS, HYBRID, LATENT, PREDICTING, UNEQUAL
 
@@ -142,68 +142,59 @@ class ModelType:
         return tuple(mark for mark, known in has.items() if known)
 
 
-_ATTENTION = Switch("attention_bias", False)
-_MLP = Switch("mlp_bias", False)
-_ALL = Switch("use_bias", True)
-_OPT = Switch("enable_bias", True)
-_NEOX = Switch("attention_bias", True)
-
-_QWEN2 = ModelType(architecture="Qwen2ForCausalLM", tied=False, qkv_bias=True, layer_kinds="window above")
-_QWEN3 = ModelType(
-    architecture="Qwen3ForCausalLM",
-    tied=False,
-    qkv_bias=_ATTENTION,
-    output_bias=_ATTENTION,
-    query_key_norm=True,
-    head_dim="given",
-    layer_kinds="window above",
-)
+_ATTENTION, _YES = Switch("attention_bias", False), Switch("attention_bias", True)
+_ALL, _OPT = Switch("use_bias", True), Switch("enable_bias", True)
+_NEXT = "num_nextn_predict_layers"
 _QWEN_EXPERTS = ExpertFields(period="decoder_sparse_step")
-_QWEN3_MOE = replace(_QWEN3, architecture="Qwen3MoeForCausalLM", experts=_QWEN_EXPERTS, layer_kinds="full")
-_QWEN3_NEXT = replace(
-    _QWEN3,
-    architecture="Qwen3NextForCausalLM",
-    gated_queries=True,
-    layer_kinds="linear between",
-    period=("full_attention_interval", 4),
-    experts=replace(_QWEN_EXPERTS, shared_ffn="shared_expert_intermediate_size"),
-    drafts="num_nextn_predict_layers",
+_QWEN_SHARED = replace(_QWEN_EXPERTS, shared_ffn="shared_expert_intermediate_size")
+_DEEPSEEK_EXPERTS = ExpertFields(
+    count="n_routed_experts", shared_count="n_shared_experts", first_dense="first_k_dense_replace",
+    period="moe_layer_freq",
+)  # fmt: skip
+_FEW_EXPERTS = ExpertFields(count="num_local_experts", ffn="intermediate_size")
+
+
+def _biased(attention: bool | Switch = _ATTENTION, mlp: bool | Switch = False) -> dict[str, Any]:
+    """Return biases of which all of attention's go by one switch."""
+    return {"qkv_bias": attention, "output_bias": attention, "mlp_bias": mlp}
+
+
+_LLAMA = ModelType(
+    architecture="LlamaForCausalLM", tied=False, **_biased(mlp=Switch("mlp_bias", False)), kv_heads="heads"
 )
 _MISTRAL = ModelType(architecture="MistralForCausalLM", tied=False, layer_kinds="window")
-_DEEPSEEK_EXPERTS = ExpertFields(
-    count="n_routed_experts",
-    shared_count="n_shared_experts",
-    first_dense="first_k_dense_replace",
-    period="moe_layer_freq",
-)
+_QWEN2 = ModelType(architecture="Qwen2ForCausalLM", tied=False, qkv_bias=True, layer_kinds="window above")
+_QWEN3 = ModelType(
+    architecture="Qwen3ForCausalLM", tied=False, **_biased(), query_key_norm=True, head_dim="given",
+    layer_kinds="window above",
+)  # fmt: skip
+_QWEN3_MOE = replace(_QWEN3, architecture="Qwen3MoeForCausalLM", experts=_QWEN_EXPERTS, layer_kinds="full")
+_QWEN3_NEXT = replace(
+    _QWEN3, architecture="Qwen3NextForCausalLM", gated_queries=True, layer_kinds="linear between",
+    period=("full_attention_interval", 4), experts=_QWEN_SHARED, drafts=_NEXT,
+)  # fmt: skip
 _DEEPSEEK_V2 = ModelType(
-    architecture="DeepseekV2ForCausalLM",
-    tied=False,
-    qkv_bias=_ATTENTION,
-    latent=True,
-    experts=_DEEPSEEK_EXPERTS,
+    architecture="DeepseekV2ForCausalLM", tied=False, qkv_bias=_ATTENTION, latent=True, experts=_DEEPSEEK_EXPERTS
 )
-_DEEPSEEK_V3 = replace(_DEEPSEEK_V2, architecture="DeepseekV3ForCausalLM", drafts="num_nextn_predict_layers")
+_DEEPSEEK_V3 = replace(_DEEPSEEK_V2, architecture="DeepseekV3ForCausalLM", drafts=_NEXT)
+_GEMMA = ModelType(architecture="GemmaForCausalLM", tied=True, **_biased(), head_dim="given")
+_GEMMA2 = replace(
+    _GEMMA, architecture="Gemma2ForCausalLM", norms_per_layer=4, layer_kinds="windows between",
+    period=("sliding_window_pattern", 2),
+)  # fmt: skip
+_GEMMA3 = replace(
+    _GEMMA2, architecture="Gemma3ForCausalLM", query_key_norm=True, period=("sliding_window_pattern", 6),
+    defaults=MappingProxyType(
+        {"num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256, "vocab_size": 262208}
+    ),
+)  # fmt: skip
 
 MODEL_TYPES: Mapping[str, ModelType] = MappingProxyType(
     {
-        "llama": ModelType(
-            architecture="LlamaForCausalLM",
-            tied=False,
-            qkv_bias=_ATTENTION,
-            output_bias=_ATTENTION,
-            mlp_bias=_MLP,
-            kv_heads="heads",
-        ),
+        "llama": _LLAMA,
         "mistral": _MISTRAL,
         "ministral3": replace(_MISTRAL, architecture="Ministral3ForCausalLM"),
-        "smollm3": ModelType(
-            architecture="SmolLM3ForCausalLM",
-            tied=True,
-            qkv_bias=_ATTENTION,
-            output_bias=_ATTENTION,
-            mlp_bias=_MLP,
-        ),
+        "smollm3": replace(_LLAMA, architecture="SmolLM3ForCausalLM", tied=True, kv_heads="given"),
         "qwen2": _QWEN2,
         "qwen2_vl_text": _QWEN2,
         "qwen2_5_vl_text": _QWEN2,
@@ -212,17 +203,10 @@ MODEL_TYPES: Mapping[str, ModelType] = MappingProxyType(
         "qwen3_5_text": replace(
             _QWEN3_NEXT, architecture="Qwen3_5ForCausalLM", experts=None, drafts="mtp_num_hidden_layers"
         ),
-        "mimo": replace(_QWEN2, architecture="MiMoForCausalLM", drafts="num_nextn_predict_layers"),
-        "mixtral": replace(
-            _MISTRAL,
-            architecture="MixtralForCausalLM",
-            experts=ExpertFields(count="num_local_experts", ffn="intermediate_size"),
-        ),
+        "mimo": replace(_QWEN2, architecture="MiMoForCausalLM", drafts=_NEXT),
+        "mixtral": replace(_MISTRAL, architecture="MixtralForCausalLM", experts=_FEW_EXPERTS),
         "qwen2_moe": ModelType(
-            architecture="Qwen2MoeForCausalLM",
-            tied=False,
-            qkv_bias=Switch("qkv_bias", True),
-            experts=replace(_QWEN_EXPERTS, shared_ffn="shared_expert_intermediate_size"),
+            architecture="Qwen2MoeForCausalLM", tied=False, qkv_bias=Switch("qkv_bias", True), experts=_QWEN_SHARED
         ),
         "qwen3_moe": _QWEN3_MOE,
         "qwen3_vl_moe_text": _QWEN3_MOE,
@@ -232,132 +216,42 @@ MODEL_TYPES: Mapping[str, ModelType] = MappingProxyType(
         "deepseek_v3": _DEEPSEEK_V3,
         "kimi_k2": _DEEPSEEK_V3,
         "glm4_moe": ModelType(
-            architecture="Glm4MoeForCausalLM",
-            tied=False,
-            qkv_bias=_ATTENTION,
-            query_key_norm=Switch("use_qk_norm", False),
-            head_dim="given",
-            experts=replace(_DEEPSEEK_EXPERTS, period=None),
-            drafts="num_nextn_predict_layers",
+            architecture="Glm4MoeForCausalLM", tied=False, qkv_bias=_ATTENTION,
+            query_key_norm=Switch("use_qk_norm", False), head_dim="given",
+            experts=replace(_DEEPSEEK_EXPERTS, period=None), drafts=_NEXT,
         ),
-        "dots1": replace(
-            _QWEN3,
-            architecture="Dots1ForCausalLM",
-            experts=replace(_DEEPSEEK_EXPERTS, period=None),
-        ),
+        "dots1": replace(_QWEN3, architecture="Dots1ForCausalLM", experts=replace(_DEEPSEEK_EXPERTS, period=None)),
         "gpt_oss": ModelType(
-            architecture="GptOssForCausalLM",
-            tied=False,
-            qkv_bias=Switch("attention_bias", True),
-            output_bias=Switch("attention_bias", True),
-            head_dim="given",
-            sinks=True,
-            layer_kinds="windows between",
-            period=("sliding_window_pattern", 2),
-            experts=ExpertFields(count="num_local_experts", ffn="intermediate_size", bias=True),
+            architecture="GptOssForCausalLM", tied=False, qkv_bias=_YES, output_bias=_YES, head_dim="given",
+            sinks=True, layer_kinds="windows between", period=("sliding_window_pattern", 2),
+            experts=replace(_FEW_EXPERTS, bias=True),
         ),
         "opt": ModelType(
-            architecture="OPTForCausalLM",
-            tied=True,
-            gated=False,
-            ffn="ffn_dim",
-            qkv_bias=_OPT,
-            output_bias=_OPT,
-            mlp_bias=_OPT,
-            layer_norm=True,
-            kv_heads="none",
-            head_dim="none",
-            position_offset=2,
+            architecture="OPTForCausalLM", tied=True, gated=False, ffn="ffn_dim", **_biased(_OPT, _OPT),
+            layer_norm=True, kv_heads="none", head_dim="none", position_offset=2,
         ),
-        "gemma": ModelType(
-            architecture="GemmaForCausalLM", tied=True, qkv_bias=_ATTENTION, output_bias=_ATTENTION, head_dim="given"
-        ),
-        "gemma2": ModelType(
-            architecture="Gemma2ForCausalLM",
-            tied=True,
-            qkv_bias=_ATTENTION,
-            output_bias=_ATTENTION,
-            norms_per_layer=4,
-            head_dim="given",
-            layer_kinds="windows between",
-            period=("sliding_window_pattern", 2),
-        ),
-        "gemma3_text": ModelType(
-            architecture="Gemma3ForCausalLM",
-            tied=True,
-            qkv_bias=_ATTENTION,
-            output_bias=_ATTENTION,
-            query_key_norm=True,
-            norms_per_layer=4,
-            head_dim="given",
-            defaults=MappingProxyType(
-                {"num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256, "vocab_size": 262208}
-            ),
-            layer_kinds="windows between",
-            period=("sliding_window_pattern", 6),
-        ),
-        "gemma4_text": ModelType(
-            architecture="Gemma4ForCausalLM",
-            tied=True,
-            qkv_bias=_ATTENTION,
-            output_bias=_ATTENTION,
-            query_key_norm=True,
-            norms_per_layer=4,
-            head_dim="given",
-            layer_kinds="windows between",
-            period=("sliding_window_pattern", 6),
-            unequal=True,
+        "gemma": _GEMMA,
+        "gemma2": _GEMMA2,
+        "gemma3_text": _GEMMA3,
+        "gemma4_text": replace(
+            _GEMMA3, architecture="Gemma4ForCausalLM", defaults=MappingProxyType({}), unequal=True,
             experts=ExpertFields(per_token="top_k_experts", on="enable_moe_block", beside=True),
         ),
         "phi3": ModelType(architecture="Phi3ForCausalLM", tied=False, kv_heads="heads", layer_kinds="window"),
-        "granite": ModelType(
-            architecture="GraniteForCausalLM",
-            tied=False,
-            qkv_bias=_ATTENTION,
-            output_bias=_ATTENTION,
-            mlp_bias=_MLP,
-            kv_heads="heads",
-        ),
+        "granite": replace(_LLAMA, architecture="GraniteForCausalLM"),
         "starcoder2": ModelType(
-            architecture="Starcoder2ForCausalLM",
-            tied=True,
-            gated=False,
-            qkv_bias=_ALL,
-            output_bias=_ALL,
-            mlp_bias=_ALL,
-            layer_norm=True,
+            architecture="Starcoder2ForCausalLM", tied=True, gated=False, **_biased(_ALL, _ALL), layer_norm=True,
             layer_kinds="window",
         ),
         "gpt_neox": ModelType(
-            architecture="GPTNeoXForCausalLM",
-            tied=False,
-            gated=False,
-            qkv_bias=_NEOX,
-            output_bias=_NEOX,
-            mlp_bias=True,
-            layer_norm=True,
-            kv_heads="none",
-            head_dim="none",
+            architecture="GPTNeoXForCausalLM", tied=False, gated=False, **_biased(_YES, True), layer_norm=True,
+            kv_heads="none", head_dim="none",
         ),
     }
-)
+)  # fmt: skip
 
 WRAPPERS = (
-    "gemma3",
-    "gemma4",
-    "idefics3",
-    "internvl",
-    "llava",
-    "llava_next",
-    "llava_onevision",
-    "mistral3",
-    "paligemma",
-    "qwen2_5_vl",
-    "qwen2_vl",
-    "qwen3_5",
-    "qwen3_5_moe",
-    "qwen3_vl",
-    "qwen3_vl_moe",
-    "smolvlm",
-)
+    "gemma3", "gemma4", "idefics3", "internvl", "llava", "llava_next", "llava_onevision", "mistral3", "paligemma",
+    "qwen2_5_vl", "qwen2_vl", "qwen3_5", "qwen3_5_moe", "qwen3_vl", "qwen3_vl_moe", "smolvlm",
+)  # fmt: skip
 """Types that wrap a decoder, given under `text_config`, which reads images as further tokens: nothing in it changes."""

@@ -8,13 +8,6 @@ from specopt.instances.draft_control.near_tie import near_tie
 from specopt.instances.draft_control.paper_3 import paper_3
 from specopt.instances.draft_control.random import random
 from specopt.instances.draft_control.slow_mixing import slow_mixing
-from specopt.instances.family import Family
+from specopt.instances.family import families
 
-FAMILIES: tuple[Family, ...] = (
-    Family("draft-control/paper-3", paper_3),
-    Family("draft-control/random", random),
-    Family("draft-control/alternating", alternating),
-    Family("draft-control/near-tie", near_tie),
-    Family("draft-control/deterministic-cycle", deterministic_cycle),
-    Family("draft-control/slow-mixing", slow_mixing),
-)
+FAMILIES = families("draft-control", paper_3, random, alternating, near_tie, deterministic_cycle, slow_mixing)

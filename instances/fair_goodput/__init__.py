@@ -7,18 +7,8 @@ from specopt.instances.fair_goodput.extreme_fairness import extreme_fairness
 from specopt.instances.fair_goodput.minimum_rates import minimum_rates
 from specopt.instances.fair_goodput.paper_5 import paper_5
 from specopt.instances.fair_goodput.per_second import per_second
-from specopt.instances.family import Family
+from specopt.instances.family import families
 
-FAMILIES: tuple[Family, ...] = (
-    Family("fair-goodput/paper-5", paper_5),
-    Family("fair-goodput/per-second", per_second),
-    Family("fair-goodput/minimum-rates", minimum_rates),
-    Family("fair-goodput/extreme-fairness", extreme_fairness),
-)
+FAMILIES = families("fair-goodput", paper_5, per_second, minimum_rates, extreme_fairness)
 
-WORKLOADS: tuple[Family, ...] = (
-    Family("fair-goodput/fixed", workload.fixed),
-    Family("fair-goodput/random", workload.random),
-    Family("fair-goodput/drifting", workload.drifting),
-    Family("fair-goodput/switching", workload.switching),
-)
+WORKLOADS = families("fair-goodput", workload.fixed, workload.random, workload.drifting, workload.switching)

@@ -27,20 +27,14 @@ def extreme_fairness(
 
     Parameters
     ----------
-    clients
-        Number of clients N.
-    budget
-        Draft tokens C per round.
+    clients, budget, fairness, seed
+        As in `minimum_rates`.
     rates
         Acceptance rates: "equal", "mild", "wide" or "extreme", in random order.
-    fairness
-        g of the utility.
     weight_spread
         Weights are log-uniform on 1..weight_spread.
     cap
         Limits of the clients are uniform on 1..cap; 0 stands for none.
-    seed
-        Seed of `numpy.random.default_rng`.
     """
     fairness, cap = number("fairness", fairness, 0), integer("cap", cap, 0, MAX_TOKENS)
     rng = random_generator(seed)

@@ -24,16 +24,10 @@ def per_second(
 
     Parameters
     ----------
-    clients
-        Number of clients N.
-    budget
-        Draft tokens C per round.
+    clients, budget, fairness, seed
+        As in `minimum_rates`.
     rates
         Acceptance rates: "equal", "mild", "wide" or "extreme", in random order.
-    fairness
-        g of the utility.
-    seed
-        Seed of `numpy.random.default_rng`.
     """
     fairness = number("fairness", fairness, 0)
     rng = random_generator(seed)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from specopt.instances.family import Family
+from specopt.instances.family import families
 from specopt.instances.prompt_chunking import workload
 from specopt.instances.prompt_chunking.paper_4 import paper_4
 from specopt.instances.prompt_chunking.random import random
@@ -11,17 +11,6 @@ from specopt.instances.prompt_chunking.slow_link import slow_link
 from specopt.instances.prompt_chunking.slow_message import slow_message
 from specopt.instances.prompt_chunking.steep_cloud import steep_cloud
 
-FAMILIES: tuple[Family, ...] = (
-    Family("prompt-chunking/paper-4", paper_4),
-    Family("prompt-chunking/random", random),
-    Family("prompt-chunking/slow-message", slow_message),
-    Family("prompt-chunking/single-stage", single_stage),
-    Family("prompt-chunking/steep-cloud", steep_cloud),
-    Family("prompt-chunking/slow-link", slow_link),
-)
+FAMILIES = families("prompt-chunking", paper_4, random, slow_message, single_stage, steep_cloud, slow_link)
 
-WORKLOADS: tuple[Family, ...] = (
-    Family("prompt-chunking/specbench", workload.specbench),
-    Family("prompt-chunking/cnn-dm", workload.cnn_dm),
-    Family("prompt-chunking/equal-prompts", workload.equal_prompts),
-)
+WORKLOADS = families("prompt-chunking", workload.specbench, workload.cnn_dm, workload.equal_prompts)

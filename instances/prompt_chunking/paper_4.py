@@ -6,18 +6,11 @@ cloud delay comes from knots calibrated to Fig. 1. The paper does not print what
 
 from __future__ import annotations
 
+from specopt.instances.prompt_chunking.workload import FIGURE_1
 from specopt.models.arguments import number, one_of, positive
-from specopt.models.cloud_delay import CloudDelay
 from specopt.models.prompt_chunking import PromptChunkingProblem
 
 HIDDEN_BYTES = {"vicuna-7b": 4096 * 2.0, "vicuna-13b": 5120 * 2.0}
-FIGURE_1_TOKENS = (0.0, 10.0, 512.0, 2000.0)
-FIGURE_1_SECONDS = (0.026141581, 0.027021974, 0.071217721, 0.28)
-
-
-def figure_1_delay() -> CloudDelay:
-    """Return g calibrated from Fig. 1: seconds of a cloud batch by its tokens."""
-    return CloudDelay(tokens=FIGURE_1_TOKENS, seconds=FIGURE_1_SECONDS)  # type: ignore[arg-type]
 
 
 def paper_4(
@@ -60,7 +53,7 @@ def paper_4(
         bytes_per_token=HIDDEN_BYTES[model],
         uplink_bytes_per_second=uplink_megabytes_per_second * 1e6,
         downlink_bytes_per_second=downlink_megabytes_per_second * 1e6,
-        cloud_delay=figure_1_delay(),
+        cloud_delay=FIGURE_1,
         background_tokens=number("background_tokens", background_tokens, 0),
         pipeline_length=pipeline_length,
         message_overhead_seconds=message_milliseconds * 1e-3,

@@ -19,14 +19,12 @@ def single_stage(
 
     Parameters
     ----------
-    prompt_tokens
-        N.
+    prompt_tokens, seed
+        As in `random`.
     cloud_slowness
         Factor of the cloud delay.
     wait
         As in the problem.
-    seed
-        Seed of `numpy.random.default_rng`.
     """
     problem = random(prompt_tokens=prompt_tokens, pipeline_length=1, wait=wait, seed=seed)
     cloud_slowness = positive("cloud_slowness", cloud_slowness)

@@ -19,14 +19,12 @@ def slow_link(
 
     Parameters
     ----------
-    prompt_tokens
-        N.
+    prompt_tokens, seed
+        As in `random`.
     slowness
         What both links are slower by than the 5-10 MB/s up and 10-15 MB/s down of paper 4.
     download
         As in the problem.
-    seed
-        Seed of `numpy.random.default_rng`.
     """
     problem = random(prompt_tokens=prompt_tokens, download=download, seed=seed)
     up = problem.uplink_bytes_per_second / positive("slowness", slowness)

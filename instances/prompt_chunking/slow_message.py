@@ -19,12 +19,10 @@ def slow_message(
 
     Parameters
     ----------
-    prompt_tokens
-        N.
+    prompt_tokens, seed
+        As in `random`.
     message_milliseconds
         What each uploaded chunk costs on top of its bytes.
-    seed
-        Seed of `numpy.random.default_rng`.
     """
     message_milliseconds = number("message_milliseconds", message_milliseconds, 0)
     return dataclasses.replace(

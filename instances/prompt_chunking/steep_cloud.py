@@ -23,14 +23,12 @@ def steep_cloud(
 
     Parameters
     ----------
-    prompt_tokens
-        N.
+    prompt_tokens, seed
+        As in `random`.
     step_tokens
         Tokens from one step to the next, at least 2.
     step_milliseconds
         Height of a step.
-    seed
-        Seed of `numpy.random.default_rng`.
     """
     problem = random(prompt_tokens=prompt_tokens, seed=seed)
     width, height = (

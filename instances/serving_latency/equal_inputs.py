@@ -22,10 +22,8 @@ def equal_inputs(
 
     Parameters
     ----------
-    pair
-        Draft and verify model: "68M-7B", "1.1B-7B" or "1.1B-13B".
-    tasks
-        Number of tasks K.
+    pair, tasks
+        As in `paper_1`.
     tokens
         Input tokens of every task.
     max_output

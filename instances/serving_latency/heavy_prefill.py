@@ -23,16 +23,12 @@ def heavy_prefill(
 
     Parameters
     ----------
-    pair
-        Draft and verify model: "68M-7B", "1.1B-7B" or "1.1B-13B".
-    tasks
-        Number of tasks K.
+    pair, tasks, seed
+        As in `paper_1`.
     max_input
         Input lengths are log-uniform on 8..max_input.
     max_output
         O_max.
-    seed
-        Seed of `numpy.random.default_rng`.
     """
     problem = paper_1(pair=pair, tasks=tasks, max_output=max_output, seed=seed)
     logarithms = np.random.default_rng((seed, 1)).uniform(

@@ -22,16 +22,12 @@ def known_lengths(
 
     Parameters
     ----------
-    pair
-        Draft and verify model: "68M-7B", "1.1B-7B" or "1.1B-13B".
-    tasks
-        Number of tasks K.
+    pair, tasks, seed
+        As in `paper_1`.
     max_output
         O_max.
     long_share
         Probability that an output is uniform on 1..max_output; else it is uniform on 1..max_output / 10.
-    seed
-        Seed of `numpy.random.default_rng`.
     """
     problem = paper_1(pair=pair, tasks=tasks, max_output=max_output, seed=seed)
     short = np.random.default_rng((seed, 1)).uniform(size=tasks) >= number("long_share", long_share, 0.0, 1.0)

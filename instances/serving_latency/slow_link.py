@@ -25,18 +25,12 @@ def slow_link(
 
     Parameters
     ----------
-    pair
-        Draft and verify model: "68M-7B", "1.1B-7B" or "1.1B-13B".
-    tasks
-        Number of tasks K.
-    bandwidth
-        Uplink bandwidth in hertz.
+    pair, tasks, bandwidth, seed
+        As in `paper_1`.
     loss_decibels
         What every signal is weaker by than in paper 1.
     max_output
         O_max.
-    seed
-        Seed of `numpy.random.default_rng`.
     """
     bandwidth = positive("bandwidth", bandwidth)
     loss_decibels = number("loss_decibels", loss_decibels, 0.0, 200.0)

@@ -21,16 +21,12 @@ def stage_ratio(
 
     Parameters
     ----------
-    pair
-        Draft and verify model: "68M-7B", "1.1B-7B" or "1.1B-13B".
-    tasks
-        Number of tasks K.
+    pair, tasks, seed
+        As in `paper_1`.
     factor
         Seconds of the draft stage over those of Table II; below 1 it is faster.
     max_output
         O_max.
-    seed
-        Seed of `numpy.random.default_rng`.
     """
     factor = positive("factor", factor)
     problem = paper_1(pair=pair, tasks=tasks, max_output=max_output, seed=seed)

@@ -25,16 +25,12 @@ def tight_memory(
 
     Parameters
     ----------
-    pair
-        Draft and verify model: "68M-7B", "1.1B-7B" or "1.1B-13B".
-    tasks
-        Number of tasks K.
+    pair, tasks, seed
+        As in `paper_1`.
     fit
         How many tasks of the longest input fit into memory beside the draft model, at least 1.
     max_output
         O_max.
-    seed
-        Seed of `numpy.random.default_rng`.
     """
     problem = paper_1(pair=pair, tasks=tasks, max_output=max_output, seed=seed)
     assert problem.draft is not None

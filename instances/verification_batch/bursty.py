@@ -22,14 +22,12 @@ def bursty(
 
     Parameters
     ----------
-    requests
-        Number of pending requests n.
+    requests, seed
+        As in `warm`.
     bursts
         Number of different deadlines.
     spacing_seconds
         Between two bursts, and from now to the first.
-    seed
-        Seed of `numpy.random.default_rng`.
     """
     spacing_seconds = positive("spacing_seconds", spacing_seconds)
     problem = mixed(requests=requests, cold_share=0.3, seed=seed)

@@ -26,16 +26,14 @@ def correlated(
 
     Parameters
     ----------
-    requests
-        Number of pending requests n.
+    requests, seed
+        As in `warm`.
     offset
         The constant over the mean of the proportional part; 0 gives subset sums.
     time_share
         Time to the earliest deadline over the time of all requests; deadlines spread up to 10 % beyond.
     memory_share
         Free memory over the memory of all requests.
-    seed
-        Seed of `numpy.random.default_rng`.
     """
     offset = number("offset", offset, 0)
     problem = mixed(requests=requests, cold_share=0.5, seed=seed)

@@ -20,12 +20,10 @@ def hopeless_urgent(*, requests: int = 100, hopeless: int = 1, seed: int = 0) ->
 
     Parameters
     ----------
-    requests
-        Number of pending requests n.
+    requests, seed
+        As in `warm`.
     hopeless
         How many of them were due before now.
-    seed
-        Seed of `numpy.random.default_rng`.
     """
     problem = mixed(requests=requests, cold_share=0.3, seed=seed)
     late = np.arange(requests) < integer("hopeless", hopeless, 0, MAX_TOKENS)

@@ -10,6 +10,7 @@ import dataclasses
 
 import numpy as np
 
+from specopt.instances.verification_batch.workload import CLASS_SPEEDS, TABLE_12
 from specopt.models.acceptance import expected_tokens
 from specopt.models.arguments import integer, number, one_of, positive, random_generator
 from specopt.models.errors import InvalidInput
@@ -18,23 +19,15 @@ from specopt.models.verification_batch import VerificationBatchProblem
 from specopt.models.verification_time import VerificationTime
 
 COEFFICIENTS: dict[str, VerificationTime] = {
-    "table-12": VerificationTime(  # paper 2, Table 12
-        seconds_per_new_token=3.314e-5,
-        seconds_per_interaction=3.450e-8,
-        seconds_per_cached_token=4.620e-6,
-        overhead_seconds=1.486e-2,
-    ),
+    "table-12": TABLE_12,
     "section-4.4": VerificationTime(  # paper 2, Sec. 4.4, which prints no constant: that of Table 12
         seconds_per_new_token=143.39e-6,
         seconds_per_interaction=2.53e-9,
         seconds_per_cached_token=2.67e-6,
-        overhead_seconds=1.486e-2,
+        overhead_seconds=TABLE_12.overhead_seconds,
     ),
 }
 """The two sets of coefficients that the paper prints; they contradict each other."""
-
-SPEEDS = (2.0, 4.0, 6.0, 8.0)
-"""Tokens per second that the four classes promise (paper 2, Sec. 5)."""
 
 KV_BYTES_PER_TOKEN = 64 * 8 * 128 * 2 * 2
 """Qwen3-32B: 64 layers, 8 heads of 128 for keys and values each, 2 bytes."""
@@ -64,14 +57,10 @@ def mixed(
 
     Parameters
     ----------
-    requests
-        Number of pending requests n.
+    requests, coefficients, seed
+        As in `warm`.
     cold_share
         Probability that a request has nothing cached.
-    coefficients
-        "table-12" or "section-4.4": the estimator, as printed in paper 2.
-    seed
-        Seed of `numpy.random.default_rng`.
     """
     return _pending("mixed", requests, coefficients, seed, cold_share=cold_share)
 
@@ -83,14 +72,10 @@ def tight(
 
     Parameters
     ----------
-    requests
-        Number of pending requests n.
+    requests, coefficients, seed
+        As in `warm`.
     longest_seconds
         Deadlines are uniform on the seconds from now to this.
-    coefficients
-        "table-12" or "section-4.4": the estimator, as printed in paper 2.
-    seed
-        Seed of `numpy.random.default_rng`.
     """
     longest_seconds = positive("longest_seconds", longest_seconds)
     return _pending("tight", requests, coefficients, seed, cold_share=0.15, longest_seconds=longest_seconds)
@@ -103,14 +88,10 @@ def memory_bound(
 
     Parameters
     ----------
-    requests
-        Number of pending requests n.
+    requests, coefficients, seed
+        As in `warm`.
     memory_share
         Free memory over the memory of all pending requests.
-    coefficients
-        "table-12" or "section-4.4": the estimator, as printed in paper 2.
-    seed
-        Seed of `numpy.random.default_rng`.
     """
     memory_share = number("memory_share", memory_share, 0)
     return _pending("memory-bound", requests, coefficients, seed, cold_share=0.3, memory_share=memory_share)
@@ -180,7 +161,7 @@ def _pending(
     acceptance = rng.uniform(0.55, 0.85, size=requests)
     context = np.clip(np.exp(rng.normal(np.log(400.0), 0.7, size=requests)), 16, 8192).astype(np.int64)
     cold = rng.uniform(size=requests) < cold_share
-    speed = rng.choice(SPEEDS, size=requests)
+    speed = rng.choice(CLASS_SPEEDS, size=requests)
     left = rng.uniform(size=requests)
     tokens = expected_tokens(acceptance, drafted)
     memory = ((context + drafted + 1) * KV_BYTES_PER_TOKEN).astype(np.float64)

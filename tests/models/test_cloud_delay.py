@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from strategies_prompt_chunking import cloud_delays
 
 from specopt import CloudDelay
-from specopt.instances.prompt_chunking.paper_4 import figure_1_delay
+from specopt.instances.prompt_chunking.workload import FIGURE_1
 
 
 @given(cloud_delays(), st.floats(0, 60))
@@ -22,7 +22,7 @@ def test_equals_naive(delay: dict[str, list[float]], tokens: float) -> None:
 
 def test_figure_1() -> None:
     """Tests that the calibrated delay passes through its knots and goes on with its last slope."""
-    g = figure_1_delay()
+    g = FIGURE_1
     assert [g.at(float(t)) for t in g.tokens] == pytest.approx(g.seconds.tolist(), rel=1e-15)
     assert g.at(3000.0) == pytest.approx(0.28 + 1000 * (0.28 - 0.071217721) / 1488)
     assert np.all(np.diff(g.slopes) > 0)
