@@ -71,9 +71,9 @@ class Family:
         return problem
 
 
-def families(kind: str, *builds: Callable[..., Any]) -> tuple[Family, ...]:
-    """Return the families of a kind, each under the name of its function."""
-    return tuple(Family(f"{kind}/{build.__name__.replace('_', '-')}", build) for build in builds)
+def families(problem: type[Problem], *builds: Callable[..., Any]) -> tuple[Family, ...]:
+    """Return the families of a kind of problem, each under the name of its function."""
+    return tuple(Family(f"{problem.kind}/{build.__name__.replace('_', '-')}", build) for build in builds)
 
 
 def labelled(families: Sequence[Family], *labels: str) -> tuple[Family, ...]:

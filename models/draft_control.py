@@ -257,10 +257,7 @@ class DraftControlProblem(Problem):
         shares = self.stationary_distribution.tolist()
         tokens = math.fsum(shares[s] * self.iteration_tokens(s, choice) for s, choice in enumerate(plan.policy))
         seconds = math.fsum(shares[s] * self.iteration_seconds(s, choice) for s, choice in enumerate(plan.policy))
-        terms = {
-            "own_tokens_per_second": 1.0 / seconds,
-            "accepted_draft_tokens_per_second": (tokens - 1.0) / seconds,
-        }
+        terms = {"own_tokens_per_second": 1.0 / seconds, "accepted_draft_tokens_per_second": (tokens - 1.0) / seconds}
         return Evaluation(tokens / seconds, terms)
 
     def violations(self, plan: DraftControlPlan) -> list[str]:

@@ -185,9 +185,7 @@ class BinaryPredictor:
     def scores(self) -> ScoredPredictor:
         """The same predictor with two score bins: 0 is "rejected", 1 is "accepted"."""
         return ScoredPredictor(
-            accepted=_bits(1.0 - self.false_reject),
-            rejected=_bits(self.false_accept),
-            after=_bits(self.after),
+            accepted=_bits(1.0 - self.false_reject), rejected=_bits(self.false_accept), after=_bits(self.after)
         )
 
 

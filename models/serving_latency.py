@@ -19,16 +19,7 @@ import numpy as np
 from specopt.models.acceptance import decoding_steps, expected_tokens_per_step
 from specopt.models.decoder import Decoder
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import (
-    Column,
-    Floats,
-    Ints,
-    NonNegativeInt,
-    OpenUnit,
-    Positive,
-    PositiveInt,
-    TokenCount,
-)
+from specopt.models.fields import Column, Floats, Ints, NonNegativeInt, OpenUnit, Positive, PositiveInt, TokenCount
 from specopt.models.problem import Evaluation, Plan, Problem, exceeds
 from specopt.models.runtime import Runtime
 from specopt.models.uplink import upload_seconds

@@ -16,12 +16,7 @@ from specopt.models.draft_control import MAX_DRAFT_LENGTH, MAX_RESOLUTION, Proba
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import Column, Floats, Ints, NonNegativeInt, Positive, check, describe
 
-COLUMNS = {
-    "uplink": "uplink_bits_per_second",
-    "confidence": "confidence",
-    "accepted": "accepted",
-    "drafted": "drafted",
-}
+COLUMNS = {"uplink": "uplink_bits_per_second", "confidence": "confidence", "accepted": "accepted", "drafted": "drafted"}
 """The columns of a file unless others are named; "resolution" may be named, too."""
 
 

@@ -39,8 +39,7 @@ class Link:
         megabits, comma, milliseconds = text.partition(",")
         try:
             return cls(
-                bits_per_second=float(megabits) * 1e6,
-                round_trip_seconds=float(milliseconds) / 1e3 if comma else None,
+                bits_per_second=float(megabits) * 1e6, round_trip_seconds=float(milliseconds) / 1e3 if comma else None
             )
         except (ValueError, InvalidInput):
             raise InvalidInput(

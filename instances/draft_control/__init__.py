@@ -9,5 +9,6 @@ from specopt.instances.draft_control.paper_3 import paper_3
 from specopt.instances.draft_control.random import random
 from specopt.instances.draft_control.slow_mixing import slow_mixing
 from specopt.instances.family import families
+from specopt.models.draft_control import DraftControlProblem
 
-FAMILIES = families("draft-control", paper_3, random, alternating, near_tie, deterministic_cycle, slow_mixing)
+FAMILIES = families(DraftControlProblem, paper_3, random, alternating, near_tie, deterministic_cycle, slow_mixing)

@@ -16,12 +16,7 @@ FEATURES = ("confidence", "entropy", "margin", "deviation")
 
 
 def draft_log(
-    rounds: int = 2000,
-    *,
-    window: int = 8,
-    acceptance_rate: float = 0.73,
-    signal: float = 1.0,
-    seed: int = 0,
+    rounds: int = 2000, *, window: int = 8, acceptance_rate: float = 0.73, signal: float = 1.0, seed: int = 0
 ) -> DraftLog:
     """Draw rounds of a fixed window.
 

@@ -8,7 +8,8 @@ from specopt.instances.fair_goodput.minimum_rates import minimum_rates
 from specopt.instances.fair_goodput.paper_5 import paper_5
 from specopt.instances.fair_goodput.per_second import per_second
 from specopt.instances.family import families
+from specopt.models.fair_goodput import FairGoodputProblem
 
-FAMILIES = families("fair-goodput", paper_5, per_second, minimum_rates, extreme_fairness)
+FAMILIES = families(FairGoodputProblem, paper_5, per_second, minimum_rates, extreme_fairness)
 
-WORKLOADS = families("fair-goodput", workload.fixed, workload.random, workload.drifting, workload.switching)
+WORKLOADS = families(FairGoodputProblem, workload.fixed, workload.random, workload.drifting, workload.switching)

@@ -10,7 +10,8 @@ from specopt.instances.prompt_chunking.single_stage import single_stage
 from specopt.instances.prompt_chunking.slow_link import slow_link
 from specopt.instances.prompt_chunking.slow_message import slow_message
 from specopt.instances.prompt_chunking.steep_cloud import steep_cloud
+from specopt.models.prompt_chunking import PromptChunkingProblem
 
-FAMILIES = families("prompt-chunking", paper_4, random, slow_message, single_stage, steep_cloud, slow_link)
+FAMILIES = families(PromptChunkingProblem, paper_4, random, slow_message, single_stage, steep_cloud, slow_link)
 
-WORKLOADS = families("prompt-chunking", workload.specbench, workload.cnn_dm, workload.equal_prompts)
+WORKLOADS = families(PromptChunkingProblem, workload.specbench, workload.cnn_dm, workload.equal_prompts)

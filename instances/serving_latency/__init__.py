@@ -10,7 +10,8 @@ from specopt.instances.serving_latency.paper_1 import paper_1
 from specopt.instances.serving_latency.slow_link import slow_link
 from specopt.instances.serving_latency.stage_ratio import stage_ratio
 from specopt.instances.serving_latency.tight_memory import tight_memory
+from specopt.models.serving_latency import ServingLatencyProblem
 
 FAMILIES = families(
-    "serving-latency", paper_1, equal_inputs, tight_memory, stage_ratio, slow_link, heavy_prefill, known_lengths
+    ServingLatencyProblem, paper_1, equal_inputs, tight_memory, stage_ratio, slow_link, heavy_prefill, known_lengths
 )

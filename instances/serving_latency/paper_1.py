@@ -16,11 +16,7 @@ LLAMA_1_1B = PaperDecoder(name="LLaMA-1.1B", layers=22, hidden=2048, ffn=5632)
 LLAMA_7B = PaperDecoder(name="LLaMA-7B", layers=32, hidden=4096, ffn=11008)
 LLAMA_13B = PaperDecoder(name="LLaMA-13B", layers=40, hidden=5120, ffn=13824)
 
-PAIRS = {
-    "68M-7B": (LLAMA_68M, LLAMA_7B),
-    "1.1B-7B": (LLAMA_1_1B, LLAMA_7B),
-    "1.1B-13B": (LLAMA_1_1B, LLAMA_13B),
-}
+PAIRS = {"68M-7B": (LLAMA_68M, LLAMA_7B), "1.1B-7B": (LLAMA_1_1B, LLAMA_7B), "1.1B-13B": (LLAMA_1_1B, LLAMA_13B)}
 
 # Table II
 DRAFT_RUNTIME = LinearRuntime(seconds_per_flop=4.11e-13, overhead_seconds=0.56e-3)  # RTX 3080, c1^d and c2^d

@@ -10,12 +10,7 @@ from specopt.models.serving_latency import ServingLatencyProblem
 
 
 def tight_memory(
-    *,
-    pair: str = "1.1B-7B",
-    tasks: int = 40,
-    fit: float = 3.0,
-    max_output: int = 512,
-    seed: int = 0,
+    *, pair: str = "1.1B-7B", tasks: int = 40, fit: float = 3.0, max_output: int = 512, seed: int = 0
 ) -> ServingLatencyProblem:
     """The setting of paper 1 with draft memory for so many tasks of the longest input (Eq. 9-10).
 

@@ -9,10 +9,5 @@ from __future__ import annotations
 from specopt.instances.traces.table import Table
 
 BURSTGPT = Table(
-    name="burstgpt",
-    arrival="Timestamp",
-    input="Request tokens",
-    output="Response tokens",
-    time_unit="s",
-    label="Model",
+    name="burstgpt", arrival="Timestamp", input="Request tokens", output="Response tokens", time_unit="s", label="Model"
 )

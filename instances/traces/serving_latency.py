@@ -34,10 +34,7 @@ def serving_latency(trace: Trace, family: Family, *, seed: int = 0, **parameters
     drawn = family.generate(seed=seed, tasks=len(trace), **parameters)
     assert isinstance(drawn, ServingLatencyProblem)
     return dataclasses.replace(
-        drawn,
-        input_tokens=trace.input_tokens,
-        output_tokens=trace.output_tokens,
-        max_output_tokens=None,
+        drawn, input_tokens=trace.input_tokens, output_tokens=trace.output_tokens, max_output_tokens=None
     )
 
 

@@ -9,9 +9,12 @@ from specopt.instances.verification_batch.correlated import correlated
 from specopt.instances.verification_batch.density_trap import density_trap
 from specopt.instances.verification_batch.hopeless_urgent import hopeless_urgent
 from specopt.instances.verification_batch.pending import memory_bound, mixed, tight, warm
+from specopt.models.verification_batch import VerificationBatchProblem
 
 FAMILIES = families(
-    "verification-batch", warm, mixed, tight, memory_bound, bursty, hopeless_urgent, density_trap, correlated
+    VerificationBatchProblem, warm, mixed, tight, memory_bound, bursty, hopeless_urgent, density_trap, correlated
 )
 
-WORKLOADS = families("verification-batch", workload.mixed_classes, workload.one_class, workload.predicted_rejections)
+WORKLOADS = families(
+    VerificationBatchProblem, workload.mixed_classes, workload.one_class, workload.predicted_rejections
+)

@@ -12,12 +12,7 @@ from specopt.models.verification_batch import VerificationBatchProblem
 
 
 def correlated(
-    *,
-    requests: int = 60,
-    offset: float = 0.1,
-    time_share: float = 0.5,
-    memory_share: float = 0.5,
-    seed: int = 0,
+    *, requests: int = 60, offset: float = 0.1, time_share: float = 0.5, memory_share: float = 0.5, seed: int = 0
 ) -> VerificationBatchProblem:
     """Expected tokens proportional to verification time plus a constant; time and memory both bind.
 

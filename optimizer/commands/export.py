@@ -104,13 +104,7 @@ def table(
     runtimes = Runtimes.from_dict(data, str(runtime))
     rates = read_acceptance(acceptance, before, model=model, mode=mode, extrapolate=extrapolate)
     found = speculation_table(
-        runtimes,
-        rates,
-        max_batch=max_batch,
-        max_length=max_length,
-        loss=loss,
-        robust=robust,
-        extrapolate=extrapolate,
+        runtimes, rates, max_batch=max_batch, max_length=max_length, loss=loss, robust=robust, extrapolate=extrapolate
     )
     show_speculation_table(found, rates, ENGINES[str(context.info_name)], engine_version, as_json, output)
 

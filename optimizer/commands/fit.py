@@ -60,8 +60,7 @@ def fit(
     repeat: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="[NAME=]N",
-            help="Count times N times: all, or those of a value of --sum-over or of a --y column.",
+            metavar="[NAME=]N", help="Count times N times: all, or those of a value of --sum-over or of a --y column."
         ),
     ] = None,
     model: Config = None,

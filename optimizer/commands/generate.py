@@ -7,16 +7,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from specopt.commands.shared import (
-    Output,
-    Parameters,
-    Replacements,
-    RuntimesFile,
-    Seed,
-    check_target,
-    measured,
-    write,
-)
+from specopt.commands.shared import Output, Parameters, Replacements, RuntimesFile, Seed, check_target, measured, write
 from specopt.streams import say
 
 

@@ -60,8 +60,7 @@ def _alone_on_stdout(context: typer.Context, target: Path | None) -> Path | None
 
 
 Output = Annotated[
-    Path | None,
-    typer.Option("-o", "--output", help="Write to this file, all or nothing.", callback=_alone_on_stdout),
+    Path | None, typer.Option("-o", "--output", help="Write to this file, all or nothing.", callback=_alone_on_stdout)
 ]
 Seed = Annotated[int, typer.Option(metavar="N", parser=count, help="Seed of everything random.")]
 Seconds = Annotated[float | None, typer.Option(metavar="S", parser=number, help="Seconds for everything.")]

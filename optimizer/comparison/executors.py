@@ -51,9 +51,7 @@ def local_executor(jobs: int | None = None) -> Iterator[Executor]:
     """Open threads that each hold a worker process; the processes end with them."""
     workers = Workers()  # of this executor alone: another comparison in this process keeps its own
     executor = ThreadPoolExecutor(
-        max_workers=jobs or os.cpu_count() or 1,
-        thread_name_prefix="specopt-compare",
-        initializer=workers.adopt_thread,
+        max_workers=jobs or os.cpu_count() or 1, thread_name_prefix="specopt-compare", initializer=workers.adopt_thread
     )
     try:
         yield executor

@@ -78,10 +78,7 @@ def summaries(comparison: Comparison) -> list[MethodSummary]:
                 seconds=shifted_geometric_mean([time_of(record) for record in records]),
             )
         )
-    return sorted(
-        found,
-        key=lambda s: (s.kind, -s.wins, math.inf if s.mean_gap is None else s.mean_gap, s.seconds),
-    )
+    return sorted(found, key=lambda s: (s.kind, -s.wins, math.inf if s.mean_gap is None else s.mean_gap, s.seconds))
 
 
 def who_wins(comparison: Comparison) -> dict[str, dict[str, float]]:

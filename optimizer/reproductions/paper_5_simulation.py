@@ -147,11 +147,7 @@ def run_settings(
         per_round[name] = {policy: time[0] for policy, time in times.items()}
         per_token[name] = {policy: time[1] for policy, time in times.items()}
     return Reproduction(
-        utility=utility,
-        optimum=optimum,
-        gaps=gaps,
-        seconds_per_round=per_round,
-        seconds_per_token=per_token,
+        utility=utility, optimum=optimum, gaps=gaps, seconds_per_round=per_round, seconds_per_token=per_token
     )
 
 

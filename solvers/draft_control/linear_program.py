@@ -22,11 +22,7 @@ from specopt.solvers.draft_control.method import (
 from specopt.solvers.draft_control.prepare import Prepared, prepare
 from specopt.solvers.method import Outcome
 
-OPTIONS = {
-    "output_flag": False,
-    "primal_feasibility_tolerance": 1e-9,
-    "dual_feasibility_tolerance": 1e-9,
-}
+OPTIONS = {"output_flag": False, "primal_feasibility_tolerance": 1e-9, "dual_feasibility_tolerance": 1e-9}
 
 VISITED = 1e-7
 """Share of a state below which the program's tolerances say nothing about its action."""

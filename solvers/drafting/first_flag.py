@@ -11,11 +11,7 @@ from specopt.solvers.drafting.policy import Drafting, DraftingPolicy
 
 
 def first_flag(
-    setting: DraftingSetting,
-    predictor: ScoredPredictor,
-    *,
-    first_accepted_bin: int = 1,
-    sends_flagged: bool = False,
+    setting: DraftingSetting, predictor: ScoredPredictor, *, first_accepted_bin: int = 1, sends_flagged: bool = False
 ) -> Drafting:
     """Return the policy that stops at the first score below a bin.
 

@@ -122,11 +122,7 @@ def nearest_mixture(columns: Floats, rates: Floats, least: Floats, cp: Any) -> F
     """Return the mixture of few columns that lacks the smallest part of some rates and keeps the least ones."""
     share, off = cp.Variable(columns.shape[1], nonneg=True), cp.Variable()
     unit = 1.0 / rates
-    limits = [
-        columns @ share >= least,
-        (columns * unit[:, None]) @ share >= 1.0 - off,
-        cp.sum(share) == 1.0,
-    ]
+    limits = [columns @ share >= least, (columns * unit[:, None]) @ share >= 1.0 - off, cp.sum(share) == 1.0]
     cp.Problem(cp.Minimize(off), limits).solve(solver=cp.HIGHS, **EXACT)
     return np.maximum(0.0, np.asarray(share.value, dtype=np.float64))
 

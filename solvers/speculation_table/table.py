@@ -80,12 +80,7 @@ class SpeculationTable:
                 self.ranges, self.speedup, limits, self.loss, strict=True
             )
         ]
-        return {
-            "ranges": rows,
-            "robust": self.robust,
-            "max_length": self.most_drafts,
-            "notes": list(self.notes),
-        }
+        return {"ranges": rows, "robust": self.robust, "max_length": self.most_drafts, "notes": list(self.notes)}
 
 
 def speculation_table(

@@ -93,7 +93,6 @@ def formulate(prepared: Prepared, unit: float) -> Any:
     )
     # Eq. 15: a member's deadline holds; whoever is not a member leaves the longest room.
     program.due = pyo.Constraint(
-        program.pending,
-        rule=lambda p, k: p.time <= room[k] / longest + (1.0 - room[k] / longest) * (1.0 - p.takes[k]),
+        program.pending, rule=lambda p, k: p.time <= room[k] / longest + (1.0 - room[k] / longest) * (1.0 - p.takes[k])
     )
     return program
