@@ -12,7 +12,7 @@ from specopt import ServingLatencyProblem, generate
 
 # too_slow: the first example of a run may compile the kernels, which takes seconds on a fresh cache
 settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("ci", settings.get_profile("default"), derandomize=True)
+settings.register_profile("ci", settings.get_profile("default"), derandomize=True, max_examples=50)
 settings.load_profile("ci" if os.environ.get("CI") else "default")
 
 

@@ -19,7 +19,7 @@ from specopt.models.files import from_dict
 from specopt.models.problem import Problem
 from specopt.models.result import Result
 
-CASES = 40
+CASES = 24
 
 
 def claimed(data: dict[str, object]) -> Result:

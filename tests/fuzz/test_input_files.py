@@ -17,7 +17,7 @@ from fuzz.outcome import check_printed, check_refusal
 
 from specopt.cli import run
 
-CASES = int(os.environ.get("SPECOPT_FUZZ_FILES", "40"))
+CASES = int(os.environ.get("SPECOPT_FUZZ_FILES", "24"))
 MOST_SECONDS = 20.0
 """Of one command: a guard against what never ends."""
 

@@ -123,7 +123,7 @@ def printed(command: str, files: dict[str, Path], capsys: pytest.CaptureFixture[
 
 
 @pytest.mark.parametrize("name", CASES)
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(text=texts)
 @example(text="".join(NASTY))
 def test_all_that_is_printed_can_be_shown(name: str, text: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -141,7 +141,7 @@ def test_all_that_is_printed_can_be_shown(name: str, text: str, capsys: pytest.C
             assert err.count("\n") == 1
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(text=texts.map(lambda text: text.replace("/", "").replace("\0", "")).filter(lambda text: text.strip(".")))
 def test_names_of_files(text: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Tests that the name of a file itself is shown escaped, in messages about it and where it is written to."""

@@ -16,7 +16,7 @@ from strategies import problems, problems_with_plans
 from specopt import InvalidInput, ServingLatencyPlan, ServingLatencyProblem
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(problems_with_plans(max_output=30))
 def test_judge_agrees_with_naive(case: tuple[ServingLatencyProblem, ServingLatencyPlan]) -> None:
     """Tests that objective and terms are those of the naive oracle, for every mechanism, cost and runtime."""
@@ -28,7 +28,7 @@ def test_judge_agrees_with_naive(case: tuple[ServingLatencyProblem, ServingLaten
     assert found.terms["communication_seconds"] == pytest.approx(expected["communication_seconds"], rel=1e-12)
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(problems_with_plans(feasible=False))
 def test_violations_agree_with_naive(case: tuple[ServingLatencyProblem, ServingLatencyPlan]) -> None:
     """Tests that a plan violates something exactly when the naive oracle says so."""

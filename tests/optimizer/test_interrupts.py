@@ -111,7 +111,7 @@ def test_ctrl_c_while_loading(tmp_path: Path) -> None:
 def test_ctrl_c_at_any_moment(name: str, cold: bool, tmp_path: Path) -> None:
     """Tests that an interrupt at a random moment, compilation included, is exit 130 without a traceback."""
     rng = random.Random(f"{name} {cold}")
-    for _ in range(8):
+    for _ in range(4):
         child = started(tmp_path, name, cold)
         wait_until_loading(child)
         wait = rng.uniform(0.0, rng.choice((0.3, 2.0, 6.0)))

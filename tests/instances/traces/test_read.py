@@ -251,7 +251,7 @@ def test_arbitrary_bytes(path: Path, format: str | None, data: bytes) -> None:
     is_read_or_refused(path, data, format)
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @pytest.mark.parametrize("example", EXAMPLES)
 @given(data=st.data())
 def test_mutated_traces(path: Path, example: str, data: st.DataObject) -> None:

@@ -82,12 +82,9 @@ def test_without_a_place_to_write_kernels_still_run(run: Run) -> None:
 def test_a_folder_that_others_can_write_to_is_not_used(run: Run, tmp_path: Path) -> None:
     """Tests that kernels are not read from where somebody else can put them, and nothing is kept there."""
     (tmp_path / "cache" / "specopt-kernels").mkdir(parents=True)
-    (tmp_path / "cache" / "specopt-kernels").chmod(0o777)
-    assert run() == "12.0 ['use', '.']"
-    assert run() == "12.0 ['use', '.']"
-    (tmp_path / "cache" / "specopt-kernels").chmod(0o700)
-    assert run() == "12.0 ['use', '.']"
-    assert run() == "12.0 []"
+    for mode in (0o777, 0o700, 0o777):  # the second keeps what the third must not read
+        (tmp_path / "cache" / "specopt-kernels").chmod(mode)
+        assert run() == "12.0 ['use', '.']"
 
 
 def test_a_damaged_or_lost_cache_costs_a_compilation_only(run: Run, tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ def empty(rows: int, stages: int) -> Any:
     )
 
 
-@settings(max_examples=150)
+@settings(max_examples=75)
 @given(prompt_chunkings(tokens=(2, 12), restricted=False), st.data())
 def test_tables_bracket_every_plan(problem: PromptChunkingProblem, data: st.DataObject) -> None:
     """Tests that the states of a plan are between earliest and latest for the plan's own end as the deadline."""

@@ -18,7 +18,7 @@ from specopt.solvers.serving_latency.stages import stages
 values = st.integers(0, 1000).map(lambda value: value / 8)
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(values, values, values, values, st.integers(1, 60))
 def test_sum_of_max(a: float, sa: float, c: float, sc: float, m: int) -> None:
     """Tests that the sum of the larger of two lines is right, wherever they cross."""
@@ -26,7 +26,7 @@ def test_sum_of_max(a: float, sa: float, c: float, sc: float, m: int) -> None:
     assert algorithm_1.sum_of_max(a, sa, c, sc, m) == pytest.approx(expected, rel=1e-12)
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(st.lists(linear_runtimes(), min_size=1, max_size=4), values, values, st.integers(0, 60))
 def test_sum_affine(pieces: list[LinearRuntime], first: float, step: float, count: int) -> None:
     """Tests that the sum of a runtime over growing work is right across the corners of the runtime."""
@@ -44,7 +44,7 @@ class _Pieces:
         self.pieces = tuple(pieces)
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(problems(mechanisms=["pipelined"], max_output=60, max_length=5), st.integers(1, 5))
 def test_sums_of_stage_times(problem: object, size: int) -> None:
     """Tests that the sums of T^d and T^v over the decoding steps are those of their terms."""

@@ -18,7 +18,7 @@ from specopt.solvers.method import Method
 EXACT = [method for method in METHODS if method.name != "milp"]
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(draft_allocations(clients=(1, 3), budget=(0, 6)))
 def test_equals_naive(problem: DraftAllocationProblem) -> None:
     """Tests that the optimum is that of enumeration in rational numbers."""
@@ -28,7 +28,7 @@ def test_equals_naive(problem: DraftAllocationProblem) -> None:
 
 
 @pytest.mark.parametrize("method", EXACT, ids=lambda method: method.name)
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(problem=draft_allocations(clients=(1, 5), budget=(0, 9)))
 def test_all_agree(method: type[Method], problem: DraftAllocationProblem) -> None:
     """Tests that every method finds and proves the same optimum, to 1e-12."""

@@ -29,7 +29,7 @@ def test_takes_the_largest_marginals(problem: DraftAllocationProblem) -> None:
     assert result.objective == pytest.approx(problem.evaluate(largest).objective, rel=1e-13)
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(draft_allocations(clients=(1, 3), budget=(0, 6)), st.floats(0.0, 10.0))
 def test_every_price_bounds(problem: DraftAllocationProblem, price: float) -> None:
     """Tests that the Lagrangian bound holds for any price, and is attained at the price of the last token."""

@@ -26,7 +26,7 @@ def drafts(problem: DraftAllocationProblem, method: str) -> list[int]:
     return [int(count) for count in plan.draft_tokens]
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(draft_allocations(clients=(1, 12), budget=(0, 60)))
 def test_same_plan_as_greedy(problem: DraftAllocationProblem) -> None:
     """Tests that the plan is greedy's, ties, zeros, caps and rates next to 1 included."""

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
-from core_types import CORE_TYPES
 
 from specopt.solvers.fair_goodput.master import _Path, fairest_mixture
 
@@ -86,14 +82,3 @@ def test_a_failure_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     found = fairest_mixture(rates, np.ones(2), 1.0, np.zeros(2))
     assert found.shares == pytest.approx([0.5, 0.5])
     assert found.lack == pytest.approx(0.5 * (3.0 / 2.0 + 1.0 / 1.5) - 1.0)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("core_type", CORE_TYPES[:1])  # `make numerics` has them all
-def test_the_last_digits_of_blas_do_not_matter(core_type: str) -> None:
-    """Tests that the conditions hold with the kernels that OpenBLAS picks on other processors."""
-    command = [sys.executable, "-P", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not slow", __file__]
-    done = subprocess.run(
-        command, env=os.environ | {"OPENBLAS_CORETYPE": core_type}, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stdout

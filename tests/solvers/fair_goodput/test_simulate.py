@@ -182,9 +182,9 @@ def test_robust_comes_close_soon() -> None:
 
 @pytest.mark.slow
 def test_table_1() -> None:
-    """Tests that the targets of both spans are met on Table I's configurations, with four sets of rates."""
-    for clients, budget in TABLE_1:
-        for name in ("equal", "mild", "wide", "extreme"):
+    """Tests that the targets of both spans are met at the ends of Table I; the benchmark has all of it."""
+    for clients, budget in (TABLE_1[0], TABLE_1[-1]):
+        for name in ("equal", "extreme"):
             rates = acceptance_rates(name, clients)
             robust = simulate(
                 GoodputWorkload(rates, budget), rounds=20_000, checkpoints=[600, 5000, 20_000], replications=40

@@ -52,7 +52,7 @@ def chunks(result: Result) -> list[int]:
     return [int(size) for size in result.plan.chunks]
 
 
-@settings(max_examples=150)
+@settings(max_examples=75)
 @given(prompt_chunkings(tokens=(1, 10)))
 def test_all_compositions(problem: PromptChunkingProblem) -> None:
     """Tests that objective and bound are those of all compositions, in all modes, with ties, caps and grids."""
@@ -75,7 +75,7 @@ def unaided(problem: PromptChunkingProblem) -> Result:
         return proven(problem)
 
 
-@settings(max_examples=150)
+@settings(max_examples=75)
 @given(prompt_chunkings(tokens=(1, 10)))
 def test_all_compositions_unaided(problem: PromptChunkingProblem) -> None:
     """Tests that labels find and prove the optimum without a heuristic's plan and bound."""

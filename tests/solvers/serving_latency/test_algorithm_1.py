@@ -33,14 +33,14 @@ def check(problem: ServingLatencyProblem) -> None:
         assert result.terms["inference_seconds"] == pytest.approx(planned, rel=1e-9)
 
 
-@settings(max_examples=150)
+@settings(max_examples=75)
 @given(problems(tasks=(1, 7), mechanisms=["pipelined"], max_output=20, runtime=linear_runtimes()))
 def test_equals_plain_on_linear_runtimes(problem: ServingLatencyProblem) -> None:
     """Tests that the kernel's closed-form sums are right where stage times are affine in the step."""
     check(problem)
 
 
-@settings(max_examples=150)
+@settings(max_examples=75)
 @given(problems(tasks=(1, 7), mechanisms=["pipelined"], max_output=20, runtime=piecewise_runtimes()))
 def test_equals_plain_on_piecewise_runtimes(problem: ServingLatencyProblem) -> None:
     """Tests that the kernel's segments are right where the runtime is the maximum of lines."""
@@ -115,7 +115,7 @@ def test_known_lengths_that_fit_only_as_known() -> None:
         assert problem.violations(result.plan) == []
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(problems(tasks=(1, 5), mechanisms=["pipelined"], output_lengths=["known"], max_output=30))
 def test_any_known_problem_gets_a_plan(problem: ServingLatencyProblem) -> None:
     """Tests that planning with O_max never breaks on known lengths."""

@@ -108,7 +108,7 @@ def test_max_batching_minds_the_verify_model(paper: ServingLatencyProblem) -> No
     assert sizes(planned(dataclasses.replace(paper, verify_memory_bytes=float(memory)), "max-batching")) == [4] * 5
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(
     problems(tasks=(1, 7), output_lengths=["conservative"], mechanisms=["pipelined", "sequential", "autoregressive"])
 )

@@ -29,7 +29,7 @@ def bound(problem: ServingLatencyProblem) -> float:
     return min(rebatching.rebatching_bound(p, Budget(problem)) for p in able)
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(problems_with_plans(tasks=(1, 10), max_output=60, mechanisms=ALL_MECHANISMS, output_lengths=["known"]))
 def test_below_every_plan(case: tuple[ServingLatencyProblem, ServingLatencyPlan]) -> None:
     """Tests that no feasible plan lies below the bound, whatever its batches, order and speculation length."""
@@ -47,7 +47,7 @@ def test_below_the_optimum(problem: ServingLatencyProblem) -> None:
     assert bound(problem) <= optimum * (1 + 1e-9)
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(problems(tasks=(1, 5), max_output=40, mechanisms=ALL_MECHANISMS, output_lengths=["known"]))
 def test_below_the_optimum_of_more(problem: ServingLatencyProblem) -> None:
     """Tests that the bound is no more than the optimum where outputs are long and every mechanism may be chosen."""
@@ -70,7 +70,7 @@ def test_fewer_ranges_bound_less(problem: ServingLatencyProblem) -> None:
         assert coarse <= fine * (1 + 2e-3)  # the weight between the stages is searched to 1e-3
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(problems(tasks=(1, 8), max_output=40, mechanisms=ONE_MECHANISM, output_lengths=["known"]))
 def test_executed_rebatching_is_above_the_bound(problem: ServingLatencyProblem) -> None:
     """Tests that batching anew cannot be faster than the bound says."""
@@ -80,7 +80,7 @@ def test_executed_rebatching_is_above_the_bound(problem: ServingLatencyProblem) 
     assert executed.speculation_length in prepared.lengths
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(
     problems(tasks=(1, 5), max_output=40, mechanisms=["sequential", "autoregressive"], output_lengths=["known"]),
     st.booleans(),
@@ -108,7 +108,7 @@ def test_tight_for_one_step(problem: ServingLatencyProblem) -> None:
         assert bound(same) == pytest.approx(optimum, rel=1e-9)
 
 
-@settings(max_examples=150)
+@settings(max_examples=75)
 @given(
     problems_with_plans(
         tasks=(1, 5), max_input=200, max_output=60, max_length=1, mechanisms=ONE_MECHANISM, output_lengths=["known"]

@@ -30,14 +30,14 @@ def compare(problem: ServingLatencyProblem) -> None:
     assert naive.evaluate(problem.to_dict(), result.plan.to_dict())["objective"] == pytest.approx(best, rel=1e-12)
 
 
-@settings(max_examples=120)
+@settings(max_examples=60)
 @given(problems(tasks=(1, 4)))
 def test_equals_naive(problem: ServingLatencyProblem) -> None:
     """Tests that optimum and plan are the oracle's, for every mechanism, runtime, cost and kind of output lengths."""
     compare(problem)
 
 
-@settings(max_examples=80)
+@settings(max_examples=40)
 @given(problems(tasks=(1, 4), feasible=False))
 def test_equals_naive_when_memory_may_be_short(problem: ServingLatencyProblem) -> None:
     """Tests that infeasible is said exactly when no partition fits."""
@@ -45,7 +45,7 @@ def test_equals_naive_when_memory_may_be_short(problem: ServingLatencyProblem) -
 
 
 @pytest.mark.slow
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(problems(tasks=(5, 5)))
 def test_equals_naive_on_five_tasks(problem: ServingLatencyProblem) -> None:
     """Tests that the same holds at the largest size of the naive oracle."""
@@ -53,7 +53,7 @@ def test_equals_naive_on_five_tasks(problem: ServingLatencyProblem) -> None:
 
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(problem=problems(tasks=(1, 6), max_output=12))
 def test_bound_optimum_method(method: type[Method], problem: ServingLatencyProblem) -> None:
     """Tests that bound <= optimum <= every method, on what each method takes."""

@@ -25,7 +25,7 @@ def optimum(problem: ServingLatencyProblem) -> float:
 EXACT = {"mechanisms": ["pipelined", "sequential", "autoregressive", "any"], "output_lengths": ["conservative"]}
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(problems(tasks=(1, 6), max_output=20, **EXACT))  # type: ignore[arg-type]
 def test_equals_brute_force(problem: ServingLatencyProblem) -> None:
     """Tests that the proven optimum is that of the enumeration, for every mechanism."""
@@ -33,7 +33,7 @@ def test_equals_brute_force(problem: ServingLatencyProblem) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(problems(tasks=(6, 8), max_input=200, max_output=40, max_length=2, **EXACT))  # type: ignore[arg-type]
 def test_equals_brute_force_on_more_tasks(problem: ServingLatencyProblem) -> None:
     """Tests that the same holds at the largest sizes of the enumeration, where orders and batches abound."""

@@ -46,7 +46,7 @@ def rated(problem: ServingLatencyProblem, plan: ServingLatencyPlan) -> float:
     return rate(at, slot, len(plan.batches), kernels)
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(problems_with_plans(tasks=(1, 9), max_output=60, max_length=4, mechanisms=ALL_MECHANISMS))
 def test_kernel_is_the_judge(case: tuple[ServingLatencyProblem, ServingLatencyPlan]) -> None:
     """Tests that the closed form over ranges of steps is the judge's sum over steps, for both runtime forms."""
@@ -64,7 +64,7 @@ def test_kernel_is_the_judge_at_the_papers_size(data: st.DataObject, seed: int, 
     assert rated(problem, plan) == pytest.approx(expected, rel=1e-10)
 
 
-@settings(max_examples=150)
+@settings(max_examples=75)
 @given(problems(tasks=(1, 5), max_output=30, **KNOWN))
 def test_between_bound_and_optimum(problem: ServingLatencyProblem) -> None:
     """Tests that bound <= optimum <= plan on small problems, and that the plan is within 1 % of the optimum."""
@@ -79,7 +79,7 @@ def test_between_bound_and_optimum(problem: ServingLatencyProblem) -> None:
     assert optimum * (1 - 1e-9) <= result.objective <= optimum * 1.01
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(problems(tasks=(2, 12), max_input=200, max_output=60, **KNOWN))
 def test_not_above_rivals(problem: ServingLatencyProblem) -> None:
     """Tests that no baseline has a plan more than 1 % better."""

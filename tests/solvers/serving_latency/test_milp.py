@@ -105,7 +105,7 @@ def test_stage_times_equal_naive(problem: ServingLatencyProblem) -> None:
                     assert case.verify[row, n - 1] == pytest.approx(expected[1], rel=1e-12)
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(problems(tasks=(1, 6), max_output=12))
 def test_simple_bound_holds(problem: ServingLatencyProblem) -> None:
     """Tests that the bound that rules out whole lengths is below the optimum."""

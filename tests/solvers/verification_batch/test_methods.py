@@ -41,7 +41,7 @@ def batch_of(problem: VerificationBatchProblem, method: str) -> list[int]:
     return [int(i) for i in plan.batch]
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(verification_batches())
 def test_all_agree_with_enumeration(problem: VerificationBatchProblem) -> None:
     """Tests that exact methods find the optimum of enumeration, and that bounds and heuristics enclose it."""
@@ -72,7 +72,7 @@ def test_integer_program(problem: VerificationBatchProblem) -> None:
     assert result.status is Status.OPTIMAL
 
 
-@settings(max_examples=150)
+@settings(max_examples=75)
 @given(verification_batches(requests=(1, 8), ample_memory=True))
 def test_sweep_has_half(problem: VerificationBatchProblem) -> None:
     """Tests that the sweep is worth at least half of the optimum where memory is slack."""
@@ -81,7 +81,7 @@ def test_sweep_has_half(problem: VerificationBatchProblem) -> None:
     assert 2 * result.objective >= float(naive.optimum(problem.to_dict()))
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(verification_batches())
 def test_algorithm_1_as_printed(problem: VerificationBatchProblem) -> None:
     """Tests that both variants are the algorithm line by line."""
