@@ -38,6 +38,9 @@ draft: .venv/lab ## train the draft model of the laboratory (an hour on one core
 logs: .venv/lab ## record drafts of the real pair (half an hour; goes on where it was left, MINUTES=10 is less)
 	$(PY) -P -m specopt.testbed.logs
 
+docs: .venv/docs ## the documentation, into build/docs/html (QUICK=1: without executing the tutorials, which tests do)
+	$(PY) -P -m sphinx -W --keep-going -q $(if $(QUICK),-t quick) docs build/docs/html
+
 check: .venv/ok types ## linter, format, import contract, types
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
@@ -54,6 +57,10 @@ types: # the package as one folder of links: type checkers do not follow the edi
 	@$(PY) -m pip install -q --disable-pip-version-check -e '.[dev]'
 	@touch $@
 
+.venv/docs: .venv/ok
+	@$(PY) -m pip install -q --disable-pip-version-check -e '.[docs]'
+	@touch $@
+
 .venv/lab: .venv/ok
 	@echo "Installing two models and what runs them (some gigabytes) ..." >&2
 	@$(PY) -m pip install -q --disable-pip-version-check -e '.[testbed]'
@@ -63,4 +70,4 @@ types: # the package as one folder of links: type checkers do not follow the edi
 help: ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
 
-.PHONY: run test quick numerics mutants bench library draft logs testbed check types help
+.PHONY: run test quick numerics mutants bench library draft logs testbed docs check types help

@@ -14,6 +14,7 @@ import draft_allocation
 import draft_control
 import fair_goodput
 import fair_goodput_online
+import figures
 import limits
 import prompt_chunking
 import quantisation
@@ -62,6 +63,8 @@ def main() -> None:
     machine = f"Python {platform.python_version()}, {os.cpu_count()} cores."
     head = f"# Benchmarks of specopt {specopt.__version__}, {today}\n\n{machine}\n\n"
     write_text(target, head + "\n".join(tables))
+    if arguments.output is None:
+        figures.write()
 
 
 if __name__ == "__main__":

@@ -129,7 +129,7 @@ class Problem(ABC):
 
     @classmethod
     def distance(cls, objective: float, bound: float, scale: Sequence[float] = (), size: float = 0.0) -> float:
-        """Return the relative distance of a bound, |objective - bound| / |objective|, each by its worth.
+        """Return the relative distance of a bound, `|objective - bound| / |objective|`, each by its worth.
 
         Parameters
         ----------

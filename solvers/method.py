@@ -92,7 +92,7 @@ def at_most(limit: int, unit: str, count: Callable[[Any, Any], float], hint: str
 class Method(ABC):
     """A way to solve one kind of problem; options are the fields of the subclass.
 
-    Class data
+    Attributes
     ----------
     name, solves
         The method's name and the problem class that it takes.

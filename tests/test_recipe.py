@@ -1,4 +1,4 @@
-"""The README's recipe for a new method, followed to the letter for every kind in a copy of the solvers."""
+"""The recipe for a new method in CONTRIBUTING.md, followed to the letter for every kind in a copy of the solvers."""
 
 from __future__ import annotations
 
@@ -75,9 +75,9 @@ raise SystemExit(run(["methods", family.partition("/")[0], "--json"]))
 
 
 def follow_recipe(kind: str, package: Path) -> None:
-    """Write the README's method for a kind into a copy of the package, and list it as the README says."""
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    recipe = readme.partition("## How to add a method")[2].partition("\n## ")[0]
+    """Write the recipe's method for a kind into a copy of the package, and list it as the recipe says."""
+    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    recipe = page.partition("## How to add a method")[2].partition("\n## ")[0]
     block = textwrap.dedent(re.search(r" *```python\n(.*?)```", recipe, re.DOTALL)[1])  # type: ignore[index]
     folder, prefix = kind.replace("-", "_"), kind_of(kind).problem.__name__.removesuffix("Problem")
     method = block.replace("DraftControl", prefix).replace("...", BODIES[kind])

@@ -1,0 +1,131 @@
+"""Every number that README and documentation state, with its source: ``python -P benchmarks/figures.py``.
+
+Text marks a number with its key, ``186<!-- =library.proven -->``. This writes `docs/figures.json` from the newest
+recorded tables of the benchmarks, and from what is cheap to compute; a test compares all three.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from specopt.library import best_known, saved
+from specopt.models.files import write_text
+
+ROOT = Path(__file__).parents[1]
+RECORD = ROOT / "docs" / "figures.json"
+NUMBER = r"-?\d[\d,]*\.?\d*(?:e-?\d+)?"
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A number in a benchmark's recorded table.
+
+    Parameters
+    ----------
+    table, row
+        Their names.
+    place
+        Which of the numbers in the row's figure, from 0.
+    """
+
+    table: str
+    row: str
+    place: int = 0
+
+    @property
+    def source(self) -> str:
+        """Where it is recorded: the newest file that has the table."""
+        return f"benchmarks/results/{self._found()[0]}: {self.table}: {self.row}"
+
+    def value(self) -> float:
+        """Return it."""
+        return float(re.findall(NUMBER, self._found()[1])[self.place].replace(",", ""))
+
+    def _found(self) -> tuple[str, str]:
+        for path in sorted((ROOT / "benchmarks" / "results").glob("*.md"), reverse=True):
+            section = path.read_text().partition(f"\n## {self.table}\n")[2].partition("\n## ")[0]
+            for line in section.splitlines():
+                cells = [cell.strip() for cell in line.split(" | ")]
+                if cells[0].removeprefix("| ") == self.row:
+                    return path.name, cells[1]
+        raise LookupError(f"{self.table}: {self.row}: not in benchmarks/results")
+
+
+@dataclass(frozen=True)
+class Computed:
+    """A number that is computed when it is asked for.
+
+    Parameters
+    ----------
+    source
+        What it is.
+    value
+        Computes it.
+    """
+
+    source: str
+    value: Callable[[], float]
+
+
+def _proven() -> float:
+    return sum(best_known(name).status == "optimal" for name in saved())
+
+
+_ONLINE = "fair goodput online: microseconds per round"
+_SLACK, _ONE_CLASS = "verification in the long run: mixed classes", "verification in the long run: one class"
+_CONTROL, _CHUNKS = (
+    "draft-control: the optimal policy against the baselines",
+    ("prompt-chunking: time to first token on the paper's testbed"),
+)
+_TTFT = "N = {}, P = {}, 3 ms per message: TTFT of Eq. 3 and of the best equal chunks, over the default's {} ms"
+_HELD_OUT = "batch {}, a benchmark held out but for its {} at K = 3: {}"
+_BOTH, _ALONE = "throughput and acceptance", "acceptance alone"
+
+FIGURES: dict[str, Measured | Computed] = {
+    "library.instances": Computed("the instance library: instances", lambda: len(saved())),
+    "library.proven": Computed("the instance library: proven optimal", _proven),
+    "proven.share": Measured(
+        "serving-latency: share proven", "exact, 135 settings, K = 100, 10 s each: proven optimal"
+    ),
+    "proven.largest-gap": Measured("serving-latency: share proven", "the largest gap among them"),
+    "allocate.microseconds": Measured(
+        "draft-allocation: one round of a controller", "fast.allocate, N = 8, C = 20: mean of 10,000 calls"
+    ),
+    "goodput.online.microseconds": Measured(_ONLINE, "robust, N = 8, C = 20"),
+    "sweep.milliseconds": Measured("verification-batch: one dispatch of a server", "fast.sweep, memory-bound, n = 100"),
+    "slack.over.fcfs": Measured(_SLACK, "prompts of 150 tokens: slack against fcfs"),
+    "slack.over.edf": Measured(_SLACK, "prompts of 150 tokens: slack against edf, batches capped alike"),
+    "slack.over.fcfs.one-class": Measured(_ONE_CLASS, "slack against fcfs, all of 8 tokens/s"),
+    "slack.microseconds": Measured("verification in the long run: one decision", "slack, 200 pending"),
+    "optimal.tokens-per-second": Measured(_CONTROL, "alternating: optimal, myopic, best-static", 0),
+    "myopic.tokens-per-second": Measured(_CONTROL, "alternating: optimal, myopic, best-static", 1),
+    "chunks.eq3.low": Measured(_CHUNKS, _TTFT.format(351, 4, 539)),
+    "chunks.eq3.high": Measured(_CHUNKS, _TTFT.format(2000, 4, 2802)),
+    "chunks.eq3.one-gpu.low": Measured(_CHUNKS, _TTFT.format(891, 1, 1325)),
+    "chunks.eq3.one-gpu.high": Measured(_CHUNKS, _TTFT.format(351, 1, 582)),
+    "tuning.regret.mean": Measured("tuning from real sweeps", _HELD_OUT.format(1, _BOTH, "regret"), 0),
+    "tuning.regret.worst": Measured("tuning from real sweeps", _HELD_OUT.format(1, _BOTH, "regret"), 1),
+    "tuning.acceptance-alone.error": Measured(
+        "tuning from real sweeps", _HELD_OUT.format(8, _ALONE, "error of throughput")
+    ),
+}
+
+
+def record() -> dict[str, dict[str, Any]]:
+    """Return value and source of every figure."""
+    return {key: {"value": one.value(), "source": one.source} for key, one in sorted(FIGURES.items())}
+
+
+def write() -> None:
+    """Write the record, a line per figure."""
+    lines = [f"{json.dumps(key)}: {json.dumps(entry)}" for key, entry in record().items()]
+    write_text(RECORD, "{\n" + ",\n".join(lines) + "\n}\n")
+
+
+if __name__ == "__main__":
+    write()

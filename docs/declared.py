@@ -1,0 +1,140 @@
+"""Directives that write what is declared in the package: methods, fields, families, printed statements, commands.
+
+A page says ``{methods} serving-latency`` and never repeats what a method, a problem or a benchmark says of itself.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from numpydoc.docscrape import ClassDoc
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+
+from specopt.kinds import kind_of
+from specopt.models.fields import schema as schema_of
+from specopt.reproductions.registry import PAPERS
+from specopt.reproductions.statements import statements
+from specopt.solve import methods as methods_of
+from specopt.views.methods import method_entry
+
+RESULTS = Path(__file__).parents[1] / "benchmarks" / "results"
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> Iterator[str]:
+    """Yield the lines of a Markdown table."""
+    for line in (head, ["---"] * len(head), *rows):
+        yield "| " + " | ".join(str(cell).replace("|", "\\|").replace("\n", " ") for cell in line) + " |"
+
+
+def methods(kind: str) -> Iterator[str]:
+    """Yield the methods of a kind: what they are, promise, cost and take."""
+    entries = [method_entry(method) for method in methods_of(kind_of(kind).problem)]
+    rows = [
+        (f"`{one['name']}`", one["summary"], one["guarantee"], one["complexity"], "; ".join(one["takes"]) or "all")
+        for one in entries
+        if one["distribution"] == "specopt"
+    ]
+    yield from table(["method", "what it is", "promise", "cost", "takes"], rows)
+
+
+def fields(kind: str) -> Iterator[str]:
+    """Yield the fields of a kind's problems and of its plans: type, default, meaning."""
+    for title, part in (("A problem", kind_of(kind).problem), ("Its plan", kind_of(kind).plan)):
+        said = {
+            name.strip(): " ".join(words)
+            for names, _, words in ClassDoc(part)["Parameters"]
+            for name in names.split(",")
+        }
+        schema = schema_of(part)
+        rows = [
+            (f"`{name}`", _type(one), "required" if name in schema.get("required", ()) else "optional", said[name])
+            for name, one in schema["properties"].items()
+            if name in said
+        ]
+        yield from ("", f"**{title}**", "", *table(["field", "type", "", "meaning"], rows))
+
+
+def _type(schema: dict[str, Any]) -> str:
+    """Return a JSON schema in a few characters: ``float[] > 0``."""
+    if "anyOf" in schema:
+        return " or ".join(dict.fromkeys(_type(one) for one in schema["anyOf"] if one.get("type") != "null"))
+    if "enum" in schema:
+        return " or ".join(f'`"{value}"`' for value in schema["enum"])
+    if schema.get("type") == "array":
+        name, _, rest = _type(schema.get("items") or {"type": "list"}).partition(" ")
+        return f"{name}[] {rest}".strip()
+    name = {"integer": "int", "number": "float", "object": "object"}.get(
+        schema.get("type", "object"), schema.get("type")
+    )
+    signs = {"minimum": "≥", "exclusiveMinimum": ">", "exclusiveMaximum": "<", "maximum": "≤"}
+    bounds = [f"{sign} {schema[key]:g}" for key, sign in signs.items() if key in schema]
+    return f"{name} {', '.join(bounds)}".strip()
+
+
+def families(kind: str) -> Iterator[str]:
+    """Yield the families of a kind, with their parameters."""
+    for family in kind_of(kind).families:
+        defaults = ", ".join(f"`{name}={value}`" for name, value in family.defaults.items() if name in family.plain)
+        yield f"- `{family.name}`: {family.summary} {f'({defaults})' if defaults else ''}".rstrip()
+
+
+def printed(paper: str) -> Iterator[str]:
+    """Yield what `specopt reproduce` computes again of a paper, and the printed statements that it is held against."""
+    yield f"`specopt reproduce {paper}`: " + ", ".join(f"`{name}`" for name in PAPERS[paper].figures()) + "."
+    try:
+        said = statements(paper).values()
+    except FileNotFoundError:
+        return
+    rows = [(one.place, one.statement, f"{_number(one.printed)} {one.unit}".strip(), one.note) for one in said]
+    yield from ("", *table(["place", "statement", "printed", "note"], rows))
+
+
+def _number(value: Any) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def results(pattern: str) -> Iterator[str]:
+    """Yield the newest recorded table of every benchmark whose name matches a pattern."""
+    newest: dict[str, tuple[str, str]] = {}
+    for path in sorted(RESULTS.glob("*.md")):
+        machine, *sections = path.read_text().split("\n## ")
+        for section in sections:
+            name, _, body = section.partition("\n")
+            newest[name] = (f"{path.stem}, {machine.splitlines()[2]}", body.strip())
+    for name, (origin, body) in newest.items():
+        if re.search(pattern, name):
+            yield from (f"**{name}** ({origin})", "", body, "")
+
+
+def commands(_: str) -> Iterator[str]:
+    """Yield the commands with their arguments and options, a section each."""
+    command = [sys.executable, "-P", "-m", "typer", "specopt.cli", "utils", "docs", "--name", "specopt"]
+    page = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    yield page[page.index("\n## ") :]
+
+
+def directive(text: Callable[[str], Iterator[str]]) -> type[SphinxDirective]:
+    """Return the directive that takes one argument and stands for the Markdown of a function."""
+
+    class Written(SphinxDirective):
+        optional_arguments, final_argument_whitespace = 1, True
+
+        def run(self) -> list[nodes.Node]:
+            lines = "\n".join(text(self.arguments[0] if self.arguments else ""))
+            return self.parse_text_to_nodes(lines, allow_section_headings=True)
+
+    return Written
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Register the directives."""
+    for text in (methods, fields, families, printed, results, commands):
+        app.add_directive(text.__name__, directive(text))
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
