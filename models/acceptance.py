@@ -76,31 +76,6 @@ def expected_tokens(acceptance_rates: Any, draft_tokens: Any) -> Floats:
     return tokens
 
 
-def expected_tokens_by_position(acceptance_rates: Any) -> Floats:
-    """Return 1 + a_1 + a_1 a_2 + ... + a_1 ... a_L, the mean new tokens of a round of L drafts (paper 3, Eq. 14).
-
-    The server's own token counts. With one rate a for all positions it is `expected_tokens`, and a = 1 is allowed.
-
-    Parameters
-    ----------
-    acceptance_rates
-        a_l in [0, 1], the probability that draft l is accepted given that all before it were, shape (..., L).
-
-    Returns
-    -------
-    tokens
-        Shape (...).
-
-    Examples
-    --------
-    >>> float(expected_tokens_by_position([0.5, 1.0, 0.5]))
-    2.25
-    """
-    rates = np.asarray(acceptance_rates, dtype=np.float64)
-    tokens: Floats = 1.0 + np.cumprod(rates, axis=-1).sum(axis=-1)
-    return tokens
-
-
 def decoding_steps(output_tokens: int, tokens_per_step: float) -> int:
     """Return the decoding steps that a response takes: the quotient rounded up (Eq. 8).
 

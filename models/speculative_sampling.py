@@ -41,42 +41,6 @@ def total_variation(first: Any, second: Any) -> Floats:
     return distances
 
 
-def acceptance_probabilities(p: Any, verification_law: Any) -> Floats:
-    """Return the probability that each token is accepted when it is drafted, shape (..., V) (Eq. 1).
-
-    Raises
-    ------
-    InvalidInput
-        If a law is no distribution.
-
-    Examples
-    --------
-    >>> acceptance_probabilities([0.5, 0.5, 0.0], [0.75, 0.0, 0.25]).round(3).tolist()
-    [0.667, 1.0, 0.0]
-    """
-    a, b = _laws(p=p, verification_law=verification_law)
-    return _accepted(a, b)
-
-
-def residual_law(p: Any, verification_law: Any) -> Floats:
-    """Return the law that replaces a rejected draft, max(0, p - q-hat) scaled to sum to 1, shape (..., V) (Eq. 2).
-
-    Where p has no mass above q-hat, p itself.
-
-    Raises
-    ------
-    InvalidInput
-        If a law is no distribution.
-
-    Examples
-    --------
-    >>> residual_law([0.5, 0.25, 0.25], [1.0, 0.0, 0.0]).tolist()
-    [0.0, 0.5, 0.5]
-    """
-    a, b = _laws(p=p, verification_law=verification_law)
-    return _residual(a, b)
-
-
 def acceptance_rate(p: Any, draft_law: Any, verification_law: Any = None) -> Floats:
     """Return the probability that a draft is accepted, shape (...).
 
@@ -170,7 +134,9 @@ def verify_round(server_laws: Any, verification_laws: Any, tokens: Any, rng: np.
     length, size = len(p) - 1, p.shape[-1]
     if p.ndim != 2 or not length >= 0:
         raise InvalidInput(f"server_laws: expected shape (L + 1, V), got {p.shape}")
-    if drafts.shape != (length,) or (length and (drafts.dtype.kind not in "iu" or not _below(drafts, size))):
+    if drafts.shape != (length,) or (
+        length and (drafts.dtype.kind not in "iu" or drafts.min() < 0 or drafts.max() >= size)
+    ):
         raise InvalidInput(f"tokens: expected {length} integers from 0 to {size - 1}, got {describe(tokens)}")
     if length == 0:
         return 0, _draw(p[0], rng)
@@ -184,12 +150,13 @@ def verify_round(server_laws: Any, verification_laws: Any, tokens: Any, rng: np.
 
 
 def _accepted(p: Any, checked: Any) -> Floats:
-    """Return min(1, p / q-hat), and 1 or 0 for q-hat = 0."""
+    """Return each token's probability to be accepted when drafted (Eq. 1): min(1, p / q-hat), 1 or 0 for q-hat = 0."""
     accepted: Floats = np.where(p >= checked, p > 0.0, p / np.where(checked > 0.0, checked, 1.0))
     return accepted
 
 
 def _residual(p: Floats, checked: Floats) -> Floats:
+    """Return the law that replaces a rejected draft (Eq. 2); where p has no mass above q-hat, p itself."""
     above = np.maximum(p - checked, 0.0)
     mass = above.sum(axis=-1, keepdims=True)
     residual: Floats = np.where(mass > 0.0, above / np.where(mass > 0.0, mass, 1.0), p)
@@ -200,10 +167,6 @@ def _draw(law: Floats, rng: np.random.Generator) -> int:
     """Return a token of positive probability; laws that sum to 1 within rounding are scaled."""
     ends = np.cumsum(law)
     return int(np.searchsorted(ends, rng.random() * ends[-1], side="right"))
-
-
-def _below(tokens: Any, size: int) -> bool:
-    return bool(tokens.min() >= 0 and tokens.max() < size)
 
 
 def _laws(**values: Any) -> tuple[Floats, ...]:

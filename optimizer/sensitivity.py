@@ -178,7 +178,9 @@ def sensitivity(
                 last = solved(other, perturbation.unit, base.plan)
                 changes.append(_change(problem, perturbation, base, last, chosen.tolerance))
             else:
-                changes.append(_unchanged(perturbation, base, other))
+                changes.append(
+                    Change(field=perturbation.field, unit=perturbation.unit, before=base.objective, explanation=other)
+                )
     finally:
         if verbose:
             end_progress()
@@ -206,10 +208,6 @@ def _perturbed(problem: Problem, perturbation: Perturbation) -> Problem | str:
         return dataclasses.replace(problem, **{perturbation.field: perturbation.apply(problem)})
     except InvalidInput as error:
         return str(error)
-
-
-def _unchanged(perturbation: Perturbation, base: Result, explanation: str) -> Change:
-    return Change(field=perturbation.field, unit=perturbation.unit, before=base.objective, explanation=explanation)
 
 
 def _change(problem: Problem, perturbation: Perturbation, base: Result, result: Result, tolerance: float) -> Change:

@@ -38,7 +38,9 @@ def from_bench(data: Mapping[str, Any], where: str, level: float = LEVEL) -> Pos
     rates = data.get(RATES)
     if not isinstance(rates, list) or not rates:
         raise InvalidInput(f"{where}.{RATES}: expected a list of rates, got {describe(rates)}")
-    known = PositionAcceptance.from_cumulative(_numbers(f"{where}.{RATES}", rates))
+    known = PositionAcceptance.from_cumulative(
+        [number(f"{where}.{RATES}[{i}]", rate, 0, 1) for i, rate in enumerate(rates)]
+    )
     drafts = _count(data, "num_drafts", where)
     tokens, accepted = _count(data, "draft_tokens", where), _count(data, "accepted_tokens", where)
     if drafts is None:
@@ -54,10 +56,6 @@ def from_bench(data: Mapping[str, Any], where: str, level: float = LEVEL) -> Pos
     return PositionAcceptance.from_totals(
         drafts, drafts * len(rates) if tokens is None else tokens, counts, level, name=where
     )
-
-
-def _numbers(name: str, values: list[object]) -> list[float]:
-    return [number(f"{name}[{i}]", value, 0, 1) for i, value in enumerate(values)]
 
 
 def _count(data: Mapping[str, Any], name: str, where: str) -> float | None:

@@ -149,7 +149,7 @@ def _plain(data: Mapping[str, Any], where: str) -> PositionAcceptance:
         columns[name] = [given] if single and not isinstance(given, list) else given
     for name, values in columns.items():
         field = name if name != "rates" else "acceptance_rate" if single else "acceptance_rates"
-        if not isinstance(values, list) or not values or not all(_is_rate(value) for value in values):
+        if not isinstance(values, list) or not values or not all(is_number(one) and 0 <= one <= 1 for one in values):
             raise InvalidInput(f"{where}.{field}: expected numbers in [0, 1], got {describe(data.get(field))}")
     extends = boolean(f"{where}.extends", data.get("extends", single))
     try:
@@ -165,10 +165,6 @@ def _plain(data: Mapping[str, Any], where: str) -> PositionAcceptance:
         )
     except (InvalidInput, OverflowError) as error:
         raise InvalidInput(f"{where}: {error}") from None
-
-
-def _is_rate(value: object) -> bool:
-    return is_number(value) and 0 <= value <= 1
 
 
 def _tokens(name: str, data: Mapping[str, Any]) -> Floats | None:

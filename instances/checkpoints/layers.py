@@ -183,12 +183,8 @@ def read_attention(fields: Fields, hidden: int, name: str = FULL, inputs: int = 
         gated=kind.gated_queries,
         keys_are_values=shared,
         sinks=kind.sinks,
-        window=_window(fields) if name == SLIDING else None,
+        window=fields.size("sliding_window") if name == SLIDING and fields.get("sliding_window") is not None else None,
     )
-
-
-def _window(fields: Fields) -> int | None:
-    return fields.size("sliding_window") if fields.get("sliding_window") is not None else None
 
 
 def _dense(fields: Fields, hidden: int) -> FeedForward:

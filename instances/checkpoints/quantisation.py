@@ -81,15 +81,12 @@ class _Given:
                 if not isinstance(item, str):
                     raise InvalidInput(f"{self.where}.{name}: expected names, got {describe(item)}")
                 if item.startswith("re:"):
-                    self._check_expression(name, item[3:])
+                    try:
+                        re.compile(item[3:])
+                    except re.error as error:
+                        raise InvalidInput(f"{self.where}.{name}: expected regular expressions ({error})") from None
                 found.append(item)
         return found
-
-    def _check_expression(self, name: str, expression: str) -> None:
-        try:
-            re.compile(expression)
-        except re.error as error:
-            raise InvalidInput(f"{self.where}.{name}: expected regular expressions ({error})") from None
 
     def part(self, name: str) -> _Given:
         """Return a field that is an object."""
@@ -101,10 +98,8 @@ class _Given:
     def has_byte_cache(self) -> bool:
         """Tell whether the KV cache is kept in 8 bits."""
         if self.get("kv_cache_scheme") is not None:
-            return (
-                one_of(f"{self.where}.kv_cache_scheme.num_bits", self.part("kv_cache_scheme").get("num_bits"), (8,))
-                == 8
-            )
+            bits = self.part("kv_cache_scheme").get("num_bits")
+            return one_of(f"{self.where}.kv_cache_scheme.num_bits", bits, (8,)) == 8
         algorithm = self.get("kv_cache_quant_algo")
         return algorithm is not None and one_of(f"{self.where}.kv_cache_quant_algo", algorithm, ("FP8",)) == "FP8"
 
@@ -136,10 +131,6 @@ def _fp8(given: _Given) -> _Found:
     return _everywhere(Scheme(bits=8, rows=rows, columns=columns, scale_bits=32, matrix_bits=static))
 
 
-def _fbgemm(given: _Given) -> _Found:
-    return _everywhere(Scheme(bits=8, rows=1, scale_bits=32))
-
-
 def _gptq(given: _Given) -> _Found:
     """Groups of columns with scale and zero point; the group of each column is stored."""
     bits = one_of(f"{given.where}.bits", given.get("bits"), (2, 3, 4, 8))
@@ -157,11 +148,6 @@ def _awq(given: _Given) -> _Found:
     return _everywhere(
         Scheme(bits=bits, rows=1, columns=given.group("group_size", "q_group_size"), scale_bits=16 + zero)
     )
-
-
-def _mxfp4(given: _Given) -> _Found:
-    """Blocks of 32 values with an exponent of 8 bits: the experts' matrices alone."""
-    return _everywhere(Scheme(bits=4, rows=1, columns=32, scale_bits=8), experts_only=True)
 
 
 def _bitsandbytes(given: _Given) -> _Found:
@@ -244,10 +230,11 @@ def _modelopt_scheme(given: _Given) -> Scheme:
 METHODS: Mapping[str, Callable[[_Given], _Found]] = MappingProxyType(
     {
         "fp8": _fp8,
-        "fbgemm_fp8": _fbgemm,
+        "fbgemm_fp8": lambda _: _everywhere(Scheme(bits=8, rows=1, scale_bits=32)),
         "gptq": _gptq,
         "awq": _awq,
-        "mxfp4": _mxfp4,
+        # blocks of 32 values with an exponent of 8 bits: the experts' matrices alone
+        "mxfp4": lambda _: _everywhere(Scheme(bits=4, rows=1, columns=32, scale_bits=8), experts_only=True),
         "compressed-tensors": _grouped,
         "bitsandbytes": _bitsandbytes,
         "modelopt": _modelopt,

@@ -117,11 +117,6 @@ class RecordedDrafts:
         numbers: Ints = np.cumsum(new) - 1
         return numbers
 
-    @property
-    def accepted_lengths(self) -> Ints:
-        """Accepted tokens of each round."""
-        return np.bincount(self.round_numbers, weights=self.outcome == ACCEPTED).astype(np.int64)
-
     def select(self, where: Any) -> RecordedDrafts:
         """Return some positions: a mask, or their numbers."""
         positions = np.arange(len(self))[where]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -97,17 +96,6 @@ def least_seconds(decoder: Decoder, hardware: Hardware, new_tokens: Any, cached_
     flops = decoder.flops_per_token * float(new.sum()) + decoder.flops_per_token_pair * pairs
     moved = _weight_bytes(decoder) + decoder.kv_bytes_per_token * float(cached.sum())
     return max(flops / hardware.flops_per_second, moved / hardware.bytes_per_second)
-
-
-def impossible_batches(
-    estimator: VerificationTime, decoder: Decoder, hardware: Hardware, batches: Sequence[tuple[Any, Any]]
-) -> tuple[int, ...]:
-    """Return the indices of the batches that the estimator predicts faster than the hardware can be."""
-    return tuple(
-        index
-        for index, (new, cached) in enumerate(batches)
-        if estimator.seconds(new, cached) < least_seconds(decoder, hardware, new, cached)
-    )
 
 
 def _weight_bytes(decoder: Decoder) -> int:

@@ -237,7 +237,7 @@ class _Reader:
                 seen = "; ".join(f"{name}: {', '.join(values)[:300]}" for name, values in self.seen.items())
                 raise self._refuse(f"no row has {wanted}; there are {seen}")
             raise self._refuse("expected at least one row below the header")
-        parts = self._parts() if columns.sum_over is not None else columns.y
+        parts = list(dict.fromkeys(self.parts)) if columns.sum_over is not None else columns.y
         unknown = next((name for name in columns.repeats if name not in parts and name not in columns.y), None)
         if unknown is not None:
             raise self._refuse(f"repeat: expected one of {', '.join(parts)[:300]}, got {describe(unknown)}")
@@ -259,9 +259,6 @@ class _Reader:
             rows=(self.rows, len(self.times)),
             warnings=tuple(self._apart(inputs, seconds)),
         )
-
-    def _parts(self) -> list[str]:
-        return list(dict.fromkeys(self.parts))
 
     def _summed(
         self, inputs: Floats, seconds: Floats, lines: Ints, parts: Sequence[str]

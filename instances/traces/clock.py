@@ -60,16 +60,16 @@ class Clock:
 
     def seconds(self, text: str) -> float | None:
         """Return a time in seconds, dates since the first one; None if the text is none."""
-        return self._date(text.strip()) if self.unit == DATE else self._number(text.strip())
+        text = text.strip()
+        if self.unit == DATE:
+            return self._date(text)
+        return self.scaled(float(text)) if _NUMBER.fullmatch(text) else None
 
     def scaled(self, number: float) -> float | None:
         """Return a number of units in seconds; None if it is not believed."""
         if not abs(number) < MOST_SECONDS * self._per_second:  # catches NaN, and integers that no float holds
             return None
         return number / self._per_second
-
-    def _number(self, text: str) -> float | None:
-        return self.scaled(float(text)) if _NUMBER.fullmatch(text) else None
 
     def _date(self, text: str) -> float | None:
         found = _DATE.fullmatch(text)

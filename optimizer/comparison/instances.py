@@ -69,8 +69,4 @@ def _problem(path: Path) -> Problem:
 
 
 def _free(name: str, path: Path, found: Mapping[str, Problem]) -> str:
-    return name if name not in found else f"{name} {_digest(path)}"
-
-
-def _digest(path: Path) -> str:
-    return hashlib.sha256(str(path.absolute()).encode()).hexdigest()[:6]
+    return name if name not in found else f"{name} {hashlib.sha256(str(path.absolute()).encode()).hexdigest()[:6]}"

@@ -80,11 +80,6 @@ class RateSimulation(Simulation):
         return self.estimates["draft_tokens"].mean
 
     @property
-    def mean_accepted_tokens(self) -> float:
-        """Accepted drafts per iteration."""
-        return self.estimates["accepted_tokens"].mean
-
-    @property
     def facts(self) -> dict[str, str]:
         """How long replications and responses are."""
         facts = {"replications": f"{self.iterations} iterations each, after {self.warm_up} that do not count"}

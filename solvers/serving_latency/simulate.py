@@ -135,7 +135,12 @@ def simulate(
     known = dataclasses.replace(problem, output_lengths="known").evaluate(plan)
 
     inference, steps, batch_steps = _replay(
-        problem, plan, replications, seed, drop_finished, lambda done, mean: _tell(callback, done, mean + communication)
+        problem,
+        plan,
+        replications,
+        seed,
+        drop_finished,
+        lambda done, mean: callback and callback(done, mean + communication),
     )
     planned = [int(problem.planned_output_tokens[list(batch)].max()) for batch in plan.batches]
     own = [int(problem.output_tokens[list(batch)].max()) for batch in plan.batches]
@@ -194,8 +199,3 @@ def _replay(
         done = min(first + chunk, replications)
         tell(done, float(inference[:done].mean()))
     return inference, steps, batch_steps
-
-
-def _tell(callback: Tell | None, done: int, mean: float) -> None:
-    if callback is not None:
-        callback(done, mean)

@@ -52,7 +52,7 @@ def algorithm_1(
     due, memory = prepared.due.tolist(), problem.request_memory_bytes.tolist()
     adds = prepared.seconds.tolist()
 
-    utility = [_ratio(values[i], seconds[i]) for i in range(problem.requests)]  # line 8
+    utility = [v / s if s > 0 else math.inf for v, s in zip(values, seconds, strict=True)]  # line 8
     is_critical = [due[i] - seconds[i] - problem.guard_seconds <= 0.0 for i in range(problem.requests)]  # line 9, 11
     critical = sorted((i for i in queue if is_critical[i]), key=lambda i: (due[i], i))  # line 13
     others = sorted((i for i in queue if not is_critical[i]), key=lambda i: (-utility[i], i))  # line 14
@@ -64,7 +64,3 @@ def algorithm_1(
         batch.append(i)
         t, used, earliest = t + adds[i], used + memory[i], min(earliest, due[i])
     return batch, len(critical)
-
-
-def _ratio(value: float, cost: float) -> float:
-    return value / cost if cost > 0 else math.inf

@@ -6,13 +6,11 @@ import math
 from fractions import Fraction
 
 import naive
-import naive_quantisation
-import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from specopt.models.acceptance import decoding_steps, expected_tokens_by_position, expected_tokens_per_step
+from specopt.models.acceptance import decoding_steps, expected_tokens_per_step
 
 
 @pytest.mark.parametrize(
@@ -74,26 +72,3 @@ def test_a_plain_ceiling_would_add_a_step() -> None:
         != decoding_steps(output, expected_tokens_per_step(percent / 100, length))
     ]
     assert cases
-
-
-RATES = st.lists(st.integers(0, 12).map(lambda n: Fraction(n, 12)), max_size=6)
-
-
-@given(RATES)
-def test_tokens_by_position(rates: list[Fraction]) -> None:
-    """Tests that a rate for each position gives the sum over all outcomes, and Eq. 14 of paper 3 as printed."""
-    tokens = float(expected_tokens_by_position([float(a) for a in rates]))
-    assert tokens == pytest.approx(float(naive_quantisation.new_tokens(rates)), rel=1e-14)
-    L = len(rates)
-    products = [math.prod(rates[:n], start=Fraction(1)) for n in range(L + 1)]
-    printed = sum(n * products[n - 1] * (1 - rates[n - 1]) for n in range(1, L + 1)) + (L + 1) * products[L]
-    assert tokens == pytest.approx(float(printed), rel=1e-14)
-
-
-@given(st.floats(0.0, 0.99), st.integers(0, 20))
-def test_equal_rates_at_all_positions(alpha: float, length: int) -> None:
-    """Tests that one rate for all positions gives Eq. 7, and a certain draft one token for each."""
-    assert expected_tokens_by_position([alpha] * length) == pytest.approx(
-        expected_tokens_per_step(alpha, length), rel=1e-12
-    )
-    assert expected_tokens_by_position(np.ones((2, length))).tolist() == [length + 1.0] * 2

@@ -52,7 +52,6 @@ def test_rounds_are_read(tmp_path: Path) -> None:
     assert found.outcome.tolist() == [ACCEPTED, FIRST_REJECTION, AFTER, FIRST_REJECTION, ACCEPTED, ACCEPTED]
     assert found.kind.tolist() == COLUMNS["kind"]
     assert found.round_numbers.tolist() == [0, 0, 0, 1, 2, 2]
-    assert found.accepted_lengths.tolist() == [1, 0, 2]
     tokens, probabilities = found.draft_laws[0]
     assert (tokens.tolist(), probabilities.tolist()) == ([7, 1], [0.5, 0.25])
     assert found.verify_laws[1][0].tolist() == [1]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from specopt import ExactDecoder
-from specopt.instances.runtimes.hardware import A100_80GB, Hardware, impossible_batches, least_seconds, roofline
+from specopt.instances.runtimes.hardware import A100_80GB, Hardware, least_seconds, roofline
 from specopt.models.verification_time import VerificationTime
 
 TABLE_12 = VerificationTime(
@@ -27,18 +29,23 @@ def test_roofline_flags_what_an_a100_cannot_reach() -> None:
     assert rows["seconds_per_new_token"].share_of_peak > 5
     assert not rows["overhead_seconds"].reachable  # one reading of 65 GB takes 32 ms
     assert rows["seconds_per_cached_token"].reachable
-    assert impossible_batches(TABLE_12, QWEN3_32B, A100_80GB, cold) == (0, 1, 2, 3)
+    least = [least_seconds(QWEN3_32B, A100_80GB, *batch) for batch in cold]
+
+    def seconds(estimator: VerificationTime) -> list[float]:
+        return [estimator.seconds(np.array(new), np.array(cached)) for new, cached in cold]
+
+    assert all(np.less(seconds(TABLE_12), least))
     printed = VerificationTime(
         seconds_per_new_token=143.39e-6,
         seconds_per_interaction=2.53e-9,
         seconds_per_cached_token=2.67e-6,
         overhead_seconds=0.0,
     )
-    assert impossible_batches(printed, QWEN3_32B, A100_80GB, cold) == (0, 1, 2, 3)
+    assert all(np.less(seconds(printed), least))
     slow = VerificationTime(
         seconds_per_new_token=4e-4, seconds_per_interaction=1e-8, seconds_per_cached_token=1e-6, overhead_seconds=0.04
     )
     assert all(row.reachable for row in roofline(slow, QWEN3_32B, A100_80GB))
-    assert impossible_batches(slow, QWEN3_32B, A100_80GB, cold) == ()
+    assert all(np.greater_equal(seconds(slow), least))
     free = Hardware(flops_per_second=1e30, bytes_per_second=1e30)
     assert least_seconds(QWEN3_32B, free, [10], [10]) < 1e-12
