@@ -72,8 +72,7 @@ def expected_tokens(acceptance_rates: Any, draft_tokens: Any) -> Floats:
     rates = np.asarray(acceptance_rates, dtype=np.float64)
     with np.errstate(divide="ignore"):  # log 0 = -inf gives the 1 that it should
         logarithms = np.log1p(rates - 1.0)
-    tokens: Floats = -np.expm1((np.asarray(draft_tokens) + 1.0) * logarithms) / (1.0 - rates)
-    return tokens
+    return -np.expm1((np.asarray(draft_tokens) + 1.0) * logarithms) / (1.0 - rates)
 
 
 def decoding_steps(output_tokens: int, tokens_per_step: float) -> int:

@@ -96,12 +96,10 @@ class PromptWorkload:
     def lengths(self, count: int, random: np.random.Generator) -> Ints:
         """Draw prompt lengths, tokens (count,)."""
         if self.prompt_tokens is not None:
-            drawn: Ints = random.choice(self.prompt_tokens, count)
-            return drawn
+            return random.choice(self.prompt_tokens, count)
         variance = math.log1p((self.prompt_std_tokens / self.prompt_mean_tokens) ** 2)
         raw = random.lognormal(math.log(self.prompt_mean_tokens) - 0.5 * variance, math.sqrt(variance), count)
-        tokens: Ints = np.clip(np.rint(raw), 1, self.most_prompt_tokens).astype(np.int64)
-        return tokens
+        return np.clip(np.rint(raw), 1, self.most_prompt_tokens).astype(np.int64)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

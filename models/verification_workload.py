@@ -135,8 +135,7 @@ class VerificationWorkload:
         """
         rates, window, predictor = self.acceptance_rates, self.window, self.predictor
         if predictor is None:
-            tokens: Floats = np.cumsum(np.concatenate([[1.0], np.cumprod(rates)]))
-            return tokens
+            return np.cumsum(np.concatenate([[1.0], np.cumprod(rates)]))
         found = np.empty(window + 1)
         for sent in range(window + 1):
             before, mass, sum_of_tokens = 1.0, 0.0, 0.0  # before: all accepted so far, and every bit said go on

@@ -134,7 +134,7 @@ def methods(problem: Problem | type[Problem] | None = None) -> tuple[type[Method
 def _takes(method: type[Method], problem: Problem) -> bool:
     try:
         with blamed(method):
-            return _default(method).refusal(problem) is None
+            return method().refusal(problem) is None
     except BrokenPlugin as error:
         logger.warning("%s", error)
         return False
@@ -176,7 +176,7 @@ def choose(problem: Problem, method: str | Method | None, memory_limit: float = 
         if found is None:
             known = ", ".join(m.name for m in methods(type(problem)))
             raise Unsupported(f"method: {problem.kind} has no method {method!r}; it has {known}")
-        method = _default(found)
+        method = found()
     if not isinstance(method, Method):
         raise InvalidInput(f"method: expected a name or a method, got {describe(method)}")
     reason = None if isinstance(problem, method.solves) else f"it solves {method.solves.kind}"
@@ -193,15 +193,11 @@ def _best(problem: Problem, memory_limit: float) -> Method:
     kind = kind_of(problem)
     reason = None
     for method in kind.methods if kind.preference is None else kind.preference(problem):
-        value = _default(method)
+        value = method()
         reason = value.refusal(problem, memory_limit)
         if reason is None:
             return value
     raise Unsupported(f"no method for {problem.kind} takes this problem; {reason}")
-
-
-def _default(method: type[Method]) -> Method:
-    return method()
 
 
 def _check_arguments(problem: object, time_limit: object, gap: object, seed: object, memory_limit: object) -> None:
@@ -302,7 +298,7 @@ def _judged(problem: Problem, digest: str, fixed: float, method: Method, outcome
         terms=terms,
         stats=outcome.stats | {"fixed_seconds": fixed, "preparing_seconds": budget.preparing_seconds},
         explanation=explanation,
-        versions=_versions(),
+        versions=dict(_versions()),
     )
 
 
@@ -326,11 +322,7 @@ def _refused(problem: Problem, method: Method, outcome: Outcome, what: str) -> I
 
 
 @cache
-def _cached_versions() -> dict[str, str]:
+def _versions() -> dict[str, str]:
     from importlib.metadata import version
 
     return {name: version(name) for name in ("specopt", "numpy", "numba", "scipy", "highspy")}
-
-
-def _versions() -> dict[str, str]:
-    return dict(_cached_versions())

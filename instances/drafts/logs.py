@@ -67,8 +67,7 @@ def acceptance_probability(ease: Any, *, acceptance_rate: float = 0.73, signal: 
 def ease_of(features: Any) -> Floats:
     """Return the ease that the features of `draft_log` were drawn from: the first one hides it exactly."""
     confidence = np.asarray(features, dtype=np.float64)[:, 0]
-    found: Floats = np.log(confidence / (1.0 - confidence)) - 1.0
-    return found
+    return np.log(confidence / (1.0 - confidence)) - 1.0
 
 
 def _check_truth(acceptance_rate: float, signal: float) -> None:

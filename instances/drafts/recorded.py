@@ -114,8 +114,7 @@ class RecordedDrafts:
         new = np.ones(len(self), dtype=bool)
         columns = (self.prompt, self.temperature, self.seed, self.round)
         new[1:] = np.any([column[1:] != column[:-1] for column in columns], axis=0)
-        numbers: Ints = np.cumsum(new) - 1
-        return numbers
+        return np.cumsum(new) - 1
 
     def select(self, where: Any) -> RecordedDrafts:
         """Return some positions: a mask, or their numbers."""

@@ -98,5 +98,4 @@ def _places(tokens: Floats, most: int) -> Floats:
     distinct = np.unique(tokens)
     if len(distinct) == 1:
         return np.array([distinct[0], distinct[0] + 1.0])
-    chosen: Floats = np.unique(np.quantile(distinct, np.linspace(0.0, 1.0, min(most, len(distinct)))))
-    return chosen
+    return np.unique(np.quantile(distinct, np.linspace(0.0, 1.0, min(most, len(distinct)))))

@@ -140,8 +140,7 @@ def drafted_tokens(seed: int, requests: int) -> Ints:
 
 def _drafted(rng: np.random.Generator, requests: int) -> Ints:
     """Draw the drafted tokens of each request: the first that is drawn of a seed."""
-    drafted: Ints = rng.integers(1, 8, size=requests, endpoint=True)
-    return drafted
+    return rng.integers(1, 8, size=requests, endpoint=True)
 
 
 def _pending(

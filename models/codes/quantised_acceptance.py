@@ -73,8 +73,7 @@ class QuantisedAcceptance:
     def predict(self, distances: Any) -> Floats:
         """Return acceptance rates in [0, 1] at distances TV(q, q-hat), of the distances' shape."""
         line = self.unquantised_rate - self.loss * np.asarray(distances, dtype=np.float64)
-        rates: Floats = np.clip(line, 0.0, 1.0)
-        return rates
+        return np.clip(line, 0.0, 1.0)
 
 
 def _within_unit(name: str, values: Any) -> Floats:

@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from specopt.commands.shared import AsJson, Output, check_target, count, number, read_decoder, read_result
+from specopt.commands.shared import (
+    AsJson,
+    EngineVersion,
+    Output,
+    check_target,
+    count,
+    number,
+    read_decoder,
+    read_result,
+)
 from specopt.models.errors import InvalidInput
 from specopt.streams import say
 
@@ -83,10 +92,7 @@ def table(
         bool, typer.Option("--robust", help="Best in the worst case inside the limits, and never slower than none.")
     ] = False,
     extrapolate: Annotated[bool, typer.Option("--extrapolate", help="Go beyond what was measured.")] = False,
-    engine_version: Annotated[
-        str | None,
-        typer.Option(metavar="V", help="The engine's version; required for tensorrt-llm, whose keys changed meaning."),
-    ] = None,
+    engine_version: EngineVersion = None,
     as_json: AsJson = False,
     output: Output = None,
 ) -> None:

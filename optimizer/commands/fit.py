@@ -74,12 +74,8 @@ def fit(
     verify: Annotated[
         list[str] | None, typer.Option(metavar="COL=VALUE", help="Fit these rows as the verify model's.")
     ] = None,
-    draft_model: Annotated[
-        Path | None, typer.Option(metavar="CONFIG", help="The draft model's config.json, as --model.")
-    ] = None,
-    verify_model: Annotated[
-        Path | None, typer.Option(metavar="CONFIG", help="The verify model's config.json, as --model.")
-    ] = None,
+    draft_model: Config = None,
+    verify_model: Config = None,
     flat: Annotated[bool, typer.Option("--flat", help="A roofline whose first piece is constant.")] = False,
     errors: Annotated[
         str, typer.Option(metavar="absolute|relative", help="Which errors' squares to minimise.")

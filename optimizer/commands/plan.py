@@ -15,6 +15,7 @@ from specopt.commands.shared import (
     INTERRUPTED,
     NOT_FOUND,
     AsJson,
+    EngineVersion,
     Output,
     Replacements,
     Seconds,
@@ -74,9 +75,7 @@ def plan(
         Path | None, typer.Option(metavar="FILE", help="Rates of acceptance, as export reads them.")
     ] = None,
     set_: Replacements = None,
-    engine_version: Annotated[
-        str | None, typer.Option(metavar="V", help="The engine's version; required for tensorrt-llm.")
-    ] = None,
+    engine_version: EngineVersion = None,
     time_limit: Seconds = 60.0,
     seed: Seed = 0,
     problem: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the problem to this file.")] = None,

@@ -62,6 +62,10 @@ def _alone_on_stdout(context: typer.Context, target: Path | None) -> Path | None
 Output = Annotated[
     Path | None, typer.Option("-o", "--output", help="Write to this file, all or nothing.", callback=_alone_on_stdout)
 ]
+EngineVersion = Annotated[
+    str | None,
+    typer.Option(metavar="V", help="The engine's version; required for tensorrt-llm, whose keys changed meaning."),
+]
 Seed = Annotated[int, typer.Option(metavar="N", parser=count, help="Seed of everything random.")]
 Seconds = Annotated[float | None, typer.Option(metavar="S", parser=number, help="Seconds for everything.")]
 Gap = Annotated[float, typer.Option(metavar="G", parser=number, help="Relative gap at which to stop.")]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from specopt.commands.shared import AsJson, Output, check_target, count, number
+from specopt.commands.shared import AsJson, EngineVersion, Output, check_target, count, number
 from specopt.models.errors import InvalidInput
 from specopt.streams import say
 
@@ -26,10 +26,7 @@ def tune(
         ),
     ],
     engine: Annotated[str, typer.Option(metavar="E", help="vllm, sglang, tensorrt-llm or llama.cpp.")] = "vllm",
-    engine_version: Annotated[
-        str | None,
-        typer.Option(metavar="V", help="Its version; required for tensorrt-llm, whose keys changed meaning."),
-    ] = None,
+    engine_version: EngineVersion = None,
     max_batch: Annotated[
         int | None, typer.Option(metavar="B", parser=count, help="Largest batch; default: the largest measured.")
     ] = None,

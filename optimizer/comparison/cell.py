@@ -167,21 +167,8 @@ class Record:
     @classmethod
     def of(cls, cell: Cell, **found: Any) -> Record:
         """Return the record of a cell."""
-        return cls(
-            key=cell.key,
-            instance=cell.instance,
-            kind=cell.kind,
-            problem_sha256=cell.problem_sha256,
-            method=cell.method,
-            options=cell.options,
-            label=cell.label,
-            sources=cell.sources,
-            time_limit=cell.time_limit,
-            gap_limit=cell.gap,
-            seed=cell.seed,
-            scale=cell.scale,
-            **found,
-        )
+        shared = {one.name for one in fields(cls)} & {one.name for one in fields(Cell)} - {"gap"}  # one's limit
+        return cls(key=cell.key, gap_limit=cell.gap, **{name: getattr(cell, name) for name in shared}, **found)
 
     @property
     def failed(self) -> bool:

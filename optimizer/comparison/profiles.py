@@ -27,17 +27,8 @@ if TYPE_CHECKING:
 SOLVED = 0.01
 LEAST_GAP, WIDEST_GAP, LEAST_SECONDS = 1e-10, 1e3, 1e-4
 _COLOURS = (
-    "#33658a",
-    "#b5495b",
-    "#2f7d4f",
-    "#8a6d1b",
-    "#6a4c93",
-    "#1d7a85",
-    "#d07a2d",
-    "#555555",
-    "#9c3587",
-    "#000000",
-)
+    "#33658a", "#b5495b", "#2f7d4f", "#8a6d1b", "#6a4c93", "#1d7a85", "#d07a2d", "#555555", "#9c3587", "#000000",
+)  # fmt: skip
 
 
 def gap_profile(comparison: Comparison, kind: str) -> dict[str, Floats]:

@@ -94,8 +94,7 @@ def tokens_for(acceptance_rates: Floats, goodput: Floats, most: Floats) -> Float
 def goodput_of(acceptance_rates: Floats, tokens: Floats) -> Floats:
     """Return f(s), the goodput per round of mean draft tokens s."""
     whole = np.floor(tokens)
-    more: Floats = expected_tokens(acceptance_rates, whole) + (tokens - whole) * acceptance_rates ** (whole + 1.0)
-    return more
+    return expected_tokens(acceptance_rates, whole) + (tokens - whole) * acceptance_rates ** (whole + 1.0)
 
 
 def plan_of(problem: FairGoodputProblem, tokens: Floats) -> FairGoodputPlan:

@@ -42,8 +42,7 @@ class Prepared:
 
     def chunks(self, bounds: Ints) -> Ints:
         """Return the tokens of each chunk from the indices of all boundaries, the start and the end included."""
-        found: Ints = np.diff(self.position[bounds])
-        return found
+        return np.diff(self.position[bounds])
 
 
 def prepare(problem: PromptChunkingProblem) -> Prepared:

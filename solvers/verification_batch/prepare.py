@@ -34,8 +34,7 @@ class Prepared:
     @cached_property
     def due(self) -> Floats:
         """d_i - t_k of every request: the methods know durations, and no clock that could swallow their digits."""
-        found: Floats = self.problem.deadline_seconds - self.problem.now_seconds
-        return found
+        return self.problem.deadline_seconds - self.problem.now_seconds
 
     @cached_property
     def hopeless(self) -> list[int]:
