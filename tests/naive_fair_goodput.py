@@ -14,6 +14,10 @@ import numpy as np
 from scipy.optimize import linprog
 
 Json = dict[str, Any]
+Array = np.ndarray[Any, np.dtype[np.float64]]
+
+CAREFUL = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+"""Of linear programs: the smallest that the solver takes."""
 
 
 def mu(rate: float, drafts: int) -> float:
@@ -96,45 +100,75 @@ def allocations(limits: Sequence[int], budget: int) -> Iterator[tuple[int, ...]]
             yield (first, *rest)
 
 
-def columns(problem: Json) -> np.ndarray[Any, np.dtype[np.float64]]:
+def columns(problem: Json) -> Array:
     """The rates of every allocation, one per column."""
     every = allocations(caps(problem), problem["budget_tokens"])
     return np.array([rates(problem, drafts) for drafts in every]).T
 
 
-def certificate(problem: Json, goodput: Sequence[float]) -> float:
+def gains(problem: Json, drafts: Sequence[int]) -> list[float]:
+    """What an allocation gives beyond `floor`, without the digits that a sum with 1 loses."""
+    if problem.get("per", "round") == "second":
+        return rates(problem, drafts)
+    every = zip(problem["acceptance_rates"], drafts, strict=True)
+    return [math.fsum(a**k for k in range(1, count + 1)) for a, count in every]
+
+
+def floor(problem: Json) -> float:
+    """What every client gains whatever happens."""
+    return 1.0 if problem.get("per", "round") == "round" else 0.0
+
+
+def gain_table(problem: Json) -> tuple[Array, Array]:
+    """The gains of every allocation, one per column, and the largest of each client: the units of linear programs."""
+    every = allocations(caps(problem), problem["budget_tokens"])
+    table = np.array([gains(problem, drafts) for drafts in every]).T
+    most = table.max(axis=1)
+    return table, np.where(most > 0.0, most, 1.0)
+
+
+def certificate(problem: Json, schedule: list[Json]) -> float:
     """max over mixtures y of grad U(x) . (y - x): by concavity no plan's utility exceeds U(x) by more.
 
-    Without least rates the largest value is at a single allocation; with them it is a linear program.
+    Without least rates the largest value is at a single allocation; with them it is a linear program, in which y may
+    fall short of them as far as x does.
     """
-    x = np.array(goodput)
+    played = [(share, gains(problem, drafts)) for share, drafts in entries(schedule)]
+    x = np.array([math.fsum(share * row[i] for share, row in played) for i in range(len(problem["acceptance_rates"]))])
     weights = np.array(problem.get("weights") or [1.0] * len(x))
-    slope = weights * x ** -problem.get("fairness", 1.0)
-    table = columns(problem)
+    slope = weights * (floor(problem) + x) ** -problem.get("fairness", 1.0)
+    table, unit = gain_table(problem)
     values = slope @ table
-    if "min_goodput" not in problem:
+    if "min_goodput" not in problem or not values.any():
         return float(values.max() - slope @ x)
+    due = np.minimum(np.array(problem["min_goodput"]) - floor(problem), x)
     found = linprog(
         -values / values.max(),
-        A_ub=-table,
-        b_ub=-(np.array(problem["min_goodput"]) * (1 - 1e-12)),
+        A_ub=-table / unit[:, None],
+        b_ub=-due / unit,
         A_eq=np.ones((1, len(values))),
         b_eq=[1.0],
+        options=CAREFUL,
     )
     return float(-found.fun * values.max() - slope @ x)
 
 
-def least_rates_reach(problem: Json) -> float:
-    """The largest part of all least rates that some mixture gives to everybody at once; infinite if none is due."""
-    least = np.array(problem.get("min_goodput") or [0.0])
-    if not least.any():
-        return math.inf
-    table = columns(problem)
+def shortage(problem: Json) -> tuple[float, float]:
+    """By how much least rates are missed at least, in units of clients' largest gains, and how much of it is rounding.
+
+    Negative if there is something left. A rate is a number of 16 digits: where a client can gain next to nothing beyond
+    the floor, the last of them are worth whole tokens.
+    """
+    if "min_goodput" not in problem:
+        return -math.inf, 0.0
+    least, (table, unit) = np.array(problem["min_goodput"]), gain_table(problem)
     found = linprog(
-        np.append(np.zeros(table.shape[1]), -1.0),
-        A_ub=np.column_stack((-table, least)),
-        b_ub=np.zeros(len(least)),
+        np.append(np.zeros(table.shape[1]), 1.0),
+        A_ub=np.column_stack((-table / unit[:, None], -np.ones(len(least)))),
+        b_ub=-np.clip((least - floor(problem)) / unit, -1e6, 1e6),
         A_eq=np.append(np.ones(table.shape[1]), 0.0)[None],
         b_eq=[1.0],
+        bounds=[(0.0, None)] * table.shape[1] + [(None, None)],
+        options=CAREFUL,
     )
-    return float(-found.fun)
+    return float(found.fun), 1e-8 + 2e-12 * float((least / unit).max())
