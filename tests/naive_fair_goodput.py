@@ -145,7 +145,7 @@ def certificate(problem: Json, schedule: list[Json]) -> float:
     found = linprog(
         -values / values.max(),
         A_ub=-table / unit[:, None],
-        b_ub=-due / unit,
+        b_ub=1e-12 - due / unit,  # else what is just reached may be called infeasible
         A_eq=np.ones((1, len(values))),
         b_eq=[1.0],
         options=CAREFUL,
