@@ -16,8 +16,8 @@ from scipy.optimize import linprog
 Json = dict[str, Any]
 Array = np.ndarray[Any, np.dtype[np.float64]]
 
-CAREFUL = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
-"""Of linear programs: the smallest that the solver takes."""
+CAREFUL = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10, "presolve": False}
+"""Of linear programs: the smallest tolerances that there are; presolving calls infeasible what is just reached."""
 
 
 def mu(rate: float, drafts: int) -> float:
@@ -142,10 +142,11 @@ def certificate(problem: Json, schedule: list[Json]) -> float:
     if "min_goodput" not in problem or not values.any():
         return float(values.max() - slope @ x)
     due = np.minimum(np.array(problem["min_goodput"]) - floor(problem), x)
+    table, values = np.column_stack((table, x)), np.append(values, slope @ x)  # so that rounding leaves a solution
     found = linprog(
         -values / values.max(),
         A_ub=-table / unit[:, None],
-        b_ub=1e-12 - due / unit,  # else what is just reached may be called infeasible
+        b_ub=-due / unit,
         A_eq=np.ones((1, len(values))),
         b_eq=[1.0],
         options=CAREFUL,

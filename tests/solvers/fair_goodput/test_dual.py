@@ -33,11 +33,14 @@ def optimum(problem: FairGoodputProblem) -> float:
     return result.objective
 
 
+def demanding(rates: list[float], budget: int, least: list[float]) -> FairGoodputProblem:
+    """A problem with least rates."""
+    return FairGoodputProblem(acceptance_rates=np.array(rates), budget_tokens=budget, min_goodput=np.array(least))
+
+
 @given(fair_goodputs(per=("round",), least=True))
-@example(
-    FairGoodputProblem(acceptance_rates=[1.5e-9, 0.9, 1.5e-9], budget_tokens=3, min_goodput=[1 + 3e-9, 1.9, 1 - 3e-9])
-)
-@example(FairGoodputProblem(acceptance_rates=[1.5e-9, 0.9], budget_tokens=1, min_goodput=[1 + 1e-9, 1.0]))
+@example(demanding([1.5e-9, 0.9, 1.5e-9], 3, [1 + 3e-9, 1.9, 1 - 3e-9]))
+@example(demanding([1.5e-9, 0.9], 1, [1 + 1e-9, 1.0]))
 def test_the_oracle_proves_it(problem: FairGoodputProblem) -> None:
     """Tests that no mixture of allocations beats the plan, by enumeration in code of its own, or that none exists."""
     result = solve(problem, "dual")
