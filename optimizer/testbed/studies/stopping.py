@@ -1,0 +1,180 @@
+"""Predictors of rejection trained on some prompts, and policies on top of them replayed on others (paper 2).
+
+A third of the prompts trains the predictor, a third says how its score falls and what the best policies are, and the
+last third is played: a policy reads the recorded scores of a round until it stops, and gets what was accepted by then.
+
+Easy and hard rounds mix. What a belief over the difficulty adds is told by a predictor that sees, beside the statistics
+of the draft distribution, how earlier rounds of the same run went and how far the round is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from specopt.instances.drafts.recorded import RecordedDrafts
+from specopt.models.drafting import ACCEPTED, AFTER, DraftingSetting, DraftLog
+from specopt.models.fields import Floats, Ints
+from specopt.solvers.drafting.fixed_window import fixed_window
+from specopt.solvers.drafting.optimal_stopping import optimal_stopping
+from specopt.solvers.drafting.policy import DraftingController, DraftingPolicy
+from specopt.solvers.drafting.predictors import Kind, fit_predictor, roc, score_bins
+from specopt.testbed.studies.resampling import Interval, interval
+
+PARTS = 3
+MEMORY = 4.0
+"""Drafts that the mean acceptance counts for in a run's own acceptance so far."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stopping:
+    """Policies at one temperature, on prompts that nothing was fitted to.
+
+    Parameters
+    ----------
+    temperature, predictor, knows_history
+        Which.
+    false_accept, false_reject
+        Share of first rejections taken for accepted drafts, and of accepted drafts taken for rejections, where the
+        predicted probability is cut at one half.
+    area
+        Under the receiver operating characteristic.
+    window
+        The best fixed window of the second part.
+    fixed, best_fixed, stopping
+        Tokens per second on the last part: of that window, of the one that is best there, and of optimal stopping.
+    gain
+        Of stopping over the window, as a share of its speed.
+    promised
+        What the policies' own model promises.
+    """
+
+    temperature: float
+    predictor: str
+    knows_history: bool
+    false_accept: float
+    false_reject: float
+    area: float
+    window: int
+    fixed: float
+    best_fixed: float
+    stopping: float
+    gain: Interval
+    promised: float
+
+
+def stopping(
+    log: RecordedDrafts,
+    *,
+    draft_seconds: float,
+    round_seconds: float,
+    predictor: Kind = "logistic",
+    knows_history: bool = False,
+) -> list[Stopping]:
+    """Return what stopping is worth at each temperature.
+
+    Parameters
+    ----------
+    log
+        Recorded drafts.
+    draft_seconds, round_seconds
+        What a draft takes, and a round beside its drafts.
+    predictor
+        As in `specopt.solvers.drafting.predictors`.
+    knows_history
+        Whether the predictor sees how earlier rounds went.
+    """
+    found = []
+    for temperature in np.unique(log.temperature):
+        mine = log.select(log.temperature == temperature)
+        found.append(_of(mine, draft_seconds, round_seconds, predictor, knows_history))
+    return found
+
+
+def _of(log: RecordedDrafts, draft_seconds: float, round_seconds: float, kind: Kind, history: bool) -> Stopping:
+    table = _features(log, history)
+    part = np.unique(log.prompt, return_inverse=True)[1] // 8 % PARTS  # blocks of 8 prompts have one of each kind
+    train, tune, test = (_log(log, table, part == number) for number in range(PARTS))
+    predictor = fit_predictor(train, kind)
+    bins = score_bins(predictor, tune)
+    setting = DraftingSetting(
+        acceptance_rate=tune.acceptance_rate,
+        most_tokens=int(log.position.max()) + 1,
+        seconds_per_token=draft_seconds,
+        overhead_seconds=round_seconds,
+    )
+    best = optimal_stopping(setting, bins.predictor)
+    window = fixed_window(setting, bins=bins.predictor.bins)
+    played = log.select(part == PARTS - 1)
+    scores = bins.of(predictor.probability(test.features))
+
+    def rounds(policy: DraftingPolicy) -> tuple[Floats, Floats]:
+        made, drafted = replay(played, scores, DraftingController(policy, setting, bins.predictor))
+        return made + 1.0, round_seconds + draft_seconds * drafted
+
+    def speed(policy: DraftingPolicy) -> float:
+        tokens, seconds = rounds(policy)
+        return float(tokens.sum() / seconds.sum())
+
+    each = [speed(fixed_window(setting, length, bins=bins.predictor.bins).policy) for length in range(6)]
+    prompts = played.prompt[played.position == 0]
+    tokens, seconds = rounds(best.policy)
+    ahead = tokens - speed(window.policy) * seconds
+    gained = interval(ahead, prompts, weights=speed(window.policy) * seconds)
+    judged = test.judged
+    probability, accepted = predictor.probability(test.features)[judged], test.outcomes[judged] == ACCEPTED
+    return Stopping(
+        temperature=float(log.temperature[0]),
+        predictor=kind,
+        knows_history=history,
+        false_accept=float((probability[~accepted] >= 0.5).mean()),
+        false_reject=float((probability[accepted] < 0.5).mean()),
+        area=roc(probability, accepted).area,
+        window=window.policy.window,
+        fixed=speed(window.policy),
+        best_fixed=max(each),
+        stopping=speed(best.policy),
+        gain=gained,
+        promised=best.tokens_per_second / window.tokens_per_second - 1.0,
+    )
+
+
+def replay(log: RecordedDrafts, scores: Ints, controller: DraftingController) -> tuple[Floats, Floats]:
+    """Return, per recorded round, the drafts accepted and made by a policy that reads these scores."""
+    numbers = log.round_numbers
+    made, drafted = np.zeros(numbers[-1] + 1), np.zeros(numbers[-1] + 1)
+    for places in np.split(np.arange(len(log)), np.flatnonzero(np.diff(numbers)) + 1):
+        number, more = numbers[places[0]], controller.start()
+        for place in places.tolist():
+            if not more:
+                break
+            made[number] += log.outcome[place] == ACCEPTED
+            drafted[number] += 1.0
+            more = controller.observe(int(scores[place]))
+    return made, drafted
+
+
+def _log(log: RecordedDrafts, table: Floats, mine: Ints) -> DraftLog:
+    rounds = log.round_numbers[mine]
+    return DraftLog(features=table[mine], outcomes=log.outcome[mine], rounds=rounds)
+
+
+def _features(log: RecordedDrafts, history: bool) -> Floats:
+    """Return the predictor's features: paper 2's four, and what earlier rounds of the run came to."""
+    table = log.draft_log().features
+    if not history:
+        return table
+    judged = log.outcome != AFTER
+    accepted = (log.outcome == ACCEPTED).astype(np.float64)
+    mean = accepted[judged].mean()
+    run = np.unique(np.stack([log.prompt, log.seed]), axis=1, return_inverse=True)[1]
+    so_far = np.empty(len(log))
+    for number in range(int(run.max()) + 1):
+        mine = np.flatnonzero(run == number)
+        rounds = log.round[mine]
+        counts = np.bincount(rounds, weights=judged[mine])
+        hits = np.bincount(rounds, weights=accepted[mine])
+        before = np.cumsum(counts) - counts, np.cumsum(hits) - hits
+        so_far[mine] = ((before[1] + MEMORY * mean) / (before[0] + MEMORY))[rounds]
+    return np.column_stack([table, so_far, log.position])

@@ -1,0 +1,61 @@
+"""Studies of recorded drafts as tables."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from rich.console import Console
+
+from specopt.instances.drafts.recorded import RecordedDrafts
+from specopt.testbed.studies.clients import clients
+from specopt.testbed.studies.quantising import quantising
+from specopt.testbed.studies.resampling import Interval
+from specopt.testbed.studies.run_lengths import run_lengths
+from specopt.testbed.studies.stopping import stopping
+from specopt.views.terminal import sentence, table
+
+
+def studies_of(log: RecordedDrafts, draft_seconds: float, round_seconds: float) -> dict[str, list[dict[str, Any]]]:
+    """Return the rows of all studies as JSON-like data."""
+    return {
+        "run lengths": [
+            asdict(row)
+            | {
+                "errors": row.errors,
+                "best_length": row.best_length(draft_seconds, round_seconds, geometric=False),
+                "best_length_by_the_law": row.best_length(draft_seconds, round_seconds, geometric=True),
+                "lost_by_the_law": row.lost_by_the_law(draft_seconds, round_seconds),
+            }
+            for row in run_lengths(log)
+        ],
+        "clients": [asdict(row) | {"drifts": row.drifts} for row in clients(log)],
+        "stopping": [
+            asdict(row)
+            for knows_history in (False, True)
+            for row in stopping(
+                log, draft_seconds=draft_seconds, round_seconds=round_seconds, knows_history=knows_history
+            )
+        ],
+        "quantising": [asdict(row) for row in quantising(log)],
+    }
+
+
+def print_studies(found: dict[str, list[dict[str, Any]]], out: Console) -> None:
+    """Print a table for each study."""
+    for name, rows in found.items():
+        sentence(out, f"{name}", style="bold")
+        view = table(*(key.replace("_", " ") for key in rows[0]), left=2)
+        for row in rows:
+            view.add_row(*map(_cell, row.values()))
+        out.print(view)
+        out.print()
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, dict):
+        known = Interval(**value)
+        return f"{known.value:.3f} [{known.low:.3f}, {known.high:.3f}]"
+    if isinstance(value, tuple):
+        return " ".join(map(_cell, value))
+    return f"{value:.3f}" if isinstance(value, float) else str(value)
