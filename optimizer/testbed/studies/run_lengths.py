@@ -74,7 +74,7 @@ def run_lengths(log: RecordedDrafts) -> list[RunLengths]:
 def _of(log: RecordedDrafts) -> RunLengths:
     numbers, most = log.round_numbers, int(log.position.max()) + 1
     whole = np.bincount(numbers) == most
-    lengths = log.accepted_lengths[whole]
+    lengths = np.bincount(numbers, weights=log.outcome == ACCEPTED)[whole]
     judged = log.outcome != AFTER
     accepted = log.outcome[judged] == ACCEPTED
     rate = float(accepted.mean())
