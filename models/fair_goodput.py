@@ -308,6 +308,7 @@ class FairGoodputProblem(Problem):
     plan_type: ClassVar[type[Plan]] = FairGoodputPlan
     sense: ClassVar[Literal["minimize", "maximize"]] = "maximize"
     objective_label: ClassVar[str] = "utility of the goodput"
+    worth_label: ClassVar[str] = "common rate that is worth the same to all"
 
     acceptance_rates: Annotated[Floats, Column(HalfOpenUnit, "client")]
     budget_tokens: TokenBudget

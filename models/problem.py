@@ -91,6 +91,7 @@ class Problem(ABC):
     plan_type: ClassVar[type[Plan]]
     sense: ClassVar[Literal["minimize", "maximize"]]
     objective_label: ClassVar[str]
+    worth_label: ClassVar[str] = "objective"  # what `worth` returns, and gaps are shares of
 
     name: str | None = None
     notes: str | None = None

@@ -50,7 +50,7 @@ def leaderboard(comparison: Comparison) -> str:
         "a plan, to the best bound of any method, here or in the instance library. Proven: optimal by that bound, or "
         "proven infeasible. Time: shifted geometric mean; what failed takes its time limit.",
         "## Where the numbers come from",
-        _lines(comparison.records),
+        "\n".join(f"- {_plain(name)}: {_plain(text)}" for name, text in origins(comparison)),
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -69,7 +69,8 @@ def _table(kind: str, rows: Sequence[MethodSummary]) -> str:
     return "\n".join(lines)
 
 
-def _lines(records: Iterable[Record]) -> str:
+def origins(records: Iterable[Record]) -> list[tuple[str, str]]:
+    """Return what the numbers of records hang on: machines, versions, limits, seeds, digests of sources."""
     facts: dict[str, list[str]] = {}
     for record in records:
         machine = ", ".join(f"{name} {value}" for name, value in sorted(record.machine.items()))
@@ -84,7 +85,7 @@ def _lines(records: Iterable[Record]) -> str:
         for name, text in found.items():
             if text and text not in facts.setdefault(name, []):
                 facts[name].append(text)
-    return "\n".join(f"- {_plain(name)}: {_plain('; '.join(texts))}" for name, texts in facts.items() if texts)
+    return [(name, "; ".join(texts)) for name, texts in facts.items() if texts]
 
 
 def _row(cells: Iterable[str]) -> str:

@@ -30,5 +30,6 @@ KIND = Kind(
     families=FAMILIES,
     recipes=RECIPES,
     rows=_rows,
+    view="specopt.views.draft_allocation",
     uncertainty=Uncertainty(vary=_vary, shape=lambda problem: problem.acceptance_rates.shape),
 )

@@ -27,6 +27,7 @@ KIND = Kind(
     families=FAMILIES,
     recipes=RECIPES,
     rows=_rows,
+    view="specopt.views.verification_batch",
     from_trace=FROM_TRACE,
     from_runtimes=of_verification_batch,
     from_deployment=verification_batch,

@@ -1,9 +1,10 @@
-"""Figures and tables as files: data, picture, and one page of paragraphs a paper."""
+"""Figures and tables as files: data, picture, one page of paragraphs a paper, and the same for `specopt report`."""
 
 from __future__ import annotations
 
 import csv
 import io
+import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -53,6 +54,8 @@ def write_artefact(artefact: Artefact, folder: Path) -> None:
 def write_page(title: str, artefacts: Sequence[Artefact], path: Path) -> None:
     """Write a page: a table of verdicts, and a paragraph for each figure or table, with its picture if there is one.
 
+    Beside it, all but the pictures as JSON.
+
     Raises
     ------
     InvalidInput
@@ -65,3 +68,5 @@ def write_page(title: str, artefacts: Sequence[Artefact], path: Path) -> None:
         if (path.parent / f"{one.name}.png").exists() and one.draw is not None:
             lines += ["", f"![{one.name}]({one.name}.png)"]
     write_text(path, "\n".join(lines) + "\n")
+    data = {"title": title, "artefacts": [one.to_dict() for one in artefacts]}
+    write_text(path.with_suffix(".json"), json.dumps(data, indent=1) + "\n")

@@ -1,10 +1,11 @@
-"""Plans of draft control for the terminal."""
+"""Plans of draft control, for the terminal and for reports."""
 
 from __future__ import annotations
 
 from rich.console import Console
 
 from specopt.models.draft_control import DraftControlPlan, DraftControlProblem
+from specopt.views.chart import Chart, category, quantity
 from specopt.views.terminal import MOST_ROWS, cut, table
 from specopt.views.view import View
 
@@ -26,4 +27,33 @@ def print_plan(problem: DraftControlProblem, plan: DraftControlPlan, out: Consol
     cut(out, len(plan.policy), "states")
 
 
-VIEW = View(print_plan=print_plan)
+def charts(problem: DraftControlProblem, plan: DraftControlPlan) -> tuple[Chart, ...]:
+    """Return the draft length over the uplink, state by state."""
+    shares = problem.stationary_distribution.tolist()
+    rows = [
+        {
+            "uplink (bit/s)": state.uplink_bits_per_second, "draft length": choice.draft_length,
+            "resolution": str(choice.resolution) if choice.draft_length else "none", "share of time (%)": 100.0 * share,
+            "state": index,
+        }
+        for index, (state, choice, share) in enumerate(zip(problem.states, plan.policy, shares, strict=True))
+    ]  # fmt: skip
+    return (
+        Chart(
+            title="What to draft over the uplink's rate",
+            note="A point is a state of the channel; larger ones are more frequent.",
+            rows=rows,
+            spec={
+                "mark": {"type": "point", "filled": True, "opacity": 0.8, "tooltip": {"content": "data"}},
+                "encoding": {
+                    "x": quantity("uplink (bit/s)", scale={"type": "log"}, axis={"format": "~s"}),
+                    "y": quantity("draft length", axis={"tickMinStep": 1}),
+                    "color": category("resolution"),
+                    "size": quantity("share of time (%)", scale={"range": [40, 400]}, legend=None),
+                },
+            },
+        ),
+    )
+
+
+VIEW = View(print_plan=print_plan, charts=charts)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
@@ -11,6 +11,7 @@ from specopt.models.errors import InvalidInput
 from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
 from specopt.models.serving_schedule import Slot, step_schedule, steps_per_batch
 from specopt.views.canvas import new_figure
+from specopt.views.chart import MOST_MARKS, Chart, category, quantity, zoomed
 from specopt.views.terminal import MOST_ROWS, cut, line, table
 from specopt.views.view import View
 
@@ -219,8 +220,85 @@ def _draw_bar(axes: Axes, height: int, slot: Slot, span: tuple[float, float], en
     axes.text((start + stop) / 2, height, label, ha="center", va="center", fontsize=8, color="white")
 
 
+# ---------------------------------------------------------------------------- in a report
+
+
+def charts(problem: ServingLatencyProblem, plan: ServingLatencyPlan) -> tuple[Chart, ...]:
+    """Return the pipeline over all decoding steps, and what the batches are."""
+    rows: list[dict[str, Any]] = []
+    began, last = 0.0, max(steps_per_batch(problem, plan))
+    shown = 0
+    for step in range(1, last + 1):
+        slots = step_schedule(problem, plan, step)
+        if shown and len(rows) + 2 * len(slots) > MOST_MARKS:
+            break
+        for slot in slots:
+            for stage, span in (("draft", slot.draft), ("verify", slot.verify)):
+                if span is not None:
+                    begin, end = (began + moment for moment in span)
+                    rows.append(
+                        {
+                            "stage": stage, "batch": slot.batch + 1, "tasks": slot.tasks, "step": step,
+                            "begin (s)": begin, "end (s)": end, "seconds": end - begin,
+                        }
+                    )  # fmt: skip
+        began += max(slot.verify[1] for slot in slots)
+        shown = step
+    note = "" if shown == last else f" The first {shown} of {last} steps."
+    sliders, x_scale = zoomed(began, max(4, 2 * shown))
+    timeline = Chart(
+        title="Which batch each stage works on",
+        note=f"From the prefill on, step after step; uploads come before.{note} Zoom in, then move the place.",
+        rows=rows,
+        spec={
+            "height": 40 * len({row["stage"] for row in rows}),
+            "params": sliders,
+            "mark": {
+                "type": "bar",
+                "clip": True,
+                "stroke": "var(--paper)",
+                "strokeWidth": 0.5,
+                "tooltip": {"content": "data"},
+            },
+            "encoding": {
+                "y": category("stage", title=None, axis={"domain": False, "ticks": False}),
+                "x": quantity("begin (s)", title="seconds since the prefill began", scale=x_scale),
+                "x2": {"field": "end (s)"},
+                "color": {"field": "batch", "type": "nominal", "sort": None, "legend": {"symbolType": "square"}},
+            },
+        },
+    )
+    return timeline, _batches(problem, plan)
+
+
+def _batches(problem: ServingLatencyProblem, plan: ServingLatencyPlan) -> Chart:
+    rows = []
+    for position, (batch, steps) in enumerate(zip(plan.batches, steps_per_batch(problem, plan), strict=True), start=1):
+        inputs = problem.input_tokens[list(batch)]
+        for part, tokens in (
+            ("inputs", int(inputs.sum())),
+            ("padding", int(inputs.max()) * len(batch) - int(inputs.sum())),
+        ):
+            rows.append({"batch": position, "tasks": len(batch), "steps": steps, "part": part, "tokens": tokens})
+    return Chart(
+        title="Tokens of the prefill by batch",
+        note="Padding is what shorter inputs are filled up with.",
+        rows=rows,
+        spec={
+            "height": 180,
+            "mark": {"type": "bar", "tooltip": {"content": "data"}},
+            "encoding": {
+                "x": {"field": "batch", "type": "ordinal", "axis": {"labelAngle": 0}},
+                "y": quantity("tokens", axis={"format": "~s"}),
+                "color": category("part", title=None, scale={"range": ["var(--series-0)", "var(--series-7)"]}),
+            },
+        },
+    )
+
+
 VIEW = View(
     print_plan=print_plan,
     columns={"l": lambda plan: str(plan.speculation_length), "batches": lambda plan: str(len(plan.batches))},
     picture=pipeline_figure,
+    charts=charts,
 )

@@ -80,12 +80,14 @@ def print_comparison(record: Record, out: Console) -> None:
 
 def draw_comparison(records: Sequence[Record]) -> Figure:
     """Draw predicted against measured, a point per plan and a panel per quantity of the model."""
-    panels = []
-    for record in records:
-        for predictor, quantity in quantities(record):
-            if predictor == "model" and quantity not in ("communication_seconds", "undisturbed_seconds"):
-                panels.append(_panel(record, quantity))
+    panels = [_panel(record, quantity) for record in records for quantity in drawn_quantities(record)]
     return draw(*panels, size=(4.6 * len(panels), 4.2))
+
+
+def drawn_quantities(record: Record) -> list[str]:
+    """Return the quantities of the model that are worth a picture."""
+    parts = ("communication_seconds", "undisturbed_seconds")
+    return [quantity for predictor, quantity in quantities(record) if predictor == "model" and quantity not in parts]
 
 
 def _panel(record: Record, quantity: str) -> Panel:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -11,6 +11,7 @@ from rich.console import Console
 
 from specopt.kinds import kind_of
 from specopt.models.problem import Plan, Problem
+from specopt.views.chart import Chart
 from specopt.views.terminal import line
 
 if TYPE_CHECKING:
@@ -44,11 +45,14 @@ class View:
         What a table of results says of each plan, by header.
     picture
         Draws a plan, given its problem; None: there is no picture.
+    charts
+        What a report shows of a plan, given its problem; None: its rows alone.
     """
 
     print_plan: Callable[[Any, Any, Console], None] = print_fields
     columns: Mapping[str, Callable[[Any], str]] = field(default_factory=dict)
     picture: Callable[[Any, Any], Figure] | None = None
+    charts: Callable[[Any, Any], Iterable[Chart]] | None = None
 
 
 def view_of(kind: Problem | str) -> View:

@@ -1,0 +1,42 @@
+"""`specopt report`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from specopt.commands.shared import check_target, read_problem
+from specopt.streams import say
+
+
+def report(
+    sources: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="SOURCE...",
+            help="A result; folders of compare; a folder of reproduce; laboratory records; or measured sweeps, as tune "
+            "takes them.",
+        ),
+    ],
+    output: Annotated[Path, typer.Option("-o", "--output", metavar="PAGE", help="Write the page to this file (HTML).")],
+    problem: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The problem of a result: its plan is judged again, and drawn.")
+    ] = None,
+) -> None:
+    """Make one page to look at, send and print: charts, tables, and what is proven, in words.
+
+    The page asks for nothing from anywhere, and its text and pictures need no scripts.
+    """
+    from specopt.models.files import write_text
+    from specopt.report.page import MISSING, can_draw, to_html
+    from specopt.report.sources import page_of
+
+    for source in (*map(Path, sources), problem):
+        check_target(output, source)
+    page = to_html(page_of(tuple(sources), None if problem is None else read_problem(problem)))
+    write_text(output, page)
+    if not can_draw():
+        say(f"no charts, their tables instead: {MISSING}")
+    say(f"written to {output}")

@@ -1,0 +1,138 @@
+"""A comparison as a page: methods side by side, their profiles, who wins where, and where the numbers come from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from specopt.comparison.leaderboard import origins
+from specopt.comparison.profiles import (
+    LEAST_GAP,
+    SOLVED,
+    WIDEST_GAP,
+    gap_profile,
+    shortfall_profile,
+    time_profile,
+)
+from specopt.comparison.summary import SHIFT_SECONDS, MethodSummary, summaries, who_wins
+from specopt.comparison.table import Comparison
+from specopt.kinds import kind_of
+from specopt.models.fields import Floats
+from specopt.report.markup import items, paragraph, section, table
+from specopt.report.page import Page, figure
+from specopt.views.chart import Chart, looks, quantity
+
+
+def comparison_page(comparison: Comparison, sources: tuple[str, ...]) -> Page:
+    """Return the page of a comparison."""
+    rows = summaries(comparison)
+    kinds = list(dict.fromkeys(row.kind for row in rows))
+    failed = sum(record.failed for record in comparison)
+    lead = [_winner(kind, [row for row in rows if row.kind == kind]) for kind in kinds]
+    if failed:
+        lead.append(f"{failed} of {len(comparison)} runs failed; they count as runs without a plan.")
+    body = [_kind(comparison, kind, [row for row in rows if row.kind == kind]) for kind in kinds]
+    families = [
+        {"family": family, **{label: 100.0 * share for label, share in shares.items()}}
+        for family, shares in who_wins(comparison).items()
+    ]
+    labels = dict.fromkeys(name for row in families for name in row)
+    wins = [{name: row.get(name) for name in labels} for row in families]
+    if len(wins) > 1:
+        body.append(section("Who has the best plan where", table(wins, "Share of the runs with the best plan (%)")))
+    if failed:
+        told = [
+            {"method": one.label, "instance": one.instance, "seed": one.seed, "why": one.error}
+            for one in comparison
+            if one.failed
+        ]
+        body.append(section("What failed", table(told, "Runs that failed")))
+    body.append(section("Run by run", table(_runs(comparison), "Every run")))
+    body.append(section("Where the numbers come from", items(f"{name}: {what}" for name, what in origins(comparison))))
+    title = f"{len({row.label for row in rows})} methods on {len({r.problem_sha256 for r in comparison})} instances"
+    return Page(title=title, lead=lead, body=body, sources=sources)
+
+
+def _winner(kind: str, rows: Sequence[MethodSummary]) -> str:
+    best = max(rows, key=lambda row: (row.wins, row.proven))
+    gap = "" if best.mean_gap is None else f", with a mean gap of {100 * best.mean_gap:.3g} % to the best bound"
+    return (
+        f"{kind}: {best.label} has the best plan in {100 * best.wins:.0f} % of {best.cells} runs and proves "
+        f"{100 * best.proven:.0f} % optimal or infeasible{gap}."
+    )
+
+
+def _kind(comparison: Comparison, kind: str, rows: Sequence[MethodSummary]) -> str:
+    maximised = kind_of(kind).problem.sense == "maximize"
+    told = [
+        {
+            "method": row.label, "runs": row.cells, "failed": row.failed, "no plan": row.without_plan,
+            "best plan (%)": 100.0 * row.wins, "proven (%)": 100.0 * row.proven,
+            "mean gap (%)": _percent(row.mean_gap), "largest gap (%)": _percent(row.largest_gap),
+            **({"shortfall (%)": _percent(row.mean_shortfall)} if maximised else {}),
+            "time (s)": row.seconds,
+        }
+        for row in rows
+    ]  # fmt: skip
+    words = (
+        "Gap: |objective - bound| / |objective|, to the best bound of any method, here or in the instance library. "
+        f"Proven: optimal by that bound. Time: shifted geometric mean, shift {SHIFT_SECONDS:g} s."
+    )
+    measure = "shortfall" if maximised else "gap"
+    gaps = shortfall_profile(comparison, kind) if maximised else gap_profile(comparison, kind)
+    gaps = {
+        label: np.where(values < WIDEST_GAP, np.maximum(values, LEAST_GAP), np.inf) for label, values in gaps.items()
+    }
+    charts = (
+        _profile(gaps, f"Share of the runs within a {measure}", measure, f"Gaps below {LEAST_GAP:g} are drawn there."),
+        _profile(
+            time_profile(comparison, kind),
+            f"Share of the runs solved to {100 * SOLVED:g} % within a factor of the fastest",
+            "time over that of the fastest method", "Solved: a plan that close to the best bound, or a proof.",
+        ),
+    )  # fmt: skip
+    return section(f"{kind}: methods", table(told, "Methods"), paragraph(words, "note"), *map(figure, charts))
+
+
+def _profile(values: Mapping[str, Floats], title: str, x: str, note: str) -> Chart:
+    finite = [value for one in values.values() for value in one[np.isfinite(one)]]
+    end = 1.5 * max(finite, default=1.0)
+    rows = [
+        {"method": label, x: float(at), "share of the runs (%)": 100.0 * share}
+        for label, sorted_ in values.items()
+        for at, share in _steps(sorted_, end)
+    ]
+    encoding = {
+        "x": quantity(x, scale={"type": "log"}, axis={"format": "~g", "tickCount": 6}),
+        "y": quantity("share of the runs (%)", scale={"domain": [0, 100]}),
+        **looks("method", list(values)),
+    }
+    mark = {"type": "line", "interpolate": "step-after", "strokeWidth": 2, "tooltip": {"content": "data"}}
+    return Chart(title=title, rows=rows, spec={"mark": mark, "encoding": encoding}, note=note)
+
+
+def _steps(values: Floats, end: float) -> list[tuple[float, float]]:
+    """Return where a profile steps and to which share, up to the end of the axis."""
+    finite = values[np.isfinite(values)]
+    if not len(finite):
+        return [(end, 0.0)]
+    places, last = np.unique(finite, return_index=True)
+    reached = np.append(last[1:], len(finite)) / len(values)
+    return [(float(places[0]), 0.0), *zip(places.tolist(), reached.tolist(), strict=True), (end, float(reached[-1]))]
+
+
+def _runs(comparison: Comparison) -> list[dict[str, Any]]:
+    return [
+        {
+            "method": one.label, "instance": one.instance, "seed": one.seed, "status": one.status,
+            "objective": one.objective, "bound": one.bound, "gap to the best bound (%)": _percent(comparison.gap(one)),
+            "time (s)": one.seconds,
+        }
+        for one in comparison
+    ]  # fmt: skip
+
+
+def _percent(share: float | None) -> float | None:
+    return None if share is None else 100.0 * share

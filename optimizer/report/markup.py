@@ -1,0 +1,102 @@
+"""HTML of a report's parts. Every text goes through `text`: what a file says is shown, never taken for markup."""
+
+from __future__ import annotations
+
+import html
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from specopt.models.fields import escaped
+
+MOST_ROWS = 500
+"""Rows of a table; a page stays light, and says how many there are in all."""
+
+DIGITS = 5
+
+
+def text(value: object) -> str:
+    """Return a value as text that HTML shows as it is; control characters are written out."""
+    return html.escape(escaped(str(value)))
+
+
+def paragraph(words: str, kind: str = "") -> str:
+    """Return a paragraph."""
+    return f"<p{f' class={kind}' if kind else ''}>{text(words)}</p>"
+
+
+def facts(pairs: Iterable[tuple[str, object]]) -> str:
+    """Return names and what belongs to them."""
+    rows = "".join(f"<div><dt>{text(name)}</dt><dd>{text(shown(value))}</dd></div>" for name, value in pairs)
+    return f"<dl>{rows}</dl>"
+
+
+def items(words: Iterable[str]) -> str:
+    """Return a list of sentences; empty if there are none."""
+    found = "".join(f"<li>{text(one)}</li>" for one in words)
+    return f"<ul>{found}</ul>" if found else ""
+
+
+def section(title: str, *parts: str) -> str:
+    """Return a section with its headline."""
+    return f"<section><h2>{text(title)}</h2>{''.join(parts)}</section>"
+
+
+def folded(title: str, content: str) -> str:
+    """Return what is there for those who ask."""
+    return f"<details><summary>{text(title)}</summary>{content}</details>"
+
+
+def table(rows: Sequence[Mapping[str, Any]], caption: str) -> str:
+    """Return a table that can be sorted; numbers flush right."""
+    if not rows:
+        return paragraph(f"{caption}: none.")
+    names = list(rows[0])
+    numeric = [all(row[name] is None or _is_number(row[name]) for row in rows) for name in names]
+    head = "".join(
+        f"<th scope=col{' class=n' * flush}>{text(name)}</th>" for name, flush in zip(names, numeric, strict=True)
+    )
+    body = "".join(
+        "<tr>" + "".join(_cell(row[name], flush) for name, flush in zip(names, numeric, strict=True)) + "</tr>"
+        for row in rows[:MOST_ROWS]
+    )
+    cut = f" (the first {MOST_ROWS:,} of {len(rows):,} rows)" if len(rows) > MOST_ROWS else ""
+    return (
+        f"<div class=scroll tabindex=0 role=region aria-label='{text(caption)}'><table><caption>{text(caption + cut)}"
+        f"</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+    )
+
+
+def picture(png: bytes, words: str) -> str:
+    """Return a picture inside the page."""
+    import base64
+
+    return f"<img alt='{text(words)}' src='data:image/png;base64,{base64.b64encode(png).decode()}'>"
+
+
+def data(value: Any) -> str:
+    """Return JSON that no script element ends in."""
+    return json.dumps(value, allow_nan=False).replace("<", "\\u003c")
+
+
+def shown(value: object) -> str:
+    """Return a value as people read it: numbers with few digits, nothing as a dash."""
+    if value is None or (isinstance(value, float) and not math.isfinite(value)):
+        return "-" if value is None or value != value else str(value)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:.{DIGITS}g}" if isinstance(value, float) else str(value)
+
+
+def _cell(value: Any, flush: bool) -> str:
+    if not flush:
+        return f"<td>{text(shown(value))}</td>"
+    key = "" if value is None else f" data-value='{text(value)}'"
+    return f"<td class=n{key}>{text(shown(value))}</td>"
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)

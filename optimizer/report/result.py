@@ -1,0 +1,149 @@
+"""A result as a page: what is certified, the plan, and with its problem what the judge says and its kind's charts."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from collections.abc import Mapping
+from itertools import islice
+from typing import Any
+
+from specopt.kinds import kind_of
+from specopt.models.errors import InvalidInput, SpecoptError
+from specopt.models.judge import Report, verify
+from specopt.models.problem import Problem
+from specopt.models.result import Result, Status
+from specopt.report.certificate import certificate
+from specopt.report.markup import MOST_ROWS, facts, folded, items, paragraph, section, table
+from specopt.report.page import Page, figure
+from specopt.solve import method_named
+from specopt.views.view import view_of
+
+NOT_JUDGED = "As the file claims: with --problem FILE the plan is judged again, and drawn."
+
+
+def result_page(result: Result, problem: Problem | None, sources: tuple[str, ...]) -> Page:
+    """Return the page of a result.
+
+    Parameters
+    ----------
+    result
+        What is shown.
+    problem
+        What it is a result of; None: it is taken at its word.
+    sources
+        The files that they come from.
+
+    Raises
+    ------
+    InvalidInput
+        If the result belongs to another problem.
+    """
+    kind = kind_of(result.kind)
+    judged = None if problem is None or result.plan is None else verify(problem, result)
+    if judged is not None and problem is not None:
+        result = _as_judged(result, problem, judged)
+    name = None if problem is None else problem.name
+    body = []
+    if problem is not None and judged is not None and judged.feasible and result.plan is not None:
+        charts = view_of(problem).charts
+        if charts is not None:
+            body.append(section("The plan", *map(figure, charts(problem, result.plan))))
+    if result.plan is not None:
+        body.append(section("The plan row by row", _rows(kind.rows, result)))
+    body.append(section("How it was found", *_run(result)))
+    violations = [] if judged is None else judged.violations
+    lead = (
+        [f"The plan violates its problem: {'; '.join(violations[:5])}."]
+        if violations
+        else certificate(kind.problem, result, _guarantee(result))
+    )
+    if judged is None:
+        lead.append(NOT_JUDGED if problem is None else "There is no plan to judge.")
+    elif not violations:
+        lead.append("Judged again from the problem's data alone: the plan violates nothing.")
+        if not judged.matches:
+            lead.append("The objective that the file claims is not that of its plan; what stands here is the judge's.")
+    return Page(
+        title=f"{result.kind}{f': {name}' if name else ''}, planned by {result.method}",
+        lead=lead,
+        body=[_figures(result, judged), *body],
+        sources=sources,
+        good=False if violations or result.plan is None else (True if result.status is Status.OPTIMAL else None),
+    )
+
+
+def _as_judged(result: Result, problem: Problem, judged: Report) -> Result:
+    """Return a result whose objective and gap are the judge's."""
+    gap = None
+    if judged.objective is not None and result.bound is not None:
+        gap = problem.gap(judged.objective, result.bound)
+        gap = 0.0 if result.gap == 0.0 and gap <= _tolerance(result) else gap if math.isfinite(gap) else None
+    return dataclasses.replace(result, objective=judged.objective, terms=judged.terms, gap=gap)
+
+
+def _tolerance(result: Result) -> float:
+    method = method_named(result.kind, result.method)
+    return 0.0 if method is None else method.tolerance
+
+
+def _guarantee(result: Result) -> str | None:
+    try:
+        method = method_named(result.kind, result.method)
+    except SpecoptError:  # a plug-in that is not what it was
+        return None
+    return None if method is None else method.guarantee
+
+
+def _figures(result: Result, judged: Report | None) -> str:
+    problem = kind_of(result.kind).problem
+    pairs: list[tuple[str, object]] = [
+        ("status", result.status.value if judged is None or judged.feasible else "violated")
+    ]
+    if result.objective is not None:
+        pairs.append((problem.objective_label, result.objective))
+    if result.bound is not None:
+        pairs.append(
+            ("every plan has at least" if problem.sense == "minimize" else "every plan has at most", result.bound)
+        )
+    pairs += [(name.replace("_", " "), value) for name, value in result.terms.items()]
+    return facts(pairs)
+
+
+def _rows(rows: Any, result: Result) -> str:
+    plan = result.plan
+    try:
+        found = [
+            {name.replace("_", " "): value for name, value in row.items()} for row in islice(rows(plan), 20 * MOST_ROWS)
+        ]
+    except InvalidInput as error:
+        return paragraph(str(error))
+    assert plan is not None, "the caller has asked"
+    return table(found, "The plan") + folded("The plan as the file has it", _source(plan.to_dict()))
+
+
+def _source(data: Mapping[str, Any]) -> str:
+    from specopt.report.markup import text
+
+    found = json.dumps(data)
+    return f"<pre>{text(found if len(found) <= 4000 else found[:4000] + ' ...')}</pre>"
+
+
+def _run(result: Result) -> list[str]:
+    preparing = float(result.stats.get("preparing_seconds", 0.0))
+    pairs: list[tuple[str, object]] = [
+        ("method", result.method),
+        ("ended", result.termination.value.replace("_", " ")),
+        ("seconds solving", max(0.0, result.seconds - preparing)),
+        ("seconds preparing", preparing),
+    ]
+    pairs += [(name.replace("_", " "), value) for name, value in result.options.items()]
+    told = [{"what": name.replace("_", " "), "figure": str(value)} for name, value in result.stats.items()]
+    versions = items(f"{name} {version}" for name, version in result.versions.items())
+    digest = paragraph(f"Problem {result.problem_sha256 or 'not said'}.", "note")
+    return [
+        facts(pairs),
+        folded("Counters", table(told, "Counters of the method")),
+        folded("Versions", versions + digest),
+    ]

@@ -1,0 +1,95 @@
+"""What a report can be made from, told by its content: files of `solve`, `compare`, `reproduce`, `testbed`, sweeps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from specopt.models.errors import InvalidInput
+from specopt.models.files import from_dict, read_json
+from specopt.models.problem import Problem
+from specopt.report.page import Page
+
+Sources = tuple[str, ...]
+Maker = Callable[[Sources, Problem | None], Page]
+
+
+def page_of(sources: Sources, problem: Problem | None = None) -> Page:
+    """Return the page for what some files and folders hold, all of one nature.
+
+    Parameters
+    ----------
+    sources
+        A result; folders of comparisons; what `reproduce` wrote; laboratory records; or sweeps, as `tune` takes them.
+    problem
+        A result's problem.
+
+    Raises
+    ------
+    InvalidInput
+        If they hold nothing that a report can be made from.
+    """
+    maker = _maker(Path(sources[0]))
+    if problem is not None and maker is not _result:
+        raise InvalidInput(f"--problem: expected a result, but {sources[0]} is none")
+    if maker in (_result, _reproduction) and len(sources) > 1:
+        raise InvalidInput(f"{sources[1]}: expected nothing beside {sources[0]}, of which there is a page of its own")
+    return maker(sources, problem)
+
+
+def _maker(path: Path) -> Maker:
+    if path.is_dir():
+        return _comparison if any(path.glob("records-*.jsonl")) else _reproduction
+    data = read_json(path) if path.suffix.lower() == ".json" and path.is_file() else None
+    if isinstance(data, Mapping):
+        if "artefacts" in data:
+            return _reproduction
+        if data.get("format") == "specopt-testbed/1":
+            return _testbed
+        if "kind" in data:
+            return _result
+    return _sweep
+
+
+def _result(sources: Sources, problem: Problem | None) -> Page:
+    from specopt.report.result import result_page
+
+    found = from_dict(read_json(sources[0]))
+    if isinstance(found, Problem):
+        raise InvalidInput(
+            f"{sources[0]}: expected a result, got a problem; solve it first: specopt solve FILE -o RESULT"
+        )
+    return result_page(found, problem, sources)
+
+
+def _comparison(sources: Sources, _: Problem | None) -> Page:
+    from specopt.comparison.leaderboard import merged
+    from specopt.report.comparison import comparison_page
+
+    return comparison_page(merged(sources), sources)
+
+
+def _reproduction(sources: Sources, _: Problem | None) -> Page:
+    from specopt.report.reproduction import read_reproduction, reproduction_page
+
+    path = Path(sources[0])
+    if path.is_dir():
+        pages = sorted(path.glob("paper-*.json"), key=lambda one: (len(one.name), one.name))
+        if not pages:
+            raise InvalidInput(f"{path}: expected a folder of compare or reproduce, got neither")
+        path = pages[0]  # the whole paper's, if it is there
+    return reproduction_page(read_reproduction(read_json(path), path), path.parent, sources)
+
+
+def _testbed(sources: Sources, _: Problem | None) -> Page:
+    from specopt.report.testbed import testbed_page
+    from specopt.testbed.records import read_record
+
+    return testbed_page([read_record(source) for source in sources], sources)
+
+
+def _sweep(sources: Sources, _: Problem | None) -> Page:
+    from specopt.instances.sweeps import read_sweeps
+    from specopt.report.sweep import sweep_page
+
+    return sweep_page(read_sweeps(list(sources)), sources)

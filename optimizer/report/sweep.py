@@ -1,0 +1,176 @@
+"""A sweep as a page: drafts per batch size over load, what they gain with bands, and what was measured."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from specopt.models.sweep import Sweep
+from specopt.report.markup import items, section, table
+from specopt.report.page import Page, figure
+from specopt.solvers.speculation_table.tuning.decision import Tuning
+from specopt.solvers.speculation_table.tuning.tuner import Tuner
+from specopt.views.chart import Chart, category, quantity
+
+
+def sweep_page(sweep: Sweep, sources: tuple[str, ...]) -> Page:
+    """Return the page of a sweep, tuned as `specopt tune` does without options.
+
+    Raises
+    ------
+    InvalidInput
+        If too little was measured to compare anything.
+    """
+    tuner = Tuner.from_sweep(sweep)
+    tuning = tuner.result()
+    lead = [
+        f"At most {100 * tuning.regret_bound:.1f} % of the throughput is lost at any load, against its best option."
+    ]
+    if tuning.schedule.speculates:
+        gain = tuning.schedule.mean_speedup()
+        lead.insert(0, f"Speculate: {gain:.2f} times the throughput without, in the geometric mean over the loads.")
+    else:
+        lead.insert(0, "Leave speculation out: no draft length is worth it over these loads.")
+    body = [
+        section("What to serve with", table(_ranges(tuning), "Drafts by batch size"), items(tuning.notes)),
+        section("Over the load", *map(figure, (_chosen(tuning), _gained(tuning), _throughput(tuning, tuner)))),
+        section("What was measured", table(_measured(tuner), "Runs")),
+    ]
+    return Page(title="Draft lengths over load", lead=lead, body=body, sources=sources)
+
+
+def _ranges(tuning: Tuning) -> list[dict[str, Any]]:
+    found = []
+    for drafted in tuning.schedule.ranges:
+        low, high, drafts = drafted
+        mean, least, most = tuning.worth(drafted)
+        found.append(
+            {
+                "batches from": low, "to": high, "draft tokens": _name(0 if drafts is None else drafts + 1),
+                "speed-up": mean, "at least": least, "at most": most,
+            }
+        )  # fmt: skip
+    return found
+
+
+def _chosen(tuning: Tuning) -> Chart:
+    rows = [
+        {"batch size": size, "draft tokens": max(0, tuning.option(size) - 1), "choice": _name(tuning.option(size))}
+        for size in tuning.grid.sizes
+    ]
+    return Chart(
+        title="Draft tokens by batch size",
+        note="0: the engine serves without speculation, or drafts nothing.",
+        rows=rows,
+        spec={
+            "height": 140,
+            "mark": {
+                "type": "line",
+                "interpolate": "step-after",
+                "point": len(rows) <= 40,
+                "tooltip": {"content": "data"},
+            },
+            "encoding": {"x": _load("batch size"), "y": quantity("draft tokens", axis={"tickMinStep": 1})},
+        },
+    )
+
+
+def _gained(tuning: Tuning) -> Chart:
+    grid = tuning.grid
+    rows = []
+    for row, size in enumerate(grid.sizes):
+        taken = tuning.option(size)
+        rows.append(
+            {
+                "batch size": size, "choice": _name(taken),
+                "speed-up": float(grid.mean[row, taken] / grid.mean[row, 0]),
+                "at least": float(grid.least[row, taken]), "at most": float(grid.most[row, taken]),
+            }
+        )  # fmt: skip
+    x, scale = _load("batch size"), {"zero": False}
+    return Chart(
+        title="Speed-up of the choice over no speculation",
+        note="Shaded: the band that new measurements are predicted to fall in.",
+        rows=rows,
+        spec={
+            "layer": [
+                {
+                    "mark": {"type": "area", "opacity": 0.25},
+                    "encoding": {
+                        "x": x,
+                        "y": quantity("at least", title="speed-up", scale=scale),
+                        "y2": {"field": "at most"},
+                    },
+                },
+                {
+                    "mark": {"type": "line", "point": len(rows) <= 40, "tooltip": {"content": "data"}},
+                    "encoding": {"x": x, "y": quantity("speed-up", scale=scale)},
+                },
+                {"mark": {"type": "rule", "strokeDash": [4, 4]}, "encoding": {"y": {"datum": 1}}},
+            ]
+        },
+    )
+
+
+def _throughput(tuning: Tuning, tuner: Tuner) -> Chart:
+    grid = tuning.grid
+    lengths = {0 if m.point.draft_length is None else m.point.draft_length + 1 for m in tuner.measurements}
+    rows = [
+        {
+            "concurrency": c, "draft tokens": _name(k), "tokens per second": float(grid.mean[grid.row(c), k]),
+            "low": float(grid.low[grid.row(c), k]), "high": float(grid.high[grid.row(c), k]),
+            "measured": "yes" if grid.measured[grid.row(c), k] else "no, predicted",
+        }
+        for k in sorted(lengths)
+        for c in tuning.concurrencies
+        if tuning.is_option(k)
+    ]  # fmt: skip
+    x, y = _load("concurrency"), {"scale": {"type": "log"}, "axis": {"format": "~s"}}
+    colour = {"color": category("draft tokens")}
+    return Chart(
+        title="Output tokens per second by load and draft length",
+        note="Lines go through the means, upright strokes are their bands; hollow points were not measured.",
+        rows=rows,
+        spec={
+            "layer": [
+                {
+                    "mark": {"type": "rule", "opacity": 0.5},
+                    "encoding": {
+                        "x": x, "y": quantity("low", title="tokens per second", **y), "y2": {"field": "high"}, **colour,
+                    },
+                },
+                {"mark": "line", "encoding": {"x": x, "y": quantity("tokens per second", **y), **colour}},
+                {
+                    "mark": {"type": "point", "size": 45, "tooltip": {"content": "data"}},
+                    "encoding": {
+                        "x": x, "y": quantity("tokens per second", **y), **colour,
+                        "fill": {
+                            "condition": {"test": "datum.measured == 'yes'", **category("draft tokens", legend=None)},
+                            "value": "var(--paper)",
+                        },
+                    },
+                },
+            ]
+        },
+    )  # fmt: skip
+
+
+def _measured(tuner: Tuner) -> list[dict[str, Any]]:
+    return [
+        {
+            "concurrency": one.point.condition.concurrency,
+            "workload": one.point.condition.workload or None,
+            "context tokens": one.point.condition.context_tokens or None,
+            "draft tokens": _name(0 if one.point.draft_length is None else one.point.draft_length + 1),
+            "tokens per second": one.tokens_per_second,
+            "tokens per step": one.acceptance_length,
+        }
+        for one in tuner.measurements
+    ]
+
+
+def _load(name: str) -> dict[str, Any]:
+    return quantity(name, scale={"type": "log", "base": 2, "nice": False}, axis={"format": "~g"})
+
+
+def _name(column: int) -> str:
+    return "none" if column == 0 else str(column - 1)

@@ -1,0 +1,130 @@
+"""Records of the laboratory as a page: predicted against measured, how good predictions were, what methods gained."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from specopt.models.errors import InvalidInput
+from specopt.report.markup import items, paragraph, section, table
+from specopt.report.page import Page, figure
+from specopt.testbed.comparison import points_of
+from specopt.views.chart import Chart, category, quantity
+from specopt.views.testbed import comparison_of, drawn_quantities
+
+Record = Mapping[str, Any]
+
+
+def testbed_page(records: Sequence[Record], sources: tuple[str, ...]) -> Page:
+    """Return the page of laboratory records.
+
+    Raises
+    ------
+    InvalidInput
+        If nothing was played yet.
+    """
+    body, lead = [], []
+    for record, source in zip(records, sources, strict=True):
+        if not any(trial["measured"] for trial in record["trials"]):
+            raise InvalidInput(f"{source}: expected a record with plays, got none yet")
+        said = comparison_of(record)
+        name = f"{record['kind']}, pair {record['pair']}, {record['date']}"
+        main = next(one for one in said["summaries"] if one["predictor"] == "model")
+        lead.append(
+            f"{name}: the model's {_words(main['quantity'])} were {100 * main['median_error']['value']:.1f} % off in "
+            f"the median, over {main['points']} plans."
+        )
+        body.append(section(name, *_parts(record, said)))
+    return Page(title="Predicted against measured", lead=lead, body=body, sources=sources)
+
+
+def _parts(record: Record, said: Mapping[str, Any]) -> list[str]:
+    parts = [figure(_chart(record, quantity_)) for quantity_ in drawn_quantities(record)]
+    parts.append(table([_summary(one) for one in said["summaries"]], "How good predictions were (%)"))
+    parts.append(paragraph("Intervals are 95 % bootstraps over plans, drawn scene by scene.", "note"))
+    if said["gains"]:
+        parts.append(table([_gain(one) for one in said["gains"]], "What ours gained over the paper's methods (%)"))
+    if said["terms"]:
+        rows = [
+            {"plans": label, **{_words(name): 100.0 * share for name, share in shares.items()}}
+            for label, shares in said["terms"].items()
+        ]
+        parts.append(table(rows, "Measured less predicted, shares of the measured total (%)"))
+    told = said["differences"]
+    if told is not None:
+        parts.append(paragraph(f"{told['differing']} of {told['outputs']} outputs differ from the verify model's own."))
+    parts.append(items(f"{name} {value}" for name, value in {**record["machine"], **record["versions"]}.items()))
+    return parts
+
+
+def _chart(record: Record, name: str) -> Chart:
+    words = _words(name)
+    x, y = f"predicted {words}", f"measured {words}"
+    rows = [
+        {
+            "plans": point.label, "scene": point.scene + 1, "methods": ", ".join(point.methods), x: point.predicted,
+            y: point.measured, "least": min(point.repetitions), "most": max(point.repetitions),
+        }
+        for point in points_of(record, "model", name)
+    ]  # fmt: skip
+    values = [value for row in rows for value in (row[x], row["least"], row["most"])]
+    ends = [0.9 * min(values), 1.1 * max(values)]
+    scale = {"scale": {"type": "log", "domain": ends, "nice": False}, "axis": {"format": "~g"}}
+    across = {"x": quantity(x, **scale), "color": category("plans")}
+    return Chart(
+        title=f"Measured against predicted {words}",
+        note="A point is a plan: the median of its repetitions, from the least to the most. On the line both agree.",
+        rows=rows,
+        spec={
+            "height": 380,
+            "layer": [
+                {
+                    "data": {"values": [{"x": end, "y": end} for end in ends]},
+                    "mark": {"type": "line", "color": "var(--soft)", "strokeDash": [4, 4]},
+                    "encoding": {"x": quantity("x", title=x), "y": quantity("y", title=y)},
+                },
+                {
+                    "mark": {"type": "rule", "opacity": 0.5},
+                    "encoding": {**across, "y": quantity("least", title=y, **scale), "y2": {"field": "most"}},
+                },
+                {
+                    "mark": {"type": "point", "filled": True, "size": 55, "tooltip": {"content": "data"}},
+                    "encoding": {**across, "y": quantity(y, **scale)},
+                },
+            ],
+        },
+    )
+
+
+def _summary(one: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "predictor": one["predictor"],
+        "quantity": _words(one["quantity"]),
+        "plans": one["points"],
+        "median error": _interval(one["median_error"]),
+        "bias": _interval(one["bias"]),
+        "pairs": one["pairs"],
+        "right order": _interval(one["right_order"]),
+    }
+
+
+def _gain(one: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "scene": one["scene"] + 1,
+        "plans": one["label"],
+        "ours": one["ours"],
+        "theirs": one["theirs"],
+        "predicted": 100.0 * one["predicted"],
+        "measured": _interval(one["measured"]),
+    }
+
+
+def _interval(share: Mapping[str, float | None]) -> str:
+    value, low, high = (share[name] for name in ("value", "low", "high"))
+    if value is None:
+        return "-"
+    return f"{100 * value:.1f}" + ("" if low is None or high is None else f" [{100 * low:.1f}, {100 * high:.1f}]")
+
+
+def _words(quantity_: str) -> str:
+    return quantity_.replace("_", " ")

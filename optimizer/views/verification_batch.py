@@ -1,0 +1,41 @@
+"""Plans of verification batching for reports."""
+
+from __future__ import annotations
+
+from specopt.models.verification_batch import VerificationBatchPlan, VerificationBatchProblem
+from specopt.views.chart import MOST_MARKS, Chart, category, quantity
+from specopt.views.view import View
+
+
+def charts(problem: VerificationBatchProblem, plan: VerificationBatchPlan) -> tuple[Chart, ...]:
+    """Return the requests by what they yield and when they are due, those of the batch apart."""
+    chosen = set(plan.batch.tolist())
+    columns = (problem.expected_tokens.tolist(), (problem.deadline_seconds - problem.now_seconds).tolist(),
+               problem.new_tokens.tolist(), problem.cached_tokens.tolist())  # fmt: skip
+    rows = [
+        {
+            "request": request, "taken": "in the batch" if request in chosen else "left out",
+            "expected tokens": expected,
+            "due in (s)": due, "new tokens": new, "cached tokens": cached,
+        }
+        for request, (expected, due, new, cached) in enumerate(zip(*columns, strict=True))
+    ]  # fmt: skip
+    colours = {"domain": ["in the batch", "left out"], "range": ["var(--series-0)", "var(--series-7)"]}
+    return (
+        Chart(
+            title="Which requests are taken",
+            note=f"{len(chosen):,} of {problem.requests:,} requests.",
+            rows=rows[:MOST_MARKS],
+            spec={
+                "mark": {"type": "point", "filled": True, "size": 60, "opacity": 0.8, "tooltip": {"content": "data"}},
+                "encoding": {
+                    "x": quantity("due in (s)"),
+                    "y": quantity("expected tokens"),
+                    "color": category("taken", title=None, scale=colours),
+                },
+            },
+        ),
+    )
+
+
+VIEW = View(charts=charts)
