@@ -57,10 +57,11 @@ def comparison_page(comparison: Comparison, sources: tuple[str, ...]) -> Page:
 
 def _winner(kind: str, rows: Sequence[MethodSummary]) -> str:
     best = max(rows, key=lambda row: (row.wins, row.proven))
-    gap = "" if best.mean_gap is None else f", with a mean gap of {100 * best.mean_gap:.3g} % to the best bound"
+    alike = [row.label for row in rows if (row.wins, row.proven) == (best.wins, best.proven)]
+    gap = "" if best.mean_gap is None else f"; the mean gap to the best bound is {100 * best.mean_gap:.3g} %"
     return (
-        f"{kind}: {best.label} has the best plan in {100 * best.wins:.0f} % of {best.cells} runs and proves "
-        f"{100 * best.proven:.0f} % optimal or infeasible{gap}."
+        f"{kind}: the best plan in {100 * best.wins:.0f} % of the runs, and {100 * best.proven:.0f} % proven optimal "
+        f"or infeasible, by {', '.join(alike)}{gap}."
     )
 
 
@@ -81,12 +82,16 @@ def _kind(comparison: Comparison, kind: str, rows: Sequence[MethodSummary]) -> s
         f"Proven: optimal by that bound. Time: shifted geometric mean, shift {SHIFT_SECONDS:g} s."
     )
     measure = "shortfall" if maximised else "gap"
+    least, widest = 100.0 * LEAST_GAP, 100.0 * WIDEST_GAP
     gaps = shortfall_profile(comparison, kind) if maximised else gap_profile(comparison, kind)
-    gaps = {
-        label: np.where(values < WIDEST_GAP, np.maximum(values, LEAST_GAP), np.inf) for label, values in gaps.items()
+    shares = {
+        label: np.where(100.0 * one < widest, np.maximum(100.0 * one, least), np.inf) for label, one in gaps.items()
     }
     charts = (
-        _profile(gaps, f"Share of the runs within a {measure}", measure, f"Gaps below {LEAST_GAP:g} are drawn there."),
+        _profile(
+            shares, f"Share of the runs within a {measure} to the best bound", f"{measure} (%)",
+            f"What is below {least:g} % is drawn there.",
+        ),
         _profile(
             time_profile(comparison, kind),
             f"Share of the runs solved to {100 * SOLVED:g} % within a factor of the fastest",

@@ -21,7 +21,10 @@ MISSING = "charts need vl-convert-python: pip install 'specopt[report]'"
 
 _WIDTH = 900
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline' 'unsafe-eval'; img-src data:"
-_NOTICE = "Charts by Vega, Vega-Lite and Vega-Embed, Copyright (c) University of Washington Interactive Data Lab, BSD-3-Clause."
+_NOTICE = (
+    "Charts by Vega, Vega-Lite and Vega-Embed, "
+    "Copyright (c) University of Washington Interactive Data Lab, BSD-3-Clause."
+)
 
 _AXIS = {
     "labelColor": "var(--soft)", "titleColor": "var(--ink)", "domainColor": "var(--soft)", "tickColor": "var(--soft)",

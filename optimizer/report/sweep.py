@@ -124,7 +124,7 @@ def _throughput(tuning: Tuning, tuner: Tuner) -> Chart:
         for c in tuning.concurrencies
         if tuning.is_option(k)
     ]  # fmt: skip
-    x, y = _load("concurrency"), {"scale": {"type": "log"}, "axis": {"format": "~s"}}
+    x, y = _load("concurrency"), {"scale": {"type": "log", "nice": False}, "axis": {"format": "~s"}}
     colour = {"color": category("draft tokens")}
     return Chart(
         title="Output tokens per second by load and draft length",
@@ -155,7 +155,7 @@ def _throughput(tuning: Tuning, tuner: Tuner) -> Chart:
 
 
 def _measured(tuner: Tuner) -> list[dict[str, Any]]:
-    return [
+    rows = [
         {
             "concurrency": one.point.condition.concurrency,
             "workload": one.point.condition.workload or None,
@@ -166,6 +166,8 @@ def _measured(tuner: Tuner) -> list[dict[str, Any]]:
         }
         for one in tuner.measurements
     ]
+    said = [name for name in rows[0] if any(row[name] is not None for row in rows)]
+    return [{name: row[name] for name in said} for row in rows]
 
 
 def _load(name: str) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import Any
 Row = Mapping[str, Any]
 Spec = Mapping[str, Any]
 
-MOST_MARKS = 3000
+MOST_MARKS = 1500
 """Marks of a chart: browsers stay quick."""
 
 SERIES = 8
@@ -63,12 +63,49 @@ def looks(name: str, values: Sequence[Any]) -> dict[str, Any]:
     }
 
 
-def zoomed(end: float, most: int) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """Return sliders that look at a part of an axis from 0 to its end, and the scale of that axis."""
-    sliders = [
-        {"name": "zoom", "value": 1, "bind": {"input": "range", "min": 1, "max": most, "step": 1, "name": "zoom "}},
-        {"name": "place", "value": 0, "bind": {"input": "range", "min": 0, "max": 1, "step": 0.002, "name": "place "}},
-    ]
+def timeline(
+    title: str, note: str, rows: Sequence[Row], *, lane: str, colour: Mapping[str, Any], axis: str, closest: int
+) -> Chart:
+    """Return bars in lanes over time, with sliders to look closer.
+
+    Parameters
+    ----------
+    title, note
+        As of any chart.
+    rows
+        With "begin (s)", "end (s)" and "seconds".
+    lane
+        The column that tells the lanes apart.
+    colour
+        The encoding of the colours.
+    axis
+        What time is counted from.
+    closest
+        How many times closer one can look.
+    """
+    end = max(row["end (s)"] for row in rows)
     start = f"place * ({end!r} - {end!r} / zoom)"
     ends = {"domainMin": {"expr": start}, "domainMax": {"expr": f"{start} + {end!r} / zoom"}, "nice": False}
-    return sliders, ends
+    wide = f"datum.seconds * zoom > {end / 400!r}"  # the edges of a sliver would hide it
+    return Chart(
+        title=title,
+        note=f"{note} Zoom in, then move the place.",
+        rows=rows,
+        spec={
+            "height": 36 * len({row[lane] for row in rows}),
+            "params": [_slider("zoom", 1, 1, closest, 1), _slider("place", 0, 0, 1, 0.002)],
+            "mark": {"type": "bar", "clip": True, "stroke": "var(--paper)", "tooltip": {"content": "data"}},
+            "encoding": {
+                "y": category(lane, title=None, axis={"domain": False, "ticks": False}),
+                "x": quantity("begin (s)", title=axis, scale=ends),
+                "x2": {"field": "end (s)"},
+                "strokeWidth": {"condition": {"test": wide, "value": 0.6}, "value": 0},
+                "color": colour,
+            },
+        },
+    )
+
+
+def _slider(name: str, value: float, least: float, most: float, step: float) -> dict[str, Any]:
+    bind = {"input": "range", "min": least, "max": most, "step": step, "name": f"{name} "}
+    return {"name": name, "value": value, "bind": bind}

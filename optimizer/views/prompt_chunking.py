@@ -10,7 +10,7 @@ from rich.console import Console
 from specopt.models.errors import InvalidInput
 from specopt.models.prompt_chunking import ChunkTimes, PromptChunkingPlan, PromptChunkingProblem
 from specopt.views.canvas import new_figure
-from specopt.views.chart import MOST_MARKS, Chart, category, quantity, zoomed
+from specopt.views.chart import MOST_MARKS, Chart, category, timeline
 from specopt.views.terminal import MOST_ROWS, cut, line, table
 from specopt.views.view import View
 
@@ -121,37 +121,22 @@ def charts(problem: PromptChunkingProblem, plan: PromptChunkingPlan) -> tuple[Ch
     times = problem.timeline(plan)
     rows = [
         {
-            "resource": resource, "chunk": chunk, "tokens": times[chunk - 1].tokens,
-            "shade": ("even", "odd")[chunk % 2],
-            "begin (ms)": 1e3 * begin, "end (ms)": 1e3 * end,
+            "resource": resource, "chunk": chunk, "tokens": times[chunk].tokens, "shade": ("odd", "even")[chunk % 2],
+            "begin (s)": begin, "end (s)": end, "seconds": end - begin,
         }
-        for chunk, bars in enumerate(timeline_bars(times), start=1)
+        for chunk, bars in enumerate(timeline_bars(times))
         for resource, begin, end in bars
-    ]  # fmt: skip
-    sliders, x_scale = zoomed(1e3 * times[-1].download[1], max(4, len(times)))
+    ][:MOST_MARKS]  # fmt: skip
     shades = {"domain": ["odd", "even"], "range": ["var(--series-0)", "var(--series-5)"]}
     return (
-        Chart(
-            title="When each chunk passes through each resource",
-            note="Colours alternate from chunk to chunk. Zoom in, then move the place.",
-            rows=rows[:MOST_MARKS],
-            spec={
-                "height": {"step": 28},
-                "params": sliders,
-                "mark": {
-                    "type": "bar",
-                    "clip": True,
-                    "stroke": "var(--paper)",
-                    "strokeWidth": 0.5,
-                    "tooltip": {"content": "data"},
-                },
-                "encoding": {
-                    "y": category("resource", title=None, axis={"domain": False, "ticks": False}),
-                    "x": quantity("begin (ms)", title="time since the request arrived (ms)", scale=x_scale),
-                    "x2": {"field": "end (ms)"},
-                    "color": category("shade", legend=None, scale=shades),
-                },
-            },
+        timeline(
+            "When each chunk passes through each resource",
+            "Colours alternate from chunk to chunk; they are counted from 0, as in files.",
+            rows,
+            lane="resource",
+            colour=category("shade", legend=None, scale=shades),
+            axis="seconds since the request arrived",
+            closest=max(4, len(times)),
         ),
     )
 

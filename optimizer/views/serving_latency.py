@@ -11,7 +11,7 @@ from specopt.models.errors import InvalidInput
 from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
 from specopt.models.serving_schedule import Slot, step_schedule, steps_per_batch
 from specopt.views.canvas import new_figure
-from specopt.views.chart import MOST_MARKS, Chart, category, quantity, zoomed
+from specopt.views.chart import MOST_MARKS, Chart, category, quantity, timeline
 from specopt.views.terminal import MOST_ROWS, cut, line, table
 from specopt.views.view import View
 
@@ -238,42 +238,28 @@ def charts(problem: ServingLatencyProblem, plan: ServingLatencyPlan) -> tuple[Ch
                     begin, end = (began + moment for moment in span)
                     rows.append(
                         {
-                            "stage": stage, "batch": slot.batch + 1, "tasks": slot.tasks, "step": step,
+                            "stage": stage, "batch": slot.batch, "tasks": slot.tasks, "step": step,
                             "begin (s)": begin, "end (s)": end, "seconds": end - begin,
                         }
                     )  # fmt: skip
         began += max(slot.verify[1] for slot in slots)
         shown = step
-    note = "" if shown == last else f" The first {shown} of {last} steps."
-    sliders, x_scale = zoomed(began, max(4, 2 * shown))
-    timeline = Chart(
-        title="Which batch each stage works on",
-        note=f"From the prefill on, step after step; uploads come before.{note} Zoom in, then move the place.",
-        rows=rows,
-        spec={
-            "height": 40 * len({row["stage"] for row in rows}),
-            "params": sliders,
-            "mark": {
-                "type": "bar",
-                "clip": True,
-                "stroke": "var(--paper)",
-                "strokeWidth": 0.5,
-                "tooltip": {"content": "data"},
-            },
-            "encoding": {
-                "y": category("stage", title=None, axis={"domain": False, "ticks": False}),
-                "x": quantity("begin (s)", title="seconds since the prefill began", scale=x_scale),
-                "x2": {"field": "end (s)"},
-                "color": {"field": "batch", "type": "nominal", "sort": None, "legend": {"symbolType": "square"}},
-            },
-        },
+    pipeline = timeline(
+        "Which batch each stage works on",
+        "From the prefill on, step after step; uploads come before. Batches are counted from 0, as in files."
+        + ("" if shown == last else f" The first {shown:,} of {last:,} steps."),
+        rows,
+        lane="stage",
+        colour={"field": "batch", "type": "nominal", "sort": None, "legend": {"symbolType": "square"}},
+        axis="seconds since the prefill began",
+        closest=max(4, 2 * shown),
     )
-    return timeline, _batches(problem, plan)
+    return pipeline, _batches(problem, plan)
 
 
 def _batches(problem: ServingLatencyProblem, plan: ServingLatencyPlan) -> Chart:
     rows = []
-    for position, (batch, steps) in enumerate(zip(plan.batches, steps_per_batch(problem, plan), strict=True), start=1):
+    for position, (batch, steps) in enumerate(zip(plan.batches, steps_per_batch(problem, plan), strict=True)):
         inputs = problem.input_tokens[list(batch)]
         for part, tokens in (
             ("inputs", int(inputs.sum())),
@@ -291,6 +277,7 @@ def _batches(problem: ServingLatencyProblem, plan: ServingLatencyPlan) -> Chart:
                 "x": {"field": "batch", "type": "ordinal", "axis": {"labelAngle": 0}},
                 "y": quantity("tokens", axis={"format": "~s"}),
                 "color": category("part", title=None, scale={"range": ["var(--series-0)", "var(--series-7)"]}),
+                "order": {"field": "part"},
             },
         },
     )

@@ -1,0 +1,278 @@
+"""Reports: every nature of file as one page that asks for nothing, shows what matters and runs nothing of a file."""
+
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from specopt import Plan, Problem, Result, Status, Termination, generate, save
+from specopt.cli import run
+from specopt.models.errors import InvalidInput
+from specopt.models.problem import problem_type
+from specopt.report import page as pages
+from specopt.report.certificate import at_most, certificate
+from specopt.report.page import to_html
+from specopt.report.result import result_page
+from specopt.report.sources import page_of
+
+ROOT = Path(__file__).parents[3]
+SWEEP = ROOT / "instances" / "data" / "measured" / "vllm-cpu-ngram.csv"
+HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"' onload=x \x1b[31m&amp;"
+
+PLANS: dict[str, dict[str, Any]] = {
+    "serving-latency/paper-1": {"speculation_length": 2, "batches": [[1, 0], [2]], "bandwidth_share": [0.3, 0.3, 0.4]},
+    "prompt-chunking/paper-4": {"chunks": [91, 200, 600]},
+    "draft-control/paper-3": {},
+    "fair-goodput/paper-5": {"goodput": [], "mean_draft_tokens": [], "schedule": []},
+    "draft-allocation/paper-5": {"draft_tokens": [2, 2, 2, 2, 3, 3, 3, 3]},
+    "verification-batch/warm": {"batch": []},
+}
+
+
+class Page(HTMLParser):
+    """What a browser makes of a page, as far as it matters: text outside scripts, elements, attributes, nesting."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.words: list[str] = []
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.open: list[str] = []
+        self.feed(html)
+        self.close()
+        self.text = " ".join(" ".join(self.words).split())
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Note an element."""
+        self.elements.append((tag, dict(attrs)))
+        if tag not in ("meta", "img", "path", "rect", "line", "stop") or self.get_starttag_text() == "":
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Note an element without content."""
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        """See that elements end in the order in which they begin."""
+        if tag not in ("path", "rect", "line", "stop"):
+            assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        """Note text that people see."""
+        if not {"script", "style"} & set(self.open):
+            self.words.append(data)
+
+
+def check(html: str) -> Page:
+    """Check what holds of every page, and return it: well formed, asks for nothing, runs only its own scripts."""
+    page = Page(html)
+    assert html.startswith("<!DOCTYPE html>")
+    assert page.open == []
+    names = [name for name, _ in page.elements]
+    assert names.count("h1") == names.count("title") == names.count("main") == 1
+    scripts = [attributes.get("type", "code") for name, attributes in page.elements if name == "script"]
+    assert scripts.count("code") == (2 if pages.can_draw() else 1)
+    assert set(scripts) <= {"code", "application/json"}
+    for _, attributes in page.elements:
+        assert not any(name.startswith("on") for name in attributes)
+        for name in ("src", "href", "srcset", "action", "data", "xlink:href"):
+            assert (attributes.get(name) or "data:").startswith("data:")
+    assert "default-src 'none'" in html
+    assert re.search(r"url\((?!#)|@import", html.partition("<script>")[0]) is None
+    return page
+
+
+@pytest.fixture
+def plain(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No library that draws charts."""
+    monkeypatch.setattr(pages, "can_draw", lambda: False)
+
+
+def problem_and_plan(family: str) -> tuple[Problem, Plan]:
+    """Return a small problem of a family and a plan for it, made by hand."""
+    problem = generate(family, seed=1, **({"tasks": 3, "max_output": 16} if family.startswith("serving") else {}))
+    data = dict(PLANS[family])
+    if family == "draft-control/paper-3":
+        data = {"policy": [{"draft_length": 2, "resolution": int(problem.resolutions[0])} for _ in problem.states]}  # type: ignore[attr-defined]
+    if family == "fair-goodput/paper-5":
+        rates = [1.0 + a + a * a for a in problem.acceptance_rates.tolist()]  # type: ignore[attr-defined]
+        tokens = [2] * problem.clients  # type: ignore[attr-defined]
+        data = {
+            "goodput": rates, "mean_draft_tokens": [2.0] * len(tokens),
+            "schedule": [{"share": 1.0, "draft_tokens": tokens}],
+        }  # fmt: skip
+    return problem, problem.plan_type.from_dict(data)
+
+
+def result_of(problem: Problem, plan: Plan | None, **fields: Any) -> Result:
+    """Return a result of a plan, with the judge's objective."""
+    objective = None if plan is None else problem.evaluate(plan).objective
+    known = {"status": Status.FEASIBLE, "termination": Termination.CONVERGED, "method": "hand", "objective": objective}
+    return Result(kind=problem.kind, problem_sha256=problem.sha256, plan=plan, **(known | fields))
+
+
+@pytest.mark.usefixtures("plain")
+@pytest.mark.parametrize("family", PLANS)
+def test_a_plan_of_every_kind_has_its_charts_as_tables(family: str) -> None:
+    """Tests that a page shows the judge's word, the charts' rows and the plan's without any library or script."""
+    problem, plan = problem_and_plan(family)
+    assert problem.violations(plan) == []
+    page = check(to_html(result_page(result_of(problem, plan), problem, ("r.json",))))
+    assert "Judged again from the problem's data alone: the plan violates nothing." in page.text
+    assert "Nothing is proven: hand gave no bound" in page.text
+    assert page.text.count("pip install 'specopt[report]'") == 1
+    names = [name for name, _ in page.elements]
+    assert names.count("figure") >= 1
+    assert names.count("table") >= names.count("figure") + (family != "verification-batch/warm")
+
+
+@pytest.mark.parametrize("family", PLANS)
+def test_charts_are_drawn_and_described_alike(family: str) -> None:
+    """Tests that a picture and what scripts draw come with every chart, from the rows of its table."""
+    pytest.importorskip("vl_convert")
+    problem, plan = problem_and_plan(family)
+    html = to_html(result_page(result_of(problem, plan), problem, ()))
+    check(html)
+    specs = re.findall(r"<script type='application/json'>(.*?)</script>", html)
+    assert len(specs) == html.count("<figure>") == len(re.findall("<div class=plot><svg", html)) >= 1
+    for spec in map(json.loads, specs):
+        (header, *_) = re.findall(f"{re.escape(spec['description'])}[^<]*</caption><thead><tr>(.*?)</tr>", html) or [""]
+        assert list(spec["data"]["values"][0]) == re.findall("<th[^>]*>(.*?)</th>", header)
+
+
+@pytest.mark.parametrize("drawn", [False, True])
+def test_what_files_say_is_shown_and_never_run(drawn: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Tests that markup in names, methods, explanations, counters and claims is text on the page."""
+    if drawn:
+        pytest.importorskip("vl_convert")
+    monkeypatch.setattr(pages, "can_draw", lambda: drawn)
+    problem, plan = problem_and_plan("draft-allocation/paper-5")
+    named = problem_type(problem.kind).from_dict(problem.to_dict() | {"name": HOSTILE})
+    fields = {"method": HOSTILE, "options": {HOSTILE: HOSTILE}, "stats": {HOSTILE: HOSTILE}, "versions": {"x": HOSTILE}}
+    page = check(to_html(result_page(result_of(named, plan, **fields), named, (HOSTILE,))))
+    shown = HOSTILE.replace("\x1b", "\\x1b")
+    assert page.text.count(shown) >= 6
+    none = result_of(problem, None, status=Status.INFEASIBLE, explanation=HOSTILE)
+    assert shown in check(to_html(result_page(none, problem, ()))).text
+    claim = {"text": HOSTILE, "printed": HOSTILE, "measured": "", "holds": True}
+    figure = {"name": HOSTILE, "title": HOSTILE, "verdict": "reproduced", "claims": [claim], "remark": HOSTILE,
+              "rows": [{HOSTILE: HOSTILE}]}  # fmt: skip
+    path = tmp_path / "paper-9.json"
+    path.write_text(json.dumps({"title": HOSTILE, "artefacts": [figure]}))
+    assert check(to_html(page_of((str(path),)))).text.count(shown) >= 8
+    table = tmp_path / "sweep.csv"
+    header, *lines = SWEEP.read_text().splitlines()
+    quoted = '"' + HOSTILE.replace('"', '""').replace("\x1b", "") + '"'
+    table.write_text("\n".join((f"{header},workload", *(f"{one},{quoted}" for one in lines))) + "\n")
+    assert HOSTILE.replace("\x1b", "") in check(to_html(page_of((str(table),)))).text
+
+
+def test_a_plan_that_violates_has_no_certificate() -> None:
+    """Tests that a claimed optimum whose plan breaks the problem is called what it is."""
+    problem, _ = problem_and_plan("draft-allocation/paper-5")
+    plan = problem.plan_type.from_dict({"draft_tokens": [100] * 8})
+    claimed = result_of(problem, plan, status=Status.OPTIMAL, bound=1.0, gap=0.0)
+    page = result_page(claimed, problem, ())
+    assert page.good is False
+    assert page.lead[0].startswith("The plan violates its problem: ")
+    assert "No plan is better" not in to_html(page)
+
+
+def test_a_wrong_objective_is_replaced_by_the_judges() -> None:
+    """Tests that objective and gap are recomputed, and that the page says so."""
+    problem, plan = problem_and_plan("draft-allocation/paper-5")
+    objective = problem.evaluate(plan).objective
+    claimed = result_of(problem, plan, status=Status.OPTIMAL, objective=2 * objective, bound=2 * objective, gap=0.0)
+    words = " ".join(result_page(claimed, problem, ()).lead)
+    assert "No plan can be more than 100 % better" in words
+    assert "what stands here is the judge's" in words
+
+
+def test_certificates_in_words() -> None:
+    """Tests the sentences for a gap, for none, for a kind whose gap is of something else, and for no plan."""
+    problem, plan = problem_and_plan("serving-latency/paper-1")
+    kind = type(problem)
+    result = result_of(problem, plan, objective=12.5, bound=12.49, gap=0.0008)
+    assert certificate(kind, result, None) == [
+        "No plan can be more than 0.08 % better, because every plan has at least 12.49 and this one has 12.5: "
+        "total serving latency (s)."
+    ]
+    exact = certificate(kind, result_of(problem, plan, objective=12.5, bound=12.5, gap=0.0), "optimal")
+    assert exact[0].startswith("No plan is better, because every plan has at least 12.5 ")
+    assert exact[1] == "What the method hand promises: optimal."
+    fair = result_of(problem, plan, objective=1.0, bound=1.1, gap=0.1)
+    assert "10 % better, by the common rate" in certificate(problem_type("fair-goodput"), fair, None)[0]
+    none = result_of(problem, None, status=Status.NONE, explanation="out of time")
+    assert certificate(kind, none, None) == ["There is no plan to certify: out of time."]
+
+
+@given(st.floats(0.0, allow_infinity=False))
+def test_percentages_of_certificates_never_promise_too_much(share: float) -> None:
+    """Tests that a share is rounded up, by less than a tenth of it."""
+    shown = float(at_most(share).removesuffix(" %"))
+    assert 100.0 * share <= shown * (1 + 1e-15) or share > 1e300
+    assert shown <= 110.0 * share * (1 + 1e-12) or share < 1e-300
+
+
+@pytest.mark.usefixtures("plain")
+def test_each_nature_of_source_is_told(tmp_path: Path) -> None:
+    """Tests that a sweep, a reproduction's folder and a laboratory record each become their page."""
+    sweep = check(to_html(page_of((str(SWEEP),))))
+    assert "Speculate: 1.19 times the throughput" in sweep.text
+    (record,) = (ROOT / "laboratory" / "records").glob("*untrained.json")
+    assert "Measured against predicted total seconds" in check(to_html(page_of((str(record),)))).text
+    claim = {"text": "falls", "printed": "", "measured": "", "holds": False}
+    figure = {"name": "figure-3", "title": "Rounds", "verdict": "not reproduced", "claims": [claim], "remark": "Why.",
+              "rows": [{"x": 1, "y": 2.5}, {"x": 2}]}  # fmt: skip
+    (tmp_path / "paper-9.json").write_text(json.dumps({"title": "paper-9", "artefacts": [figure]}))
+    (tmp_path / "figure-3.png").write_bytes(b"\x89PNG")
+    page = check(to_html(page_of((str(tmp_path),))))
+    assert "1 not reproduced" in page.text
+    assert "0 of 1 claims hold." in page.text
+    assert [attributes["alt"] for name, attributes in page.elements if name == "img"] == ["figure-3: Rounds"]
+
+
+@pytest.mark.usefixtures("plain")
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests a result with and without its problem, and the one line about the library that is missing."""
+    problem, plan = problem_and_plan("draft-allocation/paper-5")
+    save(problem, tmp_path / "p.json")
+    save(result_of(problem, plan), tmp_path / "r.json")
+    page = tmp_path / "page.html"
+    assert run(["report", str(tmp_path / "r.json"), "-o", str(page)]) == 0
+    assert "As the file claims" in check(page.read_text()).text
+    assert run(["report", str(tmp_path / "r.json"), "--problem", str(tmp_path / "p.json"), "-o", str(page)]) == 0
+    assert "Judged again" in check(page.read_text()).text
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[2:] == [
+        "no charts, their tables instead: charts need vl-convert-python: pip install 'specopt[report]'",
+        f"written to {page}",
+    ]
+
+
+def test_what_makes_no_report_is_refused(tmp_path: Path) -> None:
+    """Tests the messages for problems, foreign results, a problem beside something else, empty folders, two results."""
+    problem, plan = problem_and_plan("draft-allocation/paper-5")
+    save(problem, tmp_path / "p.json")
+    save(result_of(problem, plan), tmp_path / "r.json")
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "bad.json").write_text(json.dumps({"title": "x", "artefacts": 3}))
+    other = type(problem).from_dict(problem.to_dict() | {"budget_tokens": 21})
+    for sources, given_, words in (
+        (["p.json"], None, "expected a result, got a problem"),
+        (["r.json"], other, "problem_sha256"),
+        (["r.json", "r.json"], None, "expected nothing beside"),
+        (["empty"], None, "expected a folder of compare or reproduce, got neither"),
+        (["bad.json"], None, "expected what reproduce writes"),
+        (["none.csv"], None, "none.csv"),
+    ):
+        with pytest.raises(InvalidInput, match=words):
+            page_of(tuple(str(tmp_path / one) for one in sources), given_)
+    with pytest.raises(InvalidInput, match="--problem: expected a result"):
+        page_of((str(SWEEP),), problem)
