@@ -60,7 +60,7 @@ def _parts(record: Record, said: Mapping[str, Any]) -> list[str]:
 def _chart(record: Record, name: str) -> Chart:
     words = _words(name)
     x, y = f"predicted {words}", f"measured {words}"
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "plans": point.label, "scene": point.scene + 1, "methods": ", ".join(point.methods), x: point.predicted,
             y: point.measured, "least": min(point.repetitions), "most": max(point.repetitions),

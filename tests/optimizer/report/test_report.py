@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from html import escape
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -142,7 +143,7 @@ def test_charts_are_drawn_and_described_alike(family: str) -> None:
     specs = re.findall(r"<script type='application/json'>(.*?)</script>", html)
     assert len(specs) == html.count("<figure>") == len(re.findall("<div class=plot><svg", html)) >= 1
     for spec in map(json.loads, specs):
-        (header, *_) = re.findall(f"{re.escape(spec['description'])}[^<]*</caption><thead><tr>(.*?)</tr>", html) or [""]
+        (header, *_) = re.findall(f"{re.escape(escape(spec['description']))}[^<]*</caption><thead><tr>(.*?)</tr>", html) or [""]
         assert list(spec["data"]["values"][0]) == re.findall("<th[^>]*>(.*?)</th>", header)
 
 
