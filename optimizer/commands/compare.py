@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import io
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from specopt.commands.shared import FOUND, INTERRUPTED, NOT_FOUND, AsJson, count, number, print_json
 from specopt.streams import say
+
+if TYPE_CHECKING:
+    from specopt.comparison.table import Comparison
 
 
 def compare(
@@ -73,8 +76,7 @@ def compare(
             if not kept:
                 raise
             comparison, code = Comparison(kept), INTERRUPTED
-    if output is not None:
-        _write(comparison, output)
+    written = [] if output is None else _write(comparison, output)
     if as_json:
         print_json(comparison.rows())
     else:
@@ -84,7 +86,7 @@ def compare(
         taken = {record.instance for record in comparison}
         print_comparison_summary(comparison, console(), [name for name in problems if name not in taken])
         if output is not None:
-            say(f"written to {output}: comparison.csv, comparison.parquet, profiles.png")
+            say(f"written to {output}: {', '.join(written)}")
     return code if code == INTERRUPTED or any(record.objective is not None for record in comparison) else NOT_FOUND
 
 
@@ -102,20 +104,20 @@ def _write_table(folders: list[str], output: Path | None, as_json: bool) -> None
         say(f"written to {output}")
 
 
-def _write(comparison: object, folder: Path) -> None:
+def _write(comparison: Comparison, folder: Path) -> list[str]:
+    """Write tables and the picture, and return the names of the files; without matplotlib one line says so."""
     from specopt.comparison.profiles import profile_figure
-    from specopt.comparison.table import Comparison
     from specopt.models.errors import MissingDependency
     from specopt.models.files import write_bytes
 
-    assert isinstance(comparison, Comparison)
     comparison.to_csv(folder / "comparison.csv")
     comparison.to_parquet(folder / "comparison.parquet")
     try:
         figure = profile_figure(comparison)
     except MissingDependency as error:
         say(f"no picture: {error}")
-        return
+        return ["comparison.csv", "comparison.parquet"]
     picture = io.BytesIO()
     figure.savefig(picture, format="png")
     write_bytes(folder / "profiles.png", picture.getvalue())
+    return ["comparison.csv", "comparison.parquet", "profiles.png"]

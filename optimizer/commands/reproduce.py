@@ -81,5 +81,6 @@ def reproduce(
     elif done:
         print_verdicts(done, out)
     if done:
-        say(f"written to {folder}: {page.name}, data and pictures")
+        drawn = any(one.draw is not None for one in done) and pictures
+        say(f"written to {folder}: {page.name}, {page.with_suffix('.json').name}, data{' and pictures' * drawn}")
     return code

@@ -13,7 +13,6 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from specopt.models.errors import MissingDependency
 from specopt.report import markup
 from specopt.views.chart import SERIES, Chart
 
@@ -117,7 +116,7 @@ def to_html(page: Page) -> str:
     made = f"Made by specopt {__version__}" + (f" from {', '.join(page.sources)}" if page.sources else "") + "."
     draws = can_draw()
     footer = markup.paragraph(made) + markup.paragraph(_NOTICE if draws else f"{MISSING[0].upper()}{MISSING[1:]}.")
-    scripts = [_bundle()] * draws + [_resource("page.js")]
+    scripts = [*([_bundle()] if draws else []), _resource("page.js")]
     return "\n".join(
         (
             "<!DOCTYPE html>",
@@ -150,10 +149,8 @@ def _svg(spec: dict[str, Any]) -> str:
 
 @cache
 def _bundle() -> str:
-    try:
-        import vl_convert
-    except ImportError:
-        raise MissingDependency(MISSING) from None
+    import vl_convert
+
     bundle: str = vl_convert.javascript_bundle()
     return bundle.replace("</script", "<\\/script")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -30,7 +31,12 @@ def test_one_figure_end_to_end(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert run(["reproduce", "paper-4", "figure-1", "--quick", "-o", str(folder)]) == 0
     said = capsys.readouterr()
     assert "Reproduced. " in said.out and "figure-1" in said.out
-    assert sorted(path.name for path in folder.iterdir()) == ["figure-1.csv", "figure-1.png", "paper-4-figure-1.md"]
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "figure-1.csv",
+        "figure-1.png",
+        "paper-4-figure-1.json",
+        "paper-4-figure-1.md",
+    ]
     with (folder / "figure-1.csv").open() as stream:
         rows = list(csv.DictReader(stream))
     assert len(rows) == 7 and float(rows[0]["printed"]) == 0.28
@@ -39,12 +45,27 @@ def test_one_figure_end_to_end(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert "![figure-1](figure-1.png)" in page and "verdicts mean nothing" in page
 
 
+def test_pictures_are_claimed_only_where_they_are_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tests that without matplotlib one line says what to install, and the last line names no pictures."""
+    monkeypatch.setitem(sys.modules, "matplotlib.backends.backend_agg", None)
+    assert run(["reproduce", "paper-4", "figure-1", "--quick", "-o", str(tmp_path)]) == 0
+    said = capsys.readouterr().err
+    assert said.count("pip install 'specopt[plot]'") == 1
+    assert said.endswith(f"written to {tmp_path}: paper-4-figure-1.md, paper-4-figure-1.json, data\n")
+
+
 def test_tables_have_no_picture_and_json_is_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Tests that a prefix means several, that --json prints JSON alone, and that tables write data alone."""
     assert run(["reproduce", "paper-2", "table-12", "--json", "-o", str(tmp_path)]) == 0
     (one,) = json.loads(capsys.readouterr().out)
     assert one["verdict"] == "not reproduced" and one["rows"]
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["paper-2-table-12.md", "table-12.csv"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "paper-2-table-12.json",
+        "paper-2-table-12.md",
+        "table-12.csv",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -129,6 +130,18 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert {path.name for path in out.iterdir()} >= {"comparison.csv", "comparison.parquet", "profiles.png"}
     assert run([*command, "--json"]) == 0
     assert len(json.loads(capsys.readouterr().out)) == 5
+
+
+def test_a_picture_is_claimed_only_where_it_is_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tests that without matplotlib one line says what to install, and tables are written all the same."""
+    monkeypatch.setitem(sys.modules, "matplotlib.backends.backend_agg", None)
+    command = ["compare", "draft-allocation/uniform", "--instances", "1", "--method", "greedy", "-o", str(tmp_path)]
+    assert run(command) == 0
+    said = capsys.readouterr().err
+    assert said.count("pip install 'specopt[plot]'") == 1
+    assert said.endswith(f"written to {tmp_path}: comparison.csv, comparison.parquet\n")
 
 
 @pytest.mark.parametrize("folder", [True, False])

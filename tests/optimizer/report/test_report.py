@@ -143,7 +143,8 @@ def test_charts_are_drawn_and_described_alike(family: str) -> None:
     specs = re.findall(r"<script type='application/json'>(.*?)</script>", html)
     assert len(specs) == html.count("<figure>") == len(re.findall("<div class=plot><svg", html)) >= 1
     for spec in map(json.loads, specs):
-        (header, *_) = re.findall(f"{re.escape(escape(spec['description']))}[^<]*</caption><thead><tr>(.*?)</tr>", html) or [""]
+        title = re.escape(escape(spec["description"]))
+        (header, *_) = re.findall(f"{title}[^<]*</caption><thead><tr>(.*?)</tr>", html)
         assert list(spec["data"]["values"][0]) == re.findall("<th[^>]*>(.*?)</th>", header)
 
 
