@@ -197,7 +197,7 @@ def test_a_wrong_objective_is_replaced_by_the_judges() -> None:
 
 
 def test_certificates_in_words() -> None:
-    """Tests the sentences for a gap, for none, for a kind whose gap is of something else, and for no plan."""
+    """Tests that there are sentences for a gap, for none, for a kind whose gap is of something else, and for no plan."""
     problem, plan = problem_and_plan("serving-latency/paper-1")
     kind = type(problem)
     result = result_of(problem, plan, objective=12.5, bound=12.49, gap=0.0008)
@@ -242,7 +242,7 @@ def test_each_nature_of_source_is_told(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("plain")
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Tests a result with and without its problem, and the one line about the library that is missing."""
+    """Tests that a result has its page with and without its problem, and one line says which library is missing."""
     problem, plan = problem_and_plan("draft-allocation/paper-5")
     save(problem, tmp_path / "p.json")
     save(result_of(problem, plan), tmp_path / "r.json")
@@ -259,7 +259,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_what_makes_no_report_is_refused(tmp_path: Path) -> None:
-    """Tests the messages for problems, foreign results, a problem beside something else, empty folders, two results."""
+    """Tests that problems, foreign results, a problem beside something else and two results each have their message."""
     problem, plan = problem_and_plan("draft-allocation/paper-5")
     save(problem, tmp_path / "p.json")
     save(result_of(problem, plan), tmp_path / "r.json")
