@@ -197,7 +197,7 @@ def test_a_wrong_objective_is_replaced_by_the_judges() -> None:
 
 
 def test_certificates_in_words() -> None:
-    """Tests that there are sentences for a gap, for none, for a kind whose gap is of something else, and for no plan."""
+    """Tests that there are words for a gap, for none, for a kind whose gap is of something else, for no plan."""
     problem, plan = problem_and_plan("serving-latency/paper-1")
     kind = type(problem)
     result = result_of(problem, plan, objective=12.5, bound=12.49, gap=0.0008)
