@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from specopt import interrupts as _interrupts  # noqa: F401 - before all that takes time to load
+from specopt.console import interrupts as _interrupts  # noqa: F401 - before all that takes time to load
 
 # isort: split
 from typing import TYPE_CHECKING as _TYPE_CHECKING

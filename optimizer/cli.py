@@ -32,10 +32,10 @@ from specopt.commands import (
     warmup,
 )
 from specopt.commands.shared import BAD_INPUT, FOUND, INTERNAL, INTERRUPTED, UNREAD
-from specopt.interrupts import interruptible, leave
+from specopt.console.interrupts import interruptible, leave
+from specopt.console.progress import end_progress, showing_kernels
+from specopt.console.streams import discard, open_closed, say
 from specopt.models.errors import InternalError, SpecoptError
-from specopt.progress import end_progress, showing_kernels
-from specopt.streams import discard, open_closed, say
 
 app = typer.Typer(
     name="specopt",

@@ -21,7 +21,7 @@ from specopt.models.fields import MAX_TOKENS, Floats
 from specopt.models.judge import verify
 from specopt.models.problem import Plan, Problem
 from specopt.models.result import Result
-from specopt.solvers.simulation import t_quantile
+from specopt.solvers.simulation import Estimate
 
 QUANTILES = (0.05, 0.5, 0.95)
 
@@ -140,16 +140,15 @@ def robustness(
     worse = max if problem.sense == "minimize" else min
     worst = worse((*(case(rates, output_scale[1]) for rates in candidates), *drawn), key=lambda one: one.objective)
     objectives = np.array([one.objective for one in drawn])
-    half = t_quantile(samples - 1) * float(objectives.std(ddof=1)) / math.sqrt(samples)
-    mean = float(objectives.mean())
+    estimate = Estimate.of(objectives)
     return Robustness(
         acceptance=acceptance,
         output_scale=output_scale,
         nominal=nominal,
         worst=worst,
         worst_is_exact=exact,
-        mean=mean,
-        interval=(mean - half, mean + half),
+        mean=estimate.mean,
+        interval=estimate.confidence_interval,
         quantiles={level: float(np.quantile(objectives, level)) for level in QUANTILES},
         samples=samples,
         violated=sum(bool(one.violations) for one in drawn),

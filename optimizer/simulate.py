@@ -6,13 +6,13 @@ import time
 from contextlib import nullcontext
 from typing import Any
 
+from specopt.console.progress import end_progress, print_step, showing_kernels
 from specopt.kinds import KINDS
 from specopt.kinds.simulator import Simulator
 from specopt.models.errors import InvalidInput, Unsupported
 from specopt.models.judge import verify
 from specopt.models.problem import Plan
 from specopt.models.result import Result
-from specopt.progress import end_progress, print_step, showing_kernels
 from specopt.solvers.simulation import Simulation
 
 SIMULATORS: dict[str, Simulator] = {kind.name: kind.simulator for kind in KINDS if kind.simulator is not None}

@@ -227,7 +227,7 @@ def _warm_plan(problem: Problem, method: Method, warm_start: Result | Plan | Non
 
 
 def _printing(callback: Callback | None) -> Callback:
-    from specopt.progress import print_progress
+    from specopt.console.progress import print_progress
 
     def both(progress: Any) -> bool | None:
         print_progress(progress)
@@ -237,13 +237,13 @@ def _printing(callback: Callback | None) -> Callback:
 
 
 def _showing_kernels() -> AbstractContextManager[None]:
-    from specopt.progress import showing_kernels
+    from specopt.console.progress import showing_kernels
 
     return showing_kernels()
 
 
 def _end_printing() -> None:
-    from specopt.progress import end_progress
+    from specopt.console.progress import end_progress
 
     end_progress()
 

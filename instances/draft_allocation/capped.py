@@ -17,14 +17,12 @@ def capped(*, clients: int = 20, share: float = 0.8, most: int = 6, seed: int = 
 
     Parameters
     ----------
-    clients
-        Number of clients N.
+    clients, seed
+        As in `uniform`.
     share
         Budget over the sum of all limits; from 1 on the limits bind alone.
     most
         Limit of the clients whose drafts are accepted least.
-    seed
-        Seed of `numpy.random.default_rng`.
     """
     share = number("share", share, 0.0, 100.0)
     rates = random_generator(seed).uniform(0.1, 0.95, size=integer("clients", clients, 1, MAX_TOKENS))

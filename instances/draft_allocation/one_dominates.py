@@ -17,14 +17,12 @@ def one_dominates(
 
     Parameters
     ----------
-    clients
-        Number of clients N.
+    clients, seed
+        As in `uniform`.
     budget
         Drafted tokens C.
     distance
         One minus the acceptance rate of the first client.
-    seed
-        Seed of `numpy.random.default_rng`.
     """
     rng = random_generator(seed)
     rates = rng.uniform(0.05, 0.5, size=integer("clients", clients, 1, MAX_TOKENS))

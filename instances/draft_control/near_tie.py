@@ -19,14 +19,12 @@ def near_tie(*, states: int = 6, spread: float = 1e-4, max_draft: int = 64, seed
 
     Parameters
     ----------
-    states
-        Number of states S.
+    states, seed
+        As in `random`.
     spread
         Relative spread of links and of the acceptance rates' distances from one.
     max_draft
         Longest draft.
-    seed
-        Seed of `numpy.random.default_rng`.
     """
     rng = random_generator(seed)
     count, width = integer("states", states, 1, MAX_TOKENS), number("spread", spread, 0.0, 1.0)

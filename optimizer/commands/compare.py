@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from specopt.commands.shared import FOUND, INTERRUPTED, NOT_FOUND, AsJson, count, number, print_json
-from specopt.streams import say
+from specopt.console.streams import say
 
 if TYPE_CHECKING:
     from specopt.comparison.table import Comparison

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from specopt.commands.shared import Seconds, count
+from specopt.console.streams import write_error
 from specopt.models.errors import InvalidInput, MissingDependency
 from specopt.models.result import Result
 from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
-from specopt.streams import write_error
 
 if TYPE_CHECKING:
     from rich.console import Console

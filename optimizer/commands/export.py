@@ -19,8 +19,8 @@ from specopt.commands.shared import (
     read_decoder,
     read_result,
 )
+from specopt.console.streams import say
 from specopt.models.errors import InvalidInput
-from specopt.streams import say
 
 if TYPE_CHECKING:
     from specopt.engines import Engine

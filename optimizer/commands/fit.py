@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from specopt.commands.shared import AsJson, Output, Seed, check_target, count, number, read_decoder
+from specopt.console.streams import say
 from specopt.instances.runtimes.forms import FORMS
 from specopt.models.errors import InvalidInput
-from specopt.streams import say
 
 if TYPE_CHECKING:
     from specopt.instances.runtimes.fit import RuntimeFit

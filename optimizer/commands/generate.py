@@ -8,7 +8,7 @@ import typer
 from typer.core import TyperCommand
 
 from specopt.commands.shared import Output, Parameters, Replacements, RuntimesFile, Seed, check_target, measured, write
-from specopt.streams import say
+from specopt.console.streams import say
 
 
 class WithFamilies(TyperCommand):

@@ -20,8 +20,8 @@ from specopt.commands.shared import (
     number,
     write,
 )
+from specopt.console.streams import say
 from specopt.models.errors import InvalidInput
-from specopt.streams import say
 
 if TYPE_CHECKING:
     from specopt.instances.traces import Trace

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from specopt.commands.shared import FOUND, INTERRUPTED, Seed, check_target, count
+from specopt.console.streams import say
 from specopt.models.errors import InvalidInput
-from specopt.streams import say
 
 # typer takes options of several values only by repetition; a list in one word is shorter
 Batch = Annotated[str, typer.Option(metavar="N,...", help="Batch sizes.")]

@@ -26,8 +26,8 @@ from specopt.commands.shared import (
     print_json,
     write,
 )
+from specopt.console.streams import say
 from specopt.models.errors import InvalidInput
-from specopt.streams import say
 
 if TYPE_CHECKING:
     from specopt.engines import Engine

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from specopt.commands.shared import check_target, read_problem
-from specopt.streams import say
+from specopt.console.streams import say
 
 
 def report(

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from specopt.commands.shared import FOUND, INTERRUPTED, AsJson, count, print_json
-from specopt.streams import say
+from specopt.console.streams import say
 
 QUICK = " (quick versions: they show that everything runs, verdicts mean nothing)"
 
@@ -31,8 +31,8 @@ def reproduce(
 
     Data, a picture, and what became of each; without arguments the list of them.
     """
+    from specopt.console.progress import end_progress, print_step
     from specopt.models.errors import MissingDependency
-    from specopt.progress import end_progress, print_step
     from specopt.reproductions.artefact import Artefact
     from specopt.reproductions.registry import PAPERS
     from specopt.reproductions.registry import paper as paper_of

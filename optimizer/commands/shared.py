@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from specopt.interrupts import INTERRUPTED as INTERRUPTED
+from specopt.console.interrupts import INTERRUPTED as INTERRUPTED
 from specopt.models.errors import InvalidInput
 from specopt.models.files import is_replaced, is_stdout
 

@@ -26,7 +26,7 @@ from specopt.commands.shared import (
     read_result,
     write,
 )
-from specopt.streams import say
+from specopt.console.streams import say
 
 
 def solve(

@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 
 from specopt.commands.shared import AsJson, check_target, print_json
+from specopt.console.streams import say
 from specopt.models.errors import InvalidInput
-from specopt.streams import say
 
 testbed = typer.Typer(
     name="testbed",

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from specopt.commands.shared import AsJson, EngineVersion, Output, check_target, count, number
+from specopt.console.streams import say
 from specopt.models.errors import InvalidInput
-from specopt.streams import say
 
 if TYPE_CHECKING:
     from specopt.models.sweep import Point

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
+from specopt.console.streams import say
 from specopt.models.errors import InvalidInput
-from specopt.streams import say
 
 POLL_SECONDS = 0.2
 
@@ -23,8 +23,8 @@ def warmup(
     """
     import time
 
+    from specopt.console.progress import end_progress, print_step
     from specopt.kinds import KINDS, kind_of
-    from specopt.progress import end_progress, print_step
     from specopt.solvers._kernels import prepare
     from specopt.solvers._kernels.kernel import folder, is_cached
     from specopt.solvers._kernels.kernel import prepare as compile_now

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from specopt.comparison.compare import CompareProgress
-from specopt.streams import say
+from specopt.console.streams import say
 
 PLAIN_SECONDS = 10.0
 

@@ -15,8 +15,8 @@ import time
 from functools import cache
 from typing import TYPE_CHECKING, Any, TextIO
 
+from specopt.console.progress import showing_kernels
 from specopt.models.fields import printable
-from specopt.progress import showing_kernels
 
 if TYPE_CHECKING:
     from specopt.solvers.method import Method

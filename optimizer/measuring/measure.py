@@ -249,7 +249,7 @@ def measure_with(
         return Measurement(rows=tuple(rows), skipped=tuple(skipped), interrupted=True)
     finally:
         if verbose:
-            from specopt.progress import end_progress
+            from specopt.console.progress import end_progress
 
             end_progress()
     return Measurement(rows=tuple(rows), skipped=tuple(skipped), interrupted=False)
@@ -279,7 +279,7 @@ def _measure_one(
     passes = settings.passes
     for index, work in enumerate(passes):
         if progress[1]:
-            from specopt.progress import print_step
+            from specopt.console.progress import print_step
 
             print_step(time.monotonic() - start, f"{config.name}: {index} of {len(passes)}, {work}")
         reason = _does_not_fit(config, work, DTYPES[dtype], free)

@@ -16,10 +16,10 @@ import pytest
 
 import specopt
 from specopt.cli import run
+from specopt.console.progress import end_progress, print_progress, showing_kernels
 from specopt.generate import FAMILIES
 from specopt.kinds import KINDS
 from specopt.models.result import Progress
-from specopt.progress import end_progress, print_progress, showing_kernels
 from specopt.solve import methods
 from specopt.solvers._kernels.compiling import told
 

@@ -252,7 +252,7 @@ def test_verbose_shows_the_solves(
     small: ServingLatencyProblem, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Tests that progress goes to stderr, and only on request."""
-    monkeypatch.setattr("specopt.progress.FIRST_SECONDS", 0.0)
+    monkeypatch.setattr("specopt.console.progress.FIRST_SECONDS", 0.0)
     specopt.sensitivity(small)
     assert capsys.readouterr().err == ""
     specopt.sensitivity(small, verbose=True)

@@ -8,10 +8,10 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from specopt.console.streams import write_error
 from specopt.models.fields import printable
 from specopt.models.result import Progress
 from specopt.solvers._kernels.compiling import listeners
-from specopt.streams import write_error
 
 FIRST_SECONDS = 0.5  # short solves stay silent
 TERMINAL_INTERVAL_SECONDS = 0.1

@@ -153,7 +153,7 @@ def test_what_an_interrupt_left_half_made_says_nothing() -> None:
     """Tests that objects that cannot end themselves are forgotten, and that any other failure is still printed."""
     program = (
         "import sys; sys.orig_argv = sys.argv = ['specopt']\n"
-        "import specopt.interrupts\n"
+        "import specopt.console.interrupts\n"
         "class Half:\n"
         "    def __del__(self): self.never_set\n"
         "class Wrong:\n"
