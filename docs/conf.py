@@ -15,7 +15,7 @@ author = copyright = "specopt developers"
 version = release = specopt.__version__
 
 extensions = ["myst_nb", "numpydoc", "sphinx.ext.autodoc", "sphinx.ext.mathjax", "declared"]
-exclude_patterns = ["own-method/build", "**/.ipynb_checkpoints"]
+exclude_patterns = ["recorded", "own-method/build", "**/.ipynb_checkpoints"]
 default_role = "code"  # what docstrings quote
 
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]

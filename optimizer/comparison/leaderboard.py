@@ -9,7 +9,7 @@ from pathlib import Path
 from specopt.comparison.cell import Record
 from specopt.comparison.store import Store
 from specopt.comparison.summary import MethodSummary, summaries
-from specopt.comparison.table import Comparison, newest
+from specopt.comparison.table import LEAST_GAP, Comparison, newest
 from specopt.kinds import kind_of
 from specopt.models.errors import InvalidInput
 
@@ -99,4 +99,4 @@ def _plain(text: str) -> str:
 
 
 def _percent(share: float | None) -> str:
-    return "" if share is None else f"{100 * share:.3g} %"
+    return "" if share is None else f"{100 * share if share >= LEAST_GAP else 0:.3g} %"

@@ -1,9 +1,9 @@
 """Performance profiles (Dolan and More 2002): which share of the cells a method solves within a factor of the best.
 
-Left: share of cells whose plan is within a gap of the best bound, or within a shortfall of it where more is better.
-Right: share of cells that a method solves within a
-factor of the fastest method's time; solved is a plan within 1 % of the best bound, or of the best plan where there is
-no bound, or a proof that there is no plan. Cells that failed stay in the count.
+Left: share of cells whose plan is within a gap of the best bound, or within a shortfall of it where more is better;
+what is below 0.0001 % is rounding, and drawn as 0. Right: share of cells that a method solves within a factor of the
+fastest method's time; solved is a plan within 1 % of the best bound, or of the best plan where there is no bound, or a
+proof that there is no plan. Cells that failed stay in the count.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ import numpy as np
 
 from specopt.comparison.cell import Record
 from specopt.comparison.summary import time_of
-from specopt.comparison.table import Comparison
+from specopt.comparison.table import LEAST_GAP, Comparison
 from specopt.kinds import kind_of
 from specopt.models.fields import Floats
-from specopt.views.canvas import new_figure
+from specopt.views.canvas import line_style, new_figure
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 SOLVED = 0.01
-LEAST_GAP, WIDEST_GAP, LEAST_SECONDS = 1e-10, 1e3, 1e-4
-_COLOURS = (
-    "#33658a", "#b5495b", "#2f7d4f", "#8a6d1b", "#6a4c93", "#1d7a85", "#d07a2d", "#555555", "#9c3587", "#000000",
-)  # fmt: skip
+WIDEST_GAP, LEAST_SECONDS = 1e3, 1e-4
+NO_GAP = 1e-7
+"""Where gaps below the least one are drawn."""
 
 
 def gap_profile(comparison: Comparison, kind: str) -> dict[str, Floats]:
@@ -90,33 +90,46 @@ def profile_figure(comparison: Comparison) -> Figure:
         large = [value for values in gaps.values() for value in values if 1.0 < value < WIDEST_GAP]
         widest_gap = 1.5 * max(large, default=1.0)
         for i, label in enumerate(gaps):
-            style = {"color": _COLOURS[i % len(_COLOURS)], "linestyle": ("-", "--", ":")[i // len(_COLOURS) % 3]}
-            _steps(left, np.maximum(gaps[label], LEAST_GAP), widest_gap, label, style)
-            _steps(right, times[label], widest, label, style)
+            _steps(left, np.where(gaps[label] < LEAST_GAP, NO_GAP, gaps[label]), widest_gap, label, line_style(i))
+            _steps(right, times[label], widest, label, line_style(i))
         measure = "shortfall" if maximised else "gap"
         left.set_title(f"{kind}: share of cells within a {measure}", loc="left", fontsize=10)
         left.set_xlabel(f"{measure} to the best bound of any method")
+        left.set_ylabel("share of cells")
         right.set_title(f"solved to {100 * SOLVED:g} % within a factor of the fastest", loc="left", fontsize=10)
-        right.set_xlabel("time relative to the fastest method")
+        right.set_xlabel("time, multiples of the fastest method's")
         for axes in (left, right):
             axes.set_xscale("log")
+            axes.minorticks_off()
             axes.set_ylim(-0.02, 1.02)
+            axes.yaxis.set_major_formatter(lambda share, _: f"{100 * share:.0f} %")
             axes.spines[["top", "right"]].set_visible(False)
-        left.set_xlim(LEAST_GAP, widest_gap)
-        if maximised:
-            left.xaxis.set_major_formatter(lambda share, _: f"{100 * share:g} %")
-        right.set_xlim(1.0, widest)
-        right.legend(frameon=False, fontsize=7, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+        left.set_xticks([NO_GAP, 1e-6, 1e-4, 1e-2, *(gap for gap in (1.0, 100.0) if gap < widest_gap)])
+        left.xaxis.set_major_formatter(lambda gap, _: "0" if gap == NO_GAP else f"{100 * gap:g} %")
+        left.set_xlim(0.6 * NO_GAP, widest_gap)
+        right.set_xticks(_round_factors(widest))
+        right.xaxis.set_major_formatter("{x:g}")
+        right.set_xlim(0.95, widest)
+        right.legend(frameon=False, fontsize=7, loc="upper left", bbox_to_anchor=(1.0, 1.0), handlelength=4.0)
     return figure
 
 
-def _steps(axes: object, values: Floats, end: float, label: str, style: dict[str, str]) -> None:
+def _round_factors(widest: float) -> list[float]:
+    """Return round numbers from 1 on, few enough for an axis."""
+    digits = (1, 2, 5) if widest < 50 else (1,)
+    every = max(1, math.ceil(math.log10(widest) / 6))
+    powers = range(0, math.ceil(math.log10(widest)) + 1, every)
+    return [digit * 10.0**power for power in powers for digit in digits if digit * 10.0**power <= widest]
+
+
+def _steps(axes: Axes, values: Floats, end: float, label: str, style: tuple[str, str]) -> None:
     finite = values[np.isfinite(values)]
     shares = np.arange(1, len(finite) + 1) / len(values)
     last = shares[-1] if len(finite) else 0.0
     first = finite[0] if len(finite) else end
     x = np.concatenate(([first], finite, [max(end, first)]))
-    axes.step(x, np.concatenate(([0.0], shares, [last])), where="post", linewidth=1.3, label=label, **style)  # type: ignore[attr-defined]
+    y = np.concatenate(([0.0], shares, [last]))
+    axes.step(x, y, where="post", linewidth=1.3, label=label, color=style[0], linestyle=style[1])
 
 
 def _by_label(comparison: Comparison, kind: str) -> dict[str, list[Record]]:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 WITHIN = 1e-9
 """Relative distance to the best objective at which a plan counts as the best, too."""
 
+LEAST_GAP = 1e-6
+"""Gaps and shortfalls below this are rounding: pictures and leaderboards show 0."""
 
 _NESTED = ("options", "versions", "scale", "machine", "sources")
 """Fields of records that tables hold as JSON."""

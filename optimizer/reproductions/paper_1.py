@@ -37,6 +37,7 @@ from specopt.reproductions.paper_1_schemes import (
 from specopt.reproductions.selection import Say
 from specopt.reproductions.statements import statements
 from specopt.views import panels
+from specopt.views.canvas import line_style
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -70,10 +71,9 @@ INPUTS = Axis(label="maximum input length I_max", field="max_input", points=(256
 OUTPUTS = Axis(label="maximum output length O_max", field="max_output", points=(512, 1024, 1792, 2048))
 ALPHAS = Axis(label="acceptance rate", field="alpha", points=(0.5, 0.6, 0.7, 0.8, 0.9))
 BANDS = Axis(label="bandwidth, MHz", field="bandwidth", points=(5e6, 10e6, 15e6, 20e6, 25e6), unit=1e6)
-_COLOURS = {
-    PROPOSED: "#33658a", WITHOUT_PIPELINE: "#b5495b", OWN_BATCHES: "#e0a3ac", NO_BATCHING: "#6a4c93",
-    FIXED_LENGTH: "#1d7a85", STATIC: "#6a4c93", MAX: "#8a6d1b", HEURISTIC: "#1d7a85", AUTOREGRESSIVE: "#b5495b",
-    OWN_AUTOREGRESSIVE: "#e0a3ac", UNIFORM: "#b5495b", EXACT: "#000000", REAL: "#7fb3d5", LENGTH_AWARE: "#2f7d4f",
+_STYLES = {
+    PROPOSED: 0, WITHOUT_PIPELINE: 1, OWN_BATCHES: 2, NO_BATCHING: 3, FIXED_LENGTH: 4, EXACT: 7, REAL: 5,
+    LENGTH_AWARE: 6, STATIC: 3, MAX: 2, HEURISTIC: 4, AUTOREGRESSIVE: 1, OWN_AUTOREGRESSIVE: 9, UNIFORM: 1,
 }  # fmt: skip
 
 
@@ -237,8 +237,9 @@ def _draw(panel: Panel, found: dict[str, Floats]) -> Figure:
             spread: Any = [middle - low, high - middle]
         else:
             middle, spread = found[line].mean(axis=1), [interval(values)[1] for values in found[line]]
-        style = "o--" if line in OURS else "o-"
-        lines.append(panels.Line(x=x, y=middle, spread=spread, colour=_COLOURS[line], style=style, label=line))
+        colour, dashes = line_style(_STYLES[line])
+        mark = "s" if line in OURS else "o"
+        lines.append(panels.Line(x=x, y=middle, spread=spread, colour=colour, style=f"{mark}{dashes}", label=line))
     middles = np.concatenate([np.median(values, axis=1) for values in found.values()])
     y = "latency, s (median, quartiles)" if panel.heavy_tails else "latency, s (mean, 95 % interval)"
     log_y = 10 if middles.max() > 8 * middles.min() else 0

@@ -28,13 +28,14 @@ from specopt.reproductions.paper_2_simulation import (
 from specopt.reproductions.paper_2_tables import TITLES, recomputed
 from specopt.reproductions.selection import Say
 from specopt.solvers.verification_batch.simulate import LongRun
+from specopt.views.canvas import COLOURS
 from specopt.views.panels import Line, Panel, draw
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 DEVICES = tuple(range(100, 401, 30))
-_COLOURS = ("#33658a", "#2f7d4f", "#8a6d1b", "#b5495b")
+
 KNEE = 0.01
 """Share of late responses, as in Eq. 20, from which on a policy is beyond its knee."""
 
@@ -304,7 +305,7 @@ def _list(values: Floats) -> str:
 def draw_figure_1(data: Sequence[Mapping[str, float]]) -> Figure:
     """Return device goodput against the share of wasted draft tokens, one line per acceptance rate."""
     lines = []
-    for colour, rate in zip(_COLOURS, sorted({row["acceptance_rate"] for row in data}), strict=False):
+    for colour, rate in zip(COLOURS, sorted({row["acceptance_rate"] for row in data}), strict=False):
         line = [row for row in data if row["acceptance_rate"] == rate]
         x, y = [row["wasted_share"] for row in line], [row["tokens_per_second"] for row in line]
         end = f"K = {line[-1]['window']:g}"
@@ -323,7 +324,7 @@ def draw_figure_7(rates: Mapping[str, Any], devices: Sequence[int]) -> Figure:
     for policy, by_devices in rates.items():
         lines = [
             Line(x=devices, y=100.0 * line, colour=colour, label=f"{speed:g} tokens/s")
-            for line, speed, colour in zip(np.transpose(by_devices), CLASS_SPEEDS, _COLOURS, strict=True)
+            for line, speed, colour in zip(np.transpose(by_devices), CLASS_SPEEDS, COLOURS, strict=False)
         ]
         y = "" if panels else "responses below their speed (%)"
         panels.append(Panel(title=policy, x="devices", y=y, marks=lines, legend="none" if panels else "inside"))
@@ -337,8 +338,8 @@ def draw_figure_8(run: LongRun, spike_ratio: float = 1.5) -> Figure:
     marks = []
     for name, chosen, colour, size, alpha in (
         ("in time", ~late, "#b9c3cc", 1.7, 0.5),
-        ("late, queue-dominant", late & ~spike, "#33658a", 2.0, 0.6),
-        ("late, compute-dominant", late & spike, "#b5495b", 2.4, 0.8),
+        ("late, queue-dominant", late & ~spike, COLOURS[0], 2.0, 0.6),
+        ("late, compute-dominant", late & spike, COLOURS[1], 2.4, 0.8),
     ):
         queued, verified = np.maximum(1.0, 1e3 * events["queued"][chosen]), 1e3 * events["seconds"][chosen]
         label = f"{name} ({100.0 * chosen.mean() if len(events) else 0.0:.1f} %)"

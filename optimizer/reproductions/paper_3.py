@@ -22,6 +22,7 @@ from specopt.reproductions.paper_3_simulation import (
     throughput,
 )
 from specopt.reproductions.selection import Say
+from specopt.views.canvas import COLOURS
 from specopt.views.panels import Line, Panel, draw
 
 if TYPE_CHECKING:
@@ -32,8 +33,8 @@ POSITIONS, REPLICATIONS = 18, 80
 
 FIGURES = ("figure-3", "figure-4a", "figure-4b")
 _COLOURS = {
-    "dynamic Q-S": "#2f7d4f", "myopic Q-S": "#1d7a85", "static Q-S": "#33658a", "static S-Q": "#b5495b",
-    "heuristic Q-S": "#8a6d1b", "LLM": "#555555", "Q-S": "#33658a", "S-Q": "#b5495b", "SLM": "#8a6d1b",
+    "dynamic Q-S": COLOURS[2], "myopic Q-S": COLOURS[5], "static Q-S": COLOURS[0], "static S-Q": COLOURS[1],
+    "heuristic Q-S": COLOURS[6], "LLM": COLOURS[7], "Q-S": COLOURS[0], "S-Q": COLOURS[1], "SLM": COLOURS[6],
 }  # fmt: skip
 _MARKERS = {"LLM": "s", "S-Q": "^", "SLM": "v"}
 

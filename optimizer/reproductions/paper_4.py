@@ -27,6 +27,7 @@ from specopt.reproductions.paper_4_simulation import (
 from specopt.reproductions.selection import Say
 from specopt.reproductions.statements import Finding, at, statements
 from specopt.solvers.prompt_chunking.simulate import PromptSimulation
+from specopt.views.canvas import COLOURS
 from specopt.views.panels import PRINTED, Bars, Line, Panel, draw
 
 if TYPE_CHECKING:
@@ -35,7 +36,13 @@ if TYPE_CHECKING:
 REQUESTS = 1000
 RIVALS = ("U-shape", "U-Medusa", "U-Sarathi")
 _QUICK_RATES = {"specbench": (4.0, 9.0), "cnn-dm": (4.0,)}
-_COLOURS = {"U-shape": "#8a6d1b", "U-Medusa": "#6a4c93", "U-Sarathi": "#33658a", "HAT": "#b5495b", "ours": "#2f7d4f"}
+_COLOURS = {
+    "U-shape": COLOURS[6],
+    "U-Medusa": COLOURS[4],
+    "U-Sarathi": COLOURS[0],
+    "HAT": COLOURS[1],
+    "ours": COLOURS[2],
+}
 _TITLES = {"specbench": "SpecBench, Vicuna-7B", "cnn-dm": "CNN/DM, Vicuna-13B"}
 
 
@@ -223,8 +230,8 @@ def draw_figure_1() -> Figure:
     tokens = np.array([128, 256, 512, 1024, 2000])
     places, bottom, bars = np.arange(len(tokens)), np.zeros(len(tokens)), []
     for name, seconds, colour in (
-        ("communication", tokens * COMMUNICATION / 2000, "#33658a"),
-        ("in-cloud", np.array([g.at(m) for m in tokens.tolist()]), "#2f7d4f"),
+        ("communication", tokens * COMMUNICATION / 2000, COLOURS[0]),
+        ("in-cloud", np.array([g.at(m) for m in tokens.tolist()]), COLOURS[2]),
         ("device", tokens * DEVICE / 2000, "#7d8790"),
     ):
         bars.append(Bars(places=places, lengths=seconds, start=bottom, label=name, colour=colour))
@@ -248,12 +255,12 @@ def draw_figure_1() -> Figure:
         Panel(
             title="(c) with 9 requests in decode", x="tokens of the prompt", y="delay of a batch (ms)",
             marks=(
-                Line(x=lengths, y=batch, style="-", colour="#2f7d4f"),
+                Line(x=lengths, y=batch, style="-", colour=COLOURS[2]),
                 Line(x=(32, 2000), y=(risen, 280.0), label="printed", **PRINTED),
             ),
         ),
-        chunks("(d) chunks of 2000 tokens", "delay of 64 steps saved (ms)", saved, "figure-1d.saved", "#33658a"),
-        chunks("", "TTFT over that without chunks", steps * delays / g.at(2009), "figure-1d.ttft", "#b5495b"),
+        chunks("(d) chunks of 2000 tokens", "delay of 64 steps saved (ms)", saved, "figure-1d.saved", COLOURS[0]),
+        chunks("", "TTFT over that without chunks", steps * delays / g.at(2009), "figure-1d.ttft", COLOURS[1]),
         size=(14.0, 3.1),
     )  # fmt: skip
 

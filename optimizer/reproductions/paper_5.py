@@ -10,6 +10,7 @@ import numpy as np
 from specopt.reproductions.artefact import Artefact, Claim, table, within
 from specopt.reproductions.paper_5_simulation import ROUNDS, SETTINGS, Reproduction, run_settings
 from specopt.reproductions.selection import Say
+from specopt.views.canvas import COLOURS
 from specopt.views.panels import Bars, Line, Panel, draw
 
 if TYPE_CHECKING:
@@ -25,8 +26,8 @@ FLAT = 0.03
 """Change of the utility, a sum of logarithms, that counts as none."""
 
 FIGURES = ("figure-3", "figure-4")
-_COLOURS = {"Algorithm 1": "#33658a", "robust": "#2f7d4f", "Fixed-S": "#8a6d1b", "Random-S": "#b5495b"}
-_PARTS = {"receiving": "#33658a", "verification": "#8a6d1b", "sending": "#b5495b"}
+_COLOURS = {"Algorithm 1": COLOURS[0], "robust": COLOURS[2], "Fixed-S": COLOURS[6], "Random-S": COLOURS[1]}
+_PARTS = {"receiving": COLOURS[0], "verification": COLOURS[6], "sending": COLOURS[1]}
 
 
 def reproduce(names: Sequence[str], *, seeds: int, quick: bool, say: Say) -> Iterator[Artefact]:

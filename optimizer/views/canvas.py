@@ -1,4 +1,4 @@
-"""Empty pictures: every figure of the project begins here."""
+"""Empty pictures, and what tells lines apart: every figure of the project begins here."""
 
 from __future__ import annotations
 
@@ -8,6 +8,16 @@ from specopt.models.errors import MissingDependency
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#882255", "#56b4e9", "#e69f00", "#000000")
+"""Apart for eyes that see no red or no green, too (after Okabe and Ito 2008, without its yellow)."""
+
+DASHES = ("-", "--", "-.", ":")
+
+
+def line_style(i: int) -> tuple[str, str]:
+    """Return colour and dashes of the i-th line: no two of the first 32 share both, no similar colours share dashes."""
+    return COLOURS[i % len(COLOURS)], DASHES[(i + i // len(COLOURS)) % len(DASHES)]
 
 
 def new_figure(width: float, height: float) -> Figure:

@@ -13,7 +13,7 @@ from specopt.instances.runtimes.fit import WORTH_TELLING, RuntimeFit
 from specopt.instances.runtimes.measured import MeasuredRuntime
 from specopt.models.errors import InvalidInput
 from specopt.models.pass_time.measured import AXES
-from specopt.views.canvas import new_figure
+from specopt.views.canvas import COLOURS, new_figure
 from specopt.views.terminal import line, sentence, table, title
 
 if TYPE_CHECKING:
@@ -117,11 +117,11 @@ def fit_figure(fits: Mapping[str, RuntimeFit]) -> Figure:
         x, y = fit.inputs[:, 0], fit.table.seconds
         most = float(y.max())
         scale, unit = (1.0, "s") if most >= 2.0 else (1e3, "ms") if most >= 2e-3 else (1e6, "µs")
-        above.plot(x, y * scale, "o", ms=3, color="#33658a", alpha=0.6, mew=0, label="measured")
+        above.plot(x, y * scale, "o", ms=3, color=COLOURS[0], alpha=0.6, mew=0, label="measured")
         order = np.argsort(x, kind="stable")
         style = "." if fit.inputs.shape[1] > 1 else "-"  # features are no single abscissa
         above.plot(
-            x[order], fit.predicted_seconds[order] * scale, style, color="#b5495b", ms=3, label=f"{fit.form.name} fit"
+            x[order], fit.predicted_seconds[order] * scale, style, color=COLOURS[1], ms=3, label=f"{fit.form.name} fit"
         )
         above.set_ylabel(f"time of a pass ({unit})")
         above.set_ylim(bottom=0.0)
@@ -129,8 +129,8 @@ def fit_figure(fits: Mapping[str, RuntimeFit]) -> Figure:
         title = f"{name}: " if name else ""
         r2 = "" if fit.metrics.r2 is None else f"R² {fit.metrics.r2:.4f}, "
         above.set_title(f"{title}{fit.form.name}, {r2}MAPE {fit.metrics.mape:.2%}", loc="left", fontsize=10)
-        below.plot(x, 100.0 * fit.relative_errors, "o", ms=3, color="#33658a", alpha=0.6, mew=0)
-        below.axhline(0.0, color="#b5495b", lw=1.0)
+        below.plot(x, 100.0 * fit.relative_errors, "o", ms=3, color=COLOURS[0], alpha=0.6, mew=0)
+        below.axhline(0.0, color=COLOURS[1], lw=1.0)
         for bound in (-WORTH_TELLING, WORTH_TELLING):
             below.axhline(100.0 * bound, color="grey", lw=0.7, ls=":")
         below.set_ylabel("fit too slow by (%)")

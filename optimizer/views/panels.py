@@ -165,7 +165,7 @@ class Panel:
             smallest = min((mark.size for mark in self.marks if isinstance(mark, Line)), default=_SMALL)
             beside: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)}
             axes.legend(
-                frameon=False, fontsize=8, markerscale=max(1.0, _SMALL / smallest),
+                frameon=False, fontsize=8, markerscale=max(1.0, _SMALL / smallest), handlelength=3.0,
                 **(beside if self.legend == "beside" else {}),
             )  # fmt: skip
 

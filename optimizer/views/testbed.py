@@ -13,6 +13,7 @@ from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyPro
 from specopt.testbed.comparison import Gain, Share, gains_of, points_of, quantities, summarise
 from specopt.testbed.experiments import experiment
 from specopt.testbed.explanation import explain
+from specopt.views.canvas import COLOURS
 from specopt.views.panels import Line, Panel, draw
 from specopt.views.terminal import sentence, table, title
 
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 Record = Mapping[str, Any]
 
 TERMS = ("communication", "steps", "passes", "between", "waiting")
-COLOURS = ("tab:blue", "tab:orange", "tab:green", "tab:red", "tab:purple")
 
 
 def comparison_of(record: Record) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import json
 import math
 import sys
@@ -92,6 +93,24 @@ def test_profiles_keep_what_failed(comparison: Comparison) -> None:
     times = time_profile(comparison, "serving-latency")
     assert times["exact"].tolist() == [1.0, math.inf, math.inf]
     assert len(profile_figure(comparison).axes) == 2
+
+
+def test_profiles_can_be_read() -> None:
+    """Tests that a dozen methods are told apart, gaps of rounding are drawn as 0, and no labels of ticks overlap."""
+    records = [record(f"m{i:02}", "a", 10.0 * (1 + 10.0 ** (i - 10)), bound=10.0, seconds=2.0**i) for i in range(12)]
+    figure = profile_figure(Comparison(records, known={}))
+    figure.canvas.draw()
+    for axes in figure.axes:
+        looks = {(line.get_color(), str(line.get_linestyle())) for line in axes.get_lines()}
+        assert len(looks) == 12
+        for axis in (axes.xaxis, axes.yaxis):
+            boxes = [label.get_window_extent() for label in axis.get_ticklabels() if label.get_text()]
+            assert len(boxes) >= 3
+            assert not any(a.overlaps(b) for a, b in itertools.combinations(boxes, 2))
+    starts = [line.get_xdata()[0] for line in figure.axes[0].get_lines()]
+    assert starts[:4] == [1e-7] * 4  # gaps of 1e-10 to 1e-7
+    assert starts[5] > 1e-6
+    assert figure.axes[0].get_xticklabels()[0].get_text() == "0"
 
 
 def test_files_hold_every_record(comparison: Comparison, tmp_path: Path) -> None:
