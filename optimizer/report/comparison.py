@@ -8,16 +8,9 @@ from typing import Any
 import numpy as np
 
 from specopt.comparison.leaderboard import origins
-from specopt.comparison.profiles import (
-    LEAST_GAP,
-    SOLVED,
-    WIDEST_GAP,
-    gap_profile,
-    shortfall_profile,
-    time_profile,
-)
+from specopt.comparison.profiles import SOLVED, WIDEST_GAP, gap_profile, shortfall_profile, time_profile
 from specopt.comparison.summary import SHIFT_SECONDS, MethodSummary, summaries, who_wins
-from specopt.comparison.table import Comparison
+from specopt.comparison.table import LEAST_GAP, Comparison
 from specopt.kinds import kind_of
 from specopt.models.fields import Floats
 from specopt.report.markup import items, paragraph, section, table

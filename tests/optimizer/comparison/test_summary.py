@@ -107,7 +107,7 @@ def test_profiles_can_be_read() -> None:
             boxes = [label.get_window_extent() for label in axis.get_ticklabels() if label.get_text()]
             assert len(boxes) >= 3
             assert not any(a.overlaps(b) for a, b in itertools.combinations(boxes, 2))
-    starts = [line.get_xdata()[0] for line in figure.axes[0].get_lines()]
+    starts = [float(np.asarray(line.get_xdata())[0]) for line in figure.axes[0].get_lines()]
     assert starts[:4] == [1e-7] * 4  # gaps of 1e-10 to 1e-7
     assert starts[5] > 1e-6
     assert figure.axes[0].get_xticklabels()[0].get_text() == "0"
