@@ -31,7 +31,7 @@ def test_play_is_the_judge(problem: PromptChunkingProblem, data: st.DataObject) 
     assert prepared.chunks(bounds).tolist() == chunks.tolist()
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(prompt_chunkings(tokens=(1, 12)))
 def test_compiled_is_plain_python(problem: PromptChunkingProblem) -> None:
     """Tests that bound and search give the same in plain Python as compiled."""

@@ -25,7 +25,7 @@ def _speed(table: dict[Point, Measurement], concurrency: int, option: int | None
     return table[Point(Condition(concurrency), option)].tokens_per_second or 0.0
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(seeds, options, st.booleans())
 def test_robust_is_never_slower_than_no_speculation_where_measured(
     seed: int, measured: tuple[int | None, ...], idle: bool
@@ -42,7 +42,7 @@ def test_robust_is_never_slower_than_no_speculation_where_measured(
         assert found.grid.low[row, found.option(concurrency)] >= found.grid.low[row, 0]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(seeds)
 def test_a_complete_table_is_chosen_from_as_measured(seed: int) -> None:
     """Tests that the choice at a measured concurrency loses at most `loss`, or is the best integer of all."""
