@@ -47,6 +47,16 @@ def test_a_chain_that_hardly_mixes() -> None:
     assert stationary_distribution(np.array(rows), [0, 1, 2, 3]) == pytest.approx(expected, rel=1e-13)
 
 
+def test_blocks_of_states_are_states_one_by_one() -> None:
+    """Tests that shares of more states than a block solve their equations, whatever their sizes."""
+    rng = np.random.default_rng(1)
+    matrix = 10.0 ** rng.uniform(-9, 0, (150, 150))
+    matrix /= matrix.sum(axis=1, keepdims=True)
+    shares = stationary_distribution(matrix, list(range(150)))
+    assert shares @ matrix == pytest.approx(shares, rel=1e-13)
+    assert shares.sum() == pytest.approx(1.0, rel=1e-13)
+
+
 def test_long_transient_lines() -> None:
     """Tests that a line of 300 states to one that stays has that one for its class, and a ring has all."""
     line = np.diag(np.ones(299), 1)
