@@ -21,6 +21,11 @@ mutants: .venv/ok ## mutation testing: changes that no test notices, against the
 	@$(PY) -c "import mutmut" 2>/dev/null || $(PY) -m pip install -q --disable-pip-version-check -e '.[mutants]'
 	@$(PY) tests/mutants/run.py $(MUTANTS)
 
+browser-test: .venv/ok ## reports in headless Chromium, from the system's packages (apt-get install chromium)
+	@command -v chromium chromium-browser google-chrome >/dev/null || { echo "needs Chromium: apt-get install chromium" >&2; exit 1; }
+	@$(PY) -c "import playwright" 2>/dev/null || $(PY) -m pip install -q --disable-pip-version-check -e '.[browser]'
+	$(PY) -P -m pytest tests/optimizer/report/test_browser.py
+
 bench: .venv/ok ## all benchmarks against their rivals: a dated table in benchmarks/results (some ten minutes)
 	$(PY) benchmarks/run.py
 
@@ -79,6 +84,6 @@ types: # the package as one folder of links: type checkers do not follow the edi
 	@touch $@
 
 help: ## this list
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
-.PHONY: run test quick numerics mutants bench library draft logs testbed engine docs check types help
+.PHONY: run test quick numerics mutants bench library draft logs testbed engine docs check types browser-test help
