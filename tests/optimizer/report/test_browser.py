@@ -59,7 +59,7 @@ def test_a_page_is_whole_quiet_and_alone(browser: Any, page: Path, look: str) ->
     said: list[str] = []
     opened.on("console", lambda message: said.append(message.text))
     opened.on("pageerror", lambda error: said.append(str(error)))
-    opened.on("request", lambda one: one.url.startswith(("file:", "data:")) or said.append(one.url))
+    opened.on("request", lambda one: said.extend([] if one.url.startswith(("file:", "data:")) else [one.url]))
     opened.goto(page.as_uri())
     charts = opened.locator("figure").count()
     opened.wait_for_function(f"document.querySelectorAll('.vega-embed svg').length === {charts}")
