@@ -41,6 +41,7 @@ def test_a_cold_cache_keeps_the_time_limit_and_gets_warm(tmp_path: Path) -> None
     end = time.monotonic() + 120.0
     while solve_cold(tmp_path, 0.5)[0] == "time_limit":
         assert time.monotonic() < end, "the first process left nothing behind"
+        time.sleep(1.0)  # the processor is the compiler's
 
 
 def test_two_solves_at_once_compile_once(tmp_path: Path) -> None:

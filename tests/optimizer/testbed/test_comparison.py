@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from specopt.testbed.comparison import Point, bootstrap, gains_of, points_of, quantities, summarise
@@ -39,6 +39,7 @@ def test_only_pairs_of_one_scene_that_are_apart_count() -> None:
     assert swapped.right_order.value == pytest.approx(2 / 3)
 
 
+@settings(max_examples=10)  # each draws thousands of samples for intervals
 @given(
     rows=st.lists(
         st.tuples(st.floats(0.5, 2.0), st.floats(0.5, 2.0), st.integers(0, 1)), min_size=2, max_size=8, unique=True

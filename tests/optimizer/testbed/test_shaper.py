@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from specopt import InvalidInput
@@ -67,6 +67,7 @@ def test_line_is_causal_and_no_faster_than_its_rates(link: Link, messages: list[
         last = due
 
 
+@settings(max_examples=25)
 @given(link=LINKS, start=st.floats(0.0, 10.0), bits=st.floats(0.1, 1e5))
 def test_capacity_inverts_the_time_that_bits_take(link: Link, start: float, bits: float) -> None:
     """Tests that the line can carry, until it has carried some bits, just those."""
