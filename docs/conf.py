@@ -14,7 +14,7 @@ project = "specopt"
 author = copyright = "specopt developers"
 version = release = specopt.__version__
 
-extensions = ["myst_nb", "numpydoc", "sphinx.ext.autodoc", "sphinx.ext.mathjax", "declared"]
+extensions = ["myst_nb", "numpydoc", "sphinx.ext.autodoc", "declared", "mathml"]
 exclude_patterns = ["recorded", "own-method/build", "**/.ipynb_checkpoints"]
 default_role = "code"  # what docstrings quote
 
@@ -33,6 +33,8 @@ autodoc_member_order = "bysource"
 autodoc_preserve_defaults = True
 numpydoc_show_class_members = False
 
+html_math_renderer = "mathml"
 html_theme = "furo"
+html_static_path, html_css_files = ["static"], ["site.css"]
 html_title = f"specopt {version}"
 html_copy_source = html_show_sourcelink = False
