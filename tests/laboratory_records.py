@@ -119,7 +119,7 @@ def check_verification_batch(data: dict[str, Any]) -> None:
     estimator = fit_estimator(data["passes"]["verify"])
     for trial in data["trials"]:
         requests = data["requests"][trial["scene"]]
-        again, _ = verification_batch.play(requests, estimator, trial["methods"][0], estimator.seconds)
+        again = verification_batch.predict(requests, estimator, data["ragged"], trial["methods"][0], trial["label"])
         assert trial["predicted"]["model"] == pytest.approx(again)
         for measured in trial["measured"]:
             assert measured["busy_seconds"] == pytest.approx(

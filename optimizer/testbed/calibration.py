@@ -86,11 +86,17 @@ def _table(passes: Passes, rows: list[int], columns: TableColumns) -> RuntimeTab
 
 
 def measure_acceptance(
-    laboratory: Laboratory, prompts: Sequence[Sequence[int]], *, length: int, rounds: int, sampling: Sampling
+    laboratory: Laboratory,
+    prompts: Sequence[Sequence[int]],
+    *,
+    length: int,
+    rounds: int,
+    sampling: Sampling,
+    lookup: bool = False,
 ) -> list[list[int]]:
     """Decode prompts speculatively; return how many of each round's drafts were accepted, by prompt.
 
-    Each prompt is a batch of its own, as many rounds as asked for.
+    Each prompt is a batch of its own, as many rounds as asked for; `lookup`: drafts are repetitions of the text.
     """
     laboratory.play(
         "acceptance",
@@ -98,6 +104,7 @@ def measure_acceptance(
         length=length,
         rounds=rounds,
         sampling=(sampling.temperature, sampling.seed),
+        lookup=lookup,
     )
     accepted: list[list[int]] = laboratory.finish()[1]
     return accepted

@@ -32,7 +32,7 @@ TOP = 64
 """Tokens of each distribution that are recorded one by one."""
 
 BITS = 12
-"""Of each of their probabilities."""
+"""Of every number that is recorded."""
 
 PROBABILITIES = ("draft_probabilities", "verify_probabilities")
 
@@ -47,6 +47,8 @@ class Recording:
         Of the runs of each prompt.
     draft_length, rounds
         Tokens drafted in a round, and most rounds of a run: a run ends with its answer.
+    mass
+        Share of each distribution that is recorded token by token, as far as `TOP` of them come to it.
     seed
         Of what is drawn.
     """
@@ -54,6 +56,7 @@ class Recording:
     temperatures: tuple[float, ...] = (0.0, 0.5, 1.0)
     draft_length: int = 5
     rounds: int = 10
+    mass: float = 0.98
     seed: int = 0
 
 
@@ -126,7 +129,7 @@ def record(
                 length = int(ends[0]) + 1 if len(ends) else how.draft_length
                 run = {"prompt": numbers[row], "kind": asked[row].kind, "temperature": temperature, "seed": how.seed}
                 found = {name: [value] * length for name, value in (run | {"round": number}).items()}
-                found |= _positions(q[row, :length], p[row, :length], drafted[:length], accepted, temperature)
+                found |= _positions(q[row, :length], p[row, :length], drafted[:length], accepted, temperature, how.mass)
                 for name, values in found.items():
                     columns.setdefault(name, []).extend(values)
                 if len(ends) or verdict.tokens[row] == stop:
@@ -149,7 +152,9 @@ def _prefilled(model: Llama, tokens: Sequence[Sequence[int]], room: int) -> Llam
     return cache
 
 
-def _positions(draft: Floats, verify: Floats, tokens: Ints, accepted: int, temperature: float) -> dict[str, list[Any]]:
+def _positions(
+    draft: Floats, verify: Floats, tokens: Ints, accepted: int, temperature: float, mass: float
+) -> dict[str, list[Any]]:
     """Return what is recorded of the drafted positions of a round, from both models' logits at them."""
     law = Sampling(temperature=temperature or 1.0)
     q, p = law.laws(draft), law.laws(verify)
@@ -168,26 +173,33 @@ def _positions(draft: Floats, verify: Floats, tokens: Ints, accepted: int, tempe
         "verify_entropy": _entropy(p).tolist(),
         "margin": (top[:, -1] - top[:, -2]).tolist(),
         "deviation": draft.std(axis=-1, dtype=np.float64).tolist(),
-        **_top("draft", q, reached),
-        **_top("verify", p, reached),
+        **_top("draft", q, reached, mass),
+        **_top("verify", p, reached, mass),
     }
 
 
-def _top(side: str, laws: Floats, reached: int) -> dict[str, list[Any]]:
+def _top(side: str, laws: Floats, reached: int, mass: float) -> dict[str, list[Any]]:
     """Return the likeliest tokens of the first distributions, and what the others come to; of those behind, none."""
     count = min(TOP, laws.shape[1])
     found = np.argpartition(laws, -count, axis=-1)[:, -count:]
     chances = np.take_along_axis(laws, found, axis=-1)
     order = np.argsort(-chances, axis=-1, kind="stable")
     found, chances = np.take_along_axis(found, order, axis=-1), np.take_along_axis(chances, order, axis=-1)
-    rest = np.clip(1.0 - chances.sum(axis=-1), 0.0, 1.0)
-    mantissa, exponent = np.frexp(chances)
-    chances = np.ldexp(np.round(mantissa * 2.0**BITS), exponent - BITS)
+    ends = chances.cumsum(axis=-1)
+    kept = np.where(np.arange(len(laws)) < reached, np.minimum((ends < mass).sum(axis=-1) + 1, count), 0)
+    rest = np.clip(1.0 - ends[np.arange(len(laws)), np.maximum(kept, 1) - 1], 0.0, 1.0)
+    chances = _rounded(chances)
     return {
-        f"{side}_tokens": [*found[:reached].tolist(), *[[]] * (len(laws) - reached)],
-        f"{side}_probabilities": [*chances[:reached].tolist(), *[[]] * (len(laws) - reached)],
+        f"{side}_tokens": [row[:length].tolist() for row, length in zip(found, kept, strict=True)],
+        f"{side}_probabilities": [row[:length].tolist() for row, length in zip(chances, kept, strict=True)],
         f"{side}_rest": rest.tolist(),
     }
+
+
+def _rounded(values: Any) -> Floats:
+    mantissa, exponent = np.frexp(values)
+    found: Floats = np.ldexp(np.round(mantissa * 2.0**BITS), exponent - BITS)
+    return found
 
 
 def _entropy(laws: Floats) -> Floats:
@@ -208,7 +220,10 @@ def write_log(columns: dict[str, list[Any]], path: Path, notes: dict[str, Any]) 
         **dict.fromkeys(("draft_tokens", "verify_tokens"), pyarrow.list_(pyarrow.int32())),
         **dict.fromkeys(PROBABILITIES, pyarrow.list_(pyarrow.float32())),
     }
-    arrays = {name: pyarrow.array(values, types.get(name, pyarrow.float32())) for name, values in columns.items()}
+    arrays = {
+        name: pyarrow.array(values if name in types else _rounded(values), types.get(name, pyarrow.float32()))
+        for name, values in columns.items()
+    }
     table = pyarrow.table(arrays).replace_schema_metadata({"recording": json.dumps(notes)})
     stream = pyarrow.BufferOutputStream()
     parquet.write_table(
@@ -216,8 +231,11 @@ def write_log(columns: dict[str, list[Any]], path: Path, notes: dict[str, Any]) 
         stream,
         compression="zstd",
         compression_level=19,
-        use_dictionary=[name for name in columns if name not in PROBABILITIES],
-        use_byte_stream_split=[f"{name}.list.element" for name in PROBABILITIES],
+        use_dictionary=[name for name in columns if name in types and name not in PROBABILITIES],
+        use_byte_stream_split=[
+            *(name for name in columns if name not in types),
+            *(f"{name}.list.element" for name in PROBABILITIES),
+        ],
     )
     write_bytes(path, stream.getvalue().to_pybytes())
 
@@ -254,6 +272,7 @@ def make_logs(record_folder: Path, how: Recording, *, prompts_per_kind: int, tog
         tokens = [prompt_tokens(prompt.text) for prompt in batch]
         columns = record(draft, verify, batch, tokens, first, int(tokenizer().eos_token_id), how)
         notes = asdict(how) | {
+            "bits": BITS,
             "date": f"{datetime.date.today()}",
             "draft_sha256": hashlib.sha256(weights.read_bytes()).hexdigest(),
             "torch": str(torch.__version__),
@@ -269,4 +288,4 @@ def make_logs(record_folder: Path, how: Recording, *, prompts_per_kind: int, tog
 if __name__ == "__main__":
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", torch.get_num_threads())))
     limit = float(os.environ.get("MINUTES", "inf"))
-    make_logs(DRAFT.parent, Recording(), prompts_per_kind=51, together=1, minutes=limit)
+    make_logs(DRAFT.parent, Recording(), prompts_per_kind=51, together=4, minutes=limit)

@@ -42,7 +42,7 @@ def settings(drafter: str) -> dict[str, Mapping[str, Any]]:
     """Return the `speculative_config` of each fixed draft length; 0 is a table of zeros."""
     base = DRAFTERS[drafter]
     found: dict[str, Mapping[str, Any]] = {}
-    for length in LENGTHS:
+    for length in LENGTHS[drafter]:
         idle = {} if length else {"num_speculative_tokens_per_batch_size": [[1, 16, 0]]}
         found[str(length)] = {**base, "num_speculative_tokens": max(length, 1), **idle}
     return found
@@ -72,7 +72,7 @@ def main(drafters: list[str], minutes: float) -> None:
             measure(work, name, setting)
     for drafter in drafters:
         runs = read_runs(RUNS, drafter)
-        if len(runs) < 1 + len(LENGTHS):
+        if len(runs) < 1 + len(LENGTHS[drafter]):
             continue
         write_text(RUNS / f"{drafter}.csv", write_csv(sweep_of(runs, "tuning")))
         config = tune(RUNS / f"{drafter}-part.csv", seen(sweep_of(runs, "tuning")), RUNS / f"{drafter}-tuning.json")

@@ -21,7 +21,8 @@ from specopt.solvers.speculation_table.tuning.tuner import Tuner
 from specopt.testbed.engine.loads import MIXED, REQUESTS
 
 FORMAT = "specopt-engine/1"
-LENGTHS = (0, 1, 2, 3, 5)
+LENGTHS = {"ngram": (0, 1, 2, 3, 5), "draft-model": (1, 3)}
+"""Draft lengths of each drafter; the draft model costs too much here for more to be of use."""
 TABLE = "table"
 
 SEEN_LENGTHS, SEEN_CONCURRENCIES = (None, 1, 3, 5), (1, 4, 16)
@@ -40,7 +41,7 @@ def read_runs(folder: Path, drafter: str) -> dict[str, dict[str, Any]]:
         If a file holds something else.
     """
     found: dict[str, dict[str, Any]] = {}
-    for name in ("none", *map(str, LENGTHS), TABLE):
+    for name in ("none", *map(str, LENGTHS[drafter]), TABLE):
         path = folder / ("none.json" if name == "none" else f"{drafter}-{name}.json")
         if path.exists():
             data = read_json(path)

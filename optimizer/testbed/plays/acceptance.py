@@ -5,13 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 from specopt.testbed.decoding import Drafter, Drafts, Sampling, Verdict, Verifier
+from specopt.testbed.lookup import LookupDrafter
 from specopt.testbed.processes import Session
 
 
-def draft(session: Session, prompts: list[list[int]], length: int, rounds: int, sampling: tuple[float, int]) -> None:
-    """Draft, and learn the verdicts."""
+def draft(
+    session: Session, prompts: list[list[int]], length: int, rounds: int, sampling: tuple[float, int], lookup: bool
+) -> None:
+    """Draft, by the model or by looking up repetitions, and learn the verdicts."""
     for task, prompt in enumerate(prompts):
-        drafter: Any = _side(Drafter, session, task, prompt, length, rounds, sampling)
+        drafter: Any
+        if lookup:
+            law = Sampling(temperature=sampling[0], seed=sampling[1])
+            drafter = LookupDrafter(session.model.shape.vocabulary, [prompt], law)
+        else:
+            drafter = _side(Drafter, session, task, prompt, length, rounds, sampling)
         for _ in range(rounds):
             drafts = drafter.draft(length)
             session.peer.send({"tokens": drafts.tokens, "laws": drafts.laws})
@@ -20,7 +28,7 @@ def draft(session: Session, prompts: list[list[int]], length: int, rounds: int, 
 
 
 def verify(
-    session: Session, prompts: list[list[int]], length: int, rounds: int, sampling: tuple[float, int]
+    session: Session, prompts: list[list[int]], length: int, rounds: int, sampling: tuple[float, int], lookup: bool
 ) -> list[list[int]]:
     """Verify; return what was accepted, by prompt and round."""
     found = []

@@ -18,7 +18,7 @@ from specopt.models.drafting import ACCEPTED, AFTER, DraftingSetting, DraftLog
 from specopt.models.fields import Floats, Ints
 from specopt.solvers.drafting.fixed_window import fixed_window
 from specopt.solvers.drafting.optimal_stopping import optimal_stopping
-from specopt.solvers.drafting.policy import DraftingController, DraftingPolicy
+from specopt.solvers.drafting.policy import DraftingController
 from specopt.solvers.drafting.predictors import Kind, fit_predictor, roc, score_bins
 from specopt.testbed.studies.resampling import Interval, interval
 
@@ -109,19 +109,16 @@ def _of(log: RecordedDrafts, draft_seconds: float, round_seconds: float, kind: K
     played = log.select(part == PARTS - 1)
     scores = bins.of(predictor.probability(test.features))
 
-    def rounds(policy: DraftingPolicy) -> tuple[Floats, Floats]:
-        made, drafted = replay(played, scores, DraftingController(policy, setting, bins.predictor))
-        return made + 1.0, round_seconds + draft_seconds * drafted
+    def speed(made: Floats, drafted: Floats) -> float:
+        return float((made + 1.0).sum() / (round_seconds + draft_seconds * drafted).sum())
 
-    def speed(policy: DraftingPolicy) -> float:
-        tokens, seconds = rounds(policy)
-        return float(tokens.sum() / seconds.sum())
-
-    each = [speed(fixed_window(setting, length, bins=bins.predictor.bins).policy) for length in range(6)]
-    prompts = played.prompt[played.position == 0]
-    tokens, seconds = rounds(best.policy)
-    ahead = tokens - speed(window.policy) * seconds
-    gained = interval(ahead, prompts, weights=speed(window.policy) * seconds)
+    sizes = np.bincount(played.round_numbers)
+    lengths = np.bincount(played.round_numbers, weights=played.outcome == ACCEPTED)
+    each = [speed(np.minimum(lengths, w), np.minimum(sizes, w)) for w in range(setting.most_tokens + 1)]
+    fixed = each[window.policy.window]
+    made, drafted = replay(played, scores, DraftingController(best.policy, setting, bins.predictor))
+    worth = fixed * (round_seconds + draft_seconds * drafted)  # tokens of the window in the same time
+    gained = interval(made + 1.0 - worth, played.prompt[played.position == 0], weights=worth)
     judged = test.judged
     probability, accepted = predictor.probability(test.features)[judged], test.outcomes[judged] == ACCEPTED
     return Stopping(
@@ -132,9 +129,9 @@ def _of(log: RecordedDrafts, draft_seconds: float, round_seconds: float, kind: K
         false_reject=float((probability[accepted] < 0.5).mean()),
         area=roc(probability, accepted).area,
         window=window.policy.window,
-        fixed=speed(window.policy),
+        fixed=fixed,
         best_fixed=max(each),
-        stopping=speed(best.policy),
+        stopping=speed(made, drafted),
         gain=gained,
         promised=best.tokens_per_second / window.tokens_per_second - 1.0,
     )

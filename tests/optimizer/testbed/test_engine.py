@@ -39,7 +39,7 @@ def run(length: int | None, factor: float = 1.0) -> dict[str, Any]:
 @pytest.fixture
 def runs() -> dict[str, dict[str, Any]]:
     """Return all fixed settings."""
-    return {"none": run(None)} | {str(length): run(length) for length in LENGTHS}
+    return {"none": run(None)} | {str(length): run(length) for length in LENGTHS["ngram"]}
 
 
 def test_loads_are_balanced_and_share_no_prompt() -> None:
@@ -63,7 +63,7 @@ def test_what_tuning_does_not_see_is_predicted(runs: dict[str, Any]) -> None:
     found = predictions(runs)
     known = {one.point for one in seen(sweep_of(runs, "tuning")).measurements}
     assert not any(one.point in known for one in found if one.prompts == "tuning")
-    assert len(found) == 2 * len(REQUESTS) * (1 + len(LENGTHS)) - len(known)
+    assert len(found) == 2 * len(REQUESTS) * (1 + len(LENGTHS["ngram"])) - len(known)
     drafted = [one for one in found if one.point.draft_length != 0]
     assert max(abs(one.error) for one in drafted) < 0.08
     assert sum(one.held for one in drafted) >= 0.8 * len(drafted)

@@ -19,7 +19,7 @@ from specopt.testbed.tiny import tiny_draft_model, tiny_verify_model  # noqa: E4
 
 PROMPTS = [[1, 2, 3], [4, 5, 6, 7, 8], [9, 10]]
 ASKED = [Prompt("story", "a"), Prompt("code", "b"), Prompt("list", "c")]
-HOW = Recording(draft_length=4, rounds=6, seed=5)
+HOW = Recording(draft_length=4, rounds=6, mass=1.0, seed=5)
 
 
 def recorded(folder: Path, stop: int, first: int = 0) -> RecordedDrafts:
@@ -116,3 +116,18 @@ def test_a_run_does_not_depend_on_its_batch(tmp_path: Path, log: RecordedDrafts)
     same = log.select(log.prompt == 2)
     assert alone.token.tolist() == same.token.tolist()
     assert alone.outcome.tolist() == same.outcome.tolist()
+
+
+def test_as_much_of_a_distribution_is_recorded_as_is_asked_for(log: RecordedDrafts, tmp_path: Path) -> None:
+    """Tests that lists end with the token by which they come to the share, and that the rest is what is not in them."""
+    how = Recording(draft_length=4, rounds=6, mass=0.9, seed=5)
+    columns = record(tiny_draft_model(), tiny_verify_model(), ASKED, PROMPTS, 0, -1, how)
+    write_log(columns, tmp_path / "log.parquet", {})
+    short = read_recorded(tmp_path)
+    for mine, whole in ((short.draft_laws, log.draft_laws), (short.verify_laws, log.verify_laws)):
+        for row in np.flatnonzero(log.outcome != AFTER)[::5].tolist():
+            (tokens, chances), (every, all_chances) = mine[row], whole[row]
+            assert tokens.tolist() == every[: len(tokens)].tolist()
+            assert chances.sum() + mine.rest[row] == pytest.approx(1.0, abs=3e-4)
+            assert all_chances[: len(tokens) - 1].sum() < 0.9 + 3e-4
+            assert mine.rest[row] <= 0.1 + 3e-4
