@@ -21,6 +21,14 @@ from specopt.models.cloud_delay import CloudDelay
 from specopt.models.decoder import ExactDecoder, PaperDecoder
 from specopt.models.draft_allocation import DraftAllocationPlan, DraftAllocationProblem
 from specopt.models.draft_control import ChannelState, DraftChoice, DraftControlPlan, DraftControlProblem
+from specopt.models.draft_stopping import (
+    AcceptanceRate,
+    DraftStoppingPlan,
+    DraftStoppingProblem,
+    RoundClass,
+    Scores,
+    Transitions,
+)
 from specopt.models.errors import InvalidInput, MissingDependency, SpecoptError, Unsupported
 from specopt.models.fair_goodput import FairGoodputPlan, FairGoodputProblem, Schedule
 from specopt.models.files import load, save
@@ -53,6 +61,7 @@ def __getattr__(name: str) -> str:
 
 
 __all__ = [
+    "AcceptanceRate",
     "Change",
     "ChannelState",
     "CloudDelay",
@@ -62,6 +71,8 @@ __all__ = [
     "DraftChoice",
     "DraftControlPlan",
     "DraftControlProblem",
+    "DraftStoppingPlan",
+    "DraftStoppingProblem",
     "ExactDecoder",
     "FairGoodputPlan",
     "FairGoodputProblem",
@@ -78,7 +89,9 @@ __all__ = [
     "Report",
     "Result",
     "Robustness",
+    "RoundClass",
     "Schedule",
+    "Scores",
     "Sensitivity",
     "ServingLatencyPlan",
     "ServingLatencyProblem",
@@ -87,6 +100,7 @@ __all__ = [
     "Status",
     "Termination",
     "TransitionMatrix",
+    "Transitions",
     "Unsupported",
     "VerificationBatchPlan",
     "VerificationBatchProblem",

@@ -48,6 +48,10 @@ BODIES = {
         prepared = prepare(problem)
         offer_first_plan(prepared, budget)
         return Outcome(plan=budget.incumbent)""",
+    "draft-stopping": """
+        prepared = prepare(problem)
+        offer_first_plan(prepared, budget)
+        return Outcome(plan=budget.incumbent, bound=budget.bound)""",
     "prompt-chunking": """
         offer_first_plan(problem, budget)
         return certify([problem.prompt_tokens], budget)""",
@@ -59,6 +63,7 @@ FAMILIES = {
     "fair-goodput": ("paper-5", {"clients": 3, "budget": 5}),
     "verification-batch": ("mixed", {"requests": 4}),
     "draft-control": ("random", {"states": 2}),
+    "draft-stopping": ("random", {"max_draft": 3}),
     "prompt-chunking": ("paper-4", {"prompt_tokens": 9}),
 }
 

@@ -29,6 +29,7 @@ SECONDS = {
         "draft_seconds_per_token", "network_seconds", "verify_overhead_seconds", "verify_seconds_per_token",
     ), ("min_goodput",)),
     "draft-allocation": ((), ()),
+    "draft-stopping": (("draft_seconds_per_token", "round_seconds"), ()),
 }  # fmt: skip
 """Per kind: fields that grow with the seconds in a unit, and fields that shrink."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from specopt.kinds import (
     draft_allocation,
     draft_control,
+    draft_stopping,
     fair_goodput,
     prompt_chunking,
     serving_latency,
@@ -21,6 +22,7 @@ KINDS: tuple[Kind, ...] = (
     fair_goodput.KIND,
     verification_batch.KIND,
     draft_control.KIND,
+    draft_stopping.KIND,
 )
 
 

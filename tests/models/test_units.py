@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import problems as serving_latencies
 from strategies_draft_control import draft_controls
+from strategies_draft_stopping import draft_stoppings
 from strategies_fair_goodput import fair_goodputs
 from strategies_goodput import draft_allocations
 from strategies_prompt_chunking import prompt_chunkings
@@ -37,6 +38,7 @@ SMALL: dict[str, st.SearchStrategy[Any]] = {
     "prompt-chunking": prompt_chunkings(),
     "draft-control": draft_controls(),
     "draft-allocation": draft_allocations(),
+    "draft-stopping": draft_stoppings(),
     "fair-goodput": fair_goodputs(),
 }
 UNITS = st.sampled_from([1e-12, 1e-6, 1e6, 1e12])

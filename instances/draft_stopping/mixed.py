@@ -1,0 +1,59 @@
+"""Easy and hard rounds that a device cannot tell apart but by the scores of their tokens."""
+
+from __future__ import annotations
+
+from specopt.instances.draft_stopping.scores import normal_scores
+from specopt.models.arguments import integer, number, positive
+from specopt.models.draft_stopping import AcceptanceRate, DraftStoppingProblem, RoundClass
+
+
+def mixed(
+    *,
+    easy: float = 0.95,
+    hard: float = 0.4,
+    easy_share: float = 0.5,
+    signal: float = 1.0,
+    after: float = 0.5,
+    bins: int = 3,
+    max_draft: int = 10,
+    draft_seconds_per_token: float = 0.02,
+    round_seconds: float = 0.15,
+    seed: int = 0,
+) -> DraftStoppingProblem:
+    """Two classes of rounds and a normal score.
+
+    Parameters
+    ----------
+    easy, hard
+        Acceptance rates of the classes.
+    easy_share
+        Share of easy rounds.
+    signal
+        Distance between the mean scores of accepted tokens and first rejections, in standard deviations.
+    after
+        Where the mean score lies behind a rejection: 0 as at accepted tokens, 1 as at first rejections.
+    bins
+        Score bins B.
+    max_draft
+        Longest draft L.
+    draft_seconds_per_token, round_seconds
+        Costs; the defaults are a drafter of 50 tokens/s and a verification over a network.
+    seed
+        Not used: nothing is drawn.
+    """
+    easy, hard = number("easy", easy, 0, 1), number("hard", hard, 0, 1)
+    share = round(number("easy_share", easy_share, 0, 1), 6)
+    classes = ((share, easy), (round(1.0 - share, 6), hard))
+    return DraftStoppingProblem(
+        name=f"mixed {easy:g}/{hard:g} signal {signal:g} L={max_draft}",
+        max_draft_tokens=integer("max_draft", max_draft, 1, 1000),
+        draft_seconds_per_token=number("draft_seconds_per_token", draft_seconds_per_token, 0),
+        round_seconds=positive("round_seconds", round_seconds),
+        rounds=tuple(
+            RoundClass(probability=part, acceptance_rate=AcceptanceRate.parse(rate, "acceptance_rate"))
+            for part, rate in classes
+        ),
+        scores=normal_scores(
+            number("signal", signal, 0, 100), integer("bins", bins, 1, 1000), number("after", after, -10, 10)
+        ),
+    )

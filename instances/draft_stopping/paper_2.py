@@ -1,0 +1,55 @@
+"""One class of rounds and the yes-or-no predictor of paper 2."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from specopt.instances.draft_stopping.scores import law
+from specopt.models.arguments import integer, number, positive
+from specopt.models.draft_stopping import AcceptanceRate, DraftStoppingProblem, RoundClass, Scores
+from specopt.models.fields import Floats
+
+
+def paper_2(
+    *,
+    acceptance_rate: float = 0.73,
+    false_accept: float = 0.425,
+    false_reject: float = 0.1989,
+    goes_on_after: float | None = None,
+    max_draft: int = 8,
+    draft_seconds_per_token: float = 0.02,
+    round_seconds: float = 0.15,
+    seed: int = 0,
+) -> DraftStoppingProblem:
+    """The predictor of Table 10 and windows of up to 8 tokens; what a round costs is not printed and assumed.
+
+    Parameters
+    ----------
+    acceptance_rate
+        Per-token alpha for which a window of 8 has the accepted share of Table 5.
+    false_accept, false_reject
+        How often the predictor says "accepted" at a first rejection, and "rejected" at an accepted token.
+    goes_on_after
+        How often it says "accepted" behind a rejection; as at the first if None. The paper does not say.
+    max_draft
+        Longest draft.
+    draft_seconds_per_token, round_seconds
+        Costs, assumed.
+    seed
+        Not used: nothing is drawn.
+    """
+    false_accept, false_reject = number("false_accept", false_accept, 0, 1), number("false_reject", false_reject, 0, 1)
+    after = false_accept if goes_on_after is None else number("goes_on_after", goes_on_after, 0, 1)
+    rate = number("acceptance_rate", acceptance_rate, 0, 1)
+
+    def bits(accepted: float) -> Floats:
+        return law(np.array([1.0 - accepted, accepted]))
+
+    return DraftStoppingProblem(
+        name=f"paper-2 a={rate:g} L={max_draft}",
+        max_draft_tokens=integer("max_draft", max_draft, 1, 1000),
+        draft_seconds_per_token=number("draft_seconds_per_token", draft_seconds_per_token, 0),
+        round_seconds=positive("round_seconds", round_seconds),
+        rounds=(RoundClass(probability=1.0, acceptance_rate=AcceptanceRate.parse(rate, "acceptance_rate")),),
+        scores=Scores(accepted=bits(1.0 - false_reject), first_rejection=bits(false_accept), after=bits(after)),
+    )

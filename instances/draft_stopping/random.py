@@ -1,0 +1,59 @@
+"""Random classes, acceptance by position and scores, of any number."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from specopt.instances.draft_stopping.scores import law
+from specopt.models.arguments import integer, number, random_generator
+from specopt.models.draft_stopping import AcceptanceRate, DraftStoppingProblem, RoundClass, Scores
+
+
+def random(
+    *,
+    classes: int = 3,
+    bins: int = 4,
+    max_draft: int = 8,
+    signal: float = 1.0,
+    drift: float = 0.1,
+    most_cost: float = 0.3,
+    seed: int = 0,
+) -> DraftStoppingProblem:
+    """Classes of random shares and rates that drift with the position, and scores of random laws.
+
+    Parameters
+    ----------
+    classes, bins, max_draft
+        Classes C, score bins B, longest draft L.
+    signal
+        How far the log-odds of a bin at accepted tokens and at rejections lie apart.
+    drift
+        How much acceptance changes from one position to the next, in log-odds.
+    most_cost
+        Drafting a token costs up to this share of a round.
+    seed
+        Seed of `numpy.random.default_rng`.
+    """
+    classes, bins = integer("classes", classes, 1, 1000), integer("bins", bins, 1, 1000)
+    max_draft = integer("max_draft", max_draft, 1, 1000)
+    signal, drift = number("signal", signal, 0, 100), number("drift", drift, 0, 10)
+    most_cost = number("most_cost", most_cost, 0)
+    rng = random_generator(seed)
+    odds = rng.normal(1.0, 1.2, (classes, 1)) + np.cumsum(rng.normal(0.0, drift, (classes, max_draft)), axis=1)
+    rates = np.round(1.0 / (1.0 + np.exp(-odds)), 6)
+    noise = rng.normal(size=(4, bins))
+    accepted, rejected, after = (
+        np.exp(0.5 * (signal * sign * noise[3] + noise[i])) for i, sign in enumerate((1, -1, -0.5))
+    )
+    seconds = 0.15
+    return DraftStoppingProblem(
+        name=f"random C={classes} B={bins} L={max_draft} seed={seed}",
+        max_draft_tokens=max_draft,
+        draft_seconds_per_token=round(seconds * rng.uniform(0.02 * most_cost, most_cost), 6),
+        round_seconds=seconds,
+        rounds=tuple(
+            RoundClass(probability=part, acceptance_rate=AcceptanceRate.parse(rate, "acceptance_rate"))
+            for part, rate in zip(law(rng.uniform(0.2, 1.0, classes)).tolist(), rates, strict=True)
+        ),
+        scores=Scores(accepted=law(accepted), first_rejection=law(rejected), after=law(after)),
+    )

@@ -1,0 +1,293 @@
+"""Draft stopping: when a device stops drafting, by the scores that a rejection predictor gives its tokens.
+
+A round belongs to a hidden class: easy or hard. Its token at position t is accepted with the class's probability, given
+that all before it were. After each drafted token the device reads a score, whose distribution depends only on whether
+the token is accepted, the first rejection, or comes after it. A policy is a finite automaton over the scores.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+import numpy as np
+from msgspec import Meta
+from numpy.typing import NDArray
+
+from specopt.models.arguments import is_number
+from specopt.models.errors import InvalidInput
+from specopt.models.fields import Column, Custom, Floats, Ints, NonNegative, Positive, check, describe
+from specopt.models.problem import Evaluation, Plan, Problem
+
+MAX_NODES = 1_000_000
+MAX_BINS = 1000
+STOP = -1
+
+Probability = Annotated[float, Meta(ge=0, le=1)]
+DraftLimit = Annotated[int, Meta(ge=1, le=1000)]
+
+
+@dataclass(frozen=True, eq=False)
+class AcceptanceRate(Custom):
+    """A probability of acceptance: one for all positions of a draft, or one for each; JSON: a number or a list.
+
+    Parameters
+    ----------
+    values
+        Shape () or (L,), in [0, 1].
+    """
+
+    values: Floats
+
+    @classmethod
+    def parse(cls, data: object, where: str) -> Self:
+        """Build it from a number, a list or an array."""
+        given = data.tolist() if isinstance(data, (np.ndarray, np.generic)) else data
+        items = list(given) if isinstance(given, (list, tuple)) else [given]
+        if not items:
+            raise InvalidInput(f"{where}: expected at least one probability, got none")
+        for index, item in enumerate(items):
+            if not is_number(item) or not 0.0 <= item <= 1.0:
+                place = where if items is not given and not isinstance(given, (list, tuple)) else f"{where}[{index}]"
+                raise InvalidInput(f"{place}: expected a number >= 0 and <= 1, got {describe(item)}")
+        values = np.array(items if isinstance(given, (list, tuple)) else items[0], dtype=np.float64)
+        values.flags.writeable = False
+        return cls(values)
+
+    def dump(self) -> float | list[float]:
+        """Return the number or the list."""
+        found: float | list[float] = self.values.tolist()
+        return found
+
+    @classmethod
+    def schema(cls) -> dict[str, Any]:
+        """Return the JSON Schema of both forms."""
+        number = {"type": "number", "minimum": 0, "maximum": 1}
+        return {"anyOf": [number, {"type": "array", "items": number, "minItems": 1}]}
+
+
+@dataclass(frozen=True, eq=False)
+class Transitions(Custom):
+    """Where each node goes on each score; JSON: the list of rows.
+
+    Parameters
+    ----------
+    rows
+        Shape (nodes, B): a node's number, or -1 to stop.
+    """
+
+    rows: Ints
+
+    @classmethod
+    def parse(cls, data: object, where: str) -> Self:
+        """Build it from a list of rows of equal length, or from an array."""
+        given = data.tolist() if isinstance(data, np.ndarray) else data
+        if not isinstance(given, (list, tuple)) or len(given) > MAX_NODES:
+            raise InvalidInput(f"{where}: expected a list of at most {MAX_NODES:,} rows, got {describe(data)}")
+        for index, row in enumerate(given):
+            if not isinstance(row, (list, tuple)) or not row or len(row) != len(given[0]):
+                raise InvalidInput(f"{where}[{index}]: expected a row as long as the first, got {describe(row)}")
+            for score, node in enumerate(row):
+                if type(node) is not int or not STOP <= node < MAX_NODES:
+                    raise InvalidInput(f"{where}[{index}][{score}]: expected a node or -1, got {describe(node)}")
+        rows = np.array(given, dtype=np.int64).reshape(len(given), -1 if given else 0)
+        rows.flags.writeable = False
+        return cls(rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def dump(self) -> list[list[int]]:
+        """Return the list of rows."""
+        rows: list[list[int]] = self.rows.tolist()
+        return rows
+
+    @classmethod
+    def schema(cls) -> dict[str, Any]:
+        """Return the JSON Schema of the list of rows."""
+        node = {"type": "integer", "minimum": STOP}
+        return {"type": "array", "items": {"type": "array", "items": node, "minItems": 1}, "maxItems": MAX_NODES}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RoundClass:
+    """A hidden class of rounds.
+
+    Parameters
+    ----------
+    probability
+        How likely a round is of this class.
+    acceptance_rate
+        Probability that a token is accepted given that all before it were: one number, or one per position.
+    """
+
+    probability: Probability
+    acceptance_rate: AcceptanceRate
+
+    def __post_init__(self) -> None:
+        check(self)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Scores:
+    """Distribution of the predictor's score over B bins.
+
+    Parameters
+    ----------
+    accepted, first_rejection, after
+        Probability of each bin at an accepted token, at the first rejection, and behind it; each sums to 1.
+    """
+
+    accepted: Annotated[Floats, Column(Probability, "bin")]
+    first_rejection: Annotated[Floats, Column(Probability, "bin")]
+    after: Annotated[Floats, Column(Probability, "bin")]
+
+    def __post_init__(self) -> None:
+        check(self)
+        for name in ("accepted", "first_rejection", "after"):
+            _check_sum(name, getattr(self, name))
+        if self.bins > MAX_BINS:
+            raise InvalidInput(f"accepted: expected at most {MAX_BINS} entries, got {self.bins}")
+
+    @property
+    def bins(self) -> int:
+        """Number of score bins B."""
+        return len(self.accepted)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class DraftStoppingPlan(Plan):
+    """An automaton over scores: a node drafts one token, reads its score and goes to the next node.
+
+    Parameters
+    ----------
+    start
+        The first node, or -1: nothing is drafted.
+    next
+        Per node and score: the next node, or -1 to stop. Successors have larger numbers.
+    """
+
+    start: Annotated[int, Meta(ge=STOP, le=MAX_NODES)]
+    next: Transitions
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class DraftStoppingProblem(Problem):
+    """Maximise the tokens per second of rounds that stop drafting by the scores read so far.
+
+    Parameters
+    ----------
+    max_draft_tokens
+        L, the most tokens that a round drafts.
+    draft_seconds_per_token
+        Drafting time of a token, reading its score included.
+    round_seconds
+        What a round costs beside drafting: network, queue, verification.
+    rounds
+        The classes of rounds; their probabilities sum to 1.
+    scores
+        What the predictor says of accepted tokens, first rejections, and what comes after.
+    """
+
+    kind: ClassVar[str] = "draft-stopping"
+    plan_type: ClassVar[type[Plan]] = DraftStoppingPlan
+    sense: ClassVar[Literal["minimize", "maximize"]] = "maximize"
+    objective_label: ClassVar[str] = "tokens per second"
+
+    max_draft_tokens: DraftLimit
+    draft_seconds_per_token: NonNegative
+    round_seconds: Positive
+    rounds: tuple[RoundClass, ...]
+    scores: Scores
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.rounds:
+            raise InvalidInput("rounds: expected at least one class, got none")
+        _check_sum("rounds.probability", np.array([one.probability for one in self.rounds]))
+        for index, one in enumerate(self.rounds):
+            size = one.acceptance_rate.values.size
+            if one.acceptance_rate.values.ndim and size != self.max_draft_tokens:
+                raise InvalidInput(
+                    f"rounds[{index}].acceptance_rate: expected one number or max_draft_tokens = "
+                    f"{self.max_draft_tokens} of them, got {size}"
+                )
+        with np.errstate(over="ignore"):
+            slowest = self.round_seconds + self.draft_seconds_per_token * self.max_draft_tokens
+            fastest = (1.0 + self.max_draft_tokens) / np.float64(self.round_seconds)
+        if not (math.isfinite(slowest) and np.isfinite(fastest)):
+            raise InvalidInput(f"round_seconds: expected finite rates and times, got {self.round_seconds:g} seconds")
+
+    @property
+    def probabilities(self) -> Floats:
+        """How likely each class is, shape (classes,)."""
+        return np.array([one.probability for one in self.rounds])
+
+    @property
+    def acceptance_rates(self) -> NDArray[np.float64]:
+        """Acceptance by class and position, shape (classes, L)."""
+        return np.array([np.broadcast_to(one.acceptance_rate.values, self.max_draft_tokens) for one in self.rounds])
+
+    # ------------------------------------------------------------------ the judge
+
+    def evaluate(self, plan: DraftStoppingPlan) -> Evaluation:
+        """Return (1 + E[accepted]) / (round_seconds + draft_seconds_per_token E[drafted]), exactly.
+
+        The mass of rounds moves through (node, class, still accepted), position after position.
+        """
+        defects = self.violations(plan)
+        if defects:
+            raise InvalidInput(defects[0])
+        rates, scores = self.acceptance_rates, self.scores
+        next_node = plan.next.rows
+        drafted = accepted = 0.0
+        nodes = np.array([plan.start] if plan.start != STOP else [], dtype=np.int64)
+        alive = self.probabilities[None, :].repeat(len(nodes), axis=0)  # (nodes, classes)
+        rejected = np.zeros(len(nodes))
+        for position in range(self.max_draft_tokens):
+            if not len(nodes):
+                break
+            drafted += float(alive.sum() + rejected.sum())
+            survives = alive * rates[:, position]
+            fails = (alive * (1.0 - rates[:, position])).sum(axis=1)
+            accepted += float(survives.sum())
+            goes = next_node[nodes]  # (nodes, scores)
+            nodes, where = np.unique(goes[goes != STOP], return_inverse=True)
+            place = np.full(goes.shape, STOP)
+            place[goes != STOP] = where
+            moved_alive, moved_rejected = np.zeros((len(nodes), len(rates))), np.zeros(len(nodes))
+            for score in range(scores.bins):
+                on = place[:, score] != STOP
+                to = place[on, score]
+                np.add.at(moved_alive, to, survives[on] * scores.accepted[score])
+                falls = fails[on] * scores.first_rejection[score] + rejected[on] * scores.after[score]
+                np.add.at(moved_rejected, to, falls)
+            alive, rejected = moved_alive, moved_rejected
+        seconds = self.round_seconds + self.draft_seconds_per_token * drafted
+        terms = {"accepted_tokens": accepted, "drafted_tokens": drafted, "seconds_per_round": seconds}
+        return Evaluation((1.0 + accepted) / seconds, terms)
+
+    def violations(self, plan: DraftStoppingPlan) -> list[str]:
+        """Return what keeps the plan from being an automaton for this problem: shapes, order, length of its paths."""
+        rows, count = plan.next.rows, len(plan.next)
+        if count and rows.shape[1] != self.scores.bins:
+            return [f"next: expected {self.scores.bins} entries per row, one per score, got {rows.shape[1]}"]
+        if plan.start >= count:
+            return [f"start: expected a node below {count} or -1, got {plan.start}"]
+        wrong = (rows >= count) | ((rows != STOP) & (rows <= np.arange(count)[:, None]))
+        if wrong.any():
+            node, score = np.argwhere(wrong)[0].tolist()
+            return [f"next[{node}][{score}]: expected -1 or a node in {node + 1}..{count - 1}, got {rows[node, score]}"]
+        longest = np.zeros(count + 1, dtype=np.int64)  # tokens that a path from a node drafts; the last entry: stop
+        for node in range(count - 1, -1, -1):
+            longest[node] = 1 + longest[rows[node]].max()
+        if plan.start != STOP and longest[plan.start] > self.max_draft_tokens:
+            return [f"next: a path drafts {longest[plan.start]} tokens, the most is {self.max_draft_tokens}"]
+        return []
+
+
+def _check_sum(name: str, probabilities: Floats) -> None:
+    total = float(probabilities.sum())
+    if abs(total - 1.0) > 1e-9:
+        raise InvalidInput(f"{name}: expected probabilities that sum to 1, got a sum of {total:.12g}")

@@ -1,0 +1,53 @@
+"""`draft-stopping`: when a device stops drafting, by the scores of a rejection predictor (paper 2)."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from specopt.instances.draft_stopping import FAMILIES
+from specopt.instances.library.draft_stopping import RECIPES
+from specopt.kinds.kind import Kind, Row
+from specopt.kinds.simulator import Simulator
+from specopt.kinds.uncertainty import Uncertainty
+from specopt.models.draft_stopping import AcceptanceRate, DraftStoppingPlan, DraftStoppingProblem
+from specopt.solvers.draft_stopping import METHODS
+
+
+def _rows(plan: DraftStoppingPlan) -> Iterator[Row]:
+    for node, goes in enumerate(plan.next.rows.tolist()):
+        yield {"node": node, **{f"score_{score}": to for score, to in enumerate(goes)}}
+
+
+def _vary(
+    problem: DraftStoppingProblem, plan: DraftStoppingPlan, rates: Any, scale: float
+) -> tuple[DraftStoppingProblem, DraftStoppingPlan]:
+    if rates is None:
+        return problem, plan
+    rows = np.broadcast_to(rates, (len(problem.rounds), problem.max_draft_tokens))
+    rounds = tuple(
+        dataclasses.replace(one, acceptance_rate=AcceptanceRate.parse(row, "acceptance_rate"))
+        for one, row in zip(problem.rounds, rows, strict=True)
+    )
+    return dataclasses.replace(problem, rounds=rounds), plan
+
+
+KIND = Kind(
+    problem=DraftStoppingProblem,
+    methods=METHODS,
+    families=FAMILIES,
+    recipes=RECIPES,
+    rows=_rows,
+    view="specopt.views.draft_stopping",
+    uncertainty=Uncertainty(
+        vary=_vary,
+        shape=lambda problem: (len(problem.rounds), problem.max_draft_tokens),
+        one=True,
+        # more accepted tokens make a plan draft more: neither end is surely the worst
+        worst=lambda problem, plan, interval, scale: (list(interval), False),
+    ),
+    simulator=Simulator(world=DraftStoppingProblem, module="specopt.solvers.draft_stopping.simulate"),
+)

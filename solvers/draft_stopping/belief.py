@@ -1,0 +1,51 @@
+"""The best policy, by a belief about the round: whether a token was rejected, and how hard the round is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from specopt.models.draft_stopping import DraftStoppingProblem
+from specopt.models.problem import TOLERANCE
+from specopt.solvers.budget import Budget
+from specopt.solvers.draft_stopping.method import DraftStoppingMethod, offer_first_plan
+from specopt.solvers.draft_stopping.prepare import prepare
+from specopt.solvers.draft_stopping.stopping import best_stopping
+from specopt.solvers.method import Outcome
+
+REFINEMENTS = (1e-4, 1e-6, 1e-8, 1e-10, 1e-12)
+"""Tokens of a round that a policy must be worth to be looked at, one solve after the other: plan and bound get better,
+and the plan gets larger."""
+
+
+@dataclass(frozen=True)
+class Belief(DraftStoppingMethod):
+    """Optimal stopping by the belief that no token was rejected so far, with each position's own acceptance.
+
+    The class of the round need not be believed in: scores depend on it only through what becomes of the tokens. While
+    all are accepted, the scores say nothing of the class that their number does not say, so that the acceptance of the
+    rounds that get to a position, averaged over their classes, is all that counts.
+    """
+
+    name: ClassVar[str] = "belief"
+    exact: ClassVar[bool] = True
+    source: ClassVar[str] = "own"
+    guarantee: ClassVar[str] = "optimal; with many scores and tokens within the gap that it reports"
+    complexity: ClassVar[str] = "O(L B P log P) a price, for P pieces of the value"
+
+    def run(self, problem: DraftStoppingProblem, budget: Budget) -> Outcome:
+        """Solve backwards at rising prices."""
+        prepared = prepare(problem)
+        offer_first_plan(prepared, budget)
+        price = 1.0
+        for worthless in REFINEMENTS:
+            plan, price, most = best_stopping(
+                prepared.averaged, prepared.laws, prepared.cost, budget.check, price=price, worthless=worthless
+            )
+            if plan is None:
+                break
+            budget.offer(plan)
+            budget.improve_bound(most / prepared.seconds)
+            if budget.bound <= budget.objective * (1.0 + max(budget.gap, 0.5 * TOLERANCE)):  # type: ignore[operator]
+                break
+        return Outcome(plan=budget.incumbent, bound=budget.bound)

@@ -1,0 +1,90 @@
+"""The best policy by a backward recursion over all histories of scores: exact, and as large as they are many.
+
+What is known after a history is the mass of rounds in each class that are still accepted, and of those that are not;
+both follow from the scores alone. The best decision at a price follows backwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from specopt.models.draft_stopping import STOP, DraftStoppingPlan
+from specopt.solvers.draft_stopping.prepare import CLOSE, Automaton, Prepared
+
+Flags = NDArray[np.bool_]
+
+
+def count_histories(bins: int, most: int) -> float:
+    """Return how many histories there are before the last token, 1 + B + ... + B^(L-1)."""
+    return float(sum(float(bins) ** t for t in range(most)))
+
+
+def best_policy(prepared: Prepared, check: Callable[[], None]) -> tuple[DraftStoppingPlan, float, float]:
+    """Return the best policy, its ratio in tokens per round of time, and what no policy is above.
+
+    Parameters
+    ----------
+    prepared
+        The problem.
+    check
+        Called between the steps; raises when there is no time left.
+    """
+    gains, masses = _forwards(prepared, check)
+    never = np.zeros(prepared.bins, dtype=np.bool_)
+    price = float(prepared.ratio(*prepared.windows(never)).max())
+    while True:
+        value, accepted, drafted, goes = _backwards(prepared, gains, masses, price, check)
+        found = float(prepared.ratio(accepted, drafted))
+        if not found > price * (1.0 + CLOSE):
+            break
+        price = found
+    return _automaton(prepared, goes), max(price, found), price + max(0.0, 1.0 + value - price)
+
+
+def _forwards(prepared: Prepared, check: Callable[[], None]) -> tuple[list[NDArray[np.float64]], ...]:
+    """Return, per number of tokens drafted and history, what another token gains, and its mass."""
+    alive, rejected = prepared.prior[None, :], np.zeros(1)
+    gains, masses = [], []
+    for t in range(prepared.most):
+        check()
+        survives = alive * prepared.rates[:, t]
+        fails = (alive - survives).sum(axis=1)
+        gains.append(survives.sum(axis=1))
+        masses.append(alive.sum(axis=1) + rejected)
+        rejected = (fails[:, None] * prepared.rejected + rejected[:, None] * prepared.after).ravel()
+        alive = (survives[:, None, :] * prepared.accepted[:, None]).reshape(-1, len(prepared.prior))
+    return gains, masses
+
+
+def _backwards(
+    prepared: Prepared,
+    gains: list[NDArray[np.float64]],
+    masses: list[NDArray[np.float64]],
+    price: float,
+    check: Callable[[], None],
+) -> tuple[float, np.float64, np.float64, list[Flags]]:
+    """Return the best value at a price, its E[accepted] and E[drafted], and where it drafts."""
+    goes: list[Flags] = []
+    later = [np.zeros(len(gains[-1])) for _ in range(3)]
+    for gain, mass in zip(reversed(gains), reversed(masses), strict=True):
+        check()
+        worth = gain - price * prepared.cost * mass + later[0]
+        goes.append(worth > 0.0)
+        best = [np.where(goes[-1], one, 0.0) for one in (worth, gain + later[1], mass + later[2])]
+        if len(gain) > 1:
+            later = [one.reshape(-1, prepared.bins).sum(axis=1) for one in best]
+    return float(best[0][0]), best[1][0], best[2][0], goes
+
+
+def _automaton(prepared: Prepared, goes: list[Flags]) -> DraftStoppingPlan:
+    """Return the plan that drafts where `goes` says so, given from the last token to the first."""
+    automaton = Automaton()
+    nodes = np.full(len(goes[0]) * prepared.bins, STOP)
+    for on in goes:
+        rows, which = np.unique(nodes.reshape(-1, prepared.bins)[on], axis=0, return_inverse=True)
+        nodes = np.full(len(on), STOP)
+        nodes[on] = np.array([automaton.node(tuple(row)) for row in rows.tolist()], dtype=np.int64)[which.ravel()]
+    return automaton.plan(int(nodes[0]))

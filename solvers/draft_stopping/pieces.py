@@ -1,0 +1,161 @@
+"""What drafting on is worth, as a function of the belief that no token was rejected: convex, piecewise linear, exact.
+
+For one price of drafting, the belief pi (the probability that all tokens so far are accepted, given every score read)
+is all that counts: the token drafted next adds the belief after it to E[accepted], whatever came before. So a backward
+recursion on (position, belief) is exact, also where acceptance differs from position to position. The value of going on
+is the maximum over plans of what each is worth with no rejection so far and with one; nothing is put on a grid. It is
+not positive at belief 0, hence one threshold per position is the whole policy, and each piece is a node of it. Where
+pieces become many, plans that are worth next to nothing are dropped: what is left is the value of a real policy, and
+the sum of what was dropped is the gap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from specopt.models.fields import Floats, Ints
+
+EXACT_PIECES = 256
+"""Up to so many pieces nothing is dropped."""
+
+WORTHLESS = 1e-7
+"""Tokens of a round that a plan must be worth to be kept where pieces are many."""
+
+MOST_ENTRIES = 2_000_000
+"""Pieces times scores beyond which plans are dropped whatever they are worth, so that memory is bounded."""
+
+
+class Laws(NamedTuple):
+    """Distribution of the score at an accepted token, at the first rejection, and behind it, shape (B,) each."""
+
+    accepted: Floats
+    rejected: Floats
+    after: Floats
+
+    def beliefs(self, rate: float, beliefs: Floats) -> NDArray[np.float64]:
+        """Return the beliefs after one more token and each score, shape (B, n)."""
+        good = (rate * self.accepted)[:, None] * beliefs
+        bad = ((1.0 - rate) * self.rejected)[:, None] * beliefs + self.after[:, None] * (1.0 - beliefs)
+        every = good + bad
+        return np.divide(good, every, out=np.zeros_like(good), where=every > 0.0)
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """A convex piecewise linear function of the belief on [0, 1].
+
+    Piece i holds from `starts[i]` on; `inside[i]` is a belief in it. Its plan accepts `accepted[i]` more tokens if none
+    is rejected so far (0 otherwise) and drafts `drafted[i]` more, or `drafted_after[i]` if one is. The first piece of
+    a value is to stop.
+    """
+
+    starts: Floats
+    inside: Floats
+    accepted: Floats
+    drafted: Floats
+    drafted_after: Floats
+
+    def __getitem__(self, which: object) -> Pieces:
+        return Pieces(*(getattr(self, name)[which] for name in self.__dataclass_fields__))
+
+    def at(self, beliefs: NDArray[np.float64]) -> Ints:
+        """Return the piece of each belief."""
+        return np.asarray(np.searchsorted(self.starts, beliefs, side="right") - 1, dtype=np.int64)
+
+
+_STOP = Pieces(*(np.zeros(1) for _ in range(5)))
+
+
+def solve_pieces(
+    rates: Floats, laws: Laws, cost: float, worthless: float = WORTHLESS, check: Callable[[], None] = lambda: None
+) -> tuple[list[Pieces], Floats, float]:
+    """Return the value before each token and after the last, the beliefs up to which it is best to stop, and the loss.
+
+    Parameters
+    ----------
+    rates
+        Acceptance by position, shape (L,).
+    laws
+        Of the scores.
+    cost
+        Accepted tokens that drafting one must be worth.
+    worthless
+        Tokens of a round that a plan must be worth to be kept where pieces are many.
+    check
+        Called now and then; raises when there is no time left.
+    """
+    values, thresholds, lost = [_STOP], np.empty(len(rates)), 0.0
+    for k in range(len(rates) - 1, -1, -1):
+        thresholds[k], value = _or_stop(_go_on(float(rates[k]), laws, values[-1], check), cost)
+        value, dropped = _without_worthless(value, cost, worthless, max(EXACT_PIECES, MOST_ENTRIES // len(laws.after)))
+        values.append(value)
+        lost += dropped
+    return values[::-1], thresholds, lost
+
+
+def _go_on(rate: float, laws: Laws, value: Pieces, check: Callable[[], None]) -> Pieces:
+    """Return the value of drafting one token and going on as `value` says, before its cost is known."""
+    u, v, w = rate * laws.accepted, (1.0 - rate) * laws.rejected, laws.after
+    knots = value.starts[1:]
+    # the belief after bin s reaches knot b at pi = b w / (u - b (u + v - w))
+    top = knots[None, :] * w[:, None]
+    bottom = u[:, None] - knots[None, :] * (u + v - w)[:, None]
+    inside = (bottom > 0.0) & (top > 0.0) & (top < bottom)
+    starts = np.concatenate([[0.0], np.unique(top[inside] / bottom[inside])])
+    middle = 0.5 * (starts + np.append(starts[1:], 1.0))
+    accepted = np.zeros(len(starts))
+    drafted, drafted_after = np.ones(len(starts)), np.ones(len(starts))
+    for s in range(len(u)):
+        check()
+        law = Laws(*(one[s : s + 1] for one in laws))
+        i = value.at(law.beliefs(rate, middle)[0])
+        accepted += u[s] * (1.0 + value.accepted[i])
+        drafted += u[s] * value.drafted[i] + v[s] * value.drafted_after[i]
+        drafted_after += w[s] * value.drafted_after[i]
+    return Pieces(starts, middle, accepted, drafted, drafted_after)
+
+
+def _or_stop(going: Pieces, cost: float) -> tuple[float, Pieces]:
+    """Return the belief up to which it is best to stop, and the value of doing the better."""
+    ends = np.append(going.starts[1:], 1.0)
+    at_zero = -cost * going.drafted_after
+    slope = going.accepted - cost * going.drafted - at_zero
+    worth = np.flatnonzero(at_zero + slope * ends > 0.0)
+    if not len(worth):
+        return 1.0, _STOP
+    first = int(worth[0])
+    threshold = min(max(-at_zero[first] / slope[first], going.starts[first]), ends[first])
+    value = Pieces(*(np.concatenate([[0.0], getattr(going, name)[first:]]) for name in going.__dataclass_fields__))
+    value.starts[1] = threshold
+    return float(threshold), value
+
+
+def _without_worthless(value: Pieces, cost: float, worthless: float, most: int) -> tuple[Pieces, float]:
+    """Drop every other piece while pieces are many and lose little; return the most that this loses anywhere."""
+    lost = 0.0
+    while len(value.starts) > EXACT_PIECES:
+        at_zero = -cost * value.drafted_after
+        slope = value.accepted - cost * value.drafted - at_zero
+        i = np.arange(1, len(value.starts) - 1, 2)  # the neighbours of each stay
+        steeper = slope[i + 1] - slope[i - 1]
+        crossing = np.divide(at_zero[i - 1] - at_zero[i + 1], steeper, out=value.starts[i].copy(), where=steeper > 0.0)
+        crossing = np.clip(crossing, value.starts[i], value.starts[i + 1])
+        best = np.maximum(at_zero[i - 1] + slope[i - 1] * crossing, at_zero[i + 1] + slope[i + 1] * crossing)
+        loss = at_zero[i] + slope[i] * crossing - best
+        small = loss <= worthless
+        if not small.any():
+            if len(value.starts) <= most:
+                break
+            worthless *= 10.0
+            continue
+        lost += max(0.0, float(loss[small].max()))
+        value.starts[i[small] + 1] = crossing[small]
+        keep = np.ones(len(value.starts), dtype=np.bool_)
+        keep[i[small]] = False
+        value = value[keep]
+    return value, lost

@@ -1,0 +1,153 @@
+"""What the methods of draft stopping share: arrays, rounds of a rule without memory, automata, and a bound.
+
+Time is counted in rounds: a round that drafts D tokens takes 1 + cost D of them. The best ratio of means is found by
+Dinkelbach's method: at a price, maximise E[accepted] - price cost E[drafted]; the ratio of the maximiser is the next
+price, and prices rise to the optimum.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from specopt.models.draft_stopping import STOP, DraftStoppingPlan, DraftStoppingProblem, Transitions
+from specopt.models.fields import Floats, Ints
+from specopt.solvers.draft_stopping.pieces import Laws
+
+MOST_PRICES = 100
+CLOSE = 1e-13
+"""Relative rise of a price that is none, to rounding."""
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """A problem as arrays.
+
+    Parameters
+    ----------
+    prior
+        Probability of each class, shape (C,); classes that never occur are left out.
+    rates
+        Acceptance by class and position, shape (C, L).
+    accepted, rejected, after
+        Distribution of the score at an accepted token, at the first rejection, behind it, shape (B,).
+    cost
+        Drafting time of a token in rounds.
+    seconds
+        Seconds of a round beside drafting.
+    """
+
+    prior: Floats
+    rates: NDArray[np.float64]
+    accepted: Floats
+    rejected: Floats
+    after: Floats
+    cost: float
+    seconds: float
+
+    @property
+    def most(self) -> int:
+        """L, the most tokens of a round."""
+        return int(self.rates.shape[1])
+
+    @property
+    def bins(self) -> int:
+        """Number of scores B."""
+        return len(self.accepted)
+
+    @property
+    def laws(self) -> Laws:
+        """The three distributions of the score."""
+        return Laws(self.accepted, self.rejected, self.after)
+
+    @property
+    def averaged(self) -> Floats:
+        """Per position the acceptance of those tokens that are judged there, whatever their class, shape (L,)."""
+        reach = self.prior @ np.cumprod(np.column_stack([np.ones(len(self.prior)), self.rates]), axis=1)
+        rates = np.divide(reach[1:], reach[:-1], out=np.zeros(self.most), where=reach[:-1] > 0.0)
+        return np.minimum(rates, 1.0)
+
+    @property
+    def mean_rate(self) -> float:
+        """The share of accepted tokens among those that are judged in rounds of L tokens."""
+        alive = self.prior @ np.cumprod(self.rates, axis=1)
+        return float(alive.sum() / (1.0 + alive[:-1].sum()))
+
+    def windows(self, flagged: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+        """Return E[accepted] and E[drafted] of a rule that stops at a flagged score, per window 0, 1, ..., L."""
+        on, on_rejected, on_after = (float(law[~flagged].sum()) for law in (self.accepted, self.rejected, self.after))
+        alive, rejected = self.prior, 0.0
+        accepted, drafted = np.zeros(self.most + 1), np.zeros(self.most + 1)
+        for t in range(self.most):
+            survives = alive * self.rates[:, t]
+            drafted[t + 1] = float(alive.sum()) + rejected
+            accepted[t + 1] = float(survives.sum())
+            rejected = float((alive - survives).sum()) * on_rejected + rejected * on_after
+            alive = survives * on
+        return np.cumsum(accepted), np.cumsum(drafted)
+
+    def ratio(self, accepted: Floats | np.float64, drafted: Floats | np.float64) -> Floats:
+        """Return tokens per round of time, shape of the arguments."""
+        return np.asarray((1.0 + accepted) / (1.0 + self.cost * drafted))
+
+    def knowing_bound(self) -> float:
+        """Return what a device gets that sees class and rejections, in tokens per second: no policy gets more."""
+        price, value = 1.0, 0.0
+        for _ in range(MOST_PRICES):
+            stay, accepted, drafted = (np.zeros(len(self.prior)) for _ in range(3))
+            for t in range(self.most - 1, -1, -1):
+                rate = self.rates[:, t]
+                worth = rate * (1.0 + stay) - price * self.cost
+                goes = worth > 0.0
+                accepted = np.where(goes, rate * (1.0 + accepted), 0.0)
+                drafted = np.where(goes, 1.0 + rate * drafted, 0.0)
+                stay = np.where(goes, worth, 0.0)
+            value = max(0.0, 1.0 + float(self.prior @ stay) - price)
+            found = float(self.ratio(self.prior @ accepted, self.prior @ drafted))
+            if not found > price * (1.0 + CLOSE):
+                break
+            price = found
+        return (price + value) / self.seconds
+
+
+def prepare(problem: DraftStoppingProblem) -> Prepared:
+    """Return the arrays of a problem."""
+    prior = problem.probabilities
+    scores = problem.scores
+    return Prepared(
+        prior[prior > 0.0] / prior.sum(), problem.acceptance_rates[prior > 0.0], scores.accepted,
+        scores.first_rejection, scores.after, problem.draft_seconds_per_token / problem.round_seconds,
+        problem.round_seconds,
+    )  # fmt: skip
+
+
+def window_plan(window: int, flagged: NDArray[np.bool_]) -> DraftStoppingPlan:
+    """Return the plan that drafts up to `window` tokens and stops at a flagged score."""
+    rows = np.where(flagged, STOP, np.arange(1, window + 1)[:, None])
+    rows[-1:] = STOP
+    return DraftStoppingPlan(start=0 if window else STOP, next=Transitions(rows))
+
+
+class Automaton:
+    """Nodes of a plan, made from the last to the first; nodes that do the same are one."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[tuple[int, ...], int] = {}
+
+    def node(self, goes: tuple[int, ...]) -> int:
+        """Return the node that goes there on each score."""
+        return self._numbers.setdefault(goes, len(self._numbers))
+
+    def plan(self, start: int) -> DraftStoppingPlan:
+        """Return the plan that starts at a node, with the nodes that it can come to, numbered forwards."""
+        rows = list(self._numbers)
+        needed, waiting = {start} - {STOP}, [start] if start != STOP else []
+        while waiting:
+            for node in set(rows[waiting.pop()]) - needed - {STOP}:
+                needed.add(node)
+                waiting.append(node)
+        forwards = {node: number for number, node in enumerate(sorted(needed, reverse=True))} | {STOP: STOP}
+        found: Ints = np.array([[forwards[node] for node in rows[one]] for one in forwards if one != STOP])
+        return DraftStoppingPlan(start=forwards[start], next=Transitions.parse(found.astype(np.int64), "next"))

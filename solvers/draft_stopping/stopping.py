@@ -1,0 +1,70 @@
+"""The best policy of rounds that are all of one class, whose acceptance may differ from position to position."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from specopt.models.draft_stopping import MAX_NODES, STOP, DraftStoppingPlan
+from specopt.models.fields import Floats
+from specopt.solvers.draft_stopping.pieces import WORTHLESS, Laws, Pieces, solve_pieces
+from specopt.solvers.draft_stopping.prepare import CLOSE, Automaton
+
+
+def best_stopping(
+    rates: Floats,
+    laws: Laws,
+    cost: float,
+    check: Callable[[], None],
+    *,
+    price: float = 1.0,
+    worthless: float = WORTHLESS,
+) -> tuple[DraftStoppingPlan | None, float, float]:
+    """Return the policy with the best ratio (1 + E[accepted]) / (1 + cost E[drafted]), its ratio, and a bound on all.
+
+    A policy of more nodes than a plan may have is None.
+
+    Parameters
+    ----------
+    rates
+        Acceptance by position, shape (L,).
+    laws
+        Of the scores.
+    cost
+        Drafting time of a token in rounds.
+    check
+        Called now and then; raises when there is no time left.
+    price
+        A ratio that some policy has; that of drafting nothing is 1.
+    worthless
+        Tokens of a round that a policy must be worth to be looked at where there are many.
+    """
+    while True:
+        values, _, lost = solve_pieces(rates, laws, price * cost, worthless, check)
+        accepted, drafted = float(values[0].accepted[-1]), float(values[0].drafted[-1])
+        found = (1.0 + accepted) / (1.0 + cost * drafted)
+        if not found > price * (1.0 + CLOSE):
+            break
+        price = found
+    above = max(0.0, 1.0 - price + accepted - price * cost * drafted) + lost
+    # a plan that drafts takes a token's time at least; one that does not has ratio 1
+    return _automaton(rates, laws, values), price, max(1.0, price + above / (1.0 + cost))
+
+
+def _automaton(rates: Floats, laws: Laws, values: list[Pieces]) -> DraftStoppingPlan | None:
+    """Return the plan whose nodes are the pieces that can be come to, unless they are too many."""
+    needed = [np.array([len(values[0].starts) - 1])]
+    goes = []
+    for k, rate in enumerate(rates.tolist()):
+        drafting = needed[-1][needed[-1] > 0]  # piece 0 is to stop
+        goes.append(values[k + 1].at(laws.beliefs(rate, values[k].inside[drafting])).T)
+        needed.append(np.unique(goes[-1]))
+    if sum(len(rows) for rows in goes) > MAX_NODES:
+        return None
+    automaton, numbers = Automaton(), {0: STOP}
+    for k in range(len(rates) - 1, -1, -1):
+        drafting = needed[k][needed[k] > 0].tolist()
+        rows = [tuple(numbers[piece] for piece in row) for row in goes[k].tolist()]
+        numbers = {0: STOP} | {piece: automaton.node(row) for piece, row in zip(drafting, rows, strict=True)}
+    return automaton.plan(numbers[int(needed[0][0])])

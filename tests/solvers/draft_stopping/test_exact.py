@@ -1,0 +1,148 @@
+"""Exact methods of draft stopping against a linear program and against every automaton, and the rules they beat."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+from strategies_draft_stopping import draft_stoppings
+
+from specopt import DraftStoppingPlan, DraftStoppingProblem, Status, generate, solve
+from specopt.models.draft_stopping import STOP
+
+RULES = ("fixed-window", "first-rejection", "confidence-threshold", "optimal-stopping")
+
+
+def by_linear_program(problem: DraftStoppingProblem) -> float:
+    """The optimum by the shares of all histories at which a token is drafted, in Charnes and Cooper's form.
+
+    Variables: for every history of scores the share y_h <= y_(its parent) of visits on which a token is drafted, times
+    the scale s of the ratio; maximise s + sum gain_h y_h subject to round s + draft sum mass_h y_h = 1.
+    """
+    scores, most = problem.scores, problem.max_draft_tokens
+    gains: list[float] = []
+    masses: list[float] = []
+    parents: list[int] = []
+    states = [(problem.probabilities, 0.0, -1)]
+    for position in range(most):
+        later = []
+        for alive, rejected, parent in states:
+            survives = alive * problem.acceptance_rates[:, position]
+            fails = float((alive - survives).sum())
+            me = len(gains)
+            gains.append(float(survives.sum()))
+            masses.append(float(alive.sum()) + rejected)
+            parents.append(parent)
+            for score in range(scores.bins):
+                stays = survives * scores.accepted[score]
+                later.append((stays, fails * scores.first_rejection[score] + rejected * scores.after[score], me))
+        states = later
+    count = len(gains)
+    above = np.zeros((count, count + 1))
+    for one, parent in enumerate(parents):
+        above[one, one] = 1.0
+        above[one, parent if parent >= 0 else count] = -1.0
+    equal = np.append(problem.draft_seconds_per_token * np.array(masses), problem.round_seconds)
+    found = linprog(
+        -np.append(gains, 1.0), A_ub=above, b_ub=np.zeros(count), A_eq=equal[None, :], b_eq=[1.0], method="highs"
+    )
+    assert found.success
+    return float(-found.fun)
+
+
+def all_plans(tokens: int, bins: int) -> list[tuple[Any, ...] | None]:
+    """Every policy as a tree: None stops, a tuple drafts and says what follows each score."""
+    if tokens == 0:
+        return [None]
+    return [None, *itertools.product(all_plans(tokens - 1, bins), repeat=bins)]
+
+
+def as_plan(tree: tuple[Any, ...] | None) -> DraftStoppingPlan:
+    """Number the nodes of a tree."""
+    rows: list[list[int]] = []
+
+    def number(node: tuple[Any, ...] | None) -> int:
+        if node is None:
+            return STOP
+        mine = len(rows)
+        rows.append([])
+        rows[mine] = [number(child) for child in node]
+        return mine
+
+    return DraftStoppingPlan.from_dict({"start": number(tree), "next": rows})
+
+
+@settings(max_examples=60)
+@given(problem=draft_stoppings())
+def test_three_routes_to_the_optimum(problem: DraftStoppingProblem) -> None:
+    """Tests that the tree of histories, the search over beliefs and a linear program find one optimum."""
+    tree, belief = solve(problem, "history-tree"), solve(problem, "belief")
+    assert tree.status is belief.status is Status.OPTIMAL
+    assert belief.objective == pytest.approx(tree.objective, rel=2e-9)
+    assert tree.objective == pytest.approx(by_linear_program(problem), rel=1e-7)
+
+
+@settings(max_examples=15)
+@given(problem=draft_stoppings(most_tokens=2))
+def test_no_automaton_is_better(problem: DraftStoppingProblem) -> None:
+    """Tests that none of all policies, each judged, beats the exact one."""
+    trees = all_plans(problem.max_draft_tokens, problem.scores.bins)
+    best = max(problem.evaluate(as_plan(tree)).objective for tree in trees)
+    assert solve(problem, "history-tree").objective == pytest.approx(best, rel=1e-12)
+
+
+@settings(max_examples=30)
+@given(problem=draft_stoppings())
+def test_rules_lie_between(problem: DraftStoppingProblem) -> None:
+    """Tests that no rule beats the optimum, no bound cuts it off, and thresholds are no slower than fixed windows."""
+    best = solve(problem, "history-tree").objective
+    assert best is not None
+    found = {name: solve(problem, name) for name in RULES}
+    for result in found.values():
+        assert result.objective is not None and result.bound is not None
+        assert result.objective <= best * (1 + 1e-12) and best <= result.bound * (1 + 1e-12)
+    assert found["confidence-threshold"].objective >= found["fixed-window"].objective * (1 - 1e-12)  # type: ignore[operator]
+
+
+@given(problem=draft_stoppings())
+@settings(max_examples=20)
+def test_one_class_needs_no_belief_over_classes(problem: DraftStoppingProblem) -> None:
+    """Tests that optimal stopping for averaged rounds is optimal where all rounds are of one class."""
+    data = problem.to_dict()
+    data["rounds"] = [data["rounds"][0] | {"probability": 1.0}]
+    alone = DraftStoppingProblem.from_dict(data)
+    best = solve(alone, "history-tree").objective
+    assert solve(alone, "optimal-stopping").objective == pytest.approx(best, rel=1e-12)
+
+
+@settings(max_examples=5)
+@given(seed=st.integers(0, 100))
+def test_a_search_cut_short_is_certified(seed: int) -> None:
+    """Tests that after a few trials plan and bound enclose the optimum of the whole tree."""
+    problem = generate("draft-stopping/random", bins=3, max_draft=9, seed=seed)
+    best = solve(problem, "history-tree").objective
+    assert best is not None
+    calls = 0
+
+    def stop(progress: Any) -> bool:
+        nonlocal calls
+        calls += 1
+        return calls > 6
+
+    found = solve(problem, "belief", callback=stop)
+    assert found.objective is not None and found.bound is not None
+    assert found.objective <= best * (1 + 1e-12) and best <= found.bound * (1 + 1e-12)
+
+
+def test_a_belief_over_classes_pays() -> None:
+    """Tests on easy and hard rounds that the best policy is more than 1 % faster than every rule, as the page of the kind says."""
+    problem = generate("draft-stopping/mixed")
+    best = solve(problem).objective
+    rules = {name: solve(problem, name).objective for name in RULES}
+    assert best == pytest.approx(16.1891, abs=1e-4)
+    assert max(value for value in rules.values() if value is not None) < 0.99 * best  # type: ignore[operator]
