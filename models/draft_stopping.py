@@ -265,7 +265,7 @@ class DraftStoppingProblem(Problem):
                 np.add.at(moved_rejected, to, falls)
             alive, rejected = moved_alive, moved_rejected
         seconds = self.round_seconds + self.draft_seconds_per_token * drafted
-        terms = {"accepted_tokens": accepted, "drafted_tokens": drafted, "seconds_per_round": seconds}
+        terms = {"own_tokens_per_second": 1.0 / seconds, "accepted_draft_tokens_per_second": accepted / seconds}
         return Evaluation((1.0 + accepted) / seconds, terms)
 
     def violations(self, plan: DraftStoppingPlan) -> list[str]:

@@ -58,6 +58,7 @@ def large() -> list[Problem]:
         generate(timed, clients=1000, budget=20_000),
         generate("verification-batch/mixed", requests=301),
         generate("prompt-chunking/paper-4", prompt_tokens=60_000),
+        generate("draft-stopping/random", bins=100),
         PromptChunkingProblem.from_dict(long.to_dict() | {"pipeline_length": 1000}),
         DraftControlProblem.from_dict(INSTANCES["draft-control"]["alternating"].to_dict() | actions),
     ]

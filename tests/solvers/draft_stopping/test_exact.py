@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
-from strategies_draft_stopping import draft_stoppings
+from strategies_draft_stopping import RATES, draft_stoppings
 
 from specopt import DraftStoppingPlan, DraftStoppingProblem, Status, generate, solve
 from specopt.models.draft_stopping import STOP
@@ -109,12 +109,12 @@ def test_rules_lie_between(problem: DraftStoppingProblem) -> None:
     assert found["confidence-threshold"].objective >= found["fixed-window"].objective * (1 - 1e-12)  # type: ignore[operator]
 
 
-@given(problem=draft_stoppings())
 @settings(max_examples=20)
-def test_one_class_needs_no_belief_over_classes(problem: DraftStoppingProblem) -> None:
-    """Tests that optimal stopping for averaged rounds is optimal where all rounds are of one class."""
+@given(problem=draft_stoppings(), rate=RATES)
+def test_one_rate_is_solved_by_optimal_stopping(problem: DraftStoppingProblem, rate: float) -> None:
+    """Tests that optimal stopping at the mean rate is optimal where all rounds and positions have one rate."""
     data = problem.to_dict()
-    data["rounds"] = [data["rounds"][0] | {"probability": 1.0}]
+    data["rounds"] = [{"probability": 1.0, "acceptance_rate": rate}]
     alone = DraftStoppingProblem.from_dict(data)
     best = solve(alone, "history-tree").objective
     assert solve(alone, "optimal-stopping").objective == pytest.approx(best, rel=1e-12)
@@ -140,7 +140,7 @@ def test_a_search_cut_short_is_certified(seed: int) -> None:
 
 
 def test_a_belief_over_classes_pays() -> None:
-    """Tests on easy and hard rounds that the best policy is more than 1 % faster than every rule, as the page of the kind says."""
+    """Tests that the best policy for easy and hard rounds is more than 1 % faster than every rule."""
     problem = generate("draft-stopping/mixed")
     best = solve(problem).objective
     rules = {name: solve(problem, name).objective for name in RULES}
