@@ -21,6 +21,7 @@ PROBLEMS = {
     "verification-batch": specopt.generate("verification-batch/mixed", seed=1),
     "prompt-chunking": specopt.generate("prompt-chunking/paper-4", seed=1),
     "draft-control": specopt.generate("draft-control/paper-3", seed=1),
+    "draft-stopping": specopt.generate("draft-stopping/mixed", seed=1),
     "draft-allocation": specopt.generate("draft-allocation/paper-5", seed=1),
     "fair-goodput per round": specopt.generate("fair-goodput/paper-5", seed=1),
     "fair-goodput per second": specopt.generate("fair-goodput/per-second", seed=1),

@@ -79,7 +79,10 @@ SMALL = {"tasks": 5, "max_input": 40, "max_output": 24}
 LONG = {"output_tokens": [MAX_TOKENS] * 5, "max_output_tokens": MAX_TOKENS, "draft_memory_bytes": 1e15}
 KNOWN = {"output_lengths": "known"}
 
-FAMILIES = {family.partition("/")[0]: family for family in (LATENCY, CHUNKS, BATCH, CONTROL, ALLOCATION, FAIR)}
+STOPPING = "draft-stopping/random"
+FAMILIES = {
+    family.partition("/")[0]: family for family in (LATENCY, CHUNKS, BATCH, CONTROL, ALLOCATION, FAIR, STOPPING)
+}
 
 CASES: dict[str, dict[str, Callable[[], Problem]]] = {
     "serving-latency": {
@@ -110,6 +113,11 @@ CASES: dict[str, dict[str, Callable[[], Problem]]] = {
         "vocabulary_size": _with(
             CONTROL, vocabulary_size=MAX_TOKENS, resolutions=[MAX_RESOLUTION - r for r in range(5)]
         ),
+    },
+    "draft-stopping": {
+        "max_draft_tokens": _with(STOPPING, params={"max_draft": 1000, "bins": 2}),
+        "scores": _with(STOPPING, params={"bins": 1000}),
+        "both": _with(STOPPING, params={"max_draft": 1000, "bins": 1000}),
     },
     "verification-batch": {"requests": _with(BATCH, params={"requests": MANY})},
     "draft-allocation": {

@@ -12,6 +12,7 @@ from pathlib import Path
 import cold
 import draft_allocation
 import draft_control
+import draft_stopping
 import fair_goodput
 import fair_goodput_online
 import figures
@@ -32,6 +33,7 @@ BENCHMARKS = (
     *serving_latency.BENCHMARKS,
     *draft_allocation.BENCHMARKS,
     *draft_control.BENCHMARKS,
+    *draft_stopping.BENCHMARKS,
     *fair_goodput.BENCHMARKS,
     *fair_goodput_online.BENCHMARKS,
     *prompt_chunking.BENCHMARKS,

@@ -15,6 +15,7 @@ from specopt.commands import (
     evaluate,
     export,
     fit,
+    fit_predictor,
     generate,
     import_,
     measure,
@@ -135,17 +136,18 @@ COMMANDS = (
     model.model,
     measure.measure,
     fit.fit,
+    fit_predictor.fit_predictor,
     tune.tune,
     warmup.warmup,
     demo.demo,
 )
-"""In the order of `specopt --help`; a command is called as its function, without a closing underscore."""
+"""In the order of `specopt --help`; a command is called as its function, without a closing underscore, with hyphens."""
 
 HELP = {"generate": generate.WithFamilies}
 """Of commands whose help says more than their options."""
 
 for command in COMMANDS:
-    name = command.__name__.rstrip("_")
+    name = command.__name__.rstrip("_").replace("_", "-")
     app.command(name, cls=HELP.get(name))(command)
 app.add_typer(export.export)
 app.add_typer(testbed.testbed)

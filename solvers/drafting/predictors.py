@@ -54,6 +54,16 @@ class RejectionPredictor:
         found: Floats = self.model.predict_proba(table)[:, 1]
         return found
 
+    @property
+    def coefficients(self) -> dict[str, float] | None:
+        """Of a logistic regression, what the log-odds of acceptance are a sum of, on the features as they come."""
+        if self.kind != "logistic":
+            return None
+        scaler, regression = self.model[0], self.model[1]
+        slopes = regression.coef_[0] / scaler.scale_
+        at_zero = float(regression.intercept_[0] - slopes @ scaler.mean_)
+        return {"intercept": at_zero, **dict(zip(self.features, slopes.tolist(), strict=True))}
+
 
 def fit_predictor(log: DraftLog, kind: Kind = "logistic", *, seed: int = 0) -> RejectionPredictor:
     """Train a predictor on the judged tokens of a log.

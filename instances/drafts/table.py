@@ -1,0 +1,77 @@
+"""Logs of drafted tokens as tables: a CSV file with a row per token."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+import numpy as np
+
+from specopt.instances.reading.csv_rows import csv_rows, decimal, place
+from specopt.instances.reading.lines import Lines, open_lines
+from specopt.models.drafting import ACCEPTED, AFTER, FIRST_REJECTION, DraftLog
+from specopt.models.errors import InvalidInput
+from specopt.models.fields import printable
+
+MOST_TOKENS = 10_000_000
+ROUND, OUTCOME = "round", "outcome"
+
+
+def read_draft_log(path: str | os.PathLike[str], features: Sequence[str] = ()) -> DraftLog:
+    """Read a log of drafted tokens.
+
+    Parameters
+    ----------
+    path
+        CSV with a header: `round` (an integer; the tokens of a round in order), `outcome` (1 accepted, 0 the first
+        rejection, -1 behind it) and columns of numbers.
+    features
+        Columns to take as features; none: all others.
+
+    Raises
+    ------
+    InvalidInput
+        If the file is no such table, or the tokens of a round are not in order.
+    """
+    where = printable(str(path))
+    with open_lines(path) as stream:
+        lines = Lines(stream, where)
+        rows = csv_rows(lines)
+        first, header = next(rows)
+        names = tuple(features) or tuple(name for name in header if name not in (ROUND, OUTCOME))
+        if not names:
+            raise InvalidInput(f"{where}: line {first}: expected at least one column of features, got none")
+        places = [place(lines, first, header, name) for name in (ROUND, OUTCOME, *names)]
+        table = []
+        for line, fields in rows:
+            values = [decimal(fields[column].strip()) for column in places]
+            for column, value in zip(places, values, strict=True):
+                if value is None:
+                    raise lines.refuse(line, "a number", fields[column], header[column])
+            if values[0] != int(values[0] or 0.0) or abs(values[0]) > 2**53:
+                raise lines.refuse(line, "an integer", fields[places[0]], ROUND)
+            if values[1] not in (ACCEPTED, FIRST_REJECTION, AFTER):
+                raise lines.refuse(line, "1, 0 or -1", fields[places[1]], OUTCOME)
+            table.append(values)
+            if len(table) > MOST_TOKENS:
+                raise lines.refuse(line, f"at most {MOST_TOKENS:,} tokens", "more")
+    if not table:
+        raise InvalidInput(f"{where}: expected at least one drafted token, got none")
+    found = np.array(table, dtype=np.float64)
+    _, rounds = np.unique(found[:, 0], return_inverse=True)
+    order = np.argsort(rounds, kind="stable")
+    log = DraftLog(
+        features=found[order, 2:], outcomes=found[order, 1].astype(np.int64), names=names, rounds=rounds[order]
+    )
+    same = np.diff(rounds[order]) == 0
+    before, after = log.outcomes[:-1][same], log.outcomes[1:][same]
+    wrong = np.where(before == ACCEPTED, after == AFTER, after != AFTER)
+    if wrong.any():
+        raise InvalidInput(
+            f"{where}: {OUTCOME}: expected rounds of accepted tokens, one first rejection and what comes after it, in "
+            f"this order; a {int(before[wrong][0])} is followed by a {int(after[wrong][0])}"
+        )
+    begins = np.flatnonzero(np.append(True, ~same))
+    if (log.outcomes[begins] == AFTER).any():
+        raise InvalidInput(f"{where}: {OUTCOME}: expected rounds that begin with 1 or 0, got one that begins with -1")
+    return log

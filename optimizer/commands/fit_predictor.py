@@ -1,0 +1,85 @@
+"""`specopt fit-predictor`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from specopt.commands.shared import AsJson, Output, Seed, check_target, count, number, print_json, write
+from specopt.streams import say
+
+
+def fit_predictor(
+    log: Annotated[
+        Path,
+        typer.Argument(
+            metavar="LOG",
+            help="A CSV file, a row per drafted token: round, outcome (1 accepted, 0 first rejection, -1 behind it), "
+            "columns of features.",
+        ),
+    ],
+    draft_seconds: Annotated[float, typer.Option(metavar="S", parser=number, help="Drafting time of a token.")],
+    round_seconds: Annotated[
+        float, typer.Option(metavar="S", parser=number, help="What a round costs beside drafting.")
+    ],
+    feature: Annotated[
+        list[str] | None, typer.Option(metavar="COL", help="Take this column as a feature; default: all others.")
+    ] = None,
+    predictor: Annotated[str, typer.Option(metavar="P", help="logistic, perceptron or trees.")] = "logistic",
+    max_draft: Annotated[
+        int | None,
+        typer.Option(metavar="L", parser=count, help="Longest draft; default: the median of the log's rounds."),
+    ] = None,
+    bins: Annotated[int, typer.Option(metavar="B", parser=count, help="Most bins of the score.")] = 8,
+    seed: Seed = 0,
+    as_json: AsJson = False,
+    output: Output = None,
+) -> None:
+    """Fit a rejection predictor to logged drafts, and say when to stop drafting by it.
+
+    Writes a draft-stopping problem; the rules are compared on rounds that were held out.
+    """
+    from specopt.instances.drafts.table import read_draft_log
+    from specopt.solve import solve
+    from specopt.solvers.draft_stopping.fitted import fit_stopping
+
+    check_target(output, log)
+    fitted = fit_stopping(
+        read_draft_log(log, feature or ()),
+        draft_seconds_per_token=draft_seconds,
+        round_seconds=round_seconds,
+        max_draft_tokens=max_draft,
+        predictor=predictor,  # type: ignore[arg-type]  # checked there
+        bins=bins,
+        seed=seed,
+    )
+    rules = []
+    window = solve(fitted.problem, "fixed-window").plan
+    for method in ("belief", "optimal-stopping", "confidence-threshold", "first-rejection", "fixed-window"):
+        result = solve(fitted.problem, method, gap=1e-4)
+        speed = fitted.speed(result.plan)  # type: ignore[arg-type]
+        gain, low, high = fitted.gain(result.plan, window)  # type: ignore[arg-type]
+        rules.append(
+            {
+                "method": method, "model": result.objective, "held_out": speed.mean,
+                "standard_error": speed.standard_error, "gain": gain, "gain_interval": [low, high],
+            }
+        )  # fmt: skip
+    found = {
+        "predictor": predictor, "features": list(fitted.predictor.features),
+        "coefficients": fitted.predictor.coefficients, "edges": fitted.bins.edges.tolist(),
+        "rounds": fitted.rounds, "dropped": fitted.dropped, "false_accept": fitted.false_accept,
+        "false_reject": fitted.false_reject, "area": fitted.area, "rules": rules, "problem": fitted.problem.to_dict(),
+    }  # fmt: skip
+    if as_json:
+        print_json(found)
+    else:
+        from specopt.views.fitted_predictor import print_fitted
+        from specopt.views.terminal import console
+
+        print_fitted(found, console())
+    write(fitted.problem, output)
+    if output is not None:
+        say(f"written to {output}")

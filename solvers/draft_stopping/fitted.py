@@ -1,0 +1,174 @@
+"""Draft stopping from a log: a predictor, the problem that follows, and its plans played on rounds held out.
+
+The log is cut by rounds into three parts: one trains the predictor, one says how its score is distributed and how often
+the token at each position is accepted, and one, which nothing was fitted to, is played.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from specopt.models.arguments import integer
+from specopt.models.draft_stopping import (
+    STOP,
+    AcceptanceRate,
+    DraftStoppingPlan,
+    DraftStoppingProblem,
+    RoundClass,
+    Scores,
+)
+from specopt.models.drafting import ACCEPTED, FIRST_REJECTION, DraftLog
+from specopt.models.errors import InvalidInput
+from specopt.models.fields import Floats, Ints
+from specopt.solvers.drafting.predictors import Kind, RejectionPredictor, ScoreBins, fit_predictor, roc, score_bins
+from specopt.solvers.simulation import Estimate
+
+HELD_OUT = 1.0 / 3.0
+FEWEST_ROUNDS = 30
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FittedStopping:
+    """A predictor with its scores, the problem, and the rounds that were held out.
+
+    Parameters
+    ----------
+    problem
+        One class of rounds, with the acceptance of each position: the classes of easy and hard rounds add nothing.
+    predictor, bins
+        What gives a token its score.
+    false_accept, false_reject, area
+        On the held-out rounds: how often a first rejection counts as accepted and an accepted token as rejected, where
+        the probability of acceptance is cut at 1/2, and the area under the curve.
+    rounds, dropped
+        Rounds used, and those dropped because they drafted less than the longest draft.
+    """
+
+    problem: DraftStoppingProblem
+    predictor: RejectionPredictor
+    bins: ScoreBins
+    false_accept: float
+    false_reject: float
+    area: float
+    rounds: int
+    dropped: int
+    _scores: Ints = field(repr=False)
+    _outcomes: Ints = field(repr=False)
+
+    def play(self, plan: DraftStoppingPlan) -> tuple[NDArray[np.int64], Floats]:
+        """Return tokens and seconds of each held-out round under a plan; nothing is drawn."""
+        alive = np.cumprod(self._outcomes == ACCEPTED, axis=1)
+        node = np.full(len(alive), plan.start)
+        tokens, drafted = np.ones(len(alive), dtype=np.int64), np.zeros(len(alive), dtype=np.int64)
+        for position in range(self.problem.max_draft_tokens):
+            on = node != STOP
+            drafted += on
+            tokens += on * alive[:, position]
+            node[on] = plan.next.rows[node[on], self._scores[on, position]]
+        seconds = self.problem.round_seconds + self.problem.draft_seconds_per_token * drafted.astype(np.float64)
+        return tokens, np.asarray(seconds)
+
+    def speed(self, plan: DraftStoppingPlan) -> Estimate:
+        """Return the token speed of a plan on the held-out rounds."""
+        return Estimate.ratio(*self.play(plan))
+
+    def gain(self, plan: DraftStoppingPlan, rival: DraftStoppingPlan) -> tuple[float, float, float]:
+        """Return how much faster a plan is than a rival on the held-out rounds, with 95 % limits, rounds paired."""
+        (mine, my_seconds), (its, its_seconds) = self.play(plan), self.play(rival)
+        ours, theirs = float(mine.sum() / my_seconds.sum()), float(its.sum() / its_seconds.sum())
+        # delta method for the logarithm of the ratio of two ratios
+        spread = (
+            mine / mine.mean() - my_seconds / my_seconds.mean() - its / its.mean() + its_seconds / its_seconds.mean()
+        )
+        half = 1.96 * float(spread.std(ddof=1)) / math.sqrt(len(spread))
+        middle = math.log(ours / theirs)
+        return math.exp(middle) - 1.0, math.exp(middle - half) - 1.0, math.exp(middle + half) - 1.0
+
+
+def fit_stopping(
+    log: DraftLog,
+    *,
+    draft_seconds_per_token: float,
+    round_seconds: float,
+    max_draft_tokens: int | None = None,
+    predictor: Kind = "logistic",
+    bins: int = 8,
+    seed: int = 0,
+) -> FittedStopping:
+    """Fit predictor and problem to a log of rounds.
+
+    Parameters
+    ----------
+    log
+        Drafted tokens, those of a round in order.
+    draft_seconds_per_token, round_seconds
+        What a drafted token and the rest of a round cost.
+    max_draft_tokens
+        Longest draft L; None: what most rounds of the log drafted at least. Rounds that drafted less are dropped.
+    predictor
+        ``"logistic"``, ``"perceptron"`` or ``"trees"``.
+    bins
+        Most bins of the score.
+    seed
+        Of the cut of the log and the training.
+
+    Raises
+    ------
+    InvalidInput
+        If there are too few rounds that long, or an argument is outside its domain.
+    MissingDependency
+        If scikit-learn is not installed.
+    """
+    assert log.rounds is not None
+    lengths = np.bincount(np.unique(log.rounds, return_inverse=True)[1])
+    most = (
+        int(np.median(lengths)) if max_draft_tokens is None else integer("max_draft_tokens", max_draft_tokens, 1, 1000)
+    )
+    count = int((lengths >= most).sum())
+    if count < FEWEST_ROUNDS:
+        raise InvalidInput(
+            f"max_draft_tokens: expected at least {FEWEST_ROUNDS} rounds that drafted {most} tokens, got {count}"
+        )
+    rest, held_out = _first(log, lengths, most).split(1.0 - HELD_OUT, seed=seed)
+    training, counting = rest.split(0.5, seed=seed + 1)
+    trained = fit_predictor(training, predictor, seed=seed)
+    scores = score_bins(trained, counting, bins=bins)
+    outcomes = rest.outcomes.reshape(-1, most)
+    accepted = (outcomes == ACCEPTED).sum(axis=0) + 0.5
+    judged = accepted + (outcomes == FIRST_REJECTION).sum(axis=0) + 0.5
+    law = scores.predictor
+    problem = DraftStoppingProblem(
+        name=f"{predictor} predictor on {count} rounds",
+        max_draft_tokens=most,
+        draft_seconds_per_token=draft_seconds_per_token,
+        round_seconds=round_seconds,
+        rounds=(RoundClass(probability=1.0, acceptance_rate=AcceptanceRate.parse(accepted / judged, "rate")),),
+        scores=Scores(accepted=law.accepted, first_rejection=law.rejected, after=law.after),
+    )
+    probability = trained.probability(held_out.features)
+    seen = held_out.judged
+    right, sure = held_out.outcomes[seen] == ACCEPTED, probability[seen] > 0.5
+    return FittedStopping(
+        problem=problem,
+        predictor=trained,
+        bins=scores,
+        false_accept=float(sure[~right].mean()),
+        false_reject=float((~sure[right]).mean()),
+        area=roc(probability[seen], right.astype(float)).area,
+        rounds=count,
+        dropped=len(lengths) - count,
+        _scores=scores.of(probability).reshape(-1, most),
+        _outcomes=held_out.outcomes.reshape(-1, most),
+    )
+
+
+def _first(log: DraftLog, lengths: Ints, most: int) -> DraftLog:
+    """Return the first tokens of the rounds that have as many."""
+    assert log.rounds is not None
+    starts = np.cumsum(lengths) - lengths
+    rows = (starts[lengths >= most, None] + np.arange(most)).ravel()
+    return DraftLog(features=log.features[rows], outcomes=log.outcomes[rows], names=log.names, rounds=log.rounds[rows])

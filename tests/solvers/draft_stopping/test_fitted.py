@@ -1,0 +1,121 @@
+"""Draft stopping fitted to a log: the problem, the plans played on held-out rounds, and what the command says."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from specopt import DraftStoppingPlan, InvalidInput, solve
+from specopt.cli import run
+from specopt.instances.drafts.logs import draft_log
+from specopt.instances.drafts.table import read_draft_log
+from specopt.models.drafting import DraftLog
+from specopt.solvers.draft_stopping.fitted import FittedStopping, fit_stopping
+
+COSTS = {"draft_seconds_per_token": 0.02, "round_seconds": 0.15}
+OPTIONS = ("--draft-seconds", "0.02", "--round-seconds", "0.15")
+
+
+def write(log: DraftLog, path: Path) -> Path:
+    """Write a log as the table that the command reads."""
+    assert log.rounds is not None
+    rows = [",".join(("round", "outcome", *log.names))]
+    for number, outcome, features in zip(log.rounds, log.outcomes, log.features, strict=True):
+        rows.append(",".join([str(number), str(outcome), *(f"{value:.12g}" for value in features)]))
+    path.write_text("\n".join(rows))
+    return path
+
+
+@pytest.fixture(scope="module")
+def fitted() -> FittedStopping:
+    """A problem fitted to rounds whose features say much."""
+    return fit_stopping(draft_log(1500, window=6, signal=1.5, seed=3), bins=4, **COSTS)  # type: ignore[arg-type]
+
+
+def test_a_table_is_the_log_it_was_written_from(tmp_path: Path) -> None:
+    """Tests that rounds, outcomes and features are read back, and that columns can be chosen."""
+    log = draft_log(40, window=5, seed=1)
+    found = read_draft_log(write(log, tmp_path / "log.csv"))
+    assert found.names == log.names
+    assert np.array_equal(found.outcomes, log.outcomes)
+    assert np.allclose(found.features, log.features, rtol=1e-11)
+    assert read_draft_log(tmp_path / "log.csv", ["margin"]).names == ("margin",)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("round,outcome,x\n1,2,0.5\n", "line 2, outcome: expected 1, 0 or -1, got '2'"),
+        ("round,outcome,x\n1.5,1,0.5\n", "line 2, round: expected an integer, got '1.5'"),
+        ("round,outcome,x\n1,1,high\n", "line 2, x: expected a number, got 'high'"),
+        ("round,outcome\n1,1\n", "line 1: expected at least one column of features, got none"),
+        ("round,result,x\n1,1,2\n", "expected one column 'outcome', the header has round, result, x"),
+        ("round,outcome,x\n", "expected at least one drafted token, got none"),
+        ("round,outcome,x\n1,0,2\n1,1,2\n", "a 0 is followed by a 1"),
+        ("round,outcome,x\n1,1,2\n1,-1,2\n", "a 1 is followed by a -1"),
+        ("round,outcome,x\n1,-1,2\n", "expected rounds that begin with 1 or 0, got one that begins with -1"),
+    ],
+)
+def test_what_is_no_log(text: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests that a table that is no log is refused with the line, the column and what was expected."""
+    path = tmp_path / "log.csv"
+    path.write_text(text)
+    assert run(["fit-predictor", str(path), *OPTIONS]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_rounds_are_played_one_by_one(fitted: FittedStopping) -> None:
+    """Tests that tokens and seconds of held-out rounds are those of a loop over their tokens."""
+    plan = solve(fitted.problem).plan
+    assert isinstance(plan, DraftStoppingPlan)
+    tokens, seconds = fitted.play(plan)
+    for number, (scores, outcomes) in enumerate(zip(fitted._scores, fitted._outcomes, strict=True)):
+        node, right, drafted = plan.start, 0, 0
+        while node != -1:
+            right += int(outcomes[drafted] == 1)
+            node, drafted = plan.next.rows[node][scores[drafted]], drafted + 1
+        assert tokens[number] == 1 + right
+        assert seconds[number] == pytest.approx(0.15 + 0.02 * drafted)
+
+
+def test_the_model_foretells_held_out_rounds(fitted: FittedStopping) -> None:
+    """Tests that the speed on held-out rounds is the model's within five standard errors, above the fixed window's."""
+    best, window = solve(fitted.problem), solve(fitted.problem, "fixed-window").plan
+    assert isinstance(best.plan, DraftStoppingPlan) and isinstance(window, DraftStoppingPlan)
+    speed = fitted.speed(best.plan)
+    assert abs(speed.mean - best.objective) < 5.0 * speed.standard_error  # type: ignore[operator]
+    gain, low, high = fitted.gain(best.plan, window)
+    assert 0.0 < low < gain < high
+    assert fitted.gain(window, window) == (0.0, 0.0, 0.0)
+
+
+def test_short_rounds_are_dropped_and_counted() -> None:
+    """Tests that rounds shorter than the longest draft are left out, and that too few are refused."""
+    log = draft_log(60, window=4, seed=2)
+    keep = np.ones(len(log), dtype=bool)
+    keep[1:4] = False  # the first round has one token left
+    assert log.rounds is not None
+    short = DraftLog(features=log.features[keep], outcomes=log.outcomes[keep], names=log.names, rounds=log.rounds[keep])
+    found = fit_stopping(short, bins=2, **COSTS)  # type: ignore[arg-type]
+    assert (found.rounds, found.dropped) == (59, 1)
+    with pytest.raises(InvalidInput, match="expected at least 30 rounds that drafted 5 tokens, got 0"):
+        fit_stopping(short, max_draft_tokens=5, **COSTS)  # type: ignore[arg-type]
+
+
+def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests that the command writes a problem that can be solved, and that a score without signal wins nothing."""
+    log = write(draft_log(600, window=5, signal=0.0, seed=5), tmp_path / "log.csv")
+    problem = tmp_path / "problem.json"
+    assert run(["fit-predictor", str(log), *OPTIONS, "--json", "-o", str(problem)]) == 0
+    found = json.loads(capsys.readouterr().out)
+    rules = {one["method"]: one for one in found["rules"]}
+    assert rules["belief"]["gain_interval"][0] <= 0.0
+    assert rules["fixed-window"]["gain"] == 0.0
+    assert set(found["coefficients"]) == {"intercept", "confidence", "entropy", "margin", "deviation"}
+    assert run(["solve", str(problem)]) == 0
+    assert run(["fit-predictor", str(log), *OPTIONS]) == 0
+    out = capsys.readouterr().out
+    assert "first-rejection" in out and "faster than the best fixed window" not in out
