@@ -1,4 +1,4 @@
-"""A seventh kind of problem: the files of `tests/toy`, a folder per layer, and one entry of `KINDS`."""
+"""An eighth kind of problem: the files of `tests/toy`, a folder per layer, and one entry of `KINDS`."""
 
 from __future__ import annotations
 
