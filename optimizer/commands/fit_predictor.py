@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from specopt.commands.shared import AsJson, Output, Seed, check_target, count, number, print_json, write
-from specopt.streams import say
+from specopt.console.streams import say
 
 
 def fit_predictor(
