@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from specopt.models.draft_stopping import STOP, DraftStoppingPlan, DraftStoppingProblem, Transitions
 from specopt.models.fields import Floats, Ints
-from specopt.solvers.draft_stopping.pieces import Laws
+from specopt.solvers.drafting.pieces import Laws
 
 MOST_PRICES = 100
 CLOSE = 1e-13

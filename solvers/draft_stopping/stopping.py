@@ -8,8 +8,8 @@ import numpy as np
 
 from specopt.models.draft_stopping import MAX_NODES, STOP, DraftStoppingPlan
 from specopt.models.fields import Floats
-from specopt.solvers.draft_stopping.pieces import WORTHLESS, Laws, Pieces, solve_pieces
 from specopt.solvers.draft_stopping.prepare import CLOSE, Automaton
+from specopt.solvers.drafting.pieces import WORTHLESS, Laws, Pieces, solve_pieces
 
 
 def best_stopping(

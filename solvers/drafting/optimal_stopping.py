@@ -13,8 +13,8 @@ import numpy as np
 
 from specopt.models.drafting import DraftingSetting, ExpectedRound, ScoredPredictor
 from specopt.models.fields import Floats
-from specopt.solvers.draft_stopping.pieces import Laws, solve_pieces
 from specopt.solvers.drafting.fixed_window import fixed_window
+from specopt.solvers.drafting.pieces import Laws, solve_pieces
 from specopt.solvers.drafting.policy import Drafting, DraftingPolicy
 
 MOST_PRICES = 100
