@@ -12,9 +12,10 @@ from specopt.models.draft_control import DraftControlPlan, DraftControlProblem
 from specopt.models.fair_goodput import FairGoodputPlan, FairGoodputProblem
 from specopt.models.prompt_chunking import PromptChunkingPlan, PromptChunkingProblem
 from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
-from specopt.testbed.calibration import acceptance_rate, fit_estimator, fit_passes
+from specopt.testbed.calibration import acceptance_rate, fit_passes
 from specopt.testbed.experiments import draft_control, fair_goodput, verification_batch
 from specopt.testbed.explanation import explain, undisturbed_seconds
+from specopt.testbed.pass_by_pass import predict_by_passes
 
 FLOPS = np.geomspace(1e3, 1e12, 100)
 """Where runtimes are compared."""
@@ -53,6 +54,8 @@ def check_serving_latency(data: dict[str, Any]) -> None:
         predicted = trial["predicted"]["model"]
         assert predicted["total_seconds"] == pytest.approx(found.objective, rel=1e-9)
         assert predicted["communication_seconds"] == pytest.approx(found.terms["communication_seconds"], rel=1e-9)
+        mean = predict_by_passes(problem, plan, data["passes"]["draft"], data["passes"]["verify"])
+        assert trial["predicted"]["passes"]["total_seconds"] == pytest.approx(mean, rel=1e-5)
         for measured in trial["measured"]:
             _check_run(problem, plan, measured)
 
@@ -116,10 +119,9 @@ def check_draft_control(data: dict[str, Any]) -> None:
 
 def check_verification_batch(data: dict[str, Any]) -> None:
     """Check a record of verification batches."""
-    estimator = fit_estimator(data["passes"]["verify"])
     for trial in data["trials"]:
         requests = data["requests"][trial["scene"]]
-        again = verification_batch.predict(requests, estimator, data["ragged"], trial["methods"][0], trial["label"])
+        again = verification_batch.predict(requests, data, trial["methods"][0], trial["label"])
         assert trial["predicted"]["model"] == pytest.approx(again)
         for measured in trial["measured"]:
             assert measured["busy_seconds"] == pytest.approx(

@@ -12,11 +12,12 @@ from specopt.models.serving_latency import MECHANISMS, Mechanism, ServingLatency
 from specopt.models.serving_schedule import step_schedule
 from specopt.models.uplink import spectral_efficiency
 from specopt.solvers.serving_latency.simulate import simulate
-from specopt.testbed.calibration import acceptance_rate, fit_passes, measure_acceptance, measure_passes
+from specopt.testbed.calibration import Passes, acceptance_rate, fit_passes, measure_acceptance, measure_passes
 from specopt.testbed.decoding import Sampling, differences
 from specopt.testbed.experiments import plans_of_methods
 from specopt.testbed.explanation import undisturbed_seconds
 from specopt.testbed.pairs import draw_prompts
+from specopt.testbed.pass_by_pass import predict_by_passes
 from specopt.testbed.plays.serving_latency import play
 from specopt.testbed.processes import Laboratory
 from specopt.testbed.records import Keep
@@ -137,7 +138,7 @@ def prepare(laboratory: Laboratory, settings: Settings, keep: Keep) -> dict[str,
             data["problems"].append(problem.to_dict())
             for names, plan in plans_of(problem, settings, random):
                 trial = {"scene": scene, "label": mechanism, "problem": place, "methods": names, "plan": plan.to_dict()}
-                data["trials"].append({**trial, "predicted": predict(problem, plan), "measured": []})
+                data["trials"].append({**trial, "predicted": predict(problem, plan, data["passes"]), "measured": []})
     return data
 
 
@@ -187,8 +188,10 @@ def plans_of(
     return found
 
 
-def predict(problem: ServingLatencyProblem, plan: ServingLatencyPlan) -> dict[str, dict[str, float]]:
-    """Return what the model says of a plan, and the mean of replays with random acceptances."""
+def predict(
+    problem: ServingLatencyProblem, plan: ServingLatencyPlan, passes: dict[str, Passes]
+) -> dict[str, dict[str, float]]:
+    """Return what the model says of a plan, the mean of replays with random acceptances, and what passes come to."""
     found = problem.evaluate(plan)
     first = [
         found.terms["communication_seconds"] + slot.verify[1]
@@ -206,6 +209,8 @@ def predict(problem: ServingLatencyProblem, plan: ServingLatencyPlan) -> dict[st
     if problem.mechanism != "autoregressive":
         mean = simulate(problem, plan, replications=REPLICATIONS).mean
         predicted["simulation"] = {"total_seconds": mean, "undisturbed_seconds": mean}
+    mean = predict_by_passes(problem, plan, passes["draft"], passes["verify"])
+    predicted["passes"] = {"total_seconds": mean, "undisturbed_seconds": mean}
     return predicted
 
 

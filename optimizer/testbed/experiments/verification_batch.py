@@ -5,9 +5,9 @@ chooses the next batch from the estimator's times; the clock then moves on by wh
 whose batch ends in time yields its expected tokens. Predicted is the same with the estimator's time for every pass. The
 pass is padded to the longest of its drafts; choosing takes no time on this clock.
 
-A policy that fills its batches up to a deadline by the estimate loses the whole batch where the pass takes a little
-longer. Each policy therefore plays twice: at the estimate, and with a margin on it, from passes of random batches that
-are measured beforehand.
+What policies know of times is one of two things. Passes of equal sequences, as `specopt measure` times them, say
+nothing of padding: batches that are filled up to a deadline by them are late. Passes of random batches, with a margin
+that most of them keep, do.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy as np
 from specopt.measuring.measure import Settings as Grid
 from specopt.models.acceptance import expected_tokens
 from specopt.models.verification_batch import VerificationBatchPlan, VerificationBatchProblem
-from specopt.models.verification_time import VerificationTime
+from specopt.models.verification_time import VerificationTime, features
 from specopt.solve import solve
 from specopt.testbed.calibration import fit_estimator, measure_passes
 from specopt.testbed.processes import Laboratory
@@ -35,7 +35,7 @@ METHODS = (OURS, *RIVALS)
 
 AMPLE_BYTES = 1e12
 
-PLAIN, MARGIN = "at the estimate", "with a margin"
+PLAIN, MARGIN = "by equal passes", "by random batches"
 COVERED = 0.9
 """Share of the passes measured beforehand that end within the margin."""
 
@@ -63,7 +63,7 @@ class Settings:
     batch, new_tokens, measured_cached_tokens, passes
         The grid of measured passes, and how often each is timed.
     random_batches
-        Passes of random batches that the margin comes from.
+        Passes of random batches that are timed.
     seed
         Of everything random.
     """
@@ -79,7 +79,7 @@ class Settings:
     new_tokens: tuple[int, ...] = (2, 3, 5)
     measured_cached_tokens: tuple[int, ...] = (32, 160)
     passes: int = 3
-    random_batches: int = 24
+    random_batches: int = 40
     seed: int = 0
 
 
@@ -97,8 +97,8 @@ def prepare(laboratory: Laboratory, settings: Settings, keep: Keep) -> dict[str,
         warm_up=1,
     )
     passes = keep("passes", lambda: {"verify": measure_passes(laboratory.verify, (grid,))})
-    estimator = fit_estimator(passes["verify"])
     ragged = keep("ragged", lambda: measure_ragged(laboratory, settings))
+    estimator = fit_estimator(passes["verify"])
     data: dict[str, Any] = {
         "models": {"verify": laboratory.verify.config.name},
         "passes": passes,
@@ -109,7 +109,7 @@ def prepare(laboratory: Laboratory, settings: Settings, keep: Keep) -> dict[str,
     for scene, requests in enumerate(data["requests"]):
         for label in (PLAIN, MARGIN):
             for method in METHODS:
-                predicted = predict(requests, estimator, ragged, method, label)
+                predicted = predict(requests, data, method, label)
                 trial = {"scene": scene, "label": label, "methods": [method], "predicted": {"model": predicted}}
                 data["trials"].append({**trial, "measured": []})
     return data
@@ -129,27 +129,29 @@ def measure_ragged(laboratory: Laboratory, settings: Settings) -> dict[str, list
     return found
 
 
-def known_to(label: str, estimator: VerificationTime, ragged: dict[str, list[Any]]) -> VerificationTime:
-    """Return the times that policies of a label plan with."""
-    return scaled(estimator, float(np.quantile(_ratios(estimator, ragged), COVERED)) if label == MARGIN else 1.0)
+def known_to(label: str, data: dict[str, Any]) -> tuple[VerificationTime, float]:
+    """Return the estimator of a label, and what policies multiply its times by."""
+    if label == PLAIN:
+        return fit_estimator(data["passes"]["verify"]), 1.0
+    ragged = data["ragged"]
+    sums = [[float(part.sum()) for part in features(*one)] for one in zip(ragged["new"], ragged["cached"], strict=True)]
+    columns = ("batch_new_tokens", "batch_interactions", "batch_cached_tokens")
+    passes = dict(zip(columns, map(list, zip(*sums, strict=True)), strict=True))
+    estimator = fit_estimator(passes | {"phase": ["verify"] * len(sums), "seconds_median": ragged["seconds"]})
+    batches = zip(ragged["new"], ragged["cached"], ragged["seconds"], strict=True)
+    ratios = [seconds / estimator.seconds(np.array(new), np.array(cached)) for new, cached, seconds in batches]
+    return estimator, float(np.quantile(ratios, COVERED))
 
 
-def predict(
-    requests: dict[str, list[Any]], estimator: VerificationTime, ragged: dict[str, list[Any]], method: str, label: str
-) -> dict[str, float]:
-    """Return what a policy yields if passes take what is expected: the estimate, or with a margin their median."""
-    median = float(np.median(_ratios(estimator, ragged))) if label == MARGIN else 1.0
-    return play(requests, known_to(label, estimator, ragged), method, scaled(estimator, median).seconds)[0]
+def predict(requests: dict[str, list[Any]], data: dict[str, Any], method: str, label: str) -> dict[str, float]:
+    """Return what a policy yields if passes take what is estimated."""
+    estimator, factor = known_to(label, data)
+    return play(requests, scaled(estimator, factor), method, estimator.seconds)[0]
 
 
 def scaled(estimator: VerificationTime, factor: float) -> VerificationTime:
     """Return an estimator of so many times the seconds."""
     return VerificationTime(**{name: factor * value for name, value in asdict(estimator).items()})
-
-
-def _ratios(estimator: VerificationTime, ragged: dict[str, list[Any]]) -> list[float]:
-    batches = zip(ragged["new"], ragged["cached"], ragged["seconds"], strict=True)
-    return [seconds / estimator.seconds(np.array(new), np.array(cached)) for new, cached, seconds in batches]
 
 
 def requests_of(estimator: VerificationTime, settings: Settings, scene: int) -> dict[str, list[float]]:
@@ -221,7 +223,7 @@ def carry_out(laboratory: Laboratory, data: dict[str, Any], trial: dict[str, Any
         found: float = laboratory.verify.ask("ragged", new=new, cached=cached)
         return found
 
-    known = known_to(trial["label"], fit_estimator(data["passes"]["verify"]), data["ragged"])
+    known = scaled(*known_to(trial["label"], data))
     totals, batches = play(data["requests"][trial["scene"]], known, trial["methods"][0], seconds_of)
     return {**totals, "batches": batches}
 
