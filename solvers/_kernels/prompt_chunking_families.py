@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from specopt.solvers._kernels.kernel import helper, kernel
-from specopt.solvers._kernels.prompt_chunking_play import play
+from specopt.solvers._kernels.prompt_chunking_play import Work, play  # noqa: F401  (named in a signature)
 
 PATIENCE = 4
 """Numbers of geometric chunks in a row that may fail to help before the search ends."""
@@ -66,12 +66,11 @@ def enumerate_plans(most, prompt, out):
 
 
 @helper
-def spread(chunks, M, peak, growth, ratio, bounds):
+def spread(chunks, M, peak, growth, ratio, weights, bounds):
     """Fill bounds with sizes that grow by a factor up to the chunk `peak` and follow a ratio from there.
 
-    Each boundary is rounded, and no chunk is empty.
+    Each boundary is rounded, and no chunk is empty. weights: scratch, shape (chunks,).
     """
-    weights = np.empty(chunks)
     total = 0.0
     for k in range(chunks):
         weights[k] = (growth if k < peak else ratio) ** (k - peak)
@@ -85,16 +84,15 @@ def spread(chunks, M, peak, growth, ratio, bounds):
     bounds[chunks] = M
 
 
-@kernel("i8(i8, Prompt, i8[::1])")
-def best_geometric(most, prompt, out):
+@kernel("i8(i8, Prompt, Work, i8[::1])")
+def best_geometric(most, prompt, work, out):
     """Fill `out` with the best geometric chunks and return their number: a search over the number and the ratio.
 
     For each number 17 ratios between 1/4 and 4 for two chunks (closer to 1 for more), then four rounds of finer
     steps around the best. The number goes on growing until `PATIENCE` in a row have not helped.
     """
     M = prompt.position.size - 1
-    state = np.empty(prompt.stages + 1)
-    trial = np.empty(most + 1, np.int64)
+    trial = work.trial
     found = math.inf
     number = 0
     since = 0
@@ -108,8 +106,8 @@ def best_geometric(most, prompt, out):
                 if step != 0 and (chunks == 1 or (r > 0 and step % 4 == 0)):
                     continue
                 log_ratio = middle + step * width
-                spread(chunks, M, 0, 1.0, math.exp(log_ratio), trial)
-                value = play(prompt, trial, chunks, state)
+                spread(chunks, M, 0, 1.0, math.exp(log_ratio), work.weights, trial)
+                value = play(prompt, trial, chunks, work.state)
                 if value < best:
                     best = value
                     centre = log_ratio

@@ -26,6 +26,16 @@ Prompt = record(
     stop="u1[::1]",  # one entry: 1 when the call should come to an end
 )
 
+Work = record(
+    "Work",
+    states="f8[:, ::1]",  # before each chunk of the plan at hand: the state, then the end of the downloads
+    state="f8[::1]",
+    weights="f8[::1]",
+    current="i8[::1]",
+    trial="i8[::1]",
+    left="i8[::1]",  # one entry: stages that may still be played
+)
+
 
 @inlined
 def advance(prompt, chunks, tokens, after, up, state, out):

@@ -1,22 +1,19 @@
-"""A search for short times to first token: chunks by a deadline, geometric and growing chunks, polished by moves."""
+"""Starts of a search for short times to first token, chunks by a deadline and growing ones, and moves that polish."""
 
 import math
 
 import numpy as np
 
-from specopt.solvers._kernels.kernel import helper, inlined, kernel, record
-from specopt.solvers._kernels.prompt_chunking_families import best_geometric, spread
-from specopt.solvers._kernels.prompt_chunking_play import advance, play
+from specopt.solvers._kernels.kernel import helper, inlined, kernel
+from specopt.solvers._kernels.prompt_chunking_families import spread
+from specopt.solvers._kernels.prompt_chunking_play import Prompt, Work, advance, play  # noqa: F401  (in signatures)
 from specopt.solvers._kernels.random import GOLDEN, mixed, uniform
-
-PROVEN = 1e-10
-"""Relative gap to the lower bound at which `search` ends at once."""
 
 CLOSE = 2e-4
 """Relative gap from which on `search` is content with the best of its starts."""
 
 STARTS = 8
-"""Plans that `search` starts from: geometric chunks, five shares by a deadline, chunks that grow up to two places."""
+"""Plans that a search starts from: geometric chunks, five shares by a deadline, chunks that grow up to two places."""
 
 KICKS = 8
 """Plans at random around the best one that `search` polishes in the end."""
@@ -24,13 +21,8 @@ KICKS = 8
 CHUNK_WORK = 8
 """Stages that count for playing a chunk, on top of those that it passes."""
 
-Work = record(
-    "Work",
-    states="f8[:, ::1]",  # before each chunk of the plan at hand: the state, then the end of the downloads
-    state="f8[::1]",
-    trial="i8[::1]",
-    left="i8[::1]",  # one entry: stages that may still be played
-)
+PROVEN = 1e-10
+"""Relative gap to the lower bound at which a search ends at once."""
 
 
 @helper
@@ -154,7 +146,7 @@ def copy(chunks, bounds, out):
         out[k] = bounds[k]
 
 
-@helper
+@kernel("Tuple((i8, f8))(i8, i8, Prompt, b1, Work, i8[::1])")
 def polish(chunks, most, prompt, wide, work, bounds):
     """Improve a plan in place by moving, merging and cutting; return the number of chunks and the value.
 
@@ -246,7 +238,7 @@ def kick(number, chunks, most, bounds, out):
     return count
 
 
-@helper
+@kernel("i8(i8, Prompt, f8, f8, f8, Work, i8[::1])")
 def earliest_deadline(most, prompt, bound, value, share, work, out):
     """Fill `out` with chunks by the earliest deadline that they are found to meet; return how many, 0 if none.
 
@@ -278,7 +270,7 @@ def best_growing(chunks, most, prompt, peak, work, out):
     least = math.inf
     for length in range(max(1, chunks - 1), min(most, chunks + 1) + 1):
         for growth in range(2, 7, 2):
-            spread(length, prompt.position.size - 1, peak, float(growth), ratio, work.trial)
+            spread(length, prompt.position.size - 1, peak, float(growth), ratio, work.weights, work.trial)
             new = play(prompt, work.trial, length, work.state)
             work.left[0] -= length * (prompt.stages + CHUNK_WORK)
             if new < least:
@@ -288,34 +280,24 @@ def best_growing(chunks, most, prompt, peak, work, out):
     return count
 
 
-@kernel("i8(i8, i8, Prompt, f8, i8[::1])")
-def search(most, effort, prompt, bound, out):
+@kernel("i8(i8, i8, i8, i8, f8, f8, Prompt, Work, i8[::1])")
+def search(chunks, most, effort, spent, value, bound, prompt, work, out):
     """Fill `out`, shape (M + 2,), with the best plan of a short search and return its number of chunks.
 
-    Starts: the best geometric chunks, chunks by the earliest deadline that they meet (halving between `bound`, a
-    lower bound, and the best time) at several shares of the largest size, and chunks that grow to the second or third
-    one and shrink from there. All of them are polished. Then the best one is left by one merge or one cut and
-    polished again, as long as that helps and the bound is not close, and in the end so are a few plans at random around
-    it; effort: the most stages to play. 0 if the call should end before there is any.
+    It begins with the best of two starts, polished, in `out`: its chunks, its value, and the stages spent on both. The
+    other starts are chunks by deadlines at smaller shares of the largest size, `bound` being a lower bound, and chunks
+    that grow to the second or third one and shrink from there. All of them are polished. Then the best one is left by
+    one merge or one cut and polished again, as long as that helps and the bound is not close, and in the end so are a
+    few plans at random around it; effort: the most stages to play.
     """
-    M = prompt.position.size - 1
-    most = min(most, M)
-    current = np.empty(M + 2, np.int64)
-    left = np.zeros(1, np.int64)
-    rows = np.empty((most + 2, prompt.stages + 2))
-    work = Work(rows, np.empty(prompt.stages + 1), np.empty(M + 2, np.int64), left)
-    spent = 0  # kept apart: `left` is what the polishing at hand may spend
-    value = math.inf
-    chunks = 0
-    start, kicks = 0, 0
+    current, left = work.current, work.left
+    start, kicks = 2, 0
     move, tried = -1, 0  # a merge or a cut of the best plan; -1: the plan itself
-    while True:
-        left[0] = effort - spent
+    while value > bound * (1.0 + PROVEN):
+        left[0] = effort - spent  # what the polishing at hand may spend
         wide, margin = False, 1e-12
         if start < STARTS:
-            if start == 0:
-                count = best_geometric(min(most, 32), prompt, current)
-            elif start < 6:
+            if start < 6:
                 count = earliest_deadline(most, prompt, bound, value, 1.0 - 0.12 * (start - 1), work, current)
             else:
                 count = best_growing(chunks, most, prompt, start - 5, work, current)
@@ -356,6 +338,4 @@ def search(most, effort, prompt, bound, out):
             if start == STARTS and kicks == 0 and margin > 0.0:
                 move = move % (2 * chunks - 1)
                 tried = 0
-        if value <= bound * (1.0 + PROVEN):
-            break
     return chunks

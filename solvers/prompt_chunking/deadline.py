@@ -16,10 +16,12 @@ from specopt.solvers.prompt_chunking.method import (
     PromptChunkingMethod,
     call,
     certify,
+    places,
     plan_of,
     prepare_and_bound,
     search_bytes,
 )
+from specopt.solvers.prompt_chunking.search import LATE_KERNELS, search
 
 
 @dataclass(frozen=True)
@@ -55,15 +57,15 @@ class Deadline(PromptChunkingMethod):
         return super().bytes_needed(problem) | search_bytes(problem)
 
     def run(self, problem: PromptChunkingProblem, budget: Budget) -> Outcome:
-        """Make one compiled call."""
-        prepared = prepare_and_bound(problem, budget)
-        bounds = np.empty(prepared.cells + 2, dtype=np.int64)
-        if prepared.cells <= self.enumerate_places:
+        """Try all plans, or search."""
+        enumerates = places(problem) <= self.enumerate_places
+        prepared = prepare_and_bound(problem, budget, *(() if enumerates else LATE_KERNELS))
+        if enumerates:
             families = budget.load("prompt_chunking_families")
+            bounds = np.empty(prepared.cells + 2, dtype=np.int64)
             count = call(budget, families.enumerate_plans, prepared.most, prepared.prompt, bounds)
-            budget.improve_bound(budget.offer(plan_of(prepared.chunks(bounds[: count + 1]))))
+            found = prepared.chunks(bounds[: count + 1])
+            budget.improve_bound(budget.offer(plan_of(found)))
         else:
-            searching = budget.load("prompt_chunking_search")
-            arguments = prepared.most, 1000 * self.effort, prepared.prompt, budget.bound, bounds
-            count = call(budget, searching.search, *arguments, partial=True)
-        return certify(prepared.chunks(bounds[: count + 1]), budget)
+            found = search(prepared, 1000 * self.effort, budget)
+        return certify(found, budget)

@@ -14,12 +14,12 @@ from specopt.solvers.budget import Budget
 from specopt.solvers.method import Condition, Outcome, at_most
 from specopt.solvers.prompt_chunking.method import (
     PromptChunkingMethod,
-    call,
     places,
     plan_of,
     prepare_and_bound,
     search_bytes,
 )
+from specopt.solvers.prompt_chunking.search import LATE_KERNELS, search
 
 CLOSE = 4e-10
 """Relative: by how much a deadline must at least beat the plan."""
@@ -121,7 +121,7 @@ class Search:
         self.budget = budget
         self.max_labels = max_labels
         self.counts = problem.local_overhead_seconds > 0  # or else more chunks are no worse than fewer, up to a cap
-        self.prepared = prepare_and_bound(problem, budget)
+        self.prepared = prepare_and_bound(problem, budget, *LATE_KERNELS)
         self.kernels = budget.load("prompt_chunking_exact")
         self.deadlines = self.passes = self.labels = 0
         self.capped = False
@@ -152,13 +152,9 @@ class Search:
 
     def start(self) -> None:
         """Offer the plan of the default heuristic."""
-        prepared = self.prepared
-        bounds = np.empty(prepared.cells + 2, dtype=np.int64)
-        kernels = self.budget.load("prompt_chunking_search")
-        arguments = prepared.most, STAGES_PLAYED, prepared.prompt, self.bound, bounds
-        count = call(self.budget, kernels.search, *arguments, partial=True)
-        if count:
-            self.budget.offer(plan_of(prepared.chunks(bounds[: count + 1])))
+        chunks = search(self.prepared, STAGES_PLAYED, self.budget)
+        if len(chunks):
+            self.budget.offer(plan_of(chunks))
         self.budget.check()
 
     def bracket(self) -> bool:

@@ -12,6 +12,7 @@ from specopt.models.prompt_chunking import PromptChunkingProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Outcome
 from specopt.solvers.prompt_chunking.method import PromptChunkingMethod, call, certify, prepare_and_bound
+from specopt.solvers.prompt_chunking.prepare import work_space
 
 
 @dataclass(frozen=True)
@@ -40,5 +41,6 @@ class Geometric(PromptChunkingMethod):
         kernels = budget.load("prompt_chunking_families")
         most = min(self.max_length, prepared.most)
         bounds = np.empty(most + 1, dtype=np.int64)
-        count = call(budget, kernels.best_geometric, most, prepared.prompt, bounds, partial=True)
+        work = work_space(prepared, min(most, prepared.cells))
+        count = call(budget, kernels.best_geometric, most, prepared.prompt, work, bounds, partial=True)
         return certify(prepared.chunks(bounds[: count + 1]), budget)

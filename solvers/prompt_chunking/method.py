@@ -60,9 +60,14 @@ def offer_first_plan(problem: PromptChunkingProblem, budget: Budget) -> None:
     budget.check()
 
 
-def prepare_and_bound(problem: PromptChunkingProblem, budget: Budget) -> Prepared:
-    """Offer one chunk and the lower bound that every result carries; return the arrays."""
+def prepare_and_bound(problem: PromptChunkingProblem, budget: Budget, *late: str) -> Prepared:
+    """Offer one chunk and the lower bound that every result carries; return the arrays.
+
+    late: kernels that are needed afterwards; see `Budget.compile_ahead`.
+    """
     offer_first_plan(problem, budget)
+    if late:
+        budget.compile_ahead(*late)
     kernels = budget.load("prompt_chunking_bound")
     budget.check(SECONDS_PER_TOKEN * problem.prompt_tokens)
     prepared = prepare(problem)
@@ -80,7 +85,7 @@ def call(budget: Budget, kernel: Callable[..., T], *arguments: Any, partial: boo
 
     def told(*given: Any) -> T:
         *rest, stop = given
-        return kernel(*(each._replace(stop=stop) if hasattr(each, "_replace") else each for each in rest))
+        return kernel(*(each._replace(stop=stop) if hasattr(each, "stop") else each for each in rest))
 
     return budget.call(told, *arguments, partial=partial)
 

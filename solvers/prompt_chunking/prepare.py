@@ -76,3 +76,17 @@ def prepare(problem: PromptChunkingProblem) -> Prepared:
         stop=np.zeros(1, dtype=np.uint8),
     )
     return Prepared(position, stage, prompt, problem.most_chunks)
+
+
+def work_space(prepared: Prepared, most: int) -> Any:
+    """Return what kernels need to search plans of so many chunks at most."""
+    from specopt.solvers._kernels.prompt_chunking_play import Work
+
+    return Work(
+        states=np.empty((most + 2, prepared.prompt.stages + 2)),
+        state=np.empty(prepared.prompt.stages + 1),
+        weights=np.empty(most),
+        current=np.empty(prepared.cells + 2, dtype=np.int64),
+        trial=np.empty(prepared.cells + 2, dtype=np.int64),
+        left=np.zeros(1, dtype=np.int64),
+    )

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from strategies_prompt_chunking import plans, prompt_chunkings
 
 from specopt import PromptChunkingPlan, PromptChunkingProblem
-from specopt.solvers.prompt_chunking.prepare import prepare
+from specopt.solvers.prompt_chunking.prepare import prepare, work_space
 
 
 def load(name: str) -> Any:
@@ -34,15 +34,20 @@ def test_play_is_the_judge(problem: PromptChunkingProblem, data: st.DataObject) 
 @settings(max_examples=15)
 @given(prompt_chunkings(tokens=(1, 12)))
 def test_compiled_is_plain_python(problem: PromptChunkingProblem) -> None:
-    """Tests that bound and search give the same in plain Python as compiled."""
-    lower_bound, search, prepared = load("bound").lower_bound, load("search").search, prepare(problem)
+    """Tests that bound and polishing give the same in plain Python as compiled."""
+    lower_bound, polish, prepared = load("bound").lower_bound, load("search").polish, prepare(problem)
     whole = problem.evaluate(PromptChunkingPlan(chunks=np.array([problem.prompt_tokens]))).objective
     bounds = [f(prepared.most, prepared.prompt, 0.0, whole) for f in both(lower_bound)]
     assert bounds[0] == pytest.approx(bounds[1], rel=1e-12)
-    outs = np.zeros((2, prepared.cells + 2), dtype=np.int64)
-    found = [f(prepared.most, 3000, prepared.prompt, bounds[0], out) for f, out in zip(both(search), outs, strict=True)]
+    most = min(prepared.most, prepared.cells)
+    found = []
+    for each in both(polish):
+        plan, work = np.arange(prepared.cells + 2), work_space(prepared, most)
+        plan[1] = prepared.cells
+        work.left[0] = 1000
+        count, value = each(1, most, prepared.prompt, True, work, plan)
+        found.append((count, value, plan[: count + 1].tolist()))
     assert found[0] == found[1]
-    assert outs[0, : found[0] + 1].tolist() == outs[1, : found[0] + 1].tolist()
 
 
 @given(st.integers(1, 12), st.floats(0.02, 50.0), st.integers(0, 200))
@@ -50,7 +55,7 @@ def test_spread(chunks: int, ratio: float, more: int) -> None:
     """Tests that geometric boundaries increase, end at the end, and follow the ratio within rounding."""
     M = chunks + more
     bounds = np.zeros(chunks + 1, dtype=np.int64)
-    load("families").spread(chunks, M, 0, 1.0, ratio, bounds)
+    load("families").spread(chunks, M, 0, 1.0, ratio, np.empty(chunks), bounds)
     assert bounds[0] == 0 and bounds[-1] == M
     assert np.all(np.diff(bounds) >= 1)
     exact = M * np.cumsum(ratio ** np.arange(chunks)) / np.sum(ratio ** np.arange(chunks))
