@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from docutils import nodes
-from numpydoc.docscrape import ClassDoc
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 from specopt.kinds import kind_of
-from specopt.models.fields import schema as schema_of
+from specopt.models.schema import rows as schema_rows
+from specopt.models.schema import schema as schema_of
 from specopt.reproductions.registry import PAPERS
 from specopt.reproductions.statements import statements
 from specopt.solve import methods as methods_of
@@ -45,37 +45,11 @@ def methods(kind: str) -> Iterator[str]:
 
 
 def fields(kind: str) -> Iterator[str]:
-    """Yield the fields of a kind's problems and of its plans: type, default, meaning."""
+    """Yield the fields of a kind's problems and of its plans: unit, default, range, meaning."""
     for title, part in (("A problem", kind_of(kind).problem), ("Its plan", kind_of(kind).plan)):
-        said = {
-            name.strip(): " ".join(words)
-            for names, _, words in ClassDoc(part)["Parameters"]
-            for name in names.split(",")
-        }
-        schema = schema_of(part)
-        rows = [
-            (f"`{name}`", _type(one), "required" if name in schema.get("required", ()) else "optional", said[name])
-            for name, one in schema["properties"].items()
-            if name in said
-        ]
-        yield from ("", f"**{title}**", "", *table(["field", "type", "", "meaning"], rows))
-
-
-def _type(schema: dict[str, Any]) -> str:
-    """Return a JSON schema in a few characters: ``float[] > 0``."""
-    if "anyOf" in schema:
-        return " or ".join(dict.fromkeys(_type(one) for one in schema["anyOf"] if one.get("type") != "null"))
-    if "enum" in schema:
-        return " or ".join(f'`"{value}"`' for value in schema["enum"])
-    if schema.get("type") == "array":
-        name, _, rest = _type(schema.get("items") or {"type": "list"}).partition(" ")
-        return f"{name}[] {rest}".strip()
-    name = {"integer": "int", "number": "float", "object": "object"}.get(
-        schema.get("type", "object"), schema.get("type")
-    )
-    signs = {"minimum": "≥", "exclusiveMinimum": ">", "exclusiveMaximum": "<", "maximum": "≤"}
-    bounds = [f"{sign} {schema[key]:g}" for key, sign in signs.items() if key in schema]
-    return f"{name} {', '.join(bounds)}".strip()
+        head = ("field", "unit", "default", "range", "description")
+        rows = [[f"`{row['field']}`", *(row[name] for name in head[1:])] for row in schema_rows(schema_of(part))]
+        yield from ("", f"**{title}**", "", *table(head, rows))
 
 
 def families(kind: str) -> Iterator[str]:

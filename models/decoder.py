@@ -89,6 +89,8 @@ class ExactDecoder:
 
     Parameters
     ----------
+    cost
+        Tells this form from the paper's.
     layers, hidden, ffn
         Decoder blocks, hidden dimension, dimension of the feed-forward network.
     heads, kv_heads, head_dim

@@ -41,7 +41,7 @@ class ChannelState:
     Parameters
     ----------
     uplink_bits_per_second
-        C_u.
+        C_u, the rate of the uplink in this state.
     acceptance_rates
         Per resolution: probability in [0, 1] that a draft is accepted, given that all before it were.
     downlink_bits_per_second
@@ -104,9 +104,9 @@ class DraftControlProblem(Problem):
     Parameters
     ----------
     vocabulary_size
-        V.
+        V, the tokens that a distribution is over.
     draft_seconds_per_token, verify_seconds
-        T_SLM, T_LLM.
+        T_SLM to draft a token, T_LLM to verify a draft of any length.
     draft_lengths
         Smallest and largest draft length allowed, both included.
     resolutions

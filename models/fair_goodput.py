@@ -40,6 +40,7 @@ from specopt.models.fields import (
     read,
 )
 from specopt.models.problem import Evaluation, Plan, Problem
+from specopt.models.schema import told
 
 MAX_FAIRNESS = 100.0
 """Largest fairness: beyond it the utility leaves the range of floating-point numbers."""
@@ -240,6 +241,11 @@ class Schedule(Custom):
             "draft_tokens": {"type": "array", "items": count, "minItems": 1},
             "changes": {"type": "array", "items": {"type": "array", "prefixItems": [count, count], "items": False}},
         }
+        words = {
+            "share": "Share of the rounds, or of the time, that has this allocation.",
+            "draft_tokens": "Draft tokens of each client.",
+            "changes": "What differs from the entry before: pairs of a client and its draft tokens.",
+        }
         return {
             "type": "array",
             "minItems": 1,
@@ -247,7 +253,10 @@ class Schedule(Custom):
                 "anyOf": [
                     {
                         "type": "object",
-                        "properties": {"share": share, name: form},
+                        "properties": {
+                            "share": told(share, "share", words["share"]),
+                            name: told(form, name, words[name]),
+                        },
                         "required": ["share", name],
                         "additionalProperties": False,
                     }

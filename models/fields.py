@@ -5,7 +5,7 @@ A problem or plan is a frozen dataclass whose annotations carry their domain, fo
 
 * the checks of a directly constructed object (`check`, called in ``__post_init__``),
 * the strict reader of JSON-like data (`parse`; msgspec refuses unknown fields and wrong types), and
-* the JSON Schema (`schema`).
+* the JSON Schema (`specopt.models.schema`).
 
 Every refusal is an `InvalidInput` that names the field, what was expected and what came.
 """
@@ -109,9 +109,9 @@ def parse(cls: type[T], data: object, where: str = "") -> T:
         If a field is unknown, missing, of the wrong type or outside its domain.
     """
     chosen = _choose(cls, data)
-    struct = read(_wire(chosen), data, where, _hints(chosen))
+    struct = read(_wire(chosen), data, where, hints_of(chosen))
     kwargs: dict[str, Any] = {}
-    for name, hint in _hints(chosen).items():
+    for name, hint in hints_of(chosen).items():
         value = getattr(struct, name)
         if value is msgspec.UNSET:
             continue
@@ -146,9 +146,9 @@ def check(obj: Any) -> None:
     """
     sizes: dict[str, tuple[str, int]] = {}
     cls: type = type(obj)
-    for name, hint in _hints(cls).items():
+    for name, hint in hints_of(cls).items():
         value = getattr(obj, name)
-        column = _column(hint)
+        column = column_of(hint)
         if column is None:
             object.__setattr__(obj, name, _scalar(name, hint, value))
             continue
@@ -175,22 +175,6 @@ def read(hint: Any, data: object, where: str, hints: Mapping[str, Any] | None = 
         raise InvalidInput(_explain(str(error), data, where, hints)) from None
     except UnicodeEncodeError as error:
         raise InvalidInput(f"{where or 'the top level'}: expected Unicode text, got {describe(error.object)}") from None
-
-
-def schema(cls: Any) -> dict[str, Any]:
-    """Return the JSON Schema of a declared dataclass, or of a union of them."""
-    options = _dataclasses_in(cls)
-    if len(options) > 1:
-        return {"anyOf": [schema(option) for option in options]}
-    (only,) = options
-    hints = _hints(only)
-    required = [f.name for f in dataclasses.fields(only) if _is_required(f)]
-    return {
-        "type": "object",
-        "properties": {name: _field_schema(hint) for name, hint in hints.items()},
-        "required": required,
-        "additionalProperties": False,
-    }
 
 
 def describe(value: object) -> str:
@@ -235,7 +219,8 @@ def is_unicode(text: str) -> bool:
 
 
 @cache
-def _hints(cls: type) -> dict[str, Any]:
+def hints_of(cls: type) -> dict[str, Any]:
+    """Return the annotations of a declared dataclass, by field."""
     hints = get_type_hints(cls, include_extras=True)
     return {f.name: hints[f.name] for f in dataclasses.fields(cls)}
 
@@ -247,7 +232,8 @@ def _parts(hint: Any) -> tuple[Any, ...]:
     return (hint,)
 
 
-def _column(hint: Any) -> Column | None:
+def column_of(hint: Any) -> Column | None:
+    """Return what marks an array field, or None."""
     for part in _parts(hint):
         if get_origin(part) is Annotated:
             for mark in part.__metadata__:
@@ -256,23 +242,26 @@ def _column(hint: Any) -> Column | None:
     return None
 
 
-def _custom(hint: Any) -> type[Custom] | None:
+def custom_of(hint: Any) -> type[Custom] | None:
+    """Return the class of a value with a JSON form of its own, or None."""
     return next((part for part in _parts(hint) if isinstance(part, type) and issubclass(part, Custom)), None)
 
 
-def _dataclasses_in(hint: Any) -> tuple[type, ...]:
+def dataclasses_in(hint: Any) -> tuple[type, ...]:
+    """Return the dataclasses of a hint: one, several in a union, or none."""
     return tuple(part for part in _parts(hint) if isinstance(part, type) and dataclasses.is_dataclass(part))
 
 
-def _item_of_tuple(hint: Any) -> Any | None:
+def item_of_tuple(hint: Any) -> Any | None:
     """Return X of ``tuple[X, ...]`` where X is a dataclass, else None."""
     for part in _parts(hint):
-        if get_origin(part) is tuple and _dataclasses_in(get_args(part)[0]):
+        if get_origin(part) is tuple and dataclasses_in(get_args(part)[0]):
             return get_args(part)[0]
     return None
 
 
-def _is_required(field: dataclasses.Field[Any]) -> bool:
+def is_required(field: dataclasses.Field[Any]) -> bool:
+    """Tell whether a field has no default."""
     return field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
 
 
@@ -280,29 +269,30 @@ def _is_required(field: dataclasses.Field[Any]) -> bool:
 def _wire(cls: type) -> type[msgspec.Struct]:
     """Return the strict msgspec struct behind a dataclass; nested objects stay mappings here."""
     fields: list[Any] = []
-    optional = {f.name for f in dataclasses.fields(cls) if not _is_required(f)}
-    for name, hint in _hints(cls).items():
-        wire = _wire_type(hint)
+    optional = {f.name for f in dataclasses.fields(cls) if not is_required(f)}
+    for name, hint in hints_of(cls).items():
+        wire = wire_type(hint)
         fields.append((name, wire | msgspec.UnsetType, msgspec.UNSET) if name in optional else (name, wire))
     return msgspec.defstruct(cls.__name__, fields, kw_only=True, forbid_unknown_fields=True)
 
 
-def _wire_type(hint: Any) -> Any:
-    column = _column(hint)
+def wire_type(hint: Any) -> Any:
+    """Return the type that msgspec reads for a hint; nested objects stay mappings."""
+    column = column_of(hint)
     if column is not None:
         return list[column.item]  # type: ignore[name-defined]  # built at run time
-    if _custom(hint) is not None:
+    if custom_of(hint) is not None:
         return Any
-    if _dataclasses_in(hint):
+    if dataclasses_in(hint):
         return dict[str, Any]
-    if _item_of_tuple(hint) is not None:
+    if item_of_tuple(hint) is not None:
         return list[dict[str, Any]]
     return hint
 
 
 def _choose(cls: Any, data: object) -> Any:
     """Pick the member of a union by the keys of the data: each member says what marks it."""
-    options = _dataclasses_in(cls)
+    options = dataclasses_in(cls)
     if len(options) == 1:
         return options[0]
     for option in options:
@@ -313,14 +303,14 @@ def _choose(cls: Any, data: object) -> Any:
 
 
 def _nested(hint: Any, value: Any, where: str) -> Any:
-    custom = _custom(hint)
+    custom = custom_of(hint)
     if custom is not None:
         return custom.parse(value, where)
     if value is None:
         return None
-    if _dataclasses_in(hint):
+    if dataclasses_in(hint):
         return parse(hint, value, where)
-    item = _item_of_tuple(hint)
+    item = item_of_tuple(hint)
     if item is not None:
         return tuple(parse(item, entry, f"{where}[{index}]") for index, entry in enumerate(value))
     return value
@@ -332,16 +322,16 @@ def _nested(hint: Any, value: Any, where: str) -> Any:
 def _scalar(name: str, hint: Any, value: Any) -> Any:
     if isinstance(value, np.generic):
         value = value.item()
-    custom = _custom(hint)
+    custom = custom_of(hint)
     if custom is not None:
         return value if isinstance(value, custom) else custom.parse(value, name)
-    if _dataclasses_in(hint):
+    if dataclasses_in(hint):
         absent = value is None and NoneType in get_args(hint)
-        if not absent and not isinstance(value, _dataclasses_in(hint)):
-            expected = " or ".join(option.__name__ for option in _dataclasses_in(hint))
+        if not absent and not isinstance(value, dataclasses_in(hint)):
+            expected = " or ".join(option.__name__ for option in dataclasses_in(hint))
             raise InvalidInput(f"{name}: expected {expected}, got {describe(value)}")
         return value
-    if _item_of_tuple(hint) is not None:
+    if item_of_tuple(hint) is not None:
         return tuple(value)
     value = read(hint, value, name)
     if isinstance(value, str) and not is_unicode(value):
@@ -445,20 +435,3 @@ def _value_at(data: Any, path: str) -> object:
         except (KeyError, IndexError, TypeError):
             return "something else"
     return data
-
-
-def _field_schema(hint: Any) -> dict[str, Any]:
-    custom = _custom(hint)
-    if custom is not None:
-        return custom.schema()
-    if _dataclasses_in(hint):
-        return schema(hint)
-    item = _item_of_tuple(hint)
-    if item is not None:
-        return {"type": "array", "items": schema(item)}
-    column = _column(hint)
-    wire = _wire_type(hint)
-    out = msgspec.json.schema(wire)
-    if column is not None and column.minimum_size:
-        out["minItems"] = column.minimum_size
-    return out

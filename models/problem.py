@@ -15,7 +15,8 @@ import msgspec
 import numpy as np
 
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import check, describe, dump, parse, schema
+from specopt.models.fields import check, describe, dump, parse
+from specopt.models.schema import schema, told
 
 FORMAT = "specopt/1"
 
@@ -178,7 +179,12 @@ class Problem(ABC):
     def json_schema(cls) -> dict[str, Any]:
         """Return the JSON Schema of a problem file of this kind."""
         body = schema(cls)
-        header = {"format": {"const": FORMAT}, "kind": {"const": cls.kind}}
+        header = {
+            "$schema": told({"type": "string"}, "$schema", "Where an editor finds this schema; not read."),
+            "format": told({"const": FORMAT}, "format", "The version of the format."),
+            "kind": told({"const": cls.kind}, "kind", "The kind of problem."),
+        }
+        header["$schema"]["default"] = None
         return {
             "$schema": "https://json-schema.org/draft/2020-12/schema",
             "title": cls.kind,
@@ -242,7 +248,7 @@ def _needs_no_exponent(column: list[Any]) -> bool:
 
 
 def strip_header(data: object, kind: str) -> dict[str, Any]:
-    """Check `format` and `kind` of JSON-like data and return the rest.
+    """Check `format` and `kind` of JSON-like data and return the rest, without what `$schema` says to editors.
 
     Raises
     ------
@@ -256,4 +262,6 @@ def strip_header(data: object, kind: str) -> dict[str, Any]:
             raise InvalidInput(f"{key}: required field is missing")
         if data[key] != expected:
             raise InvalidInput(f"{key}: expected {expected!r}, got {describe(data[key])}")
-    return {key: value for key, value in data.items() if key not in ("format", "kind")}
+    if not isinstance(data.get("$schema", ""), str):
+        raise InvalidInput(f"$schema: expected text, got {describe(data['$schema'])}")
+    return {key: value for key, value in data.items() if key not in ("$schema", "format", "kind")}

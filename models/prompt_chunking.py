@@ -131,7 +131,7 @@ class PromptChunkingProblem(Problem):
     bytes_per_token
         A, hidden state per token.
     uplink_bytes_per_second, downlink_bytes_per_second
-        beta_up, beta_down.
+        Rates of the links, beta_up and beta_down.
     cloud_delay
         g, seconds of a batch by its tokens.
     background_tokens

@@ -6,11 +6,37 @@ from typing import Annotated
 
 import typer
 
-from specopt.commands.shared import print_json
+from specopt.commands.shared import Output, check_target
+from specopt.console.streams import say
+from specopt.models.errors import InvalidInput
 
 
-def schema(kind: Annotated[str, typer.Argument(metavar="KIND", help="A kind of problem.")]) -> None:
-    """Print the JSON Schema of a kind of problem."""
+def schema(
+    kind: Annotated[str, typer.Argument(metavar="KIND", help="A kind of problem.")],
+    format_: Annotated[
+        str, typer.Option("--format", metavar="json|table", help="JSON Schema, or a table of the fields.")
+    ] = "json",
+    output: Output = None,
+) -> None:
+    """Print the JSON Schema of a kind of problem, or a table of its fields.
+
+    Editors complete and check a problem file whose "$schema" names the file that -o wrote.
+    """
     from specopt.kinds import kind_of
+    from specopt.models.files import json_text, write_text
 
-    print_json(kind_of(kind).problem.json_schema())
+    check_target(output)
+    if format_ not in ("json", "table"):
+        raise InvalidInput(f"--format: expected json or table, got {format_!r}")
+    found = kind_of(kind).problem.json_schema()
+    if format_ == "table":
+        from specopt.views.schema import table_text
+
+        text = table_text(found)
+    else:
+        text = json_text(found, indent=1)
+    if output is None:
+        typer.echo(text)
+    else:
+        write_text(output, text + "\n")
+        say(f"written to {output}")

@@ -306,7 +306,7 @@ def test_what_an_objective_is_held_against() -> None:
 
 def test_schema_has_both_forms_of_an_entry() -> None:
     """Tests that the plan's schema knows entries in full and as changes, the problem's its defaults."""
-    from specopt.models.fields import schema
+    from specopt.models.schema import schema
 
     forms = schema(FairGoodputPlan)["properties"]["schedule"]["items"]["anyOf"]
     assert [form["required"] for form in forms] == [["share", "draft_tokens"], ["share", "changes"]]

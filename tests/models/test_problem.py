@@ -124,8 +124,8 @@ def test_the_schema_of_a_problem_file() -> None:
     found = DraftAllocationProblem.json_schema()
     assert found["$schema"] == "https://json-schema.org/draft/2020-12/schema"
     assert found["title"] == "draft-allocation" and found["additionalProperties"] is False
-    assert found["properties"]["format"] == {"const": "specopt/1"}
-    assert found["properties"]["kind"] == {"const": "draft-allocation"}
+    assert found["properties"]["format"]["const"] == "specopt/1"
+    assert found["properties"]["kind"]["const"] == "draft-allocation"
     assert found["properties"]["budget_tokens"]["type"] == "integer"
     assert found["required"] == ["format", "kind", "acceptance_rates", "weights", "budget_tokens"]
 

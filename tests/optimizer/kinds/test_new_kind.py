@@ -85,7 +85,7 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Outcome]:
 def test_problems_come_from_its_family(outcomes: dict[str, Outcome]) -> None:
     """Tests that a family of the new kind gives a problem, and that the kind has a schema."""
     assert outcomes["generate"].code == 0, outcomes["generate"].err
-    assert outcomes["schema"].json["properties"]["kind"] == {"const": "toy"}
+    assert outcomes["schema"].json["properties"]["kind"]["const"] == "toy"
 
 
 def test_its_method_solves_it(outcomes: dict[str, Outcome]) -> None:

@@ -1,0 +1,167 @@
+"""JSON Schemas of declared dataclasses: types and ranges from annotations, words from docstrings, units from names.
+
+Every field says what it means (`description`), in which unit (`unit`: of numbers, "1" without one; else "none"), what
+it may be (`range`, in words, beside the keywords of JSON Schema), and either its `default` or that it is required.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import json
+import re
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+import msgspec
+
+from specopt.models.fields import (
+    column_of,
+    custom_of,
+    dataclasses_in,
+    hints_of,
+    is_required,
+    item_of_tuple,
+    wire_type,
+)
+
+UNITS = {
+    "seconds": "s", "second": "s", "hz": "Hz", "bytes": "byte", "bits": "bit", "tokens": "token", "token": "token",
+    "flop": "FLOP", "interaction": "token^2", "length": "token", "lengths": "token", "chunks": "token",
+    "goodput": "token per round or s",
+}  # fmt: skip
+"""Units by the word of a field's name that says them."""
+
+COUNTS = ("pipeline_length",)
+"""Numbers without a unit whose names end as if they had one."""
+
+Schema = dict[str, Any]
+
+
+def schema(cls: Any) -> Schema:
+    """Return the JSON Schema of a declared dataclass, or of a union of them."""
+    options = dataclasses_in(cls)
+    if len(options) > 1:
+        return {"anyOf": [schema(option) for option in options]}
+    (only,) = options
+    words = descriptions(only)
+    fields = {field.name: field for field in dataclasses.fields(only)}
+    return {
+        "type": "object",
+        "properties": {
+            name: told(_type_of(hint), name, words.get(name, ""), fields[name]) for name, hint in hints_of(only).items()
+        },
+        "required": [name for name, field in fields.items() if is_required(field)],
+        "additionalProperties": False,
+    }
+
+
+def told(body: Schema, name: str, words: str, field: dataclasses.Field[Any] | None = None) -> Schema:
+    """Return the schema of a field with what people ask of it."""
+    out = {
+        "description": words,
+        **body,
+        "unit": unit_of(name) if _is_numeric(body) else "none",
+        "range": range_of(body),
+    }
+    if field is not None and not is_required(field):
+        out["default"] = field.default
+    return out
+
+
+def unit_of(name: str) -> str:
+    """Return the unit that the name of a number says; "1" if it says none.
+
+    Examples
+    --------
+    >>> unit_of("uplink_bits_per_second"), unit_of("overhead_seconds"), unit_of("snr")
+    ('bit/s', 's', '1')
+    """
+    whole, _, per = name.partition("_per_")
+    unit = "1" if name in COUNTS else UNITS.get(whole.rpartition("_")[2], "1")
+    if not per:
+        return unit
+    return f"{unit}/{UNITS.get(per.rpartition('_')[2], per.replace('_', ' '))}"
+
+
+def range_of(body: Schema) -> str:
+    """Return in words what a value may be."""
+    if "anyOf" in body:
+        found = dict.fromkeys(range_of(one) for one in body["anyOf"] if one.get("type") != "null")
+        return " or ".join(found) + (", or null" if {"type": "null"} in body["anyOf"] else "")
+    if "const" in body or "enum" in body:
+        return " or ".join(json.dumps(value) for value in body.get("enum", [body.get("const")]))
+    kind = body.get("type", "anything")
+    if kind == "array":
+        items = body.get("items") or (body.get("prefixItems") or [{}])[0]
+        least, most = body.get("minItems", 0), body.get("maxItems")
+        count = f"{least}" if least == most else f"{least} or more"
+        return f"list of {count}: {range_of(items)}"
+    signs = (("minimum", ">="), ("exclusiveMinimum", ">"), ("maximum", "<="), ("exclusiveMaximum", "<"))
+    limits = " and ".join(f"{sign} {body[key]}" for key, sign in signs if key in body)
+    return f"{kind} {limits}".strip()
+
+
+@cache
+def descriptions(cls: type) -> dict[str, str]:
+    """Return what the docstrings of a class and of those it inherits from say of its parameters."""
+    found: dict[str, str] = {}
+    for part in reversed(cls.__mro__):
+        lines = inspect.cleandoc(part.__doc__ or "").partition("Parameters\n----------\n")[2].splitlines()
+        names: list[str] = []
+        for line in lines:
+            if re.fullmatch(r"-{3,}", line):  # the next heading's
+                break
+            if line and not line.startswith(" "):
+                names = [name.strip() for name in line.split(",")]
+                found |= dict.fromkeys(names, "")
+            for name in names if line.startswith(" ") else ():
+                found[name] = f"{found[name]} {line.strip()}".strip()
+    return found
+
+
+def rows(body: Schema) -> list[dict[str, str]]:
+    """Return a row per field of a schema, those of objects inside after theirs; what forms share comes once."""
+    return list({tuple(row.values()): row for row in _rows(body, "")}.values())
+
+
+def _rows(body: Schema, path: str) -> Iterator[dict[str, str]]:
+    for name, field in body.get("properties", {}).items():
+        known = None if field.get("default") is None else json.dumps(field["default"])
+        default = "required" if name in body["required"] else known or "optional"
+        yield {
+            "field": f"{path}{name}",
+            "unit": field["unit"],
+            "default": default,
+            "range": field["range"],
+            "description": field["description"],
+        }
+        inside = (field.get("items") or {}) if field.get("type") == "array" else field
+        for option in inside.get("anyOf", [inside]):
+            yield from _rows(option, f"{path}{name}{'[]' if inside is not field else ''}.")
+
+
+def _type_of(hint: Any) -> Schema:
+    custom = custom_of(hint)
+    if custom is not None:
+        return custom.schema()
+    if dataclasses_in(hint):
+        return schema(hint)
+    item = item_of_tuple(hint)
+    if item is not None:
+        return {"type": "array", "items": schema(item)}
+    column = column_of(hint)
+    out = msgspec.json.schema(wire_type(hint))
+    if column is not None and column.minimum_size:
+        out["minItems"] = column.minimum_size
+    return out
+
+
+def _is_numeric(body: Schema) -> bool:
+    """Tell whether a value is a number, or all that it holds are."""
+    if "anyOf" in body:
+        return all(_is_numeric(one) for one in body["anyOf"] if one.get("type") != "null")
+    if body.get("type") == "array":
+        return _is_numeric(body.get("items") or (body.get("prefixItems") or [{}])[0])
+    return body.get("type") in ("integer", "number")
