@@ -272,7 +272,11 @@ def test_the_schema_of_a_schedule() -> None:
         }
         for name, form in forms.items()
     ]  # fmt: skip
-    assert Schedule.schema() == {"type": "array", "minItems": 1, "items": {"anyOf": entries}}
+    found = Schedule.schema()
+    for entry in found["items"]["anyOf"]:
+        for field in entry["properties"].values():
+            assert all(field.pop(word) for word in ("description", "unit", "range"))
+    assert found == {"type": "array", "minItems": 1, "items": {"anyOf": entries}}
 
 
 @pytest.mark.parametrize(
