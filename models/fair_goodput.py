@@ -237,7 +237,7 @@ class Schedule(Custom):
         """Return the JSON Schema of the list."""
         share = {"type": "number", "minimum": 0}
         count = {"type": "integer", "minimum": 0, "maximum": MAX_BUDGET}
-        forms = {
+        forms: dict[str, dict[str, Any]] = {
             "draft_tokens": {"type": "array", "items": count, "minItems": 1},
             "changes": {"type": "array", "items": {"type": "array", "prefixItems": [count, count], "items": False}},
         }
