@@ -127,7 +127,8 @@ def stationary_distribution(transition: Floats, recurrent: list[int]) -> Floats:
 
     States are eliminated one by one (Grassmann, Taksar and Heyman, 1985): no subtraction occurs, so that every share
     is right to a few units of rounding, in chains that hardly mix and in periodic ones too. O(S^3). Whole blocks of
-    them are taken off the rest at once: memory is slower than arithmetic.
+    them are taken off the rest at once: memory is slower than arithmetic. Products are not left to BLAS, whose last bits
+    depend on threads and processor.
 
     Parameters
     ----------
@@ -144,11 +145,11 @@ def stationary_distribution(transition: Floats, recurrent: list[int]) -> Floats:
             part[:last, last] /= leaving
             part[start:last, :last] += np.outer(part[start:last, last], part[last, :last])
             part[:start, start:last] += np.outer(part[:start, last], part[last, start:last])
-        part[:start, :start] += part[:start, start:end] @ part[start:end, :start]
+        part[:start, :start] += np.einsum("ik,kj->ij", part[:start, start:end], part[start:end, :start])
     weights = np.zeros(len(part))
     weights[0] = 1.0
     for state in range(1, len(part)):
-        weights[state] = weights[:state] @ part[:state, state]
+        weights[state] = np.einsum("i,i->", weights[:state], part[:state, state])
     shares = np.zeros(len(transition))
     shares[recurrent] = weights / weights.sum()
     return shares

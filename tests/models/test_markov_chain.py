@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from typing import Any
 
 import naive_draft_control as naive
@@ -103,3 +106,20 @@ def test_arrays_are_taken_and_kept() -> None:
         matrix.rows[0, 0] = 1.0
     with pytest.raises(InvalidInput, match=r"rows: expected a square matrix with at least one row, got shape \(1, 2\)"):
         TransitionMatrix(np.ones((1, 2)))
+
+
+def test_shares_do_not_depend_on_threads() -> None:
+    """Tests that the shares of 500 states are equal to the last bit whatever number of threads BLAS has."""
+    program = (
+        "import numpy as np; from specopt.models.markov_chain import stationary_distribution as shares; "
+        "rows = np.random.default_rng(0).random((500, 500)); "
+        "print(shares(rows / rows.sum(axis=1, keepdims=True), list(range(500))).tobytes().hex())"
+    )
+    found = {
+        subprocess.run(
+            [sys.executable, "-P", "-c", program], env=os.environ | {"OPENBLAS_NUM_THREADS": threads},
+            capture_output=True, check=True,
+        ).stdout
+        for threads in ("1", "2")
+    }  # fmt: skip
+    assert len(found) == 1
