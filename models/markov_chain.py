@@ -127,8 +127,8 @@ def stationary_distribution(transition: Floats, recurrent: list[int]) -> Floats:
 
     States are eliminated one by one (Grassmann, Taksar and Heyman, 1985): no subtraction occurs, so that every share
     is right to a few units of rounding, in chains that hardly mix and in periodic ones too. O(S^3). Whole blocks of
-    them are taken off the rest at once: memory is slower than arithmetic. Products are not left to BLAS, whose last bits
-    depend on threads and processor.
+    them are taken off the rest at once: memory is slower than arithmetic. No product is left to BLAS, whose last
+    bits depend on threads and processor.
 
     Parameters
     ----------
