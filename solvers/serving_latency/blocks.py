@@ -67,18 +67,16 @@ class Tables:
             found[1 : size + 1] = end
         return found
 
-    def limits(self, limits: Ints) -> Ints:
-        """Return limits on sizes and ends (least and largest of each) in cells, as wide as rounding needs."""
-        found = limits / self.cell
-        found[:, 0::2] = np.floor(found[:, 0::2])
-        return np.asarray(np.ceil(found), dtype=np.int64)
+    def costs(self, table: Floats, layers: Ints | slice, ends: Ints, sizes: Ints) -> Floats:
+        """Return what blocks cost in layers of a table like these."""
+        if self.linear:
+            return np.asarray(sizes * table[layers, 0, ends] + table[layers, 1, ends])
+        return np.asarray(table[layers, sizes, ends])
 
     def times(self, ends: Ints, sizes: Ints) -> tuple[Floats, Floats]:
         """Return draft and verify time of blocks over all steps."""
-        d, v = self.d.sum(axis=0), self.v.sum(axis=0)
-        if self.linear:
-            return sizes * d[0, ends] + d[1, ends], sizes * v[0, ends] + v[1, ends]
-        return d[sizes, ends], v[sizes, ends]
+        every = slice(None)
+        return self.costs(self.d, every, ends, sizes).sum(axis=0), self.costs(self.v, every, ends, sizes).sum(axis=0)
 
 
 def widths(prepared: Prepared) -> Ints:
@@ -98,10 +96,15 @@ def widths(prepared: Prepared) -> Ints:
     return width
 
 
+def range_starts(steps: int, ranges: int) -> Ints:
+    """Return where the prefill step and so many ranges of decoding steps begin, and where the last one ends."""
+    return np.array([1, *(2 + (steps - 1) * r // ranges for r in range(ranges + 1))], dtype=np.int64)
+
+
 def scenario_tables(at: Stages, width: Ints, kernels: Any) -> Tables:
     """Return the stage times of all blocks by scenario: the prefill step, and ranges of decoding steps."""
     steps, tasks = int(at.steps[0]), at.prepared.tasks
-    starts = np.array([1, *(2 + (steps - 1) * r // RANGES for r in range(RANGES + 1))], dtype=np.int64)
+    starts = range_starts(steps, RANGES)
     filled = np.minimum(width, 1) if at.linear else width
     d, v = np.zeros((2, RANGES + 1, int(filled.max()) + 1, tasks + 1))
     kernels.scenario_tables(*at.arrays, filled, starts, d, v)

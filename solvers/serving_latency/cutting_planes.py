@@ -27,7 +27,6 @@ class CuttingPlanes:
     def __init__(self, weights: Floats, scale: float) -> None:
         self.best = -np.inf
         self.center = weights
-        self.cuts = 0
         self.promised = np.inf  # what the program promised the last proposal would reach
         self._radius = 0.3
         self._misses = 0
@@ -40,15 +39,16 @@ class CuttingPlanes:
             self._model.addVar(0.0, 1.0)
         self._model.addVar(-highspy.kHighsInf, highspy.kHighsInf)
         self._model.changeColCost(self._size, -1.0)
-        self._rows = rows
         for row in range(rows):
             self._model.addRow(
                 1.0, 1.0, columns, np.arange(row * columns, (row + 1) * columns, dtype=np.int32), np.ones(columns)
             )
 
     def learn(self, weights: Floats, value: float, gradient: Floats) -> None:
-        """Add the cut of an evaluation, and move the centre there if it is the best so far."""
-        self.add_cut(gradient)
+        """Add the cut f(w') <= <G, w'> of an evaluation, and move the centre there if it is the best so far."""
+        row = np.append(-gradient.ravel() / self._scale, 1.0)
+        columns = np.arange(self._size + 1, dtype=np.int32)
+        self._model.addRow(-highspy.kHighsInf, 0.0, self._size + 1, columns, row)
         if value > self.best:
             if value - self.best > 0.3 * (self.promised - self.best):
                 self._radius = min(1.0, 1.5 * self._radius)
@@ -58,13 +58,6 @@ class CuttingPlanes:
             if self._misses == 3:
                 self._radius *= 0.6
                 self._misses = 0
-
-    def add_cut(self, gradient: Floats) -> None:
-        """Add f(w) <= <G, w>, from any path that is known to exist."""
-        row = np.append(-gradient.ravel() / self._scale, 1.0)
-        columns = np.arange(self._size + 1, dtype=np.int32)
-        self._model.addRow(-highspy.kHighsInf, 0.0, self._size + 1, columns, row)
-        self.cuts += 1
 
     def propose(self) -> Floats | None:
         """Return the weights to try next, or None if nothing noticeable is left to gain."""
@@ -80,10 +73,3 @@ class CuttingPlanes:
             return None
         weights = np.maximum(solution[:-1], 0.0).reshape(self.center.shape)
         return np.asarray(weights / weights.sum(axis=1, keepdims=True))
-
-    def mixture(self) -> Floats:
-        """Return how much each cut, in the order added, weighs in the program's dual: a mixture of the paths."""
-        duals = np.abs(np.array(self._model.getSolution().row_dual))[self._rows :]
-        duals = np.append(duals, np.zeros(self.cuts - len(duals)))  # cuts added after the last solve
-        total = duals.sum()
-        return np.asarray(duals / total if total > 0 else np.full(self.cuts, 1.0 / self.cuts))

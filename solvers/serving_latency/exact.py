@@ -27,7 +27,7 @@ from specopt.solvers.serving_latency.prepare import Prepared
 LATE_KERNELS = (
     "serving_latency.plans:sequences_seconds",
     "serving_latency.bounds:ends_bound",
-    "serving_latency.bounds:enumerate_blocks",
+    "serving_latency.bounds:enumerate_paths",
 )
 """What every search of the pipelined mechanism compiles after it has compiled others."""
 
@@ -39,7 +39,7 @@ class Exact(ServingLatencyMethod):
     name: ClassVar[str] = "exact"
     exact: ClassVar[bool] = True
     source: ClassVar[str] = "own; problem (24) of paper 1, contiguity, Eq. 20 as a maximum over critical batches"
-    guarantee: ClassVar[str] = "optimal; a certified gap where more than about 12 batches are best"
+    guarantee: ClassVar[str] = "optimal; a certified gap where tasks are many"
     complexity: ClassVar[str] = "O(l_max K^2) without overlap; pipelined O(K B 2^M M) per bound, then enumeration"
     takes: ClassVar[tuple[Condition, ...]] = (CONSERVATIVE,)
     supports_warm_start: ClassVar[bool] = True

@@ -8,38 +8,40 @@ speculation length l and number of batches M the search
    `specopt.solvers._kernels.serving_latency.bounds`; every path is a plan, rated exactly. The first paths keep a few
    of the first and last positions apart and pool those between, and where blocks are many run over cells of tasks
    (`specopt.solvers.serving_latency.blocks`); the least bound of all is refined by more positions and finer cells;
-3. enumerates what is left: all ways to cut and order M blocks whose bound stays below the incumbent.
+3. enumerates what is left: all ways to cut the tasks and to place blocks at the positions kept apart whose bounds stay
+   below the incumbent (`specopt.solvers.serving_latency.positions`), then all orders of the blocks between
+   (`specopt.solvers._kernels.serving_latency.cuts`). It is given up where it takes longer than the bound did, as
+   another position kept apart prunes more, and not where there is none.
 
-Step 3 is a proof. Few tasks skip step 2 (`specopt.solvers._kernels.serving_latency.cuts`). Numbers of batches beyond
-`LARGEST_ENUMERATED` are bounded together, and apart once that bound gains no more. Where the paths would become too
+Step 3 is a proof. Few tasks skip step 2: every cut is bounded by Johnson's order. Numbers of batches beyond
+`LARGEST_APART` are bounded and enumerated together. Where tasks are so many that paths over all blocks would become too
 large a gap remains: certified, not closed.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from specopt.models.errors import OutOfTime
 from specopt.models.fields import Floats, Ints
 from specopt.models.serving_latency import ServingLatencyPlan
 from specopt.solvers.budget import Budget
-from specopt.solvers.serving_latency.blocks import RANGES, Tables, coarsened, scenario_tables, widths
+from specopt.solvers.serving_latency.blocks import RANGES, Tables, coarsened, range_starts, scenario_tables, widths
 from specopt.solvers.serving_latency.contiguous import additive_batches, algorithm_1_batches
+from specopt.solvers.serving_latency.positions import ENTRIES_PER_NODE, LEAVES, Enumeration, Path, PathBound, Positions
 from specopt.solvers.serving_latency.prepare import Prepared
 from specopt.solvers.serving_latency.stages import stages, workspace
 from specopt.solvers.simulation import random_key
 
-LARGEST_ENUMERATED = 12
+LARGEST_APART = 12
 TOLERANCE = 4e-10  # what counts as no improvement; below the 1e-9 within which a result is optimal
 _ROUNDS = 80  # evaluations of the Lagrangian bound per part
-_SECONDS_PER_ENTRY = 1.5e-9  # of a shortest path, roughly
-_NODES = 50000  # enumeration nodes per kernel call
-_PATIENCE = 100000  # enumeration nodes before a part is split
+_NODES = 20_000  # enumeration nodes per kernel call, and before other weights are looked for
+_PATIENCE = 30_000_000  # least work of an enumeration before it is given up, in entries of shortest paths
+_FINE_RANGES = 8  # of decoding steps, where orders are bounded
 _LEAVES = 2048  # leaves per kernel call
 _PATH = 3_000_000  # size of the shortest paths that bound a part first, coarsely
 _CERTIFIED = 50_000_000  # and where no plan is looked for
@@ -52,16 +54,6 @@ _CHEAP = 30_000_000  # entries up to which every number of batches is bounded ap
 _MOST_CUT = 16  # tasks that are cut in every way
 _CUTS = 2048  # ways to cut per kernel call
 _FEW = 20_000  # orders and cuts that are enumerated sooner than bounded well
-
-
-@dataclass(frozen=True)
-class Path:
-    """A plan met as a shortest path: blocks in sorted order with their positions, and Phi_q by scenario."""
-
-    ends: Ints
-    sizes: Ints
-    positions: Ints
-    gradient: Floats
 
 
 @dataclass
@@ -78,16 +70,14 @@ class Part:
         Whether it stands for more batches, too.
     first_weight
         By scenario, the best weight of the first position where only the first and the last have any.
-    limits
-        By special position: least and largest size, least and largest end of the block there.
     front, specials
         How many positions are special at the front, and in all: those that weights are for.
-    weights, paths, mixture
-        Once the bound was raised: its Lagrangian weights, the paths met, and how they mix in the dual.
-    enumerated
-        Whether only enumeration, to the end, is left to do.
+    weights
+        Once the bound was raised: its Lagrangian weights.
     effort
         Size of the shortest paths that bound it.
+    work
+        What raising the bound took so far, in entries of shortest paths.
     refined
         The bound before it was refined last.
     """
@@ -99,12 +89,9 @@ class Part:
     first_weight: Floats = field(default_factory=lambda: np.full(RANGES + 1, 0.5))
     front: int = 0
     specials: int = 0
-    limits: Ints | None = None
     weights: Floats | None = None
-    paths: list[Path] = field(default_factory=list)
-    mixture: Floats | None = None
-    enumerated: bool = False
     effort: float = field(default_factory=lambda: _PATH)
+    work: float = 0.0
     refined: float = 0.0
 
     def __post_init__(self) -> None:
@@ -112,21 +99,10 @@ class Part:
             self.specials = min(_FIRST_POSITIONS, self.batches)
             self.front = (self.specials + 1) // 2
 
-    @property
-    def pool(self) -> int:
-        """Number of batches between the special positions, where it is counted."""
-        return 0 if self.more else self.batches - self.specials
-
-    def steps(self, specials: int) -> int:
-        """Return the steps of a shortest path per block: the states with so many special positions, times positions."""
-        return (1 if self.more else self.batches - specials + 1) * (specials + 1) << specials
-
-    def allows(self, path: Path) -> bool:
-        """Tell whether a path keeps the limits."""
-        assert self.limits is not None
-        low_size, high_size, low_end, high_end = self.limits[path.positions].T
-        sizes, ends = path.sizes, path.ends
-        return bool(((low_size <= sizes) & (sizes <= high_size) & (low_end <= ends) & (ends <= high_end)).all())
+    def positions(self, another: bool = False) -> Positions:
+        """Return which positions are told apart, and those with another one."""
+        specials = self.specials + another
+        return Positions(self.front, specials, 0 if self.more else self.batches - specials, self.more)
 
 
 class PipelinedSearch:
@@ -187,20 +163,18 @@ class PipelinedSearch:
                     self._polish()
         while self._prune():
             part = min(self.open, key=lambda p: p.bound)
-            # a part stays open, and its bound counts, until it is closed or all that replaces it is open
-            if self._refine(part):
+            coarse = self._cells(part) > 0
+            # a part stays open, and its bound counts, until it is closed
+            if not coarse and self._enumerate(part, max(_PATIENCE, part.work)):
+                self.open.remove(part)
+            elif self._refine(part):
                 self._ascend(part)
-            elif part.specials < part.batches or self._cells(part) > 0:
+            elif coarse:
                 self.left.append(part)
                 self.open.remove(part)
-            elif not part.more and self._enumerate(part):
-                self.open.remove(part)
             else:
-                self.open += (children := self._next_number(part) if part.more else self._halves(part))
+                self._enumerate(part, math.inf)
                 self.open.remove(part)
-                for child in children:
-                    if child.bound < self.cut:
-                        self._ascend(child)
             self._report()
         return self.bound
 
@@ -265,7 +239,7 @@ class PipelinedSearch:
 
     def _split(self, part: Part) -> list[Part]:
         """Bound every number of batches apart, by weights on the first and the last position alone."""
-        cap = self._largest_enumerated + 1
+        cap = self._largest_apart + 1
         bounds = np.full(cap + 1, part.bound)
         bounds[: max(1, min(self._fewest_batches(), cap))] = math.inf
         first = np.full((cap + 1, RANGES + 1), 0.5)
@@ -288,9 +262,9 @@ class PipelinedSearch:
         ]
 
     @property
-    def _largest_enumerated(self) -> int:
-        """Largest number of batches whose plans are enumerated: what the shortest path over 2^M masks allows."""
-        fitting = (m for m in range(LARGEST_ENUMERATED, 1, -1) if self.coarse or self._entries * m * 2**m <= _MASKS)
+    def _largest_apart(self) -> int:
+        """Largest number of batches whose plans are bounded apart: what the shortest path over 2^M masks allows."""
+        fitting = (m for m in range(LARGEST_APART, 1, -1) if self.coarse or self._entries * m * 2**m <= _MASKS)
         return min(next(fitting, 1), self.prepared.tasks)
 
     @property
@@ -318,7 +292,7 @@ class PipelinedSearch:
 
     def _cells(self, part: Part) -> int:
         """Return how coarse the part's effort lets its shortest path be; 0 for all blocks."""
-        size = self._entries * part.steps(part.specials)
+        size = self._entries * part.positions().steps
         if size <= part.effort or not self.coarse:
             return 0
         cells = max(_FEWEST_CELLS, int(self.prepared.tasks * math.sqrt(part.effort / size)))
@@ -391,73 +365,50 @@ class PipelinedSearch:
         """
         assert part.weights is not None
         gained, part.refined = part.bound > part.refined, part.bound
-        if part.specials < part.batches and (gained or self._cells(part) == 0):
-            fewest = self._entries * (_FEWEST_CELLS / self.prepared.tasks if self.coarse else 1.0) ** 2
-            if fewest * part.steps(part.specials + 1) <= part.effort:
-                before, behind = part.weights[:, : part.front].sum(axis=0), part.weights[:, part.front :].sum(axis=0)
-                part.weights = np.insert(part.weights, part.front, 0.0, axis=1)
-                part.front += int(before[-1:].sum() > behind[:1].sum())
-                part.specials += 1
-                part.limits = None
-                part.paths = []
+        cells = self._cells(part)
+        while True:
+            if part.specials < part.batches and (gained or cells == 0):
+                fewest = self._entries * (_FEWEST_CELLS / self.prepared.tasks if self.coarse else 1.0) ** 2
+                if fewest * part.positions(another=True).steps <= part.effort:
+                    before = part.weights[:, : part.front].sum(axis=0)
+                    behind = part.weights[:, part.front :].sum(axis=0)
+                    part.weights = np.insert(part.weights, part.front, 0.0, axis=1)
+                    part.front += int(before[-1:].sum() > behind[:1].sum())
+                    part.specials += 1
+                    return True
+            elif cells == 0:
+                return False
+            if part.effort >= _LONGEST_PATH:
+                return False
+            part.effort *= 4
+            part.refined, gained = 0.0, True
+            if self._cells(part) != cells:
                 return True
-        elif self._cells(part) == 0:
-            return False
-        if part.effort >= _LONGEST_PATH:
-            return False
-        part.effort *= 4
-        part.refined = 0.0
-        part.paths = []
-        return True
-
-    def _next_number(self, part: Part) -> list[Part]:
-        """Split a part of so many batches or more: so many, and one more or more."""
-        children = [dataclasses.replace(part, more=False, paths=[], refined=0.0)]
-        if part.batches < self.prepared.tasks:
-            children.append(dataclasses.replace(part, batches=part.batches + 1, paths=[], refined=0.0))
-        return children
 
     def _ascend(self, part: Part) -> None:
         """Raise the part's bound until it is closed or nothing is left to gain; rate every path on the way."""
-        tasks, weights = self.prepared.tasks, part.weights
-        few = self.rating and not part.more and _orders(tasks, part.batches) <= _FEW
+        few = self.rating and not part.more and _orders(self.prepared.tasks, part.batches) <= _FEW
         if few:
             part.front = part.specials = part.batches
-        specials, tables = part.specials, self._tables(part.length, self._cells(part))
+        tables, weights = self._tables(part.length, self._cells(part)), part.weights
         if weights is None:
-            weights = np.zeros((len(tables.d), specials))
+            weights = np.zeros((len(tables.d), part.specials))
             weights[:, 0] += part.first_weight
             weights[:, -1] += 1.0 - part.first_weight
             part.weights = weights
-        if part.limits is None:
-            part.limits = np.tile(np.array([1, tasks, 1, tasks]), (specials + 1, 1))
-        if part.enumerated or few:
+        if few:
             return
         from specopt.solvers.serving_latency.cutting_planes import CuttingPlanes
 
         planes = CuttingPlanes(weights, self.best)
-        for old in part.paths:
-            planes.add_cut(old.gradient)
-        limits, last = tables.limits(part.limits), tables.last
-        work = _work_arrays(tables, specials, part.pool)
-        met = np.zeros((3, tasks + part.batches), dtype=np.int64)
-        blocks = np.zeros(1, dtype=np.int64)
-        seconds = _SECONDS_PER_ENTRY * tables.entries * part.steps(specials)
+        paths = PathBound(self.bounds, tables, part.positions(), self.budget)
         for _ in range(_ROUNDS):
-            if seconds > self.budget.remaining:  # a path cannot be interrupted
-                raise OutOfTime
-            gradient = np.zeros_like(weights)
-            value = self.bounds.lagrangian(
-                *tables.arrays, last, part.front, part.pool, part.more, limits, weights, *work, met, blocks, gradient
-            )
+            value, path, gradient = paths.evaluate(weights)
             self.stats["lagrangian_rounds"] += 1
             if value > part.bound:
                 part.bound, part.weights = value, weights
             if part.bound >= self.cut:
                 return
-            ends, sizes, positions = met[:, : blocks[0]].copy()
-            path = Path(ends, sizes, positions, gradient)
-            part.paths.append(path)
             if self.rating:
                 self._rate_path(part, tables, path)
             self._report()
@@ -466,51 +417,26 @@ class PipelinedSearch:
             if proposal is None:
                 break
             weights = proposal
-        part.mixture = planes.mixture()
+        part.work += paths.work
 
-    def _halves(self, part: Part) -> list[Part]:
-        """Split a part at the position whose block varies most among the paths that make up its bound."""
-        assert part.limits is not None and part.mixture is not None
-        sizes = np.zeros((len(part.paths), part.batches))
-        ends = np.zeros_like(sizes)
-        for k, path in enumerate(part.paths):
-            sizes[k, path.positions], ends[k, path.positions] = path.sizes, path.ends
-        halves = []
-        spread = []
-        for column, values in ((0, sizes), (2, ends)):
-            mean = part.mixture @ values
-            deviations = np.sqrt(part.mixture @ (values - mean) ** 2)
-            spread += [(float(deviations[p]), column, p, float(mean[p])) for p in range(part.batches)]
-        deviation, column, position, middle = max(spread)
-        if deviation < 1e-6:  # one path alone: no split promises anything, enumerate to the end
-            return [dataclasses.replace(part, mixture=None, enumerated=True)]
-        for side in (0, 1):
-            limits = part.limits.copy()
-            if side == 0:
-                limits[position, column + 1] = math.floor(middle)
-            else:
-                limits[position, column] = math.floor(middle) + 1
-            child = dataclasses.replace(part, limits=limits, mixture=None)
-            child.paths = [path for path in part.paths if child.allows(path)]
-            halves.append(child)
-        return halves
+    def _rate_path(self, part: Part, tables: Tables, path: Path, near: float = 1.001) -> None:
+        """Rate the plan of a shortest path; blocks of the pool follow Johnson's rule between the special ones.
 
-    def _rate_path(self, part: Part, tables: Tables, path: Path) -> None:
-        """Rate the plan of a shortest path; blocks of the pool follow Johnson's rule between the special ones."""
-        ends, sizes, at = path.ends, path.sizes, path.positions
-        middle = part.specials
+        It is improved if it comes near the best.
+        """
+        ends, sizes, middle = path.ends, path.sizes, path.positions == part.specials
         d, v = tables.times(ends, sizes)
-        place = np.where(at == middle, part.front - 0.5, at)
+        place = np.where(middle, part.front - 0.5, path.positions)
         if tables.cell != 1.0:
             ends = np.rint(ends * tables.cell).astype(np.int64)
             sizes = np.diff(ends, prepend=0)
             if (sizes > self.width[ends]).any():
                 return
         # Johnson's rule: first those that draft faster, shortest draft first
-        order = np.lexsort((np.where(at == middle, np.where(d < v, d, -v), 0.0), (at == middle) & (d >= v), place))
+        order = np.lexsort((np.where(middle, np.where(d < v, d, -v), 0.0), middle & (d >= v), place))
         order = order[sizes[order] > 0]
         seconds = self._rate(part.length, ends[order], sizes[order])
-        if (part.more or part.pool) and seconds < self.best * 1.001:
+        if middle.any() and seconds < self.best * near:
             self._improve(part.length, ends[order], sizes[order])
 
     # ------------------------------------------------------------------ enumeration
@@ -519,64 +445,64 @@ class PipelinedSearch:
         """Try all ways to cut the tasks, then to order the blocks, whose Johnson bounds stay below the incumbent."""
         kernels = self.budget.load("serving_latency.cuts")
         tasks, scenarios = self.prepared.tasks, RANGES + 1
-        blocks, order = np.zeros((2, tasks), dtype=np.int64), np.zeros((scenarios, tasks), dtype=np.int64)
-        times, free = np.zeros((2, scenarios, tasks)), np.zeros((tasks + 1, 2, scenarios))
-        stack, leaves = np.zeros((tasks + 1, 2), dtype=np.int64), np.zeros((_LEAVES, tasks), dtype=np.int64)
+        work = np.zeros((2, scenarios, tasks)), np.zeros((scenarios, tasks), dtype=np.int64)
+        blocks, rank, left = np.zeros((2, tasks), dtype=np.int64), np.zeros(tasks, dtype=np.int64), np.ones(tasks, bool)
         for length in sorted({part.length for part in self.open}):
             tables = self._tables(length)
             bounds = np.empty(1 << (tasks - 1))
             for first in range(0, len(bounds), _CUTS):
                 self._report()
-                kernels.cut_bounds(first, *tables.arrays, bounds[first : first + _CUTS], blocks, times, order)
+                kernels.cut_bounds(first, *tables.arrays, bounds[first : first + _CUTS], blocks, *work, rank, left)
             for cut in np.argsort(bounds):
                 if bounds[cut] >= self.cut:
                     break
-                state = stack[0] = np.zeros(2, dtype=np.int64)
-                while state[0] >= 0:
-                    found = kernels.enumerate_orders(
-                        _NODES, cut, *tables.arrays, self.cut, blocks, times, order, stack, free, state, leaves
-                    )
-                    if found:
-                        chosen = leaves[:found, : state[1]]
-                        self._rate_all(length, blocks[0][chosen], blocks[1][chosen], np.empty(found))
-                    self._report()
+                ends = np.array([e for e in range(1, tasks + 1) if e == tasks or cut >> (e - 1) & 1])
+                self._try_orders(length, ends, np.diff(ends, prepend=0), rank[: len(ends)])
             self.open = [part for part in self.open if part.length != length]
 
-    def _enumerate(self, part: Part) -> bool:
-        """Try all ways to cut and order the part's batches whose bound stays below the incumbent.
+    def _try_orders(self, length: int, ends: Ints, sizes: Ints, rank: Ints, nodes: float = math.inf) -> int:
+        """Try all orders of blocks by rank whose Johnson bounds stay below the incumbent, or give up after some nodes.
 
-        Returns whether that was done: it is given up where a split promises more than patience.
+        Returns how many it took.
         """
-        tables = self._tables(part.length)
-        blocks, tasks = part.batches, self.prepared.tasks
-        assert part.weights is not None, "the part's bound was raised before"
-        table, value = _work_arrays(tables, blocks, 0)
-        if _orders(tasks, blocks) <= _FEW:
-            value[:] = 0.0
-            value[-1], value[:, -1], value[-1, -1] = np.inf, np.inf, 0.0  # all tasks and all positions are to be taken
-        else:
-            self.bounds.lagrangian(
-                *tables.arrays, tables.last, blocks, 0, False, part.limits, part.weights, table, value,
-                np.zeros((3, tasks), dtype=np.int64), np.zeros(1, dtype=np.int64), np.zeros_like(part.weights),
-            )  # fmt: skip
-        stack = np.zeros((blocks + 1, 4), dtype=np.int64)
-        spent = np.zeros(blocks + 1)
-        state = np.zeros(2, dtype=np.int64)
-        ends, sizes = np.zeros((2, _LEAVES + 1, blocks), dtype=np.int64)
-        while state[0] >= 0 and (state[1] < _PATIENCE or part.mixture is None):
-            found = self.bounds.enumerate_blocks(
-                _NODES, *tables.arrays, part.limits, table, value, self.cut, stack, spent, state, ends, sizes
-            )  # fmt: skip
+        kernels = self.budget.load("serving_latency.cuts")
+        count, starts = len(ends), range_starts(self.prepared.steps(length), _FINE_RANGES)
+        scenarios = len(starts) - 1
+        times, order = np.zeros((2, scenarios, count)), np.zeros((scenarios, count), dtype=np.int64)
+        stack, free = np.zeros(count + 1, dtype=np.int64), np.zeros((count + 1, 2, scenarios))
+        left, state = np.ones(count, dtype=bool), np.zeros(2, dtype=np.int64)
+        leaves = np.zeros((_LEAVES, count), dtype=np.int64)
+        at = stages(self.prepared, length).arrays
+        while state[0] >= 0 and state[1] < nodes:
+            found = kernels.enumerate_orders(
+                _NODES, ends, sizes, rank, *at, starts, self.cut, times, order, left, stack, free, state, leaves
+            )
             if found:
-                self._rate_all(part.length, ends[:found], sizes[:found], np.empty(found))
+                self._rate_all(length, ends[leaves[:found]], sizes[leaves[:found]], np.empty(found))
             self._report()
         self.stats["nodes"] += int(state[1])
-        return bool(state[0] < 0)
+        return int(state[1])
 
-
-def _work_arrays(tables: Tables, specials: int, pool: int) -> tuple[Floats, Floats]:
-    """Return the kernels' work arrays: costs by position, values by state."""
-    return np.zeros((specials + 1, *tables.d.shape[1:])), np.empty(((pool + 1) << specials, tables.d.shape[2]))
+    def _enumerate(self, part: Part, patience: float) -> bool:
+        """Try all plans of a part whose bounds stay below the incumbent; tell whether that was done with patience."""
+        assert part.weights is not None, "the part's bound was raised before"
+        tables = self._tables(part.length)
+        search = Enumeration(PathBound(self.bounds, tables, part.positions(), self.budget), part.weights)
+        ordering = 0.0
+        while not search.done and search.work + ordering <= patience:
+            paths = search.advance(_NODES, self.cut, self.bounds)
+            for path in paths:
+                self._rate_path(part, tables, path, near=1.0)
+                pooled = path.positions == part.specials
+                if pooled.sum() > 1:
+                    rank = np.where(pooled, part.front, path.positions + (path.positions >= part.front))
+                    nodes = (patience - search.work - ordering) / ENTRIES_PER_NODE
+                    ordering += ENTRIES_PER_NODE * self._try_orders(part.length, path.ends, path.sizes, rank, nodes)
+            self._report()
+            if not search.done and len(paths) < LEAVES:
+                search.sharpen(self.cut)
+        self.stats["nodes"] += search.nodes
+        return search.done and search.work + ordering <= patience
 
 
 def _orders(tasks: int, batches: int) -> float:

@@ -18,9 +18,8 @@ from specopt.solvers._kernels.kernel import helper, kernel
 from specopt.solvers._kernels.serving_latency.stages import INFINITY, range_stages
 
 RATE, FIXED = range(2)  # rows of a table where costs are affine in the size
-LEAST_SIZE, LARGEST_SIZE, LEAST_END, LARGEST_END = range(4)  # columns of limits, by position
 END, SIZE, POSITION = range(3)  # rows of a path
-PREFIX, MASK, MOVE, PLACED = range(4)  # columns of the enumeration's stack
+PREFIX, STATE, MOVE, PLACED = range(4)  # columns of the enumeration's stack
 
 
 @kernel(
@@ -65,17 +64,12 @@ def compose(d, v, pi, front, table):
 
 
 @helper
-def allowed(limits, p, e, b):
-    """Tell whether block (e, b) keeps the limits of position p."""
-    return limits[p, LEAST_SIZE] <= b <= limits[p, LARGEST_SIZE] and limits[p, LEAST_END] <= e <= limits[p, LARGEST_END]
-
-
-@helper
-def shortest_path(linear, table, M, pool, more, width, last, limits, value):
+def shortest_path(linear, table, M, pool, more, width, last, least, value):
     """Fill value[state, i], the least cost from prefix i to the end, and with it the positions of state taken.
 
     O(K B 2^M M pool). One state after the other, from the fullest down; the innermost loop runs over prefixes that do
-    not depend on each other. `follow` finds the choices again. `last[b]` is the last end at which a block of b fits.
+    not depend on each other. `follow` finds the choices again. `last[b]` is the last end at which a block of b fits;
+    blocks hold `least` tasks or more, 0 or 1.
     """
     K = len(width) - 1
     value[:] = INFINITY
@@ -86,21 +80,18 @@ def shortest_path(linear, table, M, pool, more, width, last, limits, value):
             if state >> M == pool if p == M else state >> p & 1:
                 continue
             there = value[state + (1 << p)]
-            for b in range(limits[p, LEAST_SIZE], min(limits[p, LARGEST_SIZE], len(last) - 1) + 1):
-                first_end = max(b, limits[p, LEAST_END])
-                count = min(last[b], limits[p, LARGEST_END]) - first_end + 1
-                if count < 1:
-                    continue
-                into = here[first_end - b :]
-                out = there[first_end:]
+            for b in range(least, len(last)):
+                count = last[b] - b + 1
+                into = here
+                out = there[b:]
                 if linear:
-                    fixed = table[p, FIXED, first_end:]
-                    rate = table[p, RATE, first_end:]
+                    fixed = table[p, FIXED, b:]
+                    rate = table[p, RATE, b:]
                     for k in range(count):
                         x = out[k] + (b * rate[k] + fixed[k])
                         into[k] = x if x < into[k] else into[k]
                 else:
-                    costs = table[p, b, first_end:]
+                    costs = table[p, b, b:]
                     for k in range(count):
                         x = out[k] + costs[k]
                         into[k] = x if x < into[k] else into[k]
@@ -114,26 +105,35 @@ def shortest_path(linear, table, M, pool, more, width, last, limits, value):
 
 
 @helper
-def follow(linear, table, M, pool, more, width, limits, value, path):
-    """Write the blocks of the shortest path in sorted order; return how many."""
+def beginning(linear, table, M, more, path, count):
+    """Return prefix, state and cost of a path's first `count` blocks."""
+    i = state = 0
+    spent = 0.0
+    for k in range(count):
+        i, p = path[END, k], path[POSITION, k]
+        spent += cost(linear, table, p, i, path[SIZE, k])
+        if p < M or not more:
+            state += 1 << p
+    return i, state, spent
+
+
+@helper
+def follow(linear, table, M, pool, more, width, least, value, i, state, path, count):
+    """Write how the shortest path goes on from a prefix and a state, behind `count` blocks; return how many it has."""
     K = len(width) - 1
-    i = state = count = 0
     while i < K or state < len(value) - 1:
         best = INFINITY
         after = state
-        for e in range(i, K + 1):
+        for e in range(i + least, K + 1):
             b = e - i
             if b > width[e]:
                 break
             for p in range(M + 1):
+                there = state + (1 << p)
                 if state >> M == pool if p == M else state >> p & 1:
                     if p < M or not more or b == 0:
                         continue
                     there = state
-                elif allowed(limits, p, e, b):
-                    there = state + (1 << p)
-                else:
-                    continue
                 x = cost(linear, table, p, e, b) + value[there, e]
                 if x < best:
                     best = x
@@ -169,94 +169,87 @@ def critical_sums(linear, d, v, front, count, path, phi):
 
 
 @kernel(
-    "f8(b1, f8[:, :, ::1], f8[:, :, ::1], i8[::1], i8[::1], i8, i8, b1, i8[:, ::1], f8[:, ::1], f8[:, :, ::1],"
-    " f8[:, ::1], i8[:, ::1], i8[::1], f8[:, ::1])",
+    "f8(b1, f8[:, :, ::1], f8[:, :, ::1], i8[::1], i8[::1], i8, i8, i8, b1, f8[:, ::1], f8[:, :, ::1], f8[:, ::1],"
+    " i8[:, ::1], i8[::1], f8[:, ::1])",
 )
-def lagrangian(linear, d, v, width, last, front, pool, more, limits, weights, table, value, path, blocks, phi):
-    """Return the Lagrangian bound at weights pi, its path and its gradient; +inf if no path exists.
+def lagrangian(linear, d, v, width, last, least, front, pool, more, weights, table, value, path, blocks, phi):
+    """Return the Lagrangian bound at weights pi of what begins as a path does, its path and its gradient; or +inf.
 
-    Work space, of use to `enumerate_blocks`: table (costs by position) and value. Modified in place: path (sorted),
-    blocks (their number) and phi, the gradient Phi_q[s] of shape (S, M).
+    Work space, of use to `enumerate_paths`: table (costs by position) and value. Modified in place: path (in sorted
+    order) and blocks (their number), at first those that it begins with; phi, the gradient Phi_q[s] of shape (S, M).
     """
     M = weights.shape[1]
     compose(d, v, weights, front, table)
-    shortest_path(linear, table, M, pool, more, width, last, limits, value)
-    blocks[0] = 0
-    if value[0, 0] < INFINITY:
-        blocks[0] = follow(linear, table, M, pool, more, width, limits, value, path)
+    shortest_path(linear, table, M, pool, more, width, last, least, value)
+    i, state, spent = beginning(linear, table, M, more, path, blocks[0])
+    if value[state, i] < INFINITY:
+        blocks[0] = follow(linear, table, M, pool, more, width, least, value, i, state, path, blocks[0])
         critical_sums(linear, d, v, front, blocks[0], path, phi)
-    return value[0, 0]
+    return spent + value[state, i]
 
 
 @kernel(
-    "i8(i8, b1, f8[:, :, ::1], f8[:, :, ::1], i8[::1], i8[:, ::1], f8[:, :, ::1], f8[:, ::1], f8, i8[:, ::1], f8[::1],"
-    " i8[::1], i8[:, ::1], i8[:, ::1])",
+    "i8(i8, b1, f8[:, :, ::1], f8[:, :, ::1], i8[::1], i8, i8, b1, f8[:, :, :, ::1], f8[:, :, ::1], f8, i8[:, ::1],"
+    " f8[:, ::1], i8[::1], i8[::1], f8[:, ::1], i8[:, :, ::1], i8[::1])",
 )
-def enumerate_blocks(
-    nodes_allowed, linear, d, v, width, limits, table, value, upper, stack, spent, state, leaf_ends, leaf_sizes
-):
-    """Go on with a depth-first search over all ways to cut and place M blocks whose bound stays below `upper`.
+def enumerate_paths(
+    nodes_allowed, linear, d, v, width, front, pool, more, tables, values, upper, stack, spent, closed, state, phi,
+    leaves, blocks
+):  # fmt: skip
+    """Go on with a depth-first search over all ways to cut the tasks and to place the blocks whose bounds stay below.
 
-    Leaves (by position: ends and sizes) whose scenario bound is below `upper` are written out; their true latency is
-    for the caller to compute. Returns how many; the search is over when state[0] < 0. Stops when the leaf arrays are
-    full but for one row, which is work space, or after `nodes_allowed` nodes.
+    Bounds are `lagrangian`'s at J weights, from tables and values. Paths that reach the end and for which
+    sum_s max_q Phi_q[s] over the special positions q is below `upper`, too, are written to leaves, the numbers of
+    their blocks to blocks. Returns how many; the search is over when state[0] < 0. Stops when leaves are full, or after
+    `nodes_allowed` nodes.
 
-    Modified in place: stack, spent, state [level, nodes], leaf_ends, leaf_sizes.
+    Modified in place: stack (prefix, state, next move, position placed), spent (cost so far by weights), closed (how
+    many nodes each of the weights closed), state [level, nodes]. Work space: phi.
     """
     K = len(width) - 1
-    M = leaf_ends.shape[1]
-    found = 0
-    nodes = 0
+    S, M = phi.shape
+    found = nodes = 0
     level = state[0]
-    for t in range(level):
-        p = stack[t, PLACED]
-        leaf_ends[0, p] = stack[t + 1, PREFIX]
-        leaf_sizes[0, p] = stack[t + 1, PREFIX] - stack[t, PREFIX]
-    while level >= 0:
-        if found == len(leaf_ends) - 1 or nodes >= nodes_allowed:
-            break
-        move = stack[level, MOVE]
-        b = move // M + 1
-        p = move % M
-        e = stack[level, PREFIX] + b
+    while level >= 0 and found < len(leaves) and nodes < nodes_allowed:
+        i, here, move = stack[level, PREFIX], stack[level, STATE], stack[level, MOVE]
+        b, p = move // (M + 1) + 1, move % (M + 1)
+        e = i + b
         if e > K or b > width[e]:
             level -= 1
             continue
         stack[level, MOVE] = move + 1
-        if stack[level, MASK] >> p & 1 or not allowed(limits, p, e, b):
-            continue
-        total = spent[level] + cost(linear, table, p, e, b)
-        after = stack[level, MASK] | 1 << p
-        if not total + value[after, e] < upper:
+        after = here + (1 << p)
+        if here >> M == pool if p == M else here >> p & 1:
+            if p < M or not more:
+                continue
+            after = here
+        j = 0
+        while j < len(tables):
+            spent[level + 1, j] = spent[level, j] + cost(linear, tables[j], p, e, b)
+            if not spent[level + 1, j] + values[j, after, e] < upper:
+                break
+            j += 1
+        if j < len(tables):
+            closed[j] += 1
             continue
         nodes += 1
-        leaf_ends[found, p] = e
-        leaf_sizes[found, p] = b
-        if level < M - 1:
-            stack[level, PLACED] = p
-            level += 1
-            stack[level, PREFIX] = e
-            stack[level, MASK] = after
-            stack[level, MOVE] = (K - e - 1) * M if level == M - 1 else 0  # the last block takes the rest
-            spent[level] = total
+        stack[level, PLACED] = p
+        level += 1
+        stack[level, PREFIX], stack[level, STATE], stack[level, MOVE] = e, after, 0
+        if e < K:
             continue
+        path = leaves[found]
+        for t in range(level):
+            path[END, t], path[SIZE, t] = stack[t + 1, PREFIX], stack[t + 1, PREFIX] - stack[t, PREFIX]
+            path[POSITION, t] = stack[t, PLACED]
+        critical_sums(linear, d, v, front, level, path, phi)
         total = 0.0
-        for s in range(len(d)):
-            verified = 0.0
-            for q in range(M):
-                verified += cost(linear, v, s, leaf_ends[found, q], leaf_sizes[found, q])
-            drafted = 0.0
-            worst = 0.0
-            for q in range(M):
-                drafted += cost(linear, d, s, leaf_ends[found, q], leaf_sizes[found, q])
-                worst = max(worst, drafted + verified)
-                verified -= cost(linear, v, s, leaf_ends[found, q], leaf_sizes[found, q])
-            total += worst
+        for s in range(S):
+            total += phi[s].max()
         if total < upper:
-            for q in range(M):  # the next leaf differs from this one in its last blocks
-                leaf_ends[found + 1, q] = leaf_ends[found, q]
-                leaf_sizes[found + 1, q] = leaf_sizes[found, q]
+            blocks[found] = level
             found += 1
+        level -= 1
     state[0] = level
     state[1] += nodes
     return found

@@ -1,14 +1,15 @@
-"""Few tasks in many batches: every way to cut them, bounded by Johnson's order; then every order of what is left.
+"""Every way to cut few tasks, bounded by Johnson's order; and every order of the blocks of a cut, few or many.
 
 A cut is a bit mask: bit k ends a block behind sorted position k. In each scenario alone the two stages are a flow shop
 of two machines, where Johnson's order is best: first the blocks that draft faster than they verify, shortest draft
 first, then the others, longest verify first. Every order of the blocks takes at least the sum of these makespans. The
-same holds of the blocks that a partial order leaves, from when both stages are free.
+same holds of the blocks that a partial order leaves, from when both stages are free, and of blocks between others whose
+places are given: rank[m] is what comes first, Johnson's order holds among equal ranks.
 """
 
 from specopt.solvers._kernels.kernel import helper, kernel
 from specopt.solvers._kernels.serving_latency.bounds import cost
-from specopt.solvers._kernels.serving_latency.stages import INFINITY
+from specopt.solvers._kernels.serving_latency.stages import INFINITY, range_stages
 
 
 @helper
@@ -31,97 +32,110 @@ def fill_blocks(linear, d, v, width, cut, blocks, times):
 
 
 @helper
-def precedes(x, y, m, k):
-    """Tell whether block m comes before block k in Johnson's order, draft times x, verify times y."""
+def precedes(x, y, rank, m, k):
+    """Tell whether block m comes before block k by rank, then in Johnson's order, draft times x, verify times y."""
+    if rank[m] != rank[k]:
+        return rank[m] < rank[k]
     if x[m] < y[m]:
         return x[k] >= y[k] or x[m] < x[k]
     return x[k] >= y[k] and y[m] > y[k]
 
 
 @helper
-def sort_johnson(times, M, order):
+def sort_johnson(times, rank, M, order):
     """Write Johnson's order of M blocks by scenario."""
     for s in range(len(order)):
         for m in range(M):
             at = m
-            while at > 0 and precedes(times[0, s], times[1, s], m, order[s, at - 1]):
+            while at > 0 and precedes(times[0, s], times[1, s], rank, m, order[s, at - 1]):
                 order[s, at] = order[s, at - 1]
                 at -= 1
             order[s, at] = m
 
 
 @helper
-def remaining_seconds(times, M, order, s, taken, drafted, done):
-    """Return the least makespan of scenario s that the blocks not taken allow, stages free at the times given."""
+def remaining_seconds(times, M, order, s, left, drafted, done):
+    """Return the least makespan of scenario s that the blocks left allow, stages free at the times given."""
     for k in range(M):
         m = order[s, k]
-        if not taken >> m & 1:
+        if left[m]:
             drafted += times[0, s, m]
             done = max(drafted, done) + times[1, s, m]
     return done
 
 
 @kernel(
-    "void(i8, b1, f8[:, :, ::1], f8[:, :, ::1], i8[::1], f8[::1], i8[:, ::1], f8[:, :, ::1], i8[:, ::1])",
+    "void(i8, b1, f8[:, :, ::1], f8[:, :, ::1], i8[::1], f8[::1], i8[:, ::1], f8[:, :, ::1], i8[:, ::1], i8[::1],"
+    " b1[::1])",
 )
-def cut_bounds(first, linear, d, v, width, out, blocks, times, order):
+def cut_bounds(first, linear, d, v, width, out, blocks, times, order, rank, left):
     """Fill out[k] with a bound on every order of the blocks of cut first + k; +inf where one does not fit.
 
-    Work space: blocks (2, K), times (2, S, K), order (S, K).
+    Every rank is the same and every block left. Work space: blocks (2, K), times (2, S, K), order (S, K).
     """
     for k in range(len(out)):
         M = fill_blocks(linear, d, v, width, first + k, blocks, times)
         out[k] = 0.0 if M else INFINITY
         if M:
-            sort_johnson(times, M, order)
+            sort_johnson(times, rank, M, order)
             for s in range(len(d)):
-                out[k] += remaining_seconds(times, M, order, s, 0, 0.0, 0.0)
+                out[k] += remaining_seconds(times, M, order, s, left, 0.0, 0.0)
 
 
 @kernel(
-    "i8(i8, i8, b1, f8[:, :, ::1], f8[:, :, ::1], i8[::1], f8, i8[:, ::1], f8[:, :, ::1], i8[:, ::1], i8[:, ::1],"
-    " f8[:, :, ::1], i8[::1], i8[:, ::1])",
+    "i8(i8, i8[::1], i8[::1], i8[::1], const f8[:, ::1], const f8[::1], const f8[:, :, ::1], i8[::1], f8,"
+    " f8[:, :, ::1], i8[:, ::1], b1[::1], i8[::1], f8[:, :, ::1], i8[::1], i8[:, ::1])",
 )
 def enumerate_orders(
-    nodes_allowed, cut, linear, d, v, width, upper, blocks, times, order, stack, free, state, leaves
+    nodes_allowed, ends, sizes, rank, task, setting, runtimes, starts, upper, times, order, left, stack, free, state,
+    leaves
 ):  # fmt: skip
-    """Go on with a depth-first search over the orders of a cut's blocks whose bound stays below `upper`.
+    """Go on with a depth-first search over the orders of blocks by rank whose bound stays below `upper`.
 
+    Scenario s covers the steps starts[s]..starts[s+1]-1: the fewer, the closer the bounds.
     Leaves (blocks by position) are written out; their true latency is for the caller to compute. Returns how many; the
-    search is over when state[0] < 0, and begins at state[0] = 0 with stack[0] = 0.
+    search is over when state[0] < 0, and begins at state[0] = 0 with stack[0] = 0 and every block left.
 
-    Modified in place: blocks, the cut's; stack (K + 1; block to try, blocks taken), free (K + 1, 2, S; when the stages
-    are free), zeros at level 0, state [level, blocks], leaves. Work space as for `cut_bounds`.
+    Modified in place: left (by block), stack (K + 1; block to try), free (K + 1, 2, S; when the stages are free), zeros
+    at level 0, state [level, nodes], leaves. Work space as for `cut_bounds`.
     """
-    M = fill_blocks(linear, d, v, width, cut, blocks, times)
-    sort_johnson(times, M, order)
-    state[1] = M
+    M, S = len(ends), len(starts) - 1
+    for s in range(S):
+        n, count = starts[s], starts[s + 1] - starts[s]
+        for m in range(M):
+            b, k = float(sizes[m]), ends[m] - 1
+            times[0, s, m], times[1, s, m] = range_stages(task, setting, runtimes, b, k, n, count)
+    sort_johnson(times, rank, M, order)
     found = nodes = 0
     level = state[0]
     while level >= 0 and found < len(leaves) and nodes < nodes_allowed:
-        if level == M:
-            for p in range(M):
-                leaves[found, p] = stack[p, 0] - 1
-            found += 1
+        m = stack[level]
+        if level == M or m == M:
+            if level == M:
+                for p in range(M):
+                    leaves[found, p] = stack[p] - 1
+                found += 1
             level -= 1
+            if level >= 0:
+                left[stack[level] - 1] = True
             continue
-        m = stack[level, 0]
-        if m == M:
-            level -= 1
-            continue
-        stack[level, 0] = m + 1
-        if stack[level, 1] >> m & 1:
+        stack[level] = m + 1
+        # of every rank, the same in all scenarios, as many blocks come first as have it
+        if not left[m] or rank[m] != rank[order[0, level]]:
             continue
         nodes += 1
-        taken = stack[level, 1] | 1 << m
+        left[m] = False
         bound = 0.0
-        for s in range(len(d)):
+        for s in range(S):
             drafted = free[level, 0, s] + times[0, s, m]
             done = max(drafted, free[level, 1, s]) + times[1, s, m]
             free[level + 1, 0, s], free[level + 1, 1, s] = drafted, done
-            bound += remaining_seconds(times, M, order, s, taken, drafted, done)
+            bound += remaining_seconds(times, M, order, s, left, drafted, done)
         if bound < upper:
             level += 1
-            stack[level, 0], stack[level, 1] = 0, taken
+            stack[level] = 0
+        else:
+            left[m] = True
     state[0] = level
+    state[1] += nodes
     return found

@@ -32,13 +32,12 @@ def tables_of(problem: ServingLatencyProblem) -> Tables:
 def least_cost(tables: Tables, weights: Floats, front: int, pool: int, more: bool) -> float:
     """Return the Lagrangian bound at weights: the least cost of a path."""
     specials = weights.shape[1]
-    limits = tables.limits(np.tile(np.array([1, 10**6, 1, 10**6]), (specials + 1, 1)))
     table = np.zeros((specials + 1, *tables.d.shape[1:]))
     value = np.zeros(((pool + 1) << specials, tables.cells + 1))
     path, blocks = np.zeros((3, tables.cells + specials + pool), dtype=np.int64), np.zeros(1, dtype=np.int64)
     return float(
         bounds.lagrangian(
-            *tables.arrays, tables.last, front, pool, more, limits, weights, table, value, path, blocks,
+            *tables.arrays, tables.last, tables.least, front, pool, more, weights, table, value, path, blocks,
             np.zeros_like(weights),
         )
     )  # fmt: skip

@@ -59,7 +59,7 @@ def test_coarse_bounds_lose_no_optimum(laborious: None, problem: ServingLatencyP
 def test_pooled_parts_are_bounded(laborious: None, problem: ServingLatencyProblem) -> None:
     """Tests that bound <= optimum <= objective where larger numbers of batches are pooled, not enumerated."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pipelined, "LARGEST_ENUMERATED", 2)
+        patch.setattr(pipelined, "LARGEST_APART", 2)
         result = solve(problem, "exact")
     optimum = solve(problem, "brute-force").objective
     assert optimum is not None and result.bound is not None and result.objective is not None

@@ -1,0 +1,221 @@
+"""Bounds over pipeline positions, and the enumeration that several of them prune together.
+
+Any weights of the critical positions bound all plans, and with the values of its shortest path also every way to go on
+from a prefix and the positions taken, see `specopt.solvers._kernels.serving_latency.bounds`. The weights that bound
+best at the root do so nowhere else: a beginning that drafts long before its first special position is bounded best by
+weights on that one. So the depth-first search keeps the values of several weights and prunes by each. Where it does not
+end soon, new weights are those that bound best what the search is busy with.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from specopt.models.errors import OutOfTime
+from specopt.models.fields import Floats, Ints
+from specopt.solvers.budget import Budget
+from specopt.solvers.serving_latency.blocks import Tables
+
+_SECONDS_PER_ENTRY = 1.5e-9  # of a shortest path, roughly
+ENTRIES_PER_NODE = 100  # of an enumeration: what takes as long
+_WEIGHTS = 12  # that prune together, at most
+_KEPT = 20_000_000  # entries of their values, at most
+_ROUNDS = 8  # evaluations for new weights
+LEAVES = 256  # per kernel call
+_NOTHING = np.zeros((3, 0), dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class Positions:
+    """Which places in the pipeline are told apart.
+
+    Parameters
+    ----------
+    front, specials
+        How many are special at the front, and in all; the others form a pool between.
+    pool
+        Number of blocks in the pool.
+    more
+        Whether it may hold any number of blocks; then `pool` is 0.
+    """
+
+    front: int
+    specials: int
+    pool: int
+    more: bool
+
+    @property
+    def states(self) -> int:
+        """Number of states of a shortest path."""
+        return (self.pool + 1) << self.specials
+
+    @property
+    def steps(self) -> int:
+        """Steps of a shortest path per block: the states, times positions."""
+        return self.states * (self.specials + 1)
+
+
+@dataclass(frozen=True)
+class Path:
+    """A plan met as a shortest path: blocks in sorted order with their positions, the number of specials for the pool.
+
+    Parameters
+    ----------
+    ends, sizes, positions
+        By block.
+    """
+
+    ends: Ints
+    sizes: Ints
+    positions: Ints
+
+
+class PathBound:
+    """The Lagrangian bound at weights that are given.
+
+    Parameters
+    ----------
+    kernels
+        Compiled bounds.
+    tables, at
+        Blocks and positions.
+    budget
+        Whose clock is kept to.
+    """
+
+    def __init__(self, kernels: Any, tables: Tables, at: Positions, budget: Budget) -> None:
+        self.tables, self.at = tables, at
+        self.work = 0.0  # entries of shortest paths so far
+        self._kernels, self._budget, self._last = kernels, budget, tables.last
+        self.table: Floats = np.zeros((at.specials + 1, *tables.d.shape[1:]))
+        self.value: Floats = np.empty((at.states, tables.cells + 1))
+        self._path = np.zeros((3, tables.cells + at.specials + at.pool), dtype=np.int64)
+        self._blocks = np.zeros(1, dtype=np.int64)
+
+    def evaluate(self, weights: Floats, start: Ints = _NOTHING) -> tuple[float, Path, Floats]:
+        """Return the bound on all that begins with some blocks (ends, sizes, positions), its path and its gradient.
+
+        Costs by position and values by state are in `table` and `value`.
+        """
+        entries = float(self.tables.entries * self.at.steps)
+        if entries * _SECONDS_PER_ENTRY > self._budget.remaining:  # a path cannot be interrupted
+            raise OutOfTime
+        self._budget.check()
+        self.work += entries
+        gradient = np.zeros_like(weights)
+        count = self._blocks[0] = start.shape[1]
+        self._path[:, :count] = start
+        bound = self._kernels.lagrangian(
+            *self.tables.arrays, self._last, self.tables.least, self.at.front, self.at.pool, self.at.more, weights,
+            self.table, self.value, self._path, self._blocks, gradient,
+        )  # fmt: skip
+        return bound, Path(*self._path[:, : self._blocks[0]].copy()), gradient
+
+
+class Enumeration:
+    """All ways to cut the tasks and to place the blocks that the bounds at several weights leave.
+
+    Parameters
+    ----------
+    bound
+        The bound, over blocks of tasks.
+    weights
+        To begin with.
+    """
+
+    def __init__(self, bound: PathBound, weights: Floats) -> None:
+        self.bound = bound
+        self._weights = weights
+        tasks, at = bound.tables.cells, bound.at
+        most = max(2, min(_WEIGHTS, _KEPT // (bound.table.size + bound.value.size)))
+        self._tables: Floats = np.zeros((most, *bound.table.shape))
+        self._values: Floats = np.zeros((most, *bound.value.shape))
+        self._kept = 0
+        self._closed = np.zeros(most, dtype=np.int64)
+        self._stack = np.zeros((tasks + 1, 4), dtype=np.int64)
+        self._spent = np.zeros((tasks + 1, most))
+        self._state = np.zeros(2, dtype=np.int64)
+        self._leaves = np.zeros((LEAVES, 3, tasks), dtype=np.int64)
+        self._blocks = np.zeros(LEAVES, dtype=np.int64)
+        self._phi = np.zeros((len(bound.tables.d), at.specials))
+        bound.evaluate(weights)
+        self._keep(self._slot())
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing is left."""
+        return bool(self._state[0] < 0)
+
+    @property
+    def nodes(self) -> int:
+        """Nodes so far."""
+        return int(self._state[1])
+
+    @property
+    def work(self) -> float:
+        """What was done so far, in entries of shortest paths."""
+        return self.bound.work + ENTRIES_PER_NODE * self.nodes
+
+    def advance(self, nodes: int, upper: float, kernels: Any) -> list[Path]:
+        """Go on for so many nodes; return the paths found whose bound is below `upper`."""
+        at = self.bound.at
+        found = kernels.enumerate_paths(
+            nodes, *self.bound.tables.arrays, at.front, at.pool, at.more, self._tables[: self._kept],
+            self._values[: self._kept], upper, self._stack, self._spent, self._closed, self._state, self._phi,
+            self._leaves, self._blocks,
+        )  # fmt: skip
+        return [
+            Path(*leaf[:, :count].copy())
+            for leaf, count in zip(self._leaves[:found], self._blocks[:found], strict=True)
+        ]
+
+    def sharpen(self, upper: float) -> None:
+        """Keep the weights that bound best what a third of the present path leaves open, and close that if they do."""
+        from specopt.solvers.serving_latency.cutting_planes import CuttingPlanes
+
+        level = max(1, int(self._state[0]) // 3)
+        start = self._begun(level)
+        slot = self._slot()
+        weights, best = self._weights, -np.inf
+        planes = CuttingPlanes(weights, upper)
+        for _ in range(_ROUNDS):
+            bound, _, gradient = self.bound.evaluate(weights, start)
+            if bound > best:
+                best = bound
+                self._keep(slot)
+            if best >= upper:
+                self._state[0] = level - 1
+                return
+            planes.learn(weights, bound, gradient)
+            proposal = planes.propose()
+            if proposal is None:
+                return
+            weights = proposal
+
+    def _slot(self) -> int:
+        """Return where to keep other weights: behind the last, else in place of those that closed least of late."""
+        if self._kept < len(self._tables):
+            self._kept += 1
+            slot = self._kept - 1
+        else:
+            slot = 1 + int(np.argmin(self._closed[1:]))
+        self._closed //= 2
+        self._closed[slot] = self._closed.max() + 1
+        return slot
+
+    def _keep(self, slot: int) -> None:
+        """Keep what was evaluated last."""
+        bound, level = self.bound, int(self._state[0])
+        self._tables[slot], self._values[slot] = bound.table, bound.value
+        ends, sizes, positions = self._begun(level)
+        costs = bound.tables.costs(bound.table, positions, ends, sizes)
+        self._spent[0, slot] = 0.0
+        self._spent[1 : level + 1, slot] = np.cumsum(costs)
+
+    def _begun(self, level: int) -> Ints:
+        """Return the present path's first blocks: ends, sizes and positions."""
+        ends = self._stack[: level + 1, 0]
+        return np.stack([ends[1:], np.diff(ends), self._stack[:level, 3]])
