@@ -41,7 +41,8 @@ TOLERANCE = 4e-10  # what counts as no improvement; below the 1e-9 within which 
 _ROUNDS = 80  # evaluations of the Lagrangian bound per part
 _NODES = 20_000  # enumeration nodes per kernel call, and before other weights are looked for
 _PATIENCE = 30_000_000  # least work of an enumeration before it is given up, in entries of shortest paths
-_FINE_RANGES = 8  # of decoding steps, where orders are bounded
+_FINE_RANGES = 64  # of decoding steps, where orders are bounded
+_SLOW = 0.3  # of its gap: a part is enumerated where its bound rose by less when it was refined last
 _LEAVES = 2048  # leaves per kernel call
 _PATH = 3_000_000  # size of the shortest paths that bound a part first, coarsely
 _CERTIFIED = 50_000_000  # and where no plan is looked for
@@ -79,7 +80,7 @@ class Part:
     work
         What raising the bound took so far, in entries of shortest paths.
     refined
-        The bound before it was refined last.
+        The bound when it was refined last.
     """
 
     bound: float
@@ -165,7 +166,8 @@ class PipelinedSearch:
             part = min(self.open, key=lambda p: p.bound)
             coarse = self._cells(part) > 0
             # a part stays open, and its bound counts, until it is closed
-            if not coarse and self._enumerate(part, max(_PATIENCE, part.work)):
+            slow = part.bound - part.refined < _SLOW * (self.cut - part.bound)
+            if slow and not coarse and self._enumerate(part, max(_PATIENCE, 2.0 * part.work)):
                 self.open.remove(part)
             elif self._refine(part):
                 self._ascend(part)
@@ -381,8 +383,9 @@ class PipelinedSearch:
             if part.effort >= _LONGEST_PATH:
                 return False
             part.effort *= 4
-            part.refined, gained = 0.0, True
+            gained = True
             if self._cells(part) != cells:
+                part.refined = 0.0
                 return True
 
     def _ascend(self, part: Part) -> None:
@@ -492,7 +495,7 @@ class PipelinedSearch:
         while not search.done and search.work + ordering <= patience:
             paths = search.advance(_NODES, self.cut, self.bounds)
             for path in paths:
-                self._rate_path(part, tables, path, near=1.0)
+                self._rate_path(part, tables, path, near=1.0001)
                 pooled = path.positions == part.specials
                 if pooled.sum() > 1:
                     rank = np.where(pooled, part.front, path.positions + (path.positions >= part.front))
