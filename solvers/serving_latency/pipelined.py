@@ -40,9 +40,9 @@ LARGEST_APART = 12
 TOLERANCE = 4e-10  # what counts as no improvement; below the 1e-9 within which a result is optimal
 _ROUNDS = 80  # evaluations of the Lagrangian bound per part
 _NODES = 20_000  # enumeration nodes per kernel call, and before other weights are looked for
-_PATIENCE = 30_000_000  # least work of an enumeration before it is given up, in entries of shortest paths
+_PATIENCE = 60_000_000  # least work of an enumeration before it is given up, in entries of shortest paths
 _FINE_RANGES = 64  # of decoding steps, where orders are bounded
-_SLOW = 0.3  # of its gap: a part is enumerated where its bound rose by less when it was refined last
+_SLOW = 0.2  # of its gap: a part is enumerated where its bound rose by less when it was refined last
 _LEAVES = 2048  # leaves per kernel call
 _PATH = 3_000_000  # size of the shortest paths that bound a part first, coarsely
 _CERTIFIED = 50_000_000  # and where no plan is looked for
@@ -167,7 +167,7 @@ class PipelinedSearch:
             coarse = self._cells(part) > 0
             # a part stays open, and its bound counts, until it is closed
             slow = part.bound - part.refined < _SLOW * (self.cut - part.bound)
-            if slow and not coarse and self._enumerate(part, max(_PATIENCE, 2.0 * part.work)):
+            if slow and not coarse and self._enumerate(part, max(_PATIENCE, 6.0 * part.work)):
                 self.open.remove(part)
             elif self._refine(part):
                 self._ascend(part)
@@ -491,8 +491,9 @@ class PipelinedSearch:
         assert part.weights is not None, "the part's bound was raised before"
         tables = self._tables(part.length)
         search = Enumeration(PathBound(self.bounds, tables, part.positions(), self.budget), part.weights)
-        ordering = 0.0
+        ordering, allowance = 0.0, patience
         while not search.done and search.work + ordering <= patience:
+            before = self.best
             paths = search.advance(_NODES, self.cut, self.bounds)
             for path in paths:
                 self._rate_path(part, tables, path, near=1.0001)
@@ -501,6 +502,8 @@ class PipelinedSearch:
                     rank = np.where(pooled, part.front, path.positions + (path.positions >= part.front))
                     nodes = (patience - search.work - ordering) / ENTRIES_PER_NODE
                     ordering += ENTRIES_PER_NODE * self._try_orders(part.length, path.ends, path.sizes, rank, nodes)
+            if self.best < before:  # less is left than seemed
+                patience = search.work + ordering + allowance
             self._report()
             if not search.done and len(paths) < LEAVES:
                 search.sharpen(self.cut)

@@ -1,4 +1,4 @@
-"""The search behind `exact`: its bounds, splits and enumeration, forced to do the work that small sizes spare them."""
+"""The search behind `exact`: its bounds, positions and enumeration, forced to do the work that small sizes spare them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PIPELINED = {"mechanisms": ["pipelined"], "output_lengths": ["conservative"]}
 
 @pytest.fixture
 def laborious() -> Iterator[None]:
-    """Let no part be enumerated at once: raise every bound, give up enumeration early, split parts."""
+    """Let no part be enumerated at once: raise every bound, give up enumeration early, look for weights often."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pipelined, "_FEW", 0)
         patch.setattr(pipelined, "_MOST_CUT", 0)
@@ -35,8 +35,8 @@ def laborious() -> Iterator[None]:
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])  # it patches constants
 @given(problems(tasks=(2, 7), max_output=20, max_length=2, **PIPELINED))  # type: ignore[arg-type]
-def test_bounds_and_splits_lose_no_optimum(laborious: None, problem: ServingLatencyProblem) -> None:
-    """Tests that Lagrangian bounds, splits and interrupted enumeration still find the enumerated optimum."""
+def test_bounds_and_positions_lose_no_optimum(laborious: None, problem: ServingLatencyProblem) -> None:
+    """Tests that Lagrangian bounds, further positions and interrupted enumeration still find the enumerated optimum."""
     result, enumerated = solve(problem, "exact"), solve(problem, "brute-force")
     assert result.status is Status.OPTIMAL
     assert result.objective == pytest.approx(enumerated.objective, rel=1e-9)
@@ -48,6 +48,18 @@ def test_coarse_bounds_lose_no_optimum(laborious: None, problem: ServingLatencyP
     """Tests that paths over few cells and few positions, refined step by step, lead to the enumerated optimum."""
     with pytest.MonkeyPatch.context() as patch:
         for name, value in (("_PATH", 1), ("_WIDE", 1), ("_FEWEST_CELLS", 2), ("_FIRST_POSITIONS", 2)):
+            patch.setattr(pipelined, name, value)
+        result = solve(problem, "exact")
+    assert result.status is Status.OPTIMAL
+    assert result.objective == pytest.approx(solve(problem, "brute-force").objective, rel=1e-9)
+
+
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])  # it patches constants
+@given(problems(tasks=(4, 7), max_output=20, max_length=2, **PIPELINED))  # type: ignore[arg-type]
+def test_orders_within_pools_are_enumerated(laborious: None, problem: ServingLatencyProblem) -> None:
+    """Tests that two positions kept apart and all orders of the blocks between lead to the enumerated optimum."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in (("_FIRST_POSITIONS", 2), ("LARGEST_APART", 3), ("_PATH", 0), ("_LONGEST_PATH", 0)):
             patch.setattr(pipelined, name, value)
         result = solve(problem, "exact")
     assert result.status is Status.OPTIMAL
