@@ -1,4 +1,4 @@
-"""The search behind `exact`: its bounds, positions and enumeration, forced to do the work that small sizes spare them."""
+"""The search behind `exact`: its bounds, positions and enumeration, made to do the work that small sizes spare them."""
 
 from __future__ import annotations
 
