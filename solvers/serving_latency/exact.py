@@ -47,12 +47,12 @@ class Exact(ServingLatencyMethod):
     def run(self, problem: ServingLatencyProblem, budget: Budget) -> Outcome:
         """Solve the mechanisms without overlap first: their optimum prunes the search of the pipelined one."""
         able = prepare_all(problem)
+        if budget.warm_start is not None:  # first: another plan is judged only if that leaves time
+            budget.offer(budget.warm_start)
         for prepared in able:
             offer_first_plan(prepared, budget)
         if any(prepared.mechanism == "pipelined" for prepared in able):
             budget.compile_ahead(*LATE_KERNELS)
-        if budget.warm_start is not None:
-            budget.offer(budget.warm_start)
         bound = min((self._shortest_paths(p, budget) for p in able if p.mechanism != "pipelined"), default=math.inf)
         stats: dict[str, object] = {}
         for prepared in able:

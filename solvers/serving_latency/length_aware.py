@@ -75,10 +75,10 @@ class LengthAware(ServingLatencyMethod):
     def run(self, problem: ServingLatencyProblem, budget: Budget) -> Outcome:
         """Search all mechanisms and speculation lengths together."""
         able = prepare_all(problem)
+        if budget.warm_start is not None:  # first: another plan is judged only if that leaves time
+            budget.offer(budget.warm_start)
         for prepared in able:
             offer_first_plan(prepared, budget)
-        if budget.warm_start is not None:
-            budget.offer(budget.warm_start)
         budget.check()
         search = _Search(self, able, budget)
         try:

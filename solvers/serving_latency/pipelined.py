@@ -43,6 +43,7 @@ _NODES = 20_000  # enumeration nodes per kernel call, and before other weights a
 _PATIENCE = 60_000_000  # least work of an enumeration before it is given up, in entries of shortest paths
 _FINE_RANGES = 64  # of decoding steps, where orders are bounded
 _SLOW = 0.2  # of its gap: a part is enumerated where its bound rose by less when it was refined last
+_NEAR = 0.004  # largest gap, relative, at which it is: a larger one leaves too much
 _LEAVES = 2048  # leaves per kernel call
 _PATH = 3_000_000  # size of the shortest paths that bound a part first, coarsely
 _CERTIFIED = 50_000_000  # and where no plan is looked for
@@ -166,7 +167,8 @@ class PipelinedSearch:
             part = min(self.open, key=lambda p: p.bound)
             coarse = self._cells(part) > 0
             # a part stays open, and its bound counts, until it is closed
-            slow = part.bound - part.refined < _SLOW * (self.cut - part.bound)
+            gap = self.cut - part.bound
+            slow = part.bound - part.refined < _SLOW * gap and gap < _NEAR * self.cut
             if slow and not coarse and self._enumerate(part, max(_PATIENCE, 6.0 * part.work)):
                 self.open.remove(part)
             elif self._refine(part):
