@@ -47,7 +47,7 @@ engine: .venv/lab .venv-engine/ok ## measure the pair in a serving engine, tune 
 	$(PY) -P -m specopt.testbed.engine.campaign
 
 docs: .venv/docs ## the documentation, into build/docs/html (QUICK=1: without executing the tutorials, which tests do)
-	$(PY) -P -m sphinx -W --keep-going -q $(if $(QUICK),-t quick) docs build/docs/html
+	$(PY) -P -m sphinx -E -W --keep-going -q $(if $(QUICK),-t quick) docs build/docs/html
 
 check: .venv/ok types ## linter, format, import contract, types
 	$(PY) -m ruff check .

@@ -82,9 +82,11 @@ def results(pattern: str) -> Iterator[str]:
         for section in sections:
             name, _, body = section.partition("\n")
             newest[name] = (f"{path.stem}, {machine.splitlines()[2]}", body.strip())
-    for name, (origin, body) in newest.items():
-        if re.search(pattern, name):
-            yield from (f"**{name}** ({origin})", "", body, "")
+    found = {name: section for name, section in newest.items() if re.search(pattern, name)}
+    for name, (origin, body) in found.items():
+        yield from (f"**{name}** ({origin})", "", body, "")
+    if not found:
+        yield "Measured by `make bench`, but not recorded yet."
 
 
 def commands(_: str) -> Iterator[str]:
