@@ -18,6 +18,7 @@ FIRST_ANSWER_SECONDS, DEMO_SECONDS = 6.0, 9.0
 
 PROBLEMS = {
     "serving-latency": specopt.generate("serving-latency/paper-1", tasks=5, seed=1),
+    "verification-batch, 12 requests": specopt.generate("verification-batch/mixed", requests=12, seed=1),
     "verification-batch": specopt.generate("verification-batch/mixed", seed=1),
     "prompt-chunking": specopt.generate("prompt-chunking/paper-4", seed=1),
     "draft-control": specopt.generate("draft-control/paper-3", seed=1),

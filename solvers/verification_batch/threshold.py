@@ -28,6 +28,10 @@ OPTIONS: dict[str, float | str | bool | int] = {
     "dual_feasibility_tolerance": 1e-9,
 }
 
+FEW_REQUESTS = 16
+"""Up to so many requests labels settle every threshold as fast without a good batch to begin with, and the kernels that
+find one need not be compiled."""
+
 LATE_KERNELS = (
     "verification_batch_labels:extend",
     "verification_batch_sweep:polish",
@@ -40,10 +44,11 @@ LATE_KERNELS = (
 class Threshold(VerificationBatchMethod):
     """A knapsack in time and memory for every tightest deadline that a Lagrangian bound does not rule out.
 
-    The best thresholds are polished first: the best subset of the requests next to the prices, then exchanges. If
-    few labels, as those of `pareto`, settle what is left, they do. Else prices fix each request whose exchange would
-    cost more than the bound exceeds the best batch known, and HiGHS solves the small programs that remain. A solution
-    that exceeds a limit by the tolerances of HiGHS does not count: labels then search that threshold to the end.
+    Among many requests, the best thresholds are polished first: the best subset of the requests next to the prices,
+    then exchanges. If few labels, as those of `pareto`, settle what is left, they do. Else prices fix each request
+    whose exchange would cost more than the bound exceeds the best batch known, and HiGHS solves the small programs that
+    remain. A solution that exceeds a limit by the tolerances of HiGHS does not count: labels then search that threshold
+    to the end.
     """
 
     name: ClassVar[str] = "threshold"
@@ -62,18 +67,20 @@ class Threshold(VerificationBatchMethod):
         """Bound, fix, and solve the thresholds, the most promising first."""
         prepared = Prepared(problem)
         offer_first_plan(prepared, budget)
-        budget.compile_ahead(*LATE_KERNELS)
+        few = problem.requests <= FEW_REQUESTS
+        budget.compile_ahead(*LATE_KERNELS[: 1 if few else None])
         if budget.warm_start is not None:
             budget.offer(budget.warm_start)
-        budget.offer(plan_of(sweep(prepared, budget)))
-        budget.check()
+        if not few:
+            budget.offer(plan_of(sweep(prepared, budget)))
+            budget.check()
         assert budget.objective is not None
         bound, per_second, per_byte = prepared.bounds(budget, enough(budget.objective, budget.gap))
         stats: dict[str, Any] = {"thresholds": 0, "largest_program": 0, "hopeless": prepared.hopeless}
         limit = max(budget.objective, float(bound.max(initial=0.0)))
         budget.improve_bound(limit)
         order = np.argsort(-bound, kind="stable")
-        for k in order[: self.polished]:
+        for k in order[: 0 if few else self.polished]:
             if bound[k] > enough(budget.objective, budget.gap):
                 polish(prepared, int(k), float(per_second[k]), float(per_byte[k]), budget)
         alive = np.flatnonzero(bound > enough(budget.objective, budget.gap))
