@@ -33,7 +33,7 @@ class DraftAllocationPlan(Plan):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class DraftAllocationProblem(Problem):
+class DraftAllocationProblem(Problem[DraftAllocationPlan]):
     """Maximise the weighted tokens that a round is expected to yield (paper 5, Eq. 5).
 
     Parameters

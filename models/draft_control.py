@@ -98,7 +98,7 @@ class DraftControlPlan(Plan):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class DraftControlProblem(Problem):
+class DraftControlProblem(Problem[DraftControlPlan]):
     """Maximise the long-run tokens per second of quantise, sample and verify (paper 3, Eq. 12 as a ratio of means).
 
     Parameters

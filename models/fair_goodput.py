@@ -290,7 +290,7 @@ class FairGoodputPlan(Plan):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class FairGoodputProblem(Problem):
+class FairGoodputProblem(Problem[FairGoodputPlan]):
     """Maximise a fair utility of the long-run goodput of clients that share a token budget (paper 5).
 
     Parameters

@@ -9,7 +9,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, get_args, get_origin, overload
 
 import msgspec
 
@@ -19,20 +19,50 @@ from specopt.models.problem import Problem, problem_type, strip_header
 from specopt.models.reading import read_bytes
 from specopt.models.result import Result, Status, Termination
 
+T = TypeVar("T", bound=Problem[Any] | Result[Any])
 
-def load(path: str | os.PathLike[str]) -> Problem | Result:
+
+@overload
+def load(path: str | os.PathLike[str]) -> Problem | Result: ...
+
+
+@overload
+def load(path: str | os.PathLike[str], expected: type[T]) -> T: ...
+
+
+def load(path: str | os.PathLike[str], expected: Any = None) -> Any:
     """Read a problem or a result from a JSON file.
+
+    Parameters
+    ----------
+    path
+        The file.
+    expected
+        What it is to hold: a class of problems, `Result`, or a result of some plans such as
+        `Result[PromptChunkingPlan]`. None: a problem or a result.
 
     Raises
     ------
     InvalidInput
-        If the file cannot be read, is not JSON, or breaks the format; the message names the field.
+        If the file cannot be read, is no JSON, breaks the format (in a field that is named), or holds something else.
     """
     data = read_json(path)
     try:
-        return from_dict(data)
+        found = from_dict(data)
     except InvalidInput as error:
         raise InvalidInput(f"{path}: {error}") from None
+    if expected is not None:
+        (plan_type,) = get_args(expected) or (object,)
+        fits = isinstance(found, get_origin(expected) or expected)
+        if not fits or (isinstance(found, Result) and not isinstance(found.plan, plan_type | None)):
+            name = "problem" if isinstance(found, Problem) else "result"
+            wanted = expected if get_args(expected) else expected.__name__
+            raise InvalidInput(f"{path}: expected {_words(wanted)}, got a {name} of {found.kind}")
+    return found
+
+
+def _words(wanted: object) -> str:
+    return {"Problem": "a problem", "Result": "a result"}.get(str(wanted), str(wanted).replace("specopt.models.", ""))
 
 
 def save(obj: Problem | Result, path: str | os.PathLike[str]) -> None:

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Self
 
 import msgspec
 import numpy as np
@@ -78,8 +78,18 @@ class Plan:
     __hash__ = None  # type: ignore[assignment]  # arrays inside; equal plans need no common hash
 
 
+if TYPE_CHECKING:  # defaults of type variables come with Python 3.13; type checkers know them by this name
+    from typing_extensions import TypeVar
+
+    P = TypeVar("P", bound=Plan, default=Plan, covariant=True)
+else:
+    from typing import TypeVar
+
+    P = TypeVar("P", bound=Plan, covariant=True)
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Problem(ABC):
+class Problem(ABC, Generic[P]):
     """A question that `solve` answers; the subclasses declare its fields and its judge.
 
     Parameters

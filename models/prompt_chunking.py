@@ -121,7 +121,7 @@ class _LongestWay:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class PromptChunkingProblem(Problem):
+class PromptChunkingProblem(Problem[PromptChunkingPlan]):
     """Minimise the time to first token over the chunk sizes of a prompt (paper 4, Sec. 3.3).
 
     Parameters

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, Generic
 
-from specopt.models.problem import FORMAT, Plan
+from specopt.models.problem import FORMAT, P
 
 
 class Status(StrEnum):
@@ -47,7 +47,7 @@ class Progress:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Result:
+class Result(Generic[P]):
     """The outcome of `specopt.solve`.
 
     Parameters
@@ -84,7 +84,7 @@ class Result:
     bound: float | None = None
     gap: float | None = None
     seconds: float = 0.0
-    plan: Plan | None = None
+    plan: P | Any = None  # or None: `Any` lets `solve(problem).plan.batch` pass type checkers, misspelt fields do not
     terms: dict[str, float] = field(default_factory=dict)
     stats: dict[str, Any] = field(default_factory=dict)
     explanation: str | None = None
@@ -110,6 +110,11 @@ class Result:
             "explanation": self.explanation,
             "versions": self.versions,
         }
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Result) and self.to_dict() == other.to_dict()
+
+    __hash__ = None  # type: ignore[assignment]  # mappings and arrays inside, as in plans
 
     def __str__(self) -> str:
         lines = [f"{self.kind} by {self.method}: {self.status.value} ({self.termination.value})"]

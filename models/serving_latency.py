@@ -60,7 +60,7 @@ class ServingLatencyPlan(Plan):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ServingLatencyProblem(Problem):
+class ServingLatencyProblem(Problem[ServingLatencyPlan]):
     """Minimise the total serving latency of K tasks under speculative decoding (paper 1).
 
     Parameters

@@ -32,7 +32,7 @@ class VerificationBatchPlan(Plan):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class VerificationBatchProblem(Problem):
+class VerificationBatchProblem(Problem[VerificationBatchPlan]):
     """Maximise the tokens that the next batch is expected to verify (paper 2, Eq. 13-15 at one epoch).
 
     The order of the requests is the order of their arrival; there may be none.

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from specopt.comparison.compare import compare
 from specopt.comparison.table import Comparison
+from specopt.frames import to_arrow, to_pandas, to_polars
 from specopt.generate import generate
 from specopt.models.cloud_delay import CloudDelay
 from specopt.models.decoder import ExactDecoder, PaperDecoder
@@ -114,5 +115,8 @@ __all__ = [
     "sensitivity",
     "simulate",
     "solve",
+    "to_arrow",
+    "to_pandas",
+    "to_polars",
     "verify",
 ]

@@ -24,7 +24,7 @@ from specopt.models.errors import (
     Unsupported,
 )
 from specopt.models.fields import describe
-from specopt.models.problem import Plan, Problem
+from specopt.models.problem import P, Plan, Problem
 from specopt.models.result import Result, Status, Termination
 from specopt.plugins import blamed, plugged_method, plugged_methods
 from specopt.solvers.budget import MEMORY_LIMIT, Budget, Callback
@@ -34,7 +34,7 @@ logger = logging.getLogger("specopt")
 
 
 def solve(
-    problem: Problem,
+    problem: Problem[P],
     method: str | Method | None = None,
     *,
     time_limit: float | None = None,
@@ -44,7 +44,7 @@ def solve(
     warm_start: Result | Plan | None = None,
     callback: Callback | None = None,
     verbose: bool = False,
-) -> Result:
+) -> Result[P]:
     """Solve a problem and return a judged plan with its certificate.
 
     Parameters
@@ -248,7 +248,9 @@ def _end_printing() -> None:
     end_progress()
 
 
-def _judged(problem: Problem, digest: str, fixed: float, method: Method, outcome: Outcome, budget: Budget) -> Result:
+def _judged(
+    problem: Problem[P], digest: str, fixed: float, method: Method, outcome: Outcome, budget: Budget
+) -> Result[P]:
     """Turn an outcome into a result whose objective is the judge's; `fixed` seconds went into validation and digest."""
     objective, terms, gap, bound = None, {}, None, outcome.bound
     status = Status.NONE

@@ -67,7 +67,7 @@ def test_verification_batch() -> None:
     density = trap.expected_tokens / seconds
     assert (density[:-1] > density[-1]).all()
     assert trap.expected_tokens[-1] > 19 * trap.expected_tokens[:-1].sum()
-    assert solve(trap).plan.to_dict()["batch"] == [29]  # type: ignore[union-attr]
+    assert solve(trap).plan.to_dict()["batch"] == [29]
     follows = make(VerificationBatchProblem, "correlated", offset=0.0)
     seconds = follows.estimator.weights(follows.new_tokens, follows.cached_tokens)
     assert follows.expected_tokens == pytest.approx(100 * seconds)
@@ -105,7 +105,7 @@ def test_draft_allocation() -> None:
     ties = make(DraftAllocationProblem, "ties", clients=6, groups=3)
     assert ties.weights.tolist() == [1.0, 2.0, 4.0, 1.0, 2.0, 4.0]
     one = make(DraftAllocationProblem, "one-dominates", budget=500)
-    drafts = solve(one).plan.to_dict()["draft_tokens"]  # type: ignore[union-attr]
+    drafts = solve(one).plan.to_dict()["draft_tokens"]
     assert drafts[0] > 400
     capped = make(DraftAllocationProblem, "capped", clients=200, share=0.5)
     assert capped.max_draft_tokens is not None

@@ -45,7 +45,7 @@ def test_nothing_in_the_interval_is_worse(seed: int, lengths: str, low: float, w
         max_output_tokens=int(np.ceil((problem.max_output_tokens or 1) * scale - 1e-9)),
     )
     grid = [
-        dataclasses.replace(scaled, acceptance_rate=rate).evaluate(plan).objective  # type: ignore[arg-type]
+        dataclasses.replace(scaled, acceptance_rate=rate).evaluate(plan).objective
         for rate in np.linspace(low, low + width, 120).tolist()
     ]
     assert max(grid) <= found.worst.objective * (1.0 + 1e-7)

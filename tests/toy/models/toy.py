@@ -16,7 +16,7 @@ class ToyPlan(Plan):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ToyProblem(Problem):
+class ToyProblem(Problem[ToyPlan]):
     """Take at most `limit` things worth `value` each."""
 
     kind: ClassVar[str] = "toy"

@@ -1,0 +1,82 @@
+"""Plans, comparisons and sweeps as tables of Arrow, pandas and Polars, where those are installed."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from specopt.kinds import KINDS
+from specopt.models.errors import InvalidInput, MissingDependency
+from specopt.models.fields import describe
+from specopt.models.problem import Plan
+from specopt.models.result import Result
+from specopt.models.sweep import Sweep
+
+
+def to_arrow(what: Any) -> Any:
+    """Return a table of Arrow: a plan's rows as in its CSV, a comparison's runs, a sweep's measurements.
+
+    Parameters
+    ----------
+    what
+        A plan, a result with one, a `Comparison`, or a `Sweep`.
+
+    Raises
+    ------
+    InvalidInput
+        If it has no rows: something else, or a result without a plan.
+    """
+    import pyarrow
+
+    if isinstance(what, Result):
+        what = what.plan
+    if isinstance(what, Plan):
+        kind = next(kind for kind in KINDS if kind.plan is type(what))
+        return pyarrow.Table.from_pylist(list(kind.rows(what)))
+    if isinstance(what, Sweep):
+        return pyarrow.Table.from_pylist(
+            [
+                {
+                    "concurrency": one.point.condition.concurrency,
+                    "workload": one.point.condition.workload,
+                    "context_tokens": one.point.condition.context_tokens,
+                    "draft_length": one.point.draft_length,
+                    "output_tokens_per_second": one.tokens_per_second,
+                    "mean_acceptance_length": one.acceptance_length,
+                }
+                for one in what.measurements
+            ]
+        )
+    if not hasattr(what, "to_arrow"):
+        raise InvalidInput(f"table: expected a plan, a result with one, a comparison or a sweep, got {describe(what)}")
+    return what.to_arrow()
+
+
+def to_pandas(what: Any) -> Any:
+    """Return what `to_arrow` takes as a data frame of pandas.
+
+    Raises
+    ------
+    MissingDependency
+        If pandas is not installed.
+    """
+    _require("pandas")
+    return to_arrow(what).to_pandas()
+
+
+def to_polars(what: Any) -> Any:
+    """Return what `to_arrow` takes as a data frame of Polars.
+
+    Raises
+    ------
+    MissingDependency
+        If Polars is not installed.
+    """
+    return _require("polars").from_arrow(to_arrow(what))
+
+
+def _require(name: str) -> Any:
+    try:
+        return import_module(name)
+    except ImportError:
+        raise MissingDependency(f"this needs {name}: pip install {name}") from None
