@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, assert_type
+from typing import Any, assert_type
 
 import numpy as np
 import pytest
 
 import specopt
-from specopt import InvalidInput, MissingDependency, Result, VerificationBatchPlan, VerificationBatchProblem
+from specopt import (
+    InvalidInput,
+    MissingDependency,
+    Result,
+    ServingLatencyPlan,
+    ServingLatencyProblem,
+    VerificationBatchPlan,
+    VerificationBatchProblem,
+)
 from specopt.models.sweep import Condition, Measurement, Point, Sweep
 from specopt.models.verification_time import VerificationTime
-
-if TYPE_CHECKING:
-    from specopt import ServingLatencyProblem
 
 PROBLEM = VerificationBatchProblem(
     now_seconds=0.0, memory_bytes=10.0, expected_tokens=np.array([2.0, 1.0]), new_tokens=np.array([1, 1]),
@@ -29,8 +34,9 @@ PROBLEM = VerificationBatchProblem(
 def typed(problem: ServingLatencyProblem, path: Path) -> None:
     """Hold what type checkers infer; they read it, nothing calls it."""
     result = specopt.solve(problem)
-    assert_type(result, Result["ServingLatencyPlan"])
-    assert_type(result.plan.speculation_length, int)
+    assert_type(result, Result[ServingLatencyPlan])
+    length: int = result.plan.speculation_length
+    assert length >= 0
     result.plan.speculation_lenght  # type: ignore[union-attr]  # noqa: B018 - misspelt, and found
     assert_type(specopt.load(path, VerificationBatchProblem), VerificationBatchProblem)
     assert_type(specopt.load(path, Result[VerificationBatchPlan]), Result[VerificationBatchPlan])
