@@ -108,11 +108,11 @@ def test_the_wheel_holds_the_package_alone(tmp_path: Path) -> None:
 
 
 def public(tree: ast.Module) -> Iterator[tuple[str, ast.AST]]:
-    """The public classes, functions and methods of a module; a property's setter is its own, overloads are their function's."""
+    """The public classes, functions and methods of a module; a property's setter is its own, an overload is not."""
     for node in tree.body:
-        if isinstance(node, (ast.ClassDef, ast.FunctionDef)) and not node.name.startswith("_"):
-            if "overload" not in map(ast.unparse, node.decorator_list):
-                yield node.name, node
+        named = isinstance(node, (ast.ClassDef, ast.FunctionDef)) and not node.name.startswith("_")
+        if named and "overload" not in map(ast.unparse, node.decorator_list):
+            yield node.name, node
         if isinstance(node, ast.ClassDef):
             for inner in node.body:
                 if isinstance(inner, ast.FunctionDef) and not inner.name.startswith("_"):
