@@ -110,8 +110,11 @@ def test_the_wheel_holds_the_package_alone(tmp_path: Path) -> None:
 def public(tree: ast.Module) -> Iterator[tuple[str, ast.AST]]:
     """The public classes, functions and methods of a module; a property's setter is its own, an overload is not."""
     for node in tree.body:
-        named = isinstance(node, (ast.ClassDef, ast.FunctionDef)) and not node.name.startswith("_")
-        if named and "overload" not in map(ast.unparse, node.decorator_list):
+        if (
+            isinstance(node, (ast.ClassDef, ast.FunctionDef))
+            and not node.name.startswith("_")
+            and "overload" not in map(ast.unparse, node.decorator_list)
+        ):
             yield node.name, node
         if isinstance(node, ast.ClassDef):
             for inner in node.body:
