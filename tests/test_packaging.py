@@ -11,6 +11,7 @@ import sys
 import tomllib
 import zipfile
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -122,32 +123,41 @@ def public(tree: ast.Module) -> Iterator[tuple[str, ast.AST]]:
                     yield f"{node.name}.{inner.name}", inner
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_docstrings(path: Path) -> None:
+@cache
+def tree_of(path: Path) -> ast.Module:
+    """The syntax tree of a file."""
+    return ast.parse(path.read_text())
+
+
+def test_docstrings() -> None:
     """Tests that every module, public class, function and method says what it is."""
-    tree = ast.parse(path.read_text())
-    missing = [name for name, node in public(tree) if not ast.get_docstring(node)]  # type: ignore[arg-type]
+    missing = [f"{path}: {name}" for path in SOURCES for name, node in public(tree_of(path))
+               if not ast.get_docstring(node)]  # type: ignore[arg-type]  # fmt: skip
     assert missing == []
-    assert ast.get_docstring(tree), "the module has none"
+    assert [path for path in SOURCES if not ast.get_docstring(tree_of(path))] == []
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "tests").rglob("test_*.py")), ids=lambda path: path.stem)
-def test_tests_say_what_they_test(path: Path) -> None:
+def test_tests_say_what_they_test() -> None:
     """Tests that the docstring of every test begins with what it tests."""
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
-            assert (ast.get_docstring(node) or "").startswith("Tests that"), f"{path.name}: {node.name}"
+    silent = [
+        f"{path.name}: {node.name}"
+        for path in sorted((ROOT / "tests").rglob("test_*.py"))
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
+        if not (ast.get_docstring(node) or "").startswith("Tests that")
+    ]
+    assert silent == []
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_imports_are_absolute(path: Path) -> None:
+def test_imports_are_absolute() -> None:
     """Tests that no module imports a folder by its bare name, which works only in the root of the repository."""
-    for node in ast.walk(ast.parse(path.read_text())):
-        names = []
-        if isinstance(node, ast.ImportFrom):
-            assert node.level == 0
-            names = [node.module or ""]
-        elif isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        for name in names:
-            assert name.partition(".")[0] not in FOLDERS.values()
+    wrong = []
+    for path in SOURCES:
+        for node in ast.walk(tree_of(path)):
+            names = []
+            if isinstance(node, ast.ImportFrom):
+                names = ["." if node.level else node.module or ""]
+            elif isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            wrong += [f"{path}: {name}" for name in names if name.partition(".")[0] in ("", *FOLDERS.values())]
+    assert wrong == []
