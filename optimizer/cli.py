@@ -35,8 +35,8 @@ from specopt.commands import (
 from specopt.commands.shared import BAD_INPUT, FOUND, INTERNAL, INTERRUPTED, UNREAD
 from specopt.console.interrupts import interruptible, leave
 from specopt.console.progress import end_progress, showing_kernels
-from specopt.console.streams import discard, open_closed, say
-from specopt.models.errors import InternalError, SpecoptError
+from specopt.console.streams import complain, discard, open_closed, set_loudness
+from specopt.models.errors import InternalError, InvalidInput, SpecoptError
 
 app = typer.Typer(
     name="specopt",
@@ -58,7 +58,7 @@ def main() -> None:
             code = run(sys.argv[1:])
         except Exception:  # a defect: without this it would end like "no plan found"
             for text in traceback.format_exc().splitlines():
-                say(text)
+                complain(text)
             code = INTERNAL
     if code == INTERRUPTED:
         leave(code)  # now: sys.exit would wait for threads that nobody needs any more
@@ -103,8 +103,18 @@ def run(arguments: Sequence[str]) -> int:
 def root(
     context: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
+    verbose: Annotated[
+        int,
+        typer.Option("-v", "--verbose", count=True, help="Say more: -v what is done, -vv the methods' counters, too."),
+    ] = 0,
+    quiet: Annotated[
+        bool, typer.Option("-q", "--quiet", help="Say nothing on stderr but why a command failed.")
+    ] = False,
 ) -> None:
     """Show help or version when no command is given."""
+    if verbose and quiet:
+        raise InvalidInput("--verbose, --quiet: expected one of them")
+    set_loudness(verbose, quiet)
     if version:
         from specopt import __version__
 
@@ -116,7 +126,7 @@ def root(
 
 def _fail(message: str, code: int) -> int:
     end_progress()
-    say(f"specopt: {message}")
+    complain(f"specopt: {message}")
     return code
 
 

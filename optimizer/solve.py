@@ -87,6 +87,7 @@ def solve(
     started = time.perf_counter()
     _check_arguments(problem, time_limit, gap, seed, memory_limit)
     chosen = choose(problem, method, memory_limit)
+    logger.info("%s by %s: time limit %s s, gap %g, seed %d", problem.kind, chosen.name, time_limit, gap, seed)
     digest = problem.sha256  # now, on the clock of the method: a large problem's takes a while
     fixed = time.perf_counter() - started
     budget = Budget(
@@ -117,7 +118,13 @@ def solve(
     finally:
         if verbose:
             _end_printing()
-    return _judged(problem, digest, fixed, chosen, outcome, budget)
+    result = _judged(problem, digest, fixed, chosen, outcome, budget)
+    logger.info(
+        "%s by %s: %s (%s), objective %s, bound %s, %.3g s", problem.kind, result.method, result.status.value,
+        result.termination.value, result.objective, result.bound, result.seconds,
+    )  # fmt: skip
+    logger.debug("%s by %s: %s", problem.kind, result.method, result.stats)
+    return result
 
 
 def methods(problem: Problem | type[Problem] | None = None) -> tuple[type[Method], ...]:

@@ -26,11 +26,17 @@ def compare(
         list[str] | None,
         typer.Option(metavar="M[:NAME=VALUE,...]", help="A method, with options; default: all that can."),
     ] = None,
-    time_limit: Annotated[float, typer.Option(metavar="S", parser=number, help="Seconds for every cell.")] = 10.0,
-    gap: Annotated[float, typer.Option(metavar="G", parser=number, help="Relative gap at which to stop.")] = 0.0,
+    time_limit: Annotated[
+        float, typer.Option(metavar="S", parser=number, envvar="SPECOPT_TIME_LIMIT", help="Seconds for every cell.")
+    ] = 10.0,
+    gap: Annotated[
+        float, typer.Option(metavar="G", parser=number, envvar="SPECOPT_GAP", help="Relative gap at which to stop.")
+    ] = 0.0,
     seed: Annotated[list[int] | None, typer.Option(metavar="N", parser=count, help="A seed; repeat for more.")] = None,
     instances: Annotated[int, typer.Option(metavar="N", parser=count, help="Instances of each family.")] = 5,
-    jobs: Annotated[int | None, typer.Option(metavar="N", parser=count, help="Worker processes.")] = None,
+    jobs: Annotated[
+        int | None, typer.Option(metavar="N", parser=count, envvar="SPECOPT_JOBS", help="Worker processes.")
+    ] = None,
     executor: Annotated[str, typer.Option(metavar="X", help="local, dask://HOST:PORT, or ray.")] = "local",
     output: Annotated[
         Path | None,

@@ -109,6 +109,7 @@ def fit(
     if form == FORM:
         given = {"--x-unit flops": x_unit == "flops", "--flat": flat, "--picture": picture is not None}
         given |= {"--errors relative": errors != "absolute", "--logits all": logits == "all"}
+        given |= {"--level": level != 0.95, "--folds": folds != 5, "--seed": seed != 0}
         given |= {"--model": any(one is not None for one in (model, draft_model, verify_model))}
         if useless := next((option for option, is_given in given.items() if is_given), None):
             raise InvalidInput(f"{useless}: expected a form that is fitted, got --form {FORM}")

@@ -67,8 +67,12 @@ EngineVersion = Annotated[
     typer.Option(metavar="V", help="The engine's version; required for tensorrt-llm, whose keys changed meaning."),
 ]
 Seed = Annotated[int, typer.Option(metavar="N", parser=count, help="Seed of everything random.")]
-Seconds = Annotated[float | None, typer.Option(metavar="S", parser=number, help="Seconds for everything.")]
-Gap = Annotated[float, typer.Option(metavar="G", parser=number, help="Relative gap at which to stop.")]
+Seconds = Annotated[
+    float | None, typer.Option(metavar="S", parser=number, envvar="SPECOPT_TIME_LIMIT", help="Seconds for everything.")
+]
+Gap = Annotated[
+    float, typer.Option(metavar="G", parser=number, envvar="SPECOPT_GAP", help="Relative gap at which to stop.")
+]
 Method = Annotated[str | None, typer.Option(help="A method of `specopt methods`; default: the best one.")]
 MethodOptions = Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="An option of the method.")]
 Parameters = Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="A parameter of the family.")]

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from specopt.console import streams
 from specopt.console.streams import write_error
 from specopt.models.fields import printable
 from specopt.models.result import Progress
@@ -36,7 +37,7 @@ def print_step(seconds: float, text: str) -> None:
     interval = TERMINAL_INTERVAL_SECONDS if terminal else PLAIN_INTERVAL_SECONDS
     with _lock:
         now = time.monotonic()
-        if seconds < FIRST_SECONDS or now - _last < interval:
+        if streams.quiet or seconds < FIRST_SECONDS or now - _last < interval:
             return
         _last = now
         _live = terminal

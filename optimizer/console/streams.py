@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from typing import TextIO
@@ -24,9 +25,38 @@ def discard(stream: TextIO) -> None:
         return
 
 
+quiet = False
+"""Whether nothing but failures is said."""
+
+
 def say(text: str) -> None:
-    """Write one line to stderr; names in it may hold anything."""
+    """Write one line to stderr, unless nothing is to be said; names in it may hold anything."""
+    if not quiet:
+        complain(text)
+
+
+def complain(text: str) -> None:
+    """Write one line to stderr, whatever was asked for."""
     write_error(printable(text) + "\n")
+
+
+class Handler(logging.Handler):
+    """Writes records of the log to stderr, a line each."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a record."""
+        complain(f"{record.levelname.lower()}: {record.getMessage()}")
+
+
+def set_loudness(more: int, less: bool) -> None:
+    """Say what is asked for: nothing but failures, or the log's records of level info (1) or debug (2), too."""
+    global quiet
+    quiet = less
+    logger = logging.getLogger("specopt")
+    logger.handlers = [handler for handler in logger.handlers if not isinstance(handler, Handler)]
+    logger.setLevel(logging.ERROR if less else (logging.NOTSET, logging.INFO, logging.DEBUG)[min(more, 2)])
+    if more:
+        logger.addHandler(Handler())
 
 
 def write_error(text: str) -> None:

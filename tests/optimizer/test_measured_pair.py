@@ -122,6 +122,8 @@ def test_a_table_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     [
         ([*TOKENS, "--form", "table", *MODELS], "--model: expected a form that is fitted, got --form table"),
         ([*TOKENS, "--form", "table", "--flat"], "--flat: expected a form that is fitted"),
+        ([*TOKENS, "--form", "table", "--seed", "3"], "--seed: expected a form that is fitted"),
+        ([*TOKENS, "--form", "table", "--level", "0.9"], "--level: expected a form that is fitted"),
         ([*TOKENS, "--form", "table", "--spread", "seconds_p10"], "--spread: expected LOW,HIGH with --form table"),
         ([*TOKENS, "--spread", "seconds_p10,seconds_p90"], "--spread: expected LOW,HIGH with --form table"),
         (["--x", "new_tokens", "--form", "table", "--where", "batch=3"], "no row has"),
