@@ -32,7 +32,7 @@ bench: .venv/ok ## all benchmarks against their rivals: a dated table in benchma
 testbed: .venv/lab ## play plans over a shaped link; records in laboratory/records
 	@mkdir -p laboratory/records
 	$(PY) -P -m specopt testbed play $(PLAYED) --pair $(PAIR) --records laboratory/records
-	$(PY) -P -m specopt testbed compare laboratory/records/*.json
+	$(PY) -P laboratory/report.py
 
 library: .venv/ok ## solve every instance of the library again; what is saved gets better or stays (a quarter of an hour)
 	$(PY) -P benchmarks/library.py

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -113,6 +114,16 @@ FIGURES: dict[str, Measured | Computed] = {
     "tuning.acceptance-alone.error": Measured(
         "tuning from real sweeps", _HELD_OUT.format(8, _ALONE, "error of throughput")
     ),
+}
+
+LABORATORY = Path(__file__).parents[1] / "laboratory"
+sys.path.append(str(LABORATORY))
+
+import report  # type: ignore[import-not-found]  # noqa: E402 - the laboratory is no package
+
+FIGURES |= {
+    key: Computed(f"laboratory/results.md, from laboratory/records: {key}", lambda value=value: value)
+    for key, value in report.figures().items()
 }
 
 

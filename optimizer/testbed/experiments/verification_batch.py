@@ -98,14 +98,14 @@ def prepare(laboratory: Laboratory, settings: Settings, keep: Keep) -> dict[str,
     )
     passes = keep("passes", lambda: {"verify": measure_passes(laboratory.verify, (grid,))})
     ragged = keep("ragged", lambda: measure_ragged(laboratory, settings))
-    estimator = fit_estimator(passes["verify"])
     data: dict[str, Any] = {
         "models": {"verify": laboratory.verify.config.name},
         "passes": passes,
         "ragged": ragged,
-        "requests": [requests_of(estimator, settings, scene) for scene in range(len(settings.loads))],
         "trials": [],
     }
+    estimator, _ = known_to(MARGIN, data)
+    data["requests"] = [requests_of(estimator, settings, scene) for scene in range(len(settings.loads))]
     for scene, requests in enumerate(data["requests"]):
         for label in (PLAIN, MARGIN):
             for method in METHODS:

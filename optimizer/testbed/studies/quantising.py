@@ -75,7 +75,7 @@ def _of(log: RecordedDrafts, resolution: int) -> Quantised:
     rows, left_out = [], 0
     for place in range(len(log)):
         tokens, q = log.draft_laws[place]
-        counts = nearest_of_list(q, resolution)
+        counts = nearest_of_list(q, float(log.draft_laws.rest[place]), resolution)
         if counts is None:
             left_out += 1
             continue
@@ -100,17 +100,17 @@ def _of(log: RecordedDrafts, resolution: int) -> Quantised:
     )
 
 
-def nearest_of_list(probabilities: Floats, resolution: int) -> Floats | None:
+def nearest_of_list(probabilities: Floats, rest: float, resolution: int) -> Floats | None:
     """Return the counts of the nearest lattice point on the likeliest tokens; None if others may have counts, too.
 
     Counts are rounded down, and the units that are missing go to the largest remainders. No token that is not listed
-    has a larger share than the last one that is.
+    has a larger share than the last one that is, or than all that are not together.
     """
     scaled = probabilities * resolution
     counts: Floats = np.floor(scaled)
     missing = resolution - int(counts.sum())
     taken = np.argsort(counts - scaled, kind="stable")[:missing]
-    beyond = scaled[-1]
+    beyond = min(scaled[-1], rest * resolution)
     if missing > len(counts) or beyond >= 1.0 or (missing and (scaled - counts)[taken[-1]] < beyond):
         return None
     counts[taken] += 1

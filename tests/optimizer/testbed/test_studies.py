@@ -103,7 +103,7 @@ def test_counts_from_a_list_are_those_of_the_whole_distribution(temperature: flo
     for _ in range(20):
         law = np.sort(np.exp(random.normal(size=1000) * 3 / temperature))[::-1]
         law /= law.sum()
-        whole, found = nearest_counts(law, resolution), nearest_of_list(law[:64], resolution)
+        whole, found = nearest_counts(law, resolution), nearest_of_list(law[:64], float(law[64:].sum()), resolution)
         if found is not None:
             told += 1
             assert found.tolist() == whole[:64].tolist()
