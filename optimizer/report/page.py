@@ -147,11 +147,15 @@ def _svg(spec: dict[str, Any]) -> str:
     return drawn
 
 
+GLOBALS = "window.vegaEmbed = vegaEmbed; window.vega = vega; window.vegaLite = vegaLite;"
+"""What a page's script finds of the library."""
+
+
 @cache
 def _bundle() -> str:
     import vl_convert
 
-    bundle: str = vl_convert.javascript_bundle()
+    bundle: str = vl_convert.javascript_bundle(GLOBALS)
     return bundle.replace("</script", "<\\/script")
 
 
