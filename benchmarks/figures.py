@@ -16,6 +16,7 @@ from typing import Any
 
 from specopt.library import best_known, saved
 from specopt.models.files import write_text
+from specopt.reproductions.ledger import TITLES, entries, paper
 
 ROOT = Path(__file__).parents[1]
 RECORD = ROOT / "docs" / "figures.json"
@@ -87,7 +88,15 @@ _TTFT = "N = {}, P = {}, 3 ms per message: TTFT of Eq. 3 and of the best equal c
 _HELD_OUT = "batch {}, a benchmark held out but for its {} at K = 3: {}"
 _BOTH, _ALONE = "throughput and acceptance", "acceptance alone"
 
+
+def _ledger(of: Callable[[dict[str, Any]], bool]) -> Computed:
+    return Computed("the ledger of statements", lambda: sum(map(of, entries(*map(paper, TITLES)))))
+
+
 FIGURES: dict[str, Measured | Computed] = {
+    "ledger.mapped": _ledger(lambda entry: "share" in entry),
+    "ledger.everywhere": _ledger(lambda entry: entry.get("share") == 1.0),
+    "ledger.nowhere": _ledger(lambda entry: entry.get("share") == 0.0),
     "library.instances": Computed("the instance library: instances", lambda: len(saved())),
     "library.proven": Computed("the instance library: proven optimal", _proven),
     "proven.share": Measured(

@@ -1,4 +1,4 @@
-"""Directives that write what is declared in the package: methods, fields, families, printed statements, commands.
+"""Directives that write what is declared in the package: methods, fields, families, the ledger of the papers, commands.
 
 A page says ``{methods} serving-latency`` and never repeats what a method, a problem or a benchmark says of itself.
 """
@@ -19,8 +19,8 @@ from sphinx.util.docutils import SphinxDirective
 from specopt.kinds import kind_of
 from specopt.models.schema import rows as schema_rows
 from specopt.models.schema import schema as schema_of
-from specopt.reproductions.registry import PAPERS
-from specopt.reproductions.statements import statements
+from specopt.reproductions.ledger import STATUSES, TITLES, entries, paper
+from specopt.reproductions.views import HEAD, assumption_cells, cells
 from specopt.solve import methods as methods_of
 from specopt.views.methods import method_entry
 
@@ -59,19 +59,31 @@ def families(kind: str) -> Iterator[str]:
         yield f"- `{family.name}`: {family.summary} {f'({defaults})' if defaults else ''}".rstrip()
 
 
-def printed(paper: str) -> Iterator[str]:
-    """Yield what `specopt reproduce` computes again of a paper, and the printed statements that it is held against."""
-    yield f"`specopt reproduce {paper}`: " + ", ".join(f"`{name}`" for name in PAPERS[paper].figures()) + "."
-    try:
-        said = statements(paper).values()
-    except FileNotFoundError:
+def ledger(name: str) -> Iterator[str]:
+    """Yield what a paper states and what became of it, and what its simulations assume; without a name the counts."""
+    if not name:
+        yield from table(*_counts())
         return
-    rows = [(one.place, one.statement, f"{_number(one.printed)} {one.unit}".strip(), one.note) for one in said]
-    yield from ("", *table(["place", "statement", "printed", "note"], rows))
+    one = paper(name)
+    yield from table(HEAD, map(cells, entries(one)))
+    yield from (
+        "",
+        *table(["assumption", "default", "range", "reason"], map(assumption_cells, one.assumptions.values())),
+    )
 
 
-def _number(value: Any) -> str:
-    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+def _counts() -> tuple[list[str], list[list[Any]]]:
+    """Return how many statements of each paper have which status, and how many of them hold."""
+    rows = []
+    for name in TITLES:
+        mine = entries(paper(name))
+        tried = [entry for entry in mine if "holds" in entry]
+        mapped = [entry["share"] for entry in mine if "share" in entry]
+        counts = [sum(entry["status"] == status for entry in mine) for status in STATUSES]
+        always, never = sum(share == 1.0 for share in mapped), sum(share == 0.0 for share in mapped)
+        held = f"{sum(entry['holds'] for entry in tried)} of {len(tried)}"
+        rows.append([f"`{name}`", len(mine), *counts, held, f"{always} of {len(mapped)}", never])
+    return ["", "statements", *STATUSES, "hold by default", "hold everywhere in their box", "hold nowhere"], rows
 
 
 def results(pattern: str) -> Iterator[str]:
@@ -111,6 +123,6 @@ def directive(text: Callable[[str], Iterator[str]]) -> type[SphinxDirective]:
 
 def setup(app: Sphinx) -> dict[str, bool]:
     """Register the directives."""
-    for text in (methods, fields, families, printed, results, commands):
+    for text in (methods, fields, families, ledger, results, commands):
         app.add_directive(text.__name__, directive(text))
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,4 +1,4 @@
-"""A reproduction as a page: what became of each figure and table of a paper, claim by claim, with picture and data."""
+"""A reproduction as a page: what became of each statement of a paper, and the pictures that were drawn."""
 
 from __future__ import annotations
 
@@ -9,32 +9,17 @@ from typing import Any
 import msgspec
 
 from specopt.models.errors import InvalidInput
-from specopt.report.markup import folded, paragraph, picture, section, table
+from specopt.report.markup import picture, section, table
 from specopt.report.page import Page
-from specopt.reproductions.artefact import Verdict
-
-
-class _Claim(msgspec.Struct, forbid_unknown_fields=True):
-    text: str
-    printed: str
-    measured: str
-    holds: bool
-
-
-class _Artefact(msgspec.Struct, forbid_unknown_fields=True):
-    name: str
-    title: str
-    verdict: Verdict
-    claims: list[_Claim]
-    remark: str
-    rows: list[dict[str, str | int | float | None]]
+from specopt.reproductions.views import HEAD, cells
 
 
 class Reproduction(msgspec.Struct, forbid_unknown_fields=True):
-    """What `specopt reproduce` writes beside its pictures."""
+    """What `specopt reproduce` writes: entries of the ledger, and the names of pictures beside them."""
 
     title: str
-    artefacts: list[_Artefact]
+    statements: list[dict[str, Any]]
+    pictures: list[str]
 
 
 def read_reproduction(data: object, path: Path) -> Reproduction:
@@ -46,48 +31,26 @@ def read_reproduction(data: object, path: Path) -> Reproduction:
         If it is none.
     """
     try:
-        return msgspec.convert(data, Reproduction)
-    except msgspec.ValidationError as error:
+        found = msgspec.convert(data, Reproduction)
+        for one in found.statements:
+            cells(one)
+    except (msgspec.ValidationError, KeyError, TypeError, ValueError) as error:
         raise InvalidInput(f"{path}: expected what reproduce writes ({str(error).replace('`', '')})") from None
+    return found
 
 
 def reproduction_page(found: Reproduction, folder: Path, sources: tuple[str, ...]) -> Page:
     """Return the page of a reproduction; pictures are those that lie in its folder."""
-    verdicts = Counter(one.verdict for one in found.artefacts)
-    claims = [claim.holds for one in found.artefacts for claim in one.claims]
-    counts = ", ".join(f"{verdicts[verdict]} {verdict.value}" for verdict in Verdict if verdicts[verdict])
+    statuses = Counter(one["status"] for one in found.statements)
+    held = [one["holds"] for one in found.statements if "holds" in one]
     lead = [
-        f"{len(found.artefacts)} figures and tables: {counts}.",
-        f"{sum(claims)} of {len(claims)} claims hold.",
+        f"{len(found.statements)} statements: {', '.join(f'{count} {status}' for status, count in statuses.items())}.",
+        f"{sum(held)} of {len(held)} hold with the default assumptions.",
     ]
-    overview = [
-        {
-            "figure": one.name,
-            "what it shows": one.title,
-            "verdict": one.verdict.value,
-            "claims that hold": sum(claim.holds for claim in one.claims),
-            "claims": len(one.claims),
-        }
-        for one in found.artefacts
-    ]
-    body = [section("Overview", table(overview, "Figures and tables"))]
-    body += [_artefact(one, folder) for one in found.artefacts]
+    rows = [dict(zip(HEAD, cells(one), strict=True)) for one in found.statements]
+    body = [section("Statements", table(rows, "Statements"))]
+    for name in found.pictures:
+        path = folder / Path(name).name
+        if path.is_file():
+            body.append(section(path.stem, picture(path.read_bytes(), path.stem)))
     return Page(title=found.title, lead=lead, body=body, sources=sources)
-
-
-def _artefact(one: _Artefact, folder: Path) -> str:
-    told = [
-        {"claim": claim.text, "printed": claim.printed, "here": claim.measured, "holds": claim.holds}
-        for claim in one.claims
-    ]
-    parts = [paragraph(f"{one.verdict.value.capitalize()}. {one.remark}".strip()), table(told, "Claims")]
-    path = folder / f"{Path(one.name).name}.png"
-    if path.is_file():
-        parts.append(picture(path.read_bytes(), f"{one.name}: {one.title}"))
-    parts.append(folded(f"Data ({len(one.rows)} rows)", table(_rows(one), one.title)))
-    return section(f"{one.name}: {one.title}", *parts)
-
-
-def _rows(one: _Artefact) -> list[dict[str, Any]]:
-    names = list(dict.fromkeys(name for row in one.rows for name in row))
-    return [{name: row.get(name) for name in names} for row in one.rows]

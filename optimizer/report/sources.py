@@ -42,7 +42,7 @@ def _maker(path: Path) -> Maker:
         return _comparison if any(path.glob("records-*.jsonl")) else _reproduction
     data = read_json(path) if path.suffix.lower() == ".json" and path.is_file() else None
     if isinstance(data, Mapping):
-        if "artefacts" in data:
+        if "statements" in data:
             return _reproduction
         if data.get("format") == "specopt-testbed/1":
             return _testbed

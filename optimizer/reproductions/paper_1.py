@@ -1,247 +1,219 @@
-"""Figures 6-9 of paper 1: serving latency under every scheme, means over seeds with intervals.
+"""Figures 6-9 of paper 1, and the numbers that its equations give.
 
-The axes of the figures are not in the text; the points are those that it names, and round ones between them. Not in the
-paper either: the size of static batching (8 here), seeds, and how many draws a point averages.
+The axes of the figures are not in the text; the points are those that it names, and round ones between them. All
+schemes plan with O_max, as Sec. III-B does. Every point averages over the same draws of users and tasks, except in
+Figure 9, where medians are taken: under Rayleigh fading the latency of a draw has no mean.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import pairwise
 
 import numpy as np
 
-from specopt.instances.serving_latency.paper_1 import paper_1
+from specopt.instances.serving_latency.paper_1 import LLAMA_7B, paper_1
 from specopt.models.fields import Floats
-from specopt.reproductions.artefact import Artefact, Claim, table, within
-from specopt.reproductions.interval import interval
-from specopt.reproductions.paper_1_schemes import (
-    AUTOREGRESSIVE,
-    EXACT,
-    FIXED_LENGTH,
-    HEURISTIC,
-    LENGTH_AWARE,
-    MAX,
-    NO_BATCHING,
-    OWN_AUTOREGRESSIVE,
-    OWN_BATCHES,
-    PROPOSED,
-    REAL,
-    STATIC,
-    UNIFORM,
-    WITHOUT_PIPELINE,
-    Schemes,
-)
-from specopt.reproductions.selection import Say
-from specopt.reproductions.statements import statements
-from specopt.views import panels
-from specopt.views.canvas import line_style
+from specopt.models.serving_latency import ServingLatencyProblem
+from specopt.models.uplink import spectral_efficiency
+from specopt.reproductions.experiment import Curves, Experiment, Found, Point
+from specopt.solve import solve
+from specopt.solvers.method import Method
+from specopt.solvers.serving_latency.fixed_length import FixedLength
+from specopt.solvers.serving_latency.heuristic_batching import HeuristicBatching
+from specopt.solvers.serving_latency.static_batching import StaticBatching
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+PAIRS = ("68M-7B", "1.1B-7B", "1.1B-13B")
+ALPHAS = (0.5, 0.6, 0.7, 0.8, 0.9)
+BANDS = (5.0, 10.0, 15.0, 20.0, 25.0)
+AXES = {
+    "a": ("tasks K", "tasks", (50, 60, 70, 80, 90, 100)),
+    "b": ("maximum input length", "max_input", (256, 512, 1024, 1792)),
+    "c": ("maximum output length", "max_output", (512, 1024, 1792, 2048)),
+}
+DRAWS = 3
+"""Per seed, in Figure 9."""
 
-HEAVY_TAILS = 10
-OURS = (EXACT, REAL, LENGTH_AWARE)
-SERVING = (PROPOSED, WITHOUT_PIPELINE, OWN_BATCHES, NO_BATCHING, FIXED_LENGTH, *OURS)
-BATCHING = (PROPOSED, STATIC, MAX, HEURISTIC, AUTOREGRESSIVE, OWN_AUTOREGRESSIVE, *OURS)
+_AMPLE = 999.0  # GB from which on the memory of the verify model is not limited
 
 
-@dataclass(frozen=True, kw_only=True)
-class Axis:
-    """What varies in a panel.
-
-    Parameters
-    ----------
-    label, unit
-        Of the axis; values are divided by the unit.
-    field, points
-        Parameter of the family, and its values.
-    """
-
-    label: str
-    field: str
-    points: tuple[float, ...]
-    unit: float = 1.0
+def _solved(problem: ServingLatencyProblem, method: Method | str) -> float:
+    result = solve(problem, method)
+    if result.termination == "interrupted":
+        raise KeyboardInterrupt
+    assert result.objective is not None, "single tasks fit the memory in every setting"
+    return result.objective
 
 
-TASKS = Axis(label="tasks K", field="tasks", points=(50, 60, 70, 80, 90, 100))
-INPUTS = Axis(label="maximum input length I_max", field="max_input", points=(256, 512, 1024, 1792))
-OUTPUTS = Axis(label="maximum output length O_max", field="max_output", points=(512, 1024, 1792, 2048))
-ALPHAS = Axis(label="acceptance rate", field="alpha", points=(0.5, 0.6, 0.7, 0.8, 0.9))
-BANDS = Axis(label="bandwidth, MHz", field="bandwidth", points=(5e6, 10e6, 15e6, 20e6, 25e6), unit=1e6)
-_STYLES = {
-    PROPOSED: 0, WITHOUT_PIPELINE: 1, OWN_BATCHES: 2, NO_BATCHING: 3, FIXED_LENGTH: 4, EXACT: 7, REAL: 5,
-    LENGTH_AWARE: 6, STATIC: 3, MAX: 2, HEURISTIC: 4, AUTOREGRESSIVE: 1, OWN_AUTOREGRESSIVE: 9, UNIFORM: 1,
-}  # fmt: skip
+def _scheme(name: str, problem: ServingLatencyProblem, point: Point) -> float:
+    """Return the latency of a scheme of Sec. IV."""
+    literal = point.get("heuristic_start") == "two batches"
+    heuristic = HeuristicBatching(first_size=(problem.tasks + 1) // 2) if literal else HeuristicBatching()
+    if name == "no pipeline":
+        sequential = dataclasses.replace(problem, mechanism="sequential")
+        plan = solve(problem, "algorithm-1").plan
+        assert plan is not None
+        same = sequential.evaluate(plan).objective  # type: ignore[arg-type]
+        return same if point["sequential_batches"] == "same" else min(same, _solved(sequential, "max-batching"))
+    if name == "autoregressive":
+        return _solved(dataclasses.replace(problem, mechanism="autoregressive"), heuristic)
+    methods: dict[str, Callable[[], Method | str]] = {
+        "proposed": lambda: "algorithm-1",
+        "no batching": lambda: "no-batching",
+        "fixed length": lambda: FixedLength(length=7),
+        "static batching": lambda: StaticBatching(size=point["static_size"]),
+        "max batching": lambda: "max-batching",
+        "heuristic batching": lambda: heuristic,
+    }
+    return _solved(problem, methods[name]())
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Panel:
-    """One panel: a parameter on the axis, a line per scheme.
-
-    Parameters
-    ----------
-    name, title
-        Of the figure that it becomes.
-    axis
-        What varies.
-    fixed
-        Other parameters of the family.
-    lines
-        Schemes.
-    heavy_tails
-        Whether draws differ so much that only their median says something; ten times as many are made.
-    """
-
-    name: str
-    title: str
-    axis: Axis
-    lines: Sequence[str]
-    fixed: Mapping[str, Any]
-    heavy_tails: bool = False
-
-    def measure(self, seeds: Sequence[int], say: Say, cells: dict[Any, Schemes]) -> dict[str, Floats]:
-        """Return seconds per line: points x seeds."""
-        points = self.axis.points
-        found = {line: np.zeros((len(points), len(seeds))) for line in self.lines}
-        for i, point in enumerate(points):
-            for j, seed in enumerate(seeds):
-                parameters = {**self.fixed, self.axis.field: point, "seed": seed}
-                key = tuple(sorted(parameters.items()))
-                schemes = cells.setdefault(key, Schemes(paper_1(**parameters)))
-                for line in self.lines:
-                    say(f"{self.name}: {self.axis.label} {point / self.axis.unit:g}, seed {seed}, {line}")
-                    found[line][i, j] = schemes.seconds(line)
-        return found
+def _lines(
+    names: Iterable[str], cells: Sequence[Mapping[str, object]], point: Point, seeds: Sequence[int]
+) -> dict[str, Floats]:
+    """Return the mean latency of schemes, by name, at the points of an axis."""
+    memory = point["verify_memory_gb"] * 1e9 if point["verify_memory_gb"] < _AMPLE else None
+    problems = [
+        [dataclasses.replace(paper_1(**cell, seed=seed), verify_memory_bytes=memory) for seed in seeds]  # type: ignore[arg-type]
+        for cell in cells
+    ]
+    return {
+        name: np.array([np.mean([_scheme(name, problem, point) for problem in draws]) for draws in problems])
+        for name in names
+    }
 
 
-def _panels() -> Iterator[Panel]:
-    for letter, pair in zip("abc", ("68M-7B", "1.1B-7B", "1.1B-13B"), strict=True):
-        yield Panel(
-            name=f"figure-6{letter}", title=f"Latency against the acceptance rate, {pair}", axis=ALPHAS,
-            lines=(PROPOSED, AUTOREGRESSIVE, OWN_AUTOREGRESSIVE, *OURS), fixed={"pair": pair},
-        )  # fmt: skip
-    for number, lines, of in (("7", SERVING, "Serving mechanisms"), ("8", BATCHING, "Batching schemes")):
-        for letter, axis in zip("abc", (TASKS, INPUTS, OUTPUTS), strict=True):
-            yield Panel(
-                name=f"figure-{number}{letter}", title=f"{of} against the {axis.label}, 1.1B-7B",
-                axis=axis, lines=lines, fixed={"pair": "1.1B-7B"},
-            )  # fmt: skip
-    for letter, pair in zip("abc", ("68M-7B", "1.1B-7B", "1.1B-13B"), strict=True):
-        yield Panel(
-            name=f"figure-9{letter}", title=f"Latency with optimal and with uniform bandwidth, {pair}, K = 100",
-            axis=BANDS, lines=(PROPOSED, UNIFORM, EXACT), fixed={"pair": pair}, heavy_tails=True,
-        )  # fmt: skip
+def _least_saving(lines: Mapping[str, Floats], rivals: Iterable[str]) -> float:
+    return float(min((1.0 - lines["proposed"] / lines[rival]).min() for rival in rivals))
 
 
-PANELS = {panel.name: panel for panel in _panels()}
+def _curves(x: str, at: Sequence[float], lines: Mapping[str, Floats]) -> Curves:
+    return Curves(x, "latency, s", at, {name: line.tolist() for name, line in lines.items()})
 
 
-FIGURES = tuple(PANELS)
+def printed(_: Point, __: Sequence[int]) -> Found:
+    """Return what the printed numbers give without any run."""
+    return Found({
+        "sec-2.weights": LLAMA_7B.parameter_bytes / 1e9,
+        "sec-2.fronthaul": 32_000 * 16 / 10e9 * 1e6,
+    })  # fmt: skip
 
 
-def reproduce(names: Sequence[str], *, seeds: int, quick: bool, say: Say) -> Iterator[Artefact]:
-    """Compute figures again; a seed is a draw of users and tasks per point, Figure 9 takes ten times as many.
-
-    Quick versions have few tasks and two points a panel.
-    """
-    chosen = [PANELS[one] for one in names]
-    cells: dict[Any, Schemes] = {}
-    for panel in map(small, chosen) if quick else chosen:
-        draws = HEAVY_TAILS * seeds if panel.heavy_tails and not quick else seeds
-        yield artefact(panel, panel.measure(range(1, draws + 1), say, cells))
-
-
-def small(panel: Panel) -> Panel:
-    """Return the ends of a panel, with few tasks."""
-    axis = panel.axis
-    points = tuple(int(point) // 5 if axis is TASKS else point for point in (axis.points[0], axis.points[-1]))
-    fixed = {**panel.fixed} if axis is TASKS else {"tasks": 12, **panel.fixed}
-    return dataclasses.replace(panel, axis=dataclasses.replace(axis, points=points), fixed=fixed)
+def figure_6(point: Point, seeds: Sequence[int]) -> Found:
+    """Compare with autoregressive serving at every acceptance rate."""
+    lines = {
+        pair: _lines(("proposed", "autoregressive"), [{"pair": pair, "alpha": a} for a in ALPHAS], point, seeds)
+        for pair in PAIRS
+    }
+    saving = {pair: 1.0 - each["proposed"] / each["autoregressive"] for pair, each in lines.items()}
+    least = {pair: float(each.min()) for pair, each in saving.items()}
+    latency = {pair: each["proposed"] for pair, each in lines.items()}
+    values = {f"figure-6{letter}.order": least[pair] for letter, pair in zip("abc", PAIRS, strict=True)}
+    values |= {
+        "abstract.autoregressive": min(least.values()),
+        "figure-6.trend": min(float(np.diff(each).min()) for each in saving.values()),
+        "figure-6.pairs": min(float((latency["1.1B-13B"] / latency[pair]).min()) - 1.0 for pair in PAIRS[:2]),
+    }
+    return Found(values, {f"figure-6 {pair}": _curves("acceptance rate", ALPHAS, each) for pair, each in lines.items()})
 
 
-def artefact(panel: Panel, found: dict[str, Floats]) -> Artefact:
-    """Return a panel's data, claims and picture from its seconds per line (points x seeds)."""
-    rows = table(
-        f"{panel.axis.field} scheme mean_seconds interval_low interval_high median_seconds seeds",
-        (
-            (point, line, mean, mean - half, mean + half, float(np.median(found[line][i])), found[line].shape[1])
-            for i, point in enumerate(panel.axis.points)
-            for line in panel.lines
-            for mean, half in [interval(found[line][i])]
+def figure_7(point: Point, seeds: Sequence[int]) -> Found:
+    """Compare serving mechanisms on 1.1B-7B."""
+    rivals = ("no pipeline", "no batching", "fixed length")
+    values, curves, lines = {}, {}, {}
+    for letter, (label, field, at) in AXES.items():
+        lines[letter] = each = _lines(("proposed", *rivals), [{field: value} for value in at], point, seeds)
+        values[f"figure-7{letter}.order"] = _least_saving(each, rivals)
+        values[f"figure-7{letter}.trend"] = min(float((np.diff(line) / line[:-1]).min()) for line in each.values())
+        curves[f"figure-7{letter}"] = _curves(label, at, each)
+    output = lines["c"]
+    values |= {
+        "figure-7a.linear": float(np.corrcoef(AXES["a"][2], lines["a"]["proposed"])[0, 1] ** 2),
+        "figure-7c.advantage": min(float(np.diff(output[rival] - output["proposed"]).min()) for rival in rivals),
+        "figure-7b.reduction": _reduction(lines["b"], "no pipeline", AXES["b"][2].index(512)),
+        "figure-7c.reduction": _reduction(output, "no pipeline", AXES["c"][2].index(1792)),
+    }
+    return Found(values, curves)
+
+
+def _reduction(lines: Mapping[str, Floats], rival: str, place: int) -> float:
+    return float(1.0 - lines["proposed"][place] / lines[rival][place])
+
+
+def figure_8(point: Point, seeds: Sequence[int]) -> Found:
+    """Compare batching schemes on 1.1B-7B."""
+    rivals = ("static batching", "max batching", "heuristic batching")
+    values, curves, lines = {}, {}, {}
+    for letter, (label, field, at) in AXES.items():
+        names = ("proposed", *rivals, "autoregressive")
+        lines[letter] = each = _lines(names, [{field: value} for value in at], point, seeds)
+        values[f"figure-8{letter}.order"] = _least_saving(each, rivals)
+        curves[f"figure-8{letter}"] = _curves(label, at, each)
+    last = {name: float(line[-1]) for name, line in lines["a"].items()}
+    values |= {
+        "figure-8a.static": last["static batching"] / max(last[name] for name in rivals[1:]) - 1.0,
+        "figure-8a.reduction": _reduction(lines["a"], "max batching", AXES["a"][2].index(90)),
+        "figure-8b.reduction": _reduction(lines["b"], "heuristic batching", AXES["b"][2].index(1792)),
+        "figure-8c.reduction": _reduction(lines["c"], "heuristic batching", AXES["c"][2].index(1024)),
+        "figure-8b.best": min(
+            float((lines[letter][rival] / lines[letter]["heuristic batching"]).min()) - 1.0
+            for letter in "bc" for rival in rivals[:2]
         ),
-    )
-    return Artefact(
-        name=panel.name, title=panel.title, rows=rows, claims=tuple(_claims(panel, found)), remark=_remark(panel),
-        draw=lambda: _draw(panel, found),
-    )  # fmt: skip
+        "figure-8.autoregressive": min(_least_saving(each, ("autoregressive",)) for each in lines.values()),
+    }  # fmt: skip
+    return Found(values, curves)
 
 
-def _claims(panel: Panel, found: dict[str, Floats]) -> Iterator[Claim]:
-    rivals = [line for line in panel.lines if line not in (PROPOSED, *OURS)]
-    for rival in rivals:
-        saved = 1.0 - found[PROPOSED].mean(axis=1) / found[rival].mean(axis=1)
-        yield Claim(
-            f"below {rival} at every point", bool((saved > 0.0).all()),
-            f"{100 * saved.min():.1f} to {100 * saved.max():.1f} %",
-            essential=rival not in (OWN_BATCHES, OWN_AUTOREGRESSIVE),  # not lines of the paper
-        )  # fmt: skip
-    falls = panel.name.startswith(("figure-6", "figure-9"))
-    steps = np.diff(found[PROPOSED].mean(axis=1)) * (-1.0 if falls else 1.0)
-    way, name = "falls" if falls else "rises", panel.axis.label.partition(",")[0]
-    yield Claim(f"latency {way} with the {name}", bool((steps > 0.0).all()))
-    for said in statements("paper-1").values():
-        rival, point, printed = said.given["rival"], said.given["at"], said.printed
-        if said.given["panel"] != panel.name or point not in panel.axis.points:
-            continue
-        i = panel.axis.points.index(point)
-        reduction = 1.0 - found[PROPOSED][i] / found[rival][i]
-        middle, half = interval(reduction)
-        measured = f"{100 * middle:.1f} +- {100 * half:.1f} %"
-        if panel.heavy_tails:
-            low, middle, high = np.quantile(reduction, (0.25, 0.5, 0.75))
-            measured = f"{100 * middle:.1f} %, half of the draws from {100 * low:.1f} to {100 * high:.1f} %"
-        yield Claim(
-            f"{'median ' if panel.heavy_tails else ''}reduction against {rival} at {point / panel.axis.unit:g}",
-            within(float(middle), printed), measured, f"{100 * printed:.1f} %", essential=False,
-        )  # fmt: skip
+def _parts(pair: str, tasks: int, output: int, seed: int, fade: float) -> tuple[float, Floats]:
+    """Return the inference latency under Algorithm 1, and seconds times hertz of every upload, deep fades cut off."""
+    problem = paper_1(pair=pair, tasks=tasks, max_output=output, seed=seed)
+    result = solve(problem, "algorithm-1")
+    assert result.plan is not None
+    inference = float(problem.evaluate(result.plan).terms["inference_seconds"])  # type: ignore[arg-type]
+    floor = np.quantile(problem.snr, fade)
+    efficiency = spectral_efficiency(np.maximum(problem.snr, floor))
+    uploads = problem.bits_per_token("pipelined") * problem.input_tokens / efficiency
+    return inference, uploads
 
 
-def _remark(panel: Panel) -> str:
-    if panel.name.startswith(("figure-6", "figure-8")):
-        return (
-            f"'{AUTOREGRESSIVE}' grows its batches only until the latency first rises. The model makes no batch of the "
-            "verify model too large, so with batches of its own choice it is faster, unless its memory binds "
-            "(`verify_memory_bytes`), which the paper does not limit."
-        )
-    if panel.name.startswith("figure-7"):
-        return (
-            f"'{WITHOUT_PIPELINE}' keeps the batches of the proposed scheme, as the paper says; "
-            "with batches of its own it loses less."
-        )
-    return (
-        "Medians: under Rayleigh fading the latency of a draw has no mean, since a user in a deep fade takes a time in "
-        "inverse proportion to its gain. The printed reductions need an inference time of about 4, 16 and 25 s for the "
-        "three pairs, that is outputs of 100 to 200 tokens; with O_max = 2048 of Table II communication is a small "
-        "part of the latency."
-    )
+def figure_9(point: Point, seeds: Sequence[int]) -> Found:
+    """Compare optimal with uniform bandwidth; medians over some draws a seed."""
+    draws = [DRAWS * seed + i for seed in seeds for i in range(DRAWS)]
+    hertz, counts = 1e6 * np.array(BANDS), (60, 100)
+    found = {}
+    for pair in PAIRS:
+        for tasks in counts:
+            parts = [_parts(pair, tasks, point["output_tokens"], draw, point["deepest_fade"]) for draw in draws]
+            both = (
+                [inference + uploads.sum() / hertz for inference, uploads in parts],
+                [inference + tasks * uploads.max() / hertz for inference, uploads in parts],
+            )
+            found[pair, tasks] = {
+                name: np.median(seconds, axis=0) for name, seconds in zip(("proposed", "uniform"), both, strict=True)
+            }
+            found[pair, tasks]["reduction"] = np.median(1.0 - np.array(both[0]) / np.array(both[1]), axis=0)
+    reductions = {pair: float(found[pair, 100]["reduction"][-1]) for pair in PAIRS}
+    names = ("proposed", "uniform")
+    values = {f"figure-9{letter}.reduction": reductions[pair] for letter, pair in zip("abc", PAIRS, strict=True)}
+    values |= {
+        "abstract.reduction": max(reductions.values()),
+        "figure-9.order": min(float(each["reduction"].min()) for each in found.values()),
+        "figure-9.bandwidth": min(float(-np.diff(each[name]).max()) for each in found.values() for name in names),
+        "figure-9.tasks": min(
+            float((found[pair, more][name] - found[pair, few][name]).min())
+            for pair in PAIRS for few, more in pairwise(counts) for name in names
+        ),
+        "figure-9.pairs": min(
+            float((found[pair, 100]["proposed"] / found[PAIRS[0], 100]["proposed"]).min()) - 1.0 for pair in PAIRS[1:]
+        ),
+    }  # fmt: skip
+    return Found(values, {
+        f"figure-9 {pair}": _curves("bandwidth, MHz", BANDS, {name: found[pair, 100][name] for name in names})
+        for pair in PAIRS
+    })  # fmt: skip
 
 
-def _draw(panel: Panel, found: dict[str, Floats]) -> Figure:
-    x, lines = np.array(panel.axis.points, dtype=np.float64) / panel.axis.unit, []
-    for line in panel.lines:
-        if panel.heavy_tails:
-            low, middle, high = np.quantile(found[line], (0.25, 0.5, 0.75), axis=1)
-            spread: Any = [middle - low, high - middle]
-        else:
-            middle, spread = found[line].mean(axis=1), [interval(values)[1] for values in found[line]]
-        colour, dashes = line_style(_STYLES[line])
-        mark = "s" if line in OURS else "o"
-        lines.append(panels.Line(x=x, y=middle, spread=spread, colour=colour, style=f"{mark}{dashes}", label=line))
-    middles = np.concatenate([np.median(values, axis=1) for values in found.values()])
-    y = "latency, s (median, quartiles)" if panel.heavy_tails else "latency, s (mean, 95 % interval)"
-    log_y = 10 if middles.max() > 8 * middles.min() else 0
-    view = panels.Panel(title=panel.title, x=panel.axis.label, y=y, marks=lines, log_y=log_y, legend="beside")
-    return panels.draw(view, size=(7.6, 3.6))
+EXPERIMENTS: dict[str, Experiment] = {
+    "printed": printed, "figure-6": figure_6, "figure-7": figure_7, "figure-8": figure_8, "figure-9": figure_9,
+}  # fmt: skip

@@ -1,363 +1,224 @@
-"""Paper 2: Tables 1-3 and Figures 1, 7, 8 in simulation, and what its other tables imply of each other.
+"""Figures 1, 4, 7, 8 and Tables 1-3 of paper 2 (WISP) in simulation; `paper_2_audits` recomputes its other tables.
 
-How the simulations are set up is in `paper_2_simulation`; the other tables are recomputed from printed numbers alone
-(`paper_2_tables`), because the logs behind them are not public.
+WISP is Algorithm 1 with late requests filling up, a prefix cache, and drafting that stops at the first predicted
+rejection with Table 10's error rates; SLED serves first come, first served, without cache and controller; centralised
+serving decodes on the verifier alone. FCFS in Table 1 and Figure 7 has WISP's cache and windows. Violations count per
+response: per iteration even an idle server has 26 %.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from specopt.instances.verification_batch.workload import CLASS_SPEEDS
+from specopt.instances.verification_batch.workload import CLASS_SPEEDS, TABLE_12, mixed_classes
 from specopt.models.fields import Floats
-from specopt.reproductions.artefact import LEVEL, Artefact, Claim, Rows, table
-from specopt.reproductions.paper_2_simulation import (
-    SYSTEMS,
-    figure_1_data,
-    figure_7_data,
-    figure_8_data,
-    printed,
-    table_1,
-    table_2,
-    table_3,
-)
-from specopt.reproductions.paper_2_tables import TITLES, recomputed
-from specopt.reproductions.selection import Say
-from specopt.solvers.verification_batch.simulate import LongRun
-from specopt.views.canvas import COLOURS
-from specopt.views.panels import Line, Panel, draw
+from specopt.models.verification_workload import DraftPredictor, VerificationWorkload
+from specopt.reproductions.experiment import Curves, Experiment, Found, Point
+from specopt.reproductions.paper_2_audits import SECTION_4_4, audits
+from specopt.solvers.verification_batch.policies import PolicyName
+from specopt.solvers.verification_batch.simulate import LongRun, capacity, run_once
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+DEVICES = tuple(range(50, 651, 50))
+SATURATED = 800
+SECONDS = 60.0
+"""Simulated seconds that count, per run."""
 
-DEVICES = tuple(range(100, 401, 30))
-
-KNEE = 0.01
-"""Share of late responses, as in Eq. 20, from which on a policy is beyond its knee."""
-
-_SETTINGS = "Speed of drafting, window, lengths, delays and more are not printed and were chosen, so levels differ."
-
-
-@dataclass(frozen=True, kw_only=True)
-class Run:
-    """How much is simulated.
-
-    Parameters
-    ----------
-    seeds
-        Of the arrivals.
-    quick
-        Little, to see that it runs.
-    """
-
-    seeds: Sequence[int]
-    quick: bool
-
-    @property
-    def seconds(self) -> float:
-        """Simulated seconds that count, per run."""
-        return 10.0 if self.quick else 120.0
-
-
-def reproduce(names: Sequence[str], *, seeds: int, quick: bool, say: Say) -> Iterator[Artefact]:
-    """Compute figures and tables again; a seed is a run, quick ones are short."""
-    run = Run(seeds=range(seeds), quick=quick)
-    for one in names:
-        say(one)
-        yield _ARTEFACTS[one](run)
-
-
-# ---------------------------------------------------------------------------- tables in simulation
-
-
-def _table_1(run: Run) -> Artefact:
-    found = table_1(seeds=run.seeds, seconds=run.seconds)
-    said = printed(1)
-    fast = [c for c, speed in enumerate(CLASS_SPEEDS) if speed > CLASS_SPEEDS[0]]
-    claims = (
-        Claim(
-            "WISP violates less than FCFS in the classes of 4, 6 and 8 tokens/s",
-            all(found["WISP"][c] < found["FCFS"][c] for c in fast),
-            ", ".join(f"{100 * found['WISP'][c]:.1f} < {100 * found['FCFS'][c]:.1f} %" for c in fast),
-        ),
-        Claim(
-            "violations rise with the speed of the class under both",
-            all(found[name] == sorted(found[name]) for name in said),
-        ),
-        Claim(
-            "WISP has no violations in the class of 2 tokens/s", found["WISP"][0] <= 0.001,
-            f"{100 * found['WISP'][0]:.1f} %", "0 %", essential=False,
-        ),
-        _levels(said, found),
-    )  # fmt: skip
-    rows = _by_class("system class_tokens_per_second printed_violation_rate violation_rate", said, found)
-    return Artefact(
-        name="table-1", title="Violation rate by class, FCFS and WISP", rows=rows, claims=claims,
-        remark="The number of devices is not printed; 475 puts FCFS in the class of 4 tokens/s about where the table "
-        f"has it. {_SETTINGS} 'slack' serves by the slack of whole responses, with the same cache.",
-    )  # fmt: skip
-
-
-def _table_2(run: Run) -> Artefact:
-    systems = SYSTEMS[:3] if run.quick else SYSTEMS
-    found = table_2(seeds=run.seeds[:2], seconds=0.5 * run.seconds, systems=systems)
-    devices, said = {name: np.array(values) for name, values in found.items()}, printed(2)
-    claims = [
-        Claim(
-            "in every class WISP carries more devices than centralised serving, and that more than SLED",
-            bool(np.all(devices["WISP"] > devices["centralised"]) and np.all(devices["centralised"] > devices["SLED"])),
-        )
-    ]
-    for rival in ("centralised", "SLED"):
-        ratio, stated = devices["WISP"] / devices[rival], said["WISP"] / said[rival]
-        claims += [
-            Claim(
-                f"WISP over {rival}, classes of 2 to 8 tokens/s",
-                bool(np.all(np.abs(ratio - stated) <= LEVEL * stated)), _list(ratio), _list(stated), essential=False,
-            ),
-            Claim(
-                f"WISP over {rival} is larger in the fastest class than in the slowest", bool(ratio[-1] > ratio[0]),
-                f"{ratio[0]:.2f} and {ratio[-1]:.2f}", f"{stated[0]:.2f} and {stated[-1]:.2f}",
-            ),
-        ]  # fmt: skip
-    rows = _by_class("system class_tokens_per_second printed_devices devices", said, found)
-    return Artefact(
-        name="table-2", title="Devices carried at 1 % violations, Qwen3-32B", rows=rows,
-        claims=(*claims, _levels(said, found)),
-        remark=f"{_SETTINGS} Rows beyond the paper: WISP with the error rates of Table 10, which make windows short; "
-        "FCFS with WISP's cache and windows, which isolates scheduling; and serving by the slack of responses.",
-    )  # fmt: skip
-
-
-def _table_3(run: Run) -> Artefact:
-    runs = [table_3(seed=seed, seconds=0.5 * run.seconds) for seed in run.seeds]
-    each = {name: [one[name] for one in runs] for name in runs[0]}
-    found = {name: float(np.mean(values)) for name, values in each.items()}
-    said = {name: float(row[0]) for name, row in printed(3).items()}
-    claims = [
-        Claim(
-            "WISP has more goodput than centralised serving, and that more than SLED",
-            found["WISP"] > found["centralised"] > found["SLED"],
-        ),
-        *(
-            Claim.level(f"WISP over {rival}", said["WISP"] / said[rival], found["WISP"] / found[rival])
-            for rival in ("centralised", "SLED")
-        ),
-        *(Claim.level(f"goodput of {name}", value, found[name], "tokens/s") for name, value in said.items()),
-    ]
-    rows = table(
-        "system printed_tokens_per_second tokens_per_second least most",
-        ((name, said.get(name), found[name], min(values), max(values)) for name, values in each.items()),
-    )
-    return Artefact(
-        name="table-3", title="Goodput of the whole system at saturation", rows=rows, claims=tuple(claims),
-        remark=f"{_SETTINGS} The table repeats Table 2: devices times speed is the goodput at saturation.",
-    )  # fmt: skip
-
-
-# ---------------------------------------------------------------------------- figures
-
-
-def _figure_1(run: Run) -> Artefact:
-    data = figure_1_data((0.55, 0.85), (2, 6, 16)) if run.quick else figure_1_data()
-    waste = np.array([row["wasted_share"] for row in data])
-    speed = np.array([row["tokens_per_second"] for row in data])
-    rates = sorted({row["acceptance_rate"] for row in data})
-    correlations = [
-        float(np.corrcoef(waste[mine], speed[mine])[0, 1])
-        for rate in rates
-        for mine in [[i for i, row in enumerate(data) if row["acceptance_rate"] == rate]]
-    ]
-    claims = (
-        Claim(
-            "device goodput falls as more drafted tokens are wasted, at every acceptance rate",
-            max(correlations) < -0.8,
-            f"correlations {', '.join(f'{value:.2f}' for value in correlations)}",
-        ),
-        Claim(
-            "over all points goodput and waste correlate negatively",
-            bool(np.corrcoef(waste, speed)[0, 1] < -0.8),
-            f"{np.corrcoef(waste, speed)[0, 1]:.2f}",
-        ),
-    )
-    return Artefact(
-        name="figure-1", title="Wasted drafts and goodput of a device alone", rows=data, claims=claims,
-        remark="No number of the figure is printed. Waste varies here with the window, at four acceptance rates.",
-        draw=lambda: draw_figure_1(data),
-    )  # fmt: skip
-
-
-def _figure_7(run: Run) -> Artefact:
-    devices = (100, 220, 400) if run.quick else DEVICES
-    runs = [figure_7_data(devices, seed=seed, seconds=run.seconds) for seed in run.seeds]
-    rates = {name: np.mean([one[name] for one in runs], axis=0) for name in runs[0]}
-    fcfs, wisp = rates["fcfs"], rates["algorithm-1-drop"]
-    knees = {name: _knees(line, devices) for name, line in rates.items()}
-    more = wisp > fcfs + 0.005
-    claims = (
-        Claim("violations are near zero at low load", bool(max(fcfs[0].max(), wisp[0].max()) <= KNEE)),
-        Claim(
-            "and rise sharply beyond a knee", bool(wisp[-1].max() > 0.5),
-            f"at {devices[-1]} devices {_list(100 * wisp[-1])} %",
-        ),
-        Claim(
-            "WISP's knee is at more devices than FCFS's in every class that has one",
-            all(
-                ours > theirs
-                for ours, theirs in zip(knees["algorithm-1-drop"], knees["fcfs"], strict=True)
-                if theirs < devices[-1]
-            ), f"FCFS {knees['fcfs']}, WISP {knees['algorithm-1-drop']}",
-        ),
-        Claim(
-            "WISP violates less than FCFS in all classes at the same load", not more.any(),
-            f"more in {int(more.sum())} of {more.size} points",
-        ),
-        Claim(
-            "the class of 8 tokens/s gains most at the highest load",
-            bool(np.argmax(fcfs[-1] - wisp[-1]) >= len(CLASS_SPEEDS) - 2),
-            f"FCFS {_list(100 * fcfs[-1])} %, WISP {_list(100 * wisp[-1])} %", essential=False,
-        ),
-    )  # fmt: skip
-    rows = table(
-        "policy devices class_tokens_per_second violation_rate seeds",
-        (
-            (name, count, speed, float(line[i, c]), len(runs))
-            for name, line in rates.items()
-            for i, count in enumerate(devices)
-            for c, speed in enumerate(CLASS_SPEEDS)
-        ),
-    )
-    return Artefact(
-        name="figure-7", title="Violations against the number of devices, by class", rows=rows, claims=claims,
-        remark="Both policies have the same cache and windows here. Beyond the knee Algorithm 1 spares the fast "
-        "classes at the expense of the slow ones. Serving by the slack of whole responses ('slack') moves the knee.",
-        draw=lambda: draw_figure_7(rates, devices),
-    )  # fmt: skip
-
-
-def _figure_8(run: Run) -> Artefact:
-    runs = [figure_8_data(seed=seed, events=2000 if run.quick else 40_000) for seed in run.seeds]
-    counts = [(int(one.iteration_violations.sum()), int(one.compute_dominant.sum())) for one in runs]
-    rows = table(
-        "seed devices verifications late compute_dominant queue_dominant",
-        (
-            (one.seed, one.devices, int(one.iterations.sum()), late, spike, late - spike)
-            for one, (late, spike) in zip(runs, counts, strict=True)
-        ),
-    )
-    late, spike = np.sum(counts, axis=0).tolist()
-    claims = (
-        Claim(
-            "most late verifications coincide with a spike of the verification time (Eq. 21)", 2 * spike > late,
-            f"{spike} of {late}", "most",
-        ),
-        Claim("a smaller part is late from queueing alone", 0 < late - spike < spike),
-    )  # fmt: skip
-    return Artefact(
-        name="figure-8", title="Late verifications in the queue-compute plane under WISP", rows=rows, claims=claims,
-        remark="Near saturation all batches are about equally long, so that hardly any is 1.5 times the moving mean; "
-        "the spikes of the paper need verification times that vary for other reasons than the batches.",
-        draw=lambda: draw_figure_8(runs[0]),
-    )  # fmt: skip
-
-
-def _knees(line: Floats, devices: Sequence[int]) -> list[int]:
-    """Return per class the most devices up to which violations stay small."""
-    beyond = line > KNEE
-    return [int(devices[max(0, int(np.argmax(mine)) - 1)] if mine.any() else devices[-1]) for mine in beyond.T]
-
-
-def _levels(said: Mapping[str, Floats], found: Mapping[str, Sequence[float]]) -> Claim:
-    """Return how many printed numbers are met within the tolerance."""
-    met = [
-        abs(ours - value) <= LEVEL * value + 1e-3
-        for name in said
-        for ours, value in zip(found[name], said[name], strict=True)
-    ]
-    return Claim(
-        f"printed levels are met within {100 * LEVEL:g} %", all(met), f"{sum(met)} of {len(met)}", essential=False
-    )
-
-
-def _by_class(columns: str, said: Mapping[str, Floats], found: Mapping[str, Sequence[float]]) -> Rows:
-    """Return a row per system and class: the printed number, if there is one, and ours."""
-    return table(
-        columns,
-        (
-            (name, speed, said[name][c].item() if name in said else None, float(found[name][c]))
-            for name in found
-            for c, speed in enumerate(CLASS_SPEEDS)
-        ),
-    )
-
-
-def _list(values: Floats) -> str:
-    return " / ".join(f"{value:.3g}" for value in values)
-
-
-# ---------------------------------------------------------------------------- pictures
-
-
-def draw_figure_1(data: Sequence[Mapping[str, float]]) -> Figure:
-    """Return device goodput against the share of wasted draft tokens, one line per acceptance rate."""
-    lines = []
-    for colour, rate in zip(COLOURS, sorted({row["acceptance_rate"] for row in data}), strict=False):
-        line = [row for row in data if row["acceptance_rate"] == rate]
-        x, y = [row["wasted_share"] for row in line], [row["tokens_per_second"] for row in line]
-        end = f"K = {line[-1]['window']:g}"
-        lines.append(Line(x=x, y=y, label=f"acceptance {rate:g}", colour=colour, size=4.0, end=end))
-    panel = Panel(
-        title="Waste and goodput of a device alone", y="tokens/s of one device", marks=lines,
-        x="share of drafted tokens that did not count (windows K = 1, 2, 4, 6, 8, 12, 16)",
-        x_range=(0.0, 1.0), y_range=(0.0, None),
-    )  # fmt: skip
-    return draw(panel, size=(6.4, 4.0))
-
-
-def draw_figure_7(rates: Mapping[str, Any], devices: Sequence[int]) -> Figure:
-    """Return violation rates against the number of devices, one panel per policy, one line per class."""
-    panels: list[Panel] = []
-    for policy, by_devices in rates.items():
-        lines = [
-            Line(x=devices, y=100.0 * line, colour=colour, label=f"{speed:g} tokens/s")
-            for line, speed, colour in zip(np.transpose(by_devices), CLASS_SPEEDS, COLOURS, strict=False)
-        ]
-        y = "" if panels else "responses below their speed (%)"
-        panels.append(Panel(title=policy, x="devices", y=y, marks=lines, legend="none" if panels else "inside"))
-    return draw(*panels, size=(3.2 * len(panels), 3.2), share_y=True)
-
-
-def draw_figure_8(run: LongRun, spike_ratio: float = 1.5) -> Figure:
-    """Return the queue-compute plane: every verification by queued and verification time, the late ones by cause."""
-    events = run.events
-    late, spike = events["late"], events["ratio"] > spike_ratio
-    marks = []
-    for name, chosen, colour, size, alpha in (
-        ("in time", ~late, "#b9c3cc", 1.7, 0.5),
-        ("late, queue-dominant", late & ~spike, COLOURS[0], 2.0, 0.6),
-        ("late, compute-dominant", late & spike, COLOURS[1], 2.4, 0.8),
-    ):
-        queued, verified = np.maximum(1.0, 1e3 * events["queued"][chosen]), 1e3 * events["seconds"][chosen]
-        label = f"{name} ({100.0 * chosen.mean() if len(events) else 0.0:.1f} %)"
-        marks.append(Line(x=queued, y=verified, style="o", colour=colour, size=size, alpha=alpha, label=label))
-    title = f"{run.policy.name}, {run.devices} devices: iterations against Eq. 12"
-    panel = Panel(
-        title=title, x="queued (ms, at least 1)", y="verification (ms)", marks=marks, log_x=10, y_range=(0.0, None)
-    )
-    return draw(panel, size=(6.4, 4.2))
-
-
-_ARTEFACTS: dict[str, Callable[[Run], Artefact]] = {
-    "figure-1": _figure_1,
-    "figure-7": _figure_7,
-    "figure-8": _figure_8,
-    "table-1": _table_1,
-    "table-2": _table_2,
-    "table-3": _table_3,
-    **{name: lambda _, name=name: recomputed(name) for name in TITLES},  # type: ignore[misc]
+_SYSTEMS: dict[str, tuple[PolicyName, dict[str, Any]]] = {
+    "SLED": ("fcfs", {"prefix_cache": False, "predictor": None}),
+    "centralised": ("fcfs", {}),
+    "WISP": ("algorithm-1-drop", {}),
 }
-FIGURES = tuple(_ARTEFACTS)
+_WISP_AND_FCFS: dict[str, PolicyName] = {"WISP": "algorithm-1-drop", "FCFS": "fcfs"}
+
+
+def _workload(point: Point, class_speeds: Sequence[float] = CLASS_SPEEDS, **changes: Any) -> VerificationWorkload:
+    """Return WISP's workload at a point, with changes."""
+    predictor = None
+    if point["controller"] == "on":
+        predictor = DraftPredictor(
+            false_accept=0.425, false_reject=0.1989, false_accept_after=point.get("goes_on_after", 0.425)
+        )
+    base = mixed_classes(
+        prompt_median_tokens=point["prompt_median"], acceptance_rate=point["acceptance"], window=point["window"],
+        class_speeds=class_speeds, predictor=predictor,
+        estimator=SECTION_4_4 if point["estimator"] == "Sec. 4.4" else TABLE_12,
+    )  # fmt: skip
+    return dataclasses.replace(
+        base,
+        response_median_tokens=point["response_median"],
+        draft_tokens_per_second=point["drafting"],
+        uplink_seconds=1e-3 * point["network_ms"],
+        downlink_seconds=1e-3 * point["network_ms"],
+        think_seconds=point["think_seconds"],
+        guard_seconds=1e-3 * point.get("guard_ms", 5.0),
+        time_noise=point.get("time_noise", 0.0),
+        **changes,
+    )
+
+
+def printed(_: Point, __: Sequence[int]) -> Found:
+    """Return what printed numbers make of each other."""
+    return Found(dict(audits()))
+
+
+def figure_1(point: Point, seeds: Sequence[int]) -> Found:
+    """Play one device with windows of 1 to 16 at four acceptance rates."""
+    windows, rates = (1, 2, 4, 6, 8, 12, 16), (0.55, 0.65, 0.73, 0.85)
+    fixed = {
+        "controller": "off", "estimator": "Table 12", "drafting": 50.0, "think_seconds": 2.0, **point
+    }  # fmt: skip
+    waste, speed = np.empty((2, len(rates), len(windows)))
+    for i, rate in enumerate(rates):
+        for j, window in enumerate(windows):
+            workload = _workload({**fixed, "acceptance": rate, "window": window})
+            runs = [run_once(workload, devices=1, seed=seed, seconds=1500.0) for seed in seeds]
+            waste[i, j] = np.mean([run.wasted_share for run in runs])
+            speed[i, j] = np.mean([run.class_mean_speed[run.class_responses > 0].mean() for run in runs])
+    each = [np.corrcoef(a, b)[0, 1] for a, b in zip(waste, speed, strict=True)]
+    values = {"figure-1": float(max(each)), "figure-1.all": float(np.corrcoef(waste.ravel(), speed.ravel())[0, 1])}
+    lines = {f"acceptance {rate:g}": speed[i].tolist() for i, rate in enumerate(rates)}
+    return Found(values, {"figure-1": Curves("window K", "tokens/s of one device", windows, lines)})
+
+
+def figure_4(point: Point, _: Sequence[int]) -> Found:
+    """Batch a long request with a short cached one."""
+    of = SECTION_4_4 if point["estimator"] == "Sec. 4.4" else TABLE_12
+    long, short, both = (
+        of.seconds(np.array(new), np.array(cached))
+        for new, cached in (([2000], [0]), ([5], [500]), ([2000, 5], [0, 500]))
+    )
+    return Found({"figure-4": both / long, "figure-4.alone": short / long})
+
+
+def _rates(point: Point, policy: PolicyName, devices: int, seeds: Sequence[int]) -> Floats:
+    """Return the violation rate per class."""
+    runs = [run_once(_workload(point), policy, devices=devices, seed=seed, seconds=SECONDS) for seed in seeds]
+    late, all_responses = (np.sum([getattr(run, name) for run in runs], axis=0) for name in _COUNTS)
+    return np.asarray(late / np.maximum(1, all_responses), dtype=np.float64)
+
+
+_COUNTS = ("class_violations", "class_responses")
+
+
+def table_1(point: Point, seeds: Sequence[int]) -> Found:
+    """Violation rates by class at one load."""
+    found = {name: _rates(point, policy, point["devices_table_1"], seeds) for name, policy in _WISP_AND_FCFS.items()}
+    values = {
+        f"table-1.{name.lower()}.{speed:g}": float(rate)
+        for name, line in found.items() for speed, rate in zip(CLASS_SPEEDS, line, strict=True)
+    }  # fmt: skip
+    values["table-1.order"] = float((found["FCFS"] - found["WISP"])[1:].min())
+    values["table-1.trend"] = min(float(np.diff(line).min()) for line in found.values())
+    return Found(values)
+
+
+def table_2(point: Point, seeds: Sequence[int]) -> Found:
+    """Devices that each system carries, class by class."""
+    devices = {
+        name: np.array([
+            capacity(
+                _workload(point, (speed,), **changes), policy, violation_rate=point["epsilon"], seeds=seeds[:2],
+                seconds=SECONDS, resolution=0.02, centralised=name == "centralised",
+            ).devices
+            for speed in CLASS_SPEEDS
+        ])
+        for name, (policy, changes) in _SYSTEMS.items()
+    }  # fmt: skip
+    over = {
+        rival.lower(): devices["WISP"] / np.maximum(devices[rival], 0.5) for rival in ("centralised", "SLED")
+    }  # where a rival carries nobody at all: half a device
+    values = {
+        f"table-2.{name.lower()}.{speed:g}": float(count)
+        for name, line in devices.items() for speed, count in zip(CLASS_SPEEDS, line, strict=True)
+    }  # fmt: skip
+    for rival, line in over.items():
+        values |= {
+            f"table-2.over-{rival}.{speed:g}": float(ratio) for speed, ratio in zip(CLASS_SPEEDS, line, strict=True)
+        }
+    centralised_over_sled = devices["centralised"] / np.maximum(devices["SLED"], 0.5)
+    values |= {
+        "table-2.order": float(min(over["centralised"].min(), centralised_over_sled.min())) - 1.0,
+        "table-2.trend": min(float(line[-1] - line[0]) for line in over.values()),
+        "abstract.capacity": float(over["centralised"].max()),
+        "abstract.capacity-sled": float(over["sled"].max()),
+    }
+    lines = {name: line.tolist() for name, line in devices.items()}
+    return Found(values, {"table-2": Curves("class, tokens/s", "devices carried", CLASS_SPEEDS, lines)})
+
+
+def table_3(point: Point, seeds: Sequence[int]) -> Found:
+    """Goodput of each system at saturation."""
+    found = {
+        name: float(np.mean([
+            run_once(
+                _workload(point, **changes), policy, devices=SATURATED, seed=seed, seconds=SECONDS,
+                centralised=name == "centralised",
+            ).goodput
+            for seed in seeds
+        ]))
+        for name, (policy, changes) in _SYSTEMS.items()
+    }  # fmt: skip
+    wisp, centralised, sled = (max(found[name], 1e-9) for name in ("WISP", "centralised", "SLED"))
+    return Found({
+        "table-3.wisp": wisp, "table-3.centralised": centralised, "table-3.sled": sled,
+        "table-3.order": min(wisp / centralised, centralised / sled) - 1.0,
+        "abstract.goodput": wisp / centralised, "abstract.goodput-sled": wisp / sled,
+    })  # fmt: skip
+
+
+def figure_7(point: Point, seeds: Sequence[int]) -> Found:
+    """Violation rates by class against the number of devices."""
+    found = {
+        name: np.array([_rates(point, policy, count, seeds[:2]) for count in DEVICES])
+        for name, policy in _WISP_AND_FCFS.items()
+    }
+    knees = {name: _knees(rates) for name, rates in found.items()}
+    shifts = [wisp - fcfs for wisp, fcfs in zip(knees["WISP"], knees["FCFS"], strict=True) if fcfs < DEVICES[-1]]
+    gains = (found["FCFS"] - found["WISP"]).mean(axis=0)
+    values = {
+        "figure-7.low": max(float(rates[DEVICES.index(100)].max()) for rates in found.values()),
+        "figure-7.rise": min(float(rates[-1].max()) for rates in found.values()),
+        "figure-7.knee": float(min(shifts, default=0)),
+        "figure-7.order": float((found["WISP"] - found["FCFS"]).max()),
+        "figure-7.fast": float(gains[2:].max() - gains[:2].max()),
+    }
+    return Found(values, {
+        f"figure-7 {name}": Curves(
+            "devices", "responses below their speed", DEVICES,
+            {f"{speed:g} tokens/s": rates[:, c].tolist() for c, speed in enumerate(CLASS_SPEEDS)},
+        )
+        for name, rates in found.items()
+    })  # fmt: skip
+
+
+def _knees(rates: Floats) -> list[int]:
+    """Return per class the most devices up to which at most 1 % of the responses are late (Eq. 20)."""
+    beyond = rates > 0.01
+    return [
+        (0, *DEVICES)[int(np.argmax(late))] if late.any() else DEVICES[-1] for late in beyond.T
+    ]  # fmt: skip
+
+
+def figure_8(point: Point, seeds: Sequence[int]) -> Found:
+    """Share of late verifications that coincide with a spike, at a load relative to what WISP carries."""
+    workload = _workload(point)
+    carried = capacity(
+        workload, "algorithm-1-drop", seeds=seeds[:1], seconds=SECONDS, resolution=0.02
+    ).devices  # fmt: skip
+    devices = max(1, round(point["load"] * carried))
+    runs: list[LongRun] = [
+        run_once(workload, "algorithm-1-drop", devices=devices, seed=seed, seconds=SECONDS) for seed in seeds
+    ]
+    late = max(1, sum(int(run.iteration_violations.sum()) for run in runs))
+    spikes = sum(int(run.compute_dominant.sum()) for run in runs)
+    return Found({"figure-8.spikes": spikes / late, "figure-8.queue": 1.0 - spikes / late})
+
+
+EXPERIMENTS: dict[str, Experiment] = {
+    "printed": printed, "figure-1": figure_1, "figure-4": figure_4, "table-1": table_1, "table-2": table_2,
+    "table-3": table_3, "figure-7": figure_7, "figure-8": figure_8,
+}  # fmt: skip

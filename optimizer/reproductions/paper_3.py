@@ -1,206 +1,223 @@
-"""Paper 3: Figures 3 and 4; what stands for what, and what is found, is in `paper_3_simulation`."""
+"""Figures 3 and 4 of paper 3 on synthetic distributions: what quantising costs, and what adapting to the channel gains.
+
+OPT-13B and OPT-125M do not run here: pairs of softmax distributions over 50272 tokens stand in for them
+(`softmax_pairs`). A third of the positions each makes the states "unsure", "usual" and "sure", by the draft model's
+largest probability; a state's acceptance rate at a resolution is the mean of 1 - TV(p, q-hat) over its positions.
+"Dynamic" is the optimal policy, which a learned one can only approach. ROUGE needs texts: the total variation between
+the law of the output and the server's is what a loss of quality comes from.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from specopt.instances.drafts.softmax_pairs import OPT_VOCABULARY_SIZE
+from specopt.instances.drafts.softmax_pairs import OPT_VOCABULARY_SIZE, softmax_pairs
+from specopt.models.codes.lattice import distribution_bits, nearest_counts, quantised
+from specopt.models.draft_control import ChannelState, DraftControlProblem
 from specopt.models.fields import Floats
-from specopt.reproductions.artefact import Artefact, Claim, Value
-from specopt.reproductions.paper_3_simulation import (
-    FIGURE_3_RESOLUTION,
-    RESOLUTIONS,
-    TEMPERATURES,
-    UPLINKS,
-    VERIFY_SECONDS,
-    Laws,
-    laws_at,
-    throughput,
-)
-from specopt.reproductions.selection import Say
-from specopt.views.canvas import COLOURS
-from specopt.views.panels import Line, Panel, draw
+from specopt.models.markov_chain import TransitionMatrix
+from specopt.models.speculative_sampling import acceptance_rate, output_law, total_variation
+from specopt.reproductions.experiment import Curves, Experiment, Found, Point
+from specopt.solve import solve
+from specopt.solvers.draft_control.policies import AdaptiveHeuristic
+from specopt.solvers.draft_control.simulate import simulate
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+UPLINKS = {"low": 350e3, "high": 4e6}
+"""Bits per second on average in the two regimes."""
 
-POSITIONS, REPLICATIONS = 18, 80
-"""Per seed: pairs of distributions at every temperature, and runs of the heuristic."""
+TEMPERATURES = (0.2, 0.4, 0.6, 0.8, 1.0, 1.2, 1.5)
+AXIS = (0.4, 0.6, 0.8, 1.0, 1.2)
+RESOLUTIONS = (10, 30, 100, 300, 1000)
+POSITIONS, SETS = 18, 5
+"""Pairs of distributions per seed, and how many sets of them there are: they take most of the time."""
 
-FIGURES = ("figure-3", "figure-4a", "figure-4b")
-_COLOURS = {
-    "dynamic Q-S": COLOURS[2], "myopic Q-S": COLOURS[5], "static Q-S": COLOURS[0], "static S-Q": COLOURS[1],
-    "heuristic Q-S": COLOURS[6], "LLM": COLOURS[7], "Q-S": COLOURS[0], "S-Q": COLOURS[1], "SLM": COLOURS[6],
-}  # fmt: skip
-_MARKERS = {"LLM": "s", "S-Q": "^", "SLM": "v"}
+CLASSES = 3
 
 
-def reproduce(names: Sequence[str], *, seeds: int, quick: bool, say: Say) -> Iterator[Artefact]:
-    """Compute figures again, all from the same distributions; a seed is a set of them.
-
-    Quick versions have two temperatures, few distributions and a small vocabulary: verdicts mean little then.
-    """
-    say("distributions at every temperature, and policies for both regimes")
-    if quick:
-        found = artefacts(temperatures=(0.5, 1.0), positions=12, vocabulary_size=3000, replications=50)
-    else:
-        found = artefacts(positions=POSITIONS * seeds, replications=REPLICATIONS * seeds)
-    yield from (one for one in found if one.name in names)
-
-
-def artefacts(
-    *,
-    temperatures: Sequence[float] = TEMPERATURES,
-    positions: int = 90,
-    vocabulary_size: int = OPT_VOCABULARY_SIZE,
-    replications: int = 400,
-    seed: int = 0,
-) -> tuple[Artefact, Artefact, Artefact]:
-    """Return Figures 3, 4(a) and 4(b).
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Laws:
+    """What the distributions of one temperature say; arrays by resolution, then by class of confidence.
 
     Parameters
     ----------
-    temperatures
-        Points of the axes, increasing.
-    positions, vocabulary_size, seed
-        Of the synthetic distributions.
-    replications
-        Of 1000 iterations each, for the heuristic; all other lines are analytic.
+    rates, lossy_rates
+        Mean acceptance rate with Q-S, and with S-Q where drafts that have q-hat = 0 are accepted.
+    zero_rates
+        The same with S-Q where they are rejected.
+    kept_error, lost_error
+        Mean total variation between the law of the output and the server's, Q-S and S-Q, by resolution.
+    entropies
+        Nats per token of "LLM", "SLM", and the outputs of "Q-S" and "S-Q", the latter two by resolution.
     """
-    laws = [
-        laws_at(temperature, positions=positions, vocabulary_size=vocabulary_size, seed=seed)
-        for temperature in temperatures
+
+    rates: Floats
+    lossy_rates: Floats
+    zero_rates: Floats
+    kept_error: Floats
+    lost_error: Floats
+    entropies: dict[str, Floats]
+
+
+@cache
+def laws_at(
+    temperature: float, noise: float, seeds: tuple[int, ...], vocabulary_size: int = OPT_VOCABULARY_SIZE
+) -> Laws:
+    """Return acceptance, errors and entropies of synthetic distributions at a temperature."""
+    pairs = [
+        softmax_pairs(POSITIONS, vocabulary_size=vocabulary_size, temperature=temperature, noise=noise, seed=seed)
+        for seed in seeds
     ]
-    rows = {
-        regime: [throughput(law, regime, vocabulary_size, replications, seed) for law in laws] for regime in UPLINKS
+    p = np.concatenate([one.server_laws for one in pairs])
+    q = np.concatenate([one.draft_laws for one in pairs])
+    classes = np.array_split(np.argsort(q.max(axis=1)), CLASSES)
+    rates: Floats = np.empty((3, len(RESOLUTIONS), CLASSES))
+    errors: Floats = np.empty((2, len(RESOLUTIONS)))
+    entropies: dict[str, list[float]] = {"Q-S": [], "S-Q": []}
+    for row, resolution in enumerate(RESOLUTIONS):
+        q_hat = quantised(nearest_counts(q, resolution))
+        accepted = acceptance_rate(p, q, q_hat)
+        impossible = (q * ((q_hat == 0.0) & (p > 0.0))).sum(axis=1)  # drawn from q, and accepted above
+        for number, each in enumerate((acceptance_rate(p, q_hat), accepted, accepted - impossible)):
+            rates[number, row] = [each[members].mean() for members in classes]
+        kept, lost = output_law(p, q_hat, q_hat), output_law(p, q, q_hat)
+        errors[:, row] = total_variation(p, kept).mean(), total_variation(p, lost).mean()
+        entropies["Q-S"].append(_entropy(kept))
+        entropies["S-Q"].append(_entropy(lost))
+    return Laws(
+        rates=rates[0], lossy_rates=rates[1], zero_rates=rates[2], kept_error=errors[0], lost_error=errors[1],
+        entropies={
+            "LLM": np.array(_entropy(p)), "SLM": np.array(_entropy(q)),
+            **{name: np.array(values) for name, values in entropies.items()},
+        },
+    )  # fmt: skip
+
+
+def _sets(seeds: Sequence[int]) -> tuple[int, ...]:
+    return tuple(sorted({seed % SETS for seed in seeds}))
+
+
+def _entropy(laws: Floats) -> float:
+    logarithms = np.log(laws, out=np.zeros_like(laws), where=laws > 0)
+    return float(-(laws * logarithms).sum(axis=1).mean())
+
+
+def figure_3(point: Point, seeds: Sequence[int]) -> Found:
+    """Compare the laws of the outputs with the server's."""
+    row = RESOLUTIONS.index(point["resolution"])
+    axis = [t for t in TEMPERATURES if point["lowest_temperature"] <= t <= point["highest_temperature"]]
+    laws = [laws_at(t, point["noise"], _sets(seeds)) for t in axis]
+    lost = [float(one.lost_error[row]) for one in laws]
+    entropies = {
+        name: [float(np.broadcast_to(one.entropies[name], len(RESOLUTIONS))[row]) for one in laws]
+        for name in ("LLM", "SLM", "Q-S", "S-Q")
     }
-    return _figure_3(laws), _figure_4("a", "low", rows), _figure_4("b", "high", rows)
+    values = {
+        "figure-3a.kept": max(float(one.kept_error[row]) for one in laws),
+        "figure-3a.lost": min(lost),
+        "figure-3a.trend": lost[-1] - max(lost[:-1]),
+        "figure-3b.entropy": min(b - a for line in entropies.values() for a, b in pairwise(line)),
+    }
+    errors = {"Q-S": [float(one.kept_error[row]) for one in laws], "S-Q": lost}
+    return Found(values, {
+        "figure-3a": Curves("temperature", "total variation from the LLM's law", axis, errors),
+        "figure-3b": Curves("temperature", "nats per token", axis, entropies),
+    })  # fmt: skip
 
 
-def _figure_3(laws: Sequence[Laws]) -> Artefact:
-    place = RESOLUTIONS.index(FIGURE_3_RESOLUTION)
-    rows: list[dict[str, Value]] = [
-        {
-            "temperature": law.temperature,
-            "error of Q-S": float(law.quantise_sample_errors[place].mean()),
-            "error of S-Q": float(law.sample_quantise_errors[place].mean()),
-            "error of SLM": law.draft_error,
-            **{f"entropy of {name}": value for name, value in law.entropies.items()},
-        }
-        for law in laws
-    ]
-    lossless = max(float(law.quantise_sample_errors.max()) for law in laws)
-    lossy = [float(law.sample_quantise_errors[place].mean()) for law in laws]
-    spread = max(abs(law.entropies["Q-S"] - law.entropies["LLM"]) for law in laws)
-    rising = all(all(a.entropies[name] < b.entropies[name] for a, b in pairwise(laws)) for name in laws[0].entropies)
-    claims = (
-        Claim(
-            "Q-S has the LLM's distribution at every temperature and resolution", lossless < 1e-12,
-            f"total variation at most {lossless:.1e}",
+def problem_of(rates: Floats, regime: str, point: Point) -> DraftControlProblem:
+    """Return the problem of a regime: two states of the uplink times three of confidence, free downlink."""
+    contrast, change, keep = point["contrast"], point["change"], point["keep"]
+    slow = UPLINKS[regime] / (0.5 + 0.5 * contrast)  # half of the iterations each
+    confidence = np.full((CLASSES, CLASSES), (1.0 - keep) / (CLASSES - 1))
+    np.fill_diagonal(confidence, keep)
+    return DraftControlProblem(
+        vocabulary_size=OPT_VOCABULARY_SIZE,
+        draft_seconds_per_token=1e-3 * point["draft_ms"],
+        verify_seconds=1e-3 * point["verify_ms"],
+        draft_lengths=(1, point["longest_draft"]),
+        resolutions=np.array(RESOLUTIONS),
+        states=tuple(
+            ChannelState(uplink_bits_per_second=uplink, acceptance_rates=rates[:, column].copy())
+            for uplink in (slow, contrast * slow)
+            for column in range(CLASSES)
         ),
-        Claim("S-Q has not", min(lossy) > 1e-3, f"total variation {min(lossy):.3f} to {max(lossy):.3f}"),
-        Claim(
-            "S-Q is worst at high temperatures", lossy[-1] == max(lossy) > lossy[0],
-            f"{lossy[0]:.3f} at the lowest, {lossy[-1]:.3f} at the highest",
-        ),
-        Claim("the entropy of all methods increases with the temperature", rising),
-        Claim("Q-S has the LLM's entropy", spread < 1e-9, f"within {spread:.1e} nats"),
-    )  # fmt: skip
-    return Artefact(
-        name="figure-3",
-        title="Distance from the LLM's distribution, and entropy per token, against the temperature",
-        rows=rows,
-        claims=claims,
-        remark=(
-            "Synthetic softmax distributions instead of OPT-13B and OPT-125M, and total variation instead of ROUGE-2, "
-            f"which needs the text; resolution {FIGURE_3_RESOLUTION}."
-        ),
-        draw=lambda: _draw_3(rows),
+        transition=TransitionMatrix(np.kron(np.array([[1.0 - change, change], [change, 1.0 - change]]), confidence)),
     )
 
 
-def _figure_4(letter: str, regime: str, rows: Mapping[str, Sequence[dict[str, Value]]]) -> Artefact:
-    def column(name: str, at: str = regime) -> Floats:
-        return np.array([row[name] for row in rows[at]], dtype=np.float64)
+def static_rates(rates: Floats, regime: str, point: Point, resolutions: Sequence[int] = RESOLUTIONS) -> Floats:
+    """Return tokens per second of every static setting: by resolution, then by draft length from 1 on.
 
-    dynamic, static, heuristic = column("dynamic Q-S"), column("static Q-S"), column("heuristic Q-S")
-    gains = {at: column("dynamic Q-S", at) - column("static Q-S", at) for at in rows}
-    lossy = column("static S-Q")
-    claims = [
-        Claim(
-            "dynamic Q-S outperforms static Q-S at every temperature", bool((dynamic > static).all()),
-            f"by {_range(100.0 * (dynamic / static - 1.0))} %",
-        ),
-        Claim(
-            "dynamic Q-S outperforms the heuristic at every temperature", bool((dynamic > heuristic).all()),
-            f"by {_range(100.0 * (dynamic / heuristic - 1.0))} %",
-        ),
-        Claim(
-            "speculative decoding with Q-S outperforms the LLM alone", bool((static * VERIFY_SECONDS > 1.0).all()),
-            f"static {_range(static * VERIFY_SECONDS)}, dynamic {_range(dynamic * VERIFY_SECONDS)} times",
-        ),
-        Claim(
-            "the absolute gain of dynamic over static Q-S is smaller in the high-rate regime",
-            bool((gains["high"] < gains["low"]).all()),
-            f"low {_range(gains['low'])}, high {_range(gains['high'])} tokens/s",
-        ),
-        Claim(
-            "dynamic Q-S outperforms static S-Q, too", bool((dynamic > lossy).all()),
-            f"{_range(dynamic / lossy)} times its rate, where S-Q errs by {_range(column('error of S-Q'))}",
-        ),
-    ]  # fmt: skip
-    return Artefact(
-        name=f"figure-4{letter}",
-        title=f"Token throughput against the temperature, {regime} rate ({UPLINKS[regime] / 1e6:g} Mbit/s on average)",
-        rows=rows[regime],
-        claims=claims,
-        remark=(
-            "Synthetic softmax distributions instead of OPT-13B and OPT-125M; the dynamic policy is the optimum, which "
-            "a learned one can only approach. Most of the gain comes from adapting to the confidence, which a faster "
-            "link does not make less worth while. S-Q, at the resolution that is best for static Q-S, is faster: "
-            "drafts that the quantiser gave probability 0 are always accepted, and the output has another law."
-        ),
-        draw=lambda: _draw_4(rows[regime], f"{regime} rate"),
-    )
+    Classes and links come equally often whatever is drafted, so that means over both are all there is to it.
+    """
+    lengths = np.arange(1, point["longest_draft"] + 1)
+    bits = 16 + np.array([distribution_bits(one, OPT_VOCABULARY_SIZE) for one in resolutions])
+    tokens = 1.0 + np.cumsum(rates[:, :, None] ** lengths, axis=2).mean(axis=1)
+    slow = UPLINKS[regime] / (0.5 + 0.5 * point["contrast"])
+    pace = 0.5 / slow + 0.5 / (slow * point["contrast"])  # seconds per bit
+    seconds = 1e-3 * (lengths * point["draft_ms"] + point["verify_ms"]) + np.outer(bits, lengths) * pace
+    return np.asarray(tokens / seconds)
 
 
-def _draw_3(rows: Sequence[Mapping[str, Value]]) -> Figure:
-    """Return the distance from the LLM's law on the left, the entropies on the right."""
-    return draw(
-        Panel(
-            title="Loss of the LLM's distribution", x="temperature", y="total variation", y_range=(-0.01, None),
-            marks=[_line(rows, f"error of {name}", name) for name in ("SLM", "S-Q", "Q-S")],
-        ),
-        Panel(
-            title="Entropy", x="temperature", y="nats per token", y_range=(0.0, None),
-            marks=[
-                _line(rows, f"entropy of {name}", name, dashed=name == "Q-S") for name in ("LLM", "SLM", "S-Q", "Q-S")
-            ],
-        ),
-        size=(8.6, 3.4),
-    )  # fmt: skip
+def _static(laws: Sequence[Laws], point: Point) -> dict[str, list[tuple[int, int]]]:
+    """Return the place of the static setting, resolution and draft length, by regime and temperature."""
+    speed = {regime: np.array([static_rates(one.rates, regime, point) for one in laws]) for regime in UPLINKS}
+    each = {regime: np.log(one).mean(axis=0) for regime, one in speed.items()}
+    tuned = {
+        "one for all": dict.fromkeys(UPLINKS, each["low"] + each["high"]),
+        "one, tuned at the high rate": dict.fromkeys(UPLINKS, each["high"]),
+        "one, tuned at the low rate": dict.fromkeys(UPLINKS, each["low"]),
+        "one per regime": each,
+    }
+    choice = point["static_setting"]
+    grids = {
+        regime: [tuned[choice][regime]] * len(laws) if choice in tuned else list(speed[regime]) for regime in UPLINKS
+    }
+    return {regime: [divmod(int(np.argmax(one)), one.shape[1]) for one in every] for regime, every in grids.items()}
 
 
-def _draw_4(rows: Sequence[Mapping[str, Value]], regime: str) -> Figure:
-    """Return the throughput of every strategy against the temperature."""
-    names = ("dynamic Q-S", "myopic Q-S", "static S-Q", "static Q-S", "heuristic Q-S", "LLM")
-    lines = [_line(rows, name, name, dashed=name in ("myopic Q-S", "static S-Q")) for name in names]
-    panel = Panel(
-        title=f"Token throughput, {regime}", x="temperature", y="tokens per second", y_range=(0.0, None), marks=lines,
-        legend="beside",
-    )  # fmt: skip
-    return draw(panel, size=(5.6, 3.6))
+def figure_4(point: Point, seeds: Sequence[int]) -> Found:
+    """Compare strategies by tokens per second, at every temperature and in both regimes."""
+    alone = 1e3 / point["verify_ms"]
+    lines: dict[str, dict[str, list[float]]] = {regime: {} for regime in UPLINKS}
+    laws = [laws_at(temperature, point["noise"], _sets(seeds)) for temperature in AXIS]
+    static = _static(laws, point)
+    for place, one in enumerate(laws):
+        for regime in UPLINKS:
+            row, column = static[regime][place]
+            problem = problem_of(one.rates, regime, point)
+            lossy = one.lossy_rates if point["impossible_drafts"] == "accept" else one.zero_rates
+            heuristic = AdaptiveHeuristic(first_length=column + 1, resolution=RESOLUTIONS[row])
+            rates = {
+                "LLM": alone,
+                "static Q-S": static_rates(one.rates, regime, point)[row, column],
+                "static S-Q": static_rates(lossy, regime, point)[row, column],
+                "heuristic Q-S": simulate(problem, heuristic, replications=50, seed=seeds[0]).mean,
+                "dynamic Q-S": solve(problem, "policy-iteration").objective,
+            }
+            for name, rate in rates.items():
+                lines[regime].setdefault(name, []).append(float(rate))
+    found = {regime: {name: np.array(line) for name, line in each.items()} for regime, each in lines.items()}
+    values = {}
+    for letter, each in zip("ab", found.values(), strict=True):
+        gains = {"static": "static Q-S", "heuristic": "heuristic Q-S", "lossy": "static S-Q"}
+        for short, name in gains.items():
+            values[f"figure-4{letter}.{short}"] = float((each["dynamic Q-S"] / each[name]).min()) - 1.0
+        values[f"figure-4{letter}.llm"] = float(each["static Q-S"].min()) / alone - 1.0
+    gained = {regime: each["dynamic Q-S"] - each["static Q-S"] for regime, each in found.items()}
+    values |= {
+        "figure-4b.smaller": float((gained["low"] - gained["high"]).min()),
+        "abstract.gain": min(float(each["dynamic Q-S"].min()) for each in found.values()) / alone - 1.0,
+    }
+    return Found(values, {
+        f"figure-4{letter}": Curves("temperature", f"tokens per second, {regime} rate", AXIS, lines[regime])
+        for letter, regime in zip("ab", UPLINKS, strict=True)
+    })  # fmt: skip
 
 
-def _line(rows: Sequence[Mapping[str, Value]], column: str, name: str, *, dashed: bool = False) -> Line:
-    x, y = ([row[key] for row in rows] for key in ("temperature", column))
-    style = f"{_MARKERS.get(name, 'o')}{'--' if dashed else '-'}"
-    return Line(x=x, y=y, label=name, style=style, size=4.0, colour=_COLOURS[name])
-
-
-def _range(values: Floats) -> str:
-    return f"{values.min():.3g} to {values.max():.3g}"
+EXPERIMENTS: dict[str, Experiment] = {"figure-3": figure_3, "figure-4": figure_4}

@@ -1,200 +1,219 @@
-"""Paper 5: Figures 3 and 4 on synthetic clients; settings, assumptions and findings are in `paper_5_simulation`."""
+"""Figures 2-4 of paper 5 on synthetic clients: estimates, where the time of a round goes, how the utility converges.
+
+Clients have fixed acceptance rates, evenly spaced; the paper draws prompts from eight data sets. Random-S gives every
+token of the budget to a random client. Wall times are read in two ways: per round, and per token of all clients.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
-from specopt.reproductions.artefact import Artefact, Claim, table, within
-from specopt.reproductions.paper_5_simulation import ROUNDS, SETTINGS, Reproduction, run_settings
-from specopt.reproductions.selection import Say
-from specopt.views.canvas import COLOURS
-from specopt.views.panels import Bars, Line, Panel, draw
+from specopt.models.fields import Floats
+from specopt.models.goodput_workload import GoodputWorkload
+from specopt.reproductions.audit import follows
+from specopt.reproductions.experiment import Curves, Experiment, Found, Point
+from specopt.solvers.fair_goodput.online import Scheduler
+from specopt.solvers.fair_goodput.policies import Gradient, Policy
+from specopt.solvers.fair_goodput.simulate import GoodputSimulation, simulate
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+ROUNDS, SETTLED, LONG = 600, 700, 6000
+BETA = 0.5
+WINDOW = 10
+"""Rounds of the moving average of Figure 2."""
 
-REPLICATIONS = 10
-"""Runs per seed."""
-
-FLAT_AFTER, EXPLORED_AFTER = 400, 20
-"""Rounds after which the utility is flat, as printed, and after which curves are compared."""
-
-FLAT = 0.03
-"""Change of the utility, a sum of logarithms, that counts as none."""
-
-FIGURES = ("figure-3", "figure-4")
-_COLOURS = {"Algorithm 1": COLOURS[0], "robust": COLOURS[2], "Fixed-S": COLOURS[6], "Random-S": COLOURS[1]}
-_PARTS = {"receiving": COLOURS[0], "verification": COLOURS[6], "sending": COLOURS[1]}
+_L4 = 300e9  # bytes per second
 
 
-def reproduce(names: Sequence[str], *, seeds: int, quick: bool, say: Say) -> Iterator[Artefact]:
-    """Compute figures again, both from the same simulations; a seed is ten replications.
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """A row of Table I.
 
-    Quick versions have one replication and two settings.
+    Parameters
+    ----------
+    name
+        As in the figures.
+    clients, budget_tokens
+        N and C.
+    draft_bytes
+        Weights of the draft models, which take turns.
+    verify_scale
+        Time of a pass of the target model over that of Qwen3-14B.
     """
-    say("simulating all settings and policies")
-    settings = SETTINGS[:2] if quick else SETTINGS
-    found = run_settings(settings=settings, replications=1 if quick else REPLICATIONS * seeds)
-    for one in names:
-        yield _figure_3(found) if one == "figure-3" else _figure_4(found)
+
+    name: str
+    clients: int
+    budget_tokens: int
+    draft_bytes: tuple[float, ...] = (1.5e9, 4.1e9)  # Qwen3-0.6B and 1.7B in 16 bits
+    verify_scale: float = 1.0
+
+    def workload(self, point: Point) -> GoodputWorkload:
+        """Return its clients."""
+        return GoodputWorkload(
+            np.linspace(point["lowest_rate"], point["highest_rate"], self.clients), self.budget_tokens
+        )
 
 
-def _figure_3(found: Reproduction) -> Artefact:
-    eight = [setting.name for setting in SETTINGS if setting.clients == 8 and setting.name in found.optimum]
-    whole = {
-        reading: {
-            policy: [sum(data[name][policy].values()) / sum(data[name]["Fixed-S"].values()) for name in eight]
-            for policy in data[eight[0]]
-        }
-        for reading, data in (("round", found.seconds_per_round), ("token", found.seconds_per_token))
+SETTINGS = (
+    Setting(name="Qwen3, N = 4, C = 24", clients=4, budget_tokens=24, draft_bytes=(1.5e9,)),
+    Setting(name="Qwen3, N = 8, C = 16", clients=8, budget_tokens=16),
+    Setting(name="Qwen3, N = 8, C = 20", clients=8, budget_tokens=20),
+    Setting(name="Llama3, N = 8, C = 20", clients=8, budget_tokens=20, draft_bytes=(2.5e9, 6.4e9), verify_scale=2.0),
+)
+EIGHT = SETTINGS[1:]
+
+
+def _policy(point: Point) -> Gradient:
+    return Gradient(
+        smoothing=BETA, estimate_smoothing=point["eta"], initial_estimate=point.get("initial_estimate", 0.5),
+        initial_goodput=point.get("initial_goodput", 1.0),
+    )  # fmt: skip
+
+
+def _play(setting: Setting, policy: Policy | str, point: Point, seeds: Sequence[int], rounds: int) -> GoodputSimulation:
+    return simulate(
+        setting.workload(point), policy, rounds=rounds, replications=4 * len(seeds), seed=seeds[0], record=True,
+        checkpoints=np.arange(1, rounds + 1),
+    )  # fmt: skip
+
+
+def printed(_: Point, __: Sequence[int]) -> Found:
+    """Return what printed numbers make of each other."""
+    return Found({
+        "table-1": follows(6.0, min(one.budget_tokens for one in EIGHT)),
+        "sec-4.iterations": follows(600.0, 300 / BETA),
+    })  # fmt: skip
+
+
+def figure_2(point: Point, seeds: Sequence[int]) -> Found:
+    """Compare smoothed with real goodput of the whole system."""
+    values: dict[str, list[float]] = {"aligned": [], "level": [], "band": []}
+    curves = {}
+    for setting in EIGHT[1:]:
+        run = _play(setting, _policy(point), point, seeds, ROUNDS)
+        real = np.diff(run.realised.sum(axis=2), axis=1, prepend=0.0)
+        smoothed = np.empty_like(real)
+        state = np.full(len(real), float(setting.clients))  # X(0) = 1 each
+        for t, now in enumerate(real.T):
+            state = (1.0 - BETA) * state + BETA * now  # Eq. 4, summed over clients
+            smoothed[:, t] = state
+        average = partial(np.apply_along_axis, lambda row: np.convolve(row, np.ones(WINDOW) / WINDOW, "valid"), 1)
+        one, other = average(smoothed), average(real)
+        spread = np.sqrt(np.maximum(0.0, average(real**2) - other**2))
+        values["aligned"].append(float(np.mean([np.corrcoef(a, b)[0, 1] for a, b in zip(one, other, strict=True)])))
+        values["level"].append(float(np.sqrt(np.mean((one - other) ** 2)) / other.mean()))
+        values["band"].append(float(np.mean(np.abs(real[:, WINDOW - 1 :] - other) <= spread)))
+        at = range(WINDOW, ROUNDS + 1)
+        curves[f"figure-2 {setting.name}"] = Curves(
+            "round", "tokens per round of all clients", at, {"estimated": one[0].tolist(), "real": other[0].tolist()}
+        )
+    worst = {"aligned": min, "level": max, "band": min}
+    return Found({f"figure-2.{name}": worst[name](each) for name, each in values.items()}, curves)
+
+
+def _round(setting: Setting, run: GoodputSimulation, point: Point) -> tuple[Floats, float]:
+    """Return the mean seconds of receiving, verification and sending of a round, and the tokens of all clients."""
+    drafts = run.allocations
+    each = point["draft_scale"] * np.resize(np.array(setting.draft_bytes) / _L4, setting.clients)
+    receiving = (drafts * each).max(axis=2) + 1e-3 * point["network_ms"]
+    verification = 1e-3 * (setting.verify_scale * point["verify_ms"] + point["verify_token_ms"] * drafts.sum(axis=2))
+    tokens = float(run.realised[:, -1].sum(axis=1).mean()) / drafts.shape[1]
+    return np.array([receiving.mean(), verification.mean(), 1e-6 * point["send_us"]]), tokens
+
+
+def figure_3(point: Point, seeds: Sequence[int]) -> Found:
+    """Compare where the time of a round goes, in the settings of 8 clients."""
+    policies: dict[str, Policy | str] = {"GoodSpeed": _policy(point), "Fixed-S": "fixed", "Random-S": "random"}
+    rounds: dict[str, list[Floats]] = {name: [] for name in policies}
+    tokens: dict[str, list[float]] = {name: [] for name in policies}
+    for setting in EIGHT:
+        for name, policy in policies.items():
+            seconds, yielded = _round(setting, _play(setting, policy, point, seeds, ROUNDS), point)
+            rounds[name].append(seconds)
+            tokens[name].append(yielded)
+    parts = {name: np.array(each) for name, each in rounds.items()}  # by setting, then part
+    per_token = {name: each / np.array(tokens[name])[:, None] for name, each in parts.items()}
+
+    def over_fixed(data: dict[str, Floats], name: str) -> Floats:
+        return np.asarray(data[name].sum(axis=1) / data["Fixed-S"].sum(axis=1))
+
+    whole, random = over_fixed(parts, "GoodSpeed"), 100.0 * (over_fixed(parts, "Random-S") - 1.0)
+    saved = 100.0 * (1.0 - per_token["GoodSpeed"][:, 1] / per_token["Fixed-S"][:, 1])
+    values = {
+        "figure-3.whole": float(whole[np.argmax(np.abs(whole - 1.0))]),
+        "figure-3.token": float(over_fixed(per_token, "GoodSpeed").max()),
+        "figure-3.random": float(random.min()),
+        "figure-3.random-most": float(random.max()),
+        "figure-3.receiving": min(
+            float((parts[name][:, 0] / parts["Fixed-S"][:, 0]).min()) - 1.0 for name in ("GoodSpeed", "Random-S")
+        ),
+        "figure-3.sending": 100.0 * max(float((each[:, 2] / each.sum(axis=1)).max()) for each in parts.values()),
+        "figure-3.verification": float(saved.min()),
+        "figure-3.verification-level": float(saved.mean()),
     }
-    ours, random = (whole["round"][policy] + whole["token"][policy] for policy in ("Algorithm 1", "Random-S"))
-    sending = [
-        parts["sending"] / sum(parts.values()) for name in eight for parts in found.seconds_per_round[name].values()
-    ]
-    verification = [
-        found.seconds_per_token[name]["Algorithm 1"]["verification"]
-        / found.seconds_per_token[name]["Fixed-S"]["verification"]
-        - 1.0
-        for name in eight
-    ]
-    receiving = [
-        found.seconds_per_round[name][policy]["receiving"] / found.seconds_per_round[name]["Fixed-S"]["receiving"]
-        for name in eight
-        for policy in ("Algorithm 1", "Random-S")
-    ]
-    claims = (
-        Claim(
-            "Algorithm 1 takes about as long as Fixed-S",
-            any(all(within(ratio, 1.0) for ratio in data["Algorithm 1"]) for data in whole.values()),
-            f"{_range(whole['round']['Algorithm 1'])} times per round, "
-            f"{_range(whole['token']['Algorithm 1'])} per token", "comparable",
-        ),
-        Claim("Random-S takes longer than Fixed-S", min(random) > 1.0, f"{_range(random)} times"),
-        Claim(
-            "by as much as printed", all(0.05 <= ratio - 1.0 <= 0.25 for ratio in whole["round"]["Random-S"]),
-            f"{_range([100.0 * (ratio - 1.0) for ratio in whole['round']['Random-S']])} % per round", "5 to 25 %",
-            essential=False,
-        ),
-        Claim(
-            "receiving takes longer under Algorithm 1 and Random-S than under Fixed-S", min(receiving) > 1.0,
-            f"{_range(receiving)} times",
-        ),
-        Claim(
-            "sending is a negligible part", max(sending) < 0.01, f"at most {100.0 * max(sending):.2g} %", "below 0.1 %",
-        ),
-        Claim(
-            "Algorithm 1 spends less time on verification than Fixed-S", max(verification) < 0.0,
-            f"{_range([-100.0 * change for change in verification])} % less per token", "5 % less",
-        ),
-    )  # fmt: skip
-    rows = [
-        {"setting": name, "policy": policy, "reading": reading, **parts, "total": sum(parts.values())}
-        for reading, data in (("per round", found.seconds_per_round), ("per token", found.seconds_per_token))
-        for name in data
-        for policy, parts in data[name].items()
-    ]
-    share = max(ours) - 1.0
-    return Artefact(
-        name="figure-3", title="Where the time of a round goes", rows=rows, claims=claims,
-        remark="Claims are checked on the settings of 8 clients, as in the figure. A fair schedule gives some client "
-        f"far more than C / N drafts, and a round waits for it: up to {100 * share:.0f} % longer here. Equal times "
-        "would need drafting to hardly matter in a round. All times are assumed, that of sending above all; times per "
-        "token are divided by the tokens of all clients.",
-        draw=lambda: draw_figure_3(found),
-    )  # fmt: skip
+    stages = ("receiving", "verification", "sending")
+    return Found(values, {
+        f"figure-3 {setting.name}": Curves(
+            f"{', '.join(stages)}", "seconds of a round", range(len(stages)),
+            {name: each[place].tolist() for name, each in parts.items()},
+        )
+        for place, setting in enumerate(EIGHT)
+    })  # fmt: skip
 
 
-def _figure_4(found: Reproduction) -> Artefact:
-    ours = {name: curves["Algorithm 1"] for name, curves in found.utility.items()}
-    changes = [float(np.ptp(curve[FLAT_AFTER:])) for curve in ours.values()]
-    leads = [
-        float((ours[name] - curves[baseline])[EXPLORED_AFTER:].min())
-        for name, curves in found.utility.items()
-        for baseline in ("Fixed-S", "Random-S")
-    ]
-    risen = [float((curve[50] - curve[0]) / (curve[-1] - curve[0])) for curve in ours.values()]
-    gaps = {policy: [found.gaps[name][policy] for name in found.gaps] for policy in ("Algorithm 1", "robust")}
-    claims = (
-        Claim(
-            f"the utility is stable from round {FLAT_AFTER} on", max(changes) < FLAT,
-            f"moves by {max(changes):.3f} at most",
-        ),
-        Claim(
-            f"Algorithm 1 is above Fixed-S and Random-S in every round from {EXPLORED_AFTER} on", min(leads) > 0.0,
-            f"by {min(leads):.3f} at least",
-        ),
-        Claim(
-            "its utility rises steadily until about then", max(risen) < 0.9,
-            f"{_range([100.0 * share for share in risen])} % of the rise by round 50", essential=False,
-        ),
-        Claim(
-            "it converges to the optimum", max(gaps["Algorithm 1"]) < 0.01,
-            f"short of it by {_range(gaps['Algorithm 1'])}; 'robust' by {_range(gaps['robust'])}", essential=False,
-        ),
-    )  # fmt: skip
-    rows = table(
-        "setting policy round utility optimum",
-        (
-            (name, policy, t, float(curve[t - 1]), found.optimum[name])
-            for name, curves in found.utility.items()
-            for policy, curve in curves.items()
-            for t in (1, 2, 5, *range(10, ROUNDS + 1, 10))
-        ),
-    )
-    return Artefact(
-        name="figure-4", title="Utility of the mean goodput over the rounds", rows=rows, claims=claims,
-        remark="With beta = 0.5, as printed, the noise of single rounds stays in the gradient, which keeps Algorithm 1 "
-        "short of the optimum for good; 'robust' takes expected goodput instead. Where rates hardly differ and N "
-        "divides C, Fixed-S is better than Algorithm 1.",
-        draw=lambda: draw_figure_4(found),
-    )  # fmt: skip
+def figure_4(point: Point, seeds: Sequence[int]) -> Found:
+    """Follow the utility of the mean goodput over the rounds, and what the estimates tend to."""
+    policies: dict[str, Policy | str] = {"GoodSpeed": _policy(point), "Fixed-S": "fixed", "Random-S": "random"}
+    values: dict[str, list[float]] = {name: [] for name in ("flat", "above", "rise", "start", "gap", "error")}
+    curves = {}
+    for setting in SETTINGS:
+        lines = {
+            name: _play(setting, policy, point, seeds, ROUNDS).utility_curve(realised=True)
+            for name, policy in policies.items()
+        }
+        ours = lines["GoodSpeed"]
+        baselines = [lines["Fixed-S"], lines["Random-S"]]
+        values["flat"].append(float(np.ptp(ours[400:])))
+        values["above"].append(min(float((ours - line)[400:].min()) for line in baselines))
+        values["rise"].append(float((ours[-1] - ours[50]) / (ours[-1] - ours[0])))
+        values["start"].append(float((lines["Fixed-S"] - ours)[:10].max()))
+        workload = setting.workload(point)
+        run = simulate(workload, policies["GoodSpeed"], rounds=LONG, replications=2, seed=seeds[0], checkpoints=[LONG])
+        values["gap"].append(run.gap())
+        values["error"].append(_estimate_error(setting, point, seeds[0]))
+        at = range(1, ROUNDS + 1)
+        curves[f"figure-4 {setting.name}"] = Curves(
+            "round", "utility of the mean goodput", at, {name: line.tolist() for name, line in lines.items()}
+        )
+    return Found({
+        "figure-4.flat": max(values["flat"]),
+        "figure-4.above": min(values["above"]),
+        "figure-4.rise": min(values["rise"]),
+        "figure-4.start": min(values["start"]),
+        "abstract.optimal": max(values["gap"]),
+        "assumption-1": max(values["error"]),
+    }, curves)  # fmt: skip
 
 
-def _range(values: list[float]) -> str:
-    return f"{min(values):.3g} to {max(values):.3g}"
+def _estimate_error(setting: Setting, point: Point, seed: int) -> float:
+    """Return the largest error of the time averages of Eq. 3 of Algorithm 1."""
+    scheduler = Scheduler(setting.clients, setting.budget_tokens, _policy(point))
+    rates, random = setting.workload(point).moves.rates[0, 0], np.random.default_rng(seed)
+    total = np.zeros(setting.clients)
+    for _ in range(SETTLED):
+        drafts = scheduler.allocate()
+        fates = [random.uniform(size=count) < rate for count, rate in zip(drafts.tolist(), rates.tolist(), strict=True)]
+        scheduler.observe(
+            [int(np.cumprod(one).sum()) for one in fates],
+            acceptance_ratios=[float(one.mean()) if len(one) else 0.0 for one in fates],
+        )
+        total += scheduler.estimates
+    return float(np.abs(total / SETTLED - rates).max())
 
 
-def draw_figure_4(found: Reproduction) -> Figure:
-    """Return the utility over the rounds, one panel per setting."""
-    panels: list[Panel] = []
-    for setting, curves in found.utility.items():
-        optimum, rounds = found.optimum[setting], np.arange(1, 1 + len(next(iter(curves.values()))))
-        low = min(float(curve[len(curve) // 20 :].min()) for curve in curves.values())
-        lines = [Line(x=rounds, y=one, style="-", colour=_COLOURS[name], label=name) for name, one in curves.items()]
-        last, first = len(panels) + 1 == len(found.utility), not panels
-        panels.append(
-            Panel(
-                title=setting, x="round T", y="utility of the mean goodput" if first else "",
-                marks=[*lines, Line(x=rounds[[0, -1]], y=(optimum, optimum), style=":", label="optimum")],
-                y_range=(low - 0.4 * (optimum - low), optimum + 0.1 * (optimum - low)),
-                legend="beside" if last else "none",
-            )
-        )  # fmt: skip
-    return draw(*panels, size=(1.0 + 2.9 * len(panels), 3.1))
-
-
-def draw_figure_3(found: Reproduction) -> Figure:
-    """Return where the time goes: per round on the left, per token on the right."""
-    panels: list[Panel] = []
-    for reading, data in (("per round", found.seconds_per_round), ("per token", found.seconds_per_token)):
-        rows = [f"{setting}: {policy}" for setting in data for policy in data[setting]]
-        shares = [
-            {part: seconds / sum(policies["Fixed-S"].values()) for part, seconds in parts.items()}
-            for policies in data.values()
-            for parts in policies.values()
-        ]
-        start, marks = np.zeros(len(rows)), list[Bars | Line]()
-        for part, colour in _PARTS.items():
-            widths = np.array([share[part] for share in shares])
-            marks.append(
-                Bars(places=range(len(rows)), lengths=widths, start=start, colour=colour, label=part, across=True)
-            )
-            start = start + widths
-        marks.append(Line(x=(1.0, 1.0), y=(-0.6, len(rows) - 0.4), style=":"))
-        legend = "beside" if panels else "none"
-        panels.append(Panel(title=f"Wall time {reading}", x="Fixed-S = 1", marks=marks, rows=rows, legend=legend))  # type: ignore[arg-type]
-    return draw(*panels, size=(10.0, 0.9 + 1.1 * len(found.optimum)), share_y=True)
+EXPERIMENTS: dict[str, Experiment] = {
+    "printed": printed, "figure-2": figure_2, "figure-3": figure_3, "figure-4": figure_4,
+}  # fmt: skip

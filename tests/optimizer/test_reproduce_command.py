@@ -4,65 +4,80 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from specopt.cli import run
 from specopt.models.errors import MissingDependency
-from specopt.reproductions import paper_5, registry
-from specopt.reproductions.artefact import Artefact, Claim
+from specopt.reproductions import paper_5, views
+from specopt.reproductions.experiment import Found
+from specopt.reproductions.ledger import TITLES, entries, paper
 
 
 def test_list(capsys: pytest.CaptureFixture[str]) -> None:
-    """Tests that without a paper, or with --list, papers and figures are listed, also as JSON."""
+    """Tests that without a paper, or with --list, the ledger is printed, also as JSON and for some statements."""
     assert run(["reproduce"]) == 0
     said = capsys.readouterr().out
-    assert all(name in said for name in registry.PAPERS)
-    assert run(["reproduce", "paper-5", "--list", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == {"paper-5": ["figure-3", "figure-4"]}
+    assert all(name in said for name in TITLES)
+    assert run(["reproduce", "--list", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == json.loads(json.dumps(entries(*map(paper, TITLES))))
+    assert run(["reproduce", "paper-4", "figure-1", "--list", "--json"]) == 0
+    items = [entry["item"] for entry in json.loads(capsys.readouterr().out)]
+    assert items and all(
+        item.startswith(("figure-1a", "figure-1b", "figure-1c", "figure-1d", "figure-1.")) for item in items
+    )
+    assert run(["reproduce", "paper-5", "--list"]) == 0
+    assert "theorem-1  Theorem 1: " in capsys.readouterr().out
 
 
 def test_one_figure_end_to_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Tests that data, picture and page are written, and that the paragraph is printed."""
+    """Tests that points, a map, the lines and a page are written, and that statements are printed."""
     folder = tmp_path / "new" / "folder"
-    assert run(["reproduce", "paper-4", "figure-1", "--quick", "-o", str(folder)]) == 0
+    assert run(["reproduce", "paper-5", "figure-2", "--quick", "-o", str(folder)]) == 0
     said = capsys.readouterr()
-    assert "Reproduced. " in said.out and "figure-1" in said.out
-    assert sorted(path.name for path in folder.iterdir()) == [
-        "figure-1.csv",
-        "figure-1.png",
-        "paper-4-figure-1.json",
-        "paper-4-figure-1.md",
-    ]
-    with (folder / "figure-1.csv").open() as stream:
+    assert "figure-2.aligned" in said.out and "shares mean nothing" in said.err
+    names = sorted(path.name for path in folder.iterdir())
+    assert {"figure-2.csv", "map-figure-2.png", "paper-5-figure-2.md"} < set(names) and len(names) == 6
+    with (folder / "figure-2.csv").open() as stream:
         rows = list(csv.DictReader(stream))
-    assert len(rows) == 7 and float(rows[0]["printed"]) == 0.28
-    assert (folder / "figure-1.png").read_bytes().startswith(b"\x89PNG")
-    page = (folder / "paper-4-figure-1.md").read_text()
-    assert "![figure-1](figure-1.png)" in page and "verdicts mean nothing" in page
+    assert len(rows) == 4 and {"eta", "figure-2.aligned"} <= rows[0].keys()
+    assert all((folder / name).read_bytes().startswith(b"\x89PNG") for name in names if name.endswith("png"))
+    page = (folder / "paper-5-figure-2.md").read_text()
+    assert "![map-figure-2](map-figure-2.png)" in page and "| eta | 0.1 | 0.01 to 0.9 |" in page
 
 
-def test_tables_have_no_picture_and_json_is_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Tests that a prefix means several, that --json prints JSON alone, and that tables write data alone."""
+def test_audits_need_no_box_and_json_is_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests that a prefix means several, that --json prints JSON alone, and that there are no points to write."""
     assert run(["reproduce", "paper-2", "table-12", "--json", "-o", str(tmp_path)]) == 0
-    (one,) = json.loads(capsys.readouterr().out)
-    assert one["verdict"] == "not reproduced" and one["rows"]
-    assert sorted(path.name for path in tmp_path.iterdir()) == [
-        "paper-2-table-12.json",
-        "paper-2-table-12.md",
-        "table-12.csv",
-    ]
+    found = json.loads(capsys.readouterr().out)
+    assert {"table-12.a", "table-12.batches"} <= {one["item"] for one in found}
+    assert not any(one["holds"] for one in found if one["item"] == "table-12.a")
+    names = ["paper-2-table-12.json", "paper-2-table-12.md"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == names
+
+
+def test_theorems(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that the sheet says what was assumed, what came out, and by which test, also as JSON."""
+    from specopt.reproductions import theorems
+
+    sheet = [one for one in theorems.theorems() if one[1].id in ("theorem-1", "proposition-1") and one[0] != "paper-5"]
+    monkeypatch.setattr(theorems, "theorems", lambda: sheet)
+    assert run(["reproduce", "theorems"]) == 0
+    said = capsys.readouterr().out
+    assert "held on 200 instances" in said and "E[W] = 0.5 and 0.9375" in said and "::test_" in said
+    assert run(["reproduce", "theorems", "--json"]) == 0
+    assert {one["status"] for one in json.loads(capsys.readouterr().out)} == {"proved", "refuted"}
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["paper-7"], "paper: expected one of paper-1, paper-2, paper-3, paper-4, paper-5, got 'paper-7'"),
-        (["paper-5", "figure-9"], "figure: expected one of figure-3, figure-4, got 'figure-9'"),
-        (["paper-5", ""], "figure: expected one of figure-3, figure-4, got ''"),
-        (["paper-1", "--seeds", "1"], "seeds: expected at least 2, got 1"),
+        (["paper-3", "figure-9"], "item: expected one of abstract, figure-3a, figure-3b, figure-4a, figure-4b, got"),
+        (["paper-5", ""], "got ''"),
+        (["paper-1", "--samples", "1"], "samples: expected at least 2, got 1"),
         (["paper-5", "--seeds", "0"], "seeds: expected at least 1, got 0"),
         (["paper-5", "--seeds", "many"], "expected an integer >= 0"),
     ],
@@ -89,41 +104,39 @@ def test_folders_that_cannot_be(tmp_path: Path, capsys: pytest.CaptureFixture[st
 def test_interruption_keeps_what_is_finished(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Tests that Ctrl-C leaves the finished figures and the page about them, and exits with 130."""
+    """Tests that Ctrl-C leaves the finished experiments and the page about them, and exits with 130."""
 
-    def one_then_stop(*_: object, **__: object) -> Iterator[Artefact]:
-        yield Artefact(name="table-1", title="one", rows=[{"a": 1}], claims=[Claim(text="it is", holds=True)])
+    def stop(*_: Any) -> Found:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(paper_5, "reproduce", one_then_stop)
-    assert run(["reproduce", "paper-5", "-o", str(tmp_path)]) == 130
-    assert (tmp_path / "table-1.csv").read_text() == "a\n1\n"
-    assert "Reproduced. It is: yes." in (tmp_path / "paper-5.md").read_text()
+    monkeypatch.setitem(paper_5.EXPERIMENTS, "figure-2", stop)
+    assert run(["reproduce", "paper-5", "--quick", "-o", str(tmp_path)]) == 130
+    assert "sec-4.iterations" in (tmp_path / "paper-5.md").read_text()
     said = capsys.readouterr()
-    assert "1 of 1" in said.out and said.err.endswith("specopt: interrupted\n")
+    assert "sec-4.iterations" in said.out and said.err.endswith("specopt: interrupted\n")
 
 
 def test_without_matplotlib(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Tests that without matplotlib data and page are written, that this is said once, and no picture is claimed."""
+    """Tests that without matplotlib points and page are written, and that this is said once."""
 
-    def refuse() -> None:
+    def refuse(*_: Any) -> None:
         raise MissingDependency("pictures need matplotlib")
 
-    def two(*_: object, **__: object) -> Iterator[Artefact]:
-        for name in ("figure-1", "figure-2"):
-            yield Artefact(name=name, title="t", rows=[{"a": None}], claims=[], draw=refuse)  # type: ignore[arg-type]
+    def little(*_: Any) -> Found:
+        return Found({said.id: 1.0 for said in paper("paper-5").statements.values() if said.by})
 
-    monkeypatch.setattr(paper_5, "reproduce", two)
-    assert run(["reproduce", "paper-5", "-o", str(tmp_path)]) == 0
+    for name in ("figure-2", "figure-3", "figure-4"):
+        monkeypatch.setitem(paper_5.EXPERIMENTS, name, little)
+    monkeypatch.setattr(views, "draw_map", refuse)
+    assert run(["reproduce", "paper-5", "--quick", "-o", str(tmp_path)]) == 0
     assert sorted(path.name for path in tmp_path.iterdir()) == [
-        "figure-1.csv",
         "figure-2.csv",
+        "figure-3.csv",
+        "figure-4.csv",
         "paper-5.json",
         "paper-5.md",
     ]
     assert "![" not in (tmp_path / "paper-5.md").read_text()
-    said = capsys.readouterr().err
-    assert said.count("pictures need matplotlib") == 1
-    assert said.endswith("paper-5.md, paper-5.json, data\n")
+    assert capsys.readouterr().err.count("pictures need matplotlib") == 1

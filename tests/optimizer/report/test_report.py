@@ -128,12 +128,10 @@ def test_what_files_say_is_shown_and_never_run(drawn: bool, monkeypatch: pytest.
     assert page.text.count(shown) >= 6
     none = result_of(problem, None, status=Status.INFEASIBLE, explanation=HOSTILE)
     assert shown in check(to_html(result_page(none, problem, ()))).text
-    claim = {"text": HOSTILE, "printed": HOSTILE, "measured": "", "holds": True}
-    figure = {"name": HOSTILE, "title": HOSTILE, "verdict": "reproduced", "claims": [claim], "remark": HOSTILE,
-              "rows": [{HOSTILE: HOSTILE}]}  # fmt: skip
+    said = dict.fromkeys(("item", "place", "statement", "printed", "ours", "unit", "status", "reason"), HOSTILE)
     path = tmp_path / "paper-9.json"
-    path.write_text(json.dumps({"title": HOSTILE, "artefacts": [figure]}))
-    assert check(to_html(page_of((str(path),)))).text.count(shown) >= 8
+    path.write_text(json.dumps({"title": HOSTILE, "statements": [said], "pictures": [HOSTILE]}))
+    assert check(to_html(page_of((str(path),)))).text.count(shown) >= 6
     table = tmp_path / "sweep.csv"
     header, *lines = SWEEP.read_text().splitlines()
     quoted = '"' + HOSTILE.replace('"', '""').replace("\x1b", "") + '"'
@@ -195,15 +193,15 @@ def test_each_nature_of_source_is_told(tmp_path: Path) -> None:
     assert "Speculate: 1.19 times the throughput" in sweep.text
     record = min((ROOT / "laboratory" / "records").glob("*.json"))
     assert "Measured against predicted " in check(to_html(page_of((str(record),)))).text
-    claim = {"text": "falls", "printed": "", "measured": "", "holds": False}
-    figure = {"name": "figure-3", "title": "Rounds", "verdict": "not reproduced", "claims": [claim], "remark": "Why.",
-              "rows": [{"x": 1, "y": 2.5}, {"x": 2}]}  # fmt: skip
-    (tmp_path / "paper-9.json").write_text(json.dumps({"title": "paper-9", "artefacts": [figure]}))
+    said = {"item": "figure-3", "place": "Figure 3", "statement": "rises", "printed": 5, "ours": 4.0, "holds": False,
+            "status": "simulated", "share": 0.25, "split": "holds in 50 % with eta below 0.1, else in 0 %"}  # fmt: skip
+    found = {"title": "paper-9", "statements": [said], "pictures": ["figure-3.png", "none.png"]}
+    (tmp_path / "paper-9.json").write_text(json.dumps(found))
     (tmp_path / "figure-3.png").write_bytes(b"\x89PNG")
     page = check(to_html(page_of((str(tmp_path),))))
-    assert "1 not reproduced" in page.text
-    assert "0 of 1 claims hold." in page.text
-    assert [attributes["alt"] for name, attributes in page.elements if name == "img"] == ["figure-3: Rounds"]
+    assert "1 simulated" in page.text and "25 %" in page.text and "eta below 0.1" in page.text
+    assert "0 of 1 hold with the default assumptions." in page.text
+    assert [attributes["alt"] for name, attributes in page.elements if name == "img"] == ["figure-3"]
 
 
 @pytest.mark.usefixtures("plain")
@@ -230,7 +228,7 @@ def test_what_makes_no_report_is_refused(tmp_path: Path) -> None:
     save(problem, tmp_path / "p.json")
     save(result_of(problem, plan), tmp_path / "r.json")
     (tmp_path / "empty").mkdir()
-    (tmp_path / "bad.json").write_text(json.dumps({"title": "x", "artefacts": 3}))
+    (tmp_path / "bad.json").write_text(json.dumps({"title": "x", "statements": 3}))
     other = type(problem).from_dict(problem.to_dict() | {"budget_tokens": 21})
     for sources, given_, words in (
         (["p.json"], None, "expected a result, got a problem"),

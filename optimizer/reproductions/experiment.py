@@ -1,0 +1,170 @@
+"""What an experiment finds, and how it is run: at the default assumptions, and all over their box."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from specopt.models.fields import Floats
+from specopt.reproductions.box import Split, first_order, sample, split
+from specopt.reproductions.ledger import Assumption, Paper, Statement
+
+Point = Mapping[str, Any]
+"""A value for every assumption of an experiment."""
+
+Say = Callable[[str], None]
+"""Told what is going on."""
+
+MATTERS = 0.05
+"""An assumption that explains less than this share of the variance is not named."""
+
+
+@dataclass(frozen=True)
+class Curves:
+    """The lines of a figure.
+
+    Parameters
+    ----------
+    x, y
+        Words on the axes.
+    at
+        Where the lines have points.
+    lines
+        Their values, by name.
+    """
+
+    x: str
+    y: str
+    at: Sequence[float]
+    lines: Mapping[str, Sequence[float]]
+
+
+@dataclass(frozen=True)
+class Found:
+    """What an experiment finds at one point.
+
+    Parameters
+    ----------
+    values
+        A number per statement, by id.
+    curves
+        Lines, by figure.
+    """
+
+    values: Mapping[str, float]
+    curves: Mapping[str, Curves] = field(default_factory=dict)
+
+
+Experiment = Callable[[Point, Sequence[int]], Found]
+"""From assumptions and seeds, over which it averages."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """What became of a statement.
+
+    Parameters
+    ----------
+    said
+        The statement.
+    ours
+        What was computed at the default assumptions.
+    values
+        What was computed at every sampled point; empty without assumptions.
+    deciding
+        The assumptions that explain most of whether it holds, at most three, with their first-order indices.
+    split
+        The best cut of the first of them.
+    """
+
+    said: Statement
+    ours: float
+    values: Floats
+    deciding: tuple[tuple[str, float], ...] = ()
+    split: Split | None = None
+
+    @property
+    def holds(self) -> bool:
+        """Whether it holds at the default assumptions."""
+        return self.said.agrees(self.ours)
+
+    @property
+    def share(self) -> float | None:
+        """Share of the box in which it holds."""
+        return float(np.mean([self.said.agrees(one) for one in self.values.tolist()])) if len(self.values) else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what the record keeps."""
+        kept: dict[str, Any] = {"ours": float(f"{self.ours:.6g}")}
+        if self.share is not None:
+            kept |= {"share": round(self.share, 4), "samples": len(self.values)}
+        if self.split is not None:
+            kept["deciding"] = [[name, round(index, 2)] for name, index in self.deciding]
+            kept["split"] = str(self.split)
+        return kept
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Run:
+    """An experiment, run.
+
+    Parameters
+    ----------
+    name
+        Of the experiment.
+    box
+        Its assumptions.
+    places
+        The sampled points as places from 0 to 1.
+    points
+        The sampled points.
+    findings
+        By statement.
+    curves
+        Lines at the default assumptions, by figure.
+    """
+
+    name: str
+    box: tuple[Assumption, ...]
+    places: Floats
+    points: Sequence[Point]
+    findings: tuple[Finding, ...]
+    curves: Mapping[str, Curves]
+
+
+def run(paper: Paper, name: str, *, samples: int, seeds: int, say: Say = lambda _: None) -> Run:
+    """Run an experiment: at the defaults over so many seeds, and at sampled points with a seed each."""
+    experiment: Experiment = paper.module.EXPERIMENTS[name]
+    box = paper.box(name)
+    say(f"{paper.name}, {name}")
+    found = experiment({one.name: one.default for one in box}, range(seeds))
+    places, points = sample(box, samples) if box else (np.empty((0, 0)), [])
+    values: dict[str, list[float]] = {said.id: [] for said in paper.of(name)}
+    for number, point in enumerate(points):
+        say(f"{paper.name}, {name}: point {number + 1} of {len(points)}")
+        there = experiment(point, (seeds + number,)).values
+        for one, column in values.items():
+            column.append(float(there[one]))
+    return Run(
+        name=name, box=box, places=places, points=points, curves=found.curves,
+        findings=tuple(_finding(said, found.values[said.id], values[said.id], box, places) for said in paper.of(name)),
+    )  # fmt: skip
+
+
+def _finding(
+    said: Statement, ours: float, values: Sequence[float], box: Sequence[Assumption], places: Floats
+) -> Finding:
+    finding = Finding(said=said, ours=float(ours), values=np.array(values))
+    holds = np.array([said.agrees(one) for one in values], dtype=bool)
+    if not len(holds) or holds.all() or not holds.any():
+        return finding
+    indices = first_order(box, places, holds)
+    order = [i for i in np.argsort(-indices, kind="stable")[:3].tolist() if indices[i] >= MATTERS]
+    return Finding(
+        said=said, ours=float(ours), values=finding.values,
+        deciding=tuple((box[i].name, float(indices[i])) for i in order),
+        split=split(box[order[0]], places[:, order[0]], holds) if order else None,
+    )  # fmt: skip

@@ -1,0 +1,232 @@
+"""What five papers state, and what became of it: the checked-in data, and the record of the last full run."""
+
+from __future__ import annotations
+
+import json
+import math
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from functools import cache
+from importlib import import_module, resources
+from typing import Any
+
+from specopt.models.errors import InvalidInput
+from specopt.models.fields import describe
+
+LEVEL = 0.1
+"""A printed number comes out if ours is within 10 % of it."""
+
+STATUSES = ("recomputed", "simulated", "audited", "proved", "refuted", "not-attempted")
+THEOREMS = ("proved", "refuted")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Statement:
+    """Something that a paper states.
+
+    Parameters
+    ----------
+    id
+        Unique within the paper.
+    place
+        Where it stands, such as ``Figure 6(a)``.
+    statement
+        What it says, or what is measured to see whether it does.
+    printed
+        A number, the ends of a range, words, or None for an order or trend.
+    unit
+        Of the number, or what the measured number is: the statement holds if a "least saving" is above 0.
+    holds
+        The range in which it holds, if `printed` does not say.
+    status
+        One of `STATUSES`.
+    by
+        The experiment that computes it.
+    test
+        The test that proves or refutes it.
+    reason
+        Why it was not attempted, or does not come out.
+    given
+        What its experiment needs to know of it.
+    """
+
+    id: str
+    place: str
+    statement: str
+    printed: Any = None
+    unit: str = ""
+    holds: tuple[float, float] | None = None
+    status: str
+    by: str = ""
+    test: str = ""
+    reason: str = ""
+    given: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """Where a computed number must lie for the statement to hold."""
+        if self.holds is not None:
+            return self.holds
+        if isinstance(self.printed, list):
+            return self.printed[0], self.printed[1]
+        if self.printed is None:
+            return math.ulp(0.0), math.inf  # above 0
+        level = 1e-6 if self.status == "audited" else LEVEL
+        return self.printed - level * abs(self.printed), self.printed + level * abs(self.printed)
+
+    def agrees(self, ours: float) -> bool:
+        """Whether the statement holds with a computed number."""
+        low, high = self.range
+        return low <= ours <= high
+
+
+@dataclass(frozen=True, kw_only=True)
+class Assumption:
+    """Something that a simulation needs and that the paper does not print.
+
+    Parameters
+    ----------
+    name
+        Unique within the paper.
+    default
+        What is taken.
+    reason
+        Why.
+    low, high
+        The plausible range of a number.
+    log, integer
+        Whether it is sampled by its logarithm, and whether it is whole.
+    choices
+        The plausible values, if it is no number or few.
+    """
+
+    name: str
+    default: Any
+    reason: str
+    low: float = 0.0
+    high: float = 0.0
+    log: bool = False
+    integer: bool = False
+    choices: tuple[Any, ...] = ()
+
+    def at(self, place: float) -> Any:
+        """Return the value at a place of its range, from 0 to 1."""
+        if self.choices:
+            return self.choices[min(int(place * len(self.choices)), len(self.choices) - 1)]
+        span = self.high / self.low if self.log else self.high - self.low
+        value = self.low * span**place if self.log else self.low + span * place
+        return round(value) if self.integer else value
+
+
+@dataclass(frozen=True, kw_only=True)
+class Paper:
+    """A paper: what it states, and what its simulations assume.
+
+    Parameters
+    ----------
+    name, title
+        As on the command line, and what it is about.
+    identifiers
+        All its figures, tables and numbered statements.
+    statements
+        By id.
+    assumptions
+        By name.
+    experiments
+        Which assumptions each needs.
+    """
+
+    name: str
+    title: str
+    identifiers: tuple[str, ...]
+    statements: Mapping[str, Statement]
+    assumptions: Mapping[str, Assumption]
+    experiments: Mapping[str, tuple[str, ...]]
+
+    def of(self, experiment: str) -> tuple[Statement, ...]:
+        """Return the statements that an experiment computes."""
+        return tuple(one for one in self.statements.values() if one.by == experiment)
+
+    def box(self, experiment: str) -> tuple[Assumption, ...]:
+        """Return the assumptions of an experiment."""
+        return tuple(self.assumptions[name] for name in self.experiments[experiment])
+
+    @property
+    def module(self) -> Any:
+        """Where its experiments are: a function each in ``EXPERIMENTS``."""
+        return import_module(f"specopt.reproductions.{self.name.replace('-', '_')}")
+
+
+TITLES = {
+    "paper-1": "serving latency: pipelined batches across edge and base station",
+    "paper-2": "verification batching under speed targets (WISP)",
+    "paper-3": "draft control over a changing channel: quantise, sample, verify",
+    "paper-4": "prompt chunking and parallel drafting (HAT)",
+    "paper-5": "fair goodput of many clients (GoodSpeed)",
+}
+
+
+@cache
+def paper(name: str) -> Paper:
+    """Return a paper by name.
+
+    Raises
+    ------
+    InvalidInput
+        If there is none.
+    """
+    if name not in TITLES:
+        raise InvalidInput(f"paper: expected one of {', '.join(TITLES)}, got {describe(name)}")
+    data = tomllib.loads(_read(f"{name}.toml"))
+    known = {one.name for one in fields(Statement)} - {"given"}
+    statements = {}
+    for line in data["statements"]:
+        given = {key: value for key, value in line.items() if key not in known}
+        said: dict[str, Any] = {
+            key: tuple(value) if key == "holds" else value for key, value in line.items() if key in known
+        }
+        statements[line["id"]] = Statement(**said, given=given)
+    assumptions = {
+        key: Assumption(name=key, **line | {"choices": tuple(line.get("choices", ()))})
+        for key, line in data["assumptions"].items()
+    }
+    return Paper(
+        name=name, title=TITLES[name], identifiers=tuple(data["identifiers"]), statements=statements,
+        assumptions=assumptions, experiments={key: tuple(names) for key, names in data["experiments"].items()},
+    )  # fmt: skip
+
+
+@cache
+def record() -> Mapping[str, Any]:
+    """Return the record of the last full run: when, how, and per paper and statement what came out."""
+    found: dict[str, Any] = json.loads(_read("record.json"))
+    return found
+
+
+def entries(*papers: Paper) -> list[dict[str, Any]]:
+    """Return the ledger: an entry per statement, with what the record says of it."""
+    return [_entry(one, said) for one in papers for said in one.statements.values()]
+
+
+def _entry(of: Paper, said: Statement) -> dict[str, Any]:
+    found = record()["papers"].get(of.name, {}).get(said.id, {})
+    entry: dict[str, Any] = {
+        "paper": of.name, "item": said.id, "place": said.place, "statement": said.statement, "printed": said.printed,
+        "ours": found.get("ours"), "status": said.status, "assumptions": list(of.experiments.get(said.by, ())),
+    }  # fmt: skip
+    if "ours" in found:
+        entry["holds"] = said.agrees(found["ours"])
+    if said.unit:
+        entry["unit"] = said.unit
+    if said.test:
+        entry["test"] = said.test
+    return (
+        entry
+        | {key: found[key] for key in ("share", "samples", "deciding", "split") if key in found}
+        | ({"reason": said.reason} if said.reason else {})
+    )
+
+
+def _read(name: str) -> str:
+    return (resources.files(__package__) / "data" / name).read_text(encoding="utf-8")

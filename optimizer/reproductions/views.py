@@ -1,0 +1,227 @@
+"""What became of statements, for people: lines in the terminal, a page and its data, two kinds of pictures."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from rich.console import Console
+from rich.text import Text
+
+from specopt.models.errors import InvalidInput
+from specopt.models.files import write_bytes, write_text
+from specopt.reproductions.experiment import Curves, Finding, Run
+from specopt.reproductions.ledger import Assumption, Paper, Statement
+from specopt.views.canvas import COLOURS, line_style
+from specopt.views.panels import Bars, Line, Panel, draw
+from specopt.views.terminal import table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_HOLDS, _FAILS = COLOURS[2], COLOURS[1]
+_ROWS = 16  # of a map, the ones without a printed number first
+
+
+def entry_of(paper: Paper, found: Finding) -> dict[str, Any]:
+    """Return a finding in the form of the ledger's entries."""
+    said = found.said
+    return {
+        "paper": paper.name, "item": said.id, "place": said.place, "statement": said.statement,
+        "printed": said.printed, "status": said.status, "assumptions": list(paper.experiments[said.by]),
+        "holds": found.holds, "unit": said.unit, "reason": said.reason, **found.to_dict(),
+    }  # fmt: skip
+
+
+def number(value: Any) -> str:
+    """Return a printed value, or ours, in a few characters."""
+    if isinstance(value, list):
+        return " to ".join(number(one) for one in value)
+    return f"{value:.4g}" if isinstance(value, int | float) else "" if value is None else str(value)
+
+
+def share(entry: Mapping[str, Any]) -> str:
+    """Return in how much of its box a statement holds; without a box whether it does."""
+    if entry.get("share") is not None:
+        return f"{100 * entry['share']:.0f} %"
+    return {True: "yes", False: "no"}.get(entry.get("holds", ""), "")
+
+
+def cells(entry: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return a row of a table: item, statement, printed, ours, share, and what decides it."""
+    said = f"{entry['place']}: {entry['statement']}"
+    verdict = share(entry) or entry["status"].replace("-", " ")
+    why = entry.get("split") or entry.get("test") or entry.get("reason", "")
+    unit = entry.get("unit", "")
+    return entry["item"], said, number(entry["printed"]), f"{number(entry.get('ours'))} {unit}".strip(), verdict, why
+
+
+HEAD = ("item", "statement", "printed", "ours", "holds in", "decided by, tested by, or why not")
+
+
+def print_entries(entries: Iterable[Mapping[str, Any]], out: Console) -> None:
+    """Print statements, a line or two each."""
+    for entry in entries:
+        item, said, printed, ours, verdict, why = cells(entry)
+        good = entry.get("holds", entry["status"] == "proved")
+        colour = "green" if good else "yellow" if entry["status"] == "not-attempted" else "red"
+        out.print(Text.assemble((item, "bold"), f"  {said}: ", (verdict, colour)), soft_wrap=True)
+        numbers = "; ".join(f"{word} {value}" for word, value in (("printed", printed), ("here", ours)) if value)
+        if numbers or why:
+            out.print(Text("  " + "; ".join(part for part in (numbers, why) if part), style="dim"), soft_wrap=True)
+
+
+def print_counts(papers: Sequence[Paper], entries: Sequence[Mapping[str, Any]], out: Console) -> None:
+    """Print how many statements of each paper have which status, and of how many the default agrees."""
+    statuses = list(dict.fromkeys(entry["status"] for entry in entries))
+    view = table("paper", "statements", *statuses, "hold by default", left=1)
+    for paper in papers:
+        mine = [entry for entry in entries if entry["paper"] == paper.name]
+        counted = [sum(entry["status"] == status for entry in mine) for status in statuses]
+        tried = [entry for entry in mine if "holds" in entry]
+        held = f"{sum(entry['holds'] for entry in tried)} of {len(tried)}"
+        view.add_row(paper.name, str(len(mine)), *map(str, counted), held)
+    out.print(view)
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder if need be, and see that files can be written to it.
+
+    Raises
+    ------
+    InvalidInput
+        If they cannot.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except (OSError, ValueError) as error:  # ValueError: a zero byte in the path
+        raise InvalidInput(f"{folder}: cannot be made ({getattr(error, 'strerror', None) or error})") from None
+    if not os.access(folder, os.W_OK):
+        raise InvalidInput(f"{folder}: cannot be written to (no permission)")
+
+
+def write_run(paper: Paper, run: Run, folder: Path, *, pictures: bool = True) -> None:
+    """Write the sampled points of an experiment, and then its pictures: its map, and the figures' lines.
+
+    Raises
+    ------
+    InvalidInput
+        If a file cannot be written.
+    MissingDependency
+        If pictures need matplotlib; the points are written all the same.
+    """
+    if run.points:
+        text = io.StringIO()
+        columns = {one.said.id: one.values.tolist() for one in run.findings}
+        rows = zip(*columns.values(), strict=True)
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow((*run.points[0], *columns))
+        writer.writerows((*point.values(), *row) for point, row in zip(run.points, rows, strict=True))
+        write_text(folder / f"{run.name}.csv", text.getvalue())
+    if pictures:
+        drawn = {f"map-{run.name}": draw_map(run)} if run.points else {}
+        for name, figure in (drawn | {name: draw_curves(name, one) for name, one in run.curves.items()}).items():
+            picture = io.BytesIO()
+            figure.savefig(picture, format="png")
+            write_bytes(folder / f"{file_name(name)}.png", picture.getvalue())
+
+
+def file_name(name: str) -> str:
+    """Return a name without what a shell or a link would have to quote."""
+    return re.sub(r"[^\w.-]+", "-", name)
+
+
+def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    """Yield the lines of a Markdown table."""
+    for row in (head, ("---",) * len(head), *rows):
+        yield "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |"
+
+
+def assumption_cells(one: Assumption) -> tuple[str, str, str, str]:
+    """Return a row of a table: name, default, range and reason."""
+    plausible = ", ".join(map(str, one.choices)) or f"{number(one.low)} to {number(one.high)}"
+    return one.name, number(one.default), plausible, one.reason
+
+
+def pictures_of(runs: Iterable[Run], folder: Path) -> list[str]:
+    """Return the names of the pictures that were drawn of runs."""
+    names = [name for run in runs for name in (f"map-{run.name}", *map(file_name, run.curves))]
+    return [f"{name}.png" for name in names if (folder / f"{name}.png").exists()]
+
+
+def page(title: str, entries: Sequence[Mapping[str, Any]], runs: Sequence[Run], pictures: Iterable[str]) -> str:
+    """Return a page of Markdown: statements, assumptions, pictures."""
+    used = {one.name: one for run in runs for one in run.box}
+    lines = [f"# {title}", "", *markdown(HEAD, map(cells, entries))]
+    if used:
+        lines += ["", *markdown(("assumption", "default", "range", "reason"), map(assumption_cells, used.values()))]
+    for name in pictures:
+        lines += ["", f"![{name.removesuffix('.png')}]({name})"]
+    return "\n".join(lines) + "\n"
+
+
+# ---------------------------------------------------------------------------- pictures
+
+
+def draw_curves(name: str, of: Curves) -> Figure:
+    """Return the lines of a figure."""
+    marks = []
+    for i, (label, line) in enumerate(of.lines.items()):
+        colour, dashes = line_style(i)
+        style = f"o{dashes}" if len(of.at) < 30 else dashes
+        marks.append(Line(x=of.at, y=line, label=label, colour=colour, style=style))
+    return draw(Panel(title=name, x=of.x, y=of.y, marks=marks, legend="beside"), size=(6.4, 3.6))
+
+
+def draw_map(run: Run) -> Figure:
+    """Return where statements hold: shares of the box, and the two most open ones over their deciding assumptions."""
+    rows = sorted(run.findings, key=lambda one: one.said.printed is not None)[:_ROWS]
+    shares = [one.share or 0.0 for one in rows]
+    bars = Panel(
+        title=f"{run.name}: holds in", x="share of the box of assumptions", x_range=(0.0, 1.0), legend="none",
+        rows=[one.said.id for one in rows],
+        marks=[Bars(places=range(len(rows)), lengths=shares, colour=_HOLDS, across=True, thickness=0.6)],
+    )  # fmt: skip
+    open_ones = sorted((one for one in rows if one.deciding), key=lambda one: abs((one.share or 0.0) - 0.5))[:2]
+    panels = [bars, *(_scatter(run, one) for one in open_ones)]
+    return draw(*panels, size=(4.2 * len(panels) + 1.0, 1.2 + 0.25 * max(8, len(rows))))
+
+
+def _scatter(run: Run, found: Finding) -> Panel:
+    """Return the sampled points over the assumptions that decide most; a single one stands over the next in the box."""
+    names = [name for name, _ in found.deciding[:2]]
+    names += [one.name for one in run.box if one.name not in names][: 2 - len(names)]
+    box = {one.name: one for one in run.box}
+    holds = np.array([found.said.agrees(one) for one in found.values.tolist()])
+    axes = [_axis(run, box[name]) for name in names] or [np.zeros(len(holds))]
+    x, y = axes[0], axes[-1]
+    marks = [
+        Line(x=x[mask], y=y[mask], style="o", size=4.0, colour=colour, label=label)
+        for mask, colour, label in ((holds, _HOLDS, "holds"), (~holds, _FAILS, "fails"))
+    ]
+    return Panel(title=found.said.id, x=_words(box[names[0]]), y=_words(box[names[-1]]), marks=marks)
+
+
+def _axis(run: Run, one: Assumption) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Return where the points lie: values, or for choices their places, scattered within a band each."""
+    column = run.places[:, [other.name for other in run.box].index(one.name)]
+    if one.choices or one.log:
+        return np.asarray(column * (len(one.choices) or 1))
+    return np.array([float(point[one.name]) for point in run.points])
+
+
+def _words(one: Assumption) -> str:
+    if one.choices:
+        return f"{one.name}: {' | '.join(map(str, one.choices))}"
+    return f"{one.name}: {one.low:g} to {one.high:g}, log" if one.log else one.name
+
+
+def theorem_cells(name: str, said: Statement, assumptions: str, verdict: str) -> tuple[str, ...]:
+    """Return a row of the sheet of theorems."""
+    return f"{name}, {said.place}", said.statement, assumptions, verdict, said.test

@@ -1,0 +1,178 @@
+"""The ledger: complete, true to the papers' texts where they are, and what its entries say."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from specopt.models.errors import InvalidInput
+from specopt.reproductions.ledger import STATUSES, THEOREMS, TITLES, Assumption, Statement, entries, paper
+
+ROOT = Path(__file__).parents[3]
+TEXTS = {f"paper-{path.name[0]}": path for path in (ROOT.parent / "shared" / "papers").glob("[1-5]-*.txt")}
+
+IDENTIFIER = re.compile(
+    r"\b(?:(Fig)(?:ure|\.)?s?\.?|(Table|Theorem|Lemma|Proposition|Corollary|Remark|Algorithm|Assumption)\.?)"
+    r"\s+(\d{1,2}|[IV]+)\b",
+    re.IGNORECASE,
+)
+UNITS = (
+    "\u00d7|"
+    r"%|\\%|\\times|-fold|ms\b|tokens/s|GB\b|TOPS|kbps|Mbps|Gbps|MHz|billion|million|GFLOPs|TFLOPs|iterations\b"
+)
+QUANTITY = re.compile(rf"(?<![\w.^{{])\$?(\d+(?:,\d{{3}})*(?:\.\d+)?)\s?(?:\\?,)?\s?\$?(?:{UNITS})")
+NUMBER = re.compile(r"(?<![\w.])-?\d+(?:,\d{3})*(?:\.\d+)?(?:e-?\d+)?")
+
+
+def text_of(name: str) -> str:
+    """The text of a paper up to its references."""
+    body = TEXTS[name].read_text()
+    return re.sub(r"\n#* ?References\n.*?(?=\n#* ?Append|\Z)", "\n", body, flags=re.DOTALL | re.IGNORECASE)
+
+
+def numbers(value: Any) -> Iterator[float]:
+    """All numbers in a value, or in its words."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, (list, tuple)):
+        for one in value:
+            yield from numbers(one)
+    elif isinstance(value, str):
+        yield from (float(one.replace(",", "")) for one in NUMBER.findall(value))
+    elif isinstance(value, (int, float)) and not isinstance(value, bool):
+        yield from (float(value), 100.0 * value)  # shares are often printed in percent
+
+
+@pytest.mark.parametrize("name", TITLES)
+def test_every_identifier_has_a_statement(name: str) -> None:
+    """Tests that every figure, table and numbered statement of a paper has an entry that stands there."""
+    places = [said.place.replace(",", " ").replace("(", " ") + " " for said in paper(name).statements.values()]
+    for identifier in paper(name).identifiers:
+        assert any(place.startswith(f"{identifier} ") for place in places), identifier
+
+
+@pytest.mark.skipif(not TEXTS, reason="the papers' texts are not here")
+@pytest.mark.parametrize("name", TITLES)
+def test_identifiers_are_those_of_the_text(name: str) -> None:
+    """Tests that the identifiers checked in are those that the text has, no more and no less."""
+    text = text_of(name)
+    found = {("Figure" if figure else word.capitalize(), number) for figure, word, number in IDENTIFIER.findall(text)}
+    roman = {number for word, number in found if word == "Table" and not number.isdigit()}
+    kept = {f"{word} {number}" for word, number in found if not (word == "Table" and roman and number.isdigit())}
+    assert set(paper(name).identifiers) == kept
+
+
+@pytest.mark.skipif(not TEXTS, reason="the papers' texts are not here")
+@pytest.mark.parametrize("name", TITLES)
+def test_every_printed_quantity_has_a_statement(name: str) -> None:
+    """Tests that every number with a unit that the text prints stands in some statement."""
+    known = {
+        float(f"{one:.9g}")
+        for said in paper(name).statements.values()
+        for one in numbers([said.printed, said.statement, said.reason, dict(said.given)])
+    }
+    small = {f"{one:.9e}".partition("e")[0] for one in known if 0.0 < abs(one) < 0.05}  # powers of ten
+    missing = {
+        quantity
+        for quantity in QUANTITY.findall(text_of(name))
+        for value in [float(quantity.replace(",", ""))]
+        if value not in known and f"{value:.9e}".partition("e")[0] not in small
+    }
+    assert missing == set()
+
+
+@pytest.mark.skipif(not TEXTS, reason="the papers' texts are not here")
+@pytest.mark.parametrize("name", TITLES)
+def test_printed_numbers_are_in_the_text(name: str) -> None:
+    """Tests that what the ledger calls printed is: each number is in the text, as it is or in percent."""
+    text = {round(one, 9) for one in numbers(text_of(name).replace("\\%", " ").replace("$", " "))}
+    text |= {round(float(one), 9) for one in re.findall(r"\d+\.\d+|\d+", text_of(name))}
+    for said in paper(name).statements.values():
+        if said.status == "audited" and said.unit.startswith("of "):
+            continue  # counts of numbers that follow, not numbers
+        printed = said.printed if isinstance(said.printed, list) else [said.printed]
+        for one in printed:
+            if isinstance(one, (int, float)):
+                forms = {round(float(f"{one * scale:.9g}"), 9) for scale in (1, 100, 1e5, 1e6, 1e8)}
+                assert forms & text, (said.id, one)
+
+
+@pytest.mark.parametrize("name", TITLES)
+def test_statements_are_sound(name: str) -> None:
+    """Tests that each has a known status, and what its status needs: an experiment, a test that exists, or a reason."""
+    one = paper(name)
+    for said in one.statements.values():
+        assert said.status in STATUSES, said.id
+        assert said.status != "not-attempted" or not (said.by or said.test), said.id
+        assert said.by or said.test or (said.reason and said.status in ("not-attempted", "audited")), said.id
+        assert bool(said.test) == (said.status in THEOREMS), said.id
+        assert not said.by or said.by in one.experiments, said.id
+        assert said.status != "simulated" or one.experiments[said.by], said.id
+        if said.test:
+            file, _, function = said.test.partition("::")
+            tree = ast.parse((ROOT / file).read_text())
+            assert function in {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}, said.test
+    assert set(one.experiments) == set(one.module.EXPERIMENTS)
+    assert {used for names in one.experiments.values() for used in names} == set(one.assumptions)
+
+
+@pytest.mark.parametrize("name", TITLES)
+def test_assumptions_are_sound(name: str) -> None:
+    """Tests that every default lies within its range, that ranges have two ends, and that there is a reason."""
+    for one in paper(name).assumptions.values():
+        assert one.reason
+        if one.choices:
+            assert one.default in one.choices
+        else:
+            assert one.low < one.high and one.low <= one.default <= one.high, one.name
+            assert one.at(0.0) == pytest.approx(one.low) and one.at(1.0) == pytest.approx(one.high)
+        assert isinstance(one.at(0.3), int) or not one.integer
+
+
+def test_entries_have_the_form_of_the_ledger() -> None:
+    """Tests that every entry has the fields that the format asks for, of its types, and unique items per paper."""
+    listed = entries(*map(paper, TITLES))
+    assert len({(entry["paper"], entry["item"]) for entry in listed}) == len(listed) > 400
+    for entry in listed:
+        assert {"paper", "item", "place", "statement", "printed", "ours", "status", "assumptions"} <= entry.keys()
+        assert entry["status"] != "not-attempted" or entry["reason"]
+        for key in ("printed", "ours"):
+            value = entry[key]
+            assert (
+                value is None or isinstance(value, (int, float, str)) or (isinstance(value, list) and len(value) == 2)
+            )
+        assert 0.0 <= entry.get("share", 0.0) <= 1.0
+        assert all(isinstance(used, str) for used in entry["assumptions"])
+
+
+def test_when_a_statement_holds() -> None:
+    """Tests the range of each form: within 10 % of a number, in a printed range, above 0, exact where audited."""
+
+    def said(printed: Any = None, status: str = "simulated", **more: Any) -> Statement:
+        return Statement(id="a", place="b", statement="c", printed=printed, status=status, by="d", **more)
+
+    assert said(2.0).agrees(2.19) and not said(2.0).agrees(2.21) and said(-2.0).agrees(-1.81)
+    assert said([5, 25]).agrees(25.0) and not said([5, 25]).agrees(4.9)
+    assert said().agrees(1e-300) and not said().agrees(0.0)
+    assert said(44.7, "audited").agrees(44.7) and not said(44.7, "audited").agrees(44.6)
+    assert said(holds=(0.0, 0.1)).agrees(0.0)
+
+
+def test_values_of_assumptions() -> None:
+    """Tests that places become values evenly, by logarithm, as integers, and as choices."""
+    assert Assumption(name="a", default=1, reason="b", low=0.0, high=4.0).at(0.25) == 1.0
+    assert Assumption(name="a", default=1, reason="b", low=1.0, high=100.0, log=True).at(0.5) == pytest.approx(10.0)
+    assert Assumption(name="a", default=1, reason="b", low=1, high=4, integer=True).at(0.4) == 2
+    choices = Assumption(name="a", default="x", reason="b", choices=("x", "y"))
+    assert [choices.at(place) for place in (0.0, 0.49, 0.5, 1.0)] == ["x", "x", "y", "y"]
+
+
+def test_unknown_papers_are_refused() -> None:
+    """Tests that a paper that is not among the five is named."""
+    with pytest.raises(InvalidInput, match=r"paper: expected one of paper-1, .* got 'paper-6'"):
+        paper("paper-6")

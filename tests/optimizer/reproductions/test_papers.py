@@ -1,0 +1,123 @@
+"""Experiments of the five papers: what they find at their defaults, in small versions, against what is known."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from specopt.models.draft_control import DraftChoice, DraftControlPlan
+from specopt.reproductions import paper_3
+from specopt.reproductions.audit import follows
+from specopt.reproductions.experiment import Found
+from specopt.reproductions.ledger import TITLES, paper, record
+
+CHEAP = [
+    (name, experiment)
+    for name in TITLES
+    for experiment in paper(name).experiments
+    if (name, experiment) not in (("paper-1", "figure-7"), ("paper-1", "figure-8"), ("paper-2", "table-2"))
+    and name != "paper-3"
+]
+
+
+@cache
+def default(name: str, experiment: str, **changes: object) -> Found:
+    """What an experiment finds at its defaults, one seed."""
+    point = {one.name: one.default for one in paper(name).box(experiment)} | changes
+    found: Found = paper(name).module.EXPERIMENTS[experiment](point, (0,))
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "experiment"), CHEAP)
+def test_experiments_answer_their_statements(name: str, experiment: str) -> None:
+    """Tests that an experiment yields a finite number for exactly the statements that name it, and whole curves."""
+    found = default(name, experiment)
+    assert set(found.values) == {said.id for said in paper(name).of(experiment)}
+    assert np.isfinite(list(found.values.values())).all()
+    for curves in found.curves.values():
+        assert all(len(line) == len(curves.at) for line in curves.lines.values())
+
+
+@pytest.mark.parametrize("name", TITLES)
+def test_audits_are_those_of_the_record(name: str) -> None:
+    """Tests that what follows from printed numbers alone is what the record holds, to its digits."""
+    if "printed" in paper(name).experiments:
+        recorded = record()["papers"][name]
+        for item, ours in default(name, "printed").values.items():
+            assert recorded[item]["ours"] == float(f"{ours:.6g}"), item
+
+
+def test_the_record_covers_the_ledger() -> None:
+    """Tests that the record has every computed statement, no others, and shares where there are assumptions."""
+    for name in TITLES:
+        computed = {said.id: said for said in paper(name).statements.values() if said.by}
+        recorded = record()["papers"][name]
+        assert set(recorded) == set(computed)
+        for item, said in computed.items():
+            assert ("share" in recorded[item]) == bool(paper(name).experiments[said.by]), item
+
+
+def test_paper_1_autoregressive_serving() -> None:
+    """Tests that it wins on the 1.1B pairs if "two batches" is read literally, and on none with batches of two."""
+    literal = default("paper-1", "figure-6").values
+    assert literal["figure-6b.order"] < 0.0 and literal["figure-6c.order"] < 0.0
+    assert default("paper-1", "figure-6", heuristic_start="two tasks a batch").values["abstract.autoregressive"] > 0.0
+
+
+def test_paper_2_controller() -> None:
+    """Tests that with the drafting controller on WISP carries no more than centralised serving, class of 2 tokens/s."""
+    from specopt.reproductions.paper_2 import _SYSTEMS, _workload
+    from specopt.solvers.verification_batch.simulate import capacity
+
+    box = {one.name: one.default for one in paper("paper-2").box("table-2")}
+
+    def carried(name: str, **changes: object) -> float:
+        policy, system = _SYSTEMS[name]
+        workload = _workload(box | changes, (2.0,), **system)
+        run = capacity(
+            workload, policy, seeds=(0,), seconds=30.0, resolution=0.05, centralised=name == "centralised"
+        )  # fmt: skip
+        return run.devices
+
+    centralised = carried("centralised")
+    assert carried("WISP") < 1.1 * centralised < 1.5 * centralised < carried("WISP", controller="off")
+
+
+def test_paper_3_static_settings() -> None:
+    """Tests that the closed form of a static setting is the judge's value of the plan."""
+    point = {one.name: one.default for one in paper("paper-3").box("figure-4")}
+    rates = np.random.default_rng(0).uniform(0.3, 0.95, (len(paper_3.RESOLUTIONS), paper_3.CLASSES))
+    for regime in paper_3.UPLINKS:
+        problem, speeds = paper_3.problem_of(rates, regime, point), paper_3.static_rates(rates, regime, point)
+        for row, column in ((0, 0), (2, 4), (4, 31)):
+            choice = DraftChoice(draft_length=column + 1, resolution=paper_3.RESOLUTIONS[row])
+            plan = DraftControlPlan(policy=(choice,) * len(problem.states))
+            assert problem.evaluate(plan).objective == pytest.approx(speeds[row, column], rel=1e-12)
+
+
+def test_paper_3_laws() -> None:
+    """Tests on a small vocabulary that Q-S keeps the law, S-Q does not, and rejecting impossible drafts costs rate."""
+    laws = paper_3.laws_at(0.8, 0.8, (0,), 2000)
+    assert laws.kept_error.max() < 1e-12 < 1e-3 < laws.lost_error[0]
+    assert (laws.zero_rates <= laws.lossy_rates + 1e-12).all() and (laws.zero_rates[0] < laws.lossy_rates[0]).all()
+
+
+def test_paper_4_impossible_number() -> None:
+    """Tests that HAT's printed TTFT on CNN/DM is below the upload alone at the highest printed bandwidth."""
+    assert default("paper-4", "printed").values["figure-7.possible"] == pytest.approx(1061.5, abs=0.1)
+
+
+def test_paper_5_drafting_time_decides() -> None:
+    """Tests that per token GoodSpeed is about as fast as Fixed-S with a quarter of the drafting time, not before."""
+    assert default("paper-5", "figure-3").values["figure-3.token"] > 1.2
+    assert default("paper-5", "figure-3", draft_scale=0.25).values["figure-3.token"] < 1.1
+
+
+def test_what_follows() -> None:
+    """Tests that rounding is forgiven on both sides, and that else the middle of what follows is returned."""
+    assert follows(1.94, 631.86 / 326.12, digits=2) == 1.94
+    assert follows(44.7, 37.9, 43.0, digits=1) == pytest.approx(40.45)
+    assert follows(5.0, 4.0) == 4.0
