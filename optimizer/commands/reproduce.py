@@ -129,7 +129,6 @@ def _wanted(paper: Paper, item: str | None) -> tuple[str, ...]:
 
 def _theorems(as_json: bool) -> int:
     from specopt.reproductions.theorems import checked, theorems
-    from specopt.reproductions.views import theorem_cells
     from specopt.views.terminal import console
 
     out, rows = console(), []
@@ -142,10 +141,9 @@ def _theorems(as_json: bool) -> int:
             }
         )  # fmt: skip
         if not as_json:
-            where, statement, assumptions, verdict, test = theorem_cells(name, said, found.assumptions, found.verdict)
-            out.print(f"{where}: {statement}", soft_wrap=True)
-            out.print(f"  assuming {assumptions}: {verdict}", soft_wrap=True)
-            out.print(f"  {test}", soft_wrap=True)
+            out.print(f"{name}, {said.place}: {said.statement}", soft_wrap=True)
+            out.print(f"  assuming {found.assumptions}: {found.verdict}", soft_wrap=True)
+            out.print(f"  {said.test}", soft_wrap=True)
     if as_json:
         print_json(rows)
     return FOUND

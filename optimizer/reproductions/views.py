@@ -17,7 +17,7 @@ from rich.text import Text
 from specopt.models.errors import InvalidInput
 from specopt.models.files import write_bytes, write_text
 from specopt.reproductions.experiment import Curves, Finding, Run
-from specopt.reproductions.ledger import Assumption, Paper, Statement
+from specopt.reproductions.ledger import Assumption, Paper
 from specopt.views.canvas import COLOURS, line_style
 from specopt.views.panels import Bars, Line, Panel, draw
 from specopt.views.terminal import table
@@ -220,8 +220,3 @@ def _words(one: Assumption) -> str:
     if one.choices:
         return f"{one.name}: {' | '.join(map(str, one.choices))}"
     return f"{one.name}: {one.low:g} to {one.high:g}, log" if one.log else one.name
-
-
-def theorem_cells(name: str, said: Statement, assumptions: str, verdict: str) -> tuple[str, ...]:
-    """Return a row of the sheet of theorems."""
-    return f"{name}, {said.place}", said.statement, assumptions, verdict, said.test
