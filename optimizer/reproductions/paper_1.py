@@ -54,7 +54,7 @@ def _scheme(name: str, problem: ServingLatencyProblem, point: Point) -> float:
         sequential = dataclasses.replace(problem, mechanism="sequential")
         plan = solve(problem, "algorithm-1").plan
         assert plan is not None
-        same = sequential.evaluate(plan).objective  # type: ignore[arg-type]
+        same = sequential.evaluate(plan).objective
         return same if point["sequential_batches"] == "same" else min(same, _solved(sequential, "max-batching"))
     if name == "autoregressive":
         return _solved(dataclasses.replace(problem, mechanism="autoregressive"), heuristic)
@@ -170,7 +170,7 @@ def _parts(pair: str, tasks: int, output: int, seed: int, fade: float) -> tuple[
     problem = paper_1(pair=pair, tasks=tasks, max_output=output, seed=seed)
     result = solve(problem, "algorithm-1")
     assert result.plan is not None
-    inference = float(problem.evaluate(result.plan).terms["inference_seconds"])  # type: ignore[arg-type]
+    inference = float(problem.evaluate(result.plan).terms["inference_seconds"])
     floor = np.quantile(problem.snr, fade)
     efficiency = spectral_efficiency(np.maximum(problem.snr, floor))
     uploads = problem.bits_per_token("pipelined") * problem.input_tokens / efficiency

@@ -248,7 +248,7 @@ def algorithm_1_of_paper_1() -> Check:
         )
         found, best = (solve(problem, method) for method in ("algorithm-1", "exact"))
         assert found.objective is not None and best.objective is not None
-        inference = problem.evaluate(found.plan).terms["inference_seconds"]  # type: ignore[arg-type]
+        inference = problem.evaluate(found.plan).terms["inference_seconds"]
         ratio = inference / (inference - (found.objective - best.objective))
         if ratio > max(worst, 1.001):
             worst = ratio
@@ -294,7 +294,7 @@ def algorithm_1_of_paper_2() -> Check:
     printed, best = (solve(problem, method) for method in ("algorithm-1", "brute-force"))
     said = (
         "two requests of 5 new and 100 cached tokens, deadlines in 1 ms and in 10 s: it admits "
-        f"{len(printed.plan.batch)} of them, now and for ever; the best batch has {len(best.plan.batch)}"  # type: ignore[union-attr]
+        f"{len(printed.plan.batch)} of them, now and for ever; the best batch has {len(best.plan.batch)}"
     )
     return Check(assumptions="Table 12", counterexample=said if printed.objective == 0.0 < best.objective else "")  # type: ignore[operator]
 
@@ -320,7 +320,7 @@ def equation_3() -> Check:
     equation, best = (solve(problem, method) for method in ("equation-3", "exact"))
     assert equation.objective is not None and best.objective is not None
     excess = equation.objective / best.objective - 1.0
-    chunks = len(best.plan.chunks), len(equation.plan.chunks)  # type: ignore[union-attr]
+    chunks = len(best.plan.chunks), len(equation.plan.chunks)
     said = (
         f"paper_4(message_milliseconds=0): TTFT {1e3 * equation.objective:.1f} ms with {chunks[1]} chunks of Eq. 3, "
         f"{1e3 * best.objective:.1f} ms with {chunks[0]} others"
