@@ -151,7 +151,7 @@ def test_entries_have_the_form_of_the_ledger() -> None:
 
 
 def test_when_a_statement_holds() -> None:
-    """Tests the range of each form: within 10 % of a number, in a printed range, above 0, exact where audited."""
+    """Tests that each form has its range: within 10 % of a number, in a printed range, above 0, exact where audited."""
 
     def said(printed: Any = None, status: str = "simulated", **more: Any) -> Statement:
         return Statement(id="a", place="b", statement="c", printed=printed, status=status, by="d", **more)

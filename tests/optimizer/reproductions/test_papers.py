@@ -99,7 +99,7 @@ def test_paper_3_static_settings() -> None:
 
 
 def test_paper_3_laws() -> None:
-    """Tests on a small vocabulary that Q-S keeps the law, S-Q does not, and rejecting impossible drafts costs rate."""
+    """Tests that on a small vocabulary Q-S keeps the law, S-Q does not, and rejecting impossible drafts costs rate."""
     laws = paper_3.laws_at(0.8, 0.8, (0,), 2000)
     assert laws.kept_error.max() < 1e-12 < 1e-3 < laws.lost_error[0]
     assert (laws.zero_rates <= laws.lossy_rates + 1e-12).all() and (laws.zero_rates[0] < laws.lossy_rates[0]).all()

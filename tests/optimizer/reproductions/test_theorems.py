@@ -35,7 +35,7 @@ def test_a_failing_instance_is_a_counterexample() -> None:
 
 
 def test_fluid_relation_by_hand() -> None:
-    """Tests both sides of Lemma 1's relation on rates and drafts that were worked out by hand."""
+    """Tests that both sides of Lemma 1's relation are those worked out by hand."""
     half = Fraction(1, 2)
     assert fluid_relation([half, half], [1, 0]) == (Fraction(5, 2), Fraction(5, 2))
     assert fluid_relation([Fraction(0), half], [1, 1]) == (Fraction(5, 2), Fraction(3))
