@@ -18,9 +18,11 @@ from matplotlib.figure import Figure
 
 from specopt.instances.drafts.recorded import RecordedDrafts, read_recorded
 from specopt.testbed.comparison import APART, points_of, quantities
+from specopt.testbed.engine.loads import ALONE, MIXED
 from specopt.testbed.engine.results import (
     LENGTHS,
     TABLE,
+    acceptance_length,
     mean_throughput,
     predictions,
     read_runs,
@@ -260,6 +262,19 @@ def engine() -> Iterator[str]:
         else:
             yield "`specopt tune` made of a part: no speculation."
         yield ""
+        yield from (f"Each kind of task on its own, {ALONE} requests at a time, without drafts and with 3:", "")
+        yield from table(
+            [
+                {
+                    "kind": plain["workload"],
+                    "without": f"{throughput(plain):.1f}",
+                    "with 3": f"{throughput(drafted):.1f}",
+                    "accepted of a step's drafts": f"{(acceptance_length(drafted) or 1.0) - 1.0:.2f}",
+                }
+                for plain, drafted in zip(runs["none"]["loads"], runs["3"]["loads"], strict=True)
+                if plain["workload"] != MIXED
+            ]
+        )
         found = predictions(runs)
         for prompts in ("tuning", "unseen"):
             errors = np.array([abs(one.error) for one in found if one.prompts == prompts])
