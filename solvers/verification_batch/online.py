@@ -1,5 +1,9 @@
 """The scheduler that a server embeds: requests in, batches out, by the policies and the code of the simulator.
 
+Any thread may call it: every call holds one lock and either takes effect as a whole or, with an exception, not at all.
+Nothing is lost and nothing is served twice: a batch that failed is put back (`abandon`), one whose end was never
+reported is put back after `lost_after_seconds`, and `complete` says which requests count as served by it.
+
 >>> from specopt.instances.verification_batch.workload import TABLE_12
 >>> scheduler = Scheduler(TABLE_12)
 >>> for key, speed in (("a", 2.0), ("b", 8.0)):
@@ -11,29 +15,35 @@
 >>> batch.keys  # "a" is 4.85 s ahead of its speed and can wait
 ('b',)
 >>> scheduler.complete(batch.keys)
+('b',)
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable, Mapping
+import threading
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, wraps
 from types import ModuleType
-from typing import Any, Self
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from specopt.models.arguments import number
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import Floats, describe
+from specopt.models.fields import Floats, Ints, describe
 from specopt.models.verification_time import VerificationTime
 from specopt.solvers.verification_batch.policies import Policy, PolicyName, as_policy
 
 Key = str | int
 
-_VALUE, _WEIGHT, _MEMORY, _DEADLINE, _DUE = range(5)  # rows of `Scheduler._columns`, as in the kernel's `Pending`
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_VALUE, _WEIGHT, _MEMORY, _DEADLINE, _DUE = range(5)  # rows of `_Rows.columns`, as in the kernel's `Pending`
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,17 +58,32 @@ class Batch:
         Estimated time of the batch; 0 if it is empty.
     wake_seconds
         When to ask again at the latest if the batch is empty; infinity: when the next request is submitted.
+    serials
+        Tell its requests from later ones with the same keys.
     """
 
     keys: tuple[Key, ...]
     seconds: float
     wake_seconds: float
+    serials: tuple[int, ...] = dataclasses.field(default=(), repr=False, compare=False)
+
+
+def _locked(method: Callable[Concatenate[Scheduler, P], T]) -> Callable[Concatenate[Scheduler, P], T]:
+    """Let one thread at a time into a method."""
+
+    @wraps(method)
+    def held(self: Scheduler, *args: P.args, **kwargs: P.kwargs) -> T:
+        with self._lock:
+            return method(self, *args, **kwargs)
+
+    return held  # type: ignore[return-value]  # a wrapper that keeps the name of its first argument
 
 
 class Scheduler:
     """Choose batch after batch for one verifier.
 
-    The caller owns the clock: all moments are seconds on one clock of its choice. One batch runs at a time.
+    The caller owns the clock: all moments are seconds on one clock of its choice, best one that never jumps. One batch
+    runs at a time.
 
     Parameters
     ----------
@@ -72,6 +97,9 @@ class Scheduler:
         M of Eq. 14; None: ample.
     kv_bytes_per_token
         What a token of a request, cached or new, occupies.
+    lost_after_seconds
+        A batch that runs longer than this beyond its estimate counts as lost when the next one is asked for: its
+        requests wait again. Infinity: never.
     """
 
     def __init__(
@@ -82,6 +110,7 @@ class Scheduler:
         guard_seconds: float = 0.0,
         memory_bytes: float | None = None,
         kv_bytes_per_token: float = 0.0,
+        lost_after_seconds: float = math.inf,
     ) -> None:
         self.estimator = estimator
         self.policy = as_policy(policy)
@@ -89,26 +118,35 @@ class Scheduler:
         self.memory_bytes = None if memory_bytes is None else number("memory_bytes", memory_bytes, 0)
         self.kv_bytes_per_token = number("kv_bytes_per_token", kv_bytes_per_token, 0)
         self._rule = self.policy.rule(estimator.overhead_seconds, self.guard_seconds, self.memory_bytes)
-        self._keys: list[Key] = []
-        self._places: set[Key] = set()
-        self._columns: Floats = np.empty((5, 256))
-        self._running: tuple[Key, ...] = ()
+        self.lost_after_seconds = lost_after_seconds
+        if lost_after_seconds != math.inf:
+            self.lost_after_seconds = number("lost_after_seconds", lost_after_seconds, 0)
+        self._lock = threading.RLock()
+        self._serials: dict[Key, int] = {}  # of those that wait, in order of arrival
+        self._count = 0  # rows in use below, in order of their serials; those of requests that have gone, too
+        self._rows = _Rows.empty(256)
+        self._next_serial = 0
+        self._running: dict[Key, _Row] = {}
+        self._deadline_of_running = math.inf
 
     @property
     def pending(self) -> tuple[Key, ...]:
         """The requests that wait, in order of arrival."""
-        return tuple(self._keys)
+        with self._lock:
+            return tuple(sorted(self._serials, key=self._serials.__getitem__))
 
     @property
     def running(self) -> tuple[Key, ...]:
-        """The requests of the batch that runs."""
-        return self._running
+        """The requests of the batch that runs; those that were cancelled since are not among them."""
+        with self._lock:
+            return tuple(self._running)
 
     def warm_up(self) -> None:
         """Load the kernel and decide once, so that no later call compiles."""
         kernels = _kernels()
         kernels.choose(0.0, self._rule, kernels.Pending(*np.ones((5, 1))), np.empty(1, dtype=np.int64))
 
+    @_locked
     def submit(
         self,
         key: Key,
@@ -146,7 +184,7 @@ class Scheduler:
         InvalidInput
             If the key is in use, a value is outside its domain, or the request alone exceeds the memory.
         """
-        if key in self._places or key in self._running:
+        if key in self._serials or key in self._running:
             raise InvalidInput(f"key: expected one that is not in use, got {describe(key)}")
         tau = number("class_speed", class_speed, 0)
         tokens = number("expected_tokens", expected_tokens, 0)
@@ -155,71 +193,113 @@ class Scheduler:
         if tau == 0.0:
             raise InvalidInput("class_speed: expected a number > 0, got 0.0")
         weight, memory = self._cost(new_tokens, cached_tokens)
-        count = len(self._keys)
-        if count == self._columns.shape[1]:
-            self._columns = np.concatenate([self._columns, np.empty_like(self._columns)], axis=1)
-        self._columns[:, count] = (
-            tokens,
-            weight,
-            memory,
-            number("iteration_start_seconds", iteration_start_seconds) + tokens / tau - back,
-            number("response_start_seconds", response_start_seconds) + (done + tokens) / tau - back,
-        )
-        self._keys.append(key)
-        self._places.add(key)
+        deadline = number("iteration_start_seconds", iteration_start_seconds) + tokens / tau - back
+        due = number("response_start_seconds", response_start_seconds) + (done + tokens) / tau - back
+        self._append(key, _Row(self._next_serial, np.array([tokens, weight, memory, deadline, due])))
+        self._next_serial += 1
 
+    @_locked
     def update(self, key: Key, *, new_tokens: int, cached_tokens: int) -> None:
         """Change what a waiting request costs, say because its prefix was dropped from the cache."""
-        self._columns[[_WEIGHT, _MEMORY], self._index(key)] = self._cost(new_tokens, cached_tokens)
+        self._rows.columns[[_WEIGHT, _MEMORY], self._place(key)] = self._cost(new_tokens, cached_tokens)
 
+    @_locked
     def cancel(self, key: Key) -> None:
-        """Forget a waiting request."""
-        self._remove([self._index(key)])
+        """Forget a request that waits or runs; of a running one, `complete` says nothing any more.
 
+        Raises
+        ------
+        InvalidInput
+            If it neither waits nor runs.
+        """
+        if key in self._running:
+            del self._running[key]
+            if not self._running:
+                self._deadline_of_running = math.inf
+            return
+        place = self._place(key)
+        del self._serials[key]
+        self._rows.waits[place] = False
+
+    @_locked
     def next_batch(self, now: float) -> Batch:
         """Return what the verifier does now; its requests wait no longer but run until `complete`.
 
         Raises
         ------
         InvalidInput
-            If a batch is running.
+            If a batch is running that does not count as lost, or the time is no number.
         """
+        now = number("now", now)
         if self._running:
-            raise InvalidInput("next_batch: expected the running batch to be complete first")
-        count = len(self._keys)
-        columns = self._columns[:, :count]
-        batch = np.empty(count, dtype=np.int64)
+            if now <= self._deadline_of_running:
+                raise InvalidInput("next_batch: expected the running batch to be complete first")
+            self._put_back()
+        self._drop_gone()
+        columns = self._rows.columns[:, : self._count]
+        batch = np.empty(self._count, dtype=np.int64)
         kernels = _kernels()
-        taken, wake = kernels.choose(float(now), self._rule, kernels.Pending(*columns), batch)
+        taken, wake = kernels.choose(now, self._rule, kernels.Pending(*columns), batch)
         if taken == 0:
             return Batch(keys=(), seconds=0.0, wake_seconds=wake)
-        places = batch[:taken].tolist()
+        places = batch[:taken]
         seconds = self.estimator.overhead_seconds + math.fsum(columns[_WEIGHT, places])
-        self._running = tuple([self._keys[place] for place in places])
-        self._remove(places)
-        return Batch(keys=self._running, seconds=seconds, wake_seconds=math.inf)
+        keys: list[Key] = self._rows.keys[places].tolist()
+        self._running = {
+            key: _Row(self._serials.pop(key), columns[:, place].copy())
+            for key, place in zip(keys, places.tolist(), strict=True)
+        }
+        self._rows.waits[places] = False
+        self._deadline_of_running = now + seconds + self.lost_after_seconds
+        serials = tuple(row.serial for row in self._running.values())
+        return Batch(keys=tuple(keys), seconds=seconds, wake_seconds=math.inf, serials=serials)
 
-    def complete(self, keys: Iterable[Key] | None = None) -> None:
-        """Note that the running batch has ended; its keys may be submitted again.
+    @_locked
+    def complete(self, batch: Batch | Iterable[Key] | None = None) -> tuple[Key, ...]:
+        """Note that a batch has ended, and return those of its requests that count as served by it.
+
+        Requests that were cancelled meanwhile do not count. Those of a batch that counted as lost do, if the batch
+        itself is given and they have not been served since: they wait no longer. Keys that are returned may be
+        submitted again.
 
         Parameters
         ----------
-        keys
-            The batch's requests, to make sure that both sides mean the same batch; None: whatever runs.
+        batch
+            The batch; or the keys of the one that runs, so that both sides mean the same; None: whatever runs.
 
         Raises
         ------
         InvalidInput
-            If the keys are not those of the running batch.
+            If keys are given and they are not those of the running batch.
         """
-        if keys is not None and set(keys) != set(self._running):
+        if isinstance(batch, Batch):
+            asked = dict(zip(batch.keys, batch.serials, strict=True))
+            ran = tuple(key for key, row in self._running.items() if asked.get(key) == row.serial)
+            waited = tuple(key for key in asked if self._serials.get(key) == asked[key])
+            for key in (*ran, *waited):
+                self.cancel(key)
+            return ran + waited
+        served = tuple(self._running)
+        keys = set(served) if batch is None else set(batch)
+        if not set(served) <= keys or (keys and not served):
             raise InvalidInput("complete: expected the keys of the running batch")
-        self._running = ()
+        self._running, self._deadline_of_running = {}, math.inf
+        return served
+
+    @_locked
+    def abandon(self) -> tuple[Key, ...]:
+        """Put the requests of a batch that failed back where they were among those that wait, and return them."""
+        keys = tuple(self._running)
+        self._put_back()
+        return keys
 
     # ------------------------------------------------------------------ state
 
+    @_locked
     def state(self) -> dict[str, Any]:
         """Return everything as JSON-like data."""
+        waiting = [*zip(self._serials, map(self._row, self._serials), strict=True), *self._running.items()]
+        waiting.sort(key=lambda pair: pair[1].serial)
         policy = dataclasses.asdict(self.policy)
         policy["give_up_seconds"] = None if math.isinf(self.policy.give_up_seconds) else self.policy.give_up_seconds
         policy["defer_seconds"] = None if math.isinf(self.policy.defer_seconds) else self.policy.defer_seconds
@@ -229,9 +309,12 @@ class Scheduler:
             "guard_seconds": self.guard_seconds,
             "memory_bytes": self.memory_bytes,
             "kv_bytes_per_token": self.kv_bytes_per_token,
-            "pending": list(self._keys),
-            "columns": self._columns[:, : len(self._keys)].tolist(),
+            "lost_after_seconds": None if math.isinf(self.lost_after_seconds) else self.lost_after_seconds,
+            "requests": [key for key, _ in waiting],
+            "serials": [row.serial for _, row in waiting],
+            "columns": [row.values.tolist() for _, row in waiting],
             "running": list(self._running),
+            "running_until": None if math.isinf(self._deadline_of_running) else self._deadline_of_running,
         }
 
     @classmethod
@@ -246,12 +329,16 @@ class Scheduler:
             guard_seconds=state["guard_seconds"],
             memory_bytes=state["memory_bytes"],
             kv_bytes_per_token=state["kv_bytes_per_token"],
+            lost_after_seconds=math.inf if state["lost_after_seconds"] is None else state["lost_after_seconds"],
         )
-        scheduler._keys = list(state["pending"])
-        scheduler._places = set(scheduler._keys)
-        columns = np.array(state["columns"], dtype=np.float64).reshape(5, len(scheduler._keys))
-        scheduler._columns = np.concatenate([columns, np.empty((5, 256))], axis=1)
-        scheduler._running = tuple(state["running"])
+        for key, serial, values in zip(state["requests"], state["serials"], state["columns"], strict=True):
+            scheduler._append(key, _Row(serial, np.array(values, dtype=np.float64)))
+            scheduler._next_serial = serial + 1
+        for key in state["running"]:
+            scheduler._running[key] = scheduler._row(key)
+            scheduler._rows.waits[scheduler._place(key)] = False
+            del scheduler._serials[key]
+        scheduler._deadline_of_running = math.inf if state["running_until"] is None else state["running_until"]
         return scheduler
 
     # ------------------------------------------------------------------ inside
@@ -271,20 +358,84 @@ class Scheduler:
             )
         return weight, memory
 
-    def _index(self, key: Key) -> int:
-        if key not in self._places:
+    def _place(self, key: Key) -> int:
+        """Return the row of a waiting request."""
+        if key not in self._serials:
             raise InvalidInput(f"key: expected a waiting request, got {describe(key)}")
-        return self._keys.index(key)
+        return int(np.searchsorted(self._rows.serials[: self._count], self._serials[key]))
 
-    def _remove(self, places: list[int]) -> None:
-        """Remove requests by their places; the others keep their order."""
-        count = len(self._keys)
-        keep = np.ones(count, dtype=np.bool_)
-        keep[places] = False
-        left = np.flatnonzero(keep)
-        self._columns[:, : len(left)] = self._columns[:, left]
-        self._places.difference_update([self._keys[place] for place in places])
-        self._keys = [self._keys[place] for place in left.tolist()]
+    def _row(self, key: Key) -> _Row:
+        return _Row(self._serials[key], self._rows.columns[:, self._place(key)].copy())
+
+    def _append(self, key: Key, row: _Row) -> None:
+        """Add a row, which has the largest serial."""
+        if self._count == len(self._rows.serials):
+            self._drop_gone()
+        if 2 * self._count > len(self._rows.serials):
+            self._rows = self._rows.larger()
+        at = self._count
+        self._rows.columns[:, at], self._rows.serials[at], self._rows.waits[at] = row.values, row.serial, True
+        self._rows.keys[at] = key
+        self._serials[key] = row.serial
+        self._count += 1
+
+    def _put_back(self) -> None:
+        """Let the requests that run wait again, in the order of their arrival."""
+        if not self._running:
+            return
+        back, self._running, self._deadline_of_running = self._running, {}, math.inf
+        for key, row in back.items():
+            self._append(key, row)
+        order = np.argsort(self._rows.serials[: self._count], kind="stable")
+        self._rows.take(order)
+
+    def _drop_gone(self) -> None:
+        """Drop the rows of requests that wait no longer; the others keep their order."""
+        left = np.flatnonzero(self._rows.waits[: self._count])
+        if len(left) < self._count:
+            self._rows.take(left)
+            self._count = len(left)
+
+
+@dataclass(frozen=True)
+class _Row:
+    """A request: when it came, among all, and its values."""
+
+    serial: int
+    values: Floats
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Arrays with room for requests: values as the kernel takes them, serials, keys, whether each still waits."""
+
+    columns: Floats
+    serials: Ints
+    keys: NDArray[np.object_]
+    waits: NDArray[np.bool_]
+
+    @classmethod
+    def empty(cls, room: int) -> Self:
+        """Return arrays with so much room."""
+        keys = np.empty(room, dtype=object)
+        return cls(np.empty((5, room)), np.empty(room, dtype=np.int64), keys, np.zeros(room, dtype=np.bool_))
+
+    def larger(self) -> _Rows:
+        """Return the same with twice the room."""
+        more = _Rows.empty(2 * len(self.serials))
+        more._fill(self, np.arange(len(self.serials)))
+        return more
+
+    def take(self, places: Ints) -> None:
+        """Keep these rows, in this order, from the first row on."""
+        self._fill(self, places)
+
+    def _fill(self, other: _Rows, places: Ints) -> None:
+        count = len(places)
+        self.columns[:, :count] = other.columns[:, places]
+        self.serials[:count] = other.serials[places]
+        self.keys[:count] = other.keys[places]
+        self.waits[:count] = other.waits[places]
 
 
 @cache

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
+import threading
 import time
+from typing import Any
 
 import numpy as np
 import pytest
@@ -157,8 +160,8 @@ def test_misuse_is_refused() -> None:
     with pytest.raises(InvalidInput, match="keys of the running batch"):
         scheduler.complete([2])
     with pytest.raises(InvalidInput, match="waiting request"):
-        scheduler.cancel(1)
-    scheduler.complete([1])
+        scheduler.update(1, new_tokens=1, cached_tokens=0)
+    assert scheduler.complete([1]) == (1,)
     submit(scheduler, 1)
 
 
@@ -176,3 +179,122 @@ def test_a_decision_takes_less_than_a_millisecond(policy: PolicyName) -> None:
         scheduler.next_batch(10.0)
         taken.append(time.perf_counter() - start)
     assert np.median(taken) < 1e-3
+
+
+# ---------------------------------------------------------------------------- in a server
+
+
+def test_a_batch_that_fails_waits_again_in_its_place() -> None:
+    """Tests that abandoned requests are pending again in the order of their arrival, and that nothing else changes."""
+    scheduler = Scheduler(TABLE_12, "fcfs", memory_bytes=1000.0, kv_bytes_per_token=1.0)
+    for key in range(6):
+        submit(scheduler, key)
+    batch = scheduler.next_batch(10.0)
+    submit(scheduler, 6)
+    assert set(scheduler.abandon()) == set(batch.keys) == {0, 1, 2, 3}
+    assert scheduler.pending == (0, 1, 2, 3, 4, 5, 6)
+    assert scheduler.running == scheduler.abandon() == ()
+    assert scheduler.next_batch(10.0) == batch
+
+
+def test_a_batch_that_never_ends_wedges_nothing() -> None:
+    """Tests that a lost batch waits again after its time, and that its late end serves nobody twice."""
+    scheduler = Scheduler(TABLE_12, "fcfs", lost_after_seconds=1.0)
+    for key in "ab":
+        submit(scheduler, key)
+    lost = scheduler.next_batch(10.0)
+    with pytest.raises(InvalidInput, match="running batch"):
+        scheduler.next_batch(10.0 + lost.seconds + 0.9)
+    submit(scheduler, "c")
+    again = scheduler.next_batch(10.0 + lost.seconds + 1.1)
+    assert again.keys == ("a", "b", "c")
+    assert scheduler.complete(lost) == ("a", "b")  # it was only late: its results count, once
+    assert scheduler.running == ("c",)
+    assert scheduler.complete(again) == ("c",)
+    assert scheduler.complete(again) == scheduler.complete(lost) == ()
+
+
+def test_cancelled_while_it_runs() -> None:
+    """Tests that a running request can be cancelled and its key used again; the old batch does not serve it."""
+    scheduler = Scheduler(TABLE_12, "fcfs")
+    for key in "ab":
+        submit(scheduler, key)
+    batch = scheduler.next_batch(10.0)
+    scheduler.cancel("b")
+    submit(scheduler, "b")
+    assert scheduler.complete(batch) == ("a",)
+    assert scheduler.pending == ("b",)
+    only = scheduler.next_batch(11.0)
+    scheduler.cancel("b")
+    assert scheduler.running == ()
+    assert scheduler.complete(only) == ()
+    assert scheduler.next_batch(12.0).keys == ()
+
+
+def test_a_refused_request_leaves_no_trace() -> None:
+    """Tests that a submit with a wrong last argument leaves no key behind."""
+    scheduler = Scheduler(TABLE_12)
+    with pytest.raises(InvalidInput, match="response_start_seconds"):
+        submit(scheduler, "a", response_start_seconds=math.nan)
+    submit(scheduler, "a")
+    assert scheduler.pending == ("a",)
+
+
+def test_eight_threads_share_one_scheduler() -> None:
+    """Tests that with threads that submit, cancel, decide and complete, each request is served or cancelled, once."""
+    scheduler = Scheduler(TABLE_12, "edf")
+    scheduler.warm_up()
+    count, per_thread = 6, 150
+    served: list[Any] = []
+    cancelled: list[Any] = []
+    failures: list[BaseException] = []
+    submitting = threading.Barrier(count)
+
+    def client(number: int) -> None:
+        try:
+            submitting.wait()
+            for turn in range(per_thread):
+                key = f"{number}-{turn}"
+                submit(scheduler, key)
+                if turn % 7 == 0:
+                    try:
+                        scheduler.cancel(key)
+                        cancelled.append(key)
+                    except InvalidInput:
+                        pass  # served meanwhile
+        except BaseException as failure:
+            failures.append(failure)
+
+    def verifier() -> None:
+        try:
+            while len(served) + len(cancelled) < count * per_thread:
+                with deciding:
+                    batch = scheduler.next_batch(time.monotonic())
+                    served.extend(scheduler.complete(batch))
+        except BaseException as failure:
+            failures.append(failure)
+
+    deciding = threading.Lock()
+    threads = [threading.Thread(target=client, args=(number,)) for number in range(count)]
+    threads += [threading.Thread(target=verifier, daemon=True) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=60.0)
+    assert failures == []
+    assert not any(thread.is_alive() for thread in threads)
+    assert sorted([*served, *cancelled]) == sorted(f"{n}-{turn}" for n in range(count) for turn in range(per_thread))
+    assert scheduler.pending == scheduler.running == ()
+
+
+def test_twenty_thousand_may_wait() -> None:
+    """Tests that with 20,000 waiting, half of them cancelled, the others are decided on as in a fresh scheduler."""
+    crowded, fresh = Scheduler(TABLE_12), Scheduler(TABLE_12)
+    for one in (crowded, fresh):
+        for key in range(20_000):
+            if one is crowded or key % 2:
+                submit(one, key, tokens_done=key % 60)
+    for key in range(0, 20_000, 2):
+        crowded.cancel(key)
+    assert crowded.pending == fresh.pending
+    assert crowded.next_batch(10.0) == fresh.next_batch(10.0)
