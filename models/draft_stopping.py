@@ -15,10 +15,10 @@ import numpy as np
 from msgspec import Meta
 from numpy.typing import NDArray
 
-from specopt.models.arguments import is_number
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import Column, Custom, Floats, Ints, NonNegative, Positive, check, describe
 from specopt.models.problem import Evaluation, Plan, Problem
+from specopt.models.rates import Rates
 
 MAX_NODES = 1_000_000
 MAX_BINS = 1000
@@ -29,7 +29,7 @@ DraftLimit = Annotated[int, Meta(ge=1, le=1000)]
 
 
 @dataclass(frozen=True, eq=False)
-class AcceptanceRate(Custom):
+class AcceptanceRate(Rates):
     """A probability of acceptance: one for all positions of a draft, or one for each; JSON: a number or a list.
 
     Parameters
@@ -38,33 +38,13 @@ class AcceptanceRate(Custom):
         Shape () or (L,), in [0, 1].
     """
 
-    values: Floats
+    closed: ClassVar[bool] = True
 
     @classmethod
     def parse(cls, data: object, where: str) -> Self:
         """Build it from a number, a list or an array."""
-        given = data.tolist() if isinstance(data, (np.ndarray, np.generic)) else data
-        items = list(given) if isinstance(given, (list, tuple)) else [given]
-        if not items:
-            raise InvalidInput(f"{where}: expected at least one probability, got none")
-        for index, item in enumerate(items):
-            if not is_number(item) or not 0.0 <= item <= 1.0:
-                place = where if items is not given and not isinstance(given, (list, tuple)) else f"{where}[{index}]"
-                raise InvalidInput(f"{place}: expected a number >= 0 and <= 1, got {describe(item)}")
-        values = np.array(items if isinstance(given, (list, tuple)) else items[0], dtype=np.float64)
-        values.flags.writeable = False
-        return cls(values)
-
-    def dump(self) -> float | list[float]:
-        """Return the number or the list."""
-        found: float | list[float] = self.values.tolist()
-        return found
-
-    @classmethod
-    def schema(cls) -> dict[str, Any]:
-        """Return the JSON Schema of both forms."""
-        number = {"type": "number", "minimum": 0, "maximum": 1}
-        return {"anyOf": [number, {"type": "array", "items": number, "minItems": 1}]}
+        found = super().parse(data, where)
+        return found if isinstance(found, cls) else cls(np.array(found))
 
 
 @dataclass(frozen=True, eq=False)

@@ -127,7 +127,7 @@ def dump(obj: Any) -> dict[str, Any]:
     out: dict[str, Any] = {}
     for field in dataclasses.fields(obj):
         value = getattr(obj, field.name)
-        is_default = isinstance(value, (str, int, float)) and value == field.default
+        is_default = isinstance(value, (str, int, float, tuple)) and value == field.default
         if value is None or (is_default and not field.metadata.get("always")):
             continue
         out[field.name] = _plain(value)
@@ -304,10 +304,10 @@ def _choose(cls: Any, data: object) -> Any:
 
 def _nested(hint: Any, value: Any, where: str) -> Any:
     custom = custom_of(hint)
+    if value is None and (custom is None or NoneType in get_args(hint)):
+        return None
     if custom is not None:
         return custom.parse(value, where)
-    if value is None:
-        return None
     if dataclasses_in(hint):
         return parse(hint, value, where)
     item = item_of_tuple(hint)
@@ -324,7 +324,8 @@ def _scalar(name: str, hint: Any, value: Any) -> Any:
         value = value.item()
     custom = custom_of(hint)
     if custom is not None:
-        return value if isinstance(value, custom) else custom.parse(value, name)
+        absent = value is None and NoneType in get_args(hint)
+        return value if absent or isinstance(value, custom) else custom.parse(value, name)
     if dataclasses_in(hint):
         absent = value is None and NoneType in get_args(hint)
         if not absent and not isinstance(value, dataclasses_in(hint)):

@@ -5,8 +5,10 @@ step by decoding step: the draft model guesses l tokens for a batch while the ve
 before it. The objective is T_inf + T_com (Eq. 23): the sum over decoding steps of the pipeline's makespan,
 plus the time until the last input has arrived.
 
-The judge below (`evaluate`, `violations`) is written from the equations, array by array over the decoding
-steps, and shares with the solvers only the primitives of Eq. 7-17.
+Batches are static, as in the paper, or change between the steps (`batching: "rebatched"`).
+
+The judge (`evaluate`, `violations`) is written from the equations, array by array over the decoding steps, in
+`static_serving` and `rebatched_serving`, and shares with the solvers only the primitives of Eq. 7-17.
 """
 
 from __future__ import annotations
@@ -16,12 +18,28 @@ from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
-from specopt.models.acceptance import decoding_steps, expected_tokens_per_step
+from specopt.models.acceptance import expected_tokens, expected_tokens_per_step
 from specopt.models.decoder import Decoder
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import Column, Floats, Ints, NonNegativeInt, OpenUnit, Positive, PositiveInt, TokenCount
+from specopt.models.fields import (
+    Column,
+    Floats,
+    Ints,
+    NonNegative,
+    NonNegativeInt,
+    OpenUnit,
+    Positive,
+    PositiveInt,
+    TokenCount,
+    describe,
+)
 from specopt.models.problem import Evaluation, Plan, Problem, exceeds
+from specopt.models.rates import Rates
+from specopt.models.rebatched_serving import Phase, length_violations, phase_defects, play
 from specopt.models.runtime import Runtime
+from specopt.models.serving_stages import pass_flops
+from specopt.models.static_serving import play_static, static_memory
+from specopt.models.token_samples import TokenSamples
 from specopt.models.uplink import upload_seconds
 
 Mechanism = Literal["pipelined", "sequential", "autoregressive"]
@@ -29,9 +47,6 @@ MECHANISMS: tuple[Mechanism, ...] = ("pipelined", "sequential", "autoregressive"
 
 SMALLEST_SHARE = 1e-201
 """Smallest share of the bandwidth that a plan may give: of uploads at the two ends of their range, and their sum."""
-
-ENTRIES_AT_ONCE = 1 << 15
-"""Batches times decoding steps that the judge holds at once: what fits a processor's cache."""
 
 SHORTEST_SECONDS, LONGEST_SECONDS = 1e-100, 1e100
 """Seconds that a problem may ask for: floating-point numbers hold their sums, products with counts, and quotients."""
@@ -46,7 +61,9 @@ class ServingLatencyPlan(Plan):
     speculation_length
         Draft tokens per decoding step, l; 0 for autoregressive decoding.
     batches
-        Task indices (from 0) of each batch, batches in pipeline order.
+        Task indices (from 0) of each batch, batches in pipeline order; static batching.
+    phases
+        Batches that change between decoding steps; rebatched.
     bandwidth_share
         Share w_k of the uplink bandwidth of each task.
     mechanism
@@ -54,7 +71,8 @@ class ServingLatencyPlan(Plan):
     """
 
     speculation_length: NonNegativeInt
-    batches: tuple[tuple[int, ...], ...]
+    batches: tuple[tuple[int, ...], ...] = ()
+    phases: tuple[Phase, ...] = ()
     bandwidth_share: Annotated[Floats, Column(float, "task")]
     mechanism: Mechanism | None = None
 
@@ -78,15 +96,27 @@ class ServingLatencyProblem(Problem[ServingLatencyPlan]):
     draft_memory_bytes, verify_memory_bytes
         Memory for weights and KV cache of one batch; None for the verify model means ample.
     acceptance_rate
-        Probability alpha that a draft token is accepted.
+        Probability alpha that a draft token is accepted: one number, or one for each task.
     max_speculation_length
         Largest l allowed.
     output_lengths
-        "conservative": every task counts as `max_output_tokens` long; "known": as its own length.
+        "conservative": every task counts as `max_output_tokens` long; "known": as its own length; "predicted": as
+        `output_samples` say, and the objective is the mean over them.
+    output_samples
+        Equally likely output lengths, a row for each sample.
     max_output_tokens
         O_max; None stands for the largest output length.
     mechanism
         "pipelined", "sequential", "autoregressive", or "any" to let the plan choose.
+    batching
+        "static": a batch stays together until its last member has finished; "rebatched": batches may change between
+        decoding steps, and finished tasks leave at once.
+    arrival_seconds
+        When each task arrives; None: all at once, and nothing starts before every input is up. Rebatched only.
+    regroup_seconds
+        What every sequence that changes its batch costs, on each stage that moves it.
+    objective
+        "makespan": until the last task has finished; "mean_latency": from arrival to finish, on average.
     """
 
     kind: ClassVar[str] = "serving-latency"
@@ -100,16 +130,21 @@ class ServingLatencyProblem(Problem[ServingLatencyPlan]):
     bandwidth_hz: Positive
     verify: Decoder
     verify_runtime: Runtime
-    output_lengths: Literal["conservative", "known"]
+    output_lengths: Literal["conservative", "known", "predicted"]
     draft: Decoder | None = None
     draft_runtime: Runtime | None = None
     draft_memory_bytes: Positive | None = None
-    acceptance_rate: OpenUnit | None = None
+    acceptance_rate: OpenUnit | Rates | None = None
     max_speculation_length: PositiveInt | None = None
     max_output_tokens: TokenCount | None = None
     mechanism: Literal["pipelined", "sequential", "autoregressive", "any"] = "pipelined"
     embedding_bits_per_token: Positive | None = None
     verify_memory_bytes: Positive | None = None
+    batching: Literal["static", "rebatched"] = "static"
+    arrival_seconds: Annotated[Floats, Column(NonNegative, "task")] | None = None
+    regroup_seconds: NonNegative = 0.0
+    objective: Literal["makespan", "mean_latency"] = "makespan"
+    output_samples: TokenSamples | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -123,7 +158,30 @@ class ServingLatencyProblem(Problem[ServingLatencyPlan]):
                 f"max_output_tokens: expected at least the largest of output_tokens, {longest}, "
                 f"got {self.max_output_tokens}"
             )
+        self._check_serving()
+        if isinstance(self.acceptance_rate, Rates) and self.acceptance_rate.values.max() >= 1.0:
+            raise InvalidInput(f"acceptance_rate: expected numbers < 1, got {self.acceptance_rate.values.max():g}")
         self._check_range()
+
+    def _check_serving(self) -> None:
+        """Refuse lists of another length than the tasks', samples that are missing, arrivals at static batches."""
+        if self.output_lengths == "predicted" and self.output_samples is None:
+            raise InvalidInput("output_samples: required field is missing (output_lengths 'predicted')")
+        for name, values in (
+            ("acceptance_rate", self.acceptance_rate.values if isinstance(self.acceptance_rate, Rates) else None),
+            ("output_samples[0]", None if self.output_samples is None else self.output_samples.rows[0]),
+        ):
+            if values is not None and len(values) != self.tasks:
+                raise InvalidInput(f"{name}: expected {self.tasks} entries, as in input_tokens, got {len(values)}")
+        if self.arrival_seconds is None:
+            return
+        if self.batching == "static":
+            raise InvalidInput("arrival_seconds: expected none (batching 'static'), got a list")
+        if self.arrival_seconds.max() > LONGEST_SECONDS:
+            raise InvalidInput(
+                f"arrival_seconds[{int(np.argmax(self.arrival_seconds))}]: expected at most {LONGEST_SECONDS:g}, "
+                f"got {self.arrival_seconds.max():g}"
+            )
 
     def _check_range(self) -> None:
         """Refuse runtimes and links whose seconds leave the range of floating-point numbers in any plan of use."""
@@ -142,9 +200,9 @@ class ServingLatencyProblem(Problem[ServingLatencyPlan]):
         for name, model, runtime in models:
             if model is None or runtime is None:
                 continue
-            flops = _pass_flops(model, np.array([longest]), np.array([longest]), int(longest))
+            flops = pass_flops(model, np.array([longest]), np.array([longest]), int(longest))
             with np.errstate(all="ignore"):
-                slowest = float((passes * runtime.seconds(self.tasks, flops))[0])
+                slowest = float((passes * (runtime.seconds(self.tasks, flops) + self.regroup_seconds * self.tasks))[0])
             if not slowest <= LONGEST_SECONDS:
                 raise InvalidInput(
                     f"{name}_runtime: expected at most {LONGEST_SECONDS:g} seconds in all, got {slowest:g}"
@@ -157,8 +215,38 @@ class ServingLatencyProblem(Problem[ServingLatencyPlan]):
 
     @property
     def longest_output(self) -> int:
-        """O_max: as given, else the largest output length."""
+        """O_max: as given, else the largest output length; the largest sampled one where they are predicted."""
+        if self.output_lengths == "predicted" and self.output_samples is not None:
+            return int(self.output_samples.rows.max())
         return self.max_output_tokens or int(self.output_tokens.max())
+
+    @property
+    def scenarios(self) -> tuple[Ints, ...]:
+        """The output lengths that a plan is judged with, equally likely: one array, or every sample."""
+        if self.output_lengths == "predicted" and self.output_samples is not None:
+            return tuple(self.output_samples.rows)
+        return (self.planned_output_tokens,)
+
+    @property
+    def common_rate(self) -> float:
+        """The acceptance rate where all tasks have the same.
+
+        Raises
+        ------
+        InvalidInput
+            If they have not, or nothing is drafted.
+        """
+        if not isinstance(self.acceptance_rate, float):
+            raise InvalidInput(f"acceptance_rate: expected one number, got {describe(self.acceptance_rate)}")
+        return self.acceptance_rate
+
+    def tokens_per_step(self, length: int) -> Floats:
+        """Return the tokens L_k that each task gains in a step of so many guesses (Eq. 7), shape (K,)."""
+        if length == 0 or self.acceptance_rate is None:
+            return np.ones(self.tasks)
+        if isinstance(self.acceptance_rate, Rates):
+            return expected_tokens(self.acceptance_rate.values, np.full(self.tasks, length))
+        return np.full(self.tasks, expected_tokens_per_step(self.acceptance_rate, length))
 
     @property
     def planned_output_tokens(self) -> Ints:
@@ -200,15 +288,36 @@ class ServingLatencyProblem(Problem[ServingLatencyPlan]):
     # ------------------------------------------------------------------ the judge
 
     def evaluate(self, plan: ServingLatencyPlan) -> Evaluation:
-        """Return the total serving latency of a plan in seconds, T_inf + T_com (Eq. 23)."""
+        """Return the latency of a plan in seconds: T_inf + T_com (Eq. 23), or as `objective` and `batching` say."""
         defects = self._defects(plan)
         if defects:
             raise InvalidInput(defects[0])
-        inference = self._inference_seconds(plan)
-        bits = np.asarray(self.bits_per_token(self.mechanism_of(plan)) * self.input_tokens, dtype=np.float64)
-        communication = float(upload_seconds(bits, plan.bandwidth_share, self.bandwidth_hz, self.snr).max())  # Eq. 16
+        played = [self._latency(plan, outputs) for outputs in self.scenarios]
+        inference, communication = (sum(part) / len(played) for part in zip(*played, strict=True))
         terms = {"inference_seconds": inference, "communication_seconds": communication}
         return Evaluation(inference + communication, terms)
+
+    def _latency(self, plan: ServingLatencyPlan, outputs: Ints) -> tuple[float, float]:
+        """Return the latency of a plan if tasks need so many output tokens: inference, waiting included, and uploads."""
+        arrival, ready = self.readiness(plan)
+        if self.batching == "static":
+            communication = float(ready.max())  # Eq. 16
+            inference, finish = play_static(self, plan, outputs)
+            return inference if self.objective == "makespan" else float(finish.mean()), communication
+        finish = play(self, plan, outputs, ready).finish
+        waited = ready - arrival
+        if self.objective == "makespan":
+            return float(finish.max() - waited.max()), float(waited.max())
+        return float((finish - arrival).mean() - waited.mean()), float(waited.mean())
+
+    def readiness(self, plan: ServingLatencyPlan) -> tuple[Floats, Floats]:
+        """Return when each task arrives, and when its input has, in seconds since the earliest arrival."""
+        bits = np.asarray(self.bits_per_token(self.mechanism_of(plan)) * self.input_tokens, dtype=np.float64)
+        upload = upload_seconds(bits, plan.bandwidth_share, self.bandwidth_hz, self.snr)  # Eq. 15
+        if self.arrival_seconds is None:
+            return np.zeros(self.tasks), np.full(self.tasks, upload.max())
+        arrival = self.arrival_seconds - self.arrival_seconds.min()
+        return arrival, arrival + upload
 
     def violations(self, plan: ServingLatencyPlan) -> list[str]:
         """Return what the plan violates of constraints (24a)-(24g)."""
@@ -216,17 +325,29 @@ class ServingLatencyProblem(Problem[ServingLatencyPlan]):
         if found:
             return found
         mechanism = self.mechanism_of(plan)
-        if exceeds(float(plan.bandwidth_share.sum()), 1.0):  # (24a)
-            found.append(f"bandwidth_share: sums to {plan.bandwidth_share.sum():.12g}, more than 1")
-        if mechanism != "autoregressive":  # (24b)
-            assert self.draft is not None and self.draft_memory_bytes is not None
-            found += self._memory_violations(plan, "draft", self.draft, self.draft_memory_bytes)
+        arrival, ready = self.readiness(plan)
+        total = _most_at_once(arrival, ready, plan.bandwidth_share)
+        if exceeds(total, 1.0):  # (24a)
+            found.append(f"bandwidth_share: sums to {total:.12g}, more than 1")
+        if mechanism != "autoregressive":  # (24f)
             limit = self.max_speculation_length
-            if not 1 <= plan.speculation_length <= (limit or 0):  # (24f)
+            if not 1 <= plan.speculation_length <= (limit or 0):
                 found.append(f"speculation_length: expected 1 to {limit}, got {plan.speculation_length}")
-        if self.verify_memory_bytes is not None:
-            found += self._memory_violations(plan, "verify", self.verify, self.verify_memory_bytes)
-        return found
+            found += length_violations(self, plan)
+        for outputs in self.scenarios if self.limited_models(mechanism) else ():  # (24b)
+            if self.batching == "static":
+                found += static_memory(self, plan, outputs)
+            else:
+                found += play(self, plan, outputs, ready).breaches
+        return list(dict.fromkeys(found))
+
+    def limited_models(self, mechanism: Mechanism) -> list[tuple[str, Decoder, float]]:
+        """Return the models that take part and have a limit on their memory: name, shape, bytes."""
+        models = [("verify", self.verify, self.verify_memory_bytes)]
+        if mechanism != "autoregressive":
+            assert self.draft is not None
+            models.insert(0, ("draft", self.draft, self.draft_memory_bytes))
+        return [(name, model, limit) for name, model, limit in models if limit is not None]
 
     def _defects(self, plan: ServingLatencyPlan) -> list[str]:
         """Return why the plan is no plan for this problem at all ((24c)-(24e), shapes)."""
@@ -245,6 +366,15 @@ class ServingLatencyProblem(Problem[ServingLatencyPlan]):
             found.append(f"bandwidth_share[{task}]: expected more than 0, got {plan.bandwidth_share[task]}")
         elif (plan.bandwidth_share < SMALLEST_SHARE).any() or (plan.bandwidth_share > 1 / SMALLEST_SHARE).any():
             found.append(f"bandwidth_share: expected shares from {SMALLEST_SHARE:g} on, each task's upload must end")
+        wanted, other = ("batches", "phases") if self.batching == "static" else ("phases", "batches")
+        if getattr(plan, other):
+            found.append(f"{other}: expected none (batching {self.batching!r}), got {len(getattr(plan, other))}")
+        if not getattr(plan, wanted):
+            found.append(f"{wanted}: expected at least one (batching {self.batching!r}), got none")
+        return found + (self._batch_defects(plan) if self.batching == "static" else phase_defects(self, plan))
+
+    def _batch_defects(self, plan: ServingLatencyPlan) -> list[str]:
+        found = []
         seen = [0] * self.tasks
         for position, batch in enumerate(plan.batches):
             if not batch:
@@ -257,78 +387,12 @@ class ServingLatencyProblem(Problem[ServingLatencyPlan]):
         found += [f"batches: task {task} is in {n} batches instead of one" for task, n in enumerate(seen) if n != 1]
         return found
 
-    def _memory_violations(self, plan: ServingLatencyPlan, which: str, model: Decoder, limit: float) -> list[str]:
-        outputs = self.planned_output_tokens
-        found = []
-        for position, batch in enumerate(plan.batches):
-            members = list(batch)
-            tokens = int(self.input_tokens[members].max()) + int(outputs[members].max())
-            needed = model.parameter_bytes + len(members) * model.kv_bytes_per_token * tokens  # Eq. 9-10
-            if exceeds(needed, limit):
-                found.append(
-                    f"batches[{position}]: needs {needed / 1e9:.3f} GB of {which}-model memory, "
-                    f"{limit / 1e9:.3f} GB are available"
-                )
-        return found
 
-    def _inference_seconds(self, plan: ServingLatencyPlan) -> float:
-        """Return T_inf (Eq. 18-22); every array runs over the decoding steps n = 1..N, or a range of them."""
-        mechanism = self.mechanism_of(plan)
-        length = plan.speculation_length
-        tokens_per_step = 1.0
-        if mechanism != "autoregressive":
-            assert self.acceptance_rate is not None
-            tokens_per_step = expected_tokens_per_step(self.acceptance_rate, length)  # Eq. 7
-        outputs = self.planned_output_tokens
-        steps = [decoding_steps(int(outputs[list(batch)].max()), tokens_per_step) for batch in plan.batches]  # Eq. 8
-        sizes = [len(batch) for batch in plan.batches]
-        padded_inputs = [float(self.input_tokens[list(batch)].max()) for batch in plan.batches]
-        last = max(steps)
-        width = min(last, ENTRIES_AT_ONCE)
-        height = max(1, ENTRIES_AT_ONCE // width)
-        seconds = 0.0
-        for first in range(1, last + 1, width):
-            n = np.arange(first, min(first + width, last + 1), dtype=np.float64)
-            draft_done = np.zeros_like(n)
-            done = np.zeros_like(n)
-            for top in range(0, len(steps), height):
-                rows = slice(top, top + height)
-                size, padded_input = (np.array(column[rows])[:, None] for column in (sizes, padded_inputs))
-                verify = self._verify_seconds(n, size, padded_input, length, tokens_per_step)
-                draft = np.zeros_like(verify)
-                if mechanism != "autoregressive":
-                    draft = self._draft_seconds(n, size, padded_input, length, tokens_per_step)
-                for batch_steps, T_d, T_v in zip(steps[rows], draft, verify, strict=True):
-                    active = n <= batch_steps
-                    if mechanism == "pipelined":
-                        draft_done = np.where(active, draft_done + T_d, draft_done)
-                        finished = np.maximum(draft_done, done) + T_v  # Eq. 20
-                    else:
-                        finished = done + T_d + T_v
-                    done = np.where(active, finished, done)  # finished batches have left the pipeline, Eq. 21
-            seconds += float(done.sum())  # Eq. 22
-        return seconds
-
-    def _draft_seconds(self, n: Floats, size: Ints, padded: Floats, length: int, tokens_per_step: float) -> Floats:
-        """Return T^d of batches (rows) at decoding steps (columns), Eq. 13 and 19."""
-        assert self.draft is not None and self.draft_runtime is not None
-        seconds = np.zeros((len(size), len(n)))
-        for i in range(1, length + 1):
-            cached = padded + ((n - 1) * tokens_per_step - 1) + i - 1
-            prefill = (n == 1) & (i == 1)
-            new = np.where(prefill, padded, 1.0)
-            total = np.where(prefill, padded, cached + 1)
-            seconds += self.draft_runtime.seconds(size, _pass_flops(self.draft, new, total, 1))
-        return seconds
-
-    def _verify_seconds(self, n: Floats, size: Ints, padded: Floats, length: int, tokens_per_step: float) -> Floats:
-        """Return T^v of batches (rows) at decoding steps (columns), Eq. 14 and 18."""
-        cached = padded + (n - 1) * tokens_per_step - 1
-        new = np.where(n == 1, padded + length, 1.0 + length)
-        total = np.where(n == 1, padded + length, cached + length + 1)
-        return self.verify_runtime.seconds(size, _pass_flops(self.verify, new, total, 1 + length))
-
-
-def _pass_flops(model: Decoder, new: Floats, total: Floats, logits: int) -> Floats:
-    """Return the operations of a forward pass per task (Eq. 11-12, or the exact counts)."""
-    return model.flops_per_token * new + model.flops_per_token_pair * new * total + model.flops_per_logit * logits
+def _most_at_once(start: Floats, end: Floats, share: Floats) -> float:
+    """Return the largest sum of the shares that are held at one time, each from its start up to its end."""
+    if (start == start[0]).all():
+        return float(share.sum())
+    begun, over = np.argsort(start), np.argsort(end)
+    taken = np.cumsum(share[begun])[np.searchsorted(start[begun], start[begun], side="right") - 1]
+    returned = np.concatenate([[0.0], np.cumsum(share[over])])[np.searchsorted(end[over], start[begun], side="right")]
+    return float((taken - returned).max())

@@ -9,11 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from specopt.models.acceptance import decoding_steps, expected_tokens_per_step
-from specopt.models.decoder import Decoder
 from specopt.models.errors import InvalidInput
-from specopt.models.runtime import Runtime
 from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
+from specopt.models.serving_stages import draft_seconds, verify_seconds
+from specopt.models.static_serving import static_batches
 
 
 @dataclass(frozen=True)
@@ -38,9 +37,7 @@ class Slot:
 
 def steps_per_batch(problem: ServingLatencyProblem, plan: ServingLatencyPlan) -> list[int]:
     """Return the decoding steps that each batch takes (Eq. 8)."""
-    outputs = problem.planned_output_tokens
-    tokens = _tokens_per_step(problem, plan)
-    return [decoding_steps(int(outputs[list(batch)].max()), tokens) for batch in plan.batches]
+    return [batch.steps for batch in static_batches(problem, plan, problem.planned_output_tokens)]
 
 
 def step_schedule(problem: ServingLatencyProblem, plan: ServingLatencyPlan, step: int) -> list[Slot]:
@@ -76,35 +73,16 @@ def step_schedule(problem: ServingLatencyProblem, plan: ServingLatencyPlan, step
     return slots
 
 
-def _tokens_per_step(problem: ServingLatencyProblem, plan: ServingLatencyPlan) -> float:
-    if problem.mechanism_of(plan) == "autoregressive":
-        return 1.0
-    assert problem.acceptance_rate is not None, "the problem has checked it"
-    return expected_tokens_per_step(problem.acceptance_rate, plan.speculation_length)
-
-
 def stage_seconds(
     problem: ServingLatencyProblem, plan: ServingLatencyPlan, batch: tuple[int, ...], step: int
 ) -> tuple[float, float]:
     """Return the draft and the verify time of a batch at one step (Eq. 13, 14, 18, 19)."""
-    size, length = len(batch), plan.speculation_length
-    padded = float(problem.input_tokens[list(batch)].max())
-    before = padded + (step - 1) * _tokens_per_step(problem, plan) - 1  # tokens in the cache
-    draft = 0.0
-    if problem.mechanism_of(plan) != "autoregressive":
-        for guess in range(1, length + 1):
-            if step == 1 and guess == 1:
-                draft += _pass_seconds(problem.draft, problem.draft_runtime, size, padded, padded, 1)
-            else:
-                draft += _pass_seconds(problem.draft, problem.draft_runtime, size, 1.0, before + guess, 1)
-    new = padded + length if step == 1 else 1.0 + length
-    total = padded + length if step == 1 else before + length + 1
-    return draft, _pass_seconds(problem.verify, problem.verify_runtime, size, new, total, 1 + length)
-
-
-def _pass_seconds(
-    model: Decoder | None, runtime: Runtime | None, size: int, new: float, total: float, logits: int
-) -> float:
-    assert model is not None and runtime is not None, "the problem has checked them"
-    work = model.flops_per_token * new + model.flops_per_token_pair * new * total + model.flops_per_logit * logits
-    return float(runtime.seconds(size, np.asarray(work)))
+    length = plan.speculation_length
+    tokens = problem.tokens_per_step(length)[list(batch)]
+    reached = np.array([(problem.input_tokens[list(batch)] + (step - 1) * tokens).max()])
+    shape = len(batch), reached, length, step == 1
+    draft = np.zeros(1)
+    if length > 0:
+        assert problem.draft is not None and problem.draft_runtime is not None, "the problem has checked them"
+        draft = draft_seconds(problem.draft, problem.draft_runtime, *shape)
+    return float(draft[0]), float(verify_seconds(problem.verify, problem.verify_runtime, *shape)[0])

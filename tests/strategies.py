@@ -145,3 +145,53 @@ def problems_with_plans(draw: st.DrawFn, /, **kwargs: Any) -> tuple[ServingLaten
     """A problem and one of its plans."""
     problem = draw(problems(**kwargs))
     return problem, draw(plans(problem))
+
+
+@st.composite
+def served_problems(draw: st.DrawFn, *, batching: Sequence[str] = ("static", "rebatched"), **kwargs: Any) -> Any:
+    """A problem with what deployments add: rates per task, samples, arrivals, regrouping, both objectives."""
+    problem = draw(problems(**kwargs))
+    K = problem.tasks
+    chosen: Any = draw(st.sampled_from(batching))
+    most = problem.longest_output
+    rows = st.lists(st.integers(1, most), min_size=K, max_size=K)
+    changes: dict[str, Any] = {
+        "batching": chosen,
+        "objective": draw(st.sampled_from(["makespan", "mean_latency"])),
+        "regroup_seconds": draw(st.sampled_from([0.0, 1e-4, 0.5])),
+    }
+    if draw(st.booleans()):
+        rate = st.integers(1, 99).map(lambda percent: percent / 100)
+        changes["acceptance_rate"] = draw(st.lists(rate, min_size=K, max_size=K))
+    if draw(st.integers(0, 3)) == 0:
+        changes |= {"output_lengths": "predicted", "output_samples": draw(st.lists(rows, min_size=1, max_size=3))}
+    if chosen == "rebatched" and draw(st.booleans()):
+        scale = draw(magnitudes(-4, 2))
+        changes["arrival_seconds"] = [scale * a for a in draw(st.lists(st.integers(0, 20), min_size=K, max_size=K))]
+    return ServingLatencyProblem.from_dict(problem.to_dict() | changes)
+
+
+@st.composite
+def rebatched_plans(draw: st.DrawFn, problem: ServingLatencyProblem) -> ServingLatencyPlan:
+    """Any plan of phases: every task once in each, lengths of the plan, of a phase, or of each batch."""
+    plan = draw(plans(problem))
+    firsts = [1, *sorted(draw(st.sets(st.integers(2, 9), max_size=3)))]
+    phases = []
+    for first in firsts:
+        batches = draw(plans(problem)).batches
+        phase: dict[str, Any] = {"first_step": first, "batches": batches}
+        if plan.speculation_length:
+            length = st.integers(1, problem.max_speculation_length or 1)
+            each = st.lists(length, min_size=len(batches), max_size=len(batches)).map(tuple)
+            phase["speculation_length"] = draw(st.none() | length | each)
+        phases.append(phase)
+    data = plan.to_dict() | {"phases": [{k: v for k, v in p.items() if v is not None} for p in phases]}
+    data.pop("batches")
+    return ServingLatencyPlan.from_dict(data)
+
+
+@st.composite
+def served_problems_with_plans(draw: st.DrawFn, /, **kwargs: Any) -> tuple[ServingLatencyProblem, ServingLatencyPlan]:
+    """A problem as it is served, and one of its plans."""
+    problem = draw(served_problems(**kwargs))
+    return problem, draw((plans if problem.batching == "static" else rebatched_plans)(problem))

@@ -20,8 +20,10 @@ from specopt.kinds.simulator import Simulator
 from specopt.kinds.uncertainty import Interval, Uncertainty
 from specopt.models.acceptance import expected_tokens_per_step, rate_that_yields
 from specopt.models.errors import InvalidInput
+from specopt.models.rates import Rates
 from specopt.models.runtime import LinearRuntime, PiecewiseRuntime, Runtime
 from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
+from specopt.models.token_samples import TokenSamples
 from specopt.solvers.method import Method
 from specopt.solvers.serving_latency import METHODS
 from specopt.solvers.serving_latency.algorithm_1 import Algorithm1
@@ -38,6 +40,23 @@ def _preference(problem: ServingLatencyProblem) -> tuple[type[Method], ...]:
 
 def _rows(plan: ServingLatencyPlan) -> Iterator[Row]:
     share = plan.bandwidth_share
+    for phase in plan.phases:
+        lengths = phase.lengths(plan.speculation_length)
+        for batch, (members, length) in enumerate(zip(phase.batches, lengths, strict=True)):
+            for position, task in enumerate(members):
+                if not 0 <= task < len(share):
+                    raise InvalidInput(f"plan.phases: expected tasks 0 to {len(share) - 1}, got {task}")
+                yield {
+                    "first_step": phase.first_step,
+                    "task": task,
+                    "batch": batch,
+                    "position": position,
+                    "bandwidth_share": float(share[task]),
+                    "speculation_length": length,
+                    **({"mechanism": plan.mechanism} if plan.mechanism is not None else {}),
+                }
+    if plan.phases:
+        return
     tasks = sorted(task for batch in plan.batches for task in batch)
     if tasks != list(range(len(share))):
         raise InvalidInput(f"plan.batches: expected each of the {len(share)} tasks of bandwidth_share in one batch")
@@ -116,9 +135,13 @@ def _vary(
 ) -> tuple[ServingLatencyProblem, ServingLatencyPlan]:
     lengths = np.maximum(1, np.ceil(problem.output_tokens * scale - 1e-9)).astype(np.int64)
     longest = problem.max_output_tokens
+    samples = problem.output_samples
+    if samples is not None:
+        samples = TokenSamples(np.maximum(1, np.ceil(samples.rows * scale - 1e-9)).astype(np.int64))
     return dataclasses.replace(
         problem,
         output_tokens=lengths,
+        output_samples=samples,
         max_output_tokens=None if longest is None else max(1, math.ceil(longest * scale - 1e-9)),
         acceptance_rate=problem.acceptance_rate if rates is None else float(rates),
     ), plan
@@ -133,6 +156,8 @@ def _worst(
 ) -> tuple[list[float], bool]:
     """Return the rates just before every step that is saved, and the ends.
 
+    Rebatched plans, rates of every task and samples are tried at the ends alone.
+
     A larger output scale never shortens a plan. A higher acceptance rate may lengthen it while no step is saved, for
     Eq. 8 rounds up: among these rates the worst lies for certain, unless there are too many to try.
     """
@@ -140,6 +165,8 @@ def _worst(
     variant, _ = _vary(problem, plan, None, scale)
     if problem.mechanism_of(plan) == "autoregressive":
         return [low], True
+    if plan.phases or problem.output_lengths == "predicted" or isinstance(problem.acceptance_rate, Rates):
+        return [low, high], False
     outputs = {int(variant.planned_output_tokens[list(batch)].max()) for batch in plan.batches}
     length = plan.speculation_length
     found = [low, high]

@@ -12,6 +12,7 @@ from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyPro
 from specopt.models.serving_schedule import Slot, step_schedule, steps_per_batch
 from specopt.views.canvas import new_figure
 from specopt.views.chart import MOST_MARKS, Chart, category, quantity, timeline
+from specopt.views.rebatched import phase_charts, phases_figure, print_phases
 from specopt.views.terminal import MOST_ROWS, cut, line, table
 from specopt.views.view import View
 
@@ -28,7 +29,10 @@ _FEW_BATCHES = 8  # so few have room for words in their bars
 
 
 def print_plan(problem: ServingLatencyProblem, plan: ServingLatencyPlan, out: Console) -> None:
-    """Print the batches in pipeline order."""
+    """Print the batches in pipeline order, or the phases."""
+    if plan.phases:
+        print_phases(problem, plan, out)
+        return
     mechanism = problem.mechanism_of(plan)
     line(out, "mechanism", mechanism)
     if mechanism != "autoregressive":
@@ -85,7 +89,7 @@ def text_gantt(problem: ServingLatencyProblem, plan: ServingLatencyPlan, step: i
 def pipeline_figure(
     problem: ServingLatencyProblem, plan: ServingLatencyPlan, steps: Sequence[int] | None = None
 ) -> Figure:
-    """Return a Gantt chart of decoding steps, one panel per step.
+    """Return a Gantt chart of decoding steps, one panel per step; of a rebatched plan the tasks in service over time.
 
     Parameters
     ----------
@@ -99,6 +103,8 @@ def pipeline_figure(
     MissingDependency
         If matplotlib is not installed.
     """
+    if plan.phases:
+        return phases_figure(problem, plan)
     chosen = default_steps(problem, plan) if steps is None else tuple(steps)
     if not chosen:
         raise InvalidInput("steps: expected at least one decoding step, got none")
@@ -224,7 +230,9 @@ def _draw_bar(axes: Axes, height: int, slot: Slot, span: tuple[float, float], en
 
 
 def charts(problem: ServingLatencyProblem, plan: ServingLatencyPlan) -> tuple[Chart, ...]:
-    """Return the pipeline over all decoding steps, and what the batches are."""
+    """Return the pipeline over all decoding steps, and what the batches are; of a rebatched plan the latter."""
+    if plan.phases:
+        return phase_charts(problem, plan)
     rows: list[dict[str, Any]] = []
     began, last = 0.0, max(steps_per_batch(problem, plan))
     shown = 0
@@ -283,9 +291,13 @@ def _batches(problem: ServingLatencyProblem, plan: ServingLatencyPlan) -> Chart:
     )
 
 
+def _count(plan: ServingLatencyPlan) -> str:
+    return f"{len(plan.phases)} phases" if plan.phases else str(len(plan.batches))
+
+
 VIEW = View(
     print_plan=print_plan,
-    columns={"l": lambda plan: str(plan.speculation_length), "batches": lambda plan: str(len(plan.batches))},
+    columns={"l": lambda plan: str(plan.speculation_length), "batches": _count},
     picture=pipeline_figure,
     charts=charts,
 )

@@ -36,8 +36,7 @@ class BruteForce(ServingLatencyMethod):
         """Return the bytes of the stage times of all subsets at all steps."""
         steps = int(problem.planned_output_tokens.max())
         if problem.mechanism != "any" and problem.mechanism != "autoregressive":
-            assert problem.acceptance_rate is not None, "the problem has checked it"
-            steps = decoding_steps(steps, expected_tokens_per_step(problem.acceptance_rate, 1))
+            steps = decoding_steps(steps, expected_tokens_per_step(problem.common_rate, 1))
         tasks = min(problem.tasks, self.max_size)
         return {"output_tokens": 16.0 * (2**tasks + tasks + 1) * steps}
 

@@ -9,12 +9,28 @@ from typing import ClassVar
 from specopt.models.errors import Infeasible
 from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
 from specopt.solvers.budget import Budget
-from specopt.solvers.method import Method, Outcome, only
+from specopt.models.rates import Rates
+from specopt.solvers.method import Condition, Method, Outcome, only
 from specopt.solvers.serving_latency.bound import lower_bound
 from specopt.solvers.serving_latency.prepare import Prepared, prepare, quick_batches
 
 PIPELINED = only("mechanism", "pipelined", "the mechanism {}")
 CONSERVATIVE = only("output_lengths", "conservative", "{} output lengths")
+STATIC = only("batching", "static", "{} batching")
+REBATCHED = only("batching", "rebatched", "{} batching")
+TOGETHER = Condition(
+    "tasks that arrive together",
+    lambda method, problem: None if problem.arrival_seconds is None else "arrivals",
+)
+MAKESPAN = only("objective", "makespan", "the objective {}")
+ONE_RATE = Condition(
+    "one acceptance rate for all tasks",
+    lambda method, problem: "a rate for each task" if isinstance(problem.acceptance_rate, Rates) else None,
+)
+GIVEN = Condition(
+    "conservative or known output lengths",
+    lambda method, problem: "predicted output lengths" if problem.output_lengths == "predicted" else None,
+)
 KNOWN = only("output_lengths", "known", "{} output lengths")
 
 
@@ -24,6 +40,12 @@ class ServingLatencyMethod(Method):
 
     solves: ClassVar[type[ServingLatencyProblem]] = ServingLatencyProblem
     size_unit: ClassVar[str] = "tasks"
+    serves: ClassVar[tuple[Condition, ...]] = (STATIC, ONE_RATE, MAKESPAN, GIVEN)
+
+    @classmethod
+    def conditions(cls) -> tuple[Condition, ...]:
+        """Return what the method asks of the way tasks are served, then all else."""
+        return (*cls.serves, *super().conditions())
 
     def size_of(self, problem: ServingLatencyProblem) -> float:
         """Return the number of tasks."""

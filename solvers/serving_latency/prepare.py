@@ -72,8 +72,7 @@ class Prepared:
         """Return L for a speculation length (Eq. 7)."""
         if length == 0:
             return 1.0
-        assert self.problem.acceptance_rate is not None
-        return expected_tokens_per_step(self.problem.acceptance_rate, length)
+        return expected_tokens_per_step(self.problem.common_rate, length)
 
     def steps(self, length: int) -> int:
         """Return N, the decoding steps of a batch that counts as O_max (conservative output lengths)."""

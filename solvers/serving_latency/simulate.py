@@ -25,10 +25,11 @@ import numpy as np
 
 from specopt.models.acceptance import decoding_steps
 from specopt.models.arguments import boolean, integer
-from specopt.models.errors import InvalidInput
+from specopt.models.errors import InvalidInput, Unsupported
 from specopt.models.fields import Floats, Ints
 from specopt.models.serving_latency import Mechanism, ServingLatencyPlan, ServingLatencyProblem
 from specopt.solvers.budget import Budget
+from specopt.solvers.serving_latency.method import GIVEN, ONE_RATE, STATIC
 from specopt.solvers.serving_latency.prepare import prepare
 from specopt.solvers.simulation import MOST_REPLICATIONS, Estimate, Simulation, Tell, random_key
 
@@ -121,11 +122,16 @@ def simulate(
     ------
     InvalidInput
         If an argument is outside its domain, or the plan violates the problem.
+    Unsupported
+        If the problem is served in another way.
     """
     started = time.perf_counter()
     replications = integer("replications", replications, 2, MOST_REPLICATIONS)
     seed = integer("seed", seed, 0)
     drop_finished = boolean("drop_finished", drop_finished)
+    clash = next((words for c in (STATIC, ONE_RATE, GIVEN) if (words := c.clash(None, problem))), None)
+    if clash:
+        raise Unsupported(f"simulate plays static batches of given output lengths at one acceptance rate, not {clash}")
     violations = problem.violations(plan)
     if violations:
         raise InvalidInput(f"plan: expected a feasible plan, but {violations[0]}")
@@ -182,7 +188,7 @@ def _replay(
     tasks = np.array([task for batch in plan.batches for task in batch], dtype=np.int64)
     starts = np.concatenate([[0], np.cumsum([len(batch) for batch in plan.batches])]).astype(np.int64)
     members = np.array([tasks, problem.input_tokens[tasks], problem.output_tokens[tasks]], dtype=np.int64)
-    powers = float(problem.acceptance_rate or 0.0) ** np.arange(1.0, plan.speculation_length + 1)
+    powers = (problem.common_rate if plan.speculation_length else 0.0) ** np.arange(1.0, plan.speculation_length + 1)
     models = np.array([prepared.draft, prepared.verify])
     longest = int(members[kernels.OUTPUT].max())
     history, clock = np.zeros((2, longest + 2), dtype=np.int64), np.zeros((2, longest + 1))

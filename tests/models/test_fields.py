@@ -98,7 +98,7 @@ class Toy:
 
 
 BASE: dict[str, Any] = {"counts": [1, 2], "sizes": [0.0, 1.5]}
-ALWAYS: dict[str, Any] = {"parts": [], "twice": 2.0, "marked": "here"}
+ALWAYS: dict[str, Any] = {"twice": 2.0, "marked": "here"}
 """Fields that are written at their defaults."""
 
 

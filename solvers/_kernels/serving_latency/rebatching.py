@@ -191,6 +191,45 @@ def learn(search, value, draft, verify):
 
 
 @kernel(
+    "f8(i8, i8, const f8[:, ::1], const f8[::1], const f8[:, :, ::1], i8[:, ::1], f8[:, ::1], f8[:, ::1], i8[:, ::1],"
+    " f8[:, ::1], f8[::1], i8[::1])",
+)
+def form_batches(n, count, task, setting, runtimes, places, lines, f, choice, batches, search, slot):
+    """Form batches of all tasks, sorted by input, for the steps n..n+count-1; return what these take.
+
+    Modified in place: slot[k] is the batch of task k, in the order of Johnson's rule. Several weights between the
+    stages are tried, from search[VALUE_WEIGHT] on. Work space as for `rebatching_ranges`.
+    """
+    active, order = places[0], places[1]
+    K = len(task)
+    longest = 0.0
+    for k in range(K):
+        active[k] = k
+        longest = max(longest, task[k, OUTPUT])
+        lines[2, k] = longest
+    begin_search(search, search[VALUE_WEIGHT])
+    best = INFINITY
+    overlap = setting[OVERLAP] > 0.0
+    for _ in range(SEARCHES):
+        shortest_path(task, setting, runtimes, True, active, lines[2], K, n, count, search[WEIGHT], f, choice)
+        M, draft, verify = walk(task, setting, runtimes, active, K, n, count, choice, batches)
+        seconds = execute(task, setting, runtimes, batches, M, n, order, lines)
+        if not overlap:
+            for m in range(M):
+                order[m] = m
+        if seconds < best:
+            best = seconds
+            for place in range(M):
+                m = order[place]
+                top = int(batches[m, TOP])
+                for k in range(top + 1 - int(batches[m, SIZE]), top + 1):
+                    slot[k] = place
+        if not learn(search, f[K, 3 if overlap else 0], draft, verify) or not overlap:
+            break
+    return best
+
+
+@kernel(
     "void(i8, i8, b1, const f8[:, ::1], const f8[::1], const f8[:, :, ::1], i8[::1], i8[::1], i8[:, ::1], f8[:, ::1],"
     " f8[:, ::1], i8[:, ::1], f8[:, ::1], f8[::1], f8[::1])",
 )

@@ -1,0 +1,67 @@
+"""Rates of acceptance, one for each: a field that is a number where all have the same, else a list."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from specopt.models.arguments import is_number
+from specopt.models.errors import InvalidInput
+from specopt.models.fields import Custom, Floats, describe
+
+
+@dataclass(frozen=True, eq=False)
+class Rates(Custom):
+    """Probabilities in (0, 1), one for each of several; where all share one, the field is that number instead.
+
+    Attributes
+    ----------
+    closed
+        Whether 0 and 1 belong to them.
+
+    Parameters
+    ----------
+    values
+        Shape (K,).
+    """
+
+    closed: ClassVar[bool] = False
+
+    values: Floats
+
+    @classmethod
+    def parse(cls, data: object, where: str) -> float | Self:  # type: ignore[override]  # a number stays one
+        """Return the number, or build the rates from a list or an array."""
+        given = data.tolist() if isinstance(data, (np.ndarray, np.generic)) else data
+        if not isinstance(given, (list, tuple)):
+            return cls._rate(given, where)
+        if not given:
+            raise InvalidInput(f"{where}: expected at least one probability, got none")
+        values = np.array([cls._rate(item, f"{where}[{index}]") for index, item in enumerate(given)])
+        values.flags.writeable = False
+        return cls(values)
+
+    def __add__(self, amount: float) -> Self:
+        """Return the rates with an amount added to each."""
+        return type(self)(self.values + amount)
+
+    def dump(self) -> list[float]:
+        """Return the list."""
+        values: list[float] = self.values.tolist()
+        return values
+
+    @classmethod
+    def schema(cls) -> dict[str, Any]:
+        """Return the JSON Schema of both forms."""
+        ends = ("minimum", "maximum") if cls.closed else ("exclusiveMinimum", "exclusiveMaximum")
+        number = {"type": "number", ends[0]: 0, ends[1]: 1}
+        return {"anyOf": [number, {"type": "array", "items": number, "minItems": 1}]}
+
+    @classmethod
+    def _rate(cls, value: object, where: str) -> float:
+        if is_number(value) and (0.0 < value < 1.0 or (cls.closed and value in (0, 1))):
+            return float(value)
+        word = ">= 0 and <= 1" if cls.closed else "> 0 and < 1"
+        raise InvalidInput(f"{where}: expected a number {word}, got {describe(value)}")

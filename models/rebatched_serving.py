@@ -1,0 +1,310 @@
+"""Rebatched plans of serving latency, timed step by step for the judge.
+
+A plan is a list of phases; each lists every task in batches and holds from its first step until the next one's. At
+every step the unfinished tasks that are ready are served, all of them, in the listed order. What is timed:
+
+* Members in their first step run as a batch of their own directly before the rest of their batch. Of the others the
+  longest, max_k (I_k + g_k), stands for I_m + (n - 1) L in Eq. 13-14; g_k is what a task has gained so far.
+* A step of speculation length l adds L(alpha_k, l) to g_k; a task has finished after the first step in which g_k
+  reaches its length Q_k, but for a relative 1e-12.
+* Memory is counted run by run: so many tasks times the longest, max_k (I_k + min(Q_k, g_k after the step)).
+* Where a phase brings together tasks that ran apart, each newcomer costs `regroup_seconds` on the stages that move it.
+
+Between two events (a task finishes or joins, a phase begins) the runs of a step stay the same, and a block of steps
+is computed at once: one row per run, one column per step.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from specopt.models.fields import Floats, Ints, NonNegativeInt, PositiveInt, check
+from specopt.models.problem import TOLERANCE
+from specopt.models.serving_stages import draft_seconds, verify_seconds
+from specopt.models.static_serving import too_much
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
+
+ROUNDING = 1e-12
+"""Relative distance within which a clock or a length counts as reached."""
+
+ENTRIES_AT_ONCE = 1 << 17
+"""Tasks times decoding steps of a block."""
+
+STEPS_TO_ARRIVAL = 64
+"""Most steps of a block while tasks have yet to arrive."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Phase:
+    """Batches that hold from a decoding step on, until the next phase begins.
+
+    Parameters
+    ----------
+    first_step
+        The step that it begins with, from 1.
+    batches
+        Every task once, in pipeline order; finished and unready ones are left out when their step comes.
+    speculation_length
+        Draft tokens per step in this phase, for all batches or for each; None: the plan's.
+    """
+
+    first_step: PositiveInt
+    batches: tuple[tuple[int, ...], ...]
+    speculation_length: NonNegativeInt | tuple[NonNegativeInt, ...] | None = None
+
+    def __post_init__(self) -> None:
+        check(self)
+
+    def lengths(self, default: int) -> tuple[int, ...]:
+        """Return the speculation length of each batch; the plan's is the default."""
+        given = default if self.speculation_length is None else self.speculation_length
+        return given if isinstance(given, tuple) else (given,) * len(self.batches)
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Steps in which the same runs are served.
+
+    Parameters
+    ----------
+    start, end
+        In seconds since the earliest arrival.
+    first_step, last_step
+        From 1.
+    sizes, lengths
+        Tasks and speculation length of each run, in order.
+    """
+
+    start: float
+    end: float
+    first_step: int
+    last_step: int
+    sizes: tuple[int, ...]
+    lengths: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Played:
+    """What became of the tasks.
+
+    Parameters
+    ----------
+    finish
+        When each task has finished, in seconds since the earliest arrival.
+    stretches
+        What ran when.
+    breaches
+        One sentence for every listed batch that does not fit a model's memory.
+    """
+
+    finish: Floats
+    stretches: list[Stretch]
+    breaches: list[str]
+
+
+def phase_defects(problem: ServingLatencyProblem, plan: ServingLatencyPlan) -> list[str]:
+    """Return why the phases are none of this problem."""
+    found = []
+    drafting = problem.mechanism_of(plan) != "autoregressive"
+    before = 0
+    for number, phase in enumerate(plan.phases):
+        where = f"phases[{number}]"
+        if number == 0 and phase.first_step != 1:
+            found.append(f"{where}.first_step: expected 1, got {phase.first_step}")
+        if phase.first_step <= before:
+            found.append(f"{where}.first_step: expected more than {before}, got {phase.first_step}")
+        before = phase.first_step
+        lengths = phase.lengths(plan.speculation_length)
+        if len(lengths) != len(phase.batches):
+            found.append(f"{where}.speculation_length: expected {len(phase.batches)} entries, got {len(lengths)}")
+        if any((length > 0) != drafting for length in lengths):
+            word = "at least 1" if drafting else "0 (autoregressive)"
+            found.append(f"{where}.speculation_length: expected {word}, got {phase.speculation_length}")
+        listed = np.fromiter((k for batch in phase.batches for k in batch), dtype=np.int64)
+        if not np.array_equal(np.sort(listed), np.arange(problem.tasks)):
+            found.append(f"{where}.batches: expected each of the tasks 0 to {problem.tasks - 1} once")
+    return found
+
+
+def length_violations(problem: ServingLatencyProblem, plan: ServingLatencyPlan) -> list[str]:
+    """Return which phases guess more than the problem allows ((24f))."""
+    limit = problem.max_speculation_length or 0
+    return [
+        f"phases[{number}].speculation_length: expected 1 to {limit}, got {length}"
+        for number, phase in enumerate(plan.phases)
+        for length in sorted(set(phase.lengths(plan.speculation_length)))
+        if not 1 <= length <= limit
+    ]
+
+
+def play(problem: ServingLatencyProblem, plan: ServingLatencyPlan, outputs: Ints, ready: Floats) -> Played:
+    """Return what becomes of the tasks if each needs so many output tokens, and is ready at such a time."""
+    run = _Run(problem, plan, outputs, ready)
+    while run.unfinished.any():
+        run.block()
+    return Played(run.finish, run.stretches, list(run.breaches.values()))
+
+
+class _Run:
+    """The state of a plan that is being played: clock, step, phase, and what each task has gained."""
+
+    def __init__(self, problem: ServingLatencyProblem, plan: ServingLatencyPlan, outputs: Ints, ready: Floats) -> None:
+        self.problem, self.plan, self.outputs, self.ready = problem, plan, outputs, ready
+        self.mechanism = problem.mechanism_of(plan)
+        lengths = {length for phase in plan.phases for length in phase.lengths(plan.speculation_length)}
+        self.lengths = sorted(lengths)
+        self.tokens = np.stack([problem.tokens_per_step(length) for length in self.lengths])
+        self.counts = np.zeros_like(self.tokens)  # steps served, by speculation length and task
+        self.served = np.zeros(problem.tasks, dtype=np.bool_)
+        self.unfinished = np.ones(problem.tasks, dtype=np.bool_)
+        self.finish = np.zeros(problem.tasks)
+        self.clock, self.step, self.phase = float(ready.min()), 1, -1
+        self.stretches: list[Stretch] = []
+        self.breaches: dict[tuple[int, int, str], str] = {}
+        self.batch_of = np.zeros(problem.tasks, dtype=np.int64)
+
+    def block(self) -> None:
+        """Serve the steps up to the next event."""
+        entering = self._enter_phase()
+        active = self._active()
+        parts = 2 * self.batch_of[active] + self.served[active]  # the first step of members before the rest
+        active = active[np.argsort(parts, kind="stable")]
+        parts = np.sort(parts)
+        starts = np.flatnonzero(np.diff(parts, prepend=-1))  # of every run among the active
+        sizes = np.diff(starts, append=len(active))
+        first = parts[starts] % 2 == 0
+        gained, target = self._gain(active, 1 if entering or first.any() else None)
+        reached = np.maximum.reduceat(self.problem.input_tokens[active][:, None] + gained[:, :-1], starts, axis=0)
+        lengths = self.length_of[active][starts]
+        draft, verify = self._stage_seconds(sizes, reached, lengths, first)
+        if entering:
+            self._add_regrouping(active, starts, sizes, first, draft, verify)
+        completed = self._completed(draft, verify)
+        steps = self._steps_served(completed[-1])
+        self._check_memory(active, starts, sizes, gained[:, steps])
+        done = gained[:, steps] >= target
+        before = self.clock + float(completed[-1, : steps - 1].sum())
+        self.finish[active[done]] = before + np.repeat(completed[:, steps - 1], sizes)[done]
+        self.unfinished[active[done]] = False
+        self.served[active] = True
+        self.counts[self.slot_of[active], active] += steps
+        end = before + float(completed[-1, steps - 1])
+        shape = tuple(sizes.tolist()), tuple(lengths.tolist())
+        self.stretches.append(Stretch(self.clock, end, self.step, self.step + steps - 1, *shape))
+        self.clock = end
+        self.step += steps
+
+    def _enter_phase(self) -> bool:
+        """Enter the phase that holds at this step; tell whether it is a later one that begins with it."""
+        phases, entered = self.plan.phases, False
+        while self.phase + 1 < len(phases) and phases[self.phase + 1].first_step <= self.step:
+            self.phase += 1
+            entered = True
+        if entered:
+            phase = phases[self.phase]
+            order = np.fromiter((k for batch in phase.batches for k in batch), dtype=np.int64)
+            sizes = [len(batch) for batch in phase.batches]
+            self.batch_before, self.batch_of = self.batch_of, np.empty_like(self.batch_of)
+            self.batch_of[order] = np.repeat(np.arange(len(sizes)), sizes)
+            self.length_of = np.array(phase.lengths(self.plan.speculation_length), dtype=np.int64)[self.batch_of]
+            self.slot_of = np.searchsorted(self.lengths, self.length_of)
+        return entered and self.phase > 0
+
+    def _active(self) -> Ints:
+        """Return the tasks of this step; where none is ready, the clock goes on to the next that is."""
+        ready = self.unfinished & (self.ready <= self.clock * (1 + ROUNDING))
+        if not ready.any():
+            self.clock = float(self.ready[self.unfinished].min())
+            ready = self.unfinished & (self.ready <= self.clock * (1 + ROUNDING))
+        self.waiting = self.ready[self.unfinished & ~ready]
+        return np.flatnonzero(ready)
+
+    def _gain(self, active: Ints, most: int | None) -> tuple[Floats, Floats]:
+        """Return g_k before each step of the block and after its last, and what g_k has to reach."""
+        slot = self.slot_of[active]
+        tokens, outputs = self.tokens[slot, active], self.outputs[active].astype(np.float64)
+        counts = self.counts[:, active]
+        count = counts[slot, np.arange(len(active))]
+        counts[slot, np.arange(len(active))] = 0.0
+        others = (counts * self.tokens[:, active]).sum(axis=0)  # gained at other speculation lengths
+        target = outputs - ROUNDING * np.maximum(tokens, outputs)
+        steps = max(1, int(np.ceil((target - others) / tokens - count).min()))
+        if self.phase + 1 < len(self.plan.phases):
+            steps = min(steps, self.plan.phases[self.phase + 1].first_step - self.step)
+        steps = min(steps, max(1, ENTRIES_AT_ONCE // len(active)), most or steps)
+        if len(self.waiting):
+            steps = min(steps, STEPS_TO_ARRIVAL)
+        gained = others[:, None] + (count[:, None] + np.arange(steps + 1)) * tokens[:, None]
+        done = (gained[:, 1:] >= target[:, None]).any(axis=0)
+        if done.any():
+            gained = gained[:, : int(np.argmax(done)) + 2]
+        return gained, target
+
+    def _stage_seconds(
+        self, sizes: Ints, reached: Floats, lengths: Ints, first: NDArray[np.bool_]
+    ) -> tuple[Floats, Floats]:
+        """Return T^d and T^v of every run (row) at every step (column)."""
+        draft, verify = np.zeros_like(reached), np.zeros_like(reached)
+        problem = self.problem
+        for length in np.unique(lengths).tolist():
+            rows = lengths == length
+            shape = sizes[rows][:, None], reached[rows], length, first[rows][:, None]
+            verify[rows] = verify_seconds(problem.verify, problem.verify_runtime, *shape)
+            if length > 0:
+                assert problem.draft is not None and problem.draft_runtime is not None
+                draft[rows] = draft_seconds(problem.draft, problem.draft_runtime, *shape)
+        return draft, verify
+
+    def _add_regrouping(
+        self, active: Ints, starts: Ints, sizes: Ints, first: NDArray[np.bool_], draft: Floats, verify: Floats
+    ) -> None:
+        """Add what moving sequences to other batches takes."""
+        if self.problem.regroup_seconds == 0.0:
+            return
+        for row in np.flatnonzero(~first):
+            members = active[starts[row] : starts[row] + sizes[row]]
+            moved = len(members) - int(np.bincount(self.batch_before[members]).max())
+            seconds = self.problem.regroup_seconds * moved
+            verify[row] += seconds
+            if self.mechanism != "autoregressive":
+                draft[row] += seconds
+
+    def _completed(self, draft: Floats, verify: Floats) -> Floats:
+        """Return C of every run at every step, since the step began (Eq. 20)."""
+        completed = np.empty_like(verify)
+        done = np.zeros(verify.shape[1])
+        drafted = np.zeros(verify.shape[1])
+        for row, (T_d, T_v) in enumerate(zip(draft, verify, strict=True)):
+            if self.mechanism == "pipelined":
+                drafted += T_d
+                done = np.maximum(drafted, done) + T_v
+            else:
+                done = done + T_d + T_v
+            completed[row] = done
+        return completed
+
+    def _steps_served(self, makespan: Floats) -> int:
+        """Return the steps of the block that are over when the next task is ready."""
+        if not len(self.waiting):
+            return len(makespan)
+        ends = self.clock + np.cumsum(makespan)
+        joined = self.waiting.min() <= ends * (1 + ROUNDING)
+        return int(np.argmax(joined)) + 1 if joined.any() else len(makespan)
+
+    def _check_memory(self, active: Ints, starts: Ints, sizes: Ints, gained: Floats) -> None:
+        tokens = np.maximum.reduceat(
+            self.problem.input_tokens[active] + np.minimum(self.outputs[active], gained), starts
+        )
+        for which, model, limit in self.problem.limited_models(self.mechanism):
+            needed = model.parameter_bytes + sizes * float(model.kv_bytes_per_token) * tokens
+            for row in np.flatnonzero(needed > limit + TOLERANCE * np.maximum(limit, needed)):
+                batch = int(self.batch_of[active[starts[row]]])
+                sentence = f"phases[{self.phase}].batches[{batch}]: {too_much(float(needed[row]), which, limit)}"
+                self.breaches.setdefault((self.phase, batch, which), sentence)

@@ -1,0 +1,37 @@
+"""Seconds of the two stages of serving latency: drafting and verifying a batch in one decoding step (paper 1).
+
+A batch of b tasks has reached so many tokens before the step: its longest prompt in the first one, I_m + (n - 1) L
+in step n of a static batch. Shapes broadcast: one row per batch, one column per step.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from specopt.models.decoder import Decoder
+from specopt.models.fields import Floats
+from specopt.models.runtime import Runtime
+
+
+def draft_seconds(draft: Decoder, runtime: Runtime, size: Any, reached: Floats, length: int, prefill: Any) -> Floats:
+    """Return T^d (Eq. 13 and 19): `length` passes of one token; where `prefill`, the first one takes in the prompt."""
+    seconds = np.zeros_like(reached)
+    for i in range(1, length + 1):
+        first = np.asarray(prefill) & (i == 1)
+        new = np.where(first, reached, 1.0)
+        total = np.where(first, reached, reached + (i - 1))
+        seconds += runtime.seconds(size, pass_flops(draft, new, total, 1))
+    return seconds
+
+
+def verify_seconds(verify: Decoder, runtime: Runtime, size: Any, reached: Floats, length: int, prefill: Any) -> Floats:
+    """Return T^v (Eq. 14 and 18): one pass over the guesses and the last token; where `prefill`, over the prompt."""
+    new = np.where(prefill, reached + length, 1.0 + length)
+    return runtime.seconds(size, pass_flops(verify, new, reached + length, 1 + length))
+
+
+def pass_flops(model: Decoder, new: Floats, total: Floats, logits: int) -> Floats:
+    """Return the operations of a forward pass per task (Eq. 11-12, or the exact counts)."""
+    return model.flops_per_token * new + model.flops_per_token_pair * new * total + model.flops_per_logit * logits

@@ -1,0 +1,123 @@
+"""Static batches of serving latency, timed step by step for the judge (paper 1, Eq. 8, 13-22).
+
+A batch stays together until its slowest member has finished. Tasks of different acceptance rates gain different L_k
+tokens per step: the batch takes max_k ceil(Q_k / L_k) steps, and has reached max_k (I_k + (n - 1) L_k) before step n.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from specopt.models.acceptance import decoding_steps
+from specopt.models.fields import Floats, Ints
+from specopt.models.problem import exceeds
+from specopt.models.serving_stages import draft_seconds, verify_seconds
+
+if TYPE_CHECKING:
+    from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
+
+ENTRIES_AT_ONCE = 1 << 15
+"""Batches times decoding steps that the judge holds at once: what fits a processor's cache."""
+
+
+class StaticBatch:
+    """One batch of a plan: its size, its steps, and what it has reached.
+
+    Parameters
+    ----------
+    members
+        Its tasks.
+    inputs, outputs, tokens
+        Per task of the problem: I_k, Q_k and L_k.
+    """
+
+    def __init__(self, members: tuple[int, ...], inputs: Ints, outputs: Ints, tokens: Floats) -> None:
+        chosen = list(members)
+        self.size = len(chosen)
+        inputs, outputs, tokens = inputs[chosen], outputs[chosen], tokens[chosen]
+        self.rates = np.unique(tokens) if tokens.min() < tokens.max() else tokens[:1]  # of equal ones the largest rule
+        groups = [tokens == rate for rate in self.rates]
+        self.inputs = np.array([float(inputs[group].max()) for group in groups])
+        self.steps = max(
+            decoding_steps(int(outputs[group].max()), float(rate))
+            for group, rate in zip(groups, self.rates, strict=True)
+        )
+
+    def reached(self, n: Floats) -> Floats:
+        """Return the most tokens that a member counts with before steps n."""
+        found: Floats = (self.inputs[:, None] + (n - 1) * self.rates[:, None]).max(axis=0)
+        return found
+
+
+def static_batches(problem: ServingLatencyProblem, plan: ServingLatencyPlan, outputs: Ints) -> list[StaticBatch]:
+    """Return the batches of a plan; `outputs` are the lengths Q_k that tasks count with."""
+    tokens = problem.tokens_per_step(plan.speculation_length)
+    return [StaticBatch(batch, problem.input_tokens, outputs, tokens) for batch in plan.batches]
+
+
+def play_static(problem: ServingLatencyProblem, plan: ServingLatencyPlan, outputs: Ints) -> tuple[float, Floats]:
+    """Return T_inf (Eq. 22), and of a mean latency when each task is done since the first step began, else nothing."""
+    mechanism, length = problem.mechanism_of(plan), plan.speculation_length
+    batches = static_batches(problem, plan, outputs)
+    own = _own_steps(problem, plan, outputs) if problem.objective == "mean_latency" else np.zeros(0, dtype=np.int64)
+    finish = np.zeros(len(own))
+    last = max(batch.steps for batch in batches)
+    width = min(last, ENTRIES_AT_ONCE)
+    height = max(1, ENTRIES_AT_ONCE // width)
+    seconds = 0.0
+    for first in range(1, last + 1, width):  # every array runs over the decoding steps n = 1..N, or a range of them
+        n = np.arange(first, min(first + width, last + 1), dtype=np.float64)
+        draft_done = np.zeros_like(n)
+        done = np.zeros_like(n)
+        for top in range(0, len(batches), height):
+            rows = batches[top : top + height]
+            size = np.array([batch.size for batch in rows])[:, None]
+            reached = np.stack([batch.reached(n) for batch in rows])
+            verify = verify_seconds(problem.verify, problem.verify_runtime, size, reached, length, n == 1)
+            draft = np.zeros_like(verify)
+            if mechanism != "autoregressive":
+                assert problem.draft is not None and problem.draft_runtime is not None
+                draft = draft_seconds(problem.draft, problem.draft_runtime, size, reached, length, n == 1)
+            for position, (batch, T_d, T_v) in enumerate(zip(rows, draft, verify, strict=True), start=top):
+                active = n <= batch.steps
+                if mechanism == "pipelined":
+                    draft_done = np.where(active, draft_done + T_d, draft_done)
+                    finished = np.maximum(draft_done, done) + T_v  # Eq. 20
+                else:
+                    finished = done + T_d + T_v
+                done = np.where(active, finished, done)  # finished batches have left the pipeline, Eq. 21
+                if len(own):
+                    members = np.array(plan.batches[position])
+                    ending = members[(own[members] >= first) & (own[members] <= n[-1])]
+                    finish[ending] = done[own[ending] - first]
+        if len(own):
+            ending = np.flatnonzero((own >= first) & (own <= n[-1]))
+            finish[ending] += seconds + (np.cumsum(done) - done)[own[ending] - first]
+        seconds += float(done.sum())  # Eq. 22
+    return seconds, finish
+
+
+def _own_steps(problem: ServingLatencyProblem, plan: ServingLatencyPlan, outputs: Ints) -> Ints:
+    """Return the step in which each task has its own output (Eq. 8)."""
+    tokens = problem.tokens_per_step(plan.speculation_length)
+    return np.array([decoding_steps(int(q), float(rate)) for q, rate in zip(outputs, tokens, strict=True)])
+
+
+def static_memory(problem: ServingLatencyProblem, plan: ServingLatencyPlan, outputs: Ints) -> list[str]:
+    """Return which batches need more memory than a model has (Eq. 9-10)."""
+    found = []
+    for which, model, limit in problem.limited_models(problem.mechanism_of(plan)):
+        for position, batch in enumerate(plan.batches):
+            members = list(batch)
+            tokens = int(problem.input_tokens[members].max()) + int(outputs[members].max())
+            needed = model.parameter_bytes + len(members) * model.kv_bytes_per_token * tokens
+            if exceeds(needed, limit):
+                found.append(f"batches[{position}]: {too_much(needed, which, limit)}")
+    return found
+
+
+def too_much(needed: float, which: str, limit: float) -> str:
+    """Return the sentence about a batch that does not fit."""
+    return f"needs {needed / 1e9:.3f} GB of {which}-model memory, {limit / 1e9:.3f} GB are available"

@@ -1,0 +1,90 @@
+"""Rebatched plans of serving latency: as text, and which tasks run together over time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+
+from specopt.models.rebatched_serving import Stretch, play
+from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
+from specopt.views.canvas import COLOURS, new_figure
+from specopt.views.chart import MOST_MARKS, Chart, timeline
+from specopt.views.terminal import MOST_ROWS, cut, line, table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def stretches(problem: ServingLatencyProblem, plan: ServingLatencyPlan) -> list[Stretch]:
+    """Return what runs when; of predicted lengths, with the first sample."""
+    return play(problem, plan, problem.scenarios[0], problem.readiness(plan)[1]).stretches
+
+
+def print_phases(problem: ServingLatencyProblem, plan: ServingLatencyPlan, out: Console) -> None:
+    """Print what runs from step to step."""
+    found = stretches(problem, plan)
+    line(out, "mechanism", problem.mechanism_of(plan))
+    line(out, "phases", f"{len(plan.phases)}, {problem.tasks} tasks, {found[-1].last_step} decoding steps")
+    view = table("  from step", "seconds", "tasks")
+    view.add_column("tasks per batch, and draft tokens", no_wrap=True, overflow="ellipsis")
+    for stretch in found[:MOST_ROWS]:
+        runs = " ".join(f"{size}x{length}" for size, length in zip(stretch.sizes, stretch.lengths, strict=True))
+        view.add_row(str(stretch.first_step), f"{stretch.end - stretch.start:.4g}", str(sum(stretch.sizes)), runs)
+    out.print(view)
+    cut(out, len(found), "stretches")
+
+
+def phases_figure(problem: ServingLatencyProblem, plan: ServingLatencyPlan) -> Figure:
+    """Return the tasks in service over time, a colour for each batch.
+
+    Raises
+    ------
+    MissingDependency
+        If matplotlib is not installed.
+    """
+    found = stretches(problem, plan)
+    figure = new_figure(10.0, 3.6)
+    axes = figure.subplots()
+    for place in range(max(len(stretch.sizes) for stretch in found)):
+        shown = [stretch for stretch in found if len(stretch.sizes) > place]
+        axes.bar(
+            [stretch.start for stretch in shown],
+            [stretch.sizes[place] for stretch in shown],
+            width=[stretch.end - stretch.start for stretch in shown],
+            bottom=[sum(stretch.sizes[:place]) for stretch in shown],
+            align="edge",
+            color=COLOURS[place % len(COLOURS)],
+        )
+    axes.set_xlabel("seconds since the earliest arrival")
+    axes.set_ylabel("tasks in service")
+    axes.set_title(f"{problem.mechanism_of(plan)}, a colour for each batch of a step", loc="left", fontsize=10)
+    axes.spines[["top", "right"]].set_visible(False)
+    return figure
+
+
+def phase_charts(problem: ServingLatencyProblem, plan: ServingLatencyPlan) -> tuple[Chart, ...]:
+    """Return which batches run from event to event."""
+    rows: list[dict[str, Any]] = []
+    found = stretches(problem, plan)
+    for stretch in found:
+        for place, (size, length) in enumerate(zip(stretch.sizes, stretch.lengths, strict=True)):
+            rows.append(
+                {
+                    "place": place, "tasks": size, "draft tokens": length, "first step": stretch.first_step,
+                    "begin (s)": stretch.start, "end (s)": stretch.end, "seconds": stretch.end - stretch.start,
+                }
+            )  # fmt: skip
+        if len(rows) > MOST_MARKS:
+            break
+    return (
+        timeline(
+            "How many tasks each batch of a step holds",
+            "From event to event: a task finishes or joins, or the plan forms batches anew.",
+            rows,
+            lane="place",
+            colour={"field": "tasks", "type": "quantitative"},
+            axis="seconds since the earliest arrival",
+            closest=max(4, len(found)),
+        ),
+    )

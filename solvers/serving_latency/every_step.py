@@ -1,0 +1,218 @@
+"""Rebatched plans by dynamic programming over steps: every ordered partition, every speculation length of every batch.
+
+Without arrivals all tasks begin together and every unfinished one is served in every step, so what is left to do
+depends on the past only through the steps that each task has had at each speculation length (and, where regrouping
+costs, through the batches of the last step). A latency adds up over steps: the makespan as their lengths; the mean
+latency as their length for every task that goes on, and as its batch's completion for every task that ends. Nothing
+is assumed of the batches, so it is the oracle of the other methods.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from typing import ClassVar
+
+import numpy as np
+
+from specopt.models.acceptance import decoding_steps
+from specopt.models.rebatched_serving import ROUNDING, Phase
+from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
+from specopt.models.serving_stages import draft_seconds, verify_seconds
+from specopt.solvers.budget import Budget
+from specopt.solvers.method import Condition, Outcome, at_most
+from specopt.solvers.serving_latency.method import GIVEN, REBATCHED, TOGETHER, ServingLatencyMethod, prepare_all
+from specopt.solvers.serving_latency.prepare import Prepared
+
+Counts = tuple[tuple[int, ...], ...]  # by task: steps at each speculation length
+Partition = tuple[tuple[int, ...], ...]
+Choice = tuple[Partition, tuple[int, ...]]  # batches in order, and the speculation length of each
+
+
+@dataclass(frozen=True)
+class EveryStep(ServingLatencyMethod):
+    """All ordered partitions and all speculation lengths of every step, by what they leave to be done."""
+
+    name: ClassVar[str] = "every-step"
+    exact: ClassVar[bool] = True
+    source: ClassVar[str] = "own; dynamic programming over the tokens that tasks have gained"
+    guarantee: ClassVar[str] = "optimal"
+    complexity: ClassVar[str] = "O(l_max^K a(K)) per state, a(K) ordered partitions: 13 for K = 3, 75 for K = 4"
+    max_size: ClassVar[int] = 4
+    serves: ClassVar[tuple[Condition, ...]] = (REBATCHED, TOGETHER, GIVEN)
+    takes: ClassVar[tuple[Condition, ...]] = (
+        at_most(3000, "states", lambda method, problem: _states(problem), "fewer outputs or speculation lengths"),
+    )
+
+    def run(self, problem: ServingLatencyProblem, budget: Budget) -> Outcome:
+        """Solve each mechanism alone."""
+        able = prepare_all(problem)
+        for prepared in able:
+            budget.offer(_plan(prepared, [(tuple((k,) for k in range(problem.tasks)), (prepared.lengths[0],))], 1))
+        bound = math.inf
+        for prepared in able:
+            search = _Search(prepared, budget)
+            seconds = search.least(((0,) * len(prepared.lengths),) * problem.tasks, None)[0]
+            budget.offer(_plan(prepared, search.choices(), problem.tasks))
+            bound = min(bound, seconds + prepared.communication_seconds)
+        return Outcome(plan=budget.incumbent, bound=bound)
+
+
+def _states(problem: ServingLatencyProblem) -> float:
+    """Return about how many states there are: counts of steps by length for every task, as long as the longest."""
+    lengths = 1 if problem.mechanism == "autoregressive" else problem.max_speculation_length or 1
+    slowest = problem.tokens_per_step(0 if problem.mechanism == "autoregressive" else 1).min()
+    steps = decoding_steps(int(problem.planned_output_tokens.max()), float(slowest))
+    partitions = 1 if problem.regroup_seconds == 0.0 else 15
+    return sum(min(1e9, float(math.comb(n + lengths - 1, n)) ** problem.tasks) for n in range(steps)) * partitions
+
+
+def _plan(prepared: Prepared, choices: list[Choice], tasks: int) -> ServingLatencyPlan:
+    """Return the plan that takes one choice after the other; tasks that have finished are listed last."""
+    phases: list[Phase] = []
+    before: Choice | None = None
+    for step, choice in enumerate(choices, start=1):
+        if choice == before:
+            continue
+        before = choice
+        batches, lengths = [list(batch) for batch in choice[0]], choice[1]
+        batches[-1] += sorted(set(range(prepared.tasks)).difference(*map(set, batches)))
+        given = lengths[0] if len(set(lengths)) == 1 else lengths
+        phases.append(
+            Phase(first_step=step, batches=tuple(map(tuple, batches)), speculation_length=given)
+        )
+    return ServingLatencyPlan(
+        speculation_length=prepared.lengths[0],
+        phases=tuple(phases),
+        bandwidth_share=prepared.shares,
+        mechanism=prepared.mechanism if prepared.problem.mechanism == "any" else None,
+    )
+
+
+@cache
+def _partitions(items: tuple[int, ...]) -> tuple[Partition, ...]:
+    """Return every ordered partition."""
+
+    def after(rest: tuple[int, ...]) -> Iterator[Partition]:
+        if not rest:
+            yield ()
+        for size in range(1, len(rest) + 1):
+            for batch in itertools.combinations(rest, size):
+                for others in after(tuple(k for k in rest if k not in batch)):
+                    yield (batch, *others)
+
+    return tuple(after(items))
+
+
+@dataclass
+class _Search:
+    """The least latency from every state of one mechanism."""
+
+    prepared: Prepared
+    budget: Budget
+    known: dict[tuple[Counts, Partition | None], tuple[float, Choice | None, Counts]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.problem = self.prepared.problem
+        self.tokens = np.array([self.problem.tokens_per_step(length) for length in self.prepared.lengths])
+        self.outputs = self.problem.planned_output_tokens.astype(np.float64)
+        self.mean = self.problem.objective == "mean_latency"
+
+    def gained(self, counts: Counts, k: int) -> float:
+        """Return g_k."""
+        return float(sum(count * self.tokens[i, k] for i, count in enumerate(counts[k])))
+
+    def finished(self, counts: Counts, k: int) -> bool:
+        """Tell whether a task that has had these steps is done."""
+        return bool(self.gained(counts, k) >= self.outputs[k] * (1 - ROUNDING))
+
+    def least(self, counts: Counts, before: Partition | None) -> tuple[float, Choice | None, Counts]:
+        """Return the least latency from here on, how the next step is served for it, and the state after that."""
+        key = counts, before
+        if key not in self.known:
+            self.budget.check()
+            self.known[key] = self._least(counts, before)
+        return self.known[key]
+
+    def _least(self, counts: Counts, before: Partition | None) -> tuple[float, Choice | None, Counts]:
+        active = tuple(k for k in range(self.problem.tasks) if not self.finished(counts, k))
+        best: tuple[float, Choice | None, Counts] = (0.0 if not active else math.inf, None, counts)
+        if not active:
+            return best
+        stage: dict[tuple[tuple[int, ...], int], tuple[float, float] | None] = {}
+        for partition in _partitions(active):
+            for places in itertools.product(range(len(self.prepared.lengths)), repeat=len(partition)):
+                times = []
+                for batch, place in zip(partition, places, strict=True):
+                    if (batch, place) not in stage:
+                        stage[batch, place] = self._stages(counts, batch, place, before)
+                    found = stage[batch, place]
+                    if found is None:
+                        break
+                    times.append(found)
+                if len(times) < len(partition):
+                    continue
+                after = list(counts)
+                for batch, place in zip(partition, places, strict=True):
+                    for k in batch:
+                        after[k] = (*counts[k][:place], counts[k][place] + 1, *counts[k][place + 1 :])
+                state = tuple(after)
+                seconds = self._cost(state, partition, times)
+                if seconds < best[0]:
+                    seconds += self.least(state, partition if self.problem.regroup_seconds else None)[0]
+                if seconds < best[0]:
+                    best = seconds, (partition, tuple(self.prepared.lengths[place] for place in places)), state
+        return best
+
+    def _stages(
+        self, counts: Counts, batch: tuple[int, ...], place: int, before: Partition | None
+    ) -> tuple[float, float] | None:
+        """Return T^d and T^v of a batch in a step, or None if it does not fit the memory."""
+        problem, length, size = self.problem, self.prepared.lengths[place], len(batch)
+        inputs = problem.input_tokens
+        held = max(
+            inputs[k] + min(self.outputs[k], self.gained(counts, k) + float(self.tokens[place, k])) for k in batch
+        )
+        if not self.prepared.fits(size, float(held), 0.0):
+            return None
+        prefill = not any(counts[batch[0]])
+        reached = np.array([max(inputs[k] + self.gained(counts, k) for k in batch)])
+        verify = float(verify_seconds(problem.verify, problem.verify_runtime, size, reached, length, prefill)[0])
+        draft = 0.0
+        if length:
+            assert problem.draft is not None and problem.draft_runtime is not None
+            draft = float(draft_seconds(problem.draft, problem.draft_runtime, size, reached, length, prefill)[0])
+        if before is not None:
+            moved = size - max(len(set(batch) & set(other)) for other in before)
+            verify += moved * problem.regroup_seconds
+            draft += moved * problem.regroup_seconds if length else 0.0
+        return draft, verify
+
+    def _cost(self, state: Counts, partition: Partition, times: list[tuple[float, float]]) -> float:
+        """Return what a step adds to the latency."""
+        drafted = done = ended = 0.0
+        ends = 0
+        for batch, (draft, verify) in zip(partition, times, strict=True):
+            drafted += draft
+            done = max(drafted, done) + verify if self.prepared.mechanism == "pipelined" else done + draft + verify
+            ending = sum(self.finished(state, k) for k in batch)
+            ended, ends = ended + ending * done, ends + ending
+        if not self.mean:
+            return done
+        going = sum(map(len, partition)) - ends
+        return (ended + going * done) / self.problem.tasks
+
+    def choices(self) -> list[Choice]:
+        """Return how the steps of the best plan are served."""
+        counts: Counts = ((0,) * len(self.prepared.lengths),) * self.problem.tasks
+        before: Partition | None = None
+        found: list[Choice] = []
+        while True:
+            _, choice, counts = self.least(counts, before)
+            if choice is None:
+                return found
+            found.append(choice)
+            before = choice[0] if self.problem.regroup_seconds else None

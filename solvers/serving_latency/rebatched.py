@@ -1,0 +1,161 @@
+"""A rebatched plan, formed step by step: what a scheduler at the engine would do, ahead of time.
+
+Wherever a task finishes or joins, the tasks at hand are batched anew, contiguous in the tokens that they have reached:
+of the partitions that a shortest path gives at several weights between the stages, each in the order of Johnson's
+rule, the fastest one. Newcomers form batches of their own in their first step. Between two such events all batches
+draft equally many tokens: always l (`length`), or whatever gives most tokens per second at that step (`None`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from specopt.models.fields import Floats, Ints
+from specopt.models.rebatched_serving import ROUNDING, Phase
+from specopt.models.serving_latency import ServingLatencyPlan
+from specopt.solvers.budget import Budget
+from specopt.solvers.serving_latency.prepare import Prepared
+
+
+class Former:
+    """Forms batches for the tasks at hand; the compiled part and its work space.
+
+    Parameters
+    ----------
+    prepared
+        The problem under one mechanism.
+    budget
+        Loads the kernel.
+    """
+
+    def __init__(self, prepared: Prepared, budget: Budget) -> None:
+        self.prepared = prepared
+        self.kernels = budget.load("serving_latency.rebatching")
+        columns = budget.load("serving_latency.plans").BATCH_COLUMNS
+        tasks = prepared.tasks
+        self.places, self.lines = np.zeros((2, tasks), dtype=np.int64), np.zeros((3, tasks))
+        self.costs, self.choice = np.zeros((tasks + 1, 4)), np.zeros((tasks + 1, 4), dtype=np.int64)
+        self.batches = np.zeros((tasks, columns))
+        self.search = np.zeros(self.kernels.SEARCH_ENTRIES)
+
+    def form(self, reached: Floats, gain: Floats, length: int, steps: int, first: bool) -> tuple[float, list[Ints]]:
+        """Return the seconds of some steps, and the batches in order.
+
+        Parameters
+        ----------
+        reached, gain
+            Per task: tokens before these steps, and how many more it holds after them, at most.
+        length, steps, first
+            Draft tokens per step, number of steps, and whether it is the tasks' first one.
+        """
+        order = np.argsort(reached, kind="stable")
+        task, setting = self._arrays(reached[order], gain[order], length)
+        slot = np.zeros(len(order), dtype=np.int64)
+        self.search[self.kernels.VALUE_WEIGHT] = 0.5
+        seconds = self.kernels.form_batches(
+            1 if first else 2, steps, task, setting, self.prepared.runtimes, self.places, self.lines, self.costs,
+            self.choice, self.batches, self.search, slot,
+        )  # fmt: skip
+        return float(seconds), [order[slot == place] for place in range(int(slot.max()) + 1)]
+
+    def _arrays(self, reached: Floats, gain: Floats, length: int) -> tuple[Floats, Floats]:
+        """Return what the kernels take: tasks whose input is what they have reached, at their next step."""
+        prepared = self.prepared
+        token, pair, logit = prepared.draft
+        verify_token, verify_pair, verify_logit = prepared.verify
+        logits = verify_logit * (1 + length)
+        seen = reached + length
+        task = np.empty((len(reached), 8))
+        task[:, 0], task[:, 1], task[:, 2] = reached, gain, 1 << 30
+        task[:, 3] = token * reached + pair * reached**2 + logit
+        task[:, 4] = token + pair * (reached + 1) + logit
+        task[:, 5] = token + pair * reached + logit
+        task[:, 6] = verify_token * seen + verify_pair * seen**2 + logits
+        task[:, 7] = (1 + length) * (verify_token + verify_pair * seen) + logits
+        tokens = float(prepared.problem.tokens_per_step(length).max())
+        rates = [pair, pair * tokens, (1 + length) * verify_pair * tokens]
+        overlap = float(prepared.mechanism == "pipelined")
+        return task, np.array([length, overlap, *rates, *prepared.memory])
+
+
+class Scheduler:
+    """Builds the phases of a plan, step by step.
+
+    Parameters
+    ----------
+    former
+        Forms the batches.
+    outputs
+        The length that each task is planned with.
+    shares
+        Bandwidth shares.
+    """
+
+    def __init__(self, former: Former, outputs: Ints, shares: Floats) -> None:
+        self.former, self.shares = former, shares
+        self.prepared = former.prepared
+        self.problem = self.prepared.problem
+        self.outputs = outputs.astype(np.float64)
+        self.inputs = self.problem.input_tokens.astype(np.float64)
+        self.tokens = {length: self.problem.tokens_per_step(length) for length in self.prepared.lengths}
+
+    def plan(self, lengths: range, ready: Floats, budget: Budget) -> tuple[float, ServingLatencyPlan]:
+        """Return when the last task ends, by the scheduler's clock, and the plan; `lengths` may be drafted."""
+        tasks = len(self.inputs)
+        gained = np.zeros(tasks)
+        served = np.zeros(tasks, dtype=np.bool_)
+        unfinished = np.ones(tasks, dtype=np.bool_)
+        clock, step = float(ready.min()), 1
+        phases: list[Phase] = []
+        while unfinished.any():
+            budget.check()
+            active = unfinished & (ready <= clock * (1 + ROUNDING))
+            if not active.any():
+                clock = float(ready[unfinished].min())
+                continue
+            waiting = unfinished & ~active
+            best: tuple[float, float, int, int, list[Ints]] | None = None
+            for length in lengths:
+                steps, seconds, batches = self._next(active, served, gained, waiting.any(), length)
+                worth = seconds / (steps * float(self.tokens[length][active].mean()))
+                if best is None or worth < best[0]:
+                    best = worth, seconds, steps, length, batches
+            assert best is not None, "there is at least one speculation length"
+            _, seconds, steps, length, batches = best
+            rest = np.flatnonzero(~unfinished)
+            lists = [batch.tolist() for batch in batches] + [[k] for k in np.flatnonzero(waiting).tolist()]
+            lists[0] += rest.tolist()
+            phases.append(Phase(first_step=step, batches=tuple(map(tuple, lists)), speculation_length=length))
+            gained[active] += steps * self.tokens[length][active]
+            served |= active
+            unfinished &= gained < self.outputs * (1 - ROUNDING)
+            clock += seconds
+            step += steps
+        return clock, ServingLatencyPlan(
+            speculation_length=lengths[0],
+            phases=tuple(phases),
+            bandwidth_share=self.shares,
+            mechanism=self.prepared.mechanism if self.problem.mechanism == "any" else None,
+        )
+
+    def _next(
+        self, active: Any, served: Any, gained: Floats, waiting: bool, length: int
+    ) -> tuple[int, float, list[Ints]]:
+        """Return the steps up to the next event, their seconds, and the batches."""
+        old, new = np.flatnonzero(active & served), np.flatnonzero(active & ~served)
+        tokens = self.tokens[length]
+        steps = 1
+        if not len(new) and not waiting:
+            left = (self.outputs[old] * (1 - ROUNDING) - gained[old]) / tokens[old]
+            steps = max(1, int(np.ceil(left).min()))
+        seconds, batches = 0.0, []
+        for group, first in ((old, False), (new, True)):
+            if len(group):
+                gain = np.minimum(self.outputs[group] - gained[group], steps * tokens[group])
+                reached = self.inputs[group] + gained[group]
+                took, formed = self.former.form(reached, gain, length, steps, first)
+                seconds += took
+                batches += [group[batch] for batch in formed]
+        return steps, seconds, batches
