@@ -46,6 +46,10 @@ class AcceptanceRate(Rates):
         found = super().parse(data, where)
         return found if isinstance(found, cls) else cls(np.array(found))
 
+    def dump(self) -> Any:
+        """Return the number or the list."""
+        return self.values.tolist()
+
 
 @dataclass(frozen=True, eq=False)
 class Transitions(Custom):

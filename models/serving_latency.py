@@ -298,7 +298,7 @@ class ServingLatencyProblem(Problem[ServingLatencyPlan]):
         return Evaluation(inference + communication, terms)
 
     def _latency(self, plan: ServingLatencyPlan, outputs: Ints) -> tuple[float, float]:
-        """Return the latency of a plan if tasks need so many output tokens: inference, waiting included, and uploads."""
+        """Return inference, waiting included, and uploads, in seconds, if tasks need so many output tokens."""
         arrival, ready = self.readiness(plan)
         if self.batching == "static":
             communication = float(ready.max())  # Eq. 16
@@ -312,12 +312,20 @@ class ServingLatencyProblem(Problem[ServingLatencyPlan]):
 
     def readiness(self, plan: ServingLatencyPlan) -> tuple[Floats, Floats]:
         """Return when each task arrives, and when its input has, in seconds since the earliest arrival."""
-        bits = np.asarray(self.bits_per_token(self.mechanism_of(plan)) * self.input_tokens, dtype=np.float64)
-        upload = upload_seconds(bits, plan.bandwidth_share, self.bandwidth_hz, self.snr)  # Eq. 15
+        return self.readiness_at(self.mechanism_of(plan), plan.bandwidth_share)
+
+    def readiness_at(self, mechanism: Mechanism, shares: Floats) -> tuple[Floats, Floats]:
+        """Return the same for a mechanism and bandwidth shares."""
+        bits = np.asarray(self.bits_per_token(mechanism) * self.input_tokens, dtype=np.float64)
+        upload = upload_seconds(bits, shares, self.bandwidth_hz, self.snr)  # Eq. 15
         if self.arrival_seconds is None:
             return np.zeros(self.tasks), np.full(self.tasks, upload.max())
         arrival = self.arrival_seconds - self.arrival_seconds.min()
         return arrival, arrival + upload
+
+    def most_at_once(self, mechanism: Mechanism, shares: Floats) -> float:
+        """Return the largest sum of the shares that are held at one time, each from arrival to the upload's end."""
+        return _most_at_once(*self.readiness_at(mechanism, shares), shares)
 
     def violations(self, plan: ServingLatencyPlan) -> list[str]:
         """Return what the plan violates of constraints (24a)-(24g)."""
@@ -325,8 +333,8 @@ class ServingLatencyProblem(Problem[ServingLatencyPlan]):
         if found:
             return found
         mechanism = self.mechanism_of(plan)
-        arrival, ready = self.readiness(plan)
-        total = _most_at_once(arrival, ready, plan.bandwidth_share)
+        ready = self.readiness(plan)[1]
+        total = self.most_at_once(mechanism, plan.bandwidth_share)
         if exceeds(total, 1.0):  # (24a)
             found.append(f"bandwidth_share: sums to {total:.12g}, more than 1")
         if mechanism != "autoregressive":  # (24f)

@@ -84,10 +84,17 @@ def evaluate(problem: Json, plan: Json) -> Json:
         "inference_seconds": objective - communication,
         "fits": fits,
         "band": all(
-            not exceeds(sum(w for w, a, r in zip(plan["bandwidth_share"], arrival, ready, strict=True) if a <= t < r), 1)
+            not exceeds(
+                sum(w for w, a, r in zip(plan["bandwidth_share"], arrival, ready, strict=True) if a <= t < r), 1
+            )
             for t in arrival
         ),
     }
+
+
+def held(share: list[float], arrival: list[float], ready: list[float], t: float) -> float:
+    """The shares of the band that are held at a time."""
+    return sum(w for w, a, r in zip(share, arrival, ready, strict=True) if a <= t < r)
 
 
 def holds(problem: Json, mechanism: str, b: int, tokens: float) -> bool:
@@ -171,5 +178,3 @@ def rebatched(problem: Json, plan: Json, mechanism: str, Q: list[int], ready: li
             fits = fits and holds(problem, mechanism, len(run), max(I[k] + min(Q[k], gained(k)) for k in run))
         clock += done[-1]
     return [f for f in finish if f is not None], fits
-
-

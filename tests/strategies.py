@@ -148,7 +148,7 @@ def problems_with_plans(draw: st.DrawFn, /, **kwargs: Any) -> tuple[ServingLaten
 
 
 @st.composite
-def served_problems(draw: st.DrawFn, *, batching: Sequence[str] = ("static", "rebatched"), **kwargs: Any) -> Any:
+def served_problems(draw: st.DrawFn, /, *, batching: Sequence[str] = ("static", "rebatched"), **kwargs: Any) -> Any:
     """A problem with what deployments add: rates per task, samples, arrivals, regrouping, both objectives."""
     problem = draw(problems(**kwargs))
     K = problem.tasks

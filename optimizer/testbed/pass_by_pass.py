@@ -35,7 +35,7 @@ def pass_seconds(passes: Passes, batch: int, new: int) -> float:
 
 def steps_of(problem: ServingLatencyProblem, plan: ServingLatencyPlan, random: np.random.Generator) -> list[int]:
     """Draw the steps of each batch: those of its slowest task, each draft accepted with the problem's rate."""
-    length, rate, found = plan.speculation_length, problem.acceptance_rate or 0.0, []
+    length, rate, found = plan.speculation_length, problem.common_rate or 0.0, []
     for batch in plan.batches:
         slowest = 0
         for wanted in problem.output_tokens[list(batch)].tolist():

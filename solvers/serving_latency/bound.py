@@ -3,7 +3,7 @@
 The sequential and autoregressive mechanisms are additive over batches: the shortest path over contiguous batches is
 their optimum. For the pipelined mechanism the search behind `exact` is stopped before it enumerates: stage sums, then
 Lagrangian bounds over pipeline positions, see `specopt.solvers.serving_latency.pipelined`.
-Known output lengths need another argument, see `specopt.solvers.serving_latency.rebatching`.
+Known output lengths need another argument, see `specopt.solvers.serving_latency.known_bound`.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from __future__ import annotations
 from specopt.models.errors import OutOfTime
 from specopt.solvers.budget import Budget
 from specopt.solvers.serving_latency.contiguous import additive_batches
+from specopt.solvers.serving_latency.known_bound import rebatching_bound
 from specopt.solvers.serving_latency.pipelined import PipelinedSearch
 from specopt.solvers.serving_latency.prepare import Prepared
-from specopt.solvers.serving_latency.rebatching import rebatching_bound
 
 
 def lower_bound(prepared: Prepared, budget: Budget) -> float:

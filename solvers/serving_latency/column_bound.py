@@ -41,7 +41,7 @@ import numpy as np
 
 from specopt.models.fields import Floats, Ints
 from specopt.solvers.budget import Budget
-from specopt.solvers.serving_latency.rebatching import entries
+from specopt.solvers.serving_latency.known_bound import entries
 from specopt.solvers.serving_latency.stages import Stages
 
 _RANGES = 3  # more of them bound better in the end, but later

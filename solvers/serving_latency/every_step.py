@@ -81,9 +81,7 @@ def _plan(prepared: Prepared, choices: list[Choice], tasks: int) -> ServingLaten
         batches, lengths = [list(batch) for batch in choice[0]], choice[1]
         batches[-1] += sorted(set(range(prepared.tasks)).difference(*map(set, batches)))
         given = lengths[0] if len(set(lengths)) == 1 else lengths
-        phases.append(
-            Phase(first_step=step, batches=tuple(map(tuple, batches)), speculation_length=given)
-        )
+        phases.append(Phase(first_step=step, batches=tuple(map(tuple, batches)), speculation_length=given))
     return ServingLatencyPlan(
         speculation_length=prepared.lengths[0],
         phases=tuple(phases),

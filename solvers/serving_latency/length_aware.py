@@ -30,9 +30,9 @@ from specopt.models.result import Termination
 from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Condition, Outcome
+from specopt.solvers.serving_latency.known_bound import entries, inference_bound
 from specopt.solvers.serving_latency.method import KNOWN, ServingLatencyMethod, offer_first_plan, prepare_all
 from specopt.solvers.serving_latency.prepare import Prepared
-from specopt.solvers.serving_latency.rebatching import entries, inference_bound
 from specopt.solvers.serving_latency.stages import Stages, rate, stages
 from specopt.solvers.simulation import random_key
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from specopt.models.errors import Infeasible
+from specopt.models.rates import Rates
 from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
 from specopt.solvers.budget import Budget
-from specopt.models.rates import Rates
 from specopt.solvers.method import Condition, Method, Outcome, only
 from specopt.solvers.serving_latency.bound import lower_bound
 from specopt.solvers.serving_latency.prepare import Prepared, prepare, quick_batches

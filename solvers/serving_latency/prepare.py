@@ -103,11 +103,15 @@ class Prepared:
         return np.asarray(need / need.sum())
 
     @cached_property
+    def upload_seconds(self) -> Floats:
+        """What each task's upload takes over the whole band, by task."""
+        bits = self.problem.bits_per_token(self.mechanism) * self.problem.input_tokens
+        return np.asarray(bits / (self.problem.bandwidth_hz * spectral_efficiency(self.problem.snr)))
+
+    @cached_property
     def communication_seconds(self) -> float:
         """Least communication latency of any shares (below Eq. 26)."""
-        need = self.problem.input_tokens / spectral_efficiency(self.problem.snr)
-        bits = self.problem.bits_per_token(self.mechanism)
-        return float(bits * need.sum() / self.problem.bandwidth_hz)
+        return float(self.upload_seconds.sum())
 
     def plan(self, batches: list[list[int]], length: int, shares: Floats | None = None) -> ServingLatencyPlan:
         """Return a plan from batches of *sorted positions*, in pipeline order; optimal shares unless given."""

@@ -1,9 +1,10 @@
 """A rebatched plan, formed step by step: what a scheduler at the engine would do, ahead of time.
 
-Wherever a task finishes or joins, the tasks at hand are batched anew, contiguous in the tokens that they have reached:
-of the partitions that a shortest path gives at several weights between the stages, each in the order of Johnson's
-rule, the fastest one. Newcomers form batches of their own in their first step. Between two such events all batches
-draft equally many tokens: always l (`length`), or whatever gives most tokens per second at that step (`None`).
+Wherever a task finishes or joins, the tasks at hand are batched anew, contiguous in the tokens that they have reached,
+in rising or in falling order: of every number of batches and every prefix of tasks the chain is kept that is verified
+first. First steps, whose tasks differ more, also try the shortest paths at several weights between the stages, each in
+the order of Johnson's rule. Newcomers form batches of their own in their first step. Between two such events all
+batches draft equally many tokens: of the lengths allowed, whichever gives most tokens per second at that step.
 """
 
 from __future__ import annotations
@@ -15,8 +16,15 @@ import numpy as np
 from specopt.models.fields import Floats, Ints
 from specopt.models.rebatched_serving import ROUNDING, Phase
 from specopt.models.serving_latency import ServingLatencyPlan
+from specopt.models.serving_stages import draft_seconds, verify_seconds
 from specopt.solvers.budget import Budget
 from specopt.solvers.serving_latency.prepare import Prepared
+
+MOST_ENDS = 120
+"""Places where batches of one step may end, at most: of more tasks several are kept together."""
+
+MOST_BATCHES = 12
+"""Pipelined batches of one step."""
 
 
 class Former:
@@ -38,7 +46,8 @@ class Former:
         self.places, self.lines = np.zeros((2, tasks), dtype=np.int64), np.zeros((3, tasks))
         self.costs, self.choice = np.zeros((tasks + 1, 4)), np.zeros((tasks + 1, 4), dtype=np.int64)
         self.batches = np.zeros((tasks, columns))
-        self.search = np.zeros(self.kernels.SEARCH_ENTRIES)
+        self.searches: dict[tuple[int, bool], Floats] = {}
+        self.chains: dict[int, tuple[Floats, Floats, Floats, Ints]] = {}
 
     def form(self, reached: Floats, gain: Floats, length: int, steps: int, first: bool) -> tuple[float, list[Ints]]:
         """Return the seconds of some steps, and the batches in order.
@@ -51,14 +60,35 @@ class Former:
             Draft tokens per step, number of steps, and whether it is the tasks' first one.
         """
         order = np.argsort(reached, kind="stable")
-        task, setting = self._arrays(reached[order], gain[order], length)
-        slot = np.zeros(len(order), dtype=np.int64)
-        self.search[self.kernels.VALUE_WEIGHT] = 0.5
-        seconds = self.kernels.form_batches(
-            1 if first else 2, steps, task, setting, self.prepared.runtimes, self.places, self.lines, self.costs,
-            self.choice, self.batches, self.search, slot,
-        )  # fmt: skip
-        return float(seconds), [order[slot == place] for place in range(int(slot.max()) + 1)]
+        count = len(order)
+        ahead = 0.0 if first else 0.5 * (steps - 1) * float(self.prepared.problem.tokens_per_step(length).min())
+        task, setting = self._arrays(reached[order] + ahead, gain[order] - ahead, length)  # of the step in the middle
+        step = 1 if first else 2
+        best, slots = np.inf, np.zeros((2, count), dtype=np.int64)
+        if self.prepared.mechanism == "pipelined":
+            ends = np.unique(np.linspace(0, count, min(count, MOST_ENDS) + 1).astype(np.int64))
+            for rising in (True, False):
+                seconds = self.kernels.form_chain(
+                    step, rising, task, setting, self.prepared.runtimes, ends, *self._chain(len(ends)), slots[1]
+                )
+                if seconds < best:
+                    best, slots[0] = seconds, slots[1]
+        if first or best == np.inf:
+            search = self.searches.setdefault((length, first), np.full(self.kernels.SEARCH_ENTRIES, 0.5))
+            seconds = self.kernels.form_batches(
+                step, 1, task, setting, self.prepared.runtimes, self.places, self.lines, self.costs, self.choice,
+                self.batches, search, slots[1],
+            )  # fmt: skip
+            if seconds < best:
+                best, slots[0] = seconds, slots[1]
+        return float(best) * steps, [order[slots[0] == place] for place in range(int(slots[0].max()) + 1)]
+
+    def _chain(self, ends: int) -> tuple[Floats, Floats, Floats, Ints]:
+        """Return the work space of pipelined batches."""
+        if ends not in self.chains:
+            table = MOST_BATCHES + 1, ends
+            self.chains[ends] = np.zeros((4, ends)), np.zeros(table), np.zeros(table), np.zeros(table, dtype=np.int64)
+        return self.chains[ends]
 
     def _arrays(self, reached: Floats, gain: Floats, length: int) -> tuple[Floats, Floats]:
         """Return what the kernels take: tasks whose input is what they have reached, at their next step."""
@@ -101,9 +131,10 @@ class Scheduler:
         self.inputs = self.problem.input_tokens.astype(np.float64)
         self.tokens = {length: self.problem.tokens_per_step(length) for length in self.prepared.lengths}
 
-    def plan(self, lengths: range, ready: Floats, budget: Budget) -> tuple[float, ServingLatencyPlan]:
-        """Return when the last task ends, by the scheduler's clock, and the plan; `lengths` may be drafted."""
+    def plan(self, lengths: range, budget: Budget) -> ServingLatencyPlan:
+        """Return the plan that drafts only so many tokens."""
         tasks = len(self.inputs)
+        _, ready = self.problem.readiness_at(self.prepared.mechanism, self.shares)
         gained = np.zeros(tasks)
         served = np.zeros(tasks, dtype=np.bool_)
         unfinished = np.ones(tasks, dtype=np.bool_)
@@ -116,24 +147,25 @@ class Scheduler:
                 clock = float(ready[unfinished].min())
                 continue
             waiting = unfinished & ~active
-            best: tuple[float, float, int, int, list[Ints]] | None = None
+            best: tuple[float, int, int, list[Ints]] | None = None
             for length in lengths:
-                steps, seconds, batches = self._next(active, served, gained, waiting.any(), length)
+                steps, seconds, batches = self._next(active, served, gained, bool(waiting.any()), length)
                 worth = seconds / (steps * float(self.tokens[length][active].mean()))
                 if best is None or worth < best[0]:
-                    best = worth, seconds, steps, length, batches
+                    best = worth, steps, length, batches
             assert best is not None, "there is at least one speculation length"
-            _, seconds, steps, length, batches = best
+            _, steps, length, batches = best
             rest = np.flatnonzero(~unfinished)
             lists = [batch.tolist() for batch in batches] + [[k] for k in np.flatnonzero(waiting).tolist()]
             lists[0] += rest.tolist()
             phases.append(Phase(first_step=step, batches=tuple(map(tuple, lists)), speculation_length=length))
+            if waiting.any():
+                clock += self._step_seconds(batches, served, gained, length)
             gained[active] += steps * self.tokens[length][active]
             served |= active
             unfinished &= gained < self.outputs * (1 - ROUNDING)
-            clock += seconds
             step += steps
-        return clock, ServingLatencyPlan(
+        return ServingLatencyPlan(
             speculation_length=lengths[0],
             phases=tuple(phases),
             bandwidth_share=self.shares,
@@ -159,3 +191,21 @@ class Scheduler:
                 seconds += took
                 batches += [group[batch] for batch in formed]
         return steps, seconds, batches
+
+    def _step_seconds(self, batches: list[Ints], served: Any, gained: Floats, length: int) -> float:
+        """Return what one step of these batches takes (Eq. 20)."""
+        problem = self.problem
+        size = np.array([len(batch) for batch in batches])[:, None]
+        reached = np.array([(self.inputs[batch] + gained[batch]).max() for batch in batches])[:, None]
+        first = np.array([not served[batch[0]] for batch in batches])[:, None]
+        shape = size, reached, length, first
+        verify = verify_seconds(problem.verify, problem.verify_runtime, *shape)[:, 0]
+        draft = np.zeros_like(verify)
+        if length:
+            assert problem.draft is not None and problem.draft_runtime is not None
+            draft = draft_seconds(problem.draft, problem.draft_runtime, *shape)[:, 0]
+        drafted = done = 0.0
+        for T_d, T_v in zip(draft, verify, strict=True):
+            drafted += T_d
+            done = max(drafted, done) + T_v if self.prepared.mechanism == "pipelined" else done + T_d + T_v
+        return float(done)

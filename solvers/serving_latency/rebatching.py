@@ -1,131 +1,96 @@
-"""Known output lengths: what forming the batches anew at every decoding step would give.
+"""Rebatched plans by a scheduler that is played ahead of time, at every speculation length, and at each step's best.
 
-A plan's batches stay together until their longest member has finished. If tasks could be batched anew before
-every step, finished ones would leave at once and padding would shrink. That is no plan of the file format, and
-paper 1's pipeline has no such step; but it bounds every plan from below, and under stated assumptions it could be
-run. Both are here.
-
-The bound
----------
-Take any plan and a range of steps with first step a and last step z. The tasks that take part in all of them are
-A = {k : n_k >= z}. Remove all others from the plan's batches: sizes and maxima shrink, batches vanish, stage times
-do not rise, memory is kept. The batches of A that are left are the same at every step of the range, because no task
-of A finishes before z. At each step the makespan (Eq. 20) is at least "all drafting, then the last verification" and
-at least "the first drafting, then all verification", hence at least any mixture of the two, which adds up over batches
-and over the steps of the range. So the range takes at least the least such cost over
-
-* all partitions of A into batches, one of them first and one last (maybe the same), where
-* a batch of b tasks with longest input I must keep b kv (I + O_b) <= free, O_b the b-th smallest output length in A.
-
-Contiguity in sorted input length holds *there*: keep the sizes and roles, hand out the tasks in sorted order to the
-batches sorted by longest input; no longest input grows, so neither costs nor that relaxed memory do. (It does not
-hold for plans: outputs matter to those.) The least cost is a shortest path; the weight of the mixture is free in
-each range and chosen to raise it. Without overlap a step lasts the sum of its stage times, and no mixture is needed.
-
-Ranges end where tasks finish, so the cost does not depend on the number of steps; where there are too many, several
-are taken together.
-
-The policy
-----------
-`execute` batches the active tasks anew wherever one of them has finished, contiguous in sorted input length, each
-batch within memory with its own longest output, in the order of Johnson's rule. It assumes what the model does not
-say: that KV caches can be regrouped between two steps at no cost, and that a new batch is padded to the longest input
-of its own members.
+See `specopt.solvers.serving_latency.rebatched` for the scheduler. Bandwidth: the optimal shares of a common start
+(Eq. 27); of tasks that arrive one by one, those shares of all that may upload at one time.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from specopt.models.fields import Floats, Ints
+from specopt.models.rebatched_serving import Phase
+from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
 from specopt.solvers.budget import Budget
+from specopt.solvers.method import Condition, Outcome
+from specopt.solvers.serving_latency.method import REBATCHED, ServingLatencyMethod, prepare_all
 from specopt.solvers.serving_latency.prepare import Prepared
-from specopt.solvers.serving_latency.stages import Stages, stages
+from specopt.solvers.serving_latency.rebatched import Former, Scheduler
+from specopt.solvers.serving_latency.served_bound import served_bound
 
-_ENTRIES = 3_000_000  # batches rated per speculation length, about: more ranges are taken together
-_ENTRIES_PER_CALL = 500_000
+_MANY = 300
+"""Tasks above which events choose among the speculation lengths that were played alone."""
 
 
 @dataclass(frozen=True)
-class Rebatching:
-    """The latency of executing re-batching.
+class Rebatching(ServingLatencyMethod):
+    """Batches formed anew wherever a task finishes or joins; the best of all speculation lengths."""
 
-    Parameters
-    ----------
-    seconds
-        Total serving latency, communication included.
-    speculation_length
-        The l that gives the least.
-    batchings
-        How often batches are formed.
-    """
+    name: ClassVar[str] = "rebatching"
+    source: ClassVar[str] = "own; shortest paths and Johnson's rule at every event"
+    guarantee: ClassVar[str] = "a lower bound; the gap is certified, not closed"
+    complexity: ClassVar[str] = "O(l_max E K B), E events, B tasks in the largest batch"
+    serves: ClassVar[tuple[Condition, ...]] = (REBATCHED,)
 
-    seconds: float
-    speculation_length: int
-    batchings: int
+    def run(self, problem: ServingLatencyProblem, budget: Budget) -> Outcome:
+        """Play the scheduler under every mechanism."""
+        able = prepare_all(problem)
+        for prepared in able:
+            budget.offer(_one_by_one(prepared))
+        for prepared in able:
+            former = Former(prepared, budget)
+            shares = _shares(prepared)
+            for outputs in _planned_outputs(problem):
+                self._play(Scheduler(former, outputs, shares), budget)
+        return Outcome(plan=budget.incumbent, bound=min(served_bound(prepared, budget) for prepared in able))
 
-
-def rebatching_bound(prepared: Prepared, budget: Budget) -> float:
-    """Return a lower bound on the objective of every plan under this mechanism; known output lengths."""
-    least = min(inference_bound(stages(prepared, length), budget) for length in prepared.lengths)
-    return prepared.communication_seconds + least
-
-
-def inference_bound(at: Stages, budget: Budget) -> float:
-    """Return a lower bound on T_inf of every plan at one speculation length."""
-    ends = _ends(at.steps)
-    room = max(8, int(_ENTRIES / entries(at)))
-    if len(ends) - 1 > room:  # the prefill step, then ranges of about equally many finishing tasks
-        ends = np.unique(np.concatenate([ends[:2], ends[np.linspace(1, len(ends) - 1, room, dtype=np.int64)]]))
-    return float(_sum_ranges(at, ends, False, budget))
-
-
-def execute(prepared: Prepared, budget: Budget) -> Rebatching:
-    """Return the latency of batching anew wherever a task has finished; see the module for what it assumes."""
-    best: Rebatching | None = None
-    for length in prepared.lengths:
-        at = stages(prepared, length)
-        ends = _ends(at.steps)
-        seconds = prepared.communication_seconds + _sum_ranges(at, ends, True, budget)
-        if best is None or seconds < best.seconds:
-            best = Rebatching(seconds, length, len(ends) - 1)
-    assert best is not None, "there is at least one speculation length"
-    return best
+    def _play(self, scheduler: Scheduler, budget: Budget) -> None:
+        """Offer the plans of every fixed speculation length, and of the one that chooses at every event."""
+        problem, lengths = scheduler.problem, scheduler.prepared.lengths
+        seconds: list[float] = []
+        for length in lengths:
+            plan = scheduler.plan(range(length, length + 1), budget)
+            if not problem.violations(plan):
+                seconds.append(budget.offer(plan))
+            if len(seconds) > 2 and seconds[-1] > seconds[-2] > seconds[-3]:
+                break
+        if len(lengths) > 1:
+            few = range(lengths[0], lengths[0] + len(seconds)) if problem.tasks > _MANY and seconds else lengths
+            plan = scheduler.plan(few, budget)
+            if not problem.violations(plan):
+                budget.offer(plan)
 
 
-def _ends(steps: Ints) -> Ints:
-    """Return 0, 1 and every step after which a task has finished."""
-    return np.unique(np.concatenate([[0, 1], steps]))
+def _planned_outputs(problem: ServingLatencyProblem) -> list[Ints]:
+    """Return the output lengths to plan with: as they count, or of samples each task's largest and its median."""
+    if problem.output_lengths != "predicted":
+        return [problem.planned_output_tokens]
+    rows = np.array(problem.scenarios)
+    return [rows.max(axis=0), np.ceil(np.median(rows, axis=0)).astype(np.int64)]
 
 
-def entries(at: Stages) -> float:
-    """Return about how many batches of sorted tasks fit the memory."""
-    prepared = at.prepared
-    tasks = prepared.tasks
-    tokens = float(prepared.inputs.mean() + prepared.outputs.min())
-    kv_draft, free_draft, kv_verify, free_verify = prepared.memory
-    limits = [free / (kv * tokens) for kv, free in ((kv_draft, free_draft), (kv_verify, free_verify)) if kv > 0]
-    return float(max(1.0, tasks * max(1.0, min([tasks / 2, *limits]))))
+def _shares(prepared: Prepared) -> Floats:
+    """Return the optimal shares (Eq. 27); of tasks that arrive apart, as many times these as never exceeds the band."""
+    problem = prepared.problem
+    if problem.arrival_seconds is None:
+        return prepared.shares
+    low, high = 1.0, float(1.0 / prepared.shares.min())
+    for _ in range(40):
+        middle = float(np.sqrt(low * high))
+        shares = np.minimum(1.0, middle * prepared.shares)
+        low, high = (middle, high) if problem.most_at_once(prepared.mechanism, shares) <= 1.0 else (low, middle)
+    return np.minimum(1.0, low * prepared.shares)
 
 
-def _sum_ranges(at: Stages, ends: Ints, strict: bool, budget: Budget) -> float:
-    kernels = budget.load("serving_latency.rebatching")
-    tasks = at.prepared.tasks
-    seconds: Floats = np.zeros(len(ends) - 1)
-    by_output = np.argsort(at.prepared.outputs, kind="stable")
-    places = np.zeros((2, tasks), dtype=np.int64)
-    lines, batches = np.zeros((3, tasks)), np.zeros((tasks, budget.load("serving_latency.plans").BATCH_COLUMNS))
-    costs, choice = np.zeros((tasks + 1, 4)), np.zeros((tasks + 1, 4), dtype=np.int64)
-    search = np.zeros(kernels.SEARCH_ENTRIES)
-    search[kernels.VALUE_WEIGHT] = 0.5
-    first = 0
-    while first < len(seconds):
-        budget.check()
-        stop = min(len(seconds), first + max(1, int(_ENTRIES_PER_CALL / entries(at))))
-        kernels.rebatching_ranges(
-            first, stop, strict, *at.arrays, ends, by_output, places, lines, costs, choice, batches, search, seconds
-        )  # fmt: skip
-        first = stop
-    return float(seconds.sum())
+def _one_by_one(prepared: Prepared) -> ServingLatencyPlan:
+    """Return the plan of one task per batch, as fits whenever there is a plan."""
+    singles = tuple((task,) for task in range(prepared.tasks))
+    return ServingLatencyPlan(
+        speculation_length=prepared.lengths[0],
+        phases=(Phase(first_step=1, batches=singles),),
+        bandwidth_share=prepared.shares,
+        mechanism=prepared.mechanism if prepared.problem.mechanism == "any" else None,
+    )

@@ -41,7 +41,9 @@ def test_a_static_plan_as_one_phase_is_no_slower(case: Case, equal: bool) -> Non
         problem = dataclasses.replace(problem, output_tokens=np.full(problem.tasks, problem.output_tokens[0]))
     free = dataclasses.replace(problem, batching="rebatched")
     phase: Any = {"first_step": 1, "batches": plan.batches}
-    one = ServingLatencyPlan.from_dict({k: v for k, v in plan.to_dict().items() if k != "batches"} | {"phases": [phase]})
+    one = ServingLatencyPlan.from_dict(
+        {k: v for k, v in plan.to_dict().items() if k != "batches"} | {"phases": [phase]}
+    )
     before, after = problem.evaluate(plan).objective, free.evaluate(one).objective
     assert after <= before * (1 + 1e-11)
     if equal or problem.output_lengths == "conservative" or all(len(batch) == 1 for batch in plan.batches):
@@ -177,7 +179,10 @@ def test_memory_counts_what_is_reached() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"batching": "static", "arrival_seconds": [0.0, 1.0]}, r"arrival_seconds: expected none \(batching 'static'\)"),
+        (
+            {"batching": "static", "arrival_seconds": [0.0, 1.0]},
+            r"arrival_seconds: expected none \(batching 'static'\)",
+        ),
         ({"arrival_seconds": [0.0]}, "arrival_seconds: expected 2 entries"),
         ({"arrival_seconds": [0.0, -1.0]}, r"arrival_seconds\[1\]: expected float >= 0.0, got -1.0"),
         ({"arrival_seconds": [0.0, 1e101]}, r"arrival_seconds\[1\]: expected at most 1e\+100"),

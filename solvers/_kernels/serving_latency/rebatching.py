@@ -1,4 +1,4 @@
-"""Known output lengths: ranges of decoding steps with the tasks batched anew in each, bounded or executed."""
+"""Ranges of decoding steps with the tasks batched anew in each: bounded, or formed."""
 
 from specopt.solvers._kernels.kernel import helper, kernel
 from specopt.solvers._kernels.serving_latency.plans import (
@@ -202,11 +202,8 @@ def form_batches(n, count, task, setting, runtimes, places, lines, f, choice, ba
     """
     active, order = places[0], places[1]
     K = len(task)
-    longest = 0.0
     for k in range(K):
         active[k] = k
-        longest = max(longest, task[k, OUTPUT])
-        lines[2, k] = longest
     begin_search(search, search[VALUE_WEIGHT])
     best = INFINITY
     overlap = setting[OVERLAP] > 0.0
@@ -230,31 +227,86 @@ def form_batches(n, count, task, setting, runtimes, places, lines, f, choice, ba
 
 
 @kernel(
-    "void(i8, i8, b1, const f8[:, ::1], const f8[::1], const f8[:, :, ::1], i8[::1], i8[::1], i8[:, ::1], f8[:, ::1],"
+    "f8(i8, b1, const f8[:, ::1], const f8[::1], const f8[:, :, ::1], i8[::1], f8[:, ::1], f8[:, ::1], f8[:, ::1],"
+    " i8[:, ::1], i8[::1])"
+)
+def form_chain(n, rising, task, setting, runtimes, ends, ones, drafted, done, before, slot):
+    """Form pipelined batches of tasks in their order by input, or in the reverse; return the step's time.
+
+    Of every number m of batches and every prefix the one that is verified first is kept. Batches end at ends[0] = 0,
+    ends[1], ..., the number of tasks; task K - 1 comes first unless `rising`. Modified in place: slot[k] is the batch
+    of task k. Work space: ones (4, G + 1), drafted, done and before (most + 1, G + 1), where G + 1 = len(ends).
+    """
+    K, G, most = len(task), len(ends) - 1, len(done) - 1
+    linear = runtimes.shape[1] == 1
+    dh, vh = setting[LENGTH] * runtimes[DRAFT, 0, HEIGHT], runtimes[VERIFY, 0, HEIGHT]
+    for g in range(G):  # blocks between two ends: their longest task, what it takes alone, their longest output
+        k = ends[g + 1] - 1 if rising else K - 1 - ends[g]
+        ones[0, g], ones[1, g] = range_stages(task, setting, runtimes, 1.0, k, n, 1)
+        ones[2, g] = k
+        ones[3, g] = -INFINITY
+        for i in range(ends[g], ends[g + 1]):
+            ones[3, g] = max(ones[3, g], task[i if rising else K - 1 - i, OUTPUT])
+    for m in range(most + 1):
+        for e in range(G + 1):
+            drafted[m, e] = done[m, e] = INFINITY
+    drafted[0, 0] = done[0, 0] = 0.0
+    for m in range(1, most + 1):
+        for e in range(m, G + 1):
+            longest = -INFINITY
+            for j in range(e - 1, m - 2, -1):
+                b = float(ends[e] - ends[j])
+                g = e - 1 if rising else j
+                longest = max(longest, ones[3, j])
+                k = int(ones[2, g])
+                if not fits(setting, b, task[k, INPUT] + longest):
+                    break
+                if done[m - 1, j] == INFINITY:
+                    continue
+                if linear:
+                    d, v = b * (ones[0, g] - dh) + dh, b * (ones[1, g] - vh) + vh
+                else:
+                    d, v = range_stages(task, setting, runtimes, b, k, n, 1)
+                ready = drafted[m - 1, j] + d
+                end = max(ready, done[m - 1, j]) + v
+                if end < done[m, e]:
+                    drafted[m, e], done[m, e], before[m, e] = ready, end, j
+    count = 0
+    for m in range(1, most + 1):
+        if done[m, G] < done[count, G]:
+            count = m
+    e = G
+    for m in range(count, 0, -1):
+        j = before[m, e]
+        for i in range(ends[j], ends[e]):
+            slot[i if rising else K - 1 - i] = m - 1
+        e = j
+    return done[count, G]
+
+
+@kernel(
+    "void(i8, i8, const f8[:, ::1], const f8[::1], const f8[:, :, ::1], i8[::1], i8[::1], i8[:, ::1], f8[:, ::1],"
     " f8[:, ::1], i8[:, ::1], f8[:, ::1], f8[::1], f8[::1])",
 )
 def rebatching_ranges(
-    first, stop, strict, task, setting, runtimes, ends, by_output, places, lines, f, choice, batches, search, seconds
+    first, stop, task, setting, runtimes, ends, by_output, places, lines, f, choice, batches, search, seconds
 ):
-    """Bound (or, if `strict`, execute) the ranges r = first..stop-1 of steps, with tasks batched anew in each.
+    """Bound the ranges r = first..stop-1 of steps, with tasks batched anew in each.
 
     Range r are the steps ends[r]+1..ends[r+1]; its tasks are those that take part in all of them. The weight
     between the stages is the one that raises the bound most; search[VALUE_WEIGHT] is where its search starts. Work
     space: places (2, K), lines (3, K), f and choice (K + 1, 4), batches (K, BATCH_COLUMNS). Modified in place:
     search and seconds[r].
     """
-    active, order = places[0], places[1]
+    active = places[0]
     for r in range(first, stop):
         n, count = ends[r] + 1, ends[r + 1] - ends[r]
         A = active_tasks(task, by_output, ends[r + 1], active, lines[2])
         begin_search(search, search[VALUE_WEIGHT])
-        executed = INFINITY
         for _ in range(SEARCHES):
-            shortest_path(task, setting, runtimes, strict, active, lines[2], A, n, count, search[WEIGHT], f, choice)
-            M, draft, verify = walk(task, setting, runtimes, active, A, n, count, choice, batches)
-            if strict:
-                executed = min(executed, execute(task, setting, runtimes, batches, M, n, order, lines))
+            shortest_path(task, setting, runtimes, False, active, lines[2], A, n, count, search[WEIGHT], f, choice)
+            _, draft, verify = walk(task, setting, runtimes, active, A, n, count, choice, batches)
             overlap = setting[OVERLAP] > 0.0
             if not learn(search, f[A, 3 if overlap else 0], draft, verify) or not overlap:
                 break
-        seconds[r] = executed if strict else search[VALUE]
+        seconds[r] = search[VALUE]

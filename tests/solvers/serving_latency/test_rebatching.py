@@ -1,0 +1,127 @@
+"""Rebatched plans: the exact method by two routes, the scheduler above it, the bound below it."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from typing import Any
+
+import naive_rebatching as naive
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from strategies import served_problems, served_problems_with_plans
+
+from specopt import ServingLatencyPlan, ServingLatencyProblem, load, solve
+from specopt.solvers.budget import Budget
+from specopt.solvers.serving_latency.every_step import EveryStep
+from specopt.solvers.serving_latency.method import prepare_all
+from specopt.solvers.serving_latency.served_bound import Prices, served_bound
+
+Case = tuple[ServingLatencyProblem, ServingLatencyPlan]
+EXECUTED = {"1.1B-13B-s1": 131.836, "68M-7B-s1": 55.473}
+"""Seconds of batching anew with final lengths reserved, at one speculation length for all steps."""
+
+
+def bound(problem: ServingLatencyProblem) -> float:
+    """The bound over all mechanisms that have plans."""
+    return min(served_bound(prepared, Budget(problem)) for prepared in prepare_all(problem))
+
+
+def lists(choices: list[Any], tasks: int) -> list[dict[str, Any]]:
+    """All phases of one step: ordered partitions, lengths of every batch."""
+    found = []
+    for slots in itertools.product(range(tasks), repeat=tasks):
+        if set(slots) != set(range(max(slots) + 1)):
+            continue
+        batches = [[k for k in range(tasks) if slots[k] == m] for m in range(max(slots) + 1)]
+        for lengths in itertools.product(choices, repeat=len(batches)):
+            found.append({"batches": batches, "speculation_length": list(lengths)})
+    return found
+
+
+@settings(max_examples=12, deadline=None)
+@given(
+    served_problems(
+        batching=["rebatched"], tasks=(1, 2), max_output=3, max_length=2,
+        mechanisms=["pipelined", "sequential", "autoregressive"],
+    )
+)  # fmt: skip
+def test_every_step_is_the_least_of_all_plans(problem: ServingLatencyProblem) -> None:
+    """Tests the optimum against every plan there is of so few steps, each worked out alone."""
+    problem = dataclasses.replace(problem, arrival_seconds=None)
+    if problem.output_lengths == "predicted":
+        problem = dataclasses.replace(problem, output_lengths="known")
+    found = solve(problem, "every-step")
+    assert found.plan is not None and found.objective is not None and found.gap == 0.0
+    data = problem.to_dict()
+    drafting = problem.mechanism != "autoregressive"
+    phases = lists([1, 2][: problem.max_speculation_length] if drafting else [0], problem.tasks)
+    slowest = 1.0 if not drafting else min(naive.gain(data, k, 1) for k in range(problem.tasks))
+    steps = max(1, int(np.ceil(problem.planned_output_tokens.max() / slowest - 1e-12)))
+    least = np.inf
+    for chosen in itertools.product(phases, repeat=steps):
+        planned = {
+            "speculation_length": int(drafting),
+            "phases": [phase | {"first_step": n} for n, phase in enumerate(chosen, start=1)],
+            "bandwidth_share": found.plan.to_dict()["bandwidth_share"],
+        }
+        value = naive.evaluate(data, planned)
+        least = min(least, value["objective"] if value["fits"] else np.inf)
+    assert found.objective == pytest.approx(least, rel=1e-9)
+
+
+@settings(max_examples=12, deadline=None)
+@given(served_problems(batching=["rebatched"], tasks=(1, 3), max_output=5, max_length=2))
+def test_bound_below_optimum_below_heuristic(problem: ServingLatencyProblem) -> None:
+    """Tests bound <= optimum <= heuristic, whatever is served how."""
+    problem = dataclasses.replace(problem, arrival_seconds=None)
+    found = solve(problem, "rebatching")
+    assert found.objective is not None and found.bound is not None
+    if EveryStep().refusal(problem) is None:
+        least = solve(problem, "every-step").objective
+        assert least is not None
+        assert bound(problem) <= least * (1 + 1e-9)
+        assert least <= found.objective * (1 + 1e-9)
+
+
+@settings(max_examples=20, deadline=None)
+@given(served_problems_with_plans(batching=["rebatched"], tasks=(1, 8), max_output=40))
+def test_bound_below_every_plan(case: Case) -> None:
+    """Tests that no feasible plan lies below the bound: arrivals, samples, mixed lengths, rates of every task."""
+    problem, plan = case
+    if not problem.violations(plan):
+        assert bound(problem) <= problem.evaluate(plan).objective * (1 + 1e-9)
+
+
+@settings(max_examples=8, deadline=None)
+@given(served_problems(batching=["rebatched"], tasks=(1, 6), max_output=40))
+def test_prices_are_checked(problem: ServingLatencyProblem) -> None:
+    """Tests that the prices found hold, and that larger ones than any step takes do not."""
+    for prepared in prepare_all(problem):
+        prices = Prices(prepared, Budget(problem))
+        found, first = prices.raise_prices(prepared.outputs)
+        assert (found >= 0.0).all() and (first >= 0.0).all() and prices.holds(found)
+        if prices.alone().min() > 0.0:
+            assert not prices.holds(np.full(problem.tasks, 2.0 * prices.alone().max()))
+
+
+@settings(max_examples=10, deadline=None)
+@given(served_problems(batching=["rebatched"], tasks=(1, 8), max_output=30))
+def test_plans_are_feasible(problem: ServingLatencyProblem) -> None:
+    """Tests that the scheduler's plan is feasible and above its bound, whatever is asked."""
+    found = solve(problem, "rebatching")
+    assert isinstance(found.plan, ServingLatencyPlan) and found.objective is not None and found.bound is not None
+    assert problem.violations(found.plan) == []
+    assert found.bound <= found.objective
+
+
+@pytest.mark.parametrize("name", EXECUTED)
+def test_hundred_tasks(name: str) -> None:
+    """Tests that a hundred tasks are served no slower than by the policy that reserves final lengths."""
+    problem = load(f"{__file__.rpartition('/tests/')[0]}/tests/data/latency-K100-{name}.json")
+    assert isinstance(problem, ServingLatencyProblem)
+    free = dataclasses.replace(problem, output_lengths="known", batching="rebatched")
+    found = solve(free, "rebatching")
+    assert found.objective is not None
+    assert found.objective <= 1.005 * EXECUTED[name]
