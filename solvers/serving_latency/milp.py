@@ -29,7 +29,7 @@ from specopt.solvers.budget import Budget
 from specopt.solvers.method import Condition, Outcome, at_most
 from specopt.solvers.pyomo_program import solve_program
 from specopt.solvers.serving_latency.equal_sizes import feasible, slices_of
-from specopt.solvers.serving_latency.method import ServingLatencyMethod, prepare_all
+from specopt.solvers.serving_latency.method import ONE_RATE, ServingLatencyMethod, prepare_all
 from specopt.solvers.serving_latency.prepare import Prepared, prepare, quick_batches
 
 UNITS = 100.0
@@ -119,6 +119,8 @@ class Milp(ServingLatencyMethod):
 
     def _steps(self, problem: ServingLatencyProblem) -> int:
         """Return the most decoding steps of any plan that is looked at."""
+        if ONE_RATE.clash(self, problem):
+            return 0  # that is what it is refused for
         options = (prepare(problem, mechanism) for mechanism in problem.mechanisms)
         return max(Case(prepared, self._lengths(prepared)[0]).steps for prepared in options)
 

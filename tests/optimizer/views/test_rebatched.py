@@ -1,0 +1,35 @@
+"""Rebatched plans, shown: text, picture, chart and rows hold what the judge played."""
+
+from __future__ import annotations
+
+import dataclasses
+from io import StringIO
+
+import pytest
+from rich.console import Console
+
+from specopt import ServingLatencyPlan, ServingLatencyProblem, generate, solve
+from specopt.kinds import kind_of
+from specopt.views.rebatched import phase_charts, phases_figure, stretches
+from specopt.views.serving_latency import VIEW
+
+
+def test_rebatched_plans_are_shown() -> None:
+    """Tests that phases have their text, their picture, their chart and their rows."""
+    problem = generate("serving-latency/paper-1", tasks=6, max_input=40, max_output=24, seed=1)
+    assert isinstance(problem, ServingLatencyProblem)
+    free = dataclasses.replace(problem, batching="rebatched", output_lengths="known")
+    plan = solve(free, "rebatching").plan
+    assert isinstance(plan, ServingLatencyPlan)
+    out = StringIO()
+    VIEW.print_plan(free, plan, Console(file=out, width=120))
+    assert f"{len(plan.phases)}, 6 tasks" in out.getvalue()
+    found = stretches(free, plan)
+    assert found[-1].end == pytest.approx(free.evaluate(plan).objective)
+    assert sum(found[0].sizes) == 6 and found[0].first_step == 1
+    figure = phases_figure(free, plan)
+    assert len(figure.axes[0].patches) == sum(len(stretch.sizes) for stretch in found)
+    (chart,) = phase_charts(free, plan)
+    assert len(chart.rows) == len(figure.axes[0].patches)
+    rows = list(kind_of(free).rows(plan))
+    assert len(rows) == 6 * len(plan.phases) and len({tuple(row) for row in rows}) == 1
