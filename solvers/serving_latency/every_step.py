@@ -63,6 +63,8 @@ class EveryStep(ServingLatencyMethod):
 
 def _states(problem: ServingLatencyProblem) -> float:
     """Return about how many states there are: counts of steps by length for every task, as long as the longest."""
+    if problem.tasks > EveryStep.max_size:
+        return math.inf
     lengths = 1 if problem.mechanism == "autoregressive" else problem.max_speculation_length or 1
     slowest = problem.tokens_per_step(0 if problem.mechanism == "autoregressive" else 1).min()
     steps = decoding_steps(int(problem.planned_output_tokens.max()), float(slowest))

@@ -290,7 +290,7 @@ def test_folders_that_cannot_be_written(tmp_path: Path) -> None:
         ({"termination": "bored"}, "bored"),
         ({"objective": "3"}, "objective"),
         ({"colour": 1}, "colour"),
-        ({"plan": {"speculation_length": 1}}, "plan.batches: required field is missing"),
+        ({"plan": {"speculation_length": 1}}, "plan.bandwidth_share: required field is missing"),
         ({"plan": {"speculation_length": 1, "batches": [[0, 1.0]], "bandwidth_share": [1.0]}}, "plan.batches"),
         ({"plan": {"speculation_length": -1, "batches": [[0]], "bandwidth_share": [1.0]}}, "plan.speculation_length"),
         ({"plan": {"speculation_length": 1, "batches": [[0]], "bandwidth_share": ["1"]}}, "plan.bandwidth_share"),
