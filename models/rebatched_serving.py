@@ -17,19 +17,18 @@ is computed at once: one row per run, one column per step.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from specopt.models.fields import Floats, Ints, NonNegativeInt, PositiveInt, check
 from specopt.models.problem import TOLERANCE
 from specopt.models.serving_stages import draft_seconds, verify_seconds
 from specopt.models.static_serving import too_much
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
+ServingLatencyProblem: TypeAlias = Any  # both are declared on top of this
+ServingLatencyPlan: TypeAlias = Any
 
 ROUNDING = 1e-12
 """Relative distance within which a clock or a length counts as reached."""

@@ -6,7 +6,7 @@ tokens per step: the batch takes max_k ceil(Q_k / L_k) steps, and has reached ma
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -15,8 +15,8 @@ from specopt.models.fields import Floats, Ints
 from specopt.models.problem import exceeds
 from specopt.models.serving_stages import draft_seconds, verify_seconds
 
-if TYPE_CHECKING:
-    from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
+ServingLatencyProblem: TypeAlias = Any  # both are declared on top of this
+ServingLatencyPlan: TypeAlias = Any
 
 ENTRIES_AT_ONCE = 1 << 15
 """Batches times decoding steps that the judge holds at once: what fits a processor's cache."""
