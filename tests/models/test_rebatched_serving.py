@@ -20,7 +20,7 @@ Case = tuple[ServingLatencyProblem, ServingLatencyPlan]
 @settings(max_examples=150)
 @given(served_problems_with_plans(tasks=(1, 5), max_output=20))
 def test_judge_agrees_with_naive(case: Case) -> None:
-    """Tests objective, terms and feasibility step by step, with and without phases."""
+    """Tests that objective, terms and feasibility are the naive ones, with and without phases."""
     problem, plan = case
     expected = naive.evaluate(problem.to_dict(), plan.to_dict())
     found = problem.evaluate(plan)
@@ -108,7 +108,7 @@ def phase(first_step: int, *batches: list[int], **more: Any) -> dict[str, Any]:
 
 
 def test_phases_by_hand() -> None:
-    """Tests steps, regrouping and mixed lengths of a case without arithmetic."""
+    """Tests that steps, regrouping and mixed lengths count as the rules say, without arithmetic."""
     apart, together = [[0], [1]], [[1, 0]]
     assert tiny().evaluate(plan(phase(1, *apart))).terms["inference_seconds"] == 21 + 21 + 11
     moved = plan(phase(1, *apart), phase(2, *together))
@@ -121,7 +121,7 @@ def test_phases_by_hand() -> None:
 
 
 def test_arrivals_by_hand() -> None:
-    """Tests idle time, a task that joins at the next step with a prefill of its own, and shares that are given back."""
+    """Tests that idle time passes, tasks join at the next step by a prefill of their own, shares are given back."""
     shares = {"bandwidth_share": [1.0, 1.0]}  # uploads take 3 and 0.5 s
     both = plan(phase(1, [0, 1]), **shares)
     late = tiny(arrival_seconds=[107.0, 207.0])

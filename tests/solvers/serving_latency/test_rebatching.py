@@ -48,7 +48,7 @@ def lists(choices: list[Any], tasks: int) -> list[dict[str, Any]]:
     )
 )  # fmt: skip
 def test_every_step_is_the_least_of_all_plans(problem: ServingLatencyProblem) -> None:
-    """Tests the optimum against every plan there is of so few steps, each worked out alone."""
+    """Tests that the optimum is the least of all plans that there are of so few steps, each worked out alone."""
     problem = dataclasses.replace(problem, arrival_seconds=None)
     if problem.output_lengths == "predicted":
         problem = dataclasses.replace(problem, output_lengths="known")
@@ -74,7 +74,7 @@ def test_every_step_is_the_least_of_all_plans(problem: ServingLatencyProblem) ->
 @settings(max_examples=12, deadline=None)
 @given(served_problems(batching=["rebatched"], tasks=(1, 3), max_output=5, max_length=2))
 def test_bound_below_optimum_below_heuristic(problem: ServingLatencyProblem) -> None:
-    """Tests bound <= optimum <= heuristic, whatever is served how."""
+    """Tests that bound <= optimum <= heuristic, whatever is served how."""
     problem = dataclasses.replace(problem, arrival_seconds=None)
     found = solve(problem, "rebatching")
     assert found.objective is not None and found.bound is not None
