@@ -315,7 +315,7 @@ def figures() -> dict[str, float]:
 
 
 def summary() -> str:
-    """Return the table of the README: what the model predicts of each kind, and what our plans gain."""
+    """Return the table of `docs/laboratory.md`: what the model predicts of each kind, and what our plans gain."""
     known = figures()
 
     def marked(*keys: str) -> str:

@@ -116,8 +116,9 @@ def test_as_many_drafts_are_accepted_as_the_distributions_say() -> None:
 
 
 def test_pages_say_what_the_raw_files_say() -> None:
-    """Tests that the page of results and the quoted acceptance are recomputed from raw files."""
+    """Tests that the page of results, the table beside it and the quoted acceptance are recomputed from raw files."""
     assert (LABORATORY / "results.md").read_text() == report.report()
+    assert report.summary() in (ROOT / "docs" / "laboratory.md").read_text()
     quoted = json.loads((LABORATORY / "draft.json").read_text())["acceptance"]
     assert f"an acceptance of\n{quoted:.3f}" in (LABORATORY / "README.md").read_text()
 
