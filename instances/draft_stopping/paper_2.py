@@ -40,6 +40,7 @@ def paper_2(
     """
     false_accept, false_reject = number("false_accept", false_accept, 0, 1), number("false_reject", false_reject, 0, 1)
     after = false_accept if goes_on_after is None else number("goes_on_after", goes_on_after, 0, 1)
+    max_draft = integer("max_draft", max_draft, 1, 1000)
     rate = number("acceptance_rate", acceptance_rate, 0, 1)
 
     def bits(accepted: float) -> Floats:
@@ -47,7 +48,7 @@ def paper_2(
 
     return DraftStoppingProblem(
         name=f"paper-2 a={rate:g} L={max_draft}",
-        max_draft_tokens=integer("max_draft", max_draft, 1, 1000),
+        max_draft_tokens=max_draft,
         draft_seconds_per_token=number("draft_seconds_per_token", draft_seconds_per_token, 0),
         round_seconds=positive("round_seconds", round_seconds),
         rounds=(RoundClass(probability=1.0, acceptance_rate=AcceptanceRate.parse(rate, "acceptance_rate")),),

@@ -8,4 +8,9 @@ from specopt.solvers.draft_allocation.milp import MilpAllocation
 from specopt.solvers.draft_allocation.water_level import WaterLevel
 from specopt.solvers.method import Method
 
-METHODS: tuple[type[Method], ...] = (WaterLevel, Greedy, BruteForceAllocation, MilpAllocation)
+METHODS: tuple[type[Method], ...] = (
+    WaterLevel,
+    Greedy,
+    BruteForceAllocation,
+    MilpAllocation,
+)

@@ -14,7 +14,7 @@ from specopt.models.errors import InvalidInput
 from specopt.models.fields import Floats, Ints, describe
 from specopt.solvers.simulation import MOST_REPLICATIONS, Estimate, Simulation, Tell
 
-ROUNDS_PER_CALL = 100_000
+ROUNDS_PER_CALL = 10_000
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -101,12 +101,15 @@ def _play(
     """Return accepted and drafted tokens of some rounds."""
     scores = problem.scores
     laws = [np.cumsum(law) / law.sum() for law in (scores.after, scores.first_rejection, scores.accepted)]
-    rates = problem.acceptance_rates[rng.choice(len(problem.rounds), count, p=problem.probabilities)]
+    drawn = rng.choice(len(problem.rounds), ROUNDS_PER_CALL, p=problem.probabilities)[
+        :count
+    ]  # as many whatever the count
+    rates = problem.acceptance_rates[drawn]
     node = np.full(count, plan.start)
     alive = np.ones(count, dtype=np.bool_)
     accepted, drafted = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
     for position in range(problem.max_draft_tokens):
-        luck: NDArray[np.float64] = rng.random((2, count))  # drawn for all rounds: the same for every plan
+        luck: NDArray[np.float64] = rng.random((2, ROUNDS_PER_CALL))[:, :count]  # the same for every plan and count
         on = node != STOP
         if not on.any():
             break

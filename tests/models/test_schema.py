@@ -19,7 +19,7 @@ DIMENSIONLESS = {
     "snr", "acceptance_rate", "acceptance_rates", "weights", "fairness", "layers", "hidden", "ffn", "heads", "kv_heads",
     "head_dim", "vocabulary", "vocabulary_size", "pipeline_length", "max_chunks", "resolutions", "resolution",
     "transition", "bandwidth_share", "share", "batches", "batch", "changes",
-    "first_step",
+    "first_step", "probability", "accepted", "first_rejection", "after", "start", "next",
 }  # fmt: skip
 """Numbers that count things other than tokens, or are shares, ratios, indices."""
 

@@ -520,6 +520,12 @@ def process(*arguments: str | Path, **options: Any) -> subprocess.Popen[str]:
     return subprocess.Popen(command, stderr=subprocess.PIPE, text=True, **options)
 
 
+def processor_seconds(pid: int) -> float:
+    """What a process has used of the processor."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 @pytest.mark.slow
 def test_interrupt_signal_writes_the_best_plan(tmp_path: Path) -> None:
     """Tests that a real Ctrl-C during a long solve exits with 130 and leaves a feasible result file."""
@@ -530,11 +536,11 @@ def test_interrupt_signal_writes_the_best_plan(tmp_path: Path) -> None:
         specopt.generate("serving-latency/paper-1", tasks=2, seed=2), "brute-force"
     )  # compiles here, if at all
     child = process("solve", path, "--method", "brute-force", "-o", target, stdout=subprocess.PIPE)
-    assert child.stderr is not None
-    said = next(line for line in child.stderr if "objective" in line)  # it has a plan
+    while processor_seconds(child.pid) < 3.0:  # it has a plan then, however busy the machine is
+        time.sleep(0.1)
     child.send_signal(signal.SIGINT)
     out, err = child.communicate(timeout=120)
-    assert child.returncode == 130, said + err
+    assert child.returncode == 130, err
     assert "Traceback" not in err
     assert "interrupted" in out
     result = specopt.load(target)

@@ -28,6 +28,14 @@ SHORT: dict[str, dict[str, Any]] = {
     "verification-batch": {"devices": 20, "seconds": 10.0, "warm_up_seconds": 2.0},
     "prompt-chunking": {"requests": 20, "warm_up_requests": 5},
 }
+PLANNED: dict[str, Callable[[], tuple[Any, str]]] = {
+    "serving-latency": lambda: (
+        specopt.generate("serving-latency/paper-1", tasks=4, max_output=40, seed=3), "static-batching"
+    ),
+    "draft-stopping": lambda: (specopt.generate("draft-stopping/mixed", max_draft=4), "belief"),
+}  # fmt: skip
+"""What is played of kinds without policies: a problem, and a method that plans."""
+
 PLAYED = tuple(kind for kind in KINDS if kind.simulator)
 BY_POLICY = tuple(kind for kind in KINDS if kind.simulator and kind.simulator.policies)
 
@@ -59,8 +67,8 @@ def played(kind: Kind, **options: Any) -> Simulation:
     """A short simulation of a kind: the first policy on the first workload, or a plan."""
     if policies := simulator_of(kind).policies:
         return specopt.simulate(world_of(kind), policies[0], **SHORT[kind.name], **options)
-    problem = specopt.generate("serving-latency/paper-1", tasks=4, max_output=40, seed=3)
-    return specopt.simulate(problem, specopt.solve(problem, "static-batching"), **options)
+    problem, method = PLANNED[kind.name]()
+    return specopt.simulate(problem, specopt.solve(problem, method), **options)
 
 
 def words_of(kind: Kind) -> list[str]:

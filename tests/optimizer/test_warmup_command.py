@@ -32,7 +32,7 @@ def test_every_kernel_of_the_methods_is_prepared(kind: object) -> None:
     sources = "".join(path.read_text() for path in (ROOT / "solvers" / name).glob("*.py"))
     loaded = {found for found in re.findall(r'\.load\("([\w.]+)"\)', sources) if not found.endswith("simulation")}
     prepared = {kernel.py_func.__module__.partition("_kernels.")[2] for kernel in kernels_of(name)}
-    assert loaded
+    assert bool(loaded) == bool(prepared)  # draft-stopping has none
     assert loaded <= prepared
 
 

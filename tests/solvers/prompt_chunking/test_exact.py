@@ -65,7 +65,7 @@ def test_all_compositions(problem: PromptChunkingProblem) -> None:
 def unaided(problem: PromptChunkingProblem) -> Result:
     """The result from one chunk and the simplest bound: deadlines and labels must do all the work."""
 
-    def prepare_and_bound(problem: PromptChunkingProblem, budget: Budget) -> Prepared:
+    def prepare_and_bound(problem: PromptChunkingProblem, budget: Budget, *late: str) -> Prepared:
         offer_first_plan(problem, budget)
         return prepare(problem)
 
