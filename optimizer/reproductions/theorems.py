@@ -7,7 +7,7 @@ generated instances of their own those of the judge's formulas. A refutation is 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
 from itertools import product
@@ -283,11 +283,11 @@ def _waste_bound(random: np.random.Generator) -> bool:
 
 def algorithm_1_of_paper_2() -> Check:
     """Paper 2, Algorithm 1: a request that is already lost keeps everything else out."""
+    from specopt.instances.verification_batch.pending import mixed
     from specopt.instances.verification_batch.workload import TABLE_12
-    from specopt.models.verification_batch import VerificationBatchProblem
 
-    problem = VerificationBatchProblem(
-        now_seconds=0.0, memory_bytes=1e12, expected_tokens=np.array([3.0, 3.0]), new_tokens=np.array([5, 5]),
+    problem = replace(
+        mixed(requests=2), name=None, now_seconds=0.0, guard_seconds=0.0, memory_bytes=1e12, expected_tokens=np.array([3.0, 3.0]), new_tokens=np.array([5, 5]),
         cached_tokens=np.array([100, 100]), request_memory_bytes=np.array([1e6, 1e6]),
         deadline_seconds=np.array([0.001, 10.0]), estimator=TABLE_12,
     )  # fmt: skip
