@@ -287,9 +287,9 @@ def algorithm_1_of_paper_2() -> Check:
     from specopt.instances.verification_batch.workload import TABLE_12
 
     problem = replace(
-        mixed(requests=2), name=None, now_seconds=0.0, guard_seconds=0.0, memory_bytes=1e12, expected_tokens=np.array([3.0, 3.0]), new_tokens=np.array([5, 5]),
-        cached_tokens=np.array([100, 100]), request_memory_bytes=np.array([1e6, 1e6]),
-        deadline_seconds=np.array([0.001, 10.0]), estimator=TABLE_12,
+        mixed(requests=2), name=None, now_seconds=0.0, guard_seconds=0.0, memory_bytes=1e12, estimator=TABLE_12,
+        expected_tokens=np.array([3.0, 3.0]), new_tokens=np.array([5, 5]), cached_tokens=np.array([100, 100]),
+        request_memory_bytes=np.array([1e6, 1e6]), deadline_seconds=np.array([0.001, 10.0]),
     )  # fmt: skip
     printed, best = (solve(problem, method) for method in ("algorithm-1", "brute-force"))
     said = (
