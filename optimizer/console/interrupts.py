@@ -10,6 +10,7 @@ import contextlib
 import os
 import signal
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NoReturn
@@ -48,6 +49,9 @@ def interruptible() -> Iterator[None]:
         end()
 
 
+AFTER_SECONDS = 0.01
+
+
 def _is_command() -> bool:
     """Tell whether this process is the command, started by its script or by `python -m specopt`."""
     words = sys.orig_argv
@@ -61,7 +65,9 @@ def _unraisable(found: sys.UnraisableHookArgs) -> None:
     What a Ctrl-C left half-made may fail to end itself: that of LLVM lacks the attributes it had not got yet.
     """
     if issubclass(found.exc_type, KeyboardInterrupt):
-        _thread.interrupt_main()
+        later = threading.Timer(AFTER_SECONDS, _thread.interrupt_main)  # at once, it would be raised in here
+        later.daemon = True
+        later.start()
         return
     ends = getattr(found.object, "__name__", "") == "__del__"
     compiler = str(getattr(found.object, "__module__", "")).startswith(("llvmlite", "numba"))
