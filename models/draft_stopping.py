@@ -15,8 +15,10 @@ import numpy as np
 from msgspec import Meta
 from numpy.typing import NDArray
 
+from specopt.models.drafting import Scores, check_sum
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import Column, Custom, Floats, Ints, NonNegative, Positive, check, describe
+from specopt.models.fields import Floats, NonNegative, Positive, check
+from specopt.models.integer_table import IntegerTable
 from specopt.models.problem import Evaluation, Plan, Problem
 from specopt.models.rates import Rates
 
@@ -52,7 +54,7 @@ class AcceptanceRate(Rates):
 
 
 @dataclass(frozen=True, eq=False)
-class Transitions(Custom):
+class Transitions(IntegerTable):
     """Where each node goes on each score; JSON: the list of rows.
 
     Parameters
@@ -61,31 +63,11 @@ class Transitions(Custom):
         Shape (nodes, B): a node's number, or -1 to stop.
     """
 
-    rows: Ints
-
-    @classmethod
-    def parse(cls, data: object, where: str) -> Self:
-        """Build it from a list of rows of equal length, or from an array."""
-        given = data.tolist() if isinstance(data, np.ndarray) else data
-        if not isinstance(given, (list, tuple)) or len(given) > MAX_NODES:
-            raise InvalidInput(f"{where}: expected a list of at most {MAX_NODES:,} rows, got {describe(data)}")
-        for index, row in enumerate(given):
-            if not isinstance(row, (list, tuple)) or not row or len(row) != len(given[0]):
-                raise InvalidInput(f"{where}[{index}]: expected a row as long as the first, got {describe(row)}")
-            for score, node in enumerate(row):
-                if type(node) is not int or not STOP <= node < MAX_NODES:
-                    raise InvalidInput(f"{where}[{index}][{score}]: expected a node or -1, got {describe(node)}")
-        rows = np.array(given, dtype=np.int64).reshape(len(given), -1 if given else 0)
-        rows.flags.writeable = False
-        return cls(rows)
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def dump(self) -> list[list[int]]:
-        """Return the list of rows."""
-        rows: list[list[int]] = self.rows.tolist()
-        return rows
+    size: ClassVar[str] = f"at most {MAX_NODES:,} rows"
+    most_rows: ClassVar[float] = MAX_NODES
+    entry: ClassVar[str] = "a node or -1"
+    least: ClassVar[int] = STOP
+    most: ClassVar[int] = MAX_NODES - 1
 
     @classmethod
     def schema(cls) -> dict[str, Any]:
@@ -111,33 +93,6 @@ class RoundClass:
 
     def __post_init__(self) -> None:
         check(self)
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Scores:
-    """Distribution of the predictor's score over B bins.
-
-    Parameters
-    ----------
-    accepted, first_rejection, after
-        Probability of each bin at an accepted token, at the first rejection, and behind it; each sums to 1.
-    """
-
-    accepted: Annotated[Floats, Column(Probability, "bin")]
-    first_rejection: Annotated[Floats, Column(Probability, "bin")]
-    after: Annotated[Floats, Column(Probability, "bin")]
-
-    def __post_init__(self) -> None:
-        check(self)
-        for name in ("accepted", "first_rejection", "after"):
-            _check_sum(name, getattr(self, name))
-        if self.bins > MAX_BINS:
-            raise InvalidInput(f"accepted: expected at most {MAX_BINS} entries, got {self.bins}")
-
-    @property
-    def bins(self) -> int:
-        """Number of score bins B."""
-        return len(self.accepted)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -189,7 +144,9 @@ class DraftStoppingProblem(Problem):
         super().__post_init__()
         if not self.rounds:
             raise InvalidInput("rounds: expected at least one class, got none")
-        _check_sum("rounds.probability", np.array([one.probability for one in self.rounds]))
+        check_sum("rounds.probability", np.array([one.probability for one in self.rounds]))
+        if self.scores.bins > MAX_BINS:
+            raise InvalidInput(f"scores.accepted: expected at most {MAX_BINS} entries, got {self.scores.bins}")
         for index, one in enumerate(self.rounds):
             size = one.acceptance_rate.values.size
             if one.acceptance_rate.values.ndim and size != self.max_draft_tokens:
@@ -269,9 +226,3 @@ class DraftStoppingProblem(Problem):
         if plan.start != STOP and longest[plan.start] > self.max_draft_tokens:
             return [f"next: a path drafts {longest[plan.start]} tokens, the most is {self.max_draft_tokens}"]
         return []
-
-
-def _check_sum(name: str, probabilities: Floats) -> None:
-    total = float(probabilities.sum())
-    if abs(total - 1.0) > 1e-9:
-        raise InvalidInput(f"{name}: expected probabilities that sum to 1, got a sum of {total:.12g}")

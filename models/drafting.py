@@ -182,43 +182,41 @@ class BinaryPredictor:
         return self.false_accept if self.goes_on_after is None else self.goes_on_after
 
     @property
-    def scores(self) -> ScoredPredictor:
+    def scores(self) -> Scores:
         """The same predictor with two score bins: 0 is "rejected", 1 is "accepted"."""
-        return ScoredPredictor(
-            accepted=_bits(1.0 - self.false_reject), rejected=_bits(self.false_accept), after=_bits(self.after)
+        return Scores(
+            accepted=_bits(1.0 - self.false_reject), first_rejection=_bits(self.false_accept), after=_bits(self.after)
         )
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScoredPredictor:
-    """A rejection predictor whose score falls into bins; the more bins, the less of the score is lost.
+class Scores:
+    """Distribution of a rejection predictor's score over B bins; the more bins, the less of the score is lost.
 
     Parameters
     ----------
-    accepted, rejected, after
+    accepted, first_rejection, after
         Probability of each bin at an accepted token, at the first rejection, and behind it; each sums to 1.
     """
 
     accepted: Annotated[Floats, Column(Unit, "bin")]
-    rejected: Annotated[Floats, Column(Unit, "bin")]
+    first_rejection: Annotated[Floats, Column(Unit, "bin")]
     after: Annotated[Floats, Column(Unit, "bin")]
 
     def __post_init__(self) -> None:
         check(self)
-        for name in ("accepted", "rejected", "after"):
-            total = float(getattr(self, name).sum())
-            if abs(total - 1.0) > 1e-9:
-                raise InvalidInput(f"{name}: expected probabilities that sum to 1, got a sum of {total:.12g}")
+        for name in ("accepted", "first_rejection", "after"):
+            check_sum(name, getattr(self, name))
 
     @property
     def bins(self) -> int:
-        """Number of score bins."""
+        """Number of score bins B."""
         return len(self.accepted)
 
     def cut(self, first_accepted_bin: int) -> BinaryPredictor:
         """Return the binary predictor that says "accepted" from a bin on."""
         return BinaryPredictor(
-            false_accept=_clipped(self.rejected[first_accepted_bin:]),
+            false_accept=_clipped(self.first_rejection[first_accepted_bin:]),
             false_reject=_clipped(self.accepted[:first_accepted_bin]),
             goes_on_after=_clipped(self.after[first_accepted_bin:]),
         )
@@ -301,6 +299,13 @@ def waste_bound(acceptance_rate: float, most_tokens: int, false_accept: float) -
     _check_rate(acceptance_rate)
     terms = ((most_tokens - j) * acceptance_rate**j for j in range(most_tokens))
     return (1.0 - acceptance_rate) * false_accept * sum(terms)
+
+
+def check_sum(name: str, probabilities: Floats) -> None:
+    """Refuse probabilities that do not sum to 1, within 1e-9."""
+    total = float(probabilities.sum())
+    if abs(total - 1.0) > 1e-9:
+        raise InvalidInput(f"{name}: expected probabilities that sum to 1, got a sum of {total:.12g}")
 
 
 # ---------------------------------------------------------------------------- logs

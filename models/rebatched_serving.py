@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from specopt.models.fields import Floats, Ints, NonNegativeInt, PositiveInt, check
-from specopt.models.problem import TOLERANCE
+from specopt.models.problem import exceeds
 from specopt.models.serving_stages import draft_seconds, verify_seconds
 from specopt.models.static_serving import too_much
 
@@ -303,7 +303,7 @@ class _Run:
         )
         for which, model, limit in self.problem.limited_models(self.mechanism):
             needed = model.parameter_bytes + sizes * float(model.kv_bytes_per_token) * tokens
-            for row in np.flatnonzero(needed > limit + TOLERANCE * np.maximum(limit, needed)):
+            for row in [row for row, amount in enumerate(needed.tolist()) if exceeds(amount, limit)]:
                 batch = int(self.batch_of[active[starts[row]]])
                 sentence = f"phases[{self.phase}].batches[{batch}]: {too_much(float(needed[row]), which, limit)}"
                 self.breaches.setdefault((self.phase, batch, which), sentence)

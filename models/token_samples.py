@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar
 
-import numpy as np
-
-from specopt.models.errors import InvalidInput
-from specopt.models.fields import MAX_TOKENS, Custom, Ints, describe
+from specopt.models.fields import MAX_TOKENS
+from specopt.models.integer_table import IntegerTable
 
 
 @dataclass(frozen=True, eq=False)
-class TokenSamples(Custom):
+class TokenSamples(IntegerTable):
     """Token counts drawn several times; JSON: a list of rows.
 
     Parameters
@@ -21,31 +19,11 @@ class TokenSamples(Custom):
         Shape (S, K), each from 1 to 10,000,000.
     """
 
-    rows: Ints
-
-    @classmethod
-    def parse(cls, data: object, where: str) -> Self:
-        """Build them from a list of rows of one length, or from an array."""
-        given = data.tolist() if isinstance(data, np.ndarray) else data
-        if not isinstance(given, (list, tuple)) or not given:
-            raise InvalidInput(f"{where}: expected a list of at least one row, got {describe(data)}")
-        for index, row in enumerate(given):
-            if not isinstance(row, (list, tuple)) or not row or len(row) != len(given[0]):
-                raise InvalidInput(f"{where}[{index}]: expected a row as long as the first, got {describe(row)}")
-            for place, count in enumerate(row):
-                if type(count) is not int or not 1 <= count <= MAX_TOKENS:
-                    raise InvalidInput(
-                        f"{where}[{index}][{place}]: expected an integer >= 1 and <= {MAX_TOKENS}, "
-                        f"got {describe(count)}"
-                    )
-        rows = np.array(given, dtype=np.int64)
-        rows.flags.writeable = False
-        return cls(rows)
-
-    def dump(self) -> list[list[int]]:
-        """Return the list of rows."""
-        rows: list[list[int]] = self.rows.tolist()
-        return rows
+    size: ClassVar[str] = "at least one row"
+    fewest_rows: ClassVar[int] = 1
+    entry: ClassVar[str] = f"an integer >= 1 and <= {MAX_TOKENS}"
+    least: ClassVar[int] = 1
+    most: ClassVar[int] = MAX_TOKENS
 
     @classmethod
     def schema(cls) -> dict[str, Any]:

@@ -27,9 +27,9 @@ from specopt.models.draft_stopping import (
     DraftStoppingPlan,
     DraftStoppingProblem,
     RoundClass,
-    Scores,
     Transitions,
 )
+from specopt.models.drafting import Scores
 from specopt.models.errors import InvalidInput, MissingDependency, SpecoptError, Unsupported
 from specopt.models.fair_goodput import FairGoodputPlan, FairGoodputProblem, Schedule
 from specopt.models.files import load, save

@@ -7,7 +7,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from specopt.models.draft_stopping import Scores
+from specopt.models.drafting import Scores
 from specopt.models.fields import Floats
 
 DIGITS = 6

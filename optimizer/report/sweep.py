@@ -8,6 +8,7 @@ from specopt.models.sweep import Sweep
 from specopt.report.markup import items, section, table
 from specopt.report.page import Page, figure
 from specopt.solvers.speculation_table.tuning.decision import Tuning
+from specopt.solvers.speculation_table.tuning.grid import column_of
 from specopt.solvers.speculation_table.tuning.tuner import Tuner
 from specopt.views.chart import Chart, category, quantity
 
@@ -45,7 +46,7 @@ def _ranges(tuning: Tuning) -> list[dict[str, Any]]:
         mean, least, most = tuning.worth(drafted)
         found.append(
             {
-                "batches from": low, "to": high, "draft tokens": _name(0 if drafts is None else drafts + 1),
+                "batches from": low, "to": high, "draft tokens": _name(column_of(drafts)),
                 "speed-up": mean, "at least": least, "at most": most,
             }
         )  # fmt: skip
@@ -113,7 +114,7 @@ def _gained(tuning: Tuning) -> Chart:
 
 def _throughput(tuning: Tuning, tuner: Tuner) -> Chart:
     grid = tuning.grid
-    lengths = {0 if m.point.draft_length is None else m.point.draft_length + 1 for m in tuner.measurements}
+    lengths = {column_of(m.point.draft_length) for m in tuner.measurements}
     rows = [
         {
             "concurrency": c, "draft tokens": _name(k), "tokens per second": float(grid.mean[grid.row(c), k]),
@@ -160,7 +161,7 @@ def _measured(tuner: Tuner) -> list[dict[str, Any]]:
             "concurrency": one.point.condition.concurrency,
             "workload": one.point.condition.workload or None,
             "context tokens": one.point.condition.context_tokens or None,
-            "draft tokens": _name(0 if one.point.draft_length is None else one.point.draft_length + 1),
+            "draft tokens": _name(column_of(one.point.draft_length)),
             "tokens per second": one.tokens_per_second,
             "tokens per step": one.acceptance_length,
         }

@@ -30,8 +30,10 @@ class ConfidenceThreshold(DraftStoppingMethod):
         """Try every threshold with every window."""
         prepared = prepare(problem)
         offer_first_plan(prepared, budget)
-        confidence = prepared.accepted / np.maximum(prepared.accepted + prepared.rejected, np.finfo(np.float64).tiny)
-        best, found = -np.inf, (0, np.zeros(prepared.bins, dtype=np.bool_))
+        confidence = prepared.scores.accepted / np.maximum(
+            prepared.scores.accepted + prepared.scores.first_rejection, np.finfo(np.float64).tiny
+        )
+        best, found = -np.inf, (0, np.zeros(prepared.scores.bins, dtype=np.bool_))
         for threshold in [0.0, *np.unique(confidence)[1:].tolist()]:
             flagged = confidence < threshold
             ratios = prepared.ratio(*prepared.windows(flagged))

@@ -32,5 +32,5 @@ class FirstRejection(DraftStoppingMethod):
         prepared = prepare(problem)
         offer_first_plan(prepared, budget)
         share = prepared.mean_rate
-        flagged = (1.0 - share) * prepared.rejected > share * prepared.accepted
+        flagged = (1.0 - share) * prepared.scores.first_rejection > share * prepared.scores.accepted
         return rule(window_plan(prepared.most, flagged), budget, flagged=np.flatnonzero(flagged).tolist())

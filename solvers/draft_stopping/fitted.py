@@ -19,7 +19,6 @@ from specopt.models.draft_stopping import (
     DraftStoppingPlan,
     DraftStoppingProblem,
     RoundClass,
-    Scores,
 )
 from specopt.models.drafting import ACCEPTED, FIRST_REJECTION, DraftLog
 from specopt.models.errors import InvalidInput
@@ -140,14 +139,13 @@ def fit_stopping(
     outcomes = rest.outcomes.reshape(-1, most)
     accepted = (outcomes == ACCEPTED).sum(axis=0) + 0.5
     judged = accepted + (outcomes == FIRST_REJECTION).sum(axis=0) + 0.5
-    law = scores.predictor
     problem = DraftStoppingProblem(
         name=f"{predictor} predictor on {count} rounds",
         max_draft_tokens=most,
         draft_seconds_per_token=draft_seconds_per_token,
         round_seconds=round_seconds,
         rounds=(RoundClass(probability=1.0, acceptance_rate=AcceptanceRate.parse(accepted / judged, "rate")),),
-        scores=Scores(accepted=law.accepted, first_rejection=law.rejected, after=law.after),
+        scores=scores.predictor,
     )
     probability = trained.probability(held_out.features)
     seen = held_out.judged

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
 from specopt.models.draft_stopping import DraftStoppingProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.draft_stopping.method import DraftStoppingMethod, offer_first_plan
@@ -25,7 +23,5 @@ class FixedWindow(DraftStoppingMethod):
 
     def run(self, problem: DraftStoppingProblem, budget: Budget) -> Outcome:
         """Try every window."""
-        prepared = prepare(problem)
-        offer_first_plan(prepared, budget)
-        window = int(np.argmax(prepared.ratio(*prepared.windows(np.zeros(prepared.bins, dtype=np.bool_)))))
+        window = offer_first_plan(prepare(problem), budget)
         return Outcome(plan=budget.incumbent, bound=budget.bound, stats={"window": window})

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from specopt.models.draft_stopping import STOP, DraftStoppingPlan
-from specopt.solvers.draft_stopping.prepare import CLOSE, Automaton, Prepared
+from specopt.solvers.draft_stopping.prepare import Automaton, Prepared
+from specopt.solvers.drafting.pieces import CLOSE
 
 Flags = NDArray[np.bool_]
 
@@ -22,8 +23,8 @@ def count_histories(bins: int, most: int) -> float:
     return float(sum(float(bins) ** t for t in range(most)))
 
 
-def best_policy(prepared: Prepared, check: Callable[[], None]) -> tuple[DraftStoppingPlan, float, float]:
-    """Return the best policy, its ratio in tokens per round of time, and what no policy is above.
+def best_policy(prepared: Prepared, check: Callable[[], None]) -> tuple[DraftStoppingPlan, float]:
+    """Return the best policy, and the tokens per round of time that no policy is above.
 
     Parameters
     ----------
@@ -33,7 +34,7 @@ def best_policy(prepared: Prepared, check: Callable[[], None]) -> tuple[DraftSto
         Called between the steps; raises when there is no time left.
     """
     gains, masses = _forwards(prepared, check)
-    never = np.zeros(prepared.bins, dtype=np.bool_)
+    never = np.zeros(prepared.scores.bins, dtype=np.bool_)
     price = float(prepared.ratio(*prepared.windows(never)).max())
     while True:
         value, accepted, drafted, goes = _backwards(prepared, gains, masses, price, check)
@@ -41,11 +42,12 @@ def best_policy(prepared: Prepared, check: Callable[[], None]) -> tuple[DraftSto
         if not found > price * (1.0 + CLOSE):
             break
         price = found
-    return _automaton(prepared, goes), max(price, found), price + max(0.0, 1.0 + value - price)
+    return _automaton(prepared, goes), price + max(0.0, 1.0 + value - price)
 
 
 def _forwards(prepared: Prepared, check: Callable[[], None]) -> tuple[list[NDArray[np.float64]], ...]:
     """Return, per number of tokens drafted and history, what another token gains, and its mass."""
+    scores = prepared.scores
     alive, rejected = prepared.prior[None, :], np.zeros(1)
     gains, masses = [], []
     for t in range(prepared.most):
@@ -54,8 +56,8 @@ def _forwards(prepared: Prepared, check: Callable[[], None]) -> tuple[list[NDArr
         fails = (alive - survives).sum(axis=1)
         gains.append(survives.sum(axis=1))
         masses.append(alive.sum(axis=1) + rejected)
-        rejected = (fails[:, None] * prepared.rejected + rejected[:, None] * prepared.after).ravel()
-        alive = (survives[:, None, :] * prepared.accepted[:, None]).reshape(-1, len(prepared.prior))
+        rejected = (fails[:, None] * scores.first_rejection + rejected[:, None] * scores.after).ravel()
+        alive = (survives[:, None, :] * scores.accepted[:, None]).reshape(-1, len(prepared.prior))
     return gains, masses
 
 
@@ -75,16 +77,16 @@ def _backwards(
         goes.append(worth > 0.0)
         best = [np.where(goes[-1], one, 0.0) for one in (worth, gain + later[1], mass + later[2])]
         if len(gain) > 1:
-            later = [one.reshape(-1, prepared.bins).sum(axis=1) for one in best]
+            later = [one.reshape(-1, prepared.scores.bins).sum(axis=1) for one in best]
     return float(best[0][0]), best[1][0], best[2][0], goes
 
 
 def _automaton(prepared: Prepared, goes: list[Flags]) -> DraftStoppingPlan:
     """Return the plan that drafts where `goes` says so, given from the last token to the first."""
     automaton = Automaton()
-    nodes = np.full(len(goes[0]) * prepared.bins, STOP)
+    nodes = np.full(len(goes[0]) * prepared.scores.bins, STOP)
     for on in goes:
-        rows, which = np.unique(nodes.reshape(-1, prepared.bins)[on], axis=0, return_inverse=True)
+        rows, which = np.unique(nodes.reshape(-1, prepared.scores.bins)[on], axis=0, return_inverse=True)
         nodes = np.full(len(on), STOP)
         nodes[on] = np.array([automaton.node(tuple(row)) for row in rows.tolist()], dtype=np.int64)[which.ravel()]
     return automaton.plan(int(nodes[0]))

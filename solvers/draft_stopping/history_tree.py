@@ -34,6 +34,6 @@ class HistoryTree(DraftStoppingMethod):
         """Decide after every history."""
         prepared = prepare(problem)
         offer_first_plan(prepared, budget)
-        plan, _, most = best_policy(prepared, budget.check)
+        plan, most = best_policy(prepared, budget.check)
         budget.offer(plan)
         return Outcome(plan=budget.incumbent, bound=min(budget.bound or most, most / prepared.seconds))

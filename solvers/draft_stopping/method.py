@@ -20,15 +20,16 @@ class DraftStoppingMethod(Method):
     solves: ClassVar[type[DraftStoppingProblem]] = DraftStoppingProblem
 
 
-def offer_first_plan(prepared: Prepared, budget: Budget) -> None:
-    """Offer the best fixed window, and the bound of a device that sees rejections."""
-    never = np.zeros(prepared.bins, dtype=np.bool_)
+def offer_first_plan(prepared: Prepared, budget: Budget) -> int:
+    """Offer the best fixed window, and the bound of a device that sees rejections; return the window."""
+    never = np.zeros(prepared.scores.bins, dtype=np.bool_)
     budget.offer(window_plan(0, never))
     budget.check()
     window = int(np.argmax(prepared.ratio(*prepared.windows(never))))
     budget.offer(window_plan(window, never))
     budget.improve_bound(prepared.knowing_bound())
     budget.check()
+    return window
 
 
 def rule(plan: DraftStoppingPlan, budget: Budget, **stats: object) -> Outcome:

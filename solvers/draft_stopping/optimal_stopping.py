@@ -32,5 +32,5 @@ class OptimalStopping(DraftStoppingMethod):
         prepared = prepare(problem)
         offer_first_plan(prepared, budget)
         rates = np.full(prepared.most, prepared.mean_rate)
-        plan, _, _ = best_stopping(rates, prepared.laws, prepared.cost, budget.check)
+        plan, _, _ = best_stopping(rates, prepared.scores, prepared.cost, budget.check)
         return Outcome(plan=budget.incumbent, bound=budget.bound) if plan is None else rule(plan, budget)

@@ -13,12 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from specopt.models.draft_stopping import STOP, DraftStoppingPlan, DraftStoppingProblem, Transitions
+from specopt.models.drafting import Scores
 from specopt.models.fields import Floats, Ints
-from specopt.solvers.drafting.pieces import Laws
-
-MOST_PRICES = 100
-CLOSE = 1e-13
-"""Relative rise of a price that is none, to rounding."""
+from specopt.solvers.drafting.pieces import CLOSE, MOST_PRICES
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,8 +28,8 @@ class Prepared:
         Probability of each class, shape (C,); classes that never occur are left out.
     rates
         Acceptance by class and position, shape (C, L).
-    accepted, rejected, after
-        Distribution of the score at an accepted token, at the first rejection, behind it, shape (B,).
+    scores
+        Distribution of the scores.
     cost
         Drafting time of a token in rounds.
     seconds
@@ -41,9 +38,7 @@ class Prepared:
 
     prior: Floats
     rates: NDArray[np.float64]
-    accepted: Floats
-    rejected: Floats
-    after: Floats
+    scores: Scores
     cost: float
     seconds: float
 
@@ -51,16 +46,6 @@ class Prepared:
     def most(self) -> int:
         """L, the most tokens of a round."""
         return int(self.rates.shape[1])
-
-    @property
-    def bins(self) -> int:
-        """Number of scores B."""
-        return len(self.accepted)
-
-    @property
-    def laws(self) -> Laws:
-        """The three distributions of the score."""
-        return Laws(self.accepted, self.rejected, self.after)
 
     @property
     def averaged(self) -> Floats:
@@ -77,7 +62,9 @@ class Prepared:
 
     def windows(self, flagged: NDArray[np.bool_]) -> tuple[Floats, Floats]:
         """Return E[accepted] and E[drafted] of a rule that stops at a flagged score, per window 0, 1, ..., L."""
-        on, on_rejected, on_after = (float(law[~flagged].sum()) for law in (self.accepted, self.rejected, self.after))
+        on, on_rejected, on_after = (
+            float(law[~flagged].sum()) for law in (self.scores.accepted, self.scores.first_rejection, self.scores.after)
+        )
         alive, rejected = self.prior, 0.0
         accepted, drafted = np.zeros(self.most + 1), np.zeros(self.most + 1)
         for t in range(self.most):
@@ -115,11 +102,9 @@ class Prepared:
 def prepare(problem: DraftStoppingProblem) -> Prepared:
     """Return the arrays of a problem."""
     prior = problem.probabilities
-    scores = problem.scores
     return Prepared(
-        prior[prior > 0.0] / prior.sum(), problem.acceptance_rates[prior > 0.0], scores.accepted,
-        scores.first_rejection, scores.after, problem.draft_seconds_per_token / problem.round_seconds,
-        problem.round_seconds,
+        prior[prior > 0.0] / prior.sum(), problem.acceptance_rates[prior > 0.0], problem.scores,
+        problem.draft_seconds_per_token / problem.round_seconds, problem.round_seconds,
     )  # fmt: skip
 
 

@@ -7,14 +7,15 @@ from collections.abc import Callable
 import numpy as np
 
 from specopt.models.draft_stopping import MAX_NODES, STOP, DraftStoppingPlan
+from specopt.models.drafting import Scores
 from specopt.models.fields import Floats
-from specopt.solvers.draft_stopping.prepare import CLOSE, Automaton
-from specopt.solvers.drafting.pieces import WORTHLESS, Laws, Pieces, solve_pieces
+from specopt.solvers.draft_stopping.prepare import Automaton
+from specopt.solvers.drafting.pieces import WORTHLESS, Pieces, beliefs_after, best_ratio
 
 
 def best_stopping(
     rates: Floats,
-    laws: Laws,
+    scores: Scores,
     cost: float,
     check: Callable[[], None],
     *,
@@ -29,8 +30,8 @@ def best_stopping(
     ----------
     rates
         Acceptance by position, shape (L,).
-    laws
-        Of the scores.
+    scores
+        Their distribution.
     cost
         Drafting time of a token in rounds.
     check
@@ -40,25 +41,20 @@ def best_stopping(
     worthless
         Tokens of a round that a policy must be worth to be looked at where there are many.
     """
-    while True:
-        values, _, lost = solve_pieces(rates, laws, price * cost, worthless, check)
-        accepted, drafted = float(values[0].accepted[-1]), float(values[0].drafted[-1])
-        found = (1.0 + accepted) / (1.0 + cost * drafted)
-        if not found > price * (1.0 + CLOSE):
-            break
-        price = found
-    above = max(0.0, 1.0 - price + accepted - price * cost * drafted) + lost
+    best = best_ratio(rates, scores, cost, price, worthless, check)
+    above = max(0.0, 1.0 - best.price + best.accepted - best.price * cost * best.drafted) + best.lost
     # a plan that drafts takes a token's time at least; one that does not has ratio 1
-    return _automaton(rates, laws, values), price, max(1.0, price + above / (1.0 + cost))
+    return _automaton(rates, scores, best.values), best.price, max(1.0, best.price + above / (1.0 + cost))
 
 
-def _automaton(rates: Floats, laws: Laws, values: list[Pieces]) -> DraftStoppingPlan | None:
+def _automaton(rates: Floats, scores: Scores, values: list[Pieces]) -> DraftStoppingPlan | None:
     """Return the plan whose nodes are the pieces that can be come to, unless they are too many."""
     needed = [np.array([len(values[0].starts) - 1])]
     goes = []
     for k, rate in enumerate(rates.tolist()):
         drafting = needed[-1][needed[-1] > 0]  # piece 0 is to stop
-        goes.append(values[k + 1].at(laws.beliefs(rate, values[k].inside[drafting])).T)
+        inside = values[k].inside[drafting]
+        goes.append(values[k + 1].at(np.array([beliefs_after(scores, s, rate, inside) for s in range(scores.bins)])).T)
         needed.append(np.unique(goes[-1]))
     if sum(len(rows) for rows in goes) > MAX_NODES:
         return None

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from specopt.models.drafting import DraftingSetting, ScoredPredictor, first_flag_round
+from specopt.models.drafting import DraftingSetting, Scores, first_flag_round
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import describe
 from specopt.solvers.drafting.policy import Drafting, DraftingPolicy
 
 
 def first_flag(
-    setting: DraftingSetting, predictor: ScoredPredictor, *, first_accepted_bin: int = 1, sends_flagged: bool = False
+    setting: DraftingSetting, predictor: Scores, *, first_accepted_bin: int = 1, sends_flagged: bool = False
 ) -> Drafting:
     """Return the policy that stops at the first score below a bin.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from specopt.models.drafting import BinaryPredictor, DraftingSetting, ScoredPredictor
+from specopt.models.drafting import BinaryPredictor, DraftingSetting, Scores
 from specopt.solvers.drafting.first_flag import first_flag
 from specopt.solvers.drafting.fixed_window import fixed_window
 from specopt.solvers.drafting.optimal_stopping import optimal_stopping
@@ -74,9 +74,7 @@ class OperatingPoints:
         return max(self.points, key=lambda point: point.accuracy)
 
 
-def operating_points(
-    setting: DraftingSetting, predictor: ScoredPredictor, *, sends_flagged: bool = False
-) -> OperatingPoints:
+def operating_points(setting: DraftingSetting, predictor: Scores, *, sends_flagged: bool = False) -> OperatingPoints:
     """Return what every cut of a score is worth in a setting.
 
     Parameters

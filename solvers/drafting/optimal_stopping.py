@@ -11,16 +11,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from specopt.models.drafting import DraftingSetting, ExpectedRound, ScoredPredictor
-from specopt.models.fields import Floats
+from specopt.models.drafting import DraftingSetting, ExpectedRound, Scores
 from specopt.solvers.drafting.fixed_window import fixed_window
-from specopt.solvers.drafting.pieces import Laws, solve_pieces
+from specopt.solvers.drafting.pieces import best_ratio
 from specopt.solvers.drafting.policy import Drafting, DraftingPolicy
 
-MOST_PRICES = 100
 
-
-def optimal_stopping(setting: DraftingSetting, predictor: ScoredPredictor) -> Drafting:
+def optimal_stopping(setting: DraftingSetting, predictor: Scores) -> Drafting:
     """Return the policy of the highest token speed among all that stop by the scores read so far.
 
     Never slower than the best fixed window, nor than any rule on the same scores that counts the flagged token's
@@ -34,16 +31,10 @@ def optimal_stopping(setting: DraftingSetting, predictor: ScoredPredictor) -> Dr
         Distribution of the score bins; two bins for a predictor that says only yes or no.
     """
     start = fixed_window(setting, bins=predictor.bins)
-    price = start.tokens_per_second
-    accepted, drafted, thresholds, lost = _solve(setting, predictor, price)
-    for _ in range(MOST_PRICES):
-        speed = setting.tokens_per_second(accepted, drafted)
-        if not speed > price * (1.0 + 1e-13):
-            break
-        price = speed
-        accepted, drafted, thresholds, lost = _solve(setting, predictor, price)
-    speed = setting.tokens_per_second(accepted, drafted)
-    gap = lost / (setting.overhead_seconds * price)
+    rates = np.full(setting.most_tokens, setting.acceptance_rate)
+    overhead = setting.overhead_seconds
+    best = best_ratio(rates, predictor, setting.seconds_per_token / overhead, start.tokens_per_second * overhead)
+    speed, gap = setting.tokens_per_second(best.accepted, best.drafted), best.lost / best.price
     if not speed > start.tokens_per_second * (1.0 + 1e-13):  # the scores are worth nothing here
         return Drafting(
             policy=DraftingPolicy(
@@ -62,15 +53,7 @@ def optimal_stopping(setting: DraftingSetting, predictor: ScoredPredictor) -> Dr
         window=setting.most_tokens,
         flagged=np.zeros(predictor.bins, dtype=np.bool_),
         sends_flagged=True,
-        thresholds=thresholds,
+        thresholds=best.thresholds,
     )
-    expected = ExpectedRound(accepted=accepted, wasted=drafted - accepted, drafted=drafted)
+    expected = ExpectedRound(accepted=best.accepted, wasted=best.drafted - best.accepted, drafted=best.drafted)
     return Drafting(policy=policy, expected=expected, tokens_per_second=speed, gap=gap)
-
-
-def _solve(setting: DraftingSetting, predictor: ScoredPredictor, price: float) -> tuple[float, float, Floats, float]:
-    """Return E[N], E[D] and the thresholds that maximise E[N] - price tau E[D], up to so many tokens."""
-    rates = np.full(setting.most_tokens, setting.acceptance_rate)
-    laws = Laws(predictor.accepted, predictor.rejected, predictor.after)
-    values, thresholds, lost = solve_pieces(rates, laws, price * setting.seconds_per_token)
-    return float(values[0].accepted[-1]), float(values[0].drafted[-1]), thresholds, lost

@@ -13,11 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from specopt.models.drafting import Scores
 from specopt.models.fields import Floats, Ints
 
 EXACT_PIECES = 256
@@ -26,23 +25,20 @@ EXACT_PIECES = 256
 WORTHLESS = 1e-7
 """Tokens of a round that a plan must be worth to be kept where pieces are many."""
 
+MOST_PRICES = 100
+CLOSE = 1e-13
+"""Relative rise of a price that is none, to rounding."""
+
 MOST_ENTRIES = 2_000_000
 """Pieces times scores beyond which plans are dropped whatever they are worth, so that memory is bounded."""
 
 
-class Laws(NamedTuple):
-    """Distribution of the score at an accepted token, at the first rejection, and behind it, shape (B,) each."""
-
-    accepted: Floats
-    rejected: Floats
-    after: Floats
-
-    def beliefs(self, rate: float, beliefs: Floats) -> NDArray[np.float64]:
-        """Return the beliefs after one more token and each score, shape (B, n)."""
-        good = (rate * self.accepted)[:, None] * beliefs
-        bad = ((1.0 - rate) * self.rejected)[:, None] * beliefs + self.after[:, None] * (1.0 - beliefs)
-        every = good + bad
-        return np.divide(good, every, out=np.zeros_like(good), where=every > 0.0)
+def beliefs_after(scores: Scores, score: int, rate: float, beliefs: Floats) -> Floats:
+    """Return the beliefs after one more token with this score."""
+    good = (rate * scores.accepted[score]) * beliefs
+    bad = ((1.0 - rate) * scores.first_rejection[score]) * beliefs + scores.after[score] * (1.0 - beliefs)
+    every = good + bad
+    return np.asarray(np.divide(good, every, out=np.zeros_like(good), where=every > 0.0))
 
 
 @dataclass(frozen=True)
@@ -63,16 +59,69 @@ class Pieces:
     def __getitem__(self, which: object) -> Pieces:
         return Pieces(*(getattr(self, name)[which] for name in self.__dataclass_fields__))
 
-    def at(self, beliefs: NDArray[np.float64]) -> Ints:
+    def at(self, beliefs: Floats) -> Ints:
         """Return the piece of each belief."""
         return np.asarray(np.searchsorted(self.starts, beliefs, side="right") - 1, dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class Best:
+    """The policy with the best ratio of tokens to time.
+
+    Parameters
+    ----------
+    values, thresholds
+        At its price: the value before each token and after the last, the beliefs up to which it is best to stop.
+    accepted, drafted
+        E[accepted] and E[drafted].
+    price
+        The ratio (1 + E[accepted]) / (1 + cost E[drafted]), or that which it began with, if it was no worse.
+    lost
+        Tokens of a round by which some policy that was dropped may be better at this price.
+    """
+
+    values: list[Pieces]
+    thresholds: Floats
+    accepted: float
+    drafted: float
+    price: float
+    lost: float
+
+
+def best_ratio(
+    rates: Floats,
+    scores: Scores,
+    cost: float,
+    price: float,
+    worthless: float = WORTHLESS,
+    check: Callable[[], None] = lambda: None,
+) -> Best:
+    """Return the best policy, by Dinkelbach's method: the ratio of the best one at a price is the next price.
+
+    Parameters
+    ----------
+    rates, scores, worthless, check
+        As in `solve_pieces`.
+    cost
+        Drafting time of a token in rounds.
+    price
+        A ratio that some policy has; that of drafting nothing is 1.
+    """
+    for _ in range(MOST_PRICES):
+        values, thresholds, lost = solve_pieces(rates, scores, price * cost, worthless, check)
+        accepted, drafted = float(values[0].accepted[-1]), float(values[0].drafted[-1])
+        found = (1.0 + accepted) / (1.0 + cost * drafted)
+        if not found > price * (1.0 + CLOSE):
+            break
+        price = found
+    return Best(values, thresholds, accepted, drafted, price, lost)
 
 
 _STOP = Pieces(*(np.zeros(1) for _ in range(5)))
 
 
 def solve_pieces(
-    rates: Floats, laws: Laws, cost: float, worthless: float = WORTHLESS, check: Callable[[], None] = lambda: None
+    rates: Floats, scores: Scores, cost: float, worthless: float = WORTHLESS, check: Callable[[], None] = lambda: None
 ) -> tuple[list[Pieces], Floats, float]:
     """Return the value before each token and after the last, the beliefs up to which it is best to stop, and the loss.
 
@@ -80,8 +129,8 @@ def solve_pieces(
     ----------
     rates
         Acceptance by position, shape (L,).
-    laws
-        Of the scores.
+    scores
+        Their distribution.
     cost
         Accepted tokens that drafting one must be worth.
     worthless
@@ -91,16 +140,16 @@ def solve_pieces(
     """
     values, thresholds, lost = [_STOP], np.empty(len(rates)), 0.0
     for k in range(len(rates) - 1, -1, -1):
-        thresholds[k], value = _or_stop(_go_on(float(rates[k]), laws, values[-1], check), cost)
-        value, dropped = _without_worthless(value, cost, worthless, max(EXACT_PIECES, MOST_ENTRIES // len(laws.after)))
+        thresholds[k], value = _or_stop(_go_on(float(rates[k]), scores, values[-1], check), cost)
+        value, dropped = _without_worthless(value, cost, worthless, max(EXACT_PIECES, MOST_ENTRIES // scores.bins))
         values.append(value)
         lost += dropped
     return values[::-1], thresholds, lost
 
 
-def _go_on(rate: float, laws: Laws, value: Pieces, check: Callable[[], None]) -> Pieces:
+def _go_on(rate: float, scores: Scores, value: Pieces, check: Callable[[], None]) -> Pieces:
     """Return the value of drafting one token and going on as `value` says, before its cost is known."""
-    u, v, w = rate * laws.accepted, (1.0 - rate) * laws.rejected, laws.after
+    u, v, w = rate * scores.accepted, (1.0 - rate) * scores.first_rejection, scores.after
     knots = value.starts[1:]
     # the belief after bin s reaches knot b at pi = b w / (u - b (u + v - w))
     top = knots[None, :] * w[:, None]
@@ -112,8 +161,7 @@ def _go_on(rate: float, laws: Laws, value: Pieces, check: Callable[[], None]) ->
     drafted, drafted_after = np.ones(len(starts)), np.ones(len(starts))
     for s in range(len(u)):
         check()
-        law = Laws(*(one[s : s + 1] for one in laws))
-        i = value.at(law.beliefs(rate, middle)[0])
+        i = value.at(beliefs_after(scores, s, rate, middle))
         accepted += u[s] * (1.0 + value.accepted[i])
         drafted += u[s] * value.drafted[i] + v[s] * value.drafted_after[i]
         drafted_after += w[s] * value.drafted_after[i]

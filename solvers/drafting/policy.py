@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from specopt.models.drafting import DraftingSetting, ExpectedRound, ScoredPredictor
+from specopt.models.drafting import DraftingSetting, ExpectedRound, Scores
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import Floats, describe
 
@@ -84,7 +84,7 @@ class DraftingController:
     [True, True, False]
     """
 
-    def __init__(self, policy: DraftingPolicy, setting: DraftingSetting, predictor: ScoredPredictor) -> None:
+    def __init__(self, policy: DraftingPolicy, setting: DraftingSetting, predictor: Scores) -> None:
         if len(policy.flagged) != predictor.bins:
             raise InvalidInput(
                 f"predictor: expected {len(policy.flagged)} bins, as in the policy, got {predictor.bins}"
@@ -114,9 +114,9 @@ class DraftingController:
         return not self.stopped and k < self.policy.window and self.belief > float(self.policy.thresholds[k])
 
 
-def next_belief(belief: float, acceptance_rate: float, predictor: ScoredPredictor, score_bin: int) -> float:
+def next_belief(belief: float, acceptance_rate: float, predictor: Scores, score_bin: int) -> float:
     """Return the probability that all tokens are accepted, after one more token with this score."""
     good = belief * acceptance_rate * float(predictor.accepted[score_bin])
-    bad = belief * (1.0 - acceptance_rate) * float(predictor.rejected[score_bin])
+    bad = belief * (1.0 - acceptance_rate) * float(predictor.first_rejection[score_bin])
     bad += (1.0 - belief) * float(predictor.after[score_bin])
     return good / (good + bad) if good > 0.0 else 0.0

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from specopt.models.arguments import integer, one_of
-from specopt.models.drafting import ACCEPTED, AFTER, FIRST_REJECTION, DraftLog, ScoredPredictor
+from specopt.models.drafting import ACCEPTED, AFTER, FIRST_REJECTION, DraftLog, Scores
 from specopt.models.errors import InvalidInput, MissingDependency
 from specopt.models.fields import MAX_TOKENS, Floats, Ints, describe
 
@@ -243,7 +243,7 @@ class ScoreBins:
     """
 
     edges: Floats
-    predictor: ScoredPredictor
+    predictor: Scores
 
     def of(self, probability: Any) -> Ints:
         """Return the bin of each probability."""
@@ -286,7 +286,7 @@ def score_bins(predictor: RejectionPredictor, log: DraftLog, *, bins: int = 8) -
     after = AFTER if (log.outcomes == AFTER).any() else FIRST_REJECTION
     return ScoreBins(
         edges=edges,
-        predictor=ScoredPredictor(accepted=shares(ACCEPTED), rejected=shares(FIRST_REJECTION), after=shares(after)),
+        predictor=Scores(accepted=shares(ACCEPTED), first_rejection=shares(FIRST_REJECTION), after=shares(after)),
     )
 
 

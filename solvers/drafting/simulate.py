@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from specopt.models.arguments import integer
-from specopt.models.drafting import DraftingSetting, ScoredPredictor
+from specopt.models.drafting import DraftingSetting, Scores
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import Ints
 from specopt.solvers.drafting.policy import DraftingPolicy
@@ -37,7 +37,7 @@ class SimulatedRounds:
 
 def simulate_rounds(
     setting: DraftingSetting,
-    predictor: ScoredPredictor,
+    predictor: Scores,
     policy: DraftingPolicy,
     *,
     rounds: int = 100_000,
@@ -67,7 +67,7 @@ def simulate_rounds(
     from specopt.solvers._kernels import drafting as kernels
 
     N, W, D = (np.empty(rounds, dtype=np.int64) for _ in range(3))
-    scores = kernels.Scores(setting.acceptance_rate, predictor.accepted, predictor.rejected, predictor.after)
+    scores = kernels.Scores(setting.acceptance_rate, predictor.accepted, predictor.first_rejection, predictor.after)
     steering = kernels.DraftingPolicy(policy.window, policy.flagged, policy.sends_flagged, policy.thresholds)
     kernels.play(scores, steering, np.random.SeedSequence(seed).generate_state(1, np.uint64)[0], N, W, D)
     seconds = setting.overhead_seconds + setting.seconds_per_token * D

@@ -51,12 +51,12 @@ class EveryStep(ServingLatencyMethod):
         """Solve each mechanism alone."""
         able = prepare_all(problem)
         for prepared in able:
-            budget.offer(_plan(prepared, [(tuple((k,) for k in range(problem.tasks)), (prepared.lengths[0],))], 1))
+            budget.offer(_plan(prepared, [(tuple((k,) for k in range(problem.tasks)), (prepared.lengths[0],))]))
         bound = math.inf
         for prepared in able:
             search = _Search(prepared, budget)
             seconds = search.least(((0,) * len(prepared.lengths),) * problem.tasks, None)[0]
-            budget.offer(_plan(prepared, search.choices(), problem.tasks))
+            budget.offer(_plan(prepared, search.choices()))
             bound = min(bound, seconds + prepared.communication_seconds)
         return Outcome(plan=budget.incumbent, bound=bound)
 
@@ -72,7 +72,7 @@ def _states(problem: ServingLatencyProblem) -> float:
     return sum(min(1e9, float(math.comb(n + lengths - 1, n)) ** problem.tasks) for n in range(steps)) * partitions
 
 
-def _plan(prepared: Prepared, choices: list[Choice], tasks: int) -> ServingLatencyPlan:
+def _plan(prepared: Prepared, choices: list[Choice]) -> ServingLatencyPlan:
     """Return the plan that takes one choice after the other; tasks that have finished are listed last."""
     phases: list[Phase] = []
     before: Choice | None = None
@@ -84,12 +84,7 @@ def _plan(prepared: Prepared, choices: list[Choice], tasks: int) -> ServingLaten
         batches[-1] += sorted(set(range(prepared.tasks)).difference(*map(set, batches)))
         given = lengths[0] if len(set(lengths)) == 1 else lengths
         phases.append(Phase(first_step=step, batches=tuple(map(tuple, batches)), speculation_length=given))
-    return ServingLatencyPlan(
-        speculation_length=prepared.lengths[0],
-        phases=tuple(phases),
-        bandwidth_share=prepared.shares,
-        mechanism=prepared.mechanism if prepared.problem.mechanism == "any" else None,
-    )
+    return prepared.phased(phases, prepared.lengths[0])
 
 
 @cache
@@ -193,11 +188,9 @@ class _Search:
 
     def _cost(self, state: Counts, partition: Partition, times: list[tuple[float, float]]) -> float:
         """Return what a step adds to the latency."""
-        drafted = done = ended = 0.0
+        done = ended = 0.0
         ends = 0
-        for batch, (draft, verify) in zip(partition, times, strict=True):
-            drafted += draft
-            done = max(drafted, done) + verify if self.prepared.mechanism == "pipelined" else done + draft + verify
+        for batch, done in zip(partition, self.prepared.completed(times), strict=True):
             ending = sum(self.finished(state, k) for k in batch)
             ended, ends = ended + ending * done, ends + ending
         if not self.mean:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -13,6 +14,7 @@ import numpy as np
 from specopt.models.acceptance import decoding_steps, expected_tokens_per_step
 from specopt.models.decoder import Decoder
 from specopt.models.fields import Floats, Ints
+from specopt.models.rebatched_serving import Phase
 from specopt.models.runtime import Runtime
 from specopt.models.serving_latency import Mechanism, ServingLatencyPlan, ServingLatencyProblem
 from specopt.models.uplink import spectral_efficiency
@@ -121,6 +123,23 @@ class Prepared:
             bandwidth_share=self.shares if shares is None else shares,
             mechanism=self.mechanism if self.problem.mechanism == "any" else None,
         )
+
+    def phased(self, phases: Iterable[Phase], length: int, shares: Floats | None = None) -> ServingLatencyPlan:
+        """Return a rebatched plan; `length` is what phases without one draft. Optimal shares unless given."""
+        return ServingLatencyPlan(
+            speculation_length=length,
+            phases=tuple(phases),
+            bandwidth_share=self.shares if shares is None else shares,
+            mechanism=self.mechanism if self.problem.mechanism == "any" else None,
+        )
+
+    def completed(self, stages: Iterable[tuple[float, float]]) -> Iterator[float]:
+        """Yield when each run of a step is verified, given its stage times T^d and T^v, in order (Eq. 20)."""
+        drafted = done = 0.0
+        for draft, verify in stages:
+            drafted += draft
+            done = max(drafted, done) + verify if self.mechanism == "pipelined" else done + draft + verify
+            yield done
 
     @cached_property
     def widest(self) -> int:

@@ -165,12 +165,7 @@ class Scheduler:
             served |= active
             unfinished &= gained < self.outputs * (1 - ROUNDING)
             step += steps
-        return ServingLatencyPlan(
-            speculation_length=lengths[0],
-            phases=tuple(phases),
-            bandwidth_share=self.shares,
-            mechanism=self.prepared.mechanism if self.problem.mechanism == "any" else None,
-        )
+        return self.prepared.phased(phases, lengths[0], self.shares)
 
     def _next(
         self, active: Any, served: Any, gained: Floats, waiting: bool, length: int
@@ -204,8 +199,4 @@ class Scheduler:
         if length:
             assert problem.draft is not None and problem.draft_runtime is not None
             draft = draft_seconds(problem.draft, problem.draft_runtime, *shape)[:, 0]
-        drafted = done = 0.0
-        for T_d, T_v in zip(draft, verify, strict=True):
-            drafted += T_d
-            done = max(drafted, done) + T_v if self.prepared.mechanism == "pipelined" else done + T_d + T_v
-        return float(done)
+        return [*self.prepared.completed(zip(draft.tolist(), verify.tolist(), strict=True))][-1]

@@ -88,9 +88,4 @@ def _shares(prepared: Prepared) -> Floats:
 def _one_by_one(prepared: Prepared) -> ServingLatencyPlan:
     """Return the plan of one task per batch, as fits whenever there is a plan."""
     singles = tuple((task,) for task in range(prepared.tasks))
-    return ServingLatencyPlan(
-        speculation_length=prepared.lengths[0],
-        phases=(Phase(first_step=1, batches=singles),),
-        bandwidth_share=prepared.shares,
-        mechanism=prepared.mechanism if prepared.problem.mechanism == "any" else None,
-    )
+    return prepared.phased([Phase(first_step=1, batches=singles)], prepared.lengths[0])

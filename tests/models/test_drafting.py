@@ -15,7 +15,7 @@ from specopt.models.drafting import (
     BinaryPredictor,
     DraftingSetting,
     DraftLog,
-    ScoredPredictor,
+    Scores,
     accepted_tokens,
     drafting_seconds,
     first_flag_round,
@@ -129,8 +129,8 @@ def test_per_token_rate_inverts(rate: float, window: int) -> None:
     ("build", "message"),
     [
         (lambda: BinaryPredictor(false_accept=1.5, false_reject=0.0), "false_accept"),
-        (lambda: ScoredPredictor(accepted=np.array([0.5, 0.4]), rejected=np.ones(2) / 2, after=np.ones(2) / 2), "sum"),
-        (lambda: ScoredPredictor(accepted=np.ones(1), rejected=np.ones(2) / 2, after=np.ones(2) / 2), "entries"),
+        (lambda: Scores(accepted=np.array([0.5, 0.4]), first_rejection=np.ones(2) / 2, after=np.ones(2) / 2), "sum"),
+        (lambda: Scores(accepted=np.ones(1), first_rejection=np.ones(2) / 2, after=np.ones(2) / 2), "entries"),
         (lambda: accepted_tokens(1.2, 3), "acceptance_rate"),
         (lambda: per_token_rate(0.5, 0), "window"),
         (

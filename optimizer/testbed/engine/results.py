@@ -17,6 +17,7 @@ from specopt.models.errors import InvalidInput
 from specopt.models.files import read_json
 from specopt.models.sweep import Condition, Measurement, Point, Sweep
 from specopt.solvers.speculation_table.tuning.decision import Goal, Tuning
+from specopt.solvers.speculation_table.tuning.grid import column_of
 from specopt.solvers.speculation_table.tuning.tuner import Tuner
 from specopt.testbed.engine.loads import MIXED, REQUESTS
 
@@ -62,6 +63,11 @@ def acceptance_length(load: Mapping[str, Any]) -> float | None:
     return 1.0 + counters["accepted_tokens"] / counters["drafts"] if counters.get("drafts") else None
 
 
+def mixed(run: Mapping[str, Any], prompts: str) -> list[Mapping[str, Any]]:
+    """Return a run's loads of all kinds of task on a set of prompts."""
+    return [load for load in run["loads"] if load["workload"] == MIXED and load["prompts"] == prompts]
+
+
 def sweep_of(runs: Runs, prompts: str) -> Sweep:
     """Return the mixed loads of fixed settings as a sweep."""
     return Sweep(
@@ -69,8 +75,7 @@ def sweep_of(runs: Runs, prompts: str) -> Sweep:
             Measurement(Point(Condition(load["concurrency"]), None if name == "none" else int(name)), throughput(load))
             for name, run in runs.items()
             if name != TABLE
-            for load in run["loads"]
-            if load["workload"] == MIXED and load["prompts"] == prompts
+            for load in mixed(run, prompts)
         )
     )
 
@@ -118,7 +123,7 @@ def predictions(runs: Runs) -> list[Predicted]:
             if one in known:
                 continue
             row = grid.row(one.point.condition.concurrency)
-            column = 0 if one.point.draft_length is None else one.point.draft_length + 1
+            column = column_of(one.point.draft_length)
             speed = one.tokens_per_second
             assert speed is not None, "every run has one"
             low, high = float(grid.low[row, column]), float(grid.high[row, column])
@@ -128,13 +133,9 @@ def predictions(runs: Runs) -> list[Predicted]:
 
 def regrets(runs: Runs, prompts: str = "unseen") -> dict[str, list[float]]:
     """Return, per setting, what it loses against the best fixed setting at each concurrency; a gain is negative."""
-    speeds: dict[str, dict[int, float]] = {}
-    for name, run in runs.items():
-        speeds[name] = {
-            load["concurrency"]: throughput(load)
-            for load in run["loads"]
-            if load["workload"] == MIXED and load["prompts"] == prompts
-        }
+    speeds = {
+        name: {load["concurrency"]: throughput(load) for load in mixed(run, prompts)} for name, run in runs.items()
+    }
     best = {at: max(speed[at] for name, speed in speeds.items() if name != TABLE) for at in REQUESTS}
     return {name: [1.0 - speed[at] / best[at] for at in REQUESTS] for name, speed in speeds.items()}
 
@@ -142,16 +143,6 @@ def regrets(runs: Runs, prompts: str = "unseen") -> dict[str, list[float]]:
 def mean_throughput(runs: Runs, prompts: str = "unseen") -> dict[str, float]:
     """Return the geometric mean over concurrencies of each setting."""
     return {
-        name: float(
-            np.exp(
-                np.mean(
-                    [
-                        np.log(throughput(load))
-                        for load in run["loads"]
-                        if load["workload"] == MIXED and load["prompts"] == prompts
-                    ]
-                )
-            )
-        )
+        name: float(np.exp(np.mean([np.log(throughput(load)) for load in mixed(run, prompts)])))
         for name, run in runs.items()
     }

@@ -15,7 +15,7 @@ from specopt.models.fields import Floats, describe
 from specopt.models.sweep import MOST_CONCURRENCY, MOST_DRAFTS, Condition
 from specopt.solvers.speculation_table.ranges import fewest_ranges
 from specopt.solvers.speculation_table.schedule import Range, Schedule
-from specopt.solvers.speculation_table.tuning.grid import Grid, grid_of
+from specopt.solvers.speculation_table.tuning.grid import Grid, column_of, grid_of
 from specopt.solvers.speculation_table.tuning.predictions import IDLE_COST, Predictor
 
 _FURTHEST = 2  # times the longest measured draft: as far as is extrapolated
@@ -103,8 +103,7 @@ class Tuning:
 
     def option(self, concurrency: int) -> int:
         """Return the column taken at a concurrency."""
-        drafts = self.schedule.at(concurrency)
-        return 0 if drafts is None else drafts + 1
+        return column_of(self.schedule.at(concurrency))
 
     def is_option(self, column: int) -> bool:
         """Tell whether an option was in question at all."""

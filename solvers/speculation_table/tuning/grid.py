@@ -13,6 +13,11 @@ from specopt.models.sweep import Condition, Point
 from specopt.solvers.speculation_table.tuning.predictions import IDLE_COST, Predictor
 
 
+def column_of(draft_length: int | None) -> int:
+    """Return the column of an option in a grid: 0 without speculation, then 0, 1, ... draft tokens."""
+    return 0 if draft_length is None else draft_length + 1
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Grid:
     """Throughput by batch size (rows) and option (columns: none, 0, 1, ... drafts).

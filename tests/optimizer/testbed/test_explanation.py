@@ -4,39 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pytest
+from three_tasks import three_tasks
 
-from specopt.models.decoder import PaperDecoder
-from specopt.models.runtime import LinearRuntime
 from specopt.models.serving_latency import Mechanism, ServingLatencyPlan, ServingLatencyProblem
 from specopt.models.serving_schedule import step_schedule, steps_per_batch
 from specopt.testbed.explanation import explain, undisturbed_seconds
-
-RUNTIME = LinearRuntime(seconds_per_flop=1e-9, overhead_seconds=0.01)
-
-
-def case(mechanism: Mechanism) -> tuple[ServingLatencyProblem, ServingLatencyPlan]:
-    """Return a problem and a plan of two batches."""
-    problem = ServingLatencyProblem(
-        input_tokens=np.array([5, 9, 7]),
-        output_tokens=np.array([4, 6, 12]),
-        snr=np.full(3, 3.0),
-        bandwidth_hz=1e4,
-        draft=PaperDecoder(layers=1, hidden=16, ffn=32),
-        verify=PaperDecoder(layers=4, hidden=16, ffn=32),
-        draft_runtime=RUNTIME,
-        verify_runtime=RUNTIME,
-        draft_memory_bytes=1e9,
-        acceptance_rate=0.5,
-        max_speculation_length=4,
-        output_lengths="known",
-        mechanism=mechanism,
-    )
-    length = 0 if mechanism == "autoregressive" else 2
-    return problem, ServingLatencyPlan(
-        speculation_length=length, batches=((0, 1), (2,)), bandwidth_share=np.array([0.3, 0.3, 0.4])
-    )
 
 
 def as_predicted(problem: ServingLatencyProblem, plan: ServingLatencyPlan) -> dict[str, Any]:
@@ -60,7 +33,7 @@ def as_predicted(problem: ServingLatencyProblem, plan: ServingLatencyPlan) -> di
 @pytest.mark.parametrize("mechanism", ["pipelined", "sequential", "autoregressive"])
 def test_nothing_is_left_where_everything_went_as_predicted(mechanism: Mechanism) -> None:
     """Tests that all terms are 0 for a run that is the model's own."""
-    problem, plan = case(mechanism)
+    problem, plan = three_tasks(mechanism)
     terms = explain(problem, plan, as_predicted(problem, plan))
     for name in ("communication", "steps", "passes", "between", "waiting", "total"):
         assert getattr(terms, name) == pytest.approx(0.0, abs=1e-9), name
@@ -69,7 +42,7 @@ def test_nothing_is_left_where_everything_went_as_predicted(mechanism: Mechanism
 @pytest.mark.parametrize("mechanism", ["pipelined", "sequential", "autoregressive"])
 def test_undisturbed_seconds_leave_out_what_others_took(mechanism: Mechanism) -> None:
     """Tests that stages that waited for their processor count with their processor seconds alone."""
-    problem, plan = case(mechanism)
+    problem, plan = three_tasks(mechanism)
     run = as_predicted(problem, plan)
     for side in ("draft", "verify"):
         for row in run[side]:
@@ -79,7 +52,7 @@ def test_undisturbed_seconds_leave_out_what_others_took(mechanism: Mechanism) ->
 
 def test_each_cause_has_its_term() -> None:
     """Tests that a late upload, slow passes, messages and a lost processor each show where they belong, and add up."""
-    problem, plan = case("sequential")
+    problem, plan = three_tasks("sequential")
     run = as_predicted(problem, plan)
     run["communication_seconds"] += 0.5
     for row in run["verify"]:
@@ -98,7 +71,7 @@ def test_each_cause_has_its_term() -> None:
 
 def test_a_batch_that_needs_more_steps_is_told_as_such() -> None:
     """Tests that the time of a further step, at the model's own pace, is a matter of steps alone."""
-    problem, plan = case("autoregressive")
+    problem, plan = three_tasks("autoregressive")
     run = as_predicted(problem, plan)
     fewer = problem.evaluate(plan).objective
     longer = ServingLatencyProblem.from_dict({**problem.to_dict(), "output_tokens": [4, 6, 13]})

@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from three_tasks import three_tasks
 
-from specopt.models.decoder import PaperDecoder
-from specopt.models.runtime import LinearRuntime
-from specopt.models.serving_latency import Mechanism, ServingLatencyPlan, ServingLatencyProblem
+from specopt.models.serving_latency import Mechanism
 from specopt.models.serving_schedule import stage_seconds
 from specopt.testbed.pass_by_pass import pass_seconds, predict_by_passes, steps_of
 
@@ -26,29 +25,6 @@ def passes(scale: float) -> dict[str, list[Any]]:
     return dict(zip(("phase", "batch", "new_tokens", "seconds_median"), columns, strict=True))
 
 
-def case(mechanism: Mechanism, rate: float) -> tuple[ServingLatencyProblem, ServingLatencyPlan]:
-    """Return a problem of three tasks, and a plan of a batch of two and one of one."""
-    runtime = LinearRuntime(seconds_per_flop=1e-9, overhead_seconds=0.01)
-    problem = ServingLatencyProblem(
-        input_tokens=np.array([5, 9, 7]),
-        output_tokens=np.array([4, 6, 6]),
-        snr=np.full(3, 3.0),
-        bandwidth_hz=1e4,
-        draft=PaperDecoder(layers=1, hidden=16, ffn=32),
-        verify=PaperDecoder(layers=4, hidden=16, ffn=32),
-        draft_runtime=runtime,
-        verify_runtime=runtime,
-        draft_memory_bytes=1e9,
-        acceptance_rate=rate,
-        max_speculation_length=4,
-        output_lengths="known",
-        mechanism=mechanism,
-    )
-    length = 0 if mechanism == "autoregressive" else 2
-    plan = ServingLatencyPlan(speculation_length=length, batches=((0, 1), (2,)), bandwidth_share=np.full(3, 1 / 3))
-    return problem, plan
-
-
 def test_passes_between_measured_ones_are_interpolated() -> None:
     """Tests that batch and new tokens are interpolated, and that beyond the grid its end holds."""
     assert pass_seconds(passes(1.0), 1, 1) == 10.0
@@ -60,9 +36,9 @@ def test_passes_between_measured_ones_are_interpolated() -> None:
 def test_steps_are_those_of_the_slowest_task() -> None:
     """Tests that with next to no acceptance steps are tokens, with next to full a third, and else in between."""
     random = np.random.default_rng(0)
-    assert steps_of(*case("pipelined", 1e-9), random) == [6, 6]
-    assert steps_of(*case("pipelined", 1 - 1e-9), random) == [2, 2]
-    drawn = np.array([steps_of(*case("pipelined", 0.5), random) for _ in range(300)])
+    assert steps_of(*three_tasks("pipelined", rate=1e-9, longest=6), random) == [6, 6]
+    assert steps_of(*three_tasks("pipelined", rate=1 - 1e-9, longest=6), random) == [2, 2]
+    drawn = np.array([steps_of(*three_tasks("pipelined", rate=0.5, longest=6), random) for _ in range(300)])
     assert drawn.min() >= 2
     assert drawn.max() <= 6
     assert drawn[:, 0].mean() > drawn[:, 1].mean() - 0.2  # two tasks wait for the slower
@@ -74,7 +50,7 @@ def test_total_is_the_sum_by_hand(mechanism: Mechanism) -> None:
 
     A round of two drafts is a draft pass of two tokens and one of one, and a verification of three.
     """
-    problem, plan = case(mechanism, 1e-9)
+    problem, plan = three_tasks(mechanism, rate=1e-9, longest=6)
     draft, verify = passes(1e-3), passes(2e-3)
     first = [stage_seconds(problem, plan, batch, 1) for batch in plan.batches]
     if mechanism == "autoregressive":

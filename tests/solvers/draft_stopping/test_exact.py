@@ -48,9 +48,11 @@ def by_linear_program(problem: DraftStoppingProblem) -> float:
         above[one, one] = 1.0
         above[one, parent if parent >= 0 else count] = -1.0
     equal = np.append(problem.draft_seconds_per_token * np.array(masses), problem.round_seconds)
+    exactly = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
     found = linprog(
-        -np.append(gains, 1.0), A_ub=above, b_ub=np.zeros(count), A_eq=equal[None, :], b_eq=[1.0], method="highs"
-    )
+        -np.append(gains, 1.0), A_ub=above, b_ub=np.zeros(count), A_eq=equal[None, :], b_eq=[1.0], method="highs",
+        options=exactly,
+    )  # fmt: skip
     assert found.success
     return float(-found.fun)
 

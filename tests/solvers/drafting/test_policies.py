@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from specopt import InvalidInput
-from specopt.models.drafting import BinaryPredictor, DraftingSetting, ScoredPredictor
+from specopt.models.drafting import BinaryPredictor, DraftingSetting, Scores
 from specopt.solvers.drafting.first_flag import first_flag
 from specopt.solvers.drafting.fixed_window import fixed_window
 from specopt.solvers.drafting.optimal_stopping import optimal_stopping
@@ -22,10 +22,10 @@ TABLE_4 = BinaryPredictor(false_accept=0.4250, false_reject=1.0 - 0.8011)
 """The operating point of the paper's multi-layer perceptron."""
 
 
-def best_speed(setting: DraftingSetting, predictor: ScoredPredictor) -> float:
+def best_speed(setting: DraftingSetting, predictor: Scores) -> float:
     """The highest token speed of any rule on score histories, by bisection on the price; nothing is shared."""
     alpha, most = setting.acceptance_rate, setting.most_tokens
-    u, v, w = (list(map(float, one)) for one in (predictor.accepted, predictor.rejected, predictor.after))
+    u, v, w = (list(map(float, one)) for one in (predictor.accepted, predictor.first_rejection, predictor.after))
 
     @cache
     def masses(history: tuple[int, ...]) -> tuple[float, float]:
@@ -57,7 +57,7 @@ def best_speed(setting: DraftingSetting, predictor: ScoredPredictor) -> float:
 
 
 @st.composite
-def cases(draw: st.DrawFn, most: int = 4) -> tuple[DraftingSetting, ScoredPredictor]:
+def cases(draw: st.DrawFn, most: int = 4) -> tuple[DraftingSetting, Scores]:
     """Draw a setting of few tokens and a predictor of few bins, zeros and ones among the probabilities."""
     bins = draw(st.integers(1, 3))
     rows = []
@@ -71,12 +71,12 @@ def cases(draw: st.DrawFn, most: int = 4) -> tuple[DraftingSetting, ScoredPredic
         seconds_per_token=draw(st.floats(0.001, 0.1)),
         overhead_seconds=draw(st.floats(0.01, 1.0)),
     )
-    return setting, ScoredPredictor(accepted=rows[0], rejected=rows[1], after=rows[2])
+    return setting, Scores(accepted=rows[0], first_rejection=rows[1], after=rows[2])
 
 
 @settings(max_examples=80)
 @given(cases())
-def test_optimal_stopping_is_the_best_rule_on_histories(case: tuple[DraftingSetting, ScoredPredictor]) -> None:
+def test_optimal_stopping_is_the_best_rule_on_histories(case: tuple[DraftingSetting, Scores]) -> None:
     """Tests that the recursion on beliefs loses nothing against a recursion on whole score histories."""
     setting, predictor = case
     found = optimal_stopping(setting, predictor)
@@ -86,7 +86,7 @@ def test_optimal_stopping_is_the_best_rule_on_histories(case: tuple[DraftingSett
 
 @settings(max_examples=80)
 @given(cases(most=6))
-def test_policies_keep_their_order(case: tuple[DraftingSetting, ScoredPredictor]) -> None:
+def test_policies_keep_their_order(case: tuple[DraftingSetting, Scores]) -> None:
     """Tests that optimal stopping is never slower than a fixed window or any cut of the score, sent or withheld."""
     setting, predictor = case
     best = optimal_stopping(setting, predictor).tokens_per_second
@@ -109,12 +109,12 @@ def test_table_4(alpha: float, overhead: float) -> None:
     assert stopping == pytest.approx(best_speed(setting, TABLE_4.scores), rel=1e-9)
 
 
-def scored(bins: int) -> ScoredPredictor:
+def scored(bins: int) -> Scores:
     """A score that is normal, in bins, with a mean that depends on the outcome."""
     x = np.linspace(-2.0, 2.0, bins)
     rows = [np.exp(-((x - mean) ** 2)) for mean in (0.6, -0.6, -0.2)]
     accepted, rejected, after = (row / row.sum() for row in rows)
-    return ScoredPredictor(accepted=accepted, rejected=rejected, after=after)
+    return Scores(accepted=accepted, first_rejection=rejected, after=after)
 
 
 @pytest.mark.parametrize(("bins", "most"), [(2, 8), (3, 6), (8, 24)])
@@ -143,8 +143,8 @@ def test_many_bins_stay_within_a_proven_gap() -> None:
     """Tests that where plans are dropped, the gap is tiny, and that more bins of one score never hurt."""
     setting = DraftingSetting(acceptance_rate=0.85, most_tokens=32, seconds_per_token=0.005, overhead_seconds=0.4)
     fine = scored(16)
-    coarse = ScoredPredictor(
-        **{name: getattr(fine, name).reshape(8, 2).sum(axis=1) for name in ("accepted", "rejected", "after")}
+    coarse = Scores(
+        **{name: getattr(fine, name).reshape(8, 2).sum(axis=1) for name in ("accepted", "first_rejection", "after")}
     )
     found, merged = optimal_stopping(setting, fine), optimal_stopping(setting, coarse)
     assert 0.0 <= found.gap < 1e-4
@@ -167,7 +167,7 @@ def test_the_controller_plays_the_policy() -> None:
             s = bits[len(read)]
             read.append(s)
             goes_on = controller.observe(s)
-            bad = good * 0.2 * float(predictor.rejected[s]) + bad * float(predictor.after[s])
+            bad = good * 0.2 * float(predictor.first_rejection[s]) + bad * float(predictor.after[s])
             good = good * 0.8 * float(predictor.accepted[s])
             # every history is met once for each continuation of its bits
             accepted += good / 2 ** (6 - len(read))
