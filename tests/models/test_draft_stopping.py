@@ -104,6 +104,8 @@ def test_what_is_no_plan(start: int, rows: list[list[int]], said: str) -> None:
          "scores.first_rejection: expected probabilities that sum to 1, got a sum of 0.9"),
         ({"scores": {"accepted": [1.0], "first_rejection": [0.5, 0.5], "after": [1.0]}},
          "scores.first_rejection: expected 1 entries, as in accepted, got 2"),
+        ({"scores": {key: [1.0, *([0.0] * 1000)] for key in ("accepted", "first_rejection", "after")}},
+         "scores.accepted: expected at most 1000 entries, got 1001"),
         ({"max_draft_tokens": 1001}, "max_draft_tokens: expected int <= 1000, got 1001"),
         ({"round_seconds": 1e-310}, "round_seconds: expected finite rates and times, got 1e-310 seconds"),
     ],

@@ -94,13 +94,14 @@ def test_the_model_foretells_held_out_rounds(fitted: FittedStopping) -> None:
 
 def test_short_rounds_are_dropped_and_counted() -> None:
     """Tests that rounds shorter than the longest draft are left out, and that too few are refused."""
-    log = draft_log(60, window=4, seed=2)
+    log = draft_log(62, window=4, seed=2)
     keep = np.ones(len(log), dtype=bool)
-    keep[1:4] = False  # the first round has one token left
+    keep[3] = False  # the first round has three tokens left
     assert log.rounds is not None
     short = DraftLog(features=log.features[keep], outcomes=log.outcomes[keep], names=log.names, rounds=log.rounds[keep])
     found = fit_stopping(short, bins=2, **COSTS)  # type: ignore[arg-type]
-    assert (found.rounds, found.dropped) == (59, 1)
+    assert (found.rounds, found.dropped) == (61, 1)
+    assert len(found._outcomes) == 20  # of 61, a third
     with pytest.raises(InvalidInput, match="expected at least 30 rounds that drafted 5 tokens, got 0"):
         fit_stopping(short, max_draft_tokens=5, **COSTS)  # type: ignore[arg-type]
 

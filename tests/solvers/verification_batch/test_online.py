@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import sys
 import threading
 import time
 from typing import Any
@@ -267,20 +268,25 @@ def test_eight_threads_share_one_scheduler() -> None:
 
     def verifier() -> None:
         try:
-            while len(served) + len(cancelled) < count * per_thread:
+            while len(served) + len(cancelled) < count * per_thread and time.monotonic() < end:
                 with deciding:
                     batch = scheduler.next_batch(time.monotonic())
                     served.extend(scheduler.complete(batch))
         except BaseException as failure:
             failures.append(failure)
 
-    deciding = threading.Lock()
+    deciding, end = threading.Lock(), time.monotonic() + 30.0
     threads = [threading.Thread(target=client, args=(number,)) for number in range(count)]
     threads += [threading.Thread(target=verifier, daemon=True) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(timeout=60.0)
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)  # threads meet in the middle of everything
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(timeout=60.0)
+    finally:
+        sys.setswitchinterval(usual)
     assert failures == []
     assert not any(thread.is_alive() for thread in threads)
     assert sorted([*served, *cancelled]) == sorted(f"{n}-{turn}" for n in range(count) for turn in range(per_thread))
