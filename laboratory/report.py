@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
@@ -36,6 +37,8 @@ from specopt.testbed.studies.quantising import quantising, slope
 from specopt.testbed.studies.resampling import Interval
 from specopt.testbed.studies.run_lengths import run_lengths
 from specopt.testbed.studies.stopping import stopping
+from specopt.views.canvas import COLOURS
+from specopt.views.panels import Line, Panel, draw
 from specopt.views.testbed import comparison_of
 
 HERE = Path(__file__).parent
@@ -368,18 +371,22 @@ def panels() -> list[tuple[Row, tuple[str, str], list[tuple[float, float]]]]:
 
 def picture() -> Figure:
     """Return predicted against measured, a point per plan."""
-    shown = panels()
-    drawn = Figure(figsize=(3.0 * len(shown), 3.1), layout="constrained")
-    for axes, (record, (predictor, quantity), points) in zip(drawn.subplots(1, len(shown)), shown, strict=True):
-        predicted, measured = np.array(points).T
-        ends = 0.9 * min(predicted.min(), measured.min()), 1.1 * max(predicted.max(), measured.max())
-        axes.plot(ends, ends, color="lightgrey")
-        axes.plot(predicted, measured, "o", markersize=4, alpha=0.7)
-        axes.set(xscale="log", yscale="log", xlim=ends, ylim=ends)
-        axes.set_title(record["kind"] + (", pass by pass" if predictor == "passes" else ""), fontsize=10)
-        axes.set_xlabel(f"predicted {quantity.replace('_', ' ')}", fontsize=8)
-        axes.set_ylabel("measured", fontsize=8)
-    return drawn
+    shown = [_panel(*one) for one in panels()]
+    return draw(*shown, size=(9.6, 3.3 * math.ceil(len(shown) / 3)), rows=math.ceil(len(shown) / 3))
+
+
+def _panel(record: Row, of: tuple[str, str], points: list[tuple[float, float]]) -> Panel:
+    predicted, measured = np.array(points).T
+    ends = 0.9 * min(predicted.min(), measured.min()), 1.1 * max(predicted.max(), measured.max())
+    words = of[1].replace("_", " ")
+    return Panel(
+        title=record["kind"] + (", pass by pass" if of[0] == "passes" else ""), x=f"predicted {words}", y="measured",
+        marks=[
+            Line(x=ends, y=ends, style="-", colour="lightgrey"),
+            Line(x=predicted, y=measured, style="o", size=4.0, colour=COLOURS[0]),
+        ],
+        log=True, x_range=ends, y_range=ends, legend="none",
+    )  # fmt: skip
 
 
 if __name__ == "__main__":

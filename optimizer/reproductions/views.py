@@ -186,7 +186,7 @@ def draw_map(run: Run) -> Figure:
     bars = Panel(
         title=f"{run.name}: holds in", x="share of the box of assumptions", x_range=(0.0, 1.0), legend="none",
         rows=[one.said.id for one in rows],
-        marks=[Bars(places=range(len(rows)), lengths=shares, colour=_HOLDS, across=True, thickness=0.6)],
+        marks=[Bars(lengths=shares, colour=_HOLDS)],
     )  # fmt: skip
     open_ones = sorted((one for one in rows if one.deciding), key=lambda one: abs((one.share or 0.0) - 0.5))[:2]
     panels = [bars, *(_scatter(run, one) for one in open_ones)]

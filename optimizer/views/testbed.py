@@ -108,8 +108,7 @@ def _panel(record: Record, quantity: str) -> Panel:
         x=f"predicted {words}",
         y=f"measured {words}",
         marks=marks,
-        log_x=10,
-        log_y=10,
+        log=True,
         x_range=ends,
         y_range=ends,
     )
