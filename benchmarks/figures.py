@@ -99,10 +99,7 @@ FIGURES: dict[str, Measured | Computed] = {
     "ledger.nowhere": _ledger(lambda entry: entry.get("share") == 0.0),
     "library.instances": Computed("the instance library: instances", lambda: len(saved())),
     "library.proven": Computed("the instance library: proven optimal", _proven),
-    "proven.share": Measured(
-        "serving-latency: share proven", "exact, 135 settings, K = 100, 10 s each: proven optimal"
-    ),
-    "proven.largest-gap": Measured("serving-latency: share proven", "the largest gap among them"),
+    "proven.wide": Measured("serving-latency: wide problems", "exact, 60 random wide problems, K = 20 to 60"),
     "allocate.microseconds": Measured(
         "draft-allocation: one round of a controller", "fast.allocate, N = 8, C = 20: mean of 10,000 calls"
     ),

@@ -46,27 +46,34 @@ BENCHMARKS = (
 
 
 def main() -> None:
-    """Run what was asked for; print each table as it is done, and write all of them at the end."""
+    """Run what was asked for; print each table as it is done, and write them into the day's file at the end."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--smoke", action="store_true", help="tiny inputs: does everything still run?")
     parser.add_argument("--only", default="", help="only benchmarks whose name contains this")
     parser.add_argument("-o", "--output", type=Path, help="where to write; default: benchmarks/results/DATE.md")
     arguments = parser.parse_args()
-    tables = []
+    tables = {}
     for benchmark in BENCHMARKS:
         if arguments.only in benchmark.name:
             print(f"running {benchmark.name} ...", file=sys.stderr, flush=True)
-            tables.append(markdown(benchmark.name, benchmark.run(arguments.smoke)))
-            print(tables[-1], flush=True)
+            tables[benchmark.name] = markdown(benchmark.name, benchmark.run(arguments.smoke))
+            print(tables[benchmark.name], flush=True)
     if arguments.smoke and arguments.output is None:
         return
     today = datetime.date.today().isoformat()
     target = arguments.output or Path(__file__).parent / "results" / f"{today}.md"
+    tables = {**recorded(target), **tables}
     machine = f"Python {platform.python_version()}, {os.cpu_count()} cores."
     head = f"# Benchmarks of specopt {specopt.__version__}, {today}\n\n{machine}\n\n"
-    write_text(target, head + "\n".join(tables))
+    write_text(target, head + "\n".join(tables[one.name] for one in BENCHMARKS if one.name in tables))
     if arguments.output is None:
         figures.write()
+
+
+def recorded(path: Path) -> dict[str, str]:
+    """Return the tables that a file has, by name: a run of some leaves the others of its day."""
+    sections = path.read_text().split("\n## ")[1:] if path.exists() else []
+    return {section.partition("\n")[0]: f"## {section.rstrip()}\n" for section in sections}
 
 
 if __name__ == "__main__":

@@ -314,6 +314,10 @@ def figures() -> dict[str, float]:
         gains = [(one["predicted"], one["measured"]["value"]) for one in told["gains"] if one["predicted"] >= APART]
         if gains:
             found[f"{base}.promised"], found[f"{base}.measured"] = np.median(gains, axis=0)
+        if over := [one for one in told["gains"] if one["theirs"] == "algorithm-1"]:
+            measured = [one["measured"]["value"] for one in over]
+            found[f"{base}.algorithm-1.promised"] = max(one["predicted"] for one in over)
+            found[f"{base}.algorithm-1.worst"], found[f"{base}.algorithm-1.best"] = min(measured), max(measured)
     return {key: round(100.0 * float(value), 1) for key, value in found.items()}
 
 
