@@ -45,6 +45,9 @@ from specopt.models.uplink import upload_seconds
 Mechanism = Literal["pipelined", "sequential", "autoregressive"]
 MECHANISMS: tuple[Mechanism, ...] = ("pipelined", "sequential", "autoregressive")
 
+DRAFTING_FIELDS = ("draft", "draft_runtime", "draft_memory_bytes", "acceptance_rate", "max_speculation_length")
+"""What every mechanism but the autoregressive one needs."""
+
 SMALLEST_SHARE = 1e-201
 """Smallest share of the bandwidth that a plan may give: of uploads at the two ends of their range, and their sum."""
 
@@ -149,7 +152,7 @@ class ServingLatencyProblem(Problem[ServingLatencyPlan]):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.mechanism != "autoregressive":
-            for name in ("draft", "draft_runtime", "draft_memory_bytes", "acceptance_rate", "max_speculation_length"):
+            for name in DRAFTING_FIELDS:
                 if getattr(self, name) is None:
                     raise InvalidInput(f"{name}: required field is missing (mechanism {self.mechanism!r} drafts)")
         longest = int(self.output_tokens.max())

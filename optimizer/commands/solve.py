@@ -44,15 +44,15 @@ def solve(
     output: Output = None,
 ) -> int:
     """Solve a problem and show or save the result."""
-    from specopt import solve as solve_problem
     from specopt.arguments import method_of
+    from specopt.unasked import solve_beside
 
     check_target(output, file)
     problem = read_problem(file)
     earlier = None if warm_start is None else read_result(warm_start)
     most = memory_limit * 1e9
     chosen = method_of(problem, method, option or (), most)
-    result = solve_problem(
+    result = solve_beside(
         problem, chosen, time_limit=time_limit, gap=gap, seed=seed, memory_limit=most, warm_start=earlier, verbose=True
     )
     write(result, output)

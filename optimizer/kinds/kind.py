@@ -38,6 +38,8 @@ class Kind:
         The methods of which `solve` takes the first that can, given a problem; None: the order of `methods`.
     view
         Module whose `VIEW` says how plans are printed and drawn, loaded when something is; None: a line per field.
+    choices
+        The fields to replace for each other choice that a problem could leave to the plan at no cost; None: none.
     perturbations
         What `sensitivity` adds, one at a time.
     uncertainty
@@ -59,6 +61,7 @@ class Kind:
     rows: Callable[[Any], Iterator[Row]]
     preference: Callable[[Any], Sequence[type[Method]]] | None = None
     view: str | None = None
+    choices: Callable[[Any], Sequence[Mapping[str, Any]]] | None = None
     perturbations: tuple[Perturbation, ...] = ()
     uncertainty: Uncertainty | None = None
     simulator: Simulator | None = None

@@ -22,7 +22,7 @@ from specopt.models.acceptance import expected_tokens_per_step, rate_that_yields
 from specopt.models.errors import InvalidInput
 from specopt.models.rates import Rates
 from specopt.models.runtime import LinearRuntime, PiecewiseRuntime, Runtime
-from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
+from specopt.models.serving_latency import DRAFTING_FIELDS, ServingLatencyPlan, ServingLatencyProblem
 from specopt.models.token_samples import TokenSamples
 from specopt.solvers.method import Method
 from specopt.solvers.serving_latency import METHODS
@@ -40,6 +40,13 @@ def _preference(problem: ServingLatencyProblem) -> tuple[type[Method], ...]:
         return EveryStep, Rebatching
     small = (BruteForce,) if problem.tasks <= 6 else ()
     return (Exact, *small, LengthAware, Algorithm1, BruteForce, HeuristicBatching)
+
+
+def _choices(problem: ServingLatencyProblem) -> list[dict[str, Any]]:
+    """Return the other mechanisms that the problem has the data for; without overlap none is faster."""
+    drafts = all(getattr(problem, name) is not None for name in DRAFTING_FIELDS)
+    others = {"any": (), "autoregressive": ("pipelined",) if drafts else (), "pipelined": ("autoregressive",)}
+    return [{"mechanism": name} for name in others.get(problem.mechanism, ("pipelined", "autoregressive"))]
 
 
 def _rows(plan: ServingLatencyPlan) -> Iterator[Row]:
@@ -198,6 +205,7 @@ KIND = Kind(
     problem=ServingLatencyProblem,
     methods=METHODS,
     preference=_preference,
+    choices=_choices,
     families=FAMILIES,
     recipes=RECIPES,
     rows=_rows,

@@ -34,6 +34,12 @@ def print_result(problem: Problem, result: Result, out: Console) -> None:
         line(out, "bound", f"{result.bound:.6g}  every plan has {word} this")
     if result.gap is not None:
         line(out, "gap", percent(result.gap))
+    unasked = result.stats.get("unasked")
+    if unasked is not None and result.objective:
+        changes = ", ".join(f"{name} {value}" for name, value in unasked["changes"].items())
+        part = unasked["objective"] / result.objective - 1.0
+        text = f"but {changes} would give {unasked['objective']:.6g} ({part:+.1%})"
+        line(out, "not asked", f"{text}, by {unasked['method']}")
     preparing = float(result.stats.get("preparing_seconds", 0.0))
     apart = f", and {preparing:.3g} s preparing" if preparing >= WORTH_TELLING else ""
     line(out, "solved in", f"{result.seconds - (preparing if apart else 0.0):.3g} s{apart}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import signal
@@ -161,6 +162,23 @@ def test_solve_json_is_the_result(invoke: Invoke, problem_file: Path) -> None:
     plan = problem.plan_type.from_dict(outcome.json["plan"])
     assert problem.violations(plan) == []
     assert problem.evaluate(plan).objective == pytest.approx(outcome.json["objective"], rel=1e-12)
+
+
+def test_solve_tells_what_was_not_asked(invoke: Invoke, problem_file: Path, tmp_path: Path) -> None:
+    """Tests that another mechanism is told where its judged optimum is better, and only there; limits are kept."""
+    given = specopt.load(problem_file, specopt.ServingLatencyProblem)
+    alone = dataclasses.replace(given, mechanism="autoregressive")
+    other = specopt.solve(alone)
+    found = invoke("solve", problem_file, "--json").json
+    assert found["stats"]["unasked"] == {
+        "changes": {"mechanism": "autoregressive"}, "method": "exact", "objective": other.objective,
+    }  # fmt: skip
+    assert other.objective is not None and other.objective < found["objective"]
+    assert f"but mechanism autoregressive would give {other.objective:.6g} (-" in invoke("solve", problem_file).out
+    for better in (alone, dataclasses.replace(given, mechanism="any")):
+        specopt.save(better, tmp_path / "better.json")
+        best = invoke("solve", tmp_path / "better.json", "--time-limit", "9", "--json").json
+        assert "unasked" not in best["stats"] and best["objective"] == other.objective and best["seconds"] < 9
 
 
 def test_solve_writes_the_result(invoke: Invoke, problem_file: Path, tmp_path: Path) -> None:

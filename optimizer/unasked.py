@@ -1,0 +1,45 @@
+"""What was not asked: whether the problem would be solved better with another choice of a field that it fixes."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from specopt.kinds import kind_of
+from specopt.models.problem import Problem
+from specopt.models.result import Result
+from specopt.solve import methods, solve
+from specopt.solvers.method import Method
+
+SHARE = 0.02
+"""Share of a time limit that other choices may take, all of them together."""
+
+MOST_SECONDS = 1.0
+
+
+def solve_beside(
+    problem: Problem, method: str | Method | None = None, *, time_limit: float | None = None, **keywords: Any
+) -> Result:
+    """Solve a problem, and tell in the result's `stats` which other choice would be better, if its kind knows any.
+
+    The other choice is solved by its default method, within a small share of the time, and judged as any other
+    problem; `unasked` has what to change, the method and the objective of its plan.
+    """
+    choices = (kind_of(problem).choices or (lambda _: ()))(problem)
+    if not choices or not (time_limit is None or time_limit > 0.0):
+        return solve(problem, method, time_limit=time_limit, **keywords)
+    spare = MOST_SECONDS if time_limit is None else min(MOST_SECONDS, SHARE * time_limit)
+    result = solve(problem, method, time_limit=None if time_limit is None else time_limit - spare, **keywords)
+    if result.objective is None or result.termination == "interrupted":
+        return result
+    seconds, best, told = result.seconds, result.objective, {}
+    for changes in choices:
+        changed = dataclasses.replace(problem, **changes)
+        if not methods(changed):
+            continue
+        other = solve(changed, time_limit=spare / len(choices))
+        seconds += other.seconds
+        if other.objective is not None and (other.objective < best) == (problem.sense == "minimize"):
+            best = other.objective
+            told = {"unasked": {"changes": changes, "method": other.method, "objective": best}}
+    return dataclasses.replace(result, seconds=seconds, stats=result.stats | told)
