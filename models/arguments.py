@@ -77,6 +77,21 @@ def positive(name: str, value: object) -> float:
     return number(name, value, above=0)
 
 
+def name_or_number(name: str, value: object) -> str | int:
+    """Return what names a client or a request: a string or an integer.
+
+    Examples
+    --------
+    >>> name_or_number("client", np.int64(3))
+    3
+    """
+    if isinstance(value, str):
+        return value
+    if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
+        return int(value)
+    raise InvalidInput(f"{name}: expected a string or an integer, got {describe(value)}")
+
+
 def sequence(name: str, value: object, size: int | None = None) -> list[Any]:
     """Return the entries of a list or array, as many as `size` says; None: any number."""
     listed = isinstance(value, Sequence) and not isinstance(value, (str, bytes))

@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from specopt.solvers._kernels.heap import pop, push
+from specopt.solvers._kernels.heap import heapify, pop, push
 from specopt.solvers._kernels.kernel import helper, kernel, record, rows
 from specopt.solvers._kernels.random import GOLDEN, draw, draw_exponential, draw_normal, mixed
 
@@ -100,26 +100,41 @@ whether the deadline was missed."""
 
 
 @helper
-def _take(rule, cap, order, pending, batch):
-    """Take requests in the given order until the next one breaks the cap or the memory; return how many.
+def _take(rule, cap, key, turn, pending, batch):
+    """Take requests until the next one breaks the cap or the memory; return how many.
 
-    The first request that fits the memory is taken whatever the cap.
+    First those whose `turn` is 0, by increasing key, those of one key in order of arrival; then those whose turn is 1.
+    The first request that fits the memory is taken whatever the cap. Only what is taken is sorted: of many thousand
+    that wait a batch is a few.
     """
     weight, memory = pending.weight, pending.memory
+    n = len(weight)
+    keys = np.empty(n)
+    places = np.empty(n, dtype=np.int64)
     count = 0
     seconds = rule.overhead
     used = 0.0
-    for i in order:
-        if used + memory[i] > rule.memory:
-            if count == 0:
-                continue
-            break
-        if count > 0 and seconds + weight[i] > cap:
-            break
-        batch[count] = i
-        count += 1
-        seconds += weight[i]
-        used += memory[i]
+    for now in range(2):
+        left = 0
+        for i in range(n):
+            if turn[i] == now:
+                keys[left] = key[i]
+                places[left] = i
+                left += 1
+        heapify(keys, places, left)
+        while left > 0:
+            i = places[0]
+            left = pop(keys, places, left)
+            if used + memory[i] > rule.memory:
+                if count == 0:
+                    continue
+                return count
+            if count > 0 and seconds + weight[i] > cap:
+                return count
+            batch[count] = i
+            count += 1
+            seconds += weight[i]
+            used += memory[i]
     return count
 
 
@@ -228,6 +243,13 @@ def _fill(now, rule, count, late, pending, batch):
 
 
 @helper
+def _in_order_of_arrival(rule, pending, batch):
+    """Take requests in order of arrival, as far as cap and memory go; return how many."""
+    n = len(pending.value)
+    return _take(rule, rule.cap, np.zeros(n), np.zeros(n, dtype=np.int64), pending, batch)
+
+
+@helper
 def _by_deadline(now, rule, pending, batch):
     """Decide by the deadlines of this iteration: Algorithm 1, with or without the late, or the best of this epoch."""
     n = len(pending.value)
@@ -242,31 +264,28 @@ def _by_deadline(now, rule, pending, batch):
         count = _per_epoch(now, rule, use, pending, batch)
     if count > 0:
         return _fill(now, rule, count, ~use, pending, batch) if rule.fill else count
-    return _take(rule, rule.cap, np.arange(n), pending, batch)  # only late requests are pending
+    return _in_order_of_arrival(rule, pending, batch)  # only late requests are pending
 
 
 @helper
 def _by_slack(now, rule, pending, batch):
     """Decide by the slack of the responses; return how many are taken and when to look again."""
     due = pending.due
-    n = len(due)
-    order = np.argsort(due, kind="mergesort")
-    ranked = np.empty(n, dtype=np.int64)
-    kept = 0
-    for i in order:
-        if -rule.give_up <= due[i] - now <= rule.defer:
-            ranked[kept] = i
-            kept += 1
-    for i in order:
-        if due[i] - now < -rule.give_up:
-            ranked[kept] = i
-            kept += 1
-    if kept > 0:
-        return _take(rule, rule.cap, ranked[:kept], pending, batch), math.inf
-    wake = due[order[0]] - rule.defer
+    turn = np.zeros(len(due), dtype=np.int64)
+    ready = False
+    for i in range(len(due)):
+        if due[i] - now > rule.defer:
+            turn[i] = 2
+        else:
+            turn[i] = due[i] - now < -rule.give_up
+            ready = True
+    if ready:
+        return _take(rule, rule.cap, due, turn, pending, batch), math.inf
+    wake = due.min() - rule.defer
     if rule.spare_cap <= 0.0 and wake > now:
         return 0, wake
-    return _take(rule, rule.spare_cap, order, pending, batch), math.inf
+    turn[:] = 0
+    return _take(rule, rule.spare_cap, due, turn, pending, batch), math.inf
 
 
 @kernel("Tuple((i8, f8))(f8, Rule, Pending, i8[::1])")
@@ -281,9 +300,9 @@ def choose(now, rule, pending, batch):
     if n == 0:
         return 0, math.inf
     if rule.policy == FCFS:
-        return _take(rule, rule.cap, np.arange(n), pending, batch), math.inf
+        return _in_order_of_arrival(rule, pending, batch), math.inf
     if rule.policy == EDF:
-        return _take(rule, rule.cap, np.argsort(pending.deadline, kind="mergesort"), pending, batch), math.inf
+        return _take(rule, rule.cap, pending.deadline, np.zeros(n, dtype=np.int64), pending, batch), math.inf
     if rule.policy == SLACK:
         return _by_slack(now, rule, pending, batch)
     return _by_deadline(now, rule, pending, batch), math.inf

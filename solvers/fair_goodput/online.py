@@ -24,7 +24,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from specopt.models.arguments import integer, number, positive, sequence
+from specopt.models.arguments import integer, name_or_number, number, positive, sequence
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import MAX_TOKENS, Floats, Ints, describe
 from specopt.solvers._kernels.fair_goodput_columns import ESTIMATE, GOODPUT
@@ -151,10 +151,7 @@ class Scheduler:
         InvalidInput
             If the name is taken, or a value is outside its domain.
         """
-        if isinstance(client, np.integer):
-            client = int(client)
-        if not isinstance(client, (str, int)) or isinstance(client, bool):
-            raise InvalidInput(f"client: expected a string or an integer, got {describe(client)}")
+        client = name_or_number("client", client)
         if client in self._clients:
             raise InvalidInput(f"client: expected a new name, got {describe(client)}, which is taken")
         weight = positive("weight", weight)

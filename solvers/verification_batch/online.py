@@ -32,7 +32,7 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from specopt.models.arguments import number
+from specopt.models.arguments import name_or_number, number
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import Floats, Ints, describe
 from specopt.models.verification_time import VerificationTime
@@ -182,8 +182,9 @@ class Scheduler:
         Raises
         ------
         InvalidInput
-            If the key is in use, a value is outside its domain, or the request alone exceeds the memory.
+            If the key is in use or no name, a value is outside its domain, or the request alone exceeds the memory.
         """
+        key = name_or_number("key", key)
         if key in self._serials or key in self._running:
             raise InvalidInput(f"key: expected one that is not in use, got {describe(key)}")
         tau = number("class_speed", class_speed, 0)
@@ -297,48 +298,67 @@ class Scheduler:
 
     @_locked
     def state(self) -> dict[str, Any]:
-        """Return everything as JSON-like data."""
+        """Return everything as data for strict JSON; infinity is the text "inf"."""
         waiting = [*zip(self._serials, map(self._row, self._serials), strict=True), *self._running.items()]
         waiting.sort(key=lambda pair: pair[1].serial)
-        policy = dataclasses.asdict(self.policy)
-        policy["give_up_seconds"] = None if math.isinf(self.policy.give_up_seconds) else self.policy.give_up_seconds
-        policy["defer_seconds"] = None if math.isinf(self.policy.defer_seconds) else self.policy.defer_seconds
-        return {
+        state = {
             "estimator": dataclasses.asdict(self.estimator),
-            "policy": policy,
+            "policy": dataclasses.asdict(self.policy),
             "guard_seconds": self.guard_seconds,
             "memory_bytes": self.memory_bytes,
             "kv_bytes_per_token": self.kv_bytes_per_token,
-            "lost_after_seconds": None if math.isinf(self.lost_after_seconds) else self.lost_after_seconds,
+            "lost_after_seconds": self.lost_after_seconds,
             "requests": [key for key, _ in waiting],
             "serials": [row.serial for _, row in waiting],
             "columns": [row.values.tolist() for _, row in waiting],
             "running": list(self._running),
-            "running_until": None if math.isinf(self._deadline_of_running) else self._deadline_of_running,
+            "running_until": self._deadline_of_running,
+            "next_serial": self._next_serial,
         }
+        for part in (state, state["policy"]):
+            part.update({name: "inf" for name, value in part.items() if value == math.inf})  # type: ignore[attr-defined]
+        return state
 
     @classmethod
-    def from_state(cls, state: Mapping[str, Any]) -> Self:
-        """Return the scheduler whose `state` this is."""
-        policy = dict(state["policy"])
-        for name in ("give_up_seconds", "defer_seconds"):
-            policy[name] = math.inf if policy[name] is None else policy[name]
-        scheduler = cls(
-            VerificationTime(**state["estimator"]),
-            Policy(**policy),
-            guard_seconds=state["guard_seconds"],
-            memory_bytes=state["memory_bytes"],
-            kv_bytes_per_token=state["kv_bytes_per_token"],
-            lost_after_seconds=math.inf if state["lost_after_seconds"] is None else state["lost_after_seconds"],
-        )
-        for key, serial, values in zip(state["requests"], state["serials"], state["columns"], strict=True):
-            scheduler._append(key, _Row(serial, np.array(values, dtype=np.float64)))
-            scheduler._next_serial = serial + 1
-        for key in state["running"]:
-            scheduler._running[key] = scheduler._row(key)
-            scheduler._rows.waits[scheduler._place(key)] = False
-            del scheduler._serials[key]
-        scheduler._deadline_of_running = math.inf if state["running_until"] is None else state["running_until"]
+    def from_state(cls, state: Mapping[str, Any], *, shift_seconds: float = 0.0) -> Self:
+        """Return the scheduler whose `state` this is; a batch that ran then still runs.
+
+        Parameters
+        ----------
+        state
+            What `state` returned.
+        shift_seconds
+            Added to all moments: what the clock of today says minus what that of the state would say.
+
+        Raises
+        ------
+        InvalidInput
+            If it is not the state of a scheduler.
+        """
+        try:
+            found, policy = (_with_infinity(part) for part in (state, state["policy"]))
+            scheduler = cls(
+                VerificationTime(**found["estimator"]),
+                Policy(**policy),
+                guard_seconds=found["guard_seconds"],
+                memory_bytes=found["memory_bytes"],
+                kv_bytes_per_token=found["kv_bytes_per_token"],
+                lost_after_seconds=found["lost_after_seconds"],
+            )
+            for key, serial, values in zip(found["requests"], found["serials"], found["columns"], strict=True):
+                row = np.array(values, dtype=np.float64)
+                row[[_DEADLINE, _DUE]] += shift_seconds
+                scheduler._append(key, _Row(serial, row))
+            for key in found["running"]:
+                scheduler._running[key] = scheduler._row(key)
+                scheduler._rows.waits[scheduler._place(key)] = False
+                del scheduler._serials[key]
+            scheduler._deadline_of_running = found["running_until"] + shift_seconds
+            scheduler._next_serial = found["next_serial"]
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+            if isinstance(error, InvalidInput):
+                raise
+            raise InvalidInput(f"state: expected the state of a scheduler, but {error!r}") from None
         return scheduler
 
     # ------------------------------------------------------------------ inside
@@ -397,6 +417,11 @@ class Scheduler:
             self._count = len(left)
 
 
+def _with_infinity(part: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a part of a state with its infinities as numbers."""
+    return {name: math.inf if value == "inf" else value for name, value in part.items()}
+
+
 @dataclass(frozen=True)
 class _Row:
     """A request: when it came, among all, and its values."""
@@ -430,12 +455,13 @@ class _Rows:
         """Keep these rows, in this order, from the first row on."""
         self._fill(self, places)
 
+    @property
+    def _all(self) -> tuple[NDArray[Any], ...]:
+        return *self.columns, self.serials, self.keys, self.waits
+
     def _fill(self, other: _Rows, places: Ints) -> None:
-        count = len(places)
-        self.columns[:, :count] = other.columns[:, places]
-        self.serials[:count] = other.serials[places]
-        self.keys[:count] = other.keys[places]
-        self.waits[:count] = other.waits[places]
+        for to, out_of in zip(self._all, other._all, strict=True):
+            to[: len(places)] = out_of.take(places, mode="clip")  # a third of the time of `out_of[places]`
 
 
 @cache

@@ -92,18 +92,47 @@ def test_same_decisions_as_the_simulator(policy: PolicyName) -> None:
 @pytest.mark.parametrize("policy", POLICIES)
 def test_state_round_trip(policy: PolicyName) -> None:
     """Tests that a scheduler restored from its state, through JSON, decides as the one that it copies."""
-    scheduler = Scheduler(TABLE_12, Policy(name=policy, defer_seconds=1.0), memory_bytes=1e9, kv_bytes_per_token=1e5)
+    scheduler = Scheduler(
+        TABLE_12, Policy(name=policy, defer_seconds=1.0, spare_cap_seconds=math.inf), memory_bytes=1e9,
+        kv_bytes_per_token=1e5,
+    )  # fmt: skip
     for key in range(300):
         submit(scheduler, key, cached_tokens=50 + key % 7, tokens_done=30 + key % 11, iteration_start_seconds=9.0)
     first = scheduler.next_batch(10.0)
-    copy = Scheduler.from_state(json.loads(json.dumps(scheduler.state())))
+    text = json.dumps(scheduler.state(), allow_nan=False)
+    copy = Scheduler.from_state(json.loads(text))
+    elsewhere = Scheduler.from_state(json.loads(text), shift_seconds=-8.0)
     assert copy.state() == scheduler.state()
     assert copy.running == scheduler.running == first.keys
-    for one in (scheduler, copy):
+    for one in (scheduler, copy, elsewhere):
         one.complete()
-    submit(copy, "late")
-    submit(scheduler, "late")
-    assert copy.next_batch(10.2) == scheduler.next_batch(10.2)
+        submit(one, "late", response_start_seconds=-8.0 * (one is elsewhere))
+        one.cancel(one.pending[0])
+    later = scheduler.next_batch(10.25)
+    assert copy.next_batch(10.25) == later
+    assert elsewhere.next_batch(2.25) == later
+
+
+def test_a_batch_of_before_the_restart_serves_no_later_request() -> None:
+    """Tests that a key that was served, and is used again after a restart, is not taken for the one of before."""
+    scheduler = Scheduler(TABLE_12, "fcfs")
+    submit(scheduler, "a")
+    batch = scheduler.next_batch(10.0)
+    scheduler.complete(batch)
+    restarted = Scheduler.from_state(json.loads(json.dumps(scheduler.state())))
+    submit(restarted, "a")
+    assert restarted.complete(batch) == ()
+    assert restarted.pending == ("a",)
+
+
+def test_a_broken_state_is_refused() -> None:
+    """Tests that what is no state, or a damaged one, is refused by name."""
+    scheduler = Scheduler(TABLE_12)
+    submit(scheduler, "a")
+    state = scheduler.state()
+    for broken in ({}, {**state, "columns": []}, {**state, "running": ["b"]}, {**state, "policy": None}):
+        with pytest.raises(InvalidInput, match=r"(state|key): expected"):
+            Scheduler.from_state(broken)
 
 
 def test_urgent_first() -> None:
@@ -294,7 +323,10 @@ def test_eight_threads_share_one_scheduler() -> None:
 
 
 def test_twenty_thousand_may_wait() -> None:
-    """Tests that with 20,000 waiting, half of them cancelled, the others are decided on as in a fresh scheduler."""
+    """Tests that with 20,000 waiting, half of them cancelled, the others are decided on as in a fresh scheduler.
+
+    And fast: 0.6 ms of the processor on a quiet machine, 3 ms where all that waits was sorted.
+    """
     crowded, fresh = Scheduler(TABLE_12), Scheduler(TABLE_12)
     for one in (crowded, fresh):
         for key in range(20_000):
@@ -304,3 +336,10 @@ def test_twenty_thousand_may_wait() -> None:
         crowded.cancel(key)
     assert crowded.pending == fresh.pending
     assert crowded.next_batch(10.0) == fresh.next_batch(10.0)
+    taken = []
+    for turn in range(1, 20):
+        crowded.complete()
+        start = time.process_time()
+        crowded.next_batch(10.0 + turn)
+        taken.append(time.process_time() - start)
+    assert min(taken) < 1e-3

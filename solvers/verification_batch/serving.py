@@ -1,0 +1,188 @@
+"""The scheduler behind `asyncio`: coroutines submit drafts and await their verdicts, one coroutine verifies.
+
+>>> import asyncio
+>>> from specopt.instances.verification_batch.workload import TABLE_12
+>>> async def verify(drafts):  # what runs the model
+...     return {key: len(draft) for key, draft in drafts.items()}
+>>> async def main():
+...     async with AsyncScheduler(Scheduler(TABLE_12), verify) as scheduler:
+...         now = scheduler.clock()
+...         return await scheduler.submit(
+...             "a", [17, 4, 25], class_speed=4.0, expected_tokens=2.9, new_tokens=5, cached_tokens=200,
+...             response_start_seconds=now, tokens_done=0, iteration_start_seconds=now,
+...         )
+>>> asyncio.run(main())
+3
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from types import TracebackType
+from typing import Any, Generic, Self, TypeVar
+
+from specopt.models.arguments import integer
+from specopt.models.errors import InvalidInput, SpecoptError
+from specopt.models.fields import describe
+from specopt.solvers.verification_batch.online import Batch, Key, Scheduler
+
+Draft = TypeVar("Draft")
+Verdict = TypeVar("Verdict")
+
+_LONGEST_SLEEP_SECONDS = 1.0  # a clock that jumps is noticed after so long
+
+
+class NotVerified(SpecoptError):
+    """A request got no verdict: its cause is what the verifier raised, if it did."""
+
+
+class AsyncScheduler(Generic[Draft, Verdict]):
+    """Let coroutines await their verdicts from one verifier.
+
+    A request whose task is cancelled, by a timeout or because its client has gone, is forgotten; so nothing piles up.
+    One that the verifier does not get done within the scheduler's `lost_after_seconds` beyond the estimate is verified
+    again, and `verify` is cancelled. All calls are made from one event loop.
+
+    Parameters
+    ----------
+    scheduler
+        Chooses the batches; no request is in it, and all come through `submit`.
+    verify
+        Called with the drafts of a batch by key, most urgent first; returns the verdict of each. One call at a time.
+    most_requests
+        How many may wait or run; `submit` of another one waits until there is room.
+    clock
+        Says what time it is, in seconds.
+    """
+
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        verify: Callable[[dict[Key, Draft]], Awaitable[Mapping[Key, Verdict]]],
+        *,
+        most_requests: int = 1000,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        if scheduler.pending or scheduler.running:
+            raise InvalidInput("scheduler: expected one without requests, of which nobody awaits the verdicts")
+        self.scheduler = scheduler
+        self.verify = verify
+        self.clock = clock
+        self._room = asyncio.Semaphore(integer("most_requests", most_requests, 1))
+        self._waiting: dict[Key, tuple[Draft, asyncio.Future[Verdict]]] = {}
+        self._news = asyncio.Event()
+        self._closed = False
+        self._verifier: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        self.scheduler.warm_up()
+        self._verifier = asyncio.create_task(self._run())
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if kind is not None and self._verifier is not None:
+            self._verifier.cancel()
+        await self.close()
+
+    async def close(self) -> None:
+        """Take no more requests, and wait until those that were taken have their verdicts."""
+        self._closed = True
+        self._news.set()
+        if self._verifier is not None:
+            await asyncio.wait([self._verifier])
+
+    async def submit(self, key: Key, draft: Draft, **request: Any) -> Verdict:
+        """Return the verdict on a draft.
+
+        Parameters
+        ----------
+        key
+            Names the request until this returns.
+        draft
+            What `verify` gets.
+        request
+            As for `Scheduler.submit`; moments are those of `clock`.
+
+        Raises
+        ------
+        InvalidInput
+            If the request is refused.
+        NotVerified
+            If the verifier fails, or is closed.
+        """
+        async with self._room:
+            if self._closed or self._verifier is None:
+                raise NotVerified("submit: the scheduler is closed")
+            self.scheduler.submit(key, **request)
+            verdict: asyncio.Future[Verdict] = asyncio.get_running_loop().create_future()
+            waiting = self._waiting[key] = draft, verdict
+            self._news.set()
+            try:
+                return await verdict
+            finally:
+                if self._waiting.get(key) is waiting:  # this task was cancelled
+                    del self._waiting[key]
+                    self.scheduler.cancel(key)
+
+    # ------------------------------------------------------------------ inside
+
+    async def _run(self) -> None:
+        """Verify batch after batch until all is done after `close`; whatever happens, nobody waits for ever."""
+        failure: Exception | None = None
+        try:
+            while not (self._closed and not self._waiting):
+                self._news.clear()
+                now = self.clock()
+                batch = self.scheduler.next_batch(now)
+                if batch.keys:
+                    await self._serve(batch)
+                else:
+                    await self._sleep(batch.wake_seconds - now)
+        except Exception as error:
+            failure = error
+        finally:
+            self._closed = True
+            for key in list(self._waiting):
+                self.scheduler.cancel(key)
+                self._answer(key, {}, failure)
+
+    async def _sleep(self, seconds: float) -> None:
+        """Wait for news, at most so long."""
+        try:
+            async with asyncio.timeout(min(max(seconds, 0.0), _LONGEST_SLEEP_SECONDS)):
+                await self._news.wait()
+        except TimeoutError:
+            pass
+
+    async def _serve(self, batch: Batch) -> None:
+        """Verify a batch and tell those that wait."""
+        failure: Exception | None = None
+        verdicts: Mapping[Key, Verdict] = {}
+        longest = batch.seconds + self.scheduler.lost_after_seconds
+        try:
+            async with asyncio.timeout(None if math.isinf(longest) else longest) as limit:
+                verdicts = dict(await self.verify({key: self._waiting[key][0] for key in batch.keys}))
+        except Exception as error:
+            if limit.expired():
+                self.scheduler.abandon()
+                return
+            failure = error
+        for key in self.scheduler.complete(batch):
+            self._answer(key, verdicts, failure)
+
+    def _answer(self, key: Key, verdicts: Mapping[Key, Verdict], failure: Exception | None) -> None:
+        """Tell who awaits a verdict what it is, or that there is none."""
+        _, verdict = self._waiting.pop(key)
+        if verdict.done():
+            return  # its task was cancelled and has not run since
+        if key in verdicts:
+            verdict.set_result(verdicts[key])
+            return
+        error = NotVerified(f"the verifier gave no verdict for {describe(key)}")
+        error.__cause__ = failure
+        verdict.set_exception(error)

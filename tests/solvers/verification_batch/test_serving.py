@@ -1,0 +1,255 @@
+"""The scheduler behind asyncio: verdicts, back-pressure, tasks that are cancelled, verifiers that fail or stall."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from specopt.instances.verification_batch.workload import TABLE_12
+from specopt.models.errors import InvalidInput
+from specopt.solvers.verification_batch.online import Scheduler
+from specopt.solvers.verification_batch.policies import Policy
+from specopt.solvers.verification_batch.serving import AsyncScheduler, NotVerified
+
+Serving = AsyncScheduler[int, int]
+
+
+async def verdict(scheduler: Serving, key: int | str, draft: int = 0, **changes: Any) -> int:
+    """Submit a draft of a response that is on time."""
+    now = scheduler.clock()
+    fields = {
+        "class_speed": 4.0, "expected_tokens": 3.0, "new_tokens": 5, "cached_tokens": 200, "tokens_done": 0,
+        "response_start_seconds": now, "iteration_start_seconds": now,
+    }  # fmt: skip
+    return await scheduler.submit(key, draft, **(fields | changes))
+
+
+async def doubled(drafts: dict[int | str, int]) -> dict[int | str, int]:
+    """A verifier."""
+    await asyncio.sleep(0.001)
+    return {key: 2 * draft for key, draft in drafts.items()}
+
+
+def play(
+    body: Callable[[Serving], Coroutine[Any, Any, None]], verify: Any = doubled, scheduler: Scheduler | None = None,
+    **options: Any,
+) -> None:  # fmt: skip
+    """Run a coroutine with a scheduler, and see to it that nothing is left behind in it."""
+
+    async def run() -> None:
+        inner = Scheduler(TABLE_12) if scheduler is None else scheduler
+        async with asyncio.timeout(20.0):
+            async with AsyncScheduler(inner, verify, **options) as serving:
+                await body(serving)
+        assert inner.pending == inner.running == ()
+
+    asyncio.run(run())
+
+
+def test_everybody_gets_the_verdict_on_the_own_draft() -> None:
+    """Tests that many requests are verified in batches, and that each gets its own verdict."""
+    sizes = []
+
+    async def verify(drafts: dict[int | str, int]) -> dict[int | str, int]:
+        sizes.append(len(drafts))
+        return await doubled(drafts)
+
+    async def body(serving: Serving) -> None:
+        assert await asyncio.gather(*(verdict(serving, k, k) for k in range(300))) == [2 * k for k in range(300)]
+
+    play(body, verify)
+    assert sum(sizes) == 300
+    assert len(sizes) < 100
+
+
+def test_back_pressure() -> None:
+    """Tests that no more requests than allowed are in the scheduler, whoever waits outside."""
+    most = 0
+
+    async def verify(drafts: dict[int | str, int]) -> dict[int | str, int]:
+        nonlocal most
+        most = max(most, len(scheduler.pending) + len(scheduler.running))
+        return await doubled(drafts)
+
+    async def body(serving: Serving) -> None:
+        await asyncio.gather(*(verdict(serving, k) for k in range(40)))
+
+    scheduler = Scheduler(TABLE_12)
+    play(body, verify, scheduler, most_requests=7)
+    assert most == 7
+
+
+def test_a_cancelled_task_takes_its_request_with_it() -> None:
+    """Tests that requests of cancelled tasks go, waiting or running, and that their keys and places are free again."""
+    started, go_on = asyncio.Event(), asyncio.Event()
+
+    async def verify(drafts: dict[int | str, int]) -> dict[int | str, int]:
+        started.set()
+        await go_on.wait()
+        return await doubled(drafts)
+
+    async def body(serving: Serving) -> None:
+        running = asyncio.create_task(verdict(serving, "a", 1))
+        await started.wait()
+        waiting, outside = (asyncio.create_task(verdict(serving, key, 1)) for key in "bc")
+        await asyncio.sleep(0)
+        for task in (running, waiting, outside):
+            task.cancel()
+        await asyncio.wait([running, waiting, outside])
+        assert running.cancelled() and waiting.cancelled() and outside.cancelled()
+        assert serving.scheduler.pending == serving.scheduler.running == ()
+        again = [asyncio.create_task(verdict(serving, key, 21)) for key in "ab"]
+        await asyncio.sleep(0)
+        go_on.set()
+        assert await asyncio.gather(*again) == [42, 42]  # and not the verdict on the draft of before
+
+    play(body, verify, most_requests=2)
+
+
+def test_cancelled_in_the_moment_of_the_verdict() -> None:
+    """Tests that a task that is cancelled while its verdict is on its way disturbs nobody else."""
+
+    async def verify(drafts: dict[int | str, int]) -> dict[int | str, int]:
+        tasks["a"].cancel()  # its clean-up runs after the verdicts have been told
+        return dict.fromkeys(drafts, 1)
+
+    tasks: dict[str, asyncio.Task[int]] = {}
+
+    async def body(serving: Serving) -> None:
+        tasks.update({key: asyncio.create_task(verdict(serving, key)) for key in "ab"})
+        assert await tasks["b"] == 1
+        await asyncio.wait([tasks["a"]])
+        assert tasks["a"].cancelled()
+        assert await verdict(serving, "c") == 1
+
+    play(body, verify)
+
+
+def test_a_failure_reaches_those_who_wait() -> None:
+    """Tests that the failure of one batch is told to its requests only, with its cause, and that the next one runs."""
+    calls = 0
+
+    async def verify(drafts: dict[int | str, int]) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls == 1:
+            raise OSError("the card fell off")
+        return None if calls == 2 else {"c": 5} if "c" in drafts else {}
+
+    async def body(serving: Serving) -> None:
+        for cause in (OSError, TypeError):
+            with pytest.raises(NotVerified, match="no verdict for 'a'") as caught:
+                await verdict(serving, "a")
+            assert isinstance(caught.value.__cause__, cause)
+        with pytest.raises(NotVerified, match="no verdict for 'b'"):
+            await verdict(serving, "b")
+        assert await verdict(serving, "c") == 5
+
+    play(body, verify)
+
+
+def test_a_stalled_batch_is_verified_again() -> None:
+    """Tests that a call that hangs is cancelled after its time, and that its requests are verified again."""
+    hung = 0
+
+    async def verify(drafts: dict[int | str, int]) -> dict[int | str, int]:
+        nonlocal hung
+        if hung < 2:
+            hung += 1
+            await asyncio.sleep(3600.0)
+        return await doubled(drafts)
+
+    async def body(serving: Serving) -> None:
+        assert await asyncio.gather(*(verdict(serving, key, 1) for key in "ab")) == [2, 2]
+
+    play(body, verify, Scheduler(TABLE_12, lost_after_seconds=0.02))
+    assert hung == 2
+
+
+def test_closing_drains() -> None:
+    """Tests that what was taken is verified before the scheduler closes, and that later requests are refused."""
+
+    async def run() -> None:
+        serving: Serving = AsyncScheduler(Scheduler(TABLE_12), doubled, most_requests=10)
+        async with serving:
+            tasks = [asyncio.create_task(verdict(serving, k, k)) for k in range(12)]
+            await asyncio.sleep(0)
+        assert [task.result() for task in tasks[:10]] == [2 * k for k in range(10)]
+        for task in (*tasks[10:], asyncio.create_task(verdict(serving, "late"))):
+            with pytest.raises(NotVerified, match="closed"):
+                await task
+
+    asyncio.run(run())
+
+
+def test_a_body_that_fails_does_not_wait() -> None:
+    """Tests that if the server stops because of an error, everybody who waits is told."""
+    tasks: list[asyncio.Task[int]] = []
+
+    async def never(drafts: dict[int | str, int]) -> dict[int | str, int]:
+        await asyncio.sleep(3600.0)
+        return {}
+
+    async def run() -> None:
+        scheduler = Scheduler(TABLE_12)
+        with pytest.raises(ZeroDivisionError):
+            async with AsyncScheduler(scheduler, never) as serving:
+                tasks.extend(asyncio.create_task(verdict(serving, k)) for k in range(3))
+                await asyncio.sleep(0.01)
+                raise ZeroDivisionError
+        for task in tasks:
+            with pytest.raises(NotVerified):
+                await task
+        assert scheduler.pending == scheduler.running == ()
+
+    asyncio.run(run())
+
+
+def test_clocks_that_jump_or_break() -> None:
+    """Tests that jumps of the clock lose nothing, even where requests could wait, and that a broken clock is told."""
+    offset = 0.0
+
+    async def body(serving: Serving) -> None:
+        nonlocal offset
+        for jump in (3600.0, -7200.0, 1e9):
+            tasks = [asyncio.create_task(verdict(serving, k, k)) for k in range(20)]
+            await asyncio.sleep(0.001)
+            offset += jump
+            assert await asyncio.gather(*tasks) == [2 * k for k in range(20)]
+        far = asyncio.create_task(verdict(serving, "far ahead", tokens_done=10**6))
+        await asyncio.sleep(0.01)
+        assert not far.done()
+        offset += 1e6  # noticed within a second, though it would have slept for days
+        assert await far == 0
+        offset = math.nan
+        with pytest.raises(NotVerified, match="no verdict") as caught:
+            await verdict(serving, "b", response_start_seconds=0.0, iteration_start_seconds=0.0)
+        assert isinstance(caught.value.__cause__, InvalidInput)
+
+    play(body, scheduler=Scheduler(TABLE_12, Policy(spare_cap_seconds=0.0)), clock=lambda: time.monotonic() + offset)
+
+
+def test_refusals() -> None:
+    """Tests that bad requests are refused without harm to others, and schedulers with requests of nobody altogether."""
+
+    async def body(serving: Serving) -> None:
+        with pytest.raises(InvalidInput, match="class_speed"):
+            await verdict(serving, "a", class_speed=0.0)
+        tasks = [asyncio.create_task(verdict(serving, "a", draft)) for draft in (1, 2)]
+        with pytest.raises(InvalidInput, match="not in use"):
+            await tasks[1]
+        assert await tasks[0] == 2
+
+    play(body)
+    scheduler = Scheduler(TABLE_12)
+    scheduler.submit(
+        1, class_speed=4.0, expected_tokens=3.0, new_tokens=5, cached_tokens=0, response_start_seconds=0.0,
+        tokens_done=0, iteration_start_seconds=0.0,
+    )  # fmt: skip
+    with pytest.raises(InvalidInput, match="without requests"):
+        AsyncScheduler(scheduler, doubled)
