@@ -23,6 +23,7 @@ import serving_latency
 import tuning
 import verification_batch
 import verification_long_run
+import verification_server
 from table import markdown
 
 import specopt
@@ -40,6 +41,7 @@ BENCHMARKS = (
     *quantisation.BENCHMARKS,
     *verification_batch.BENCHMARKS,
     *verification_long_run.BENCHMARKS,
+    *verification_server.BENCHMARKS,
     *tuning.BENCHMARKS,
     *limits.BENCHMARKS,
 )

@@ -403,6 +403,7 @@ class Scheduler:
         """Let the requests that run wait again, in the order of their arrival."""
         if not self._running:
             return
+        self._drop_gone()  # their old rows: a serial is in one row only
         back, self._running, self._deadline_of_running = self._running, {}, math.inf
         for key, row in back.items():
             self._append(key, row)

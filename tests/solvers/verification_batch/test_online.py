@@ -227,6 +227,20 @@ def test_a_batch_that_fails_waits_again_in_its_place() -> None:
     assert scheduler.next_batch(10.0) == batch
 
 
+def test_cancelled_after_its_batch_failed() -> None:
+    """Tests that a request that was put back can be cancelled or changed as if it had never run."""
+    scheduler = Scheduler(TABLE_12, "fcfs")
+    for key in "abc":
+        submit(scheduler, key)
+    scheduler.next_batch(10.0)
+    scheduler.abandon()
+    scheduler.cancel("a")
+    scheduler.update("b", new_tokens=50, cached_tokens=0)
+    batch = scheduler.next_batch(10.0)
+    assert batch.keys == ("b", "c")
+    assert batch.seconds == pytest.approx(TABLE_12.seconds(np.array([50, 5]), np.array([0, 200])))
+
+
 def test_a_batch_that_never_ends_wedges_nothing() -> None:
     """Tests that a lost batch waits again after its time, and that its late end serves nobody twice."""
     scheduler = Scheduler(TABLE_12, "fcfs", lost_after_seconds=1.0)

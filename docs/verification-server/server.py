@@ -1,0 +1,83 @@
+"""A verification server: requests come as lines of JSON over TCP, verdicts go back.
+
+`python server.py 8765` listens. A request has the fields of `REQUEST`; its answer is {"verdict": ...} or {"error": ...}
+"""
+
+import asyncio
+import itertools
+import json
+import sys
+from asyncio import StreamReader, StreamWriter
+from collections.abc import Mapping
+from typing import Any
+
+from specopt.instances.verification_batch.workload import TABLE_12
+from specopt.models.errors import SpecoptError
+from specopt.solvers.verification_batch.online import Scheduler
+from specopt.solvers.verification_batch.serving import AsyncScheduler
+
+REQUEST = ("draft", "class_speed", "expected_tokens", "cached_tokens", "tokens_done", "response_age", "iteration_age")
+"""Drafted tokens; tokens per second due; tokens expected of it; tokens in the cache and in the response; seconds since
+the response and this iteration began: ages, so that no clocks need to agree."""
+
+MOST_REQUESTS = 1000  # in the scheduler; the clients of more than these wait
+LOST_AFTER_SECONDS = 5.0  # beyond the estimate; then a batch is verified again
+
+keys = itertools.count()
+
+
+async def verify(drafts: Mapping[Any, list[int]]) -> dict[Any, int]:
+    """Return how many tokens of each draft hold: run your model here."""
+    new = [len(draft) for draft in drafts.values()]
+    await asyncio.sleep(TABLE_12.seconds(new, [200] * len(new)))
+    return {key: len(draft) // 2 for key, draft in drafts.items()}
+
+
+async def verdict(scheduler: AsyncScheduler[list[int], Any], line: bytes) -> dict[str, Any]:
+    """Return the answer to a request."""
+    try:
+        request = json.loads(line)
+        draft, speed, expected, cached, done, age, since = (request[name] for name in REQUEST)
+        now = scheduler.clock()
+        return {
+            "verdict": await scheduler.submit(
+                next(keys), draft, class_speed=speed, expected_tokens=expected, new_tokens=len(draft),
+                cached_tokens=cached, tokens_done=done, response_start_seconds=now - age,
+                iteration_start_seconds=now - since,
+            )
+        }  # fmt: skip
+    except (SpecoptError, KeyError, TypeError, ValueError) as error:
+        return {"error": f"{type(error).__name__}: {error}"}
+
+
+async def converse(scheduler: AsyncScheduler[list[int], Any], reader: StreamReader, writer: StreamWriter) -> None:
+    """Answer one client, a request at a time; if it goes, its request goes with it."""
+    following = asyncio.create_task(reader.readline())
+    try:
+        while line := await following:
+            following = asyncio.create_task(reader.readline())
+            answer = asyncio.create_task(verdict(scheduler, line))
+            await asyncio.wait([answer, following], return_when=asyncio.FIRST_COMPLETED)
+            if not answer.done() and (following.exception() or not following.result()):  # nobody is there any more
+                answer.cancel()
+                break
+            writer.write(json.dumps(await answer).encode() + b"\n")
+            await writer.drain()
+    except (ConnectionError, ValueError):  # it went while we wrote, or its line is too long
+        pass
+    finally:
+        following.cancel()
+        writer.close()
+
+
+async def main(port: int) -> None:
+    """Listen until interrupted; then what was taken is verified."""
+    scheduler = Scheduler(TABLE_12, lost_after_seconds=LOST_AFTER_SECONDS)
+    async with AsyncScheduler(scheduler, verify, most_requests=MOST_REQUESTS) as serving:
+        listening = await asyncio.start_server(lambda *ends: converse(serving, *ends), "127.0.0.1", port)
+        async with listening:
+            await listening.serve_forever()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(int(sys.argv[1])))
