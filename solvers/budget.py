@@ -220,7 +220,7 @@ class Budget:
                     self._wait_for_process(kernel)
                 if self.time_limit < math.inf and not kernels.is_cached(kernel):
                     self._wait_for_thread(kernel)
-            with prepare.marked(kernel):
+            with prepare.marked(kernels.name_of(kernel)):
                 kernels.prepare(kernel)
 
     @contextlib.contextmanager
@@ -239,37 +239,38 @@ class Budget:
         first: what this process needs earlier, and finds nobody at, it compiles itself. Does nothing on one processor.
         """
         from specopt.solvers._kernels import prepare
-        from specopt.solvers._kernels.kernel import is_cached, is_ready
 
-        if processors() == 1:
+        asked = [name for name in names if name not in _ahead]
+        if not asked or processors() == 1:
             return
-        parts = [name.partition(":") for name in names]
-        kernels = [getattr(self.load_library(f"specopt.solvers._kernels.{m}"), name) for m, _, name in parts]
-        missing = [kernel for kernel in kernels if not is_ready(kernel) and not is_cached(kernel)]
-        if missing:
-            with contextlib.suppress(OSError):  # no place for a cache, or no more processes
+        _ahead.update(asked)
+        with contextlib.suppress(OSError):  # no place for a cache, or no more processes
+            missing = [name for name in asked if not prepare.was_begun(name)]
+            if missing:
                 prepare.start(*missing)
 
     def _wait_for_process(self, kernel: Any) -> None:
         """Wait for the process that is at work on a kernel, if any; where the time may not suffice, start it."""
         from specopt.solvers._kernels import prepare
-        from specopt.solvers._kernels.kernel import is_cached, module_of
+        from specopt.solvers._kernels.kernel import is_cached, name_of
 
-        running = prepare.is_running(kernel)
+        name = name_of(kernel)
+        running = prepare.is_running(name)
         if not running and self.remaining > COMPILING_SECONDS:
             return
-        child = None if running else prepare.start(kernel)
-        with told(module_of(kernel)):
-            while prepare.is_running(kernel) if child is None else child.poll() is None and not is_cached(kernel):
+        child = None if running else prepare.start(name)
+        with told(name.partition(":")[0]):
+            while prepare.is_running(name) if child is None else child.poll() is None and not is_cached(kernel):
                 time.sleep(min(POLL_SECONDS, self.remaining))
                 self.check()
 
     def _wait_for_thread(self, kernel: Any) -> None:
-        from specopt.solvers._kernels.kernel import prepare
+        from specopt.solvers._kernels.kernel import name_of, prepare
         from specopt.solvers._kernels.prepare import marked
 
         def work() -> None:
-            with contextlib.suppress(Exception), marked(kernel):  # an error is repeated, and shown, by the caller
+            # an error is repeated, and shown, by the caller
+            with contextlib.suppress(Exception), marked(name_of(kernel)):
                 prepare(kernel)
 
         thread = _compilers.get(id(kernel))
@@ -372,6 +373,8 @@ class Kernels:
 _ready: dict[str, ModuleType] = {}
 _loaders: dict[str, threading.Thread] = {}
 _compilers: dict[int, threading.Thread] = {}
+_ahead: set[str] = set()
+"""Kernels that were asked for ahead."""
 
 
 def _load(name: str) -> None:

@@ -26,7 +26,8 @@ def warmup(
     from specopt.console.progress import end_progress, print_step
     from specopt.kinds import KINDS, kind_of
     from specopt.solvers._kernels import prepare
-    from specopt.solvers._kernels.kernel import folder, is_cached
+    from specopt.solvers._kernels.cache import folder
+    from specopt.solvers._kernels.kernel import is_cached, name_of
     from specopt.solvers._kernels.kernel import prepare as compile_now
     from specopt.solvers.budget import processors
 
@@ -38,7 +39,8 @@ def warmup(
     missing = [each for each in kernels if not is_cached(each)]
     count = min(processors(), len(missing))
     # each begins elsewhere, and leaves out what another one is at
-    children = [prepare.start(*missing[i::count], *missing) for i in range(count)]
+    names = [name_of(each) for each in missing]
+    children = [prepare.start(*names[i::count], *names) for i in range(count)]
     while any(child.poll() is None for child in children):
         ready = len(kernels) - sum(not is_cached(each) for each in missing)
         seconds = time.monotonic() - started
@@ -47,7 +49,7 @@ def warmup(
     end_progress()
     for each in missing:
         if not is_cached(each):
-            with prepare.marked(each):
+            with prepare.marked(name_of(each)):
                 compile_now(each)  # what no process could: its error shows here
-    names = ", ".join(one.name for one in chosen)
-    say(f"{len(kernels)} kernels of {names}: {len(missing)} compiled in {time.monotonic() - started:.1f} s")
+    kinds = ", ".join(one.name for one in chosen)
+    say(f"{len(kernels)} kernels of {kinds}: {len(missing)} compiled in {time.monotonic() - started:.1f} s")

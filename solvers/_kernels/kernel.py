@@ -5,26 +5,19 @@
 from the cache, for the signatures that it declares and for no other. What travels together is one argument: a
 `record`, or an array of `rows`.
 
-The cache belongs to this folder's sources as a whole, to Numba and to Python: an edit in any file here starts a new
-one. So kernels may import kernels. It lies in ``NUMBA_CACHE_DIR``, else in the user's folder for caches, never beside
-the sources: an installation may be read-only. It holds code, so a folder that others may write to is not used. Where
-there is none, kernels are compiled in every process.
+The cache, see `cache.py`, belongs to this folder's sources as a whole. So kernels may import kernels. Where there is
+none, kernels are compiled in every process.
 """
 
 from __future__ import annotations
 
-import hashlib
-import os
 import re
-import shutil
 import sys
 import threading
-import time
 from collections import namedtuple
 from collections.abc import Callable
 from contextlib import nullcontext, suppress
-from functools import cache, cached_property
-from pathlib import Path
+from functools import cached_property
 from typing import Any
 
 import numba
@@ -35,12 +28,9 @@ from numba.core.caching import CompileResultCacheImpl, FunctionCache, NullCache,
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 from numba.core.registry import CPUDispatcher
-from numba.misc.appdirs import AppDirs
 
+from specopt.solvers._kernels.cache import digest, folder
 from specopt.solvers._kernels.compiling import told
-
-KEPT_SECONDS = 30 * 24 * 3600
-"""Caches of other sources that nobody has written to for so long are removed."""
 
 _lock = threading.RLock()
 _named: dict[str, Any] = dict(vars(types))
@@ -156,10 +146,9 @@ def is_cached(dispatcher: Any) -> bool:
     return all(_in_cache(dispatcher, signature) for signature in dispatcher.declared)
 
 
-def module_of(dispatcher: Any) -> str:
-    """Return the name of a kernel's module, without what holds all kernels."""
-    name: str = dispatcher.py_func.__module__
-    return name.partition("kernels.")[2]
+def name_of(dispatcher: Any) -> str:
+    """Return a kernel's name as MODULE:KERNEL, without what holds all kernels."""
+    return f"{dispatcher.py_func.__module__.partition('kernels.')[2]}:{dispatcher.py_func.__name__}"
 
 
 def prepare(dispatcher: Any) -> None:
@@ -167,7 +156,7 @@ def prepare(dispatcher: Any) -> None:
     with _lock:
         if is_ready(dispatcher):
             return
-        with nullcontext() if is_cached(dispatcher) else told(module_of(dispatcher)):
+        with nullcontext() if is_cached(dispatcher) else told(name_of(dispatcher).partition(":")[0]):
             for signature in dispatcher.declared:
                 arguments, returned = sigutils.normalize_signature(signature)
                 dispatcher.compile(tuple(arguments))
@@ -251,40 +240,3 @@ class _KernelCache(FunctionCache):  # type: ignore[misc]
         """Keep what was compiled if that is possible."""
         with suppress(Exception):
             super().save_overload(sig, data)
-
-
-@cache
-def digest() -> str:
-    """Return what the cache depends on, as a short name: all sources here, Numba and Python."""
-    found = hashlib.sha256(f"{numba.__version__} {sys.version}".encode())
-    for path in sorted(Path(__file__).parent.rglob("*.py")):
-        found.update(str(path.relative_to(Path(__file__).parent)).encode() + b"\0" + path.read_bytes() + b"\0")
-    return found.hexdigest()[:20]
-
-
-@cache
-def folder() -> Path | None:
-    """Return the folder of the cache, made if it was missing; None if there is no place to write that is ours alone."""
-    root = Path(numba.config.CACHE_DIR or AppDirs("specopt", False).user_cache_dir) / "specopt-kernels"
-    found = root / digest()
-    try:
-        root.parent.mkdir(parents=True, exist_ok=True)
-        root.mkdir(mode=0o700, exist_ok=True)
-        if not found.is_dir():
-            found.mkdir(mode=0o700, exist_ok=True)
-            _forget_old(root)
-        return found if _is_ours(root) and _is_ours(found) and os.access(found, os.W_OK) else None
-    except OSError:
-        return None
-
-
-def _is_ours(path: Path) -> bool:
-    """Tell whether nobody but this user can put anything into a folder."""
-    status = path.lstat()
-    return not hasattr(os, "getuid") or (status.st_uid == os.getuid() and not status.st_mode & 0o022)
-
-
-def _forget_old(root: Path) -> None:
-    for other in root.iterdir():
-        if other.name != digest() and time.time() - other.stat().st_mtime > KEPT_SECONDS:
-            shutil.rmtree(other, ignore_errors=True)

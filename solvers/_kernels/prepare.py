@@ -1,6 +1,7 @@
 """Compile kernels into the cache, in a process that outlives its caller: python -m ... MODULE:KERNEL ...
 
-Whoever is at work on a kernel holds the lock of a file in the cache's folder, which the system frees however it ends.
+Whoever is at work on a kernel holds the lock of a file in the cache's folder, which the system frees however it ends;
+the file stays. Numba, which takes long to import, is not needed here but by the process that is started.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ from io import FileIO
 from pathlib import Path
 from typing import Any
 
-from specopt.solvers._kernels.kernel import folder, is_cached, module_of, prepare
+from specopt.solvers._kernels.cache import folder
 
 _children: list[subprocess.Popen[bytes]] = []  # kept, as Python warns of one that is forgotten while it is at work
 
 
-def start(*dispatchers: Any) -> subprocess.Popen[bytes]:
+def start(*names: str) -> subprocess.Popen[bytes]:
     """Start a process that compiles kernels one after another, but those that another is at, and return it.
 
     Raises
@@ -30,15 +31,18 @@ def start(*dispatchers: Any) -> subprocess.Popen[bytes]:
     OSError
         If it cannot be started, or there is no folder for what it compiles.
     """
-    if folder() is None:
-        raise FileNotFoundError("there is no folder for what is compiled")
-    names = [f"{each.py_func.__module__}:{each.py_func.__name__}" for each in dispatchers]
+    _folder()
     child = subprocess.Popen(
         [sys.executable, "-P", "-m", __name__, *names],
         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
     )  # fmt: skip
     _children.append(child)
     return child
+
+
+def was_begun(name: str) -> bool:
+    """Tell whether a process has begun to compile a kernel, or found it in the cache."""
+    return _mark(name).exists()
 
 
 def kernels_of(prefix: str) -> list[Any]:
@@ -57,11 +61,11 @@ def _is_declared_in(value: Any, module: str) -> bool:
 
 
 @contextmanager
-def marked(dispatcher: Any) -> Iterator[None]:
+def marked(name: str) -> Iterator[None]:
     """Keep other processes from compiling a kernel while the enclosed code does."""
     mark = None
     with suppress(OSError):  # no place for a cache
-        mark = _locked(dispatcher)
+        mark = _locked(name)
     try:
         yield
     finally:
@@ -69,21 +73,18 @@ def marked(dispatcher: Any) -> Iterator[None]:
             mark.close()
 
 
-def is_running(dispatcher: Any) -> bool:
+def is_running(name: str) -> bool:
     """Tell whether a process is at work on a kernel."""
-    mark = _locked(dispatcher)
+    mark = _locked(name)
     if mark is None:
         return True
     mark.close()
     return False
 
 
-def _locked(dispatcher: Any) -> FileIO | None:
+def _locked(name: str) -> FileIO | None:
     """Return the file that marks a kernel, locked; None if another process has it."""
-    root = folder()
-    if root is None:
-        raise FileNotFoundError("there is no folder for what is compiled")
-    mark = FileIO(Path(root, f"{module_of(dispatcher)}.{dispatcher.py_func.__name__}.compiling"), "a")
+    mark = FileIO(_mark(name), "a")
     try:
         fcntl.flock(mark, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -92,12 +93,25 @@ def _locked(dispatcher: Any) -> FileIO | None:
     return mark
 
 
+def _mark(name: str) -> Path:
+    return _folder() / f"{name.replace(':', '.')}.compiling"
+
+
+def _folder() -> Path:
+    found = folder()
+    if found is None:
+        raise FileNotFoundError("there is no folder for what is compiled")
+    return found
+
+
 def main(*names: str) -> None:
     """Compile kernels, unless another process is at them."""
+    from specopt.solvers._kernels.kernel import is_cached, prepare
+
     for name in names:
         module, _, function = name.partition(":")
-        dispatcher = getattr(importlib.import_module(module), function)
-        mark = _locked(dispatcher)
+        dispatcher = getattr(importlib.import_module(f"{__package__}.{module}"), function)
+        mark = _locked(name)
         if mark is not None:
             if not is_cached(dispatcher):
                 prepare(dispatcher)

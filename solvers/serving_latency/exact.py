@@ -21,7 +21,7 @@ from specopt.solvers.budget import Budget
 from specopt.solvers.method import Condition, Outcome
 from specopt.solvers.serving_latency.contiguous import additive_batches, backtrack
 from specopt.solvers.serving_latency.method import CONSERVATIVE, ServingLatencyMethod, offer_first_plan, prepare_all
-from specopt.solvers.serving_latency.pipelined import PipelinedSearch
+from specopt.solvers.serving_latency.pipelined import PipelinedSearch, has_few_plans
 from specopt.solvers.serving_latency.prepare import Prepared
 
 LATE_KERNELS = (
@@ -51,7 +51,7 @@ class Exact(ServingLatencyMethod):
             budget.offer(budget.warm_start)
         for prepared in able:
             offer_first_plan(prepared, budget)
-        if any(prepared.mechanism == "pipelined" for prepared in able):
+        if any(prepared.mechanism == "pipelined" and not has_few_plans(prepared) for prepared in able):
             budget.compile_ahead(*LATE_KERNELS)
         bound = min((self._shortest_paths(p, budget) for p in able if p.mechanism != "pipelined"), default=math.inf)
         stats: dict[str, object] = {}

@@ -13,13 +13,15 @@ speculation length l and number of batches M the search
    (`specopt.solvers._kernels.serving_latency.cuts`). It is given up where it takes longer than the bound did, as
    another position kept apart prunes more, and not where there is none.
 
-Step 3 is a proof. Few tasks skip step 2: every cut is bounded by Johnson's order. Numbers of batches beyond
+Step 3 is a proof. Few tasks skip step 2: every cut is bounded by Johnson's order; of very few tasks every plan is
+rated, which needs one kernel to be compiled. Numbers of batches beyond
 `LARGEST_APART` are bounded and enumerated together. Where tasks are so many that paths over all blocks would become too
 large a gap remains: certified, not closed.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass, field
 from typing import Any
@@ -55,6 +57,7 @@ _MASKS = 300_000_000  # size of the shortest paths that bound enumerated parts
 _CHEAP = 30_000_000  # entries up to which every number of batches is bounded apart
 _MOST_CUT = 16  # tasks that are cut in every way
 _CUTS = 2048  # ways to cut per kernel call
+_PLANS = 1500  # with every task alone, up to which all plans are rated where runtimes are affine
 _FEW = 20_000  # orders and cuts that are enumerated sooner than bounded well
 
 
@@ -154,6 +157,9 @@ class PipelinedSearch:
 
     def run(self) -> float:
         """Search until all is proven, the gap is reached or only pooled parts are left; return the bound."""
+        if has_few_plans(self.prepared):
+            self._rate_every_plan()
+            return self.bound
         self._start()
         if self.prepared.tasks <= _MOST_CUT and not self.small:
             self._cut()
@@ -360,6 +366,20 @@ class PipelinedSearch:
             if self.best > before * (1 - 1e-5):
                 return
 
+    def _rate_every_plan(self) -> None:
+        """Rate every way to cut the tasks and to order the blocks, at every speculation length."""
+        tasks = self.prepared.tasks
+        for blocks in range(1, tasks + 1):
+            cuts = np.array([(*cut, tasks) for cut in itertools.combinations(range(1, tasks), blocks - 1)])
+            sizes = np.diff(cuts, prepend=0)
+            fitting = (sizes <= self.width[cuts]).all(axis=1)
+            orders = np.array(list(itertools.permutations(range(blocks))))
+            ends, sizes = (part[fitting][:, orders].reshape(-1, blocks) for part in (cuts, sizes))
+            if len(ends):
+                for length in self.prepared.lengths:
+                    self._rate_all(length, ends, sizes, np.empty(len(ends)))
+                    self.budget.check()
+
     # ------------------------------------------------------------------ Lagrangian bound
 
     def _refine(self, part: Part) -> bool:
@@ -511,6 +531,12 @@ class PipelinedSearch:
                 search.sharpen(self.cut)
         self.stats["nodes"] += search.nodes
         return search.done and search.work + ordering <= patience
+
+
+def has_few_plans(prepared: Prepared) -> bool:
+    """Tell whether there are so few contiguous plans that all of them are rated."""
+    alone = math.factorial(min(prepared.tasks, 8)) * len(prepared.lengths)
+    return prepared.runtimes.shape[1] == 1 and alone <= _PLANS
 
 
 def _orders(tasks: int, batches: int) -> float:

@@ -310,15 +310,15 @@ class Compiler:
             monkeypatch.setattr(home, name, getattr(self, name))
         monkeypatch.setattr(kernel, "is_ready", lambda asked: asked is self and self.ready)
         monkeypatch.setattr(kernel, "is_cached", lambda asked: asked is self and self.cached)
-        monkeypatch.setattr(kernel, "module_of", lambda asked: "toys" if asked is self else "")
+        monkeypatch.setattr(kernel, "name_of", lambda asked: "toys:toy" if asked is self else "")
         monkeypatch.setattr(compiling, "listeners", [lambda text: self.log.append(text or "done")])
         monkeypatch.setattr(module, "POLL_SECONDS", 0.001)
         monkeypatch.setattr(module, "_compilers", {})
 
     @contextlib.contextmanager
-    def marked(self, asked: Any) -> Iterator[None]:
+    def marked(self, asked: str) -> Iterator[None]:
         """Hold the kernel."""
-        self.held = asked is self
+        self.held = asked == "toys:toy"
         yield
         self.held = False
 
@@ -334,9 +334,9 @@ class Compiler:
             raise LookupError("shown when it is repeated")
         self.cached = self.ready = True
 
-    def start(self, asked: Any) -> Compiler:
+    def start(self, asked: str) -> Compiler:
         """Start a process, which is this object as well."""
-        assert asked == self
+        assert asked == "toys:toy"
         self.log.append("process")
         return self
 
@@ -348,9 +348,9 @@ class Compiler:
         self.cached = self.succeeds
         return None if self.lingers else 0
 
-    def is_running(self, asked: Any) -> bool:
+    def is_running(self, asked: str) -> bool:
         """Look for another process."""
-        assert asked == self
+        assert asked == "toys:toy"
         self.running -= 1
         self.cached |= self.running == 0
         return self.running > 0
@@ -427,26 +427,21 @@ def test_kernels_are_compiled_when_they_are_asked_for(monkeypatch: pytest.Monkey
 
 
 def test_what_is_compiled_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests that one process gets all kernels that are neither ready nor cached, in order, given a second processor."""
-    from specopt.solvers._kernels import kernel, prepare
+    """Tests that one process gets, once and in order, all kernels that nobody has begun, given a second processor."""
+    from specopt.solvers._kernels import prepare
 
-    def name(asked: Any) -> str:
-        found: str = asked.py_func.__name__
-        return found
-
-    started: list[list[str]] = []
-    monkeypatch.setattr(kernel, "is_ready", lambda asked: name(asked) == "weigh")
-    monkeypatch.setattr(kernel, "is_cached", lambda asked: name(asked) == "allocate")
-    monkeypatch.setattr(prepare, "start", lambda *asked: started.append([name(each) for each in asked]))
-    names = ["draft_control:weigh", "draft_control:most_at_once", "draft_allocation:allocate", "draft_control:improve"]
-    for processors, expected in ((1, []), (2, [["most_at_once", "improve"]])):
+    started: list[tuple[str, ...]] = []
+    monkeypatch.setattr(prepare, "was_begun", lambda name: name == "toys:old")
+    monkeypatch.setattr(prepare, "start", lambda *names: started.append(names))
+    monkeypatch.setattr(module, "_ahead", set())
+    for processors, expected in ((1, []), (2, [("toys:last", "toys:first")])):
         monkeypatch.setattr(module, "processors", lambda processors=processors: processors)
-        Budget(PROBLEM).compile_ahead(*names)
-        Budget(PROBLEM).compile_ahead("draft_control:weigh", "draft_allocation:allocate")
+        Budget(PROBLEM).compile_ahead("toys:last", "toys:old", "toys:first")
+        Budget(PROBLEM).compile_ahead("toys:last", "toys:old")
         assert started == expected
 
-    def fails(*asked: Any) -> None:
+    def fails(*names: str) -> None:
         raise OSError
 
     monkeypatch.setattr(prepare, "start", fails)
-    Budget(PROBLEM).compile_ahead(*names)
+    Budget(PROBLEM).compile_ahead("toys:other")

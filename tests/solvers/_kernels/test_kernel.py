@@ -50,7 +50,7 @@ def run(tmp_path: Path) -> Run:
     """Return what runs a program on a package of kernels with a cache of its own."""
     package = tmp_path / "kernels"
     package.mkdir()
-    for name in ("kernel.py", "compiling.py"):
+    for name in ("kernel.py", "compiling.py", "cache.py"):
         source = Path(str(kernel.__file__)).with_name(name).read_text()
         (package / name).write_text(source.replace("specopt.solvers._kernels", "kernels"))
     (package / "__init__.py").write_text("")

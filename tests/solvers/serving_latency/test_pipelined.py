@@ -24,6 +24,7 @@ PIPELINED = {"mechanisms": ["pipelined"], "output_lengths": ["conservative"]}
 def laborious() -> Iterator[None]:
     """Let no part be enumerated at once: raise every bound, give up enumeration early, look for weights often."""
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pipelined, "_PLANS", 0)
         patch.setattr(pipelined, "_FEW", 0)
         patch.setattr(pipelined, "_MOST_CUT", 0)
         patch.setattr(pipelined, "_NODES", 10)

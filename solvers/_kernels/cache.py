@@ -1,0 +1,65 @@
+"""Where compiled kernels are kept, without Numba, which takes long to import.
+
+The cache belongs to this folder's sources as a whole, to Numba and to Python: an edit in any file here starts a new
+one. It lies in ``NUMBA_CACHE_DIR``, else in the user's folder for caches, never beside the sources: an installation
+may be read-only. It holds code, so a folder that others may write to is not used.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import sys
+import time
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+
+KEPT_SECONDS = 30 * 24 * 3600
+"""Caches of other sources that nobody has written to for so long are removed."""
+
+
+@cache
+def digest() -> str:
+    """Return what the cache depends on, as a short name: all sources here, Numba and Python."""
+    found = hashlib.sha256(f"{version('numba')} {sys.version}".encode())
+    for path in sorted(Path(__file__).parent.rglob("*.py")):
+        found.update(str(path.relative_to(Path(__file__).parent)).encode() + b"\0" + path.read_bytes() + b"\0")
+    return found.hexdigest()[:20]
+
+
+@cache
+def folder() -> Path | None:
+    """Return the folder of the cache, made if it was missing; None if there is no place to write that is ours alone."""
+    given = os.environ.get("NUMBA_CACHE_DIR")
+    try:
+        root = (Path(given) if given else _of_user()) / "specopt-kernels"
+        found = root / digest()
+        root.parent.mkdir(parents=True, exist_ok=True)
+        root.mkdir(mode=0o700, exist_ok=True)
+        if not found.is_dir():
+            found.mkdir(mode=0o700, exist_ok=True)
+            _forget_old(root)
+        return found if _is_ours(root) and _is_ours(found) and os.access(found, os.W_OK) else None
+    except (OSError, RuntimeError):  # no such place, or a user without a home
+        return None
+
+
+def _of_user() -> Path:
+    """Return specopt's folder in the user's one for caches."""
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "specopt"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "specopt"
+
+
+def _is_ours(path: Path) -> bool:
+    """Tell whether nobody but this user can put anything into a folder."""
+    status = path.lstat()
+    return not hasattr(os, "getuid") or (status.st_uid == os.getuid() and not status.st_mode & 0o022)
+
+
+def _forget_old(root: Path) -> None:
+    for other in root.iterdir():
+        if other.name != digest() and time.time() - other.stat().st_mtime > KEPT_SECONDS:
+            shutil.rmtree(other, ignore_errors=True)
