@@ -103,13 +103,17 @@ class Prepared:
                 break
         return batch
 
-    def bounds(self, budget: Budget, enough: float) -> tuple[Floats, Floats, Floats]:
-        """Return a bound on every threshold and its prices of time and memory; tight only above `enough`."""
+    def bounds(self, budget: Budget, enough: float, ends: Ints | None = None) -> tuple[Floats, Floats, Floats]:
+        """Return a bound on every threshold and its prices of time and memory; tight only above `enough`.
+
+        Of some thresholds only, given by their ends, each counts the items of those left out before it as its own.
+        """
         kernels = budget.load("verification_batch_bound")
-        count = len(self.ends)
+        ends = self.ends if ends is None else np.ascontiguousarray(ends)
+        count = len(ends)
         found = np.empty(count), np.empty(count), np.empty(count)
         items = kernels.Items(*self.columns, *self.clock)
-        self.call(budget, kernels.bound_thresholds, self.ends, items, enough, *found)
+        self.call(budget, kernels.bound_thresholds, ends, items, enough, *found)
         return found
 
     def call(self, budget: Budget, kernel: Callable[..., T], *arguments: Any, partial: bool = False) -> T:

@@ -16,7 +16,6 @@ from specopt.solvers.method import Outcome
 from specopt.solvers.verification_batch.method import VerificationBatchMethod, enough, offer_first_plan, plan_of
 from specopt.solvers.verification_batch.pareto import Labels
 from specopt.solvers.verification_batch.prepare import Prepared
-from specopt.solvers.verification_batch.sweep import sweep
 
 OPTIONS: dict[str, float | str | bool | int] = {
     "output_flag": False,
@@ -29,15 +28,18 @@ OPTIONS: dict[str, float | str | bool | int] = {
 }
 
 FEW_REQUESTS = 16
-"""Up to so many requests labels settle every threshold as fast without a good batch to begin with, and the kernels that
-find one need not be compiled."""
+"""Up to so many requests labels settle every threshold as fast without a good batch to begin with, and the kernel that
+finds one need not be compiled."""
+
+SAMPLE = 16
+"""One threshold of so many is bounded before all of them are, among many requests."""
 
 LATE_KERNELS = (
     "verification_batch_labels:extend",
     "verification_batch_sweep:polish",
     "verification_batch_bound:bound_thresholds",
 )
-"""What is compiled after the sweep."""
+"""What every call needs, and many requests also; the last one first."""
 
 
 @dataclass(frozen=True)
@@ -71,20 +73,19 @@ class Threshold(VerificationBatchMethod):
         budget.compile_ahead(*LATE_KERNELS[: 1 if few else None])
         if budget.warm_start is not None:
             budget.offer(budget.warm_start)
-        if not few:
-            budget.offer(plan_of(sweep(prepared, budget)))
-            budget.check()
+        if not few:  # above a good batch only do bounds need to be tight
+            some = prepared.ends[SAMPLE - 1 :: SAMPLE]
+            self._polish(prepared, some, prepared.bounds(budget, self._enough(budget), some), 1, budget)
+        bound, per_second, per_byte = found = prepared.bounds(budget, self._enough(budget))
         assert budget.objective is not None
-        bound, per_second, per_byte = prepared.bounds(budget, enough(budget.objective, budget.gap))
         stats: dict[str, Any] = {"thresholds": 0, "largest_program": 0, "hopeless": prepared.hopeless}
         limit = max(budget.objective, float(bound.max(initial=0.0)))
         budget.improve_bound(limit)
+        if not few:
+            self._polish(prepared, prepared.ends, found, self.polished, budget)
         order = np.argsort(-bound, kind="stable")
-        for k in order[: 0 if few else self.polished]:
-            if bound[k] > enough(budget.objective, budget.gap):
-                polish(prepared, int(k), float(per_second[k]), float(per_byte[k]), budget)
-        alive = np.flatnonzero(bound > enough(budget.objective, budget.gap))
-        search = Labels(prepared, alive, per_second, per_byte, enough(budget.objective, budget.gap), self.few_labels)
+        alive = np.flatnonzero(bound > self._enough(budget))
+        search = Labels(prepared, alive, per_second, per_byte, self._enough(budget), self.few_labels)
         if search.run(budget):
             stats |= {"thresholds": len(alive), "labels": search.seen}
             limit = budget.objective if budget.gap == 0 else min(limit, max(search.enough, budget.objective))
@@ -92,7 +93,7 @@ class Threshold(VerificationBatchMethod):
             return Outcome(plan=budget.incumbent, bound=limit, stats=stats)
         for k in order:
             limit = max(budget.objective, float(bound[k]))  # of this threshold and all that follow
-            if limit <= enough(budget.objective, budget.gap):
+            if limit <= self._enough(budget):
                 break
             budget.improve_bound(limit)
             budget.check()
@@ -102,6 +103,17 @@ class Threshold(VerificationBatchMethod):
         else:
             limit = budget.objective
         return Outcome(plan=budget.incumbent, bound=limit, termination=Termination.CONVERGED, stats=stats)
+
+    @staticmethod
+    def _enough(budget: Budget) -> float:
+        assert budget.objective is not None
+        return enough(budget.objective, budget.gap)
+
+    def _polish(self, prepared: Prepared, ends: Ints, found: tuple[Floats, ...], most: int, budget: Budget) -> None:
+        """Polish the thresholds whose bounds are best; `found`: bounds and prices."""
+        for bound, per_second, per_byte, end in sorted(zip(*found, ends, strict=True), key=lambda row: -row[0])[:most]:
+            if bound > self._enough(budget):
+                polish(prepared, int(end), float(per_second), float(per_byte), budget)
 
     def _solve(
         self, prepared: Prepared, k: int, per_second: float, per_byte: float, bound: float, budget: Budget
@@ -133,11 +145,10 @@ class Threshold(VerificationBatchMethod):
         return len(left)
 
 
-def polish(prepared: Prepared, k: int, per_second: float, per_byte: float, budget: Budget) -> None:
-    """Offer a good batch of a threshold: its prices, the best subset of the requests next to them, exchanges."""
+def polish(prepared: Prepared, end: int, per_second: float, per_byte: float, budget: Budget) -> None:
+    """Offer a good batch of the items below `end`: prices, the best subset of the requests next to them, exchanges."""
     kernels = budget.load("verification_batch_sweep")
     items = kernels.Items(*prepared.columns, *prepared.clock)
-    end = int(prepared.ends[k])
     taken = np.zeros(len(items.value), dtype=np.bool_)
     due = float(items.deadline[end - 1])
     value = prepared.call(
