@@ -21,15 +21,8 @@ from specopt.solvers.budget import Budget
 from specopt.solvers.method import Condition, Outcome
 from specopt.solvers.serving_latency.contiguous import additive_batches, backtrack
 from specopt.solvers.serving_latency.method import CONSERVATIVE, ServingLatencyMethod, offer_first_plan, prepare_all
-from specopt.solvers.serving_latency.pipelined import PipelinedSearch, has_few_plans
+from specopt.solvers.serving_latency.pipelined import PipelinedSearch, late_kernels
 from specopt.solvers.serving_latency.prepare import Prepared
-
-LATE_KERNELS = (
-    "serving_latency.plans:sequences_seconds",
-    "serving_latency.bounds:ends_bound",
-    "serving_latency.bounds:enumerate_paths",
-)
-"""What every search of the pipelined mechanism compiles after it has compiled others."""
 
 
 @dataclass(frozen=True)
@@ -51,8 +44,9 @@ class Exact(ServingLatencyMethod):
             budget.offer(budget.warm_start)
         for prepared in able:
             offer_first_plan(prepared, budget)
-        if any(prepared.mechanism == "pipelined" and not has_few_plans(prepared) for prepared in able):
-            budget.compile_ahead(*LATE_KERNELS)
+        for prepared in able:
+            if prepared.mechanism == "pipelined":
+                budget.compile_ahead(*late_kernels(prepared))
         bound = min((self._shortest_paths(p, budget) for p in able if p.mechanism != "pipelined"), default=math.inf)
         stats: dict[str, object] = {}
         for prepared in able:

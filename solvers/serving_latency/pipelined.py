@@ -134,7 +134,7 @@ class PipelinedSearch:
         self.work = workspace(self.plans, prepared.tasks)
         self.best = math.inf if budget.objective is None else budget.objective - prepared.communication_seconds
         self.plan: ServingLatencyPlan | None = None
-        self.small = all(_orders(prepared.tasks, m) <= _FEW for m in range(1, prepared.tasks + 1))
+        self.small = _is_small(prepared.tasks)
         self.rating = True  # whether paths are rated as plans
         self.open: list[Part] = []
         self.left: list[Part] = []  # parts that stay open at the end
@@ -531,6 +531,23 @@ class PipelinedSearch:
                 search.sharpen(self.cut)
         self.stats["nodes"] += search.nodes
         return search.done and search.work + ordering <= patience
+
+
+def late_kernels(prepared: Prepared) -> tuple[str, ...]:
+    """Return what a second process may compile while this one begins: one thing needed soon, then what comes last."""
+    if has_few_plans(prepared):
+        return ()
+    bounds = "serving_latency.bounds:enumerate_paths", "serving_latency.bounds:lagrangian"
+    if _is_small(prepared.tasks):
+        return ("serving_latency.plans:sequences_seconds", *bounds)
+    if prepared.tasks <= _MOST_CUT:
+        bounds = "serving_latency.cuts:enumerate_orders", "serving_latency.cuts:cut_bounds"
+    return ("serving_latency.algorithm_1:algorithm_1_rows", *bounds, "serving_latency.bounds:ends_bound")
+
+
+def _is_small(tasks: int) -> bool:
+    """Tell whether orders and cuts are so few that they are enumerated at once."""
+    return all(_orders(tasks, m) <= _FEW for m in range(1, tasks + 1))
 
 
 def has_few_plans(prepared: Prepared) -> bool:
