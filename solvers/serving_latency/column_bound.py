@@ -9,8 +9,9 @@ that are still active differ from step to step. So every plan satisfies, with x 
     sum of x over the batches that hold task k = 1,
 
 where F_r and L_r count the steps of range r in which the batch is first and last, and d_r, v_r are its stage times
-at the first step of the range, which later steps do not go below. Without overlap the costs simply add up. The linear
-program that allows fractional x bounds sum T_r from below.
+at the first step of the range, which later steps do not go below. No step counts in both unless the batch holds all
+tasks that reach it. Without overlap the costs simply add up. The linear program that allows fractional x bounds
+sum T_r from below.
 
 It has too many columns to write down, but any prices bound it: let pi_k be a price per task, phi_r and lambda_r per
 first and last step, w_r in [0, 1] the weight of the first row against the second. If no batch, whatever roles it
@@ -44,7 +45,7 @@ from specopt.solvers.budget import Budget
 from specopt.solvers.serving_latency.known_bound import entries
 from specopt.solvers.serving_latency.stages import Stages
 
-_RANGES = 3  # more of them bound better in the end, but later
+RANGES = 3  # more of them bound better in the end, but later
 _TASKS_PER_CALL = 20_000  # classes of longest inputs that are priced per kernel call, times tasks
 _CLASSES = 200  # of inputs, and of outputs: where there are more different lengths, close ones count as the least
 _CLASSES_OF_MANY = 100  # where batches are so large that more would take too long
@@ -88,21 +89,25 @@ class ColumnBound:
         Magnitude of T_inf, to keep the program well scaled.
     budget
         Whose clock is kept to.
+    ranges
+        How many ranges of steps, at most; the first of them is the prefill step.
     """
 
-    def __init__(self, at: Stages, batches: list[Ints], scale: float, budget: Budget) -> None:
+    def __init__(self, at: Stages, batches: list[Ints], scale: float, budget: Budget, ranges: int = RANGES) -> None:
         self.at = at
         self.budget = budget
+        self.ranges = ranges
         self.bound = 0.0
         self.near = self.done = False
         self._kernels: Any = budget.load("serving_latency.column_bound")
         self._scale = scale if scale > 0.0 else 1.0
         steps = np.unique(np.concatenate([[0, 1], at.steps]))
-        if len(steps) > _RANGES + 1:
-            at_most = np.linspace(1, len(steps) - 1, _RANGES, dtype=np.int64)
+        if len(steps) > ranges + 1:
+            at_most = np.linspace(1, len(steps) - 1, ranges, dtype=np.int64)
             steps = np.unique(np.concatenate([[0], steps[at_most]]))
         self._ends = steps
         self._by_output = np.argsort(at.prepared.outputs, kind="stable")
+        self._alone = np.append(at.steps[self._by_output[::-1]], 0)  # by size: after which step a batch may be alone
         self._inputs, self._outputs = _classes(at, self._by_output)
         self._nodes, self._share = _nodes(at)
         self._ranges = len(steps) - 1 if at.overlap else 0
@@ -119,10 +124,12 @@ class ColumnBound:
 
     def borrow(self, other: ColumnBound) -> None:
         """Begin with another program's prices, brought to this one's magnitude: a bound at once."""
-        if other._center is None or len(other._ends) != len(self._ends):
+        if other._center is None or len(other._ends) < 3 or len(self._ends) < 3:
             return
         center, factor = other._center, self._scale / other._scale
-        self._price(_Prices(center.task * factor, center.first * factor, center.last * factor, center.weight))
+        r = 1 + np.arange(len(self._ends) - 2) * (len(other._ends) - 2) // (len(self._ends) - 2)
+        first, last, weight = (each[np.append(0, r)] for each in (center.first, center.last, center.weight))
+        self._price(_Prices(center.task * factor, first * factor, last * factor, weight))
 
     def improve(self) -> None:
         """Solve the program once, price all batches, and raise the bound.
@@ -157,7 +164,7 @@ class ColumnBound:
         worst = np.array([0.0, 1.0])
         rows: list[Ints] = []
         roles = np.array([prices.weight, prices.first, prices.last])
-        base, gain = np.zeros((tasks + 1, len(self._ends))), np.zeros((tasks + 1, len(self._ends) - 1))
+        base, gain = np.zeros((tasks + 1, len(self._ends))), np.zeros((2, tasks + 1, len(self._ends) - 1))
         links = np.zeros((2, tasks + 1), dtype=np.int64)
         count = self._inputs.shape[1]
         classes = self._kernels.Classes(self._ends, self._inputs, self._outputs, self._by_output)
@@ -263,7 +270,8 @@ class ColumnBound:
         sizes = np.array([len(batch) for batch in batches])
         self._kernels.batch_stages(*self.at.arrays, sizes, tops, steps[0], self._ends, stages)
         draft, verify, draft_step, verify_step = stages.transpose(1, 0, 2)
-        active = np.clip(steps[1][:, None], self._ends[:-1], self._ends[1:]) - self._ends[:-1]
+        stop = np.clip(steps[1][:, None], self._ends[:-1], self._ends[1:])
+        active = stop - self._ends[:-1]
         columns = np.zeros((count, nodes + 4 * ranges))
         for m, batch in enumerate(batches):
             columns[m, :nodes] = self._share[batch].sum(axis=0)
@@ -271,9 +279,12 @@ class ColumnBound:
         if ranges:
             if roles is None:
                 assert prices is not None
+                first = prices.first - (1.0 - prices.weight) * draft_step
+                last = prices.last - prices.weight * verify_step
+                sole = np.maximum(0, stop - np.maximum(self._ends[:-1], self._alone[sizes][:, None]))
                 roles = (
-                    active * (prices.first > (1.0 - prices.weight) * draft_step),
-                    active * (prices.last > prices.weight * verify_step),
+                    np.where(first >= last, active, sole) * (first > 0),
+                    np.where(first >= last, sole, active) * (last > 0),
                 )
             first, last = roles
             blocks = columns[:, nodes:].reshape(count, 4, ranges)

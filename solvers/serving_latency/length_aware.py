@@ -46,6 +46,7 @@ _HOPELESS = 1.05  # an l at which another's batches take so much longer than the
 _WORK_PER_CALL = 3_000_000  # of a kernel call, some 0.02 s: cut by work, never by the clock, a seed gives one plan
 _ROWS_PER_CALL = 200_000  # batches rated per call of the shortest path
 _WEIGHTS = ((1.0, 0.0), (0.5, 0.5), (0.0, 1.0))  # of draft and verify time in the shortest path
+_MOST_RANGES = 9  # of steps, for the bounds
 _HEAT = 0.01  # relative worsening that annealing starts with
 
 
@@ -182,6 +183,7 @@ class _Search:
             self.offer()
             if share == 0.3 and tasks <= _MANY:
                 self._certify()
+        self._certify(_MOST_RANGES)
         self.stats = {
             "moves": tried,
             "rounds": self.rounds_done,
@@ -217,12 +219,12 @@ class _Search:
 
     # ------------------------------------------------------------------ certificate
 
-    def _certify(self) -> None:
-        """Raise the least bound by column generation, as long as it rises.
+    def _certify(self, ranges: int = 0) -> None:
+        """Raise the least bound by column generation, as long as it rises, and with up to so many ranges of steps.
 
         The candidate with the best plan comes first: from its prices the others' bounds rise at once.
         """
-        from specopt.solvers.serving_latency.column_bound import ColumnBound
+        from specopt.solvers.serving_latency.column_bound import RANGES, ColumnBound
 
         latest: ColumnBound | None = None
         leader = min(self.candidates, key=lambda candidate: candidate.objective)
@@ -232,12 +234,14 @@ class _Search:
                 lowest = leader
             if lowest.objective_bound >= self._best * (1 - 1e-12):
                 return
-            if lowest.columns is None:
-                lowest.columns = ColumnBound(lowest.at, lowest.members(), lowest.seconds, self.budget)
+            if lowest.columns is None or lowest.columns.done:
+                more = RANGES if lowest.columns is None else 2 * lowest.columns.ranges - 1  # each but prefill in two
+                if more > max(RANGES, ranges):
+                    return
+                latest = lowest.columns or latest
+                lowest.columns = ColumnBound(lowest.at, lowest.members(), lowest.seconds, self.budget, more)
                 if latest is not None:
                     lowest.columns.borrow(latest)
-            elif lowest.columns.done:
-                return
             else:
                 lowest.columns.improve()
             latest = lowest.columns

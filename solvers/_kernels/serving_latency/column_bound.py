@@ -17,6 +17,7 @@ INPUT_CLASS, OUTPUT_CLASS, SIZE = range(3)  # columns of a found batch
 LEAST, END, OTHER = range(3)  # rows of classes: a task of the least length, end of the members, least other place
 HEAD = 0  # of a linked list; task k is its entry k + 1
 MOST_COST, MOST_RATIO = range(2)  # entries of worst
+EITHER, BOTH = range(2)  # what the better role gains per step, and the other one on top
 
 Classes = record("Classes", ends="i8[::1]", inputs="i8[:, ::1]", outputs="i8[:, ::1]", by_output="i8[::1]")
 """Ends of the ranges of steps; classes of inputs and of outputs, rows as `LEAST`, which partition the tasks by sorted
@@ -52,23 +53,40 @@ def weighted_cost(task, setting, runtimes, b, top, n, count, weight):
 
 
 @helper
-def fill_base(task, setting, runtimes, ends, roles, top, size, base, gain):
+def role_gain(ends, gain, size, r, most, alone):
+    """Return what a batch gains by its roles in range r if it takes part up to step `most`, alone behind `alone`."""
+    stop = min(most, ends[r + 1])
+    active, sole = max(0, stop - ends[r]), max(0, stop - max(ends[r], alone))
+    return active * gain[EITHER, size, r] + sole * gain[BOTH, size, r]
+
+
+@helper
+def gains_alone(ends, gain, size, most):
+    """Tell whether a batch that takes part up to step `most` gains by being the only one at some step."""
+    found = False
+    for r in range(len(ends) - 1):
+        found = found or (gain[BOTH, size, r] > 0.0 and ends[r] < most)
+    return found
+
+
+@helper
+def fill_base(task, setting, runtimes, ends, roles, top, size, alone, base, gain):
     """Fill a row of base and of gain, see `price_batches`."""
     b = float(size)
     base[size, 0] = 0.0
     for r in range(len(ends) - 1):
         n, count, w = ends[r] + 1, ends[r + 1] - ends[r], roles[WEIGHT, r]
-        gain[size, r] = 0.0
+        gain[EITHER, size, r] = gain[BOTH, size, r] = 0.0
         if setting[OVERLAP] > 0.0:
             d, v = range_stages(task, setting, runtimes, b, top, n, 1)
-            gain[size, r] = max(0.0, roles[FIRST_PRICE, r] - (1.0 - w) * d)
-            gain[size, r] += max(0.0, roles[LAST_PRICE, r] - w * v)
+            first, last = max(0.0, roles[FIRST_PRICE, r] - (1.0 - w) * d), max(0.0, roles[LAST_PRICE, r] - w * v)
+            gain[EITHER, size, r], gain[BOTH, size, r] = max(first, last), min(first, last)
         cost = weighted_cost(task, setting, runtimes, b, top, n, count, w)
-        base[size, r + 1] = base[size, r] + cost - gain[size, r] * count
+        base[size, r + 1] = base[size, r] + cost - role_gain(ends, gain, size, r, ends[r + 1], alone)
 
 
 @kernel(
-    "i8(i8, i8, const f8[:, ::1], const f8[::1], const f8[:, :, ::1], Classes, Prices, f8[:, ::1], f8[:, ::1],"
+    "i8(i8, i8, const f8[:, ::1], const f8[::1], const f8[:, :, ::1], Classes, Prices, f8[:, ::1], f8[:, :, ::1],"
     " i8[:, ::1], f8[::1], i8[:, ::1])",
 )
 def price_batches(start, stop, task, setting, runtimes, classes, prices, base, gain, links, worst, found):
@@ -77,12 +95,13 @@ def price_batches(start, stop, task, setting, runtimes, classes, prices, base, g
     Range r are the steps ends[r]+1..ends[r+1]. A batch costs what one would with the least lengths of its classes,
     over its steps: weight[r] T^d + (1 - weight[r]) T^v (without overlap: T^d + T^v), less the prices of its tasks and,
     wherever that gains, first_price[r] - (1 - weight[r]) T^d or last_price[r] - weight[r] T^v per step, the stage
-    times of the range's first step; the last over as many steps as its class of outputs may have. It holds the dearest
-    tasks that exceed neither class. As stage times are convex in the size, no
-    task is worth adding whose price is below what the second adds. Work space: base (K + 1, R + 1), the cost over the
-    ranges before r for every size (row 0: what the second task adds), gain (K + 1, R), what the roles gain per step,
-    and links (2, K + 1). Modified in place: worst, the least reduced cost per task met and the least ratio of cost to
-    the price of the tasks, up to 1; rows of found, for reduced costs below -noticeable.
+    times of the range's first step, over as many steps as its class of outputs may have; less both at steps that no
+    more tasks reach than it holds, where it may be alone. It holds the dearest tasks that exceed neither class. As
+    stage times are convex in the size, no task is worth adding whose price is below what the second adds, unless to be
+    alone. Work space: base (K + 1, R + 1), the cost over the ranges before r for every size (row 0: what the second
+    task adds), gain (2, K + 1, R), what the roles gain per step, rows as `EITHER`, and links (2, K + 1). Modified in
+    place: worst, the least reduced cost per task met and the least ratio of cost to the price of the tasks, up to 1;
+    rows of found, for reduced costs below -noticeable.
     """
     ends, inputs, outputs, by_output = classes.ends, classes.inputs, classes.outputs, classes.by_output
     price, roles = prices.task, prices.roles
@@ -134,18 +153,22 @@ def price_batches(start, stop, task, setting, runtimes, classes, prices, base, g
             while at >= 0:
                 size += 1
                 b = float(size)
-                if not fits(setting, b, tokens) or (size > 1 and price[at - 1] < more * (1.0 - 1e-9)):
+                if not fits(setting, b, tokens):
+                    break
+                dear = size == 1 or price[at - 1] >= more * (1.0 - 1e-9)
+                if not dear and not gains_alone(ends, gain, size - 1, most):
                     break
                 paid += price[at - 1]
+                alone = int(task[by_output[len(by_output) - 1 - size], STEPS]) if size < len(by_output) else 0
                 if size > filled:
-                    fill_base(task, setting, runtimes, ends, roles, top, size, base, gain)
+                    fill_base(task, setting, runtimes, ends, roles, top, size, alone, base, gain)
                     filled = size
                 tail = one + growth * (b - 1.0)
                 if not linear:
                     tail = weighted_cost(task, setting, runtimes, b, top, n, count, w)
                 cost = base[size, r] + tail
                 for p in range(r, len(ends) - 1):
-                    cost -= gain[size, p] * max(0, min(most, ends[p + 1]) - ends[p])
+                    cost -= role_gain(ends, gain, size, p, most, alone)
                 rest = cost - paid
                 worst[MOST_COST] = min(worst[MOST_COST], rest / b)
                 if paid > cost:

@@ -118,11 +118,11 @@ def test_ties(mechanism: str) -> None:
 
 @pytest.mark.parametrize("pair", PAIRS)
 def test_beats_algorithm_1(pair: str) -> None:
-    """Tests that a hundred tasks are served at least 10 % faster than by planning with O_max."""
+    """Tests that a hundred tasks are served at least 10 % faster than by planning with O_max, with a close bound."""
     problem = paper_1(pair=pair, seed=3)
-    result = solve(problem, LengthAware(moves=200_000))
+    result = solve(problem, LengthAware(moves=200_000, rounds=200))
     assert result.objective is not None and result.bound is not None
-    assert result.bound < result.objective < 0.9 * objective(problem, "algorithm-1")
+    assert 0.955 * result.objective < result.bound < result.objective < 0.9 * objective(problem, "algorithm-1")
 
 
 @pytest.mark.slow
@@ -182,7 +182,7 @@ def test_gap_stops() -> None:
 def test_warm_start() -> None:
     """Tests that a better plan than a short search finds is kept."""
     problem = paper_1(tasks=60, seed=5)
-    earlier = solve(problem, "length-aware")
+    earlier = solve(problem, LengthAware(rounds=0))
     again = solve(problem, LengthAware(moves=1), warm_start=earlier)
     assert again.objective is not None and earlier.objective is not None
     assert again.objective <= earlier.objective
