@@ -1,256 +1,357 @@
-r"""A lower bound on rebatched plans: prices of tokens that no step can beat.
+r"""A lower bound on rebatched plans: prices of tokens that no step can beat, from a linear program.
 
-Give every task k a price p_k >= 0 per token that it gains, and q_k >= 0 for its first step. If every step that a plan
-can take lasts at least as long as what it earns,
+Let a task k earn pi_k(g) >= 0 for the token that takes it past g, and q_k >= 0 for its first step. If every step that
+a plan can take lasts at least as long as its tasks earn in it,
 
-    t >= sum over the tasks served of p_k L(alpha_k, l_k) + sum over those in their first step of q_k,      (1)
+    t >= sum over the tasks served of (integral of pi_k from g_k to g_k + L(alpha_k, l)) + q_k in a first step,   (1)
 
-then finishing a set J of tasks takes at least the sum of p_k Q_k + q_k over J, idle time apart: each of its tasks
-gains Q_k tokens at least, and what the step earns without the other tasks is no more. That holds for lengths as they
-are reached, for any speculation lengths, changing from batch to batch and from step to step, and for arrivals.
+then finishing a set J of tasks takes at least the sum over J of the integral of pi_k up to Q_k, and q_k, idle time
+apart. That holds for lengths as they are reached, for speculation lengths that change from batch to batch and from
+step to step, and for arrivals. A last step that is cut off after some run is a step of fewer runs.
 
 What a step takes
 -----------------
 Let runs m = 1..M be served in this order, d_m and v_m their stage times. Eq. 20 says that the step lasts max over
-positions p of (d_1 + ... + d_p) + (v_p + ... + v_M): at least any mixture of these with weights mu_p >= 0, sum 1, so
+points p of (d_1 + ... + d_p) + (v_p + ... + v_M): at least any mixture of these with weights mu_p >= 0, sum 1. A run
+with tasks k and speculation length l takes d_m >= l h + c D_k(l) summed over its tasks, with any one piece (c, h) of
+the runtime, and so v_m: padding and regrouping only add. Weights on pieces at a point, no more than mu_p in sum, make
+both sides linear in them. Steps of more than `MOST_RUNS` runs are charged alike wherever a run stands, drafting with
+some weight and verifying with what is left. Without overlap every run is charged both in full.
 
-    t >= sum over m of u_m d_m + w_m v_m,    u_m = sum over p >= m of mu_p,    w_m = sum over p <= m of mu_p.
+Memory holds b times the longest of a run: at least the sum over its tasks of what each alone takes, m_k as a share.
+So M runs have sum m_k <= M (tau_M is the price of that), and many runs pay overhead for at least sum m_k.
 
-Without overlap this holds with u = w = 1, and autoregressive steps have d = 0. A run of speculation length l with
-tasks k takes d_m >= l h + sum of its tasks' own work, v_m >= h' + the same, at any one piece of the runtimes (which
-are maxima of their pieces): padding, growth beyond the first step, regrouping only add. So with M runs t is at least
+Then (1) holds if for every M there are weights whose overhead is no less than M tau_M plus, over all tasks, what is
+positive of: earned, less charged at the cheapest place, speculation length and progress, less tau_M m_k. Prices, q,
+weights, tau are the variables; what is maximised is what the tasks of the problem earn. Tasks are priced in groups
+that are alike, prices constant over `STAGES` stretches of progress; in the later ones contexts are longer. A price
+changes L(l_max) tokens after the cost does, so that no step earns more than some price at or before its own stretch
+allows. What the solver returns is scaled down until (1) holds as checked here.
 
-    sum over m of (u_m h + w_m h') + sum over k of min over m and l of u_m D_k(l) + w_m V_k(l),
-
-and (1) holds for a number a of tasks if, for every M from ceil(a / most tasks that fit) to a, some mu makes the sum
-of the first term and the a smallest c_k = min over m, l of u_m D_k(l) + w_m V_k(l) - p_k L(alpha_k, l) non-negative,
-with D and V of a decoding step. With one run, which has one l, the overhead of drafting counts l times. First steps
-do more: q_k is what their c_k exceeds that of decoding by, least over all mu tried.
-
-Weights mu_p proportional to x^p are enough: with x = drafting over verification they make all positions equally dear,
-which is the dual solution of the step's linear relaxation. Prices are raised one after the other, the longest tasks
-first, as high as (1) allows, then scaled by what the check of all a says.
-
-Without arrivals all first steps are one step; its bound by shortest paths over padded batches, at l = 1, is usually
-better. Larger l add at least (1 - x) of their verification and x of their drafting, x the weight of that path.
+Without arrivals all first steps are one step, charged apart: at least the drafting, or the verification, or any
+mixture, of all prompts.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from specopt.models.fields import Floats
+from specopt.models.errors import OutOfTime
+from specopt.models.fields import Floats, Ints
 from specopt.solvers.budget import Budget
 from specopt.solvers.serving_latency.prepare import Prepared
 
-RATIOS = (0.5, 0.8, 1.0, 1.25, 2.0)
-"""Ratios x that are tried besides that of the least l."""
-
 MOST_RUNS = 6
-"""Runs of one step that have weights of their own; more are charged as one more, at the weights of the middle."""
+"""Runs of one step that have weights of their own."""
 
-GROUPS = 60
-"""Prices that differ, at most."""
+STAGES = 3
+"""Stretches of progress with prices of their own, at most."""
 
-HALVINGS = 20
+GROUPS = (10, 3, 3)
+"""Groups of tasks by tokens needed, in each by prompt, in each by acceptance, at most."""
+
+HALVINGS = 40
 
 ROUNDING = 1e-9
 """What is taken off the prices for the rounding of their sums."""
 
 
 @dataclass(frozen=True)
-class Weights:
-    """A lower bound on steps of one sort: what they are charged for their runs, and for every task.
+class Sort:
+    """Steps of one sort, and how their time is counted: by weights of entries, a piece of a runtime at a point each.
 
     Parameters
     ----------
-    sort
-        Number of the sort; steps of a sort take at least the most that its weights say.
-    least, most
-        Runs of a step of this sort.
-    places
-        Pairs u_m, w_m that differ.
-    overhead
-        What the runs take without any work.
-    pieces
-        Which piece of either runtime is counted.
-    only
-        The speculation length of all tasks, or None.
+    runs
+        Number of runs; at least so many where `limited` is false.
+    limited
+        Whether there are just so many runs.
+    lengths
+        Places of the speculation lengths that a run can have.
+    point, drafts, slope
+        Of each entry: its point, whether it counts drafting, and the seconds per operation.
+    overhead, share
+        Of each entry: seconds for all runs, and seconds per memory full of tasks.
+    charged
+        Whether an entry counts the work of a run, shape (places of runs, entries).
     """
 
-    sort: int
-    least: int
-    most: float
-    places: list[tuple[float, float]]
-    overhead: float
-    pieces: tuple[int, int]
-    only: int | None = None
+    runs: int
+    limited: bool
+    lengths: list[int]
+    point: Ints
+    drafts: Ints
+    slope: Floats
+    overhead: Floats
+    share: Floats
+    charged: Floats
+
+    @property
+    def parts(self) -> Floats:
+        """Which entries are of a point and stage, shape (2 x points, entries)."""
+        points = np.arange(self.point.max() + 1)
+        return np.concatenate([(self.point == points[:, None]) & (self.drafts == stage) for stage in (0, 1)]) * 1.0
+
+    def allowed(self, weights: Floats) -> Floats:
+        """Return weights that are no more than one, the larger stage of every point taken together."""
+        largest = (self.parts @ weights).reshape(2, -1).max(axis=0)
+        return np.asarray(weights / max(1.0, float(largest.sum())))
+
+
+def sorts(prepared: Prepared) -> list[Sort]:
+    """Return all sorts of steps."""
+    overlap, lengths = prepared.mechanism == "pipelined", list(prepared.lengths)
+    pieces = [*((1, *row[:2]) for row in prepared.draft_pieces), *((0, *row[:2]) for row in prepared.verify_pieces)]
+
+    def sort(runs: int, places: list[int]) -> Sort:
+        points = runs if overlap else 1
+        rows = [(point, *piece) for point in range(points) for piece in pieces]
+        point, drafts, slope, height = (np.array(column) for column in zip(*rows, strict=True))
+        counted = np.where(drafts, point + 1, runs - point) if overlap else np.full(len(rows), runs)
+        run = np.arange(points)[:, None]
+        charged = np.where(drafts, run <= point, run >= point)
+        passes = np.where(drafts, lengths[places[0]], 1)
+        return Sort(runs, True, places, point, drafts, slope, counted * passes * height, 0.0 * height, charged * 1.0)
+
+    def more(runs: int) -> Sort:
+        rows = [(overlap * piece[0], *piece, fixed) for fixed in (1, 0) for piece in pieces]
+        point, drafts, slope, height, fixed = (np.array(column) for column in zip(*rows, strict=True))
+        one = np.where(drafts, lengths[0], 1) * height
+        everywhere = np.ones((1, len(rows)))
+        return Sort(
+            runs, False, all_of_them, point, drafts, slope, fixed * runs * one, (1 - fixed) * one, everywhere
+        )  # fmt: skip
+
+    all_of_them = list(range(len(lengths)))
+    alone = [sort(1, [place]) for place in all_of_them]
+    return [*alone, *(sort(runs, all_of_them) for runs in range(2, MOST_RUNS + 1)), more(MOST_RUNS + 1)]
+
+
+def work(prepared: Prepared, reached: Floats, first: Any) -> tuple[Floats, Floats]:
+    """Return operations of drafting and verifying a step, shape (tasks, lengths); first ones take prompts."""
+    token, pair, logit = prepared.draft
+    verify_token, verify_pair, verify_logit = prepared.verify
+    drafts, verifies = [], []
+    for length in prepared.lengths:
+        draft = np.zeros_like(reached)
+        for guess in range(length):
+            new = np.where(first, reached, 1.0) if guess == 0 else 1.0
+            draft += new * (token + pair * (reached + guess)) + logit
+        new = np.where(first, reached, 1.0) + length
+        drafts.append(draft)
+        verifies.append(new * (verify_token + verify_pair * (reached + length)) + verify_logit * (1 + length))
+    return np.stack(drafts, axis=1), np.stack(verifies, axis=1)
 
 
 class Prices:
-    """Prices of tokens and of first steps for one problem under one mechanism.
+    """Prices of tokens and of first steps for one problem under one mechanism; zero until `solve`.
 
     Parameters
     ----------
     prepared
         The problem; tasks stay in its sorted order here.
-    budget
-        Checked between the steps of the search.
     """
 
-    def __init__(self, prepared: Prepared, budget: Budget) -> None:
-        self.prepared, self.budget = prepared, budget
-        self.problem = prepared.problem
-        self.lengths = list(prepared.lengths)
-        self.tokens = np.stack(
-            [self.problem.tokens_per_step(length)[prepared.order] for length in self.lengths], axis=1
-        )
-        self.weights = self._weights()
-        shape = len(self.weights), prepared.tasks, len(self.lengths)
-        self.decode, self.first = np.full(shape, math.inf), np.full(shape, math.inf)
-        for row, weights in enumerate(self.weights):
-            for column, length in enumerate(self.lengths):
-                if weights.only in (None, length):
-                    self.decode[row, :, column] = self._charge(weights, length, first=False)
-                    self.first[row, :, column] = self._charge(weights, length, first=True)
-        self.overheads = np.array([weights.overhead for weights in self.weights])
-        sorts = np.array([weights.sort for weights in self.weights])
-        rows = [np.flatnonzero(sorts == sort) for sort in np.unique(sorts)]
-        self.sorts = [(group, self.weights[group[0]].least) for group in rows]
+    def __init__(self, prepared: Prepared) -> None:
+        problem = prepared.problem
+        self.prepared = prepared
+        self.tokens = np.stack([problem.tokens_per_step(length)[prepared.order] for length in prepared.lengths], axis=1)
+        self.outputs = np.array([outputs[prepared.order] for outputs in problem.scenarios], dtype=np.float64)
+        self.apart = problem.arrival_seconds is not None  # first steps are many steps
+        kv_draft, free_draft, kv_verify, free_verify = prepared.memory
+        self.memory_per_token = max(kv_draft / free_draft, kv_verify / free_verify)
+        most, step = float(self.outputs.max()), float(self.tokens.max())
+        self.begins = np.arange(0.0, most, max(step, most / STAGES))[:STAGES]
+        self.ends = np.array([0.0, *(self.begins[1:] + step), np.inf])  # of the prices
 
-    # ------------------------------------------------------------------ what steps are charged
+        self.group = self._groups()
+        self.count = np.bincount(self.group)
+        groups = len(self.count)
+        inputs, gain = np.full(groups, np.inf), np.zeros((groups, self.tokens.shape[1]))
+        np.minimum.at(inputs, self.group, prepared.inputs)
+        np.maximum.at(gain, self.group, self.tokens)
+        # A type is what the tasks of a group can be: so far on, or new.
+        cells = np.arange(groups * len(self.begins))
+        self.cell = np.append(cells, cells[:: len(self.begins)]) if self.apart else cells
+        self.newly = np.arange(len(self.cell)) >= len(cells)
+        self.of, stage = np.divmod(self.cell, len(self.begins))
+        reached = inputs[self.of] + self.begins[stage]
+        self.gain = gain[self.of]
+        self.draft, self.verify = work(prepared, reached, self.newly)
+        self.memory = reached * self.memory_per_token
 
-    def work(self, length: int, first: bool) -> tuple[Floats, Floats]:
-        """Return each task's operations in drafting and verifying a step, at the fewest tokens that it can have."""
-        inputs = self.prepared.inputs
-        token, pair, logit = self.prepared.draft
-        verify_token, verify_pair, verify_logit = self.prepared.verify
-        reached = inputs if first else inputs + self.tokens[:, 0]
-        draft = np.zeros_like(inputs)
-        for guess in range(length):
-            new = inputs if first and guess == 0 else np.ones_like(inputs)
-            draft += new * (token + pair * (reached + guess)) + logit
-        new = inputs + length if first else np.full_like(inputs, 1.0 + length)
-        return draft, new * (verify_token + verify_pair * (reached + length)) + verify_logit * (1 + length)
+        self.sorts = sorts(prepared)
+        self.weights = [np.zeros(len(sort.point)) for sort in self.sorts]
+        self.tau = np.zeros(len(self.sorts))
+        self.price, self.first = np.zeros(len(cells)), np.zeros(groups)
 
-    def _charge(self, weights: Weights, length: int, first: bool) -> Floats:
-        draft, verify = self.work(length, first)
-        draft = draft * self.prepared.draft_pieces[weights.pieces[0], 0]
-        verify = verify * self.prepared.verify_pieces[weights.pieces[1], 0]
-        return np.asarray(np.min([u * draft + w * verify for u, w in weights.places], axis=0))
-
-    def _weights(self) -> list[Weights]:
-        """Return the bounds that are tried, sort by sort."""
-        found: list[Weights] = []
-        overlap = self.prepared.mechanism == "pipelined"
-        fewest, most = self.lengths[0], MOST_RUNS if overlap else 0
-        for i, draft in enumerate(self.prepared.draft_pieces):
-            for j, verify in enumerate(self.prepared.verify_pieces):
-                for sort, length in enumerate(self.lengths):  # one run
-                    found.append(Weights(sort, 1, 1, [(1.0, 1.0)], length * draft[1] + verify[1], (i, j), length))
-                drafting, verifying = (float(part.mean()) for part in self.work(fewest, False))
-                own = drafting * draft[0] / (verifying * verify[0]) if verifying * verify[0] > 0.0 else 1.0
-                for ratio in (*RATIOS, own) if overlap else ():
-                    for runs in range(2, most + 1):
-                        mu = min(max(ratio, 1e-3), 1e3) ** np.arange(runs)
-                        mu /= mu.sum()
-                        u, w = np.cumsum(mu[::-1])[::-1], np.cumsum(mu)
-                        overhead = float(u.sum()) * fewest * draft[1] + float(w.sum()) * verify[1]
-                        places = list(zip(u.tolist(), w.tolist(), strict=True))
-                        found.append(Weights(len(self.lengths) + runs, runs, runs, places, overhead, (i, j)))
-                for share in (0.0, 0.25, 0.5, 0.75, 1.0) if overlap else (1.0,):  # any further number of runs
-                    middle = (share, 1.0 - share) if overlap else (1.0, 1.0)
-                    runs = most + 1 if overlap else 2
-                    overhead = runs * (middle[0] * fewest * draft[1] + middle[1] * verify[1])
-                    found.append(Weights(len(self.lengths), runs, math.inf, [middle], overhead, (i, j)))
+    def _groups(self) -> Ints:
+        """Return the group of each task: alike in tokens needed, prompt and acceptance."""
+        rates = self.tokens[:, -1]
+        keys = (self.outputs.mean(axis=0) / self.tokens[:, 0], self.prepared.inputs, rates)
+        groups = [np.arange(self.prepared.tasks)]
+        for key, most in zip(keys, GROUPS if rates.min() < rates.max() else GROUPS[:2], strict=False):
+            groups = [
+                part
+                for group in groups
+                for part in np.array_split(group[np.argsort(key[group], kind="stable")], min(most, len(group)))
+            ]
+        found = np.empty(self.prepared.tasks, dtype=np.int64)
+        for number, group in enumerate(groups):
+            found[group] = number
         return found
 
-    # ------------------------------------------------------------------ prices
+    def stretches(self, outputs: Floats) -> Floats:
+        """Return how many of a task's tokens have each price, shape (tasks, stages)."""
+        return np.diff(np.minimum(outputs[:, None], self.ends), axis=1)
 
-    def raise_prices(self, outputs: Floats) -> tuple[Floats, Floats]:
-        """Return the prices p and q of every task (sorted order) for lengths that tasks need."""
-        tasks = len(outputs)
-        order = np.argsort(-outputs / self.tokens[:, 0], kind="stable")
-        prices = np.zeros(tasks)
-        earned = np.zeros(len(self.weights))
-        price = float(self.alone().max())
-        for group in np.array_split(order, min(tasks, GROUPS)):
-            self.budget.check()
-            count = int(np.count_nonzero(prices)) + len(group)
-            low, high = 0.0, price
-            for _ in range(HALVINGS):
-                if self._slack(self.overheads + earned + self._least(group, high).sum(axis=1), count) >= 0.0:
-                    low = high
-                    break
-                middle = 0.5 * (low + high)
-                if self._slack(self.overheads + earned + self._least(group, middle).sum(axis=1), count) >= 0.0:
-                    low = middle
-                else:
-                    high = middle
-            price = low
-            prices[group] = price
-            earned += self._least(group, price).sum(axis=1)
+    def charges(self, sort: Sort) -> Floats:
+        """Return what each entry charges, shape (places, lengths, types, entries)."""
+        operations = np.where(sort.drafts, self.draft.T[sort.lengths, :, None], self.verify.T[sort.lengths, :, None])
+        own = sort.charged[:, None, None, :] * (operations * sort.slope)
+        return np.asarray(own + self.memory[:, None] * sort.share)
+
+    # ------------------------------------------------------------------ the linear program
+
+    def solve(self, budget: Budget) -> None:
+        """Set the prices; they stay zero where time is out, or nothing takes any."""
+        unit = float(self.alone().max())
+        if unit == 0.0:
+            return
+        try:
+            optimize, sparse = budget.load_library("scipy.optimize"), budget.load_library("scipy.sparse")
+            budget.check()
+        except OutOfTime:
+            return
+        shared, own, limits = zip(*(self._block(sort, unit) for sort in self.sorts), strict=True)
+        matrix = sparse.hstack([sparse.vstack([*map(sparse.csr_array, shared)]), sparse.block_diag(own)]).tocsr()
+        amounts = np.zeros((len(self.count), len(self.begins)))
+        np.add.at(amounts, self.group, np.mean([self.stretches(outputs) for outputs in self.outputs], axis=0))
+        worth = np.zeros(matrix.shape[1])
+        worth[: amounts.size] = amounts.ravel()
+        worth[amounts.size : amounts.size + len(self.count)] = self.count * self.apart
+        time_limit = min(budget.remaining, 1e9)
+        found = optimize.linprog(-worth, matrix, np.concatenate(limits), options={"time_limit": time_limit}).x
+        if found is None:
+            return
+        found = np.maximum(found, 0.0)
+        self.price, self.first, rest = np.split(found, [amounts.size, amounts.size + len(self.count)])
+        for number, (sort, part) in enumerate(zip(self.sorts, own, strict=True)):
+            mine, rest = np.split(rest, [part.shape[1]])
+            self.weights[number] = sort.allowed(mine[: len(sort.point)])
+            self.tau[number] = mine[len(sort.point) + sort.point.max() + 1]
+        self._scale(unit)
+
+    def _block(self, sort: Sort, unit: float) -> tuple[Any, Any, Floats]:
+        """Return the rows of a sort of steps: in prices and first steps, in its own variables, and their limits.
+
+        Its variables: weights, the most of each point, tau, and what each group earns too much.
+        """
+        charges = self.charges(sort) / unit
+        rows, groups, parts = charges[..., 0].size, len(self.count), sort.parts
+        points = len(parts) // 2
+        shared = np.zeros((rows + 2 + len(parts), len(self.price) + groups))
+        every = np.arange(rows), np.tile(self.cell, rows // len(self.cell))
+        shared[every] = np.broadcast_to(self.gain.T[sort.lengths], charges.shape[:3]).ravel()
+        of, newly = (np.tile(column, rows // len(self.of)) for column in (self.of, self.newly))
+        shared[np.flatnonzero(newly), len(self.price) + of[newly]] = 1.0
+        memory = np.tile(self.memory, rows // len(self.memory))[:, None] * sort.limited
+        own = np.block(
+            [
+                [-charges.reshape(rows, -1), np.zeros((rows, points)), -memory, -np.eye(groups)[of]],
+                [-sort.overhead / unit, np.zeros(points), float(sort.runs), self.count],
+                [parts, -np.tile(np.eye(points), (2, 1)), np.zeros((len(parts), 1 + groups))],
+                [0.0 * sort.overhead, np.ones(points), 0.0, np.zeros(groups)],
+            ]
+        )
+        return shared, own, np.append(np.zeros(len(own) - 1), 1.0)
+
+    def _scale(self, unit: float) -> None:
+        """Turn what the solver found, in units, into prices that hold."""
+        price, first, tau = (unit * part for part in (self.price, self.first, self.tau))
         low, high = 0.0, 1.0
-        for _ in range(HALVINGS if not self.holds(prices) else 0):
-            middle = 0.5 * (low + high)
-            low, high = (middle, high) if self.holds(middle * prices) else (low, middle)
-        prices *= (1.0 if self.holds(prices) else low) * (1.0 - ROUNDING)
-        everyone = np.arange(tasks)
-        more = (self.first - prices[:, None] * self.tokens).min(axis=2) - self._least(everyone, prices[:, None])
-        return prices, np.maximum(0.0, more.min(axis=0)) * (1.0 - ROUNDING)
+        for halving in range(HALVINGS):
+            factor = high if halving == 0 else 0.5 * (low + high)
+            self.price, self.first, self.tau = factor * price, factor * first, factor * tau
+            if self.holds():
+                low = factor
+                if halving == 0:
+                    break
+            else:
+                high = factor
+        self.price, self.first, self.tau = ((1.0 - ROUNDING) * low * part for part in (price, first, tau))
+
+    def holds(self) -> bool:
+        """Tell whether no step earns more than it takes, whatever it serves."""
+        for sort, weights, tau in zip(self.sorts, self.weights, self.tau, strict=True):
+            earned = self.gain.T[sort.lengths] * self.price[self.cell] + self.newly * self.first[self.of]
+            spared = self.memory * (tau * sort.limited)
+            excess = np.zeros(len(self.count))
+            np.maximum.at(excess, self.of, (earned - self.charges(sort) @ weights - spared).max(axis=(0, 1)))
+            if excess @ self.count + tau * sort.runs * sort.limited > sort.overhead @ weights:
+                return False
+        return True
+
+    # ------------------------------------------------------------------ what follows
 
     def alone(self) -> Floats:
         """Return what a token of each task costs at least if its step serves nobody else."""
-        found = np.zeros(self.prepared.tasks)
-        for pieces in {weights.pieces for weights in self.weights}:
-            rows = [row for row, one in enumerate(self.weights) if one.most == 1 and one.pieces == pieces]
-            seconds = (self.overheads[rows, None, None] + self.decode[rows]) / self.tokens
-            found = np.maximum(found, seconds.min(axis=(0, 2)))
-        return found
+        stages = zip(self.pieces, work(self.prepared, self.prepared.inputs, False), strict=True)
+        lengths = np.maximum(1, self.prepared.lengths)
+        draft, verify = (
+            np.max([row[0] * done + row[1] * (lengths if place == 0 else 1) for row in rows], axis=0)
+            for place, (rows, done) in enumerate(stages)
+        )
+        return np.asarray(((draft + verify) / self.tokens).min(axis=1))
 
-    def _least(self, tasks: np.ndarray, price: float | Floats) -> Floats:
-        """Return c_k of some tasks (columns) under each of the weights (rows)."""
-        return np.asarray((self.decode[:, tasks] - price * self.tokens[tasks]).min(axis=2))
+    @property
+    def pieces(self) -> tuple[Floats, Floats]:
+        """Pieces of both runtimes."""
+        return self.prepared.draft_pieces, self.prepared.verify_pieces
 
-    def _slack(self, values: Floats, count: int) -> float:
-        """Return what a step of so many tasks takes more than it earns, at least; `values` by weights."""
-        worst = math.inf
-        for rows, runs in self.sorts:
-            if runs <= count:
-                worst = min(worst, float(values[rows].max()))
-        return worst
-
-    def holds(self, prices: Floats) -> bool:
-        """Tell whether no step earns more than it takes, whatever tasks it serves."""
-        tasks = len(prices)
-        least = np.sort(self._least(np.arange(tasks), prices[:, None]), axis=1)
-        values = self.overheads[:, None] + np.cumsum(least, axis=1)
-        return all(bool((values[rows].max(axis=0)[runs - 1 :] >= 0.0).all()) for rows, runs in self.sorts)
+    def opening(self) -> float:
+        """Return what a first step of all tasks takes more than their tokens earn in it, at least."""
+        draft, verify = work(self.prepared, self.prepared.inputs, True)
+        runs = max(1.0, float(self.prepared.inputs.sum()) * self.memory_per_token)
+        least = self.prepared.lengths[0]
+        drafting = max(slope * float(draft[:, 0].sum()) + runs * least * height for slope, height, _ in self.pieces[0])
+        verifying = max(slope * float(verify[:, 0].sum()) + runs * height for slope, height, _ in self.pieces[1])
+        more = (part - part[:, :1] for part in (draft, verify))
+        more_drafting, more_verifying = (rows[0, 0] * part for rows, part in zip(self.pieces, more, strict=True))
+        earned = self.tokens * self.price[self.group * len(self.begins)][:, None]
+        found = 0.0
+        for x in (0.0, 0.25, 0.5, 0.75, 1.0):
+            y = 1.0 - x if self.prepared.mechanism == "pipelined" else 1.0
+            x = x if self.prepared.mechanism == "pipelined" else 1.0
+            rest = (x * more_drafting + y * more_verifying - earned).min(axis=1)
+            found = max(found, x * drafting + y * verifying + float(rest.sum()))
+        return found * (1.0 - ROUNDING)
 
 
 def served_bound(prepared: Prepared, budget: Budget) -> float:
     """Return a lower bound on the objective of every rebatched plan under this mechanism."""
-    problem = prepared.problem
-    prices = Prices(prepared, budget)
-    bounds = [_bound(prices, np.asarray(outputs[prepared.order], dtype=np.float64)) for outputs in problem.scenarios]
-    return float(np.mean(bounds))
+    prices = Prices(prepared)
+    prices.solve(budget)
+    return float(np.mean([_bound(prices, outputs) for outputs in prices.outputs]))
 
 
 def _bound(prices: Prices, outputs: Floats) -> float:
     """Return the bound for tasks (sorted order) that need so many tokens."""
     prepared = prices.prepared
     problem = prepared.problem
-    token, first = prices.raise_prices(outputs)
-    work = token * outputs + first
+    price = prices.price.reshape(-1, len(prices.begins))[prices.group]
+    work = (price * prices.stretches(outputs)).sum(axis=1) + prices.first[prices.group] * prices.apart
     alone = prices.alone() * outputs
     if problem.arrival_seconds is None:
+        opening = prices.opening()
         if problem.objective == "makespan":
-            return prepared.communication_seconds + max(float(work.sum()), float(alone.max()))
-        ends = np.maximum(np.cumsum(np.sort(work)), np.sort(alone))  # the j-th to finish ends no earlier
-        return prepared.communication_seconds + float(ends.mean())
+            return prepared.communication_seconds + max(opening + float(work.sum()), float(alone.max()))
+        later = outputs > prices.tokens.max(axis=1)  # not done in the first step
+        ends = np.maximum(opening + np.cumsum(np.sort(work[later])), np.sort(alone[later]))  # the j-th ends no earlier
+        return prepared.communication_seconds + float(np.append(ends, alone[~later]).mean())
     upload = prepared.upload_seconds[prepared.order]  # over the whole band
     arrival = (problem.arrival_seconds - problem.arrival_seconds.min())[prepared.order]
     if problem.objective == "makespan":

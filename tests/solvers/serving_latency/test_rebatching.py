@@ -99,11 +99,11 @@ def test_bound_below_every_plan(case: Case) -> None:
 def test_prices_are_checked(problem: ServingLatencyProblem) -> None:
     """Tests that the prices found hold, and that larger ones than any step takes do not."""
     for prepared in prepare_all(problem):
-        prices = Prices(prepared, Budget(problem))
-        found, first = prices.raise_prices(prepared.outputs)
-        assert (found >= 0.0).all() and (first >= 0.0).all() and prices.holds(found)
-        if prices.alone().min() > 0.0:
-            assert not prices.holds(np.full(problem.tasks, 2.0 * prices.alone().max()))
+        prices = Prices(prepared)
+        prices.solve(Budget(problem))
+        assert (prices.price >= 0.0).all() and (prices.first >= 0.0).all() and prices.holds()
+        prices.price = np.full_like(prices.price, 2.0 * prices.alone().max())
+        assert prices.alone().max() == 0.0 or not prices.holds()
 
 
 @settings(max_examples=10, deadline=None)
