@@ -35,7 +35,7 @@ from specopt.models.fields import (
 )
 from specopt.models.problem import Evaluation, Plan, Problem, exceeds
 from specopt.models.rates import Rates
-from specopt.models.rebatched_serving import Phase, length_violations, phase_defects, play
+from specopt.models.rebatched_serving import Phase, Played, length_violations, phase_defects, play
 from specopt.models.runtime import Runtime
 from specopt.models.serving_stages import pass_flops
 from specopt.models.static_serving import play_static, static_memory
@@ -295,23 +295,33 @@ class ServingLatencyProblem(Problem[ServingLatencyPlan]):
         defects = self._defects(plan)
         if defects:
             raise InvalidInput(defects[0])
-        played = [self._latency(plan, outputs) for outputs in self.scenarios]
-        inference, communication = (sum(part) / len(played) for part in zip(*played, strict=True))
+        rated = [self._latency(plan, number) for number in range(len(self.scenarios))]
+        inference, communication = (sum(part) / len(rated) for part in zip(*rated, strict=True))
         terms = {"inference_seconds": inference, "communication_seconds": communication}
         return Evaluation(inference + communication, terms)
 
-    def _latency(self, plan: ServingLatencyPlan, outputs: Ints) -> tuple[float, float]:
-        """Return inference, waiting included, and uploads, in seconds, if tasks need so many output tokens."""
+    def _latency(self, plan: ServingLatencyPlan, number: int) -> tuple[float, float]:
+        """Return inference, waiting included, and uploads, in seconds, in one of the scenarios."""
         arrival, ready = self.readiness(plan)
         if self.batching == "static":
             communication = float(ready.max())  # Eq. 16
-            inference, finish = play_static(self, plan, outputs)
+            inference, finish = play_static(self, plan, self.scenarios[number])
             return inference if self.objective == "makespan" else float(finish.mean()), communication
-        finish = play(self, plan, outputs, ready).finish
+        finish = self.played(plan)[number].finish
         waited = ready - arrival
         if self.objective == "makespan":
             return float(finish.max() - waited.max()), float(waited.max())
         return float((finish - arrival).mean() - waited.mean()), float(waited.mean())
+
+    def played(self, plan: ServingLatencyPlan) -> tuple[Played, ...]:
+        """Return what becomes of the tasks of a rebatched plan in every scenario; kept for the plan asked for last."""
+        kept = self.__dict__.get("_played")
+        if kept is None or kept[0] is not plan:
+            ready = self.readiness(plan)[1]
+            kept = plan, tuple(play(self, plan, outputs, ready) for outputs in self.scenarios)
+            self.__dict__["_played"] = kept
+        found: tuple[Played, ...] = kept[1]
+        return found
 
     def readiness(self, plan: ServingLatencyPlan) -> tuple[Floats, Floats]:
         """Return when each task arrives, and when its input has, in seconds since the earliest arrival."""
@@ -336,7 +346,6 @@ class ServingLatencyProblem(Problem[ServingLatencyPlan]):
         if found:
             return found
         mechanism = self.mechanism_of(plan)
-        ready = self.readiness(plan)[1]
         total = self.most_at_once(mechanism, plan.bandwidth_share)
         if exceeds(total, 1.0):  # (24a)
             found.append(f"bandwidth_share: sums to {total:.12g}, more than 1")
@@ -345,11 +354,11 @@ class ServingLatencyProblem(Problem[ServingLatencyPlan]):
             if not 1 <= plan.speculation_length <= (limit or 0):
                 found.append(f"speculation_length: expected 1 to {limit}, got {plan.speculation_length}")
             found += length_violations(self, plan)
-        for outputs in self.scenarios if self.limited_models(mechanism) else ():  # (24b)
+        if self.limited_models(mechanism):  # (24b)
             if self.batching == "static":
-                found += static_memory(self, plan, outputs)
+                found += [defect for outputs in self.scenarios for defect in static_memory(self, plan, outputs)]
             else:
-                found += play(self, plan, outputs, ready).breaches
+                found += [defect for one in self.played(plan) for defect in one.breaches]
         return list(dict.fromkeys(found))
 
     def limited_models(self, mechanism: Mechanism) -> list[tuple[str, Decoder, float]]:

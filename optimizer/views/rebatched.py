@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from specopt.models.rebatched_serving import Stretch, play
+from specopt.models.rebatched_serving import Stretch
 from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
 from specopt.views.canvas import COLOURS, new_figure
 from specopt.views.chart import MOST_MARKS, Chart, timeline
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def stretches(problem: ServingLatencyProblem, plan: ServingLatencyPlan) -> list[Stretch]:
     """Return what runs when; of predicted lengths, with the first sample."""
-    return play(problem, plan, problem.scenarios[0], problem.readiness(plan)[1]).stretches
+    return problem.played(plan)[0].stretches
 
 
 def print_phases(problem: ServingLatencyProblem, plan: ServingLatencyPlan, out: Console) -> None:

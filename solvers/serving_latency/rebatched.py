@@ -26,6 +26,12 @@ MOST_ENDS = 120
 MOST_BATCHES = 12
 """Pipelined batches of one step."""
 
+FEW = 300
+"""Tasks up to which every one that finishes changes the batches."""
+
+FINISHED = 0.02
+"""Share of more tasks that finish before their batches change."""
+
 
 class Former:
     """Forms batches for the tasks at hand; the compiled part and its work space.
@@ -131,14 +137,14 @@ class Scheduler:
         self.inputs = self.problem.input_tokens.astype(np.float64)
         self.tokens = {length: self.problem.tokens_per_step(length) for length in self.prepared.lengths}
 
-    def plan(self, lengths: range, budget: Budget) -> ServingLatencyPlan:
-        """Return the plan that drafts only so many tokens."""
+    def plan(self, lengths: range, budget: Budget) -> tuple[float, ServingLatencyPlan]:
+        """Return about how many seconds its steps take, and the plan that drafts only so many tokens."""
         tasks = len(self.inputs)
         _, ready = self.problem.readiness_at(self.prepared.mechanism, self.shares)
         gained = np.zeros(tasks)
         served = np.zeros(tasks, dtype=np.bool_)
         unfinished = np.ones(tasks, dtype=np.bool_)
-        clock, step = float(ready.min()), 1
+        clock, step, total = float(ready.min()), 1, 0.0
         phases: list[Phase] = []
         while unfinished.any():
             budget.check()
@@ -147,14 +153,15 @@ class Scheduler:
                 clock = float(ready[unfinished].min())
                 continue
             waiting = unfinished & ~active
-            best: tuple[float, int, int, list[Ints]] | None = None
+            best: tuple[float, int, float, int, list[Ints]] | None = None
             for length in lengths:
                 steps, seconds, batches = self._next(active, served, gained, bool(waiting.any()), length)
                 worth = seconds / (steps * float(self.tokens[length][active].mean()))
                 if best is None or worth < best[0]:
-                    best = worth, steps, length, batches
+                    best = worth, steps, seconds, length, batches
             assert best is not None, "there is at least one speculation length"
-            _, steps, length, batches = best
+            _, steps, seconds, length, batches = best
+            total += seconds
             rest = np.flatnonzero(~unfinished)
             lists = [batch.tolist() for batch in batches] + [[k] for k in np.flatnonzero(waiting).tolist()]
             lists[0] += rest.tolist()
@@ -165,7 +172,7 @@ class Scheduler:
             served |= active
             unfinished &= gained < self.outputs * (1 - ROUNDING)
             step += steps
-        return self.prepared.phased(phases, lengths[0], self.shares)
+        return total, self.prepared.phased(phases, lengths[0], self.shares)
 
     def _next(
         self, active: Any, served: Any, gained: Floats, waiting: bool, length: int
@@ -175,8 +182,9 @@ class Scheduler:
         tokens = self.tokens[length]
         steps = 1
         if not len(new) and not waiting:
-            left = (self.outputs[old] * (1 - ROUNDING) - gained[old]) / tokens[old]
-            steps = max(1, int(np.ceil(left).min()))
+            left = np.ceil((self.outputs[old] * (1 - ROUNDING) - gained[old]) / tokens[old])
+            finished = int(FINISHED * len(old)) if len(self.inputs) > FEW else 0
+            steps = max(1, int(np.partition(left, finished)[finished]))
         seconds, batches = 0.0, []
         for group, first in ((old, False), (new, True)):
             if len(group):

@@ -17,12 +17,9 @@ from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyPro
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Condition, Outcome
 from specopt.solvers.serving_latency.method import REBATCHED, ServingLatencyMethod, prepare_all
-from specopt.solvers.serving_latency.prepare import Prepared
-from specopt.solvers.serving_latency.rebatched import Former, Scheduler
+from specopt.solvers.serving_latency.prepare import Prepared, quick_batches
+from specopt.solvers.serving_latency.rebatched import FEW, Former, Scheduler
 from specopt.solvers.serving_latency.served_bound import served_bound
-
-_MANY = 300
-"""Tasks above which events choose among the speculation lengths that were played alone."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +36,7 @@ class Rebatching(ServingLatencyMethod):
         """Play the scheduler under every mechanism."""
         able = prepare_all(problem)
         for prepared in able:
-            budget.offer(_one_by_one(prepared))
+            budget.offer(_at_first(prepared))
         for prepared in able:
             former = Former(prepared, budget)
             shares = _shares(prepared)
@@ -48,20 +45,23 @@ class Rebatching(ServingLatencyMethod):
         return Outcome(plan=budget.incumbent, bound=min(served_bound(prepared, budget) for prepared in able))
 
     def _play(self, scheduler: Scheduler, budget: Budget) -> None:
-        """Offer the plans of every fixed speculation length, and of the one that chooses at every event."""
-        problem, lengths = scheduler.problem, scheduler.prepared.lengths
-        seconds: list[float] = []
+        """Offer the plans of fixed speculation lengths, and of the one that chooses at every event; of many tasks the
+        one that seems to be the fastest.
+        """
+        lengths = scheduler.prepared.lengths
+        found: list[tuple[float, ServingLatencyPlan]] = []
         for length in lengths:
-            plan = scheduler.plan(range(length, length + 1), budget)
-            if not problem.violations(plan):
-                seconds.append(budget.offer(plan))
-            if len(seconds) > 2 and seconds[-1] > seconds[-2] > seconds[-3]:
+            found.append(scheduler.plan(range(length, length + 1), budget))
+            if len(found) > 2 and found[-1][0] > found[-2][0] > found[-3][0]:
                 break
+        few = scheduler.problem.tasks <= FEW
         if len(lengths) > 1:
-            few = range(lengths[0], lengths[0] + len(seconds)) if problem.tasks > _MANY and seconds else lengths
-            plan = scheduler.plan(few, budget)
-            if not problem.violations(plan):
+            found.append(scheduler.plan(lengths if few else lengths[: len(found)], budget))
+        for _, plan in sorted(found, key=lambda one: one[0]):
+            if not scheduler.problem.violations(plan):
                 budget.offer(plan)
+                if not few:
+                    break
 
 
 def _planned_outputs(problem: ServingLatencyProblem) -> list[Ints]:
@@ -85,7 +85,10 @@ def _shares(prepared: Prepared) -> Floats:
     return np.minimum(1.0, low * prepared.shares)
 
 
-def _one_by_one(prepared: Prepared) -> ServingLatencyPlan:
-    """Return the plan of one task per batch, as fits whenever there is a plan."""
-    singles = tuple((task,) for task in range(prepared.tasks))
-    return prepared.phased([Phase(first_step=1, batches=singles)], prepared.lengths[0])
+def _at_first(prepared: Prepared) -> ServingLatencyPlan:
+    """Return a plan without search: batches that fit with final lengths, or one task each as fits whenever any does."""
+    problem = prepared.problem
+    batches = quick_batches(prepared) if problem.output_lengths != "predicted" else None
+    lists = [prepared.order[batch] for batch in batches] if batches else [[task] for task in range(prepared.tasks)]
+    phase = Phase(first_step=1, batches=tuple(tuple(int(task) for task in batch) for batch in lists))
+    return prepared.phased([phase], prepared.lengths[0])
