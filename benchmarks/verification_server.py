@@ -61,7 +61,7 @@ def _call_seconds(policy: Any, pending: int, rounds: int) -> tuple[float, float]
     decisions, cancels = [], []
     waiting = -1
     for turn in range(rounds):
-        while len(scheduler.pending) < pending:
+        for _ in range(pending - len(scheduler.pending)):
             waiting += 1
             speed, start = float(draw.integers(2, 9)), float(draw.uniform(0.0, 10.0))
             _submit(scheduler, waiting, speed, start, int(draw.integers(40)))
