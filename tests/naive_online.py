@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 MASK = 2**64 - 1
 GOLDEN = 0x9E3779B97F4A7C15
@@ -41,6 +42,8 @@ def greedy(weights: list[float], alphas: list[float], firsts: list[float], draft
 class GradientClient:
     """What Algorithm 1 knows of a client."""
 
+    every_draft: ClassVar[bool] = True
+
     estimate: float = 0.5
     goodput: float = 1.0
     idle: int = 0
@@ -66,6 +69,8 @@ MEMORIES = (4.0, 16.0, 64.0, 256.0, math.inf)
 @dataclass
 class RobustClient:
     """What the robust policy knows of a client, with its default options."""
+
+    every_draft: ClassVar[bool] = False
 
     prior: float = 0.5
     estimate: float = 0.5
@@ -138,5 +143,6 @@ def allocations(
         for i, client in enumerate(clients):
             fates = [fate(key, run, t * N + i, j, rates[i]) for j in range(1, drafts[i] + 1)]
             accepted = fates.index(False) if False in fates else drafts[i]
-            client.learn(drafts[i], accepted, sum(fates), drafts[i])
+            told = fates if client.every_draft else fates[: accepted + 1]
+            client.learn(drafts[i], accepted, sum(told), len(told))
     return out

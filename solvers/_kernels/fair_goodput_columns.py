@@ -4,7 +4,8 @@
 only, MEAN, SLOPE and ANCHOR (running means of mu, of its derivative and of the derivative times the estimate), and K
 columns each, from MEMORIES on, of accepted drafts, tested drafts and belief, one for every memory, the last endless.
 
-``counts`` (int): CAP, IDLE (rounds since the last evidence), ROUNDS (with this client), SEEN (rounds with evidence).
+``counts`` (int): CAP, IDLE (rounds since the last evidence), ROUNDS (that goodput is averaged over, up to the horizon),
+SEEN (rounds with evidence), SILENT (rounds in a row that were reported without this client).
 
 ``options``, one row for all: FAIRNESS; SMOOTHING (beta: constant for `gradient`, the least step for `robust`);
 LEARNING (eta); PRIOR_TESTED (drafts that the prior counts for); PROBE_AFTER (idle rounds; 0: never); OPTIMISM;
@@ -13,8 +14,15 @@ RELUCTANCE.
 
 ROBUST, GRADIENT, FIXED, RANDOM = range(4)
 WEIGHT, ESTIMATE, GOODPUT, PRIOR, MEAN, SLOPE, ANCHOR, MEMORIES = range(8)
-CAP, IDLE, ROUNDS, SEEN, COUNTS = range(5)
+CAP, IDLE, ROUNDS, SEEN, SILENT, COUNTS = range(6)
 FAIRNESS, SMOOTHING, LEARNING, PRIOR_TESTED, PROBE_AFTER, OPTIMISM, RELUCTANCE, OPTIONS = range(8)
 
 LEAST, MOST = 1e-4, 1.0 - 1e-6
 """Estimates of `robust` stay inside: no client is written off, none is free."""
+
+ABSENT, UNHEARD = -1, -2
+"""In place of the drafts of a client that was not in a round, and of one that was but has not reported."""
+
+PATIENCE, LONGEST_SILENCE = 3, 64
+"""Silent rounds after which a client's drafts go to others: it is tried with one draft after 4, 8, 16, 32 and 64 of
+them, then every 64."""

@@ -8,6 +8,7 @@ r depends on (key, r, t, i, j) and on nothing else, so all policies meet the sam
 import numpy as np
 
 from specopt.solvers._kernels.fair_goodput_columns import (
+    ABSENT,
     ANCHOR,
     CAP,
     ESTIMATE,
@@ -18,10 +19,12 @@ from specopt.solvers._kernels.fair_goodput_columns import (
     IDLE,
     LEARNING,
     LEAST,
+    LONGEST_SILENCE,
     MEAN,
     MEMORIES,
     MOST,
     OPTIMISM,
+    PATIENCE,
     PRIOR,
     PRIOR_TESTED,
     PROBE_AFTER,
@@ -30,8 +33,10 @@ from specopt.solvers._kernels.fair_goodput_columns import (
     ROBUST,
     ROUNDS,
     SEEN,
+    SILENT,
     SLOPE,
     SMOOTHING,
+    UNHEARD,
     WEIGHT,
 )
 from specopt.solvers._kernels.kernel import helper, kernel, record
@@ -105,7 +110,7 @@ def sink(gain, heap, size, k):
 
 
 @helper
-def greedy(weights, alphas, firsts, counts, left, drafts):
+def greedy(weights, alphas, firsts, caps, left, drafts):
     """Give out what is left of the budget by Eq. 5: always the draft with the largest marginal.
 
     Draft j of a client is worth w alpha^j, its first one w times the client's entry in ``firsts``, at least alpha.
@@ -117,7 +122,7 @@ def greedy(weights, alphas, firsts, counts, left, drafts):
     heap = np.empty(n, dtype=np.int64)  # of clients: moving one number is a quarter faster than the queue of events
     size = 0
     for i in range(n):
-        if drafts[i] >= counts[i, CAP]:
+        if drafts[i] >= caps[i]:
             continue
         power[i] = alphas[i] if drafts[i] == 0 else alphas[i] * alphas[i]
         gain[i] = weights[i] * (firsts[i] if drafts[i] == 0 else power[i])
@@ -132,7 +137,7 @@ def greedy(weights, alphas, firsts, counts, left, drafts):
         left -= 1
         power[i] *= alphas[i]
         gain[i] = weights[i] * power[i]
-        if drafts[i] >= counts[i, CAP] or gain[i] <= 0.0:
+        if drafts[i] >= caps[i] or gain[i] <= 0.0:
             size -= 1
             heap[0] = heap[size]
         sink(gain, heap, size, 0)
@@ -146,21 +151,31 @@ def marginal_utility(weight, goodput, fairness):
     return weight * goodput ** (-fairness)
 
 
+@helper
+def tried(silent):
+    """Return how many drafts a client gets that has been silent for so many rounds."""
+    return int(silent & (silent - 1) == 0 or silent % LONGEST_SILENCE == 0)
+
+
 @kernel("void(i8, f8[::1], f8[:, ::1], i8[:, ::1], i8, i8[::1])")
 def allocate(policy, options, facts, counts, budget, drafts):
-    """Write the draft tokens of the next round into ``drafts``: Eq. 5.
+    """Write the draft tokens of the next round into ``drafts``: Eq. 5. Clients that are ABSENT there get none.
 
     Whoever drafts nothing can teach nothing. So `robust` values first drafts at the estimate plus OPTIMISM standard
     errors, and gives a client without evidence for PROBE_AFTER rounds one draft ahead of the others, the longest idle
     first; after an eighth of that if it has never been seen, after two eighths if once, and so on.
     """
     n = len(drafts)
-    drafts[:] = 0
     left = budget
     weights = np.empty(n)
     firsts = np.empty(n)
+    caps = np.empty(n, dtype=np.int64)
     memories = (facts.shape[1] - MEMORIES) // 3
     for i in range(n):
+        caps[i] = 0 if drafts[i] == ABSENT else counts[i, CAP]
+        drafts[i] = 0
+        if policy == ROBUST and counts[i, SILENT] >= PATIENCE:
+            caps[i] = min(caps[i], tried(counts[i, SILENT]))
         weights[i] = marginal_utility(facts[i, WEIGHT], facts[i, GOODPUT], options[FAIRNESS])
         alpha = facts[i, ESTIMATE]
         firsts[i] = alpha
@@ -175,14 +190,14 @@ def allocate(policy, options, facts, counts, budget, drafts):
             chosen = -1
             for i in range(n):
                 wait = min(after, after * (counts[i, SEEN] + 1) // 8)
-                due = counts[i, IDLE] >= wait and drafts[i] == 0 and counts[i, CAP] > 0
+                due = counts[i, IDLE] >= wait and drafts[i] == 0 and caps[i] > 0
                 if due and (chosen < 0 or counts[i, IDLE] > counts[chosen, IDLE]):
                     chosen = i
             if chosen < 0:
                 break
             drafts[chosen] = 1
             left -= 1
-    greedy(weights, facts[:, ESTIMATE], firsts, counts, left, drafts)
+    greedy(weights, facts[:, ESTIMATE], firsts, caps, left, drafts)
 
 
 @helper
@@ -250,12 +265,15 @@ def value(row, drafts, beta):
 def observe(policy, options, discounts, facts, counts, drafts, accepted, hits, tested):
     """Learn from a round; modified in place: ``facts`` and ``counts``.
 
-    ``drafts``: what each client drafted, -1 if nothing is known of it (it is left as it was). ``accepted``: drafts
-    accepted before the first rejection. ``hits`` of ``tested``: the evidence on the acceptance rate.
+    ``drafts``: what each client drafted; of one that is ABSENT or UNHEARD nothing is learned but that it is silent.
+    ``accepted``: drafts accepted before the first rejection. ``hits`` of ``tested``: the evidence on the rate.
     """
     for i in range(len(drafts)):
+        if drafts[i] == UNHEARD:
+            counts[i, SILENT] += 1
         if drafts[i] < 0:
             continue
+        counts[i, SILENT] = 0
         if tested[i] > 0.0:
             counts[i, SEEN] += 1
             counts[i, IDLE] = 0
@@ -329,6 +347,7 @@ def simulate(scheduling, world, facts, counts, key, first, checkpoints, record, 
             elif policy == RANDOM:
                 spread(counts, budget, mixed(other + np.uint64((t + 1) * (n + 1)) * GOLDEN), drafts)
             else:
+                drafts[:] = 0
                 allocate(policy, scheduling.options, known, counted, budget, drafts)
             for i in range(n):
                 place = np.uint64(t * n + i + 1) * GOLDEN
@@ -392,6 +411,7 @@ def fair_rates_over_modes(rates, shares, weights, counts, fairness, budget, roun
     direction = np.empty(n)
     gradient = np.empty(n)
     drafts = np.empty(n, dtype=np.int64)
+    caps = counts[:, CAP].copy()
     gap = np.inf
     for _ in range(rounds):
         for i in range(n):
@@ -399,7 +419,7 @@ def fair_rates_over_modes(rates, shares, weights, counts, fairness, budget, roun
         direction[:] = 0.0
         for m in range(M):
             drafts[:] = 0
-            greedy(gradient, rates[m], rates[m], counts, budget, drafts)
+            greedy(gradient, rates[m], rates[m], caps, budget, drafts)
             for i in range(n):
                 direction[i] += shares[m] * expected_goodput(rates[m, i], drafts[i])
         gap = 0.0

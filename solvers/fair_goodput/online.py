@@ -6,7 +6,8 @@ array([3, 3, 3])
 >>> scheduler.observe([3, 1, 0])  # drafts accepted before the first rejection
 >>> scheduler.allocate()
 array([5, 2, 2])
->>> scheduler.observe({0: 5, 1: 0})  # nothing is known of client 2
+>>> scheduler.observe({0: 5, 1: 0})  # client 2 has not reported yet
+>>> scheduler.observe({2: 1}, round=1)
 >>> scheduler.leave(2)
 >>> scheduler.join("new", initial_estimate=0.6)
 >>> scheduler.clients
@@ -16,7 +17,8 @@ array([5, 2, 2])
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from types import ModuleType
 from typing import Any, Self
@@ -27,7 +29,7 @@ from numpy.typing import NDArray
 from specopt.models.arguments import integer, name_or_number, number, positive, sequence
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import MAX_TOKENS, Floats, Ints, describe
-from specopt.solvers._kernels.fair_goodput_columns import ESTIMATE, GOODPUT
+from specopt.solvers._kernels.fair_goodput_columns import ABSENT, ESTIMATE, GOODPUT, ROUNDS, UNHEARD
 from specopt.solvers.fair_goodput.policies import (
     Gradient,
     OnlinePolicy,
@@ -44,12 +46,29 @@ Key = str | int
 Counts = Sequence[int] | Ints | Mapping[Key, int]
 Ratios = Sequence[float] | Floats | Mapping[Key, float]
 
+_OPEN_ROUNDS = 64
+"""Rounds that may still be reported, by those clients that have not."""
+
+
+_LEFT = -3
+"""In place of the drafts of a client that has left since."""
+
+
+@dataclass
+class _Round:
+    """The drafts of a round, by client: ABSENT ones were not in it or have reported."""
+
+    clients: tuple[Key, ...]
+    drafts: Ints
+    reported: bool = False
+
 
 class Scheduler:
     """Give out a verifier's token budget fairly, and learn the clients' acceptance rates on the way.
 
     Call `allocate`, let the clients draft and the server verify, call `observe` with what was accepted; and again.
-    Rounds are the only clock.
+    Rounds are the only clock. They may overlap: `allocate` can be asked for those clients alone that are ready, and
+    stragglers report by the round's number. A client that is not heard of is soon tried with single drafts only.
 
     Parameters
     ----------
@@ -86,13 +105,14 @@ class Scheduler:
             raise InvalidInput(f"policy: expected robust or gradient, got {name_of(chosen)}: it is for simulations")
         self.policy = chosen
         self.fairness = number("fairness", fairness, 0.0)
-        self.budget_tokens = budget_tokens
         self._options = options_of(chosen, self.fairness)
         self._discounts = discounts_of(chosen)
         self._clients: tuple[Key, ...] = ()
         self._facts: NDArray[np.float64] = first_facts(chosen, [], None)
         self._counts: NDArray[np.int64] = first_counts([])
-        self._round: tuple[tuple[Key, ...], Ints] | None = None
+        self._rounds: dict[int, _Round] = {}
+        self._last_round = -1
+        self.budget_tokens = budget_tokens
         if isinstance(clients, (int, np.integer)):
             clients = range(integer("clients", clients, 0, MAX_TOKENS))
         names: list[Key] = sequence("clients", clients)
@@ -125,6 +145,12 @@ class Scheduler:
     def budget_tokens(self, value: int) -> None:
         """Change the budget of the rounds to come."""
         self._budget = integer("budget_tokens", value, 0, MAX_TOKENS)
+        self._begin_anew()
+
+    @property
+    def round_number(self) -> int:
+        """The number of the round that `allocate` gave out last, from 0; before that -1."""
+        return self._last_round
 
     @property
     def estimates(self) -> Floats:
@@ -160,6 +186,7 @@ class Scheduler:
         self._facts = np.concatenate([self._facts, first_facts(self.policy, [weight], estimate)])
         self._counts = np.concatenate([self._counts, first_counts([cap])])
         self._clients = (*self._clients, client)
+        self._begin_anew()
 
     def leave(self, client: Key) -> None:
         """Remove a client and what is known of it; of a round that is under way its part no longer counts.
@@ -175,6 +202,14 @@ class Scheduler:
         self._facts = np.ascontiguousarray(np.delete(self._facts, place, axis=0))
         self._counts = np.ascontiguousarray(np.delete(self._counts, place, axis=0))
         self._clients = self._clients[:place] + self._clients[place + 1 :]
+        for one in self._rounds.values():
+            if client in one.clients:
+                one.drafts[one.clients.index(client)] = _LEFT
+        self._begin_anew()
+
+    def _begin_anew(self) -> None:
+        """Average goodput from here on: what was fair before is not any more, and need not be made up for."""
+        self._counts[:, ROUNDS] = 0
 
     # ------------------------------------------------------------------ rounds
 
@@ -185,69 +220,101 @@ class Scheduler:
             twin.observe([0] * len(twin.allocate()))
         _kernels()
 
-    def allocate(self) -> Ints:
+    def allocate(self, clients: Iterable[Key] | None = None) -> Ints:
         """Return the draft tokens of each client in the next round (Eq. 5).
 
-        A round that was never observed is forgotten.
+        Parameters
+        ----------
+        clients
+            Those who are ready for it; the others get none. None: all.
+
+        Raises
+        ------
+        InvalidInput
+            If there is no such client.
         """
-        drafts = np.empty(len(self._clients), dtype=np.int64)
+        drafts = np.zeros(len(self._clients), dtype=np.int64)
+        if clients is not None:
+            ready = set(clients)
+            for key in ready - set(self._clients):
+                raise InvalidInput(f"clients: expected some of the clients, got {describe(key)}")
+            drafts[[key not in ready for key in self._clients]] = ABSENT
+        absent = drafts == ABSENT
         _kernels().allocate(self.policy.code, self._options, self._facts, self._counts, self._budget, drafts)
-        self._round = (self._clients, drafts)
-        return drafts.copy()
+        self._last_round += 1
+        self._rounds[self._last_round] = _Round(self._clients, np.where(absent, ABSENT, drafts))
+        self._rounds.pop(self._last_round - _OPEN_ROUNDS, None)
+        return drafts
 
     def observe(
-        self, accepted: Counts, tested: Counts | None = None, *, acceptance_ratios: Ratios | None = None
+        self,
+        accepted: Counts,
+        tested: Counts | None = None,
+        *,
+        acceptance_ratios: Ratios | None = None,
+        round: int | None = None,
     ) -> None:
-        """Learn from the round that `allocate` gave out last (Eq. 3-4).
+        """Learn from a round (Eq. 3-4).
 
         Parameters
         ----------
         accepted
             Drafts of each client that were accepted before the first rejection: in the order of the allocation, or by
-            client. Of clients that are left out nothing is learned.
+            client. Clients that are left out may report later; of a round that nobody reports nothing is learned.
         tested
             Drafts whose fate this tells: the accepted ones and the first rejected one. Only to be given if clients
             drafted fewer than they were allowed to; else it follows from `accepted`.
         acceptance_ratios
             Mean of min(1, p/q) over all drafted tokens (Eq. 3): more evidence than the counts, if the server has it.
             Ignored, NaN too, for clients without drafts.
+        round
+            The number of the round, one of the last 64; None: the last one.
 
         Raises
         ------
         InvalidInput
-            If there is no such round, a client was not in it, or a value cannot be.
+            If there is no such round, a client was not in it or has reported, or a value cannot be.
         """
-        if self._round is None:
-            raise InvalidInput("observe: expected a call of allocate before")
-        roster, drafts = self._round
-        known = drafts
+        number = self._last_round if round is None else integer("round", round, 0)
+        if number not in self._rounds:
+            if round is None:
+                raise InvalidInput("observe: expected a call of allocate before")
+            raise InvalidInput(f"round: expected one that somebody has still to report, got {round}")
+        current = self._rounds[number]
+        roster, drafts = current.clients, current.drafts
+        known = drafts.copy()
         if isinstance(accepted, Mapping):
-            known = np.full(len(roster), -1, dtype=np.int64)
+            known[drafts >= 0] = ABSENT if current.reported else UNHEARD
             for key in accepted:
-                if key not in roster:
-                    raise InvalidInput(f"accepted: expected clients of the round, got {describe(key)}")
-                known[roster.index(key)] = drafts[roster.index(key)]
+                place = roster.index(key) if key in roster else -1
+                if place < 0 or drafts[place] == ABSENT:
+                    raise InvalidInput(f"accepted: expected clients of the round, each once, got {describe(key)}")
+                known[place] = drafts[place]
         taken = _column("accepted", accepted, accepted, roster, "iu")
         counted = np.minimum(taken + 1, drafts) if tested is None else _column("tested", tested, accepted, roster, "iu")
         wrong = _kernels().first_wrong(known, taken, counted)
         if wrong >= 0:
             raise InvalidInput(_defect(roster[wrong], int(drafts[wrong]), int(taken[wrong]), int(counted[wrong])))
+        heard = known >= 0
         hits, evidence = taken.astype(np.float64), counted.astype(np.float64)
         if acceptance_ratios is not None:
             ratios = np.where(drafts > 0, _column("acceptance_ratios", acceptance_ratios, accepted, roster, "iuf"), 0.0)
-            outside = (known > 0) & ~((ratios >= 0.0) & (ratios <= 1.0))
+            outside = heard & (drafts > 0) & ~((ratios >= 0.0) & (ratios <= 1.0))
             if outside.any():
                 place = int(outside.argmax())
                 raise InvalidInput(
                     f"acceptance_ratios[{describe(roster[place])}]: expected a ratio from 0 to 1, got {ratios[place]}"
                 )
-            evidence = drafts.astype(np.float64)
+            evidence = np.maximum(drafts, 0).astype(np.float64)
             hits = ratios * evidence
-        self._round = None
+        current.reported = True
+        drafts[heard] = ABSENT
+        if not (drafts >= 0).any():
+            del self._rounds[number]
         if roster != self._clients:
             places = [roster.index(key) if key in roster else -1 for key in self._clients]
             there = np.array(places, dtype=np.int64)
-            known = np.where(there >= 0, known[there], -1)
+            known = np.where(there >= 0, known[there], ABSENT)
             taken, hits, evidence = taken[there], hits[there], evidence[there]
         _kernels().observe(
             self.policy.code, self._options, self._discounts, self._facts, self._counts, known, taken, hits, evidence
@@ -260,9 +327,6 @@ class Scheduler:
         policy = {"name": name_of(self.policy), **dataclasses.asdict(self.policy)}
         if isinstance(self.policy, Robust):
             policy["memories"] = list(self.policy.memories)
-        under_way = None
-        if self._round is not None:
-            under_way = {"clients": list(self._round[0]), "draft_tokens": self._round[1].tolist()}
         return {
             "policy": policy,
             "fairness": self.fairness,
@@ -270,7 +334,16 @@ class Scheduler:
             "clients": list(self._clients),
             "facts": self._facts.tolist(),
             "counts": self._counts.tolist(),
-            "round": under_way,
+            "rounds": [
+                {
+                    "number": number,
+                    "clients": list(one.clients),
+                    "drafts": one.drafts.tolist(),
+                    "reported": one.reported,
+                }
+                for number, one in self._rounds.items()
+            ],
+            "last_round": self._last_round,
         }
 
     @classmethod
@@ -291,15 +364,16 @@ class Scheduler:
                 if facts.shape != scheduler._facts.shape or counts.shape != scheduler._counts.shape:
                     raise InvalidInput("state: expected one row of facts and counts per client")
                 scheduler._facts, scheduler._counts = facts, counts
-            if state["round"] is not None:
-                drafts = np.array(state["round"]["draft_tokens"], dtype=np.int64)
-                scheduler._round = (tuple(state["round"]["clients"]), drafts)
+            for one in state["rounds"]:
+                drafts = np.array(one["drafts"], dtype=np.int64)
+                if drafts.shape != (len(one["clients"]),):
+                    raise InvalidInput("state: expected draft tokens for every client of a round")
+                scheduler._rounds[one["number"]] = _Round(tuple(one["clients"]), drafts, one["reported"])
+            scheduler._last_round = state["last_round"]
         except (KeyError, TypeError, ValueError) as error:
             if isinstance(error, InvalidInput):
                 raise
             raise InvalidInput(f"state: expected the state of a scheduler, but {error!r}") from None
-        if scheduler._round is not None and len(scheduler._round[0]) != len(scheduler._round[1]):
-            raise InvalidInput("state: expected draft tokens for every client of the round")
         return scheduler
 
 

@@ -2,8 +2,8 @@
 
 Every draft of client i is accepted with its rate alpha_i, independently, up to the first rejection; the server adds a
 token of its own. Rates are fixed, drift, or switch between regimes (`AcceptanceProcess`); the policy never sees them.
-It learns the fate of every draft, as Eq. 3 supposes (the verifier knows p and q at every position), or, with
-`every_draft` off, only up to the first rejection.
+It learns the fate of drafts up to the first rejection, which is what engines report, or of every draft, as Eq. 3 of
+`gradient` supposes: the verifier knows p and q at every position.
 
 The gap of a run is U(x*) - U(mean over its rounds of mu(true rates, S(t))): expected rates, so that the luck of the
 acceptances does not hide what the policy decides. x* is the optimum of `fair-goodput` where rates are fixed. Where they
@@ -32,6 +32,7 @@ from specopt.models.goodput_workload import GoodputWorkload
 from specopt.solvers.budget import Budget
 from specopt.solvers.fair_goodput.dual import Dual
 from specopt.solvers.fair_goodput.policies import (
+    Gradient,
     Policy,
     as_policy,
     discounts_of,
@@ -176,7 +177,7 @@ def simulate(
     rounds: int = 600,
     checkpoints: Sequence[int] | Ints | None = None,
     initial_estimates: Sequence[float] | Floats | None = None,
-    every_draft: bool = True,
+    every_draft: bool | None = None,
     record: bool = False,
     optimum: Benchmark | None = None,
 ) -> GoodputSimulation:
@@ -201,7 +202,8 @@ def simulate(
     initial_estimates
         As for the scheduler.
     every_draft
-        Whether the policy learns the fate of every draft, or up to the first rejection only.
+        Whether the policy learns the fate of every draft, or up to the first rejection only; None: as it supposes,
+        `gradient` of every draft, the others up to the first rejection.
     record
         Whether to keep every allocation.
     optimum
@@ -218,7 +220,8 @@ def simulate(
     last = integer("rounds", rounds, 1, MOST_ROUNDS)
     runs = integer("replications", replications, 1, MOST_ROUNDS)
     key = random_key(integer("seed", seed, 0))
-    every_draft, record = boolean("every_draft", every_draft), boolean("record", record)
+    every_draft = isinstance(chosen, Gradient) if every_draft is None else boolean("every_draft", every_draft)
+    record = boolean("record", record)
     points = _checkpoints(checkpoints, last)
     if initial_estimates is not None:
         entries = sequence("initial_estimates", initial_estimates, problem.clients)
@@ -237,7 +240,7 @@ def simulate(
         rates=np.array(moves.rates),
         transition=np.cumsum(moves.transition, axis=1),
         initial=np.cumsum(moves.regime_shares),
-        every_draft=bool(every_draft),
+        every_draft=every_draft,
     )
     counts = first_counts(problem.most_tokens)
     kernels.simulate  # noqa: B018  (it is compiled here, and not by each of the threads)

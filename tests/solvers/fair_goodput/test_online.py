@@ -149,6 +149,76 @@ def test_clients_join_and_leave() -> None:
     assert scheduler.estimates.tolist() == [0.5]  # what was known of a is forgotten
 
 
+def test_stragglers_report_by_number() -> None:
+    """Tests that clients of earlier rounds may report late and once each, and that it is worth what it was in time."""
+    prompt, late = Scheduler(["a", "b"], 6), Scheduler(["a", "b"], 6)
+    for scheduler in (prompt, late):
+        assert scheduler.round_number == -1
+        assert scheduler.allocate().tolist() == [3, 3]
+    prompt.observe([1, 2])
+    late.observe({"b": 2})
+    late.allocate(["b"])
+    late.observe({"b": 0})
+    late.observe({"a": 1}, round=0)
+    assert late.estimates[0] == prompt.estimates[0]
+    assert late.goodput[0] == prompt.goodput[0]
+    for again in (0, 1, 7):
+        with pytest.raises(InvalidInput, match="round: expected one that somebody has still to report"):
+            late.observe({"a": 1}, round=again)
+    late.allocate()
+    late.observe({"b": 0})
+    with pytest.raises(InvalidInput, match="expected clients of the round, each once, got 'b'"):
+        late.observe({"b": 0})
+    for _ in range(64):
+        late.allocate()
+    with pytest.raises(InvalidInput, match="round: expected one"):
+        late.observe({"a": 0}, round=2)
+
+
+def test_only_those_who_are_ready() -> None:
+    """Tests that the budget goes to the clients named, and that the others are neither fed nor taken to be silent."""
+    scheduler = Scheduler(["slow", "fast", "other"], 6)
+    for _ in range(50):
+        drafts = scheduler.allocate(["fast", "other"])
+        assert drafts[0] == 0
+        assert drafts.sum() == 6
+        scheduler.observe({"fast": 1, "other": 0})
+    assert scheduler.allocate()[0] > 1
+    with pytest.raises(InvalidInput, match="clients: expected some of the clients, got 'x'"):
+        scheduler.allocate(["x"])
+
+
+def test_silent_clients_cost_little() -> None:
+    """Tests that a client that stops reporting gets single drafts, ever more rarely, until it is back."""
+    scheduler = Scheduler(3, 9)
+    given = []
+    for _ in range(300):
+        drafts = scheduler.allocate()
+        assert drafts.sum() == 9
+        given.append(int(drafts[2]))
+        scheduler.observe({0: min(2, int(drafts[0])), 1: min(2, int(drafts[1]))})
+    assert min(given[:3]) > 1
+    assert [turn for turn, count in enumerate(given) if turn > 2 and count] == [4, 8, 16, 32, 64, 128, 192, 256]
+    assert max(given[3:]) == 1
+    scheduler.allocate()
+    scheduler.observe({2: 0})
+    assert scheduler.allocate()[2] > 1
+
+
+def test_fairness_begins_anew_when_clients_come_or_go() -> None:
+    """Tests that those who had more before a crowd came get their share of today at once, and so do the newcomers."""
+    scheduler = Scheduler(["old"], 12)
+    rates: dict[Any, float] = {"old": 0.8, **dict.fromkeys(range(5), 0.8)}
+    play(scheduler, rates, 1000)
+    for key in range(5):
+        scheduler.join(key)
+    drafts = play(scheduler, rates, 100)
+    assert drafts["old"] == pytest.approx(2.0, abs=0.25)
+    for key in range(5):
+        scheduler.leave(key)
+    assert scheduler.allocate().tolist() == [12]
+
+
 def test_a_newcomer_gets_its_share() -> None:
     """Tests that a client that joins late is not made to wait, nor given all: equals become equal again."""
     rates = {0: 0.7, 1: 0.7, "new": 0.7}
@@ -208,7 +278,7 @@ def test_allocations_are_the_callers() -> None:
         ({"accepted": [1, 0], "tested": [0, 0]}, "tested[0]: expected 1 to 2"),
         ({"accepted": [1, 0], "acceptance_ratios": [0.5, 1.5]}, "acceptance_ratios[1]: expected a ratio from 0 to 1"),
         ({"accepted": [1, 0], "acceptance_ratios": [math.nan, 0.5]}, "acceptance_ratios[0]: expected a ratio"),
-        ({"accepted": {7: 0}}, "accepted: expected clients of the round, got 7"),
+        ({"accepted": {7: 0}}, "accepted: expected clients of the round, each once, got 7"),
         ({"accepted": {0: 0}, "tested": [0, 0]}, "tested: expected the clients of `accepted`"),
         ({"accepted": {0: 0}, "tested": {1: 0}}, "tested: expected the clients of `accepted`"),
     ],
@@ -264,7 +334,7 @@ def test_bad_calls() -> None:
         scheduler.observe([0, 0])
     with pytest.raises(InvalidInput, match="expected one of the clients, got 'x'"):
         scheduler.leave("x")
-    for change in ({"facts": [[1.0]]}, {"policy": {"name": "robust", "speed": 1}}, {"round": {"clients": [0]}}):
+    for change in ({"facts": [[1.0]]}, {"policy": {"name": "robust", "speed": 1}}, {"rounds": [{"clients": [0]}]}):
         with pytest.raises(InvalidInput, match="state: expected"):
             Scheduler.from_state({**scheduler.state(), **change})
     with pytest.raises(InvalidInput, match="state: expected the state of a scheduler"):

@@ -218,6 +218,33 @@ def test_the_paper_starves_a_wronged_client() -> None:
     assert run.allocations[:, :, 0].max() == 0
 
 
+def test_theorem_1() -> None:
+    """Tests that the gap of Algorithm 1 vanishes with beta and eta where estimates are consistent, and only there.
+
+    Without: a client whose first estimate is too low to ever be tried, or ratios of the drafts up to the first
+    rejection, of which every round has one at most.
+    """
+    workload = GoodputWorkload(acceptance_rates("wide", 8), 20)
+    steps, wrong = ((0.5, 0.1), (0.1, 0.03), (0.02, 0.01)), np.r_[np.full(7, 0.5), 0.02]
+
+    def gaps(**options: Any) -> list[float]:
+        runs = [
+            simulate(
+                workload, Gradient(smoothing=beta, estimate_smoothing=eta), rounds=12_000, replications=3,
+                checkpoints=[4000, 12_000], **options,
+            )
+            for beta, eta in steps
+        ]  # fmt: skip
+        return [run.gap(4000, 12_000) for run in runs]
+
+    far, near, there = gaps()
+    assert far > 0.2
+    assert 0.02 < near < 0.1
+    assert 0.0 <= there < 0.003
+    assert min(gaps(initial_estimates=wrong)) > 1.0
+    assert min(gaps(every_draft=False)) > 0.015
+
+
 @pytest.mark.parametrize("mean_rounds", [20, 100, 500])
 def test_memory_follows_regimes(mean_rounds: float) -> None:
     """Tests that learned memories do as well as the best single one, and better than the paper's smoothing."""
