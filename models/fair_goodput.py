@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, NoReturn, Self
 from weakref import WeakKeyDictionary
 
 import msgspec
@@ -49,6 +49,7 @@ LARGEST = 1e250
 """Largest weight, slope or utility in all, and length of a round: floating point holds sums and small multiples."""
 
 LARGEST_EXPONENT = 700.0
+MOST_SHARE = np.finfo(np.float64).max
 MOST_INTEGER = 2.0**53
 """Up to here floating point counts every token."""
 
@@ -121,26 +122,26 @@ class Schedule(Custom):
                 )
             if (self.clients[start:stop] != np.arange(size)).any():
                 raise InvalidInput(f"schedule[{entry}]: expected every client in order where an entry is in full")
-        self._refuse(~np.isfinite(self.share) | (self.share < 0), "share", "a share >= 0", self.share)
-        outside = (self.clients < 0) | (self.clients >= size)
-        self._refuse(outside, "changes", f"clients 0 to {size - 1}", self.clients, self.entries)
-        outside = (self.tokens < 0) | (self.tokens > MAX_BUDGET)
-        self._refuse(outside, "changes", f"tokens from 0 to {MAX_BUDGET}", self.tokens, self.entries)
+        for values, most, field, expected in (
+            (self.share, MOST_SHARE, "share", "a share >= 0"),
+            (self.clients, size - 1, "changes", f"clients 0 to {size - 1}"),
+            (self.tokens, MAX_BUDGET, "changes", f"tokens from 0 to {MAX_BUDGET}"),
+        ):
+            if not (values.min() >= 0 and values.max() <= most):  # not so with NaN
+                self._refuse(~((values >= 0) & (values <= most)), field, expected, values)
         keys = self.entries * size + self.clients
         if (keys[1:] > keys[:-1]).all():
             return
         order = np.argsort(keys, kind="stable")
         twice = np.zeros(len(order), dtype=np.bool_)
         twice[order[1:]] = keys[order[1:]] == keys[order[:-1]]
-        self._refuse(twice, "changes", "every client at most once", self.clients, self.entries)
+        if twice.any():
+            self._refuse(twice, "changes", "every client at most once", self.clients)
 
-    def _refuse(
-        self, wrong: NDArray[np.bool_], field: str, expected: str, values: NDArray[Any], entries: Ints | None = None
-    ) -> None:
-        if wrong.any():
-            index = int(np.argmax(wrong))
-            entry = index if entries is None else int(entries[index])
-            raise InvalidInput(f"schedule[{entry}].{field}: expected {expected}, got {values[index]}")
+    def _refuse(self, wrong: NDArray[np.bool_], field: str, expected: str, values: NDArray[Any]) -> NoReturn:
+        index = int(np.argmax(wrong))
+        entry = index if values is self.share else int(self.entries[index])
+        raise InvalidInput(f"schedule[{entry}].{field}: expected {expected}, got {values[index]}")
 
     def __len__(self) -> int:
         return len(self.share)
@@ -159,7 +160,7 @@ class Schedule(Custom):
     @cached_property
     def entries(self) -> Ints:
         """The entry that each item of `clients` and `tokens` belongs to."""
-        return np.repeat(np.arange(len(self.share)), np.diff(self.starts))
+        return np.repeat(np.arange(len(self.share)), self.starts[1:] - self.starts[:-1])
 
     @cached_property
     def before(self) -> Ints:
@@ -372,15 +373,19 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
         drafting = float((self.most_tokens * self.draft_seconds_per_token + self.network_seconds).max())
         return drafting + self.verify_overhead_seconds + self.verify_seconds_per_token * self.budget_tokens
 
-    @property
+    @cached_property
     def clients(self) -> int:
         """Number of clients N."""
         return len(self.acceptance_rates)
 
-    @property
+    @cached_property
     def weight(self) -> Floats:
         """Weight of each client: as given, else 1."""
-        return np.ones(self.clients) if self.weights is None else self.weights
+        if self.weights is not None:
+            return self.weights
+        found = np.ones(self.clients)
+        found.flags.writeable = False
+        return found
 
     @property
     def most_tokens(self) -> Ints:

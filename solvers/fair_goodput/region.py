@@ -151,7 +151,7 @@ def systematic(whole: Ints, part: Ints) -> Schedule:
     bounds = np.concatenate((np.zeros(1, dtype=np.int64), places[new], np.full(1, UNIT)))
     size = len(whole)
     return Schedule(
-        share=np.diff(bounds) / UNIT,
+        share=(bounds[1:] - bounds[:-1]) / UNIT,
         starts=np.concatenate((np.zeros(1, dtype=np.int64), size + new, np.full(1, size + len(places)))),
         clients=np.concatenate((np.arange(size), clients)),
         tokens=np.concatenate((first, tokens)),
