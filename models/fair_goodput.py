@@ -114,7 +114,7 @@ class Schedule(Custom):
         size = self.size
         if not size:
             raise InvalidInput("schedule[0].draft_tokens: expected at least 1 entry, got 0")
-        for entry in np.flatnonzero(self.full):
+        for entry in self.full.nonzero()[0]:
             start, stop = self.starts[entry], self.starts[entry + 1]
             if stop - start != size:
                 raise InvalidInput(
@@ -160,12 +160,12 @@ class Schedule(Custom):
     @cached_property
     def entries(self) -> Ints:
         """The entry that each item of `clients` and `tokens` belongs to."""
-        return np.repeat(np.arange(len(self.share)), self.starts[1:] - self.starts[:-1])
+        return np.arange(len(self.share)).repeat(self.starts[1:] - self.starts[:-1])
 
     @cached_property
     def before(self) -> Ints:
         """The tokens that each item replaces; 0 in the first entry."""
-        order = np.argsort(self.clients, kind="stable")
+        order = self.clients.argsort(kind="stable")
         earlier = np.zeros(len(order), dtype=np.int64)
         same = self.clients[order[1:]] == self.clients[order[:-1]]
         earlier[order[1:]] = np.where(same, self.tokens[order[:-1]], 0)
@@ -466,7 +466,7 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
                 ),
             )
         goodput, tokens = self.realised(schedule)
-        left = np.cumsum(schedule.share[::-1])[::-1][schedule.entries]
+        left = schedule.share[::-1].cumsum()[::-1][schedule.entries]
         size = np.bincount(schedule.clients, np.abs(schedule.tokens - schedule.before) * left, self.clients)
         for name, declared, actual, terms in (
             ("goodput", plan.goodput, goodput, goodput), ("mean_draft_tokens", plan.mean_draft_tokens, tokens, size)
@@ -489,7 +489,7 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
         """Return the draft tokens of each entry, to the last one: exactly."""
         changes = schedule.tokens - schedule.before
         if float(schedule.tokens.max()) * len(changes) <= MOST_INTEGER:
-            return np.cumsum(np.bincount(schedule.entries, changes, len(schedule))).astype(np.int64)
+            return np.bincount(schedule.entries, changes, len(schedule)).cumsum().astype(np.int64)
         spent = np.zeros(len(schedule), dtype=object)
         np.add.at(spent, schedule.entries, changes.astype(object))
         return np.cumsum(spent)
@@ -503,7 +503,7 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
         if self.per == "second":
             rounds = schedule.share / [self.round_seconds(allocation) for _, allocation in schedule.allocations()]
         # From an entry on until the end, a change gives so much more in each round.
-        left = np.cumsum(rounds[::-1].astype(np.longdouble))[::-1].astype(np.float64)[schedule.entries]
+        left = rounds[::-1].astype(np.longdouble).cumsum()[::-1].astype(np.float64)[schedule.entries]
         rates = self.acceptance_rates[schedule.clients]
         now = expected_tokens(rates, schedule.tokens)
         until_now = np.where(schedule.entries > 0, expected_tokens(rates, schedule.before), 0.0)
@@ -530,8 +530,8 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
     @staticmethod
     def _first(wrong: NDArray[np.bool_], sentence: Any) -> list[str]:
         """Return a sentence on the first of many violations of one kind, and how many there are."""
-        count = int(wrong.sum())
-        if not count:
+        if not wrong.any():
             return []
+        count = int(wrong.sum())
         more = f" (and {count - 1} more such)" if count > 1 else ""
         return [sentence(int(np.argmax(wrong))) + more]
