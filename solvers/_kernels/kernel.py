@@ -28,10 +28,11 @@ from numba.core.caching import CompileResultCacheImpl, FunctionCache, NullCache,
 from specopt.solvers._kernels.cache import digest, folder
 from specopt.solvers._kernels.compiling import told
 
-try:
-    from specopt.solvers._kernels.helpers import Helper as _helper
-except ImportError:  # a Numba whose internals are others: it compiles helpers in its own way, which takes longer
-    _helper = njit
+_helper: Callable[..., Any] = njit
+with suppress(ImportError):  # with other internals Numba compiles helpers in its own way, which takes longer
+    from specopt.solvers._kernels.helpers import Helper
+
+    _helper = Helper
 
 _lock = threading.RLock()
 _named: dict[str, Any] = dict(vars(types))
