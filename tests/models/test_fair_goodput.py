@@ -212,6 +212,8 @@ def test_schedules_built_from_arrays_are_checked() -> None:
             Schedule(**two | change)  # type: ignore[arg-type]
         assert str(refusal.value) == message
     assert Schedule(**two | {"tokens": [0, 10**15, 0]}).tokens.tolist() == [0, 10**15, 0]  # type: ignore[arg-type]
+    for array in (schedule.share, schedule.starts, schedule.clients, schedule.tokens, schedule.full):
+        assert not array.flags.writeable
 
 
 def test_schedules_of_allocations() -> None:
@@ -372,3 +374,42 @@ def test_tokens_are_counted_exactly() -> None:
         goodput, tokens = rich.realised(schedule)
         found = rich.violations(FairGoodputPlan(goodput=goodput, mean_draft_tokens=tokens, schedule=schedule))
         assert found == ([f"schedule[1]: {most + 1} draft tokens, {most} are allowed"] if more else [])
+
+
+def test_many_tokens_are_counted_exactly() -> None:
+    """Tests that the sum of an entry is right where floating point would round it."""
+    most = 10**15
+    rich = FairGoodputProblem(acceptance_rates=np.zeros(12), budget_tokens=most, per="round")
+    schedule = Schedule.of([0.5, 0.5], [[most] * 11 + [most - 1], [most] * 12])
+    goodput, tokens = rich.realised(schedule)
+    found = rich.violations(FairGoodputPlan(goodput=goodput, mean_draft_tokens=tokens, schedule=schedule))
+    assert found == [f"schedule[0]: {12 * most - 1} draft tokens, {most} are allowed (and 1 more such)"]
+
+
+def test_what_is_declared_is_held_against_what_cancels() -> None:
+    """Tests that mean drafts may differ by rounding of the changes that add up to them, and no more."""
+    rich = FairGoodputProblem(acceptance_rates=np.zeros(1), budget_tokens=10**6, per="round")
+    schedule = Schedule.parse([{"share": 1e-3, "draft_tokens": [10**6]}, {"share": 0.999, "changes": [[0, 0]]}], "s")
+    for off, sentences in ((1.9e-3, 0), (2.1e-3, 1)):  # 1e-9 of 10^6 (1 + 0.999)
+        plan = FairGoodputPlan(goodput=np.ones(1), mean_draft_tokens=np.array([1000 + off]), schedule=schedule)
+        assert len(rich.violations(plan)) == sentences
+
+
+def test_a_schedule_is_played_once() -> None:
+    """Tests that the judge plays a schedule once for a problem, and again for another."""
+    schedule = plan().schedule
+    one, other = problem(), problem(acceptance_rates=[0.5, 0.0, 0.5])
+    first = one.realised(schedule)
+    assert one.realised(schedule) is first
+    assert other.realised(schedule)[0][2] == pytest.approx(0.25 + 0.75 * 1.75)
+    assert one.realised(schedule)[0] == pytest.approx(first[0])
+
+
+def test_no_rate_has_no_utility(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that a client without a rate is refused, and that a utility of nothing is worth no number."""
+    with pytest.raises(InvalidInput) as refusal:
+        problem().evaluate(plan(schedule=[{"share": 0.0, "draft_tokens": [1, 0, 0]}]))
+    assert str(refusal.value) == "schedule: expected shares that give every client a positive rate"
+    assert np.isnan(FairGoodputProblem.worth(0.0, (3.0, 0.5))) and np.isnan(FairGoodputProblem.worth(1.0, (3.0, 2.0)))
+    monkeypatch.setattr(FairGoodputProblem, "utility", lambda self, goodput: 0.0)
+    assert problem().evaluate(plan()).size == pytest.approx(np.log([1.5625, 1.984375]).sum())  # logarithms that cancel

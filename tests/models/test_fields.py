@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 import pytest
+from msgspec import Meta
 
 from specopt import InvalidInput
 from specopt.models.fields import (
@@ -134,6 +135,7 @@ def test_what_is_read_is_written() -> None:
         ({"twice": "x"}, "twice: expected a number, got 'x'"),
         ({"colour": 1}, "colour: unknown field"),
         ({"x" * 61: 1}, f"'{'x' * 56}...: unknown field"),
+        ({"": 1}, "'': unknown field"),
         ({"a\nb": 1}, "'a\\nb': unknown field"),
     ],
 )
@@ -178,6 +180,7 @@ def test_refusals_of_objects(fields: dict[str, Any], message: str) -> None:
         (list[list[int]], [[1], ["a"]], "m", "m[1][0]: expected int, got 'a' (str)"),
         (list[int], ["a"], "", "[0]: expected int, got 'a' (str)"),
         (int, "a", "", "the top level: expected int, got 'a' (str)"),
+        (int, "1", "x", "x: expected int, got '1' (str)"),
         (Literal["a", "b"], "c", "x", "x: expected another value, got 'c'"),
         (Literal["a", "b"], "\ud800", "x", "x: expected Unicode text, got '\\ud800'"),
         (Literal["a", "b"], "\ud800", "", "the top level: expected Unicode text, got '\\ud800'"),
@@ -201,6 +204,33 @@ def test_columns_are_copies() -> None:
     assert toy.rates is not None and toy.rates.dtype == np.float64 and len(toy.rates) == 0
     with pytest.raises(ValueError, match="read-only"):
         toy.sizes[0] = 7.0
+
+
+def test_optional_values() -> None:
+    """Tests that a value may be absent where its field says so, and that lists of parts become tuples."""
+
+    @dataclass(frozen=True, kw_only=True)
+    class Optional:
+        needed: Doubled
+        maybe: Doubled | None = None
+        parts: tuple[Plain, ...] = ()
+        shares: Annotated[Floats, Column(Annotated[float, Meta(gt=0, lt=1)], "share")] | None = None
+
+        def __post_init__(self) -> None:
+            check(self)
+
+    found = parse(Optional, {"needed": 2.0, "maybe": None, "parts": [{"size": 1.0}]})
+    assert found.maybe is None and found.parts == (Plain(1.0),)
+    assert parse(Optional, {"needed": 2.0, "maybe": 4.0}).maybe.value == 2.0
+    given: Any = [Plain(1.0)]
+    assert Optional(needed=Doubled(1.0), maybe=None, parts=given).parts == (Plain(1.0),)
+    nothing: Any = None
+    for make in (lambda: parse(Optional, {"needed": None}), lambda: Optional(needed=nothing)):
+        with pytest.raises(InvalidInput, match=r"^needed: expected a number, got None$"):
+            make()
+    for share in (0.0, 1.0):
+        with pytest.raises(InvalidInput, match=rf"^shares\[0\]: expected a finite number > 0 and < 1, got {share}$"):
+            Optional(needed=Doubled(1.0), shares=np.array([share]))
 
 
 def bare(field: dict[str, Any]) -> dict[str, Any]:
@@ -229,7 +259,7 @@ def test_what_is_shown() -> None:
     """Tests that what a message shows of a value is short, on one line and printable."""
     assert describe("x" * 58) == f"'{'x' * 58}'" and describe("x" * 59) == f"'{'x' * 56}..."
     assert describe(10**5000) == "a value of int that is too long to write"
-    assert escaped("a\nb\x1bä") == "a\\nb\\x1bä"
+    assert escaped("a\nb\x1bä") == "a\\nb\\x1bä" and escaped("a\\b") == "a\\b"
     assert printable("0123456789", most=10) == "0123456789"
     assert printable("0123456789" * 10, most=20) == "01234567890 ... 6789"
     assert printable("\x1b" * 1000, most=20) == "\\x1b\\x1b\\x1 ... \\x1b"

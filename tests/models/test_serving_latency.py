@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import problems, problems_with_plans
 
-from specopt import InvalidInput, ServingLatencyPlan, ServingLatencyProblem
+from specopt import InvalidInput, LinearRuntime, ServingLatencyPlan, ServingLatencyProblem
 
 
 @settings(max_examples=100)
@@ -287,3 +287,44 @@ def test_identity_ignores_name_and_notes() -> None:
     """Tests that the digest is of the problem, not of its label."""
     assert tiny(name="a", notes="b").sha256 == tiny().sha256
     assert tiny(bandwidth_hz=33.0).sha256 != tiny().sha256
+
+
+def runtime(seconds: float) -> dict[str, float]:
+    """A runtime of so many seconds per pass, whatever the work."""
+    return {"seconds_per_flop": 0.0, "overhead_seconds": seconds}
+
+
+def alone(seconds: float) -> ServingLatencyProblem:
+    """A problem without drafts whose passes take so many seconds."""
+    absent = ("draft", "draft_runtime", "draft_memory_bytes", "acceptance_rate", "max_speculation_length")
+    changes: dict[str, Any] = dict.fromkeys(absent) | {"mechanism": "autoregressive"}
+    return dataclasses.replace(tiny(), **changes, verify_runtime=LinearRuntime(**runtime(seconds)))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        # two tasks, at most 10 tokens with what is drafted, 4 passes a step: 800 passes in all
+        ({"draft_runtime": runtime(2e97)}, "draft_runtime: expected at most 1e+100 seconds in all, got 1.6e+100"),
+        ({"verify_runtime": runtime(2e97)}, "verify_runtime: expected at most 1e+100 seconds in all, got 1.6e+100"),
+        ({"verify_runtime": runtime(1e308)}, "verify_runtime: expected at most 1e+100 seconds in all, got inf"),
+        ({"regroup_seconds": 1e97}, "draft_runtime: expected at most 1e+100 seconds in all, got 1.6e+100"),
+        # 32 bits per token at 32 Hz and a spectral efficiency of 1: 1 s for the second task's token at most
+        ({"snr": [1.0, 1e-200]}, "snr[1]: expected uploads of 1e-100 to 1e+100 seconds, got 6.93147e+199"),
+        ({"snr": [5e-324, 1.0]}, "snr[0]: expected uploads of 1e-100 to 1e+100 seconds, got inf"),
+        ({"bandwidth_hz": 1e102}, "snr[1]: expected uploads of 1e-100 to 1e+100 seconds, got 1.6e-101"),
+    ],
+)  # fmt: skip
+def test_what_floating_point_cannot_hold_is_refused(changes: dict[str, Any], message: str) -> None:
+    """Tests that seconds out of range are refused by the field that is to blame, with the seconds."""
+    with pytest.raises(InvalidInput) as refusal:
+        tiny(**changes)
+    assert str(refusal.value) == message
+
+
+def test_what_floating_point_can_hold_is_taken() -> None:
+    """Tests that runtimes just within the range are taken."""
+    assert tiny(draft_runtime=runtime(1e97), verify_runtime=runtime(1.2e97)).tasks == 2
+    assert alone(1.02e98).tasks == 2  # 7 tokens at most, a pass each: 98 passes
+    with pytest.raises(InvalidInput, match=r"got 1\.0094e\+100"):
+        alone(1.03e98)

@@ -29,7 +29,7 @@ TARGETS = {
     "models/draft_control.py": ("models/test_draft_control.py", "models/test_choices.py"),
     "models/fair_goodput.py": ("models/test_fair_goodput.py",),
     "models/prompt_chunking.py": ("models/test_prompt_chunking.py",),
-    "models/serving_latency.py": ("models/test_serving_latency.py",),
+    "models/serving_latency.py": ("models/test_serving_latency.py", "models/test_rebatched_serving.py"),
     "models/serving_schedule.py": ("models/test_serving_schedule.py",),
     "models/verification_batch.py": ("models/test_verification_batch.py",),
     "models/judge.py": ("models/test_judge.py",),

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
+import logging
+import math
 import time
 from typing import Any
 
@@ -13,7 +16,10 @@ from specopt import InvalidInput, ServingLatencyPlan, ServingLatencyProblem, Sta
 from specopt.models import problem as problem_module
 from specopt.models.errors import OutOfMemory, OutOfTime, Stopped
 from specopt.solvers.draft_allocation.greedy import Greedy
+from specopt.solvers.method import Outcome
 from specopt.solvers.serving_latency.static_batching import StaticBatching
+
+front_door: Any = importlib.import_module("specopt.solve")  # the function has the module's name
 
 
 def solved(problem: ServingLatencyProblem, **kwargs: Any) -> tuple[specopt.Result, ServingLatencyPlan]:
@@ -112,7 +118,13 @@ def test_verify_refuses_other_results(small: ServingLatencyProblem) -> None:
         specopt.verify(small, dataclasses.replace(result, kind="draft-control"))
 
 
-@pytest.mark.parametrize("arguments", [{"time_limit": "5"}, {"gap": "0.1"}, {"gap": None}])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"time_limit": "5"}, {"time_limit": -1}, {"gap": "0.1"}, {"gap": None}, {"seed": -1}, {"seed": 1.5},
+        {"memory_limit": "1"}, {"memory_limit": 0},
+    ],
+)  # fmt: skip
 def test_arguments_of_the_wrong_type(small: ServingLatencyProblem, arguments: dict[str, Any]) -> None:
     """Tests that an argument of the wrong type is refused by name, not by a TypeError from within."""
     with pytest.raises(InvalidInput, match=f"^{next(iter(arguments))}: expected"):
@@ -142,6 +154,83 @@ def test_how_a_method_without_a_plan_ends(
     assert result.stats.get("out_of_memory") == (explanation if isinstance(error, OutOfMemory) else None)
 
 
+@pytest.mark.parametrize("error", [OutOfTime(), Stopped(), KeyboardInterrupt(), OutOfMemory("too large")])
+def test_what_was_found_before_an_end_is_kept(error: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that plan and bound that a method had before it ended early are the result."""
+    problem = specopt.generate("draft-allocation/uniform", seed=1)
+    best = specopt.solve(problem, "greedy")
+    assert best.objective is not None and best.plan is not None
+
+    def run(method: Any, problem: Any, budget: Any) -> Any:
+        budget.offer(best.plan)
+        budget.improve_bound(2 * best.objective)
+        raise error
+
+    monkeypatch.setattr(Greedy, "run", run)
+    result = specopt.solve(problem, "greedy")
+    assert (result.status, result.plan, result.explanation) == (Status.FEASIBLE, best.plan, None)
+    assert (result.objective, result.bound) == (best.objective, 2 * best.objective)
+
+
+def test_what_a_method_may_spend(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that a method gets the arguments, and that the log says them, with what came of them."""
+    problem = specopt.generate("draft-allocation/uniform", seed=1)
+    budgets = []
+
+    def run(method: Any, problem: Any, budget: Any) -> Any:
+        budgets.append(budget)
+        raise OutOfTime
+
+    def callback(progress: Any) -> None:
+        """Do nothing."""
+
+    monkeypatch.setattr(Greedy, "run", run)
+    before = time.perf_counter()
+    result = specopt.solve(problem, "greedy", time_limit=5, gap=0.25, seed=3, memory_limit=1e6, callback=callback)
+    found = budgets[0]
+    assert (found.problem, found.time_limit, found.gap, found.seed) == (problem, 5, 0.25, 3)
+    assert (found.memory_limit, found.callback, found.warm_start) == (1e6, callback, None)
+    assert before <= found.started <= before + result.seconds
+    assert specopt.solve(problem, "greedy", memory_limit=math.inf).status is Status.NONE
+
+
+def test_the_log(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that a solve says what it begins with and how it ends, and in detail what the method counted."""
+    monkeypatch.setattr(front_door, "_showing_kernels", None)  # is not asked for
+    with caplog.at_level(logging.DEBUG, logger="specopt"):
+        result = specopt.solve(
+            specopt.generate("draft-allocation/uniform", seed=1), "greedy", time_limit=5.0, gap=0.25, seed=3
+        )
+    told = [(record.levelname, record.getMessage()) for record in caplog.records if record.name.startswith("specopt")]
+    assert told == [
+        ("INFO", "draft-allocation by greedy: time limit 5.0 s, gap 0.25, seed 3"),
+        ("INFO", f"draft-allocation by greedy: optimal (converged), objective {result.objective}, "
+                 f"bound {result.bound}, {result.seconds:.3g} s"),
+        ("DEBUG", f"draft-allocation by greedy: {result.stats}"),
+    ]  # fmt: skip
+
+
+def test_what_the_judge_adds_up_to_is_told(small: ServingLatencyProblem) -> None:
+    """Tests that a result has the terms of its objective."""
+    result, plan = solved(small, method="static-batching")
+    assert result.terms == small.evaluate(plan).terms and len(result.terms) == 2
+
+
+def test_within_a_methods_tolerance_is_optimal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that a plan whose distance to the bound is just the method's tolerance is optimal, one beyond it is not."""
+    problem = specopt.generate("draft-allocation/uniform", seed=1)
+    best = specopt.solve(problem, "greedy")
+    assert best.objective is not None
+    bound = best.objective * (1 + 1e-6)
+    distance = problem.gap(best.objective, bound)
+    monkeypatch.setattr(Greedy, "run", lambda self, problem, budget: Outcome(plan=best.plan, bound=bound))
+    for tolerance, gap in ((distance, 0.0), (distance * (1 - 1e-9), distance)):
+        monkeypatch.setattr(Greedy, "tolerance", tolerance)
+        result = specopt.solve(problem, "greedy")
+        assert (result.gap, result.bound) == (gap, bound)
+        assert result.status is (Status.FEASIBLE if gap else Status.OPTIMAL)
+
+
 def test_all_methods(small: ServingLatencyProblem) -> None:
     """Tests that without a problem every kind's methods are listed, and with one those that take it."""
     everything = specopt.methods()
@@ -149,7 +238,7 @@ def test_all_methods(small: ServingLatencyProblem) -> None:
     assert set(specopt.methods(small)) <= set(specopt.methods(ServingLatencyProblem)) < set(everything)
 
 
-def test_what_is_no_warm_start(small: ServingLatencyProblem) -> None:
+def test_what_is_no_warm_start(small: ServingLatencyProblem, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests that a plan that violates something, or is none, is refused, and so is any by a method that takes none."""
     able = next(method.name for method in specopt.methods(small) if method.supports_warm_start)
     result, plan = solved(small)
@@ -161,7 +250,9 @@ def test_what_is_no_warm_start(small: ServingLatencyProblem) -> None:
     ):
         with pytest.raises(InvalidInput, match=f"^warm_start: {message}"):
             specopt.solve(small, able, warm_start=wrong)  # type: ignore[arg-type]
-    message = f"^warm_start: method static-batching cannot use one; methods that can: .*{able}"
+    other = next(method for method in specopt.methods(small) if method.name == "max-batching")
+    monkeypatch.setattr(other, "supports_warm_start", True)
+    message = f"^warm_start: method static-batching cannot use one; methods that can: {able}, max-batching$"
     with pytest.raises(Unsupported, match=message):
         specopt.solve(small, "static-batching", warm_start=plan)
 
