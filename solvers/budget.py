@@ -86,6 +86,7 @@ class Budget:
         self.incumbent: Plan | None = None
         self.objective: float | None = None
         self._evaluation: Evaluation | None = None
+        self._judged: tuple[Plan | None, Evaluation | None] = None, None  # the last plan
         self._judging_seconds = 0.0
         self.bound: float | None = None
         self.stopped = False
@@ -153,9 +154,10 @@ class Budget:
         return evaluation.objective
 
     def evaluate(self, plan: Plan) -> Evaluation:
-        """Return what the judge says of a plan, without asking it again about the incumbent."""
-        if plan is self.incumbent and self._evaluation is not None:
-            return self._evaluation
+        """Return what the judge says of a plan, without asking it again about the incumbent or the last one."""
+        for known, evaluation in ((self.incumbent, self._evaluation), self._judged):
+            if plan is known and evaluation is not None:
+                return evaluation
         return self._judge(plan)
 
     @property
@@ -167,6 +169,7 @@ class Budget:
         started = time.perf_counter()
         evaluation = self.problem.evaluate(plan)
         self._judging_seconds = time.perf_counter() - started
+        self._judged = plan, evaluation
         return evaluation
 
     def improve_bound(self, bound: float) -> None:

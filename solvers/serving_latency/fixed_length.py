@@ -37,7 +37,7 @@ class FixedLength(ServingLatencyMethod):
         """Run Algorithm 1 for one speculation length."""
 
         def solve(prepared: Prepared) -> Outcome:
-            length = min(self.length, prepared.lengths[-1])
+            length = min(self.length, problem.max_speculation_length or 1)
             batches, _ = algorithm_1_batches(prepared, length, budget)
             plan = plan_without_maximum(prepared, length) if batches is None else prepared.plan(batches, length)
             return certify(prepared, plan, budget)

@@ -87,6 +87,8 @@ def best_of_mechanisms(problem: ServingLatencyProblem, budget: Budget, solve: Ca
     for prepared in options:
         offer_first_plan(prepared, budget)
     found = [solve(prepared) for prepared in options]
-    best = min(found, key=lambda outcome: problem.evaluate(outcome.plan).objective)  # type: ignore[arg-type]
+    best = found[0]
+    if len(found) > 1:  # else it would be judged once more
+        best = min(found, key=lambda outcome: budget.evaluate(outcome.plan).objective)  # type: ignore[arg-type]
     bounds = [outcome.bound for outcome in found if outcome.bound is not None]
     return replace(best, bound=min(bounds) if len(bounds) == len(found) else None)

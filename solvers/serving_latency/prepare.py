@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import bisect
 import itertools
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -63,12 +64,36 @@ class Prepared:
         """Number of tasks K."""
         return len(self.inputs)
 
-    @property
-    def lengths(self) -> range:
-        """The speculation lengths that a plan may use."""
+    @cached_property
+    def lengths(self) -> Sequence[int]:
+        """The speculation lengths that a plan may use; of static batches, those that save some task a step.
+
+        As many steps take no less time with longer drafts.
+        """
+        problem = self.problem
         if self.mechanism == "autoregressive":
             return range(1)
-        return range(1, (self.problem.max_speculation_length or 0) + 1)
+        every = range(1, (problem.max_speculation_length or 0) + 1)
+        if problem.batching != "static" or problem.output_lengths == "predicted":
+            return every
+        outputs = {problem.longest_output, *np.unique(problem.planned_output_tokens).tolist()}
+
+        def steps(length: int) -> list[int]:
+            tokens = self.tokens_per_step(length)
+            return [decoding_steps(output, tokens) for output in outputs]
+
+        found, before = [1], steps(1)
+        while found[-1] < every[-1]:
+            rest = every[found[-1] :]
+            fewer = steps(rest[0])
+            if fewer == before:  # seldom, but of many lengths for nearly all
+                place = bisect.bisect_left(rest, True, key=lambda length: steps(length) != before)
+                if place == len(rest):
+                    break
+                rest, fewer = rest[place:], steps(rest[place])
+            found.append(rest[0])
+            before = fewer
+        return found
 
     def tokens_per_step(self, length: int) -> float:
         """Return L for a speculation length (Eq. 7)."""

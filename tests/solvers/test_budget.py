@@ -147,7 +147,7 @@ def test_a_callback_stops() -> None:
 
 
 def test_no_plan_is_judged_twice(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests that what the judge said of the incumbent is kept, and other plans are judged when they are asked for."""
+    """Tests that what the judge said of the incumbent and of the last plan is kept, and others are judged again."""
     judged: list[Any] = []
     evaluate = DraftAllocationProblem.evaluate
 
@@ -157,10 +157,10 @@ def test_no_plan_is_judged_twice(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(DraftAllocationProblem, "evaluate", watched)
     found = Budget(PROBLEM)
-    best, worse = tokens(2), tokens(1)
+    best, worse, worst = tokens(2), tokens(1), tokens(0)
     assert [found.offer(plan) for plan in (best, best, worse)] == [1.75, 1.75, 1.5]
-    assert [found.evaluate(plan).objective for plan in (best, worse)] == [1.75, 1.5]
-    assert [int(plan.draft_tokens[0]) for plan in judged] == [2, 1, 1]
+    assert [found.evaluate(plan).objective for plan in (best, worse, worst, worse)] == [1.75, 1.5, 1.0, 1.5]
+    assert [int(plan.draft_tokens[0]) for plan in judged] == [2, 1, 0, 1]
 
 
 def test_no_plan_is_judged_that_the_time_does_not_suffice_for(
