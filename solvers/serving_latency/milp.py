@@ -13,7 +13,7 @@ as long as the task itself; stage times and memory grow with the shape, so no mi
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -124,7 +124,7 @@ class Milp(ServingLatencyMethod):
         options = (prepare(problem, mechanism) for mechanism in problem.mechanisms)
         return max(Case(prepared, self._lengths(prepared)[0]).steps for prepared in options)
 
-    def _lengths(self, prepared: Prepared) -> range:
+    def _lengths(self, prepared: Prepared) -> Sequence[int]:
         if self.length is None or prepared.mechanism == "autoregressive":
             return prepared.lengths
         return range(self.length, self.length + 1)

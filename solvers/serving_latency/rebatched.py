@@ -9,6 +9,7 @@ batches draft equally many tokens: of the lengths allowed, whichever gives most 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -137,7 +138,7 @@ class Scheduler:
         self.inputs = self.problem.input_tokens.astype(np.float64)
         self.tokens = {length: self.problem.tokens_per_step(length) for length in self.prepared.lengths}
 
-    def plan(self, lengths: range, budget: Budget) -> tuple[float, ServingLatencyPlan]:
+    def plan(self, lengths: Sequence[int], budget: Budget) -> tuple[float, ServingLatencyPlan]:
         """Return about how many seconds its steps take, and the plan that drafts only so many tokens."""
         tasks = len(self.inputs)
         _, ready = self.problem.readiness_at(self.prepared.mechanism, self.shares)

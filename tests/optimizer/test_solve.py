@@ -160,16 +160,17 @@ def test_what_was_found_before_an_end_is_kept(error: BaseException, monkeypatch:
     problem = specopt.generate("draft-allocation/uniform", seed=1)
     best = specopt.solve(problem, "greedy")
     assert best.objective is not None and best.plan is not None
+    bound = 2 * best.objective
 
     def run(method: Any, problem: Any, budget: Any) -> Any:
         budget.offer(best.plan)
-        budget.improve_bound(2 * best.objective)
+        budget.improve_bound(bound)
         raise error
 
     monkeypatch.setattr(Greedy, "run", run)
     result = specopt.solve(problem, "greedy")
     assert (result.status, result.plan, result.explanation) == (Status.FEASIBLE, best.plan, None)
-    assert (result.objective, result.bound) == (best.objective, 2 * best.objective)
+    assert (result.objective, result.bound) == (best.objective, bound)
 
 
 def test_what_a_method_may_spend(monkeypatch: pytest.MonkeyPatch) -> None:
