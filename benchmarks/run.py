@@ -20,6 +20,7 @@ import limits
 import prompt_chunking
 import quantisation
 import serving_latency
+import serving_latency_served
 import tuning
 import verification_batch
 import verification_long_run
@@ -32,6 +33,7 @@ from specopt.models.files import write_text
 BENCHMARKS = (
     *cold.BENCHMARKS,
     *serving_latency.BENCHMARKS,
+    *serving_latency_served.BENCHMARKS,
     *draft_allocation.BENCHMARKS,
     *draft_control.BENCHMARKS,
     *draft_stopping.BENCHMARKS,

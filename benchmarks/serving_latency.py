@@ -21,7 +21,8 @@ from specopt.solvers.serving_latency.prepare import prepare
 PAIRS = ("68M-7B", "1.1B-7B", "1.1B-13B")
 
 
-def _paper_1(pair: str, tasks: int, **parameters: object) -> ServingLatencyProblem:
+def paper_1(pair: str, tasks: int, **parameters: object) -> ServingLatencyProblem:
+    """Return a problem of the setting of paper 1."""
     problem = specopt.generate("serving-latency/paper-1", pair=pair, tasks=tasks, **parameters)
     assert isinstance(problem, ServingLatencyProblem)
     return problem
@@ -40,7 +41,7 @@ def proofs(smoke: bool) -> list[Row]:
         for pair in PAIRS:
             for seed in (1,) if smoke else (1, 2):
                 size = min(tasks, 7) if smoke else tasks
-                problem = _paper_1(pair, size, alpha=alpha, max_output=longest, seed=seed)
+                problem = paper_1(pair, size, alpha=alpha, max_output=longest, seed=seed)
                 seconds, result = _own_seconds(problem, 1 if smoke else 5)
                 rows.append(
                     Row(
@@ -60,7 +61,7 @@ def grid(smoke: bool) -> list[Row]:
     if smoke:
         alphas, outputs, inputs, tasks = (0.8,), (128,), (128,), 10
     results = [
-        specopt.solve(_paper_1(pair, tasks, alpha=a, max_output=o, max_input=i, seed=1), "exact", time_limit=10)
+        specopt.solve(paper_1(pair, tasks, alpha=a, max_output=o, max_input=i, seed=1), "exact", time_limit=10)
         for pair, a, o, i in itertools.product(PAIRS, alphas, outputs, inputs)
     ]
     proven = sum(result.status == "optimal" for result in results)
@@ -83,7 +84,7 @@ def large(smoke: bool) -> list[Row]:
     for tasks, limit, target in ((1000, 10.0, 0.005), (10_000, 60.0, 0.01)):
         size, seconds = (tasks // 20, 1.0) if smoke else (tasks, limit)
         for pair in PAIRS:
-            result = specopt.solve(_paper_1(pair, size, seed=1), "exact", time_limit=seconds)
+            result = specopt.solve(paper_1(pair, size, seed=1), "exact", time_limit=seconds)
             gap = math.inf if result.gap is None else result.gap
             rows.append(
                 Row(
@@ -102,7 +103,7 @@ def ample(smoke: bool) -> list[Row]:
     for tasks, limit, target in ((100, 2.0, 0.0), (300, 10.0, 0.003), (1000, 10.0, 0.005)):
         size = tasks // 20 if smoke else tasks
         for pair in PAIRS:
-            problem = dataclasses.replace(_paper_1(pair, size, seed=1), draft_memory_bytes=64e9)
+            problem = dataclasses.replace(paper_1(pair, size, seed=1), draft_memory_bytes=64e9)
             result = specopt.solve(problem, "exact", time_limit=limit)
             gap = math.inf if result.gap is None else result.gap
             rows.append(
@@ -128,7 +129,7 @@ def wide(smoke: bool) -> list[Row]:
                 int(random.integers(2, 4)),
                 random.integers(4, 11),
             )
-            problem = _paper_1(PAIRS[seed % 3], tasks, max_input=1024, max_output=steps, seed=seed)
+            problem = paper_1(PAIRS[seed % 3], tasks, max_input=1024, max_output=steps, seed=seed)
             assert problem.draft is not None
             size = math.ceil(tasks / batches)
             longest = int(problem.input_tokens.max()) + steps
@@ -168,7 +169,7 @@ def algorithm_1(smoke: bool) -> list[Row]:
     length = 1
     for size in sizes:
         problem = specopt.ServingLatencyProblem.from_dict(
-            _paper_1("1.1B-7B", size, seed=1).to_dict() | {"draft_memory_bytes": 1e18, "max_speculation_length": 1}
+            paper_1("1.1B-7B", size, seed=1).to_dict() | {"draft_memory_bytes": 1e18, "max_speculation_length": 1}
         )
         prepared = prepare(problem)
         width, lines = widths(prepared), stage_lines(prepared, length)
@@ -201,7 +202,7 @@ def known(smoke: bool) -> list[Row]:
     for pair, target in (("68M-7B", 0.10), ("1.1B-7B", 0.15), ("1.1B-13B", 0.15)):
         savings, seconds, gaps = [], [], []
         for seed in seeds:
-            problem = dataclasses.replace(_paper_1(pair, 10 if smoke else 100, seed=seed), output_lengths="known")
+            problem = dataclasses.replace(paper_1(pair, 10 if smoke else 100, seed=seed), output_lengths="known")
             paper = specopt.solve(problem, "algorithm-1")
             ours = specopt.solve(problem, "length-aware", time_limit=1.8)
             assert paper.objective is not None and ours.objective is not None and ours.gap is not None
@@ -218,7 +219,7 @@ def known(smoke: bool) -> list[Row]:
         )
     losses = []
     for seed in range(3 if smoke else 100):
-        small = _paper_1(PAIRS[seed % 3], 4 if smoke else 7, max_output=256, alpha=0.6, seed=seed)
+        small = paper_1(PAIRS[seed % 3], 4 if smoke else 7, max_output=256, alpha=0.6, seed=seed)
         small = dataclasses.replace(small, output_lengths="known")
         ours, best = specopt.solve(small, "length-aware"), specopt.solve(small, "brute-force")
         assert ours.objective is not None and best.objective is not None
@@ -243,7 +244,7 @@ def known_gaps(smoke: bool) -> list[Row]:
         for pair in PAIRS:
             results = [
                 specopt.solve(
-                    dataclasses.replace(_paper_1(pair, size, seed=seed), output_lengths="known"),
+                    dataclasses.replace(paper_1(pair, size, seed=seed), output_lengths="known"),
                     "length-aware",
                     time_limit=seconds,
                 )
@@ -261,7 +262,7 @@ def known_gaps(smoke: bool) -> list[Row]:
                 )
             )
     limit = 1.0 if smoke else 5.0
-    problem = dataclasses.replace(_paper_1("1.1B-7B", 8 if smoke else 10_000, seed=1), output_lengths="known")
+    problem = dataclasses.replace(paper_1("1.1B-7B", 8 if smoke else 10_000, seed=1), output_lengths="known")
     result = specopt.solve(problem, "length-aware", time_limit=limit)
     fixed = float(result.stats.get("fixed_seconds", 0.0))  # type: ignore[arg-type]
     rows.append(
@@ -279,7 +280,7 @@ def milp(smoke: bool) -> list[Row]:
     """The exact search against the mixed-integer program, on the same small problems."""
     rows = []
     for tasks, longest in ((2, 12),) if smoke else ((3, 36), (4, 36)):
-        problem = _paper_1("1.1B-7B", tasks, max_output=longest, seed=1)
+        problem = paper_1("1.1B-7B", tasks, max_output=longest, seed=1)
         ours = median_seconds(lambda p=problem: specopt.solve(p, "exact"))
         theirs = median_seconds(lambda p=problem: specopt.solve(p, "milp"), 1)
         a, b = specopt.solve(problem, "exact").objective, specopt.solve(problem, "milp").objective

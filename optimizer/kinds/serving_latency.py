@@ -33,13 +33,14 @@ from specopt.solvers.serving_latency.exact import Exact
 from specopt.solvers.serving_latency.heuristic_batching import HeuristicBatching
 from specopt.solvers.serving_latency.length_aware import LengthAware
 from specopt.solvers.serving_latency.rebatching import Rebatching
+from specopt.solvers.serving_latency.stand_in import StandIn
 
 
 def _preference(problem: ServingLatencyProblem) -> tuple[type[Method], ...]:
     if problem.batching == "rebatched":
         return EveryStep, Rebatching
     small = (BruteForce,) if problem.tasks <= 6 else ()
-    return (Exact, *small, LengthAware, Algorithm1, BruteForce, HeuristicBatching)
+    return (Exact, *small, LengthAware, Algorithm1, BruteForce, StandIn, HeuristicBatching)
 
 
 def _choices(problem: ServingLatencyProblem) -> list[dict[str, Any]]:

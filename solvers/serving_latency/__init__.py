@@ -14,6 +14,7 @@ from specopt.solvers.serving_latency.max_batching import MaxBatching
 from specopt.solvers.serving_latency.milp import Milp
 from specopt.solvers.serving_latency.no_batching import NoBatching
 from specopt.solvers.serving_latency.rebatching import Rebatching
+from specopt.solvers.serving_latency.stand_in import StandIn
 from specopt.solvers.serving_latency.static_batching import StaticBatching
 from specopt.solvers.serving_latency.uniform_bandwidth import UniformBandwidth
 
@@ -29,6 +30,7 @@ METHODS: tuple[type[Method], ...] = (
     Milp,
     NoBatching,
     Rebatching,
+    StandIn,
     StaticBatching,
     UniformBandwidth,
 )

@@ -1,0 +1,157 @@
+"""Static batches where tasks differ in acceptance, lengths are predicted, or the mean latency counts.
+
+The shortest paths and columns of the other methods need one acceptance rate and one length for every task. Such a
+problem has stand-ins: problems of known lengths with one rate in which every task takes the decoding steps that it
+takes here, at some speculation length, and where lengths are predicted at some quantile of its samples.
+
+1. `length-aware` plans the stand-ins, again for the speculation length that it chose; the problem itself judges.
+2. The best plan is improved by moving and swapping tasks, rated by its mean over the stand-ins of all samples: a
+   sample average, with the same samples for every plan.
+
+Where all tasks have one rate the stand-ins are exact in seconds, otherwise contexts grow at the mean rate. A static
+plan is a rebatched one of a single phase and never faster than that, so the bound of rebatched plans holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from specopt.models.acceptance import decoding_steps, rate_that_yields
+from specopt.models.errors import Infeasible, OutOfTime
+from specopt.models.fields import MAX_TOKENS, Ints, NonNegativeInt
+from specopt.models.rates import Rates
+from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
+from specopt.solvers.budget import Budget
+from specopt.solvers.method import Condition, Outcome
+from specopt.solvers.serving_latency.length_aware import LengthAware
+from specopt.solvers.serving_latency.method import STATIC, ServingLatencyMethod, offer_first_plan, prepare_all
+from specopt.solvers.serving_latency.prepare import prepare
+from specopt.solvers.serving_latency.served_bound import served_bound
+from specopt.solvers.serving_latency.stages import rate, stages
+
+QUANTILES = (0.5, 0.75, 0.9, 1.0)
+"""Of a task's samples, for the lengths to plan with."""
+
+ANNEALING = 100_000
+"""Moves of `length-aware` for every stand-in."""
+
+MOST_TURNS = 3
+"""Stand-ins for one plan after the other, each at the speculation length of the one before."""
+
+
+@dataclass(frozen=True)
+class StandIn(ServingLatencyMethod):
+    """Plans for problems that resemble this one, the best of them improved on the sample average.
+
+    Parameters
+    ----------
+    moves
+        Moves and swaps tried at the end.
+    """
+
+    moves: NonNegativeInt = 2000
+
+    name: ClassVar[str] = "stand-in"
+    source: ClassVar[str] = "own; `length-aware` on problems that resemble this one, then descent on the sample average"
+    guarantee: ClassVar[str] = "a lower bound, of rebatched plans; the gap is certified, not closed"
+    complexity: ClassVar[str] = "that of length-aware, then O(S M^2) per move, M batches, S samples"
+    serves: ClassVar[tuple[Condition, ...]] = (STATIC,)
+
+    def run(self, problem: ServingLatencyProblem, budget: Budget) -> Outcome:
+        """Plan the stand-ins, improve the best plan."""
+        longest = np.max(problem.scenarios, axis=0)
+        able = prepare_all(replace(problem, output_lengths="known", output_tokens=longest, output_samples=None))
+        for prepared in able:
+            offer_first_plan(prepared, budget)
+        for outputs in _planned_outputs(problem):
+            for plan in _plans(problem, outputs, budget):
+                self._offer(problem, plan, budget)
+        assert isinstance(budget.incumbent, ServingLatencyPlan)
+        self._offer(problem, self._improved(problem, budget.incumbent, budget), budget)
+        free = [prepare(replace(problem, batching="rebatched"), prepared.mechanism) for prepared in able]
+        return Outcome(plan=budget.incumbent, bound=min(served_bound(prepared, budget) for prepared in free))
+
+    @staticmethod
+    def _offer(problem: ServingLatencyProblem, plan: ServingLatencyPlan, budget: Budget) -> None:
+        if not problem.violations(plan):
+            budget.offer(plan)
+
+    def _improved(self, problem: ServingLatencyProblem, plan: ServingLatencyPlan, budget: Budget) -> ServingLatencyPlan:
+        """Return the plan after moves and swaps of tasks, each of which lowers the mean over all samples."""
+        length, mechanism = plan.speculation_length, problem.mechanism_of(plan)
+        kernels = budget.load("serving_latency.plans")
+        kept = [
+            stages(prepare(_stand_in(problem, length, outputs), mechanism), length) for outputs in problem.scenarios
+        ]
+        prepared, count = kept[0].prepared, len(plan.batches)
+        of_task = np.empty(problem.tasks, dtype=np.int64)
+        for number, batch in enumerate(plan.batches):
+            of_task[list(batch)] = number
+        slot = of_task[prepared.order]
+
+        def seconds(slot: Ints) -> float:
+            return float(np.mean([rate(at, slot, count, kernels) for at in kept]))
+
+        best, random = seconds(slot), np.random.default_rng(budget.seed)
+        for _ in range(self.moves if count > 1 else 0):
+            budget.check()
+            one, other = random.integers(problem.tasks, size=2)
+            tried = slot.copy()
+            if random.random() < 0.5:
+                tried[one], tried[other] = slot[other], slot[one]
+            elif np.count_nonzero(slot == slot[one]) > 1:  # no batch is left empty
+                tried[one] = slot[other]
+            if (found := seconds(tried)) < best:
+                best, slot = found, tried
+        positions = [np.flatnonzero(slot == number).tolist() for number in range(count)]
+        return replace(plan, batches=prepared.plan(positions, length).batches)
+
+
+def _planned_outputs(problem: ServingLatencyProblem) -> Iterator[Ints]:
+    """Yield output lengths to plan with: as they count, or quantiles of every task's samples."""
+    if problem.output_lengths != "predicted":
+        yield problem.planned_output_tokens
+        return
+    rows = np.array(problem.scenarios)
+    for share in QUANTILES:
+        yield np.ceil(np.quantile(rows, share, axis=0)).astype(np.int64)
+
+
+def _plans(problem: ServingLatencyProblem, outputs: Ints, budget: Budget) -> Iterator[ServingLatencyPlan]:
+    """Yield plans of stand-ins that take these output lengths, each at the speculation length of the one before."""
+    drafts = problem.mechanism != "autoregressive"
+    length, done = int(drafts), set[int]()
+    while length not in done and len(done) < MOST_TURNS:
+        budget.check()
+        done.add(length)
+        alike = _stand_in(problem, length, outputs)
+        inner = Budget(alike, time_limit=budget.remaining, seed=budget.seed, memory_limit=budget.memory_limit)
+        try:
+            LengthAware(moves=ANNEALING, rounds=0).run(alike, inner)
+        except Infeasible:  # a task of another rate is longer there
+            return
+        except OutOfTime:
+            budget.check()
+        if not isinstance(inner.incumbent, ServingLatencyPlan):
+            return
+        yield inner.incumbent
+        length = inner.incumbent.speculation_length or length
+
+
+def _stand_in(problem: ServingLatencyProblem, length: int, outputs: Ints) -> ServingLatencyProblem:
+    """Return a problem of known lengths and one rate whose tasks take these decoding steps at a speculation length."""
+    acceptance = problem.acceptance_rate
+    if isinstance(acceptance, Rates):
+        tokens = problem.tokens_per_step(length)
+        mean = float(tokens.mean())
+        steps = [decoding_steps(int(q), float(own)) for q, own in zip(outputs, tokens, strict=True)]
+        outputs = np.clip(np.floor(np.array(steps) * mean), 1, MAX_TOKENS).astype(np.int64)
+        acceptance = rate_that_yields(mean, length) if length else None
+    return replace(
+        problem, output_lengths="known", output_tokens=outputs, output_samples=None, max_output_tokens=None,
+        objective="makespan", acceptance_rate=acceptance,
+    )  # fmt: skip

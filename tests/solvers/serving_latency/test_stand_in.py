@@ -1,0 +1,75 @@
+"""Static batches of tasks with rates of their own, predicted lengths, or a mean latency: by stand-ins."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from strategies import served_problems
+
+from specopt import ServingLatencyPlan, ServingLatencyProblem, generate, solve
+from specopt.solvers.serving_latency.method import prepare_all
+from specopt.solvers.serving_latency.stand_in import StandIn
+
+
+def least(problem: ServingLatencyProblem, shares: np.ndarray) -> float:
+    """The least latency of all static plans with these shares, each judged."""
+    found = np.inf
+    for mechanism in problem.mechanisms:
+        lengths = [0] if mechanism == "autoregressive" else range(1, (problem.max_speculation_length or 0) + 1)
+        for length, slots in itertools.product(lengths, itertools.product(range(problem.tasks), repeat=problem.tasks)):
+            batches = [tuple(np.flatnonzero(np.array(slots) == m).tolist()) for m in range(max(slots) + 1)]
+            if all(batches):
+                plan = ServingLatencyPlan(
+                    speculation_length=length, batches=tuple(batches), bandwidth_share=shares,
+                    mechanism=mechanism if problem.mechanism == "any" else None,
+                )  # fmt: skip
+                if not problem.violations(plan):
+                    found = min(found, problem.evaluate(plan).objective)
+    return found
+
+
+@settings(max_examples=12, deadline=None)
+@given(served_problems(batching=["static"], tasks=(1, 3), max_output=12, max_length=2))
+def test_between_bound_and_optimum(problem: ServingLatencyProblem) -> None:
+    """Tests that bound <= optimum <= plan, whatever tasks differ in."""
+    found = solve(problem, StandIn(moves=50))
+    assert isinstance(found.plan, ServingLatencyPlan) and found.objective is not None and found.bound is not None
+    optimum = least(problem, prepare_all(problem)[0].shares)
+    assert found.bound <= optimum * (1 + 1e-9)
+    assert optimum <= found.objective * (1 + 1e-9)
+
+
+def test_default_where_no_other_method_plans() -> None:
+    """Tests that `solve` plans tasks with rates of their own, and no worse than as if they had the mean rate."""
+    problem = generate("serving-latency/paper-1", tasks=20, seed=3)
+    assert isinstance(problem, ServingLatencyProblem)
+    rates = np.random.default_rng(0).beta(8, 2, 20)
+    own = ServingLatencyProblem.from_dict(
+        problem.to_dict() | {"acceptance_rate": rates.tolist(), "output_lengths": "known"}
+    )
+    alike = ServingLatencyProblem.from_dict(own.to_dict() | {"acceptance_rate": float(rates.mean())})
+    found, other = solve(own, time_limit=20), solve(alike, "length-aware", time_limit=20)
+    assert found.method == "stand-in" and found.objective is not None and other.plan is not None
+    assert found.objective <= own.evaluate(other.plan).objective
+
+
+@pytest.mark.parametrize("samples", [1, 8])
+def test_samples_are_planned_for(samples: int) -> None:
+    """Tests that one sample is as good as known lengths, and many no worse than their longest lengths."""
+    problem = generate("serving-latency/paper-1", tasks=12, seed=1)
+    assert isinstance(problem, ServingLatencyProblem)
+    rows = np.random.default_rng(1).integers(1, 1024, size=(samples, 12))
+    base = problem.to_dict() | {"max_output_tokens": None}
+    base = {name: value for name, value in base.items() if value is not None}
+    predicted = ServingLatencyProblem.from_dict(
+        base | {"output_lengths": "predicted", "output_samples": rows.tolist(), "output_tokens": rows[0].tolist()}
+    )
+    known = ServingLatencyProblem.from_dict(
+        base | {"output_lengths": "known", "output_tokens": rows.max(axis=0).tolist()}
+    )
+    found, extreme = solve(predicted), solve(known, "length-aware")
+    assert found.objective is not None and extreme.plan is not None
+    assert found.objective <= predicted.evaluate(extreme.plan).objective * (1 + 1e-3 * (samples == 1))
