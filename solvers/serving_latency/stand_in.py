@@ -150,7 +150,7 @@ def _stand_in(problem: ServingLatencyProblem, length: int, outputs: Ints) -> Ser
         mean = float(tokens.mean())
         steps = [decoding_steps(int(q), float(own)) for q, own in zip(outputs, tokens, strict=True)]
         outputs = np.clip(np.floor(np.array(steps) * mean), 1, MAX_TOKENS).astype(np.int64)
-        acceptance = rate_that_yields(mean, length) if length else None
+        acceptance = rate_that_yields(mean, length) if length else float(acceptance.values.mean())
     return replace(
         problem, output_lengths="known", output_tokens=outputs, output_samples=None, max_output_tokens=None,
         objective="makespan", acceptance_rate=acceptance,
