@@ -1,8 +1,10 @@
 """The columns of the tables in which a scheduler of fair goodput keeps what it knows, a row per client.
 
-``facts`` (float): WEIGHT, ESTIMATE (alpha-hat), GOODPUT (X), PRIOR (the estimate it began with); then, for `robust`
-only, MEAN, SLOPE and ANCHOR (running means of mu, of its derivative and of the derivative times the estimate), and K
-columns each, from MEMORIES on, of accepted drafts, tested drafts and belief, one for every memory, the last endless.
+``facts`` (float): WEIGHT, ESTIMATE (alpha-hat), GOODPUT (X), PRIOR (the estimate it began with), PROMISE (least rate);
+per second DRAFT_SECONDS (of a token), NETWORK_SECONDS and PRESSURE (logarithm of what a promise adds to the weight);
+then, for `robust` only, MEAN, SLOPE and ANCHOR (running means of mu, of its derivative and of the derivative times the
+estimate), and K columns each, from MEMORIES on, of accepted drafts, tested drafts and belief, one for every memory, the
+last endless.
 
 ``counts`` (int): CAP, IDLE (rounds since the last evidence), ROUNDS (that goodput is averaged over, up to the horizon),
 SEEN (rounds with evidence), SILENT (rounds in a row that were reported without this client).
@@ -13,7 +15,8 @@ RELUCTANCE.
 """
 
 ROBUST, GRADIENT, FIXED, RANDOM = range(4)
-WEIGHT, ESTIMATE, GOODPUT, PRIOR, MEAN, SLOPE, ANCHOR, MEMORIES = range(8)
+WEIGHT, ESTIMATE, GOODPUT, PRIOR, PROMISE, DRAFT_SECONDS, NETWORK_SECONDS, PRESSURE = range(8)
+MEAN, SLOPE, ANCHOR, MEMORIES = range(8, 12)
 CAP, IDLE, ROUNDS, SEEN, SILENT, COUNTS = range(6)
 FAIRNESS, SMOOTHING, LEARNING, PRIOR_TESTED, PROBE_AFTER, OPTIMISM, RELUCTANCE, OPTIONS = range(8)
 
@@ -26,3 +29,6 @@ ABSENT, UNHEARD = -1, -2
 PATIENCE, LONGEST_SILENCE = 3, 64
 """Silent rounds after which a client's drafts go to others: it is tried with one draft after 4, 8, 16, 32 and 64 of
 them, then every 64."""
+
+TELLING = 0.005
+"""A draft for the sake of a promise adds at least this share of the promised rate."""

@@ -28,6 +28,7 @@ from specopt.solvers._kernels.fair_goodput_columns import (
     PRIOR,
     PRIOR_TESTED,
     PROBE_AFTER,
+    PROMISE,
     RANDOM,
     RELUCTANCE,
     ROBUST,
@@ -36,6 +37,7 @@ from specopt.solvers._kernels.fair_goodput_columns import (
     SILENT,
     SLOPE,
     SMOOTHING,
+    TELLING,
     UNHEARD,
     WEIGHT,
 )
@@ -114,18 +116,19 @@ def greedy(weights, alphas, firsts, caps, left, drafts):
     """Give out what is left of the budget by Eq. 5: always the draft with the largest marginal.
 
     Draft j of a client is worth w alpha^j, its first one w times the client's entry in ``firsts``, at least alpha.
-    ``drafts`` holds what clients have already, 0 or 1, and modified in place. Drafts that gain nothing are not given.
+    ``drafts`` holds what clients have already and is modified in place. Drafts that gain nothing are not given. Return
+    what is left then.
     """
     n = len(drafts)
-    power = np.empty(n)
+    worth = np.empty(n)
     gain = np.empty(n)
     heap = np.empty(n, dtype=np.int64)  # of clients: moving one number is a quarter faster than the queue of events
     size = 0
     for i in range(n):
         if drafts[i] >= caps[i]:
             continue
-        power[i] = alphas[i] if drafts[i] == 0 else alphas[i] * alphas[i]
-        gain[i] = weights[i] * (firsts[i] if drafts[i] == 0 else power[i])
+        worth[i] = power(alphas[i], drafts[i] + 1.0)
+        gain[i] = weights[i] * (firsts[i] if drafts[i] == 0 else worth[i])
         if gain[i] > 0.0:
             heap[size] = i
             size += 1
@@ -135,12 +138,13 @@ def greedy(weights, alphas, firsts, caps, left, drafts):
         i = heap[0]
         drafts[i] += 1
         left -= 1
-        power[i] *= alphas[i]
-        gain[i] = weights[i] * power[i]
+        worth[i] *= alphas[i]
+        gain[i] = weights[i] * worth[i]
         if drafts[i] >= caps[i] or gain[i] <= 0.0:
             size -= 1
             heap[0] = heap[size]
         sink(gain, heap, size, 0)
+    return left
 
 
 @helper
@@ -149,6 +153,20 @@ def marginal_utility(weight, goodput, fairness):
     if fairness == 1.0:
         return weight / goodput
     return weight * goodput ** (-fairness)
+
+
+@helper
+def drafts_for(alpha, rate, behind):
+    """Return the most drafts whose expected goodput does not exceed a rate, and one more if the client is behind.
+
+    Drafts that would add next to nothing are left out: what an estimate says of them is noise.
+    """
+    drafts, goodput, term = 0, 1.0, alpha
+    while goodput < rate and term > TELLING * rate and (behind or goodput + term <= rate):
+        goodput += term
+        term *= alpha
+        drafts += 1
+    return drafts
 
 
 @helper
@@ -164,12 +182,18 @@ def allocate(policy, options, facts, counts, budget, drafts):
     Whoever drafts nothing can teach nothing. So `robust` values first drafts at the estimate plus OPTIMISM standard
     errors, and gives a client without evidence for PROBE_AFTER rounds one draft ahead of the others, the longest idle
     first; after an eighth of that if it has never been seen, after two eighths if once, and so on.
+
+    Then promises are kept: who was promised a rate gets the drafts that do not exceed it, and one more while it is
+    behind, so that it alternates between the two numbers of drafts around its rate.
     """
     n = len(drafts)
     left = budget
     weights = np.empty(n)
     firsts = np.empty(n)
     caps = np.empty(n, dtype=np.int64)
+    due = np.zeros(n, dtype=np.int64)
+    urgency = np.empty(n)
+    promises = False
     memories = (facts.shape[1] - MEMORIES) // 3
     for i in range(n):
         caps[i] = 0 if drafts[i] == ABSENT else counts[i, CAP]
@@ -184,19 +208,26 @@ def allocate(policy, options, facts, counts, budget, drafts):
             for k in range(MEMORIES + memories, MEMORIES + 2 * memories):
                 trials += facts[i, k] * facts[i, k + memories]
             firsts[i] = min(alpha + options[OPTIMISM] * np.sqrt(alpha * (1.0 - alpha) / trials), 1.0)
+        promise = facts[i, PROMISE]
+        if promise > 1.0:
+            promises = True
+            due[i] = min(caps[i], drafts_for(facts[i, ESTIMATE], promise, facts[i, GOODPUT] < promise))
+            urgency[i] = promise / facts[i, GOODPUT]
     after = np.int64(options[PROBE_AFTER])
     if policy == ROBUST and after > 0:
         while left > 0:
             chosen = -1
             for i in range(n):
                 wait = min(after, after * (counts[i, SEEN] + 1) // 8)
-                due = counts[i, IDLE] >= wait and drafts[i] == 0 and caps[i] > 0
-                if due and (chosen < 0 or counts[i, IDLE] > counts[chosen, IDLE]):
+                tried_now = counts[i, IDLE] >= wait and drafts[i] == 0 and caps[i] > 0
+                if tried_now and (chosen < 0 or counts[i, IDLE] > counts[chosen, IDLE]):
                     chosen = i
             if chosen < 0:
                 break
             drafts[chosen] = 1
             left -= 1
+    if promises:
+        left = greedy(urgency, facts[:, ESTIMATE], firsts, due, left, drafts)
     greedy(weights, facts[:, ESTIMATE], firsts, caps, left, drafts)
 
 

@@ -17,19 +17,39 @@ array([5, 2, 2])
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from types import ModuleType
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from specopt.models.arguments import integer, name_or_number, number, positive, sequence
+from specopt.models.acceptance import expected_tokens
+from specopt.models.arguments import integer, name_or_number, number, one_of, positive, sequence
 from specopt.models.errors import InvalidInput
+from specopt.models.fair_goodput import FairGoodputProblem
 from specopt.models.fields import MAX_TOKENS, Floats, Ints, describe
-from specopt.solvers._kernels.fair_goodput_columns import ABSENT, ESTIMATE, GOODPUT, ROUNDS, UNHEARD
+from specopt.solvers._kernels.fair_goodput_columns import (
+    ABSENT,
+    CAP,
+    DRAFT_SECONDS,
+    ESTIMATE,
+    GOODPUT,
+    MOST,
+    NETWORK_SECONDS,
+    PATIENCE,
+    PRESSURE,
+    PROMISE,
+    ROUNDS,
+    SILENT,
+    SMOOTHING,
+    UNHEARD,
+    WEIGHT,
+)
+from specopt.solvers.budget import Budget
 from specopt.solvers.fair_goodput.policies import (
     Gradient,
     OnlinePolicy,
@@ -41,6 +61,7 @@ from specopt.solvers.fair_goodput.policies import (
     name_of,
     options_of,
 )
+from specopt.solvers.fair_goodput.rounds import Rounds
 
 Key = str | int
 Counts = Sequence[int] | Ints | Mapping[Key, int]
@@ -49,6 +70,9 @@ Ratios = Sequence[float] | Floats | Mapping[Key, float]
 _OPEN_ROUNDS = 64
 """Rounds that may still be reported, by those clients that have not."""
 
+
+_PRESSURE_STEP, _MOST_PRESSURE = 0.5, 8.0
+"""By how much a round without any of what was promised per second raises the logarithm of a weight, and the most."""
 
 _LEFT = -3
 """In place of the drafts of a client that has left since."""
@@ -80,8 +104,16 @@ class Scheduler:
         "robust", "gradient", or one of them with options.
     fairness
         g of the utility: 1 proportional fairness, 0 the weighted sum of the rates.
-    weights, max_draft_tokens, initial_estimates
-        Of each client; None: 1, no cap, the policy's.
+    weights, max_draft_tokens, initial_estimates, min_goodput
+        Of each client; None: 1, no cap, the policy's, and no rate that it was promised. Promises that the budget cannot
+        keep are all kept as far as it goes.
+    per
+        "round" or "second": what goodput, and promises, are counted in. Per second a round lasts as long as its slowest
+        client drafts and sends, and the verification after it.
+    draft_seconds_per_token, network_seconds
+        Of each client.
+    verify_overhead_seconds, verify_seconds_per_token
+        Of the verification of a round.
 
     Raises
     ------
@@ -99,12 +131,21 @@ class Scheduler:
         weights: Sequence[float] | Floats | None = None,
         max_draft_tokens: Sequence[int] | Ints | None = None,
         initial_estimates: Sequence[float] | Floats | None = None,
+        min_goodput: Sequence[float] | Floats | None = None,
+        per: Literal["round", "second"] = "round",
+        draft_seconds_per_token: Sequence[float] | Floats | None = None,
+        network_seconds: Sequence[float] | Floats | None = None,
+        verify_overhead_seconds: float = 0.0,
+        verify_seconds_per_token: float = 0.0,
     ) -> None:
         chosen = as_policy(policy)
         if not isinstance(chosen, (Robust, Gradient)):
             raise InvalidInput(f"policy: expected robust or gradient, got {name_of(chosen)}: it is for simulations")
         self.policy = chosen
         self.fairness = number("fairness", fairness, 0.0)
+        self.per = one_of("per", per, ("round", "second"))
+        self.verify_overhead_seconds = number("verify_overhead_seconds", verify_overhead_seconds, 0.0)
+        self.verify_seconds_per_token = number("verify_seconds_per_token", verify_seconds_per_token, 0.0)
         self._options = options_of(chosen, self.fairness)
         self._discounts = discounts_of(chosen)
         self._clients: tuple[Key, ...] = ()
@@ -112,22 +153,24 @@ class Scheduler:
         self._counts: NDArray[np.int64] = first_counts([])
         self._rounds: dict[int, _Round] = {}
         self._last_round = -1
+        self._round_seconds = 1.0
         self.budget_tokens = budget_tokens
         if isinstance(clients, (int, np.integer)):
             clients = range(integer("clients", clients, 0, MAX_TOKENS))
         names: list[Key] = sequence("clients", clients)
-        for name, column in (
-            ("weights", weights), ("max_draft_tokens", max_draft_tokens), ("initial_estimates", initial_estimates)
-        ):  # fmt: skip
+        columns: dict[str, Any] = {}
+        for field, name, column in (
+            ("weight", "weights", weights),
+            ("max_draft_tokens", "max_draft_tokens", max_draft_tokens),
+            ("initial_estimate", "initial_estimates", initial_estimates),
+            ("min_goodput", "min_goodput", min_goodput),
+            ("draft_seconds_per_token", "draft_seconds_per_token", draft_seconds_per_token),
+            ("network_seconds", "network_seconds", network_seconds),
+        ):
             if column is not None:
-                sequence(name, column, len(names))
+                columns[field] = sequence(name, column, len(names))
         for index, key in enumerate(names):
-            self.join(
-                key,
-                weight=1.0 if weights is None else weights[index],
-                max_draft_tokens=None if max_draft_tokens is None else max_draft_tokens[index],
-                initial_estimate=None if initial_estimates is None else initial_estimates[index],
-            )
+            self.join(key, **{field: column[index] for field, column in columns.items()})
 
     # ------------------------------------------------------------------ clients
 
@@ -159,8 +202,8 @@ class Scheduler:
 
     @property
     def goodput(self) -> Floats:
-        """What each client gets per round, as smoothed by the policy (Eq. 4)."""
-        return self._facts[:, GOODPUT].copy()
+        """What each client gets per round, or per second, as smoothed by the policy (Eq. 4)."""
+        return np.asarray(self._facts[:, GOODPUT] / self._round_seconds)
 
     def join(
         self,
@@ -169,8 +212,11 @@ class Scheduler:
         weight: float = 1.0,
         max_draft_tokens: int | None = None,
         initial_estimate: float | None = None,
+        min_goodput: float = 0.0,
+        draft_seconds_per_token: float = 0.0,
+        network_seconds: float = 0.0,
     ) -> None:
-        """Add a client; it drafts from the next `allocate` on.
+        """Add a client, described as by the constructor; it drafts from the next `allocate` on.
 
         Raises
         ------
@@ -183,7 +229,11 @@ class Scheduler:
         weight = positive("weight", weight)
         cap = MAX_TOKENS if max_draft_tokens is None else integer("max_draft_tokens", max_draft_tokens, 0, MAX_TOKENS)
         estimate = None if initial_estimate is None else [number("initial_estimate", initial_estimate, 0.0, 1.0)]
-        self._facts = np.concatenate([self._facts, first_facts(self.policy, [weight], estimate)])
+        facts = first_facts(self.policy, [weight], estimate)
+        facts[0, PROMISE] = number("min_goodput", min_goodput, 0.0)
+        facts[0, DRAFT_SECONDS] = number("draft_seconds_per_token", draft_seconds_per_token, 0.0)
+        facts[0, NETWORK_SECONDS] = number("network_seconds", network_seconds, 0.0)
+        self._facts = np.concatenate([self._facts, facts])
         self._counts = np.concatenate([self._counts, first_counts([cap])])
         self._clients = (*self._clients, client)
         self._begin_anew()
@@ -210,6 +260,7 @@ class Scheduler:
     def _begin_anew(self) -> None:
         """Average goodput from here on: what was fair before is not any more, and need not be made up for."""
         self._counts[:, ROUNDS] = 0
+        self._timed_rounds = 0
 
     # ------------------------------------------------------------------ rounds
 
@@ -240,10 +291,53 @@ class Scheduler:
                 raise InvalidInput(f"clients: expected some of the clients, got {describe(key)}")
             drafts[[key not in ready for key in self._clients]] = ABSENT
         absent = drafts == ABSENT
-        _kernels().allocate(self.policy.code, self._options, self._facts, self._counts, self._budget, drafts)
+        if self.per == "second":
+            drafts = self._best_per_second(drafts)
+        else:
+            _kernels().allocate(self.policy.code, self._options, self._facts, self._counts, self._budget, drafts)
         self._last_round += 1
         self._rounds[self._last_round] = _Round(self._clients, np.where(absent, ABSENT, drafts))
         self._rounds.pop(self._last_round - _OPEN_ROUNDS, None)
+        return drafts
+
+    def _best_per_second(self, drafts: Ints) -> Ints:
+        """Return the round with the largest weighted sum of rates per second; clients that are due get a draft first.
+
+        A client that is behind its promise weighs more and more: in real time drafts cost what they delay, and more of
+        them for one client may be less for it.
+        """
+        ready = np.flatnonzero(drafts != ABSENT)
+        facts = self._facts.copy()
+        facts[:, [WEIGHT, PROMISE]] = 0.0
+        _kernels().allocate(self.policy.code, self._options, facts, self._counts, self._budget, drafts)
+        if not len(ready):
+            return drafts
+        facts, due = self._facts[ready], drafts[ready]
+        one = FairGoodputProblem(
+            acceptance_rates=np.minimum(facts[:, ESTIMATE], MOST),
+            budget_tokens=self._budget,
+            max_draft_tokens=np.where(self._counts[ready, SILENT] < PATIENCE, self._counts[ready, CAP], due),
+            per="second",
+            draft_seconds_per_token=facts[:, DRAFT_SECONDS],
+            network_seconds=facts[:, NETWORK_SECONDS],
+            verify_overhead_seconds=self.verify_overhead_seconds,
+            verify_seconds_per_token=self.verify_seconds_per_token,
+        )
+        prices = facts[:, WEIGHT] * facts[:, GOODPUT] ** -self.fairness * np.exp(facts[:, PRESSURE])
+        best = np.maximum(Rounds(one).best_sum(prices / prices.max(), Budget(one))[1], due)
+        while best.sum() > self._budget:  # what is due displaces what is worth least
+            last = np.where(best > due, prices * facts[:, ESTIMATE] ** best, math.inf)
+            best[last.argmin()] -= 1
+        self._timed_rounds += 1
+        share = max(self._options[SMOOTHING], 1.0 / self._timed_rounds)
+        self._round_seconds += share * (one.round_seconds(best) - self._round_seconds)
+        promised = facts[:, PROMISE] > 0.0
+        kept = expected_tokens(facts[promised, ESTIMATE], best[promised])
+        kept /= facts[promised, PROMISE] * self._round_seconds
+        self._facts[ready[promised], PRESSURE] = np.clip(
+            facts[promised, PRESSURE] + _PRESSURE_STEP * (1.0 - kept), 0.0, _MOST_PRESSURE
+        )
+        drafts[ready] = best
         return drafts
 
     def observe(
@@ -330,6 +424,11 @@ class Scheduler:
         return {
             "policy": policy,
             "fairness": self.fairness,
+            "per": self.per,
+            "verify_overhead_seconds": self.verify_overhead_seconds,
+            "verify_seconds_per_token": self.verify_seconds_per_token,
+            "round_seconds": self._round_seconds,
+            "timed_rounds": self._timed_rounds,
             "budget_tokens": self.budget_tokens,
             "clients": list(self._clients),
             "facts": self._facts.tolist(),
@@ -358,7 +457,11 @@ class Scheduler:
         try:
             options = dict(state["policy"])
             kind: Any = type(as_policy(options.pop("name")))
-            scheduler = cls(list(state["clients"]), state["budget_tokens"], kind(**options), fairness=state["fairness"])
+            named = ("fairness", "per", "verify_overhead_seconds", "verify_seconds_per_token")
+            scheduler = cls(
+                list(state["clients"]), state["budget_tokens"], kind(**options), **{name: state[name] for name in named}
+            )
+            scheduler._round_seconds, scheduler._timed_rounds = state["round_seconds"], state["timed_rounds"]
             facts, counts = np.array(state["facts"], dtype=np.float64), np.array(state["counts"], dtype=np.int64)
             if scheduler.clients:
                 if facts.shape != scheduler._facts.shape or counts.shape != scheduler._counts.shape:

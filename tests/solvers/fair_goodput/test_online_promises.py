@@ -1,0 +1,129 @@
+"""The scheduler with rates that were promised, and in real time: against the optimum of whoever knows the clients."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+import specopt
+from specopt.instances.fair_goodput.minimum_rates import minimum_rates
+from specopt.instances.fair_goodput.per_second import per_second
+from specopt.models.acceptance import expected_tokens
+from specopt.models.errors import InvalidInput
+from specopt.models.fair_goodput import FairGoodputPlan, FairGoodputProblem
+from specopt.models.fields import Floats
+from specopt.solvers.fair_goodput.online import Scheduler
+
+
+def play(problem: FairGoodputProblem, scheduler: Scheduler, rounds: int, skipped: int = 0, seed: int = 0) -> Floats:
+    """Play rounds with random acceptances; return the mean rates, in the unit of the problem, after those skipped."""
+    draw = np.random.default_rng(seed)
+    tokens, time = np.zeros(problem.clients), 0.0
+    for turn in range(rounds):
+        drafts = scheduler.allocate()
+        assert drafts.sum() <= problem.budget_tokens
+        accepted = np.minimum(draw.geometric(1.0 - problem.acceptance_rates) - 1, drafts)
+        scheduler.observe(accepted)
+        if turn >= skipped:
+            tokens += expected_tokens(problem.acceptance_rates, drafts)
+            time += problem.round_seconds(drafts) if problem.per == "second" else 1.0
+    return tokens / time
+
+
+def timing(problem: FairGoodputProblem) -> dict[str, Any]:
+    """What the scheduler is told of a problem per second."""
+    names = ("per", "draft_seconds_per_token", "network_seconds", "verify_overhead_seconds", "verify_seconds_per_token")
+    return {name: getattr(problem, name) for name in names}
+
+
+def best(problem: FairGoodputProblem) -> float:
+    """The utility of whoever knows the acceptance rates."""
+    plan = specopt.solve(problem).plan
+    assert isinstance(plan, FairGoodputPlan)
+    return problem.utility(plan.goodput)
+
+
+@pytest.mark.parametrize("fairness", [0.0, 1.0])
+def test_promises_are_kept(fairness: float) -> None:
+    """Tests that promised rates are kept within some per cent, at no loss; without the promise they are far away."""
+    problem = minimum_rates(rates="wide", tightness=0.7, fairness=fairness, seed=3)
+    assert problem.min_goodput is not None
+    promised = Scheduler(8, 20, fairness=fairness, min_goodput=problem.min_goodput)
+    rates = play(problem, promised, 2500)
+    assert (rates >= 0.98 * problem.min_goodput).all()
+    assert problem.utility(rates) >= best(problem) - 0.02 * rates.sum()
+    rates = play(problem, Scheduler(8, 20, fairness=fairness), 300)
+    assert (rates < 0.9 * problem.min_goodput).any()
+
+
+def test_promises_beyond_the_budget() -> None:
+    """Tests that promises that cannot all be kept are missed alike, and that no draft goes elsewhere."""
+    problem = FairGoodputProblem(acceptance_rates=np.full(5, 0.8), budget_tokens=8)
+    rates = play(problem, Scheduler(5, 8, fairness=0.0, min_goodput=[3.0, 3.0, 3.0, 3.0, 0.0]), 1000, skipped=200)
+    assert rates[:4] == pytest.approx(expected_tokens(0.8, 2), abs=0.1)
+    assert rates[4] < 1.1
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_per_second(seed: int) -> None:
+    """Tests that the scheduler comes close to the optimum per second, which the rule per round is far away from."""
+    problem = per_second(seed=seed)
+    optimum = best(problem)
+    assert play_gap(problem, optimum, Scheduler(8, 20, **timing(problem))) < 0.02
+    assert play_gap(problem, optimum, Scheduler(8, 20)) > 1.0
+
+
+def play_gap(problem: FairGoodputProblem, optimum: float, scheduler: Scheduler) -> float:
+    """How far the rates of rounds 200 to 500 are from the optimum."""
+    return optimum - problem.utility(play(problem, scheduler, 500, skipped=200))
+
+
+def test_promises_per_second() -> None:
+    """Tests that a rate per second that was promised is kept, by the scheduler's own account, too."""
+    problem = per_second(seed=1)
+    plan = specopt.solve(problem).plan
+    assert isinstance(plan, FairGoodputPlan)
+    favoured, least = 7, np.zeros(8)
+    least[favoured] = 1.3 * plan.goodput[favoured]
+    optimum = best(dataclasses.replace(problem, min_goodput=least))
+    scheduler = Scheduler(8, 20, **timing(problem), min_goodput=least)
+    rates = play(problem, scheduler, 500, skipped=200)
+    assert rates[favoured] >= 0.98 * least[favoured]
+    assert problem.utility(rates) >= optimum - 0.05
+    assert scheduler.goodput[favoured] == pytest.approx(rates[favoured], rel=0.05)
+
+
+def test_only_those_who_are_ready_take_time() -> None:
+    """Tests that a round without the slow clients does not wait for them, and that a snapshot goes on the same."""
+    problem = per_second(seed=0)
+    scheduler = Scheduler(8, 20, **timing(problem), min_goodput=[0.0] * 7 + [8.0])
+    play(problem, scheduler, 20)
+    twin = Scheduler.from_state(json.loads(json.dumps(scheduler.state())))
+    for ready in (range(8), [2, 5], []):
+        drafts = scheduler.allocate(ready)
+        assert twin.allocate(ready).tolist() == drafts.tolist()
+        assert set(np.flatnonzero(drafts).tolist()) <= set(ready)
+        assert drafts.sum() <= 20
+        for one in (scheduler, twin):
+            one.observe(dict.fromkeys(ready, 0))
+    assert twin.state() == scheduler.state()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"per": "minute"}, "per: expected one of"),
+        ({"min_goodput": [1.0]}, "min_goodput: expected 2 entries"),
+        ({"network_seconds": [0.1, -0.1]}, "network_seconds: expected a finite number >= 0"),
+        ({"verify_overhead_seconds": -1.0}, "verify_overhead_seconds: expected a finite number >= 0"),
+    ],
+)
+def test_bad_input(arguments: dict[str, Any], message: str) -> None:
+    """Tests that what makes no sense is refused by name."""
+    with pytest.raises(InvalidInput) as caught:
+        Scheduler(2, 4, **arguments)
+    assert message in str(caught.value)
