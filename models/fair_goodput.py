@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
-from typing import Annotated, Any, ClassVar, Literal, NoReturn, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 from weakref import WeakKeyDictionary
 
 import msgspec
@@ -49,7 +49,6 @@ LARGEST = 1e250
 """Largest weight, slope or utility in all, and length of a round: floating point holds sums and small multiples."""
 
 LARGEST_EXPONENT = 700.0
-MOST_SHARE = np.finfo(np.float64).max
 MOST_INTEGER = 2.0**53
 """Up to here floating point counts every token."""
 
@@ -114,7 +113,7 @@ class Schedule(Custom):
         size = self.size
         if not size:
             raise InvalidInput("schedule[0].draft_tokens: expected at least 1 entry, got 0")
-        for entry in self.full.nonzero()[0]:
+        for entry in np.flatnonzero(self.full):
             start, stop = self.starts[entry], self.starts[entry + 1]
             if stop - start != size:
                 raise InvalidInput(
@@ -122,26 +121,26 @@ class Schedule(Custom):
                 )
             if (self.clients[start:stop] != np.arange(size)).any():
                 raise InvalidInput(f"schedule[{entry}]: expected every client in order where an entry is in full")
-        for values, most, field, expected in (
-            (self.share, MOST_SHARE, "share", "a share >= 0"),
-            (self.clients, size - 1, "changes", f"clients 0 to {size - 1}"),
-            (self.tokens, MAX_BUDGET, "changes", f"tokens from 0 to {MAX_BUDGET}"),
-        ):
-            if not (values.min() >= 0 and values.max() <= most):  # not so with NaN
-                self._refuse(~((values >= 0) & (values <= most)), field, expected, values)
+        self._refuse(~np.isfinite(self.share) | (self.share < 0), "share", "a share >= 0", self.share)
+        outside = (self.clients < 0) | (self.clients >= size)
+        self._refuse(outside, "changes", f"clients 0 to {size - 1}", self.clients, self.entries)
+        outside = (self.tokens < 0) | (self.tokens > MAX_BUDGET)
+        self._refuse(outside, "changes", f"tokens from 0 to {MAX_BUDGET}", self.tokens, self.entries)
         keys = self.entries * size + self.clients
         if (keys[1:] > keys[:-1]).all():
             return
         order = np.argsort(keys, kind="stable")
         twice = np.zeros(len(order), dtype=np.bool_)
         twice[order[1:]] = keys[order[1:]] == keys[order[:-1]]
-        if twice.any():
-            self._refuse(twice, "changes", "every client at most once", self.clients)
+        self._refuse(twice, "changes", "every client at most once", self.clients, self.entries)
 
-    def _refuse(self, wrong: NDArray[np.bool_], field: str, expected: str, values: NDArray[Any]) -> NoReturn:
-        index = int(np.argmax(wrong))
-        entry = index if values is self.share else int(self.entries[index])
-        raise InvalidInput(f"schedule[{entry}].{field}: expected {expected}, got {values[index]}")
+    def _refuse(
+        self, wrong: NDArray[np.bool_], field: str, expected: str, values: NDArray[Any], entries: Ints | None = None
+    ) -> None:
+        if wrong.any():
+            index = int(np.argmax(wrong))
+            entry = index if entries is None else int(entries[index])
+            raise InvalidInput(f"schedule[{entry}].{field}: expected {expected}, got {values[index]}")
 
     def __len__(self) -> int:
         return len(self.share)
@@ -160,12 +159,12 @@ class Schedule(Custom):
     @cached_property
     def entries(self) -> Ints:
         """The entry that each item of `clients` and `tokens` belongs to."""
-        return np.arange(len(self.share)).repeat(self.starts[1:] - self.starts[:-1])
+        return np.repeat(np.arange(len(self.share)), np.diff(self.starts))
 
     @cached_property
     def before(self) -> Ints:
         """The tokens that each item replaces; 0 in the first entry."""
-        order = self.clients.argsort(kind="stable")
+        order = np.argsort(self.clients, kind="stable")
         earlier = np.zeros(len(order), dtype=np.int64)
         same = self.clients[order[1:]] == self.clients[order[:-1]]
         earlier[order[1:]] = np.where(same, self.tokens[order[:-1]], 0)
@@ -373,19 +372,15 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
         drafting = float((self.most_tokens * self.draft_seconds_per_token + self.network_seconds).max())
         return drafting + self.verify_overhead_seconds + self.verify_seconds_per_token * self.budget_tokens
 
-    @cached_property
+    @property
     def clients(self) -> int:
         """Number of clients N."""
         return len(self.acceptance_rates)
 
-    @cached_property
+    @property
     def weight(self) -> Floats:
         """Weight of each client: as given, else 1."""
-        if self.weights is not None:
-            return self.weights
-        found = np.ones(self.clients)
-        found.flags.writeable = False
-        return found
+        return np.ones(self.clients) if self.weights is None else self.weights
 
     @property
     def most_tokens(self) -> Ints:
@@ -466,7 +461,7 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
                 ),
             )
         goodput, tokens = self.realised(schedule)
-        left = schedule.share[::-1].cumsum()[::-1][schedule.entries]
+        left = np.cumsum(schedule.share[::-1])[::-1][schedule.entries]
         size = np.bincount(schedule.clients, np.abs(schedule.tokens - schedule.before) * left, self.clients)
         for name, declared, actual, terms in (
             ("goodput", plan.goodput, goodput, goodput), ("mean_draft_tokens", plan.mean_draft_tokens, tokens, size)
@@ -489,7 +484,7 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
         """Return the draft tokens of each entry, to the last one: exactly."""
         changes = schedule.tokens - schedule.before
         if float(schedule.tokens.max()) * len(changes) <= MOST_INTEGER:
-            return np.bincount(schedule.entries, changes, len(schedule)).cumsum().astype(np.int64)
+            return np.cumsum(np.bincount(schedule.entries, changes, len(schedule))).astype(np.int64)
         spent = np.zeros(len(schedule), dtype=object)
         np.add.at(spent, schedule.entries, changes.astype(object))
         return np.cumsum(spent)
@@ -503,7 +498,7 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
         if self.per == "second":
             rounds = schedule.share / [self.round_seconds(allocation) for _, allocation in schedule.allocations()]
         # From an entry on until the end, a change gives so much more in each round.
-        left = rounds[::-1].astype(np.longdouble).cumsum()[::-1].astype(np.float64)[schedule.entries]
+        left = np.cumsum(rounds[::-1].astype(np.longdouble))[::-1].astype(np.float64)[schedule.entries]
         rates = self.acceptance_rates[schedule.clients]
         now = expected_tokens(rates, schedule.tokens)
         until_now = np.where(schedule.entries > 0, expected_tokens(rates, schedule.before), 0.0)
@@ -530,8 +525,8 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
     @staticmethod
     def _first(wrong: NDArray[np.bool_], sentence: Any) -> list[str]:
         """Return a sentence on the first of many violations of one kind, and how many there are."""
-        if not wrong.any():
-            return []
         count = int(wrong.sum())
+        if not count:
+            return []
         more = f" (and {count - 1} more such)" if count > 1 else ""
         return [sentence(int(np.argmax(wrong))) + more]

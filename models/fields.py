@@ -146,12 +146,13 @@ def check(obj: Any) -> None:
     """
     sizes: dict[str, tuple[str, int]] = {}
     cls: type = type(obj)
-    for name, hint, column, optional in _declared(cls):
+    for name, hint in hints_of(cls).items():
         value = getattr(obj, name)
+        column = column_of(hint)
         if column is None:
             object.__setattr__(obj, name, _scalar(name, hint, value))
             continue
-        if value is None and optional:
+        if value is None and NoneType in get_args(hint):
             continue
         array = _array(name, column, value)
         object.__setattr__(obj, name, array)
@@ -224,12 +225,6 @@ def hints_of(cls: type) -> dict[str, Any]:
     return {f.name: hints[f.name] for f in dataclasses.fields(cls)}
 
 
-@cache
-def _declared(cls: type) -> tuple[tuple[str, Any, Column | None, bool], ...]:
-    """Return name and annotation of every field, what marks it as a column, and whether it may be None."""
-    return tuple((name, hint, column_of(hint), NoneType in get_args(hint)) for name, hint in hints_of(cls).items())
-
-
 def _parts(hint: Any) -> tuple[Any, ...]:
     """Return the members of an optional or union hint, without None."""
     if get_origin(hint) in (typing.Union, UnionType):
@@ -247,19 +242,16 @@ def column_of(hint: Any) -> Column | None:
     return None
 
 
-@cache
 def custom_of(hint: Any) -> type[Custom] | None:
     """Return the class of a value with a JSON form of its own, or None."""
     return next((part for part in _parts(hint) if isinstance(part, type) and issubclass(part, Custom)), None)
 
 
-@cache
 def dataclasses_in(hint: Any) -> tuple[type, ...]:
     """Return the dataclasses of a hint: one, several in a union, or none."""
     return tuple(part for part in _parts(hint) if isinstance(part, type) and dataclasses.is_dataclass(part))
 
 
-@cache
 def item_of_tuple(hint: Any) -> Any | None:
     """Return X of ``tuple[X, ...]`` where X is a dataclass, else None."""
     for part in _parts(hint):
@@ -350,22 +342,9 @@ def _scalar(name: str, hint: Any, value: Any) -> Any:
     return value
 
 
-@cache
-def _rules(column: Column) -> tuple[type, tuple[tuple[float, str, Any], ...]]:
-    """Return the type of a column's items, and the bounds on them with what tests these."""
+def _array(name: str, column: Column, value: Any) -> NDArray[Any]:
     meta = next((m for m in getattr(column.item, "__metadata__", ()) if isinstance(m, Meta)), Meta())
     kind = get_args(column.item)[0] if get_origin(column.item) is Annotated else column.item
-    rules = (
-        (meta.ge, ">=", np.greater_equal),
-        (meta.gt, ">", np.greater),
-        (meta.le, "<=", np.less_equal),
-        (meta.lt, "<", np.less),
-    )
-    return kind, tuple((bound, symbol, test) for bound, symbol, test in rules if bound is not None)
-
-
-def _array(name: str, column: Column, value: Any) -> NDArray[Any]:
-    kind, rules = _rules(column)
     try:
         array = np.asarray(value)
     except (TypeError, ValueError):
@@ -382,13 +361,20 @@ def _array(name: str, column: Column, value: Any) -> NDArray[Any]:
         raise InvalidInput(f"{name}: expected at least {column.minimum_size} entry, got {len(array)}")
     array = array.astype(np.int64 if kind is int else np.float64)  # always a copy: the caller's array stays theirs
     good = np.isfinite(array)
-    for bound, _, test in rules:
-        good &= test(array, bound)
+    rules = []
+    for bound, symbol, test in (
+        (meta.ge, ">=", np.greater_equal),
+        (meta.gt, ">", np.greater),
+        (meta.le, "<=", np.less_equal),
+        (meta.lt, "<", np.less),
+    ):
+        if bound is not None:
+            good &= test(array, bound)
+            rules.append(f"{symbol} {bound}")
     if not good.all():
         index = int(np.argmin(good))
         word = "an integer" if kind is int else "a finite number"
-        limits = " and ".join(f"{symbol} {bound}" for bound, symbol, _ in rules)
-        raise InvalidInput(f"{name}[{index}]: expected {word} {limits}".rstrip() + f", got {array[index]}")
+        raise InvalidInput(f"{name}[{index}]: expected {word} {' and '.join(rules)}".rstrip() + f", got {array[index]}")
     array.flags.writeable = False
     return array
 

@@ -75,7 +75,7 @@ def figure_1(point: Point, seeds: Sequence[int]) -> Found:
     for i, rate in enumerate(rates):
         for j, window in enumerate(windows):
             workload = _workload({**fixed, "acceptance": rate, "window": window})
-            runs = [run_once(workload, devices=1, seed=seed, seconds=1500.0) for seed in seeds]
+            runs = [run_once(workload, "fcfs", devices=1, seed=seed, seconds=1500.0) for seed in seeds]
             waste[i, j] = np.mean([run.wasted_share for run in runs])
             speed[i, j] = np.mean([run.class_mean_speed[run.class_responses > 0].mean() for run in runs])
     each = [np.corrcoef(a, b)[0, 1] for a, b in zip(waste, speed, strict=True)]

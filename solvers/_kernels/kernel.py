@@ -17,6 +17,7 @@ import threading
 from collections import namedtuple
 from collections.abc import Callable
 from contextlib import nullcontext, suppress
+from functools import cached_property
 from typing import Any
 
 import numba
@@ -24,15 +25,12 @@ import numpy as np
 from numba import njit, types
 from numba.core import sigutils
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, NullCache, _CacheLocator
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler
+from numba.core.registry import CPUDispatcher
 
 from specopt.solvers._kernels.cache import digest, folder
 from specopt.solvers._kernels.compiling import told
-
-_helper: Callable[..., Any] = njit
-with suppress(ImportError):  # with other internals Numba compiles helpers in its own way, which takes longer
-    from specopt.solvers._kernels.helpers import Helper
-
-    _helper = Helper
 
 _lock = threading.RLock()
 _named: dict[str, Any] = dict(vars(types))
@@ -41,12 +39,58 @@ _named: dict[str, Any] = dict(vars(types))
 
 def helper(function: Callable[..., Any]) -> Any:
     """Return a function that kernels call, compiled as part of them."""
-    return _helper(function)
+    return _Helper(function)
 
 
 def inlined(function: Callable[..., Any]) -> Any:
     """Return a helper whose code is copied to every call of it: one so short that a call would cost more."""
-    return _helper(function, forceinline=True)
+    return _Helper(function, forceinline=True)
+
+
+class _HelperLibrary(JITCodeLibrary):  # type: ignore[misc]  # numba ships no types
+    """The code of a helper as it goes into kernels: they are optimised whole, and nobody else calls it."""
+
+    def _optimize_final_module(self) -> None:
+        pass
+
+    def _finalize_final_module(self) -> None:
+        self._finalized = True
+
+
+class _HelperCompiler(Compiler):  # type: ignore[misc]
+    def define_pipelines(self) -> Any:
+        """Return Numba's passes, with a library of our own and without machine code."""
+        state = self.state
+        state.library = _HelperLibrary(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.flags.no_compile = True
+        return super().define_pipelines()
+
+
+class _Helper(CPUDispatcher):  # type: ignore[misc]
+    """What compiles a helper for the types that kernels call it with."""
+
+    def __init__(self, function: Callable[..., Any], **options: Any) -> None:
+        options |= {"nopython": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+        super().__init__(function, targetoptions=options, pipeline_class=_HelperCompiler)
+
+    def get_call_template(self, arguments: Any, named: Any) -> Any:
+        """Take a constant for a number: Numba would compile the function once more for every constant."""
+        numbers = tuple(map(types.unliteral, arguments))
+        return super().get_call_template(numbers, {k: types.unliteral(v) for k, v in named.items()})
+
+    def add_overload(self, compiled: Any) -> None:
+        """Make it known to callers that are compiled; there is nothing for others to call."""
+        compiled = compiled._replace(entry_point=object())
+        self.targetctx.insert_user_function(compiled.entry_point, compiled.fndesc, [compiled.library])
+        self.overloads[tuple(compiled.signature.args)] = compiled
+
+    def _compile_for_args(self, *arguments: Any, **named: Any) -> Any:
+        """Return what serves a call from Python, as in tests: the function compiled apart."""
+        return self._apart
+
+    @cached_property
+    def _apart(self) -> Any:
+        return njit(self.py_func)
 
 
 def kernel(*signatures: Any, nogil: bool = True) -> Callable[[Callable[..., Any]], Any]:

@@ -136,7 +136,7 @@ class Market:
         clients["n"], clients["m"] = near, expected_tokens(rates, near)
         self.budget, self.kernels, self.clients, self.fairness, self.tokens = budget, kernels, clients, fairness, tokens
         self.highest = float((clients["w"] * rates).max())  # nobody wants a token beyond his least at this price
-        most = 1.0 if fairness == 1.0 else expected_tokens(rates, clients["hi"]) ** (1.0 - fairness)
+        most = expected_tokens(rates, clients["hi"]) ** (1.0 - fairness)
         self.worth = float((clients["w"] * np.minimum(1.0, most)).sum())  # at least w . x^(1-g)
         self.passes = 0
 

@@ -120,9 +120,9 @@ def in_units(tokens: Floats, budget_tokens: int) -> tuple[Ints, Ints]:
     low = int((part & ((1 << 26) - 1)).sum())
     excess = ((int(whole.sum()) - budget_tokens) << 52) + (high << 26) + low
     while excess > 0:  # rounding, shared out evenly
-        able = part.nonzero()[0]
+        able = np.flatnonzero(part)
         step = np.minimum(part[able], -(-excess // len(able)))
-        spent = np.minimum(step, np.maximum(0, excess - (step.cumsum() - step)))
+        spent = np.minimum(step, np.maximum(0, excess - (np.cumsum(step) - step)))
         part[able] -= spent
         excess -= int(spent.sum())
     return whole, part
@@ -135,8 +135,8 @@ def systematic(whole: Ints, part: Ints) -> Schedule:
     turns once around the circle is on its arc; at every time as many arcs lie over the pointer as the parts sum to,
     rounded up or down.
     """
-    able = part.nonzero()[0]
-    ends = part[able].astype(np.uint64).cumsum() & np.uint64(UNIT - 1)  # uint64 wraps at a multiple of UNIT
+    able = np.flatnonzero(part)
+    ends = np.cumsum(part[able].astype(np.uint64)) & np.uint64(UNIT - 1)  # uint64 wraps at a multiple of UNIT
     ends = ends.astype(np.int64)
     begins = np.concatenate((np.zeros(1, dtype=np.int64), ends[:-1]))[: len(ends)]
     first = whole.copy()
@@ -145,13 +145,13 @@ def systematic(whole: Ints, part: Ints) -> Schedule:
     places = np.concatenate((begins[rises], ends[falls]))
     clients = np.concatenate((able[rises], able[falls]))
     tokens = np.concatenate((whole[able[rises]] + 1, whole[able[falls]]))
-    order = places.argsort(kind="stable")
+    order = np.argsort(places, kind="stable")
     places, clients, tokens = places[order], clients[order], tokens[order]
     new = np.flatnonzero(np.concatenate((np.ones(min(1, len(places)), dtype=np.bool_), places[1:] != places[:-1])))
     bounds = np.concatenate((np.zeros(1, dtype=np.int64), places[new], np.full(1, UNIT)))
     size = len(whole)
     return Schedule(
-        share=(bounds[1:] - bounds[:-1]) / UNIT,
+        share=np.diff(bounds) / UNIT,
         starts=np.concatenate((np.zeros(1, dtype=np.int64), size + new, np.full(1, size + len(places)))),
         clients=np.concatenate((np.arange(size), clients)),
         tokens=np.concatenate((first, tokens)),

@@ -43,7 +43,9 @@ Key = str | int
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_VALUE, _WEIGHT, _MEMORY, _DEADLINE, _DUE = range(5)  # rows of `_Rows.columns`, as in the kernel's `Pending`
+# rows of `_Rows.columns`, as in the kernel's `Pending`
+_VALUE, _WEIGHT, _MEMORY, _DEADLINE, _DUE, _SPEED, _ALLOWED, _AHEAD = range(8)
+_UNSEEN = -1.0  # as `_ALLOWED`: no decision has met the request so far
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,7 +146,7 @@ class Scheduler:
     def warm_up(self) -> None:
         """Load the kernel and decide once, so that no later call compiles."""
         kernels = _kernels()
-        kernels.choose(0.0, self._rule, kernels.Pending(*np.ones((5, 1))), np.empty(1, dtype=np.int64))
+        kernels.choose(0.0, self._rule, kernels.Pending(*np.ones((8, 1))), np.empty(1, dtype=np.int64))
 
     @_locked
     def submit(
@@ -159,6 +161,7 @@ class Scheduler:
         tokens_done: int,
         iteration_start_seconds: float,
         return_seconds: float = 0.0,
+        arrival_seconds: float | None = None,
     ) -> None:
         """Add a request to those that wait; the order of the calls is the order of arrival.
 
@@ -178,6 +181,8 @@ class Scheduler:
             When the device started this iteration.
         return_seconds
             How long the result takes back to the device.
+        arrival_seconds
+            When the request came; None: when the next batch is asked for.
 
         Raises
         ------
@@ -196,7 +201,11 @@ class Scheduler:
         weight, memory = self._cost(new_tokens, cached_tokens)
         deadline = number("iteration_start_seconds", iteration_start_seconds) + tokens / tau - back
         due = number("response_start_seconds", response_start_seconds) + (done + tokens) / tau - back
-        self._append(key, _Row(self._next_serial, np.array([tokens, weight, memory, deadline, due])))
+        allowed = _UNSEEN
+        if arrival_seconds is not None:
+            allowed = max(0.0, deadline - number("arrival_seconds", arrival_seconds))
+        values = np.array([tokens, weight, memory, deadline, due, tau, allowed, 0.0])
+        self._append(key, _Row(self._next_serial, values))
         self._next_serial += 1
 
     @_locked
@@ -238,6 +247,8 @@ class Scheduler:
             self._put_back()
         self._drop_gone()
         columns = self._rows.columns[:, : self._count]
+        unseen = columns[_ALLOWED] == _UNSEEN
+        columns[_ALLOWED, unseen] = np.maximum(0.0, columns[_DEADLINE, unseen] - now)
         batch = np.empty(self._count, dtype=np.int64)
         kernels = _kernels()
         taken, wake = kernels.choose(now, self._rule, kernels.Pending(*columns), batch)
@@ -444,7 +455,7 @@ class _Rows:
     def empty(cls, room: int) -> Self:
         """Return arrays with so much room."""
         keys = np.empty(room, dtype=object)
-        return cls(np.empty((5, room)), np.empty(room, dtype=np.int64), keys, np.zeros(room, dtype=np.bool_))
+        return cls(np.empty((8, room)), np.empty(room, dtype=np.int64), keys, np.zeros(room, dtype=np.bool_))
 
     def larger(self) -> _Rows:
         """Return the same with twice the room."""

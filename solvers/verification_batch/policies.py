@@ -8,7 +8,8 @@
 ``per-epoch``             most expected tokens of this epoch: best over all tightest deadlines of the density greedy,
                           optimal where all values are equal and memory is slack, else at least half when it is slack
 ``slack``                 least slack of the *response* first, start + (done + E[tokens]) / tau - now; requests far
-                          ahead wait, those far behind come last, batches are capped
+                          ahead wait, also for an idle verifier, and those far behind come last; where the cache of
+                          prefixes cannot hold all, slow responses run ahead while theirs is cached, then wait without
 ========================  ====================================================================================
 
 What becomes of late requests, which the paper leaves open: under ``algorithm-1-drop`` and ``per-epoch`` they fill the
@@ -25,27 +26,30 @@ from typing import Any, Literal, get_args
 from specopt.models.arguments import boolean, number, one_of
 
 PolicyName = Literal["fcfs", "edf", "algorithm-1", "algorithm-1-drop", "per-epoch", "slack"]
+Eviction = Literal["due-last", "least-recently-used"]
 POLICIES: tuple[PolicyName, ...] = get_args(PolicyName)  # in the order of the kernel's codes
 
 
 @dataclass(frozen=True, kw_only=True)
 class Policy:
-    """How the verifier chooses; the defaults are those that a search on four mixed classes found good.
+    """How the verifier chooses. ``slack`` has nothing to set: what is None follows from the requests.
 
     Parameters
     ----------
     name
         One of `POLICIES`.
     cap_seconds
-        Longest batch of ``fcfs``, ``edf`` and ``slack`` with more than one request; None: 0.15 s, and none for
-        ``fcfs``.
+        Longest batch with more than one request, but of what the deadlines of an epoch choose; None: none for ``fcfs``
+        and ``slack``, 0.15 s for the others.
     defer_seconds
-        ``slack``: a request waits while its response is further ahead than this.
-    spare_cap_seconds
-        ``slack``: longest batch while every request could wait; 0: the verifier idles instead.
+        ``slack``: a request waits while its response is further ahead than this; None: than a window and what bad luck
+        may cost it.
     give_up_seconds
         ``slack``: requests later than this come last, so that under overload some responses wait instead of all being
         late; infinity: never.
+    eviction
+        What a full cache of prefixes drops: the one whose next verification is due last, or the least recently used;
+        None: the former for ``slack``, the latter for the others.
     fill_with_late
         ``algorithm-1-drop``, ``per-epoch``: whether late requests fill what room a batch leaves.
 
@@ -57,16 +61,18 @@ class Policy:
 
     name: PolicyName = "slack"
     cap_seconds: float | None = None
-    defer_seconds: float = 2.0
-    spare_cap_seconds: float = 0.05
-    give_up_seconds: float = 0.5
+    defer_seconds: float | None = None
+    give_up_seconds: float = 1.0
+    eviction: Eviction | None = None
     fill_with_late: bool = True
 
     def __post_init__(self) -> None:
         one_of("policy", self.name, POLICIES)
-        for name in ("cap_seconds", "defer_seconds", "spare_cap_seconds", "give_up_seconds"):
+        if self.eviction is not None:
+            one_of("eviction", self.eviction, get_args(Eviction))
+        for name in ("cap_seconds", "defer_seconds", "give_up_seconds"):
             value = getattr(self, name)
-            if value is None and name == "cap_seconds":
+            if value is None and name != "give_up_seconds":
                 continue
             if value != math.inf:  # never
                 number(name, value, 0)
@@ -78,17 +84,17 @@ class Policy:
 
         cap = self.cap_seconds
         if cap is None:
-            cap = math.inf if self.name == "fcfs" else 0.15
+            cap = math.inf if self.name in ("fcfs", "slack") else 0.15
         return Rule(
             policy=POLICIES.index(self.name),
             overhead=overhead_seconds,
             guard=guard_seconds,
             memory=math.inf if memory_bytes is None else memory_bytes,
             cap=float(cap),
-            defer=float(self.defer_seconds),
+            defer=-1.0 if self.defer_seconds is None else float(self.defer_seconds),
             give_up=float(self.give_up_seconds),
             fill=self.fill_with_late,
-            spare_cap=float(self.spare_cap_seconds),
+            due_last=(self.eviction or ("due-last" if self.name == "slack" else "least-recently-used")) == "due-last",
         )
 
 

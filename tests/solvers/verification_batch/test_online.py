@@ -46,7 +46,8 @@ def test_same_decisions_as_the_simulator(policy: PolicyName) -> None:
     ))  # fmt: skip
     if policy == "slack":  # slow classes: requests are deferred too
         workload = dataclasses.replace(workload, class_speeds=np.array([0.5, 1.0, 2.0, 9.0]))
-    run = run_once(workload, policy, devices=devices, seconds=10.0, warm_up_seconds=0.0, events=100_000)
+    seconds = 50.0 if policy == "slack" else 10.0  # it idles
+    run = run_once(workload, policy, devices=devices, seconds=seconds, warm_up_seconds=0.0, events=100_000)
     events = run.events
     assert len(events) > 2000
     scheduler = Scheduler(
@@ -62,16 +63,17 @@ def test_same_decisions_as_the_simulator(policy: PolicyName) -> None:
     while place < len(events):
         arrivals.sort()
         while arrivals and arrivals[0][0] <= clock:
-            j = arrivals.pop(0)[1]
+            came, j = arrivals.pop(0)
             cold = done[j] == 0.0
             scheduler.submit(
                 j, class_speed=float(speeds[j]), expected_tokens=5.0, new_tokens=154 if cold else 5,
                 cached_tokens=0 if cold else int(150 + done[j] - 1), response_start_seconds=0.0,
                 tokens_done=int(done[j]), iteration_start_seconds=float(begun[j]), return_seconds=0.01,
+                arrival_seconds=float(came),
             )  # fmt: skip
         batch = scheduler.next_batch(clock)
         if not batch.keys:
-            clock = min(batch.wake_seconds, arrivals[0][0])
+            clock = min(batch.wake_seconds, *(came for came, _ in arrivals[:1]), math.inf)
             continue
         logged = events[place : place + len(batch.keys)]
         if len(logged) < len(batch.keys):
@@ -93,7 +95,7 @@ def test_same_decisions_as_the_simulator(policy: PolicyName) -> None:
 def test_state_round_trip(policy: PolicyName) -> None:
     """Tests that a scheduler restored from its state, through JSON, decides as the one that it copies."""
     scheduler = Scheduler(
-        TABLE_12, Policy(name=policy, defer_seconds=1.0, spare_cap_seconds=math.inf), memory_bytes=1e9,
+        TABLE_12, Policy(name=policy, defer_seconds=1.0, give_up_seconds=math.inf), memory_bytes=1e9,
         kv_bytes_per_token=1e5,
     )  # fmt: skip
     for key in range(300):
@@ -137,7 +139,7 @@ def test_a_broken_state_is_refused() -> None:
 
 def test_urgent_first() -> None:
     """Tests that `slack` takes the response furthest behind first, the one given up last, none far ahead."""
-    scheduler = Scheduler(TABLE_12, Policy(spare_cap_seconds=0.0))
+    scheduler = Scheduler(TABLE_12)
     submit(scheduler, "ahead", tokens_done=60)
     submit(scheduler, "given up", tokens_done=30)
     submit(scheduler, "on time", tokens_done=40)
@@ -148,16 +150,18 @@ def test_urgent_first() -> None:
     scheduler.complete()
     waiting = scheduler.next_batch(10.05)
     assert waiting.keys == ()
-    assert waiting.wake_seconds == pytest.approx(63 / 4.0 - 2.0)
+    # a window of 3 tokens at 4 per second, and 6 (3 - 1) / (4 (deadline - now)) tokens for bad luck
+    assert waiting.wake_seconds == pytest.approx((63 - 3 - 6.0 * 2 / (4 * 0.65)) / 4.0)
     assert scheduler.next_batch(waiting.wake_seconds).keys == ("ahead",)
 
 
-def test_never_idle_by_default() -> None:
-    """Tests that while every request could wait a small batch is served all the same."""
-    scheduler = Scheduler(TABLE_12)
-    for key in range(100):
-        submit(scheduler, key, tokens_done=100)
-    assert 0 < len(scheduler.next_batch(10.0).keys) < 100
+def test_idle_rather_than_in_the_way() -> None:
+    """Tests that while every request can wait none is served, unless a fixed deferral says so."""
+    for policy, taken in ((Policy(), 0), (Policy(defer_seconds=math.inf), 100)):
+        scheduler = Scheduler(TABLE_12, policy)
+        for key in range(100):
+            submit(scheduler, key, tokens_done=100)
+        assert len(scheduler.next_batch(10.0).keys) == taken
 
 
 def test_batches_respect_memory() -> None:

@@ -13,7 +13,6 @@ import pytest
 from specopt.instances.verification_batch.workload import TABLE_12
 from specopt.models.errors import InvalidInput
 from specopt.solvers.verification_batch.online import Scheduler
-from specopt.solvers.verification_batch.policies import Policy
 from specopt.solvers.verification_batch.serving import AsyncScheduler, NotVerified
 
 Serving = AsyncScheduler[int, int]
@@ -231,7 +230,7 @@ def test_clocks_that_jump_or_break() -> None:
             await verdict(serving, "b", response_start_seconds=0.0, iteration_start_seconds=0.0)
         assert isinstance(caught.value.__cause__, InvalidInput)
 
-    play(body, scheduler=Scheduler(TABLE_12, Policy(spare_cap_seconds=0.0)), clock=lambda: time.monotonic() + offset)
+    play(body, scheduler=Scheduler(TABLE_12), clock=lambda: time.monotonic() + offset)
 
 
 def test_refusals() -> None:

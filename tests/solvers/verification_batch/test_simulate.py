@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 
 import numpy as np
 import pytest
@@ -39,7 +40,8 @@ def test_one_device_alone() -> None:
     expected = 20 * (4 / 50.0 + 0.020) + batch_seconds(154, 0)
     for done in range(5, 100, 5):
         expected += batch_seconds(5, 150 + done - 1)
-    run = run_once(workload, devices=1, seconds=30.0, warm_up_seconds=5.0)
+    never_idle = Policy(defer_seconds=math.inf)
+    run = run_once(workload, never_idle, devices=1, seconds=30.0, warm_up_seconds=5.0)
     assert run.responses["tokens"].tolist() == [100.0] * len(run.responses)
     assert len(run.responses) >= 10
     assert run.responses["seconds"] == pytest.approx(expected, rel=1e-9)
@@ -67,8 +69,9 @@ def test_a_cache_without_room_is_no_cache() -> None:
     without = run_once(dataclasses.replace(WORKLOAD, prefix_cache=False), devices=15, seconds=20.0)
     empty = run_once(dataclasses.replace(WORKLOAD, cache_memory_bytes=0.0), devices=15, seconds=20.0)
     assert np.array_equal(without.responses, empty.responses)
-    some = run_once(dataclasses.replace(WORKLOAD, cache_memory_bytes=5 * 300 * 262144.0), devices=15, seconds=20.0)
-    assert 0.1 < some.cold_share < 1.0
+    little = dataclasses.replace(WORKLOAD, cache_memory_bytes=5 * 300 * 262144.0)
+    shares = [run_once(little, policy, devices=15, seconds=20.0).cold_share for policy in ("slack", "fcfs")]
+    assert 0.03 < shares[0] < shares[1] < 1.0
 
 
 @pytest.mark.parametrize("policy", [policy for policy in POLICIES if policy != "algorithm-1"])
@@ -139,7 +142,7 @@ def test_seeds() -> None:
 
 def test_policies_meet_the_same_responses() -> None:
     """Tests that the length of a device's first response does not depend on the policy."""
-    runs = [run_once(WORKLOAD, policy, devices=60, seconds=20.0, warm_up_seconds=0.0) for policy in ("fcfs", "slack")]
+    runs = [run_once(WORKLOAD, policy, devices=60, seconds=200.0, warm_up_seconds=0.0) for policy in ("fcfs", "slack")]
     tokens = [sorted(run.responses["tokens"][run.responses["start"] == 0.0]) for run in runs]
     assert tokens[0] == tokens[1]
     assert len(tokens[0]) == 60
@@ -173,6 +176,15 @@ def test_batches_keep_the_memory() -> None:
                          events=50_000)  # fmt: skip
     assert sizes.max() * 150 <= room
     assert sizes.max() < np.unique(unlimited.events["batch"], return_counts=True)[1].max()
+
+
+@pytest.mark.parametrize(("gigabytes", "factor"), [(9.0, 1.5), (12.0, 1.25)])
+def test_slack_carries_more_with_a_small_cache(gigabytes: float, factor: float) -> None:
+    """Tests that `slack` carries so much more than FCFS, with either eviction, where the cache cannot hold all."""
+    workload = dataclasses.replace(WORKLOAD, cache_memory_bytes=gigabytes * 1e9)
+    evicting = Policy(name="fcfs", eviction="due-last")
+    best, fcfs = (capacity(workload, policy, seeds=[30], seconds=60.0).devices for policy in ("slack", evicting))
+    assert best >= factor * fcfs
 
 
 def test_order_of_the_policies() -> None:
