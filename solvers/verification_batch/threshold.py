@@ -82,7 +82,7 @@ class Threshold(VerificationBatchMethod):
         limit = max(budget.objective, float(bound.max(initial=0.0)))
         budget.improve_bound(limit)
         if not few:
-            self._polish(prepared, prepared.ends, found, self.polished, budget)
+            self._polish(prepared, prepared.ends, found, self.polished - 1, budget)
         order = np.argsort(-bound, kind="stable")
         alive = np.flatnonzero(bound > self._enough(budget))
         search = Labels(prepared, alive, per_second, per_byte, self._enough(budget), self.few_labels)
