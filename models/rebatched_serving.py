@@ -8,6 +8,8 @@ every step the unfinished tasks that are ready are served, all of them, in the l
 * A step of speculation length l adds L(alpha_k, l) to g_k; a task has finished after the first step in which g_k
   reaches its length Q_k, but for a relative 1e-12.
 * Memory is counted run by run: so many tasks times the longest, max_k (I_k + min(Q_k, g_k after the step)).
+* With `min_speculation_length` 0 a batch may guess nothing for a while: it has no draft stage then and counts for
+  the verify model's memory alone. The first draft pass after that takes in all that the draft model has not seen.
 * Where a phase brings together tasks that ran apart, each newcomer costs `regroup_seconds` on the stages that move it.
 
 Between two events (a task finishes or joins, a phase begins) the runs of a step stay the same, and a block of steps
@@ -123,8 +125,9 @@ def phase_defects(problem: ServingLatencyProblem, plan: ServingLatencyPlan) -> l
         lengths = phase.lengths(plan.speculation_length)
         if len(lengths) != len(phase.batches):
             found.append(f"{where}.speculation_length: expected {len(phase.batches)} entries, got {len(lengths)}")
-        if any((length > 0) != drafting for length in lengths):
-            word = "at least 1" if drafting else "0 (autoregressive)"
+        least = problem.min_speculation_length if drafting else 0
+        if min(lengths) < least or (max(lengths) > 0 and not drafting):
+            word = f"at least {least}" if drafting else "0 (autoregressive)"
             found.append(f"{where}.speculation_length: expected {word}, got {phase.speculation_length}")
         listed = np.fromiter((k for batch in phase.batches for k in batch), dtype=np.int64)
         if not np.array_equal(np.sort(listed), np.arange(problem.tasks)):
@@ -134,12 +137,12 @@ def phase_defects(problem: ServingLatencyProblem, plan: ServingLatencyPlan) -> l
 
 def length_violations(problem: ServingLatencyProblem, plan: ServingLatencyPlan) -> list[str]:
     """Return which phases guess more than the problem allows ((24f))."""
-    limit = problem.max_speculation_length or 0
+    least, limit = problem.min_speculation_length, problem.max_speculation_length or 0
     return [
-        f"phases[{number}].speculation_length: expected 1 to {limit}, got {length}"
+        f"phases[{number}].speculation_length: expected {least} to {limit}, got {length}"
         for number, phase in enumerate(plan.phases)
         for length in sorted(set(phase.lengths(plan.speculation_length)))
-        if not 1 <= length <= limit
+        if not least <= length <= limit
     ]
 
 
@@ -162,6 +165,7 @@ class _Run:
         self.tokens = np.stack([problem.tokens_per_step(length) for length in self.lengths])
         self.counts = np.zeros_like(self.tokens)  # steps served, by speculation length and task
         self.served = np.zeros(problem.tasks, dtype=np.bool_)
+        self.unseen = problem.input_tokens - 1.0  # tokens that the draft model lacks, besides the last
         self.unfinished = np.ones(problem.tasks, dtype=np.bool_)
         self.finish = np.zeros(problem.tasks)
         self.clock, self.step, self.phase = float(ready.min()), 1, -1
@@ -182,17 +186,19 @@ class _Run:
         gained, target = self._gain(active, 1 if entering or first.any() else None)
         reached = np.maximum.reduceat(self.problem.input_tokens[active][:, None] + gained[:, :-1], starts, axis=0)
         lengths = self.length_of[active][starts]
-        draft, verify = self._stage_seconds(sizes, reached, lengths, first)
+        unseen = 1.0 + np.maximum.reduceat(self.unseen[active], starts)
+        draft, verify = self._stage_seconds(sizes, reached, lengths, first, unseen)
         if entering:
-            self._add_regrouping(active, starts, sizes, first, draft, verify)
+            self._add_regrouping(active, starts, sizes, first, lengths, draft, verify)
         completed = self._completed(draft, verify)
         steps = self._steps_served(completed[-1])
-        self._check_memory(active, starts, sizes, gained[:, steps])
+        self._check_memory(active, starts, sizes, lengths, gained[:, steps])
         done = gained[:, steps] >= target
         before = self.clock + float(completed[-1, : steps - 1].sum())
         self.finish[active[done]] = before + np.repeat(completed[:, steps - 1], sizes)[done]
         self.unfinished[active[done]] = False
         self.served[active] = True
+        self.unseen[active] = np.where(self.length_of[active] > 0, 0.0, self.unseen[active] + steps)
         self.counts[self.slot_of[active], active] += steps
         end = before + float(completed[-1, steps - 1])
         shape = tuple(sizes.tolist()), tuple(lengths.tolist())
@@ -247,7 +253,7 @@ class _Run:
         return gained, target
 
     def _stage_seconds(
-        self, sizes: Ints, reached: Floats, lengths: Ints, first: NDArray[np.bool_]
+        self, sizes: Ints, reached: Floats, lengths: Ints, first: NDArray[np.bool_], unseen: Floats
     ) -> tuple[Floats, Floats]:
         """Return T^d and T^v of every run (row) at every step (column)."""
         draft, verify = np.zeros_like(reached), np.zeros_like(reached)
@@ -258,11 +264,19 @@ class _Run:
             verify[rows] = verify_seconds(problem.verify, problem.verify_runtime, *shape)
             if length > 0:
                 assert problem.draft is not None and problem.draft_runtime is not None
-                draft[rows] = draft_seconds(problem.draft, problem.draft_runtime, *shape)
+                new = unseen[rows][:, None]
+                draft[rows] = draft_seconds(problem.draft, problem.draft_runtime, *shape, new)
         return draft, verify
 
     def _add_regrouping(
-        self, active: Ints, starts: Ints, sizes: Ints, first: NDArray[np.bool_], draft: Floats, verify: Floats
+        self,
+        active: Ints,
+        starts: Ints,
+        sizes: Ints,
+        first: NDArray[np.bool_],
+        lengths: Ints,
+        draft: Floats,
+        verify: Floats,
     ) -> None:
         """Add what moving sequences to other batches takes."""
         if self.problem.regroup_seconds == 0.0:
@@ -272,7 +286,7 @@ class _Run:
             moved = len(members) - int(np.bincount(self.batch_before[members]).max())
             seconds = self.problem.regroup_seconds * moved
             verify[row] += seconds
-            if self.mechanism != "autoregressive":
+            if lengths[row] > 0:
                 draft[row] += seconds
 
     def _completed(self, draft: Floats, verify: Floats) -> Floats:
@@ -297,13 +311,15 @@ class _Run:
         joined = self.waiting.min() <= ends * (1 + ROUNDING)
         return int(np.argmax(joined)) + 1 if joined.any() else len(makespan)
 
-    def _check_memory(self, active: Ints, starts: Ints, sizes: Ints, gained: Floats) -> None:
+    def _check_memory(self, active: Ints, starts: Ints, sizes: Ints, lengths: Ints, gained: Floats) -> None:
         tokens = np.maximum.reduceat(
             self.problem.input_tokens[active] + np.minimum(self.outputs[active], gained), starts
         )
         for which, model, limit in self.problem.limited_models(self.mechanism):
             needed = model.parameter_bytes + sizes * float(model.kv_bytes_per_token) * tokens
             for row in [row for row, amount in enumerate(needed.tolist()) if exceeds(amount, limit)]:
+                if which == "draft" and lengths[row] == 0:
+                    continue
                 batch = int(self.batch_of[active[starts[row]]])
                 sentence = f"phases[{self.phase}].batches[{batch}]: {too_much(float(needed[row]), which, limit)}"
                 self.breaches.setdefault((self.phase, batch, which), sentence)

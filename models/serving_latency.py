@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
+from msgspec import Meta
 
 from specopt.models.acceptance import expected_tokens, expected_tokens_per_step
 from specopt.models.decoder import Decoder
@@ -100,8 +101,8 @@ class ServingLatencyProblem(Problem[ServingLatencyPlan]):
         Memory for weights and KV cache of one batch; None for the verify model means ample.
     acceptance_rate
         Probability alpha that a draft token is accepted: one number, or one for each task.
-    max_speculation_length
-        Largest l allowed.
+    max_speculation_length, min_speculation_length
+        Largest and smallest l allowed; 0: batches of a rebatched plan may guess nothing for a while.
     output_lengths
         "conservative": every task counts as `max_output_tokens` long; "known": as its own length; "predicted": as
         `output_samples` say, and the objective is the mean over them.
@@ -146,6 +147,7 @@ class ServingLatencyProblem(Problem[ServingLatencyPlan]):
     batching: Literal["static", "rebatched"] = "static"
     arrival_seconds: Annotated[Floats, Column(NonNegative, "task")] | None = None
     regroup_seconds: NonNegative = 0.0
+    min_speculation_length: Annotated[int, Meta(ge=0, le=1)] = 1
     objective: Literal["makespan", "mean_latency"] = "makespan"
     output_samples: TokenSamples | None = None
 
@@ -176,6 +178,8 @@ class ServingLatencyProblem(Problem[ServingLatencyPlan]):
         ):
             if values is not None and len(values) != self.tasks:
                 raise InvalidInput(f"{name}: expected {self.tasks} entries, as in input_tokens, got {len(values)}")
+        if self.min_speculation_length == 0 and self.batching == "static":
+            raise InvalidInput("min_speculation_length: expected 1 (batching 'static'), got 0")
         if self.arrival_seconds is None:
             return
         if self.batching == "static":

@@ -15,12 +15,17 @@ from specopt.models.fields import Floats
 from specopt.models.runtime import Runtime
 
 
-def draft_seconds(draft: Decoder, runtime: Runtime, size: Any, reached: Floats, length: int, prefill: Any) -> Floats:
-    """Return T^d (Eq. 13 and 19): `length` passes of one token; where `prefill`, the first one takes in the prompt."""
+def draft_seconds(
+    draft: Decoder, runtime: Runtime, size: Any, reached: Floats, length: int, prefill: Any, unseen: Any = 1.0
+) -> Floats:
+    """Return T^d (Eq. 13 and 19): `length` passes of one token, but for the first one.
+
+    That takes in what the draft model has not seen: where `prefill` the prompt, else one token unless told.
+    """
     seconds = np.zeros_like(reached)
     for i in range(1, length + 1):
         first = np.asarray(prefill) & (i == 1)
-        new = np.where(first, reached, 1.0)
+        new = np.where(first, reached, unseen if i == 1 else 1.0)
         total = np.where(first, reached, reached + (i - 1))
         seconds += runtime.seconds(size, pass_flops(draft, new, total, 1))
     return seconds

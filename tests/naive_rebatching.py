@@ -11,6 +11,7 @@ import math
 from naive import (
     Json,
     draft_flops,
+    exact_flops,
     exceeds,
     kv_bytes,
     mechanism_of,
@@ -31,14 +32,35 @@ def gain(problem: Json, k: int, l: int) -> float:  # noqa: E741
     return math.fsum((rate[k] if isinstance(rate, list) else rate) ** i for i in range(l + 1))
 
 
-def stages(problem: Json, b: int, reached: float, l: int, prefill: bool) -> tuple[float, float]:  # noqa: E741
-    """T^d and T^v of b tasks that have reached so many tokens: Eq. 13-14 at n = 1, else with (n - 1) L left out."""
+def stages(
+    problem: Json,
+    b: int,
+    reached: float,
+    l: int,  # noqa: E741
+    prefill: bool,
+    unseen: float = 1.0,
+) -> tuple[float, float]:
+    """T^d and T^v of b tasks that have reached so many tokens: Eq. 13-14 at n = 1, else with (n - 1) L left out.
+
+    The first draft pass takes in so many tokens that it has not seen.
+    """
     n = 1 if prefill else 2
     verify = pass_seconds(problem["verify_runtime"], b, verify_flops(problem["verify"], reached, 0.0, l, n))
     draft = 0.0
     for i in range(1, l + 1):
-        draft += pass_seconds(problem["draft_runtime"], b, draft_flops(problem["draft"], reached, 0.0, i, n))
+        flops = draft_flops(problem["draft"], reached, 0.0, i, n)
+        if i == 1 and not prefill and unseen > 1:
+            flops = catch_up_flops(problem["draft"], unseen, reached)
+        draft += pass_seconds(problem["draft_runtime"], b, flops)
     return draft, verify
+
+
+def catch_up_flops(model: Json, new: float, total: float) -> float:
+    """A pass over several new tokens, after others: Eq. 12 for each, all attending to the whole."""
+    J, h1, h2 = model["layers"], model["hidden"], model["ffn"]
+    if "cost" in model:
+        return exact_flops(model, new, total, 1)
+    return float(J * new * (8 * h1**2 + 4 * total * h1 + 4 * h1 * h2))
 
 
 def ends(mechanism: str, times: list[tuple[float, float]]) -> list[float]:
@@ -138,6 +160,7 @@ def rebatched(problem: Json, plan: Json, mechanism: str, Q: list[int], ready: li
     """When each task has finished, and whether all that ran together fitted."""
     I, K = problem["input_tokens"], len(ready)  # noqa: E741
     served: list[dict[int, int]] = [{} for _ in range(K)]  # steps by speculation length
+    lacks = [float(tokens) for tokens in I]  # tokens that the draft model has not seen
     finish: list[float | None] = [None] * K
     clock, n, fits = min(ready), 0, True
 
@@ -161,7 +184,8 @@ def rebatched(problem: Json, plan: Json, mechanism: str, Q: list[int], ready: li
                 run = [k for k in members if (not served[k]) == prefill]
                 if not run:
                     continue
-                draft, verify = stages(problem, len(run), max(I[k] + gained(k) for k in run), l, prefill)
+                reached, unseen = max(I[k] + gained(k) for k in run), max(lacks[k] for k in run)
+                draft, verify = stages(problem, len(run), reached, l, prefill, unseen)
                 if not prefill and at > 0 and n == phase["first_step"]:
                     together = max(len(set(run) & set(old)) for old in plan["phases"][at - 1]["batches"])
                     moving = problem.get("regroup_seconds", 0.0) * (len(run) - together)
@@ -172,9 +196,11 @@ def rebatched(problem: Json, plan: Json, mechanism: str, Q: list[int], ready: li
         for (run, l), end in zip(runs, done, strict=True):  # noqa: E741
             for k in run:
                 served[k][l] = served[k].get(l, 0) + 1
+                lacks[k] = 1.0 if l else lacks[k] + 1.0
                 L = gain(problem, k, l)
                 if gained(k) >= Q[k] - 1e-12 * max(L, Q[k]):
                     finish[k] = clock + end
-            fits = fits and holds(problem, mechanism, len(run), max(I[k] + min(Q[k], gained(k)) for k in run))
+            longest = max(I[k] + min(Q[k], gained(k)) for k in run)
+            fits = fits and holds(problem, mechanism if l else "autoregressive", len(run), longest)
         clock += done[-1]
     return [f for f in finish if f is not None], fits

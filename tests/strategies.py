@@ -160,6 +160,8 @@ def served_problems(draw: st.DrawFn, /, *, batching: Sequence[str] = ("static", 
         "objective": draw(st.sampled_from(["makespan", "mean_latency"])),
         "regroup_seconds": draw(st.sampled_from([0.0, 1e-4, 0.5])),
     }
+    if chosen == "rebatched":
+        changes["min_speculation_length"] = draw(st.integers(0, 1))
     if draw(st.booleans()):
         rate = st.integers(1, 99).map(lambda percent: percent / 100)
         changes["acceptance_rate"] = draw(st.lists(rate, min_size=K, max_size=K))
@@ -181,7 +183,7 @@ def rebatched_plans(draw: st.DrawFn, problem: ServingLatencyProblem) -> ServingL
         batches = draw(plans(problem)).batches
         phase: dict[str, Any] = {"first_step": first, "batches": batches}
         if plan.speculation_length:
-            length = st.integers(1, problem.max_speculation_length or 1)
+            length = st.integers(problem.min_speculation_length, problem.max_speculation_length or 1)
             each = st.lists(length, min_size=len(batches), max_size=len(batches)).map(tuple)
             phase["speculation_length"] = draw(st.none() | length | each)
         phases.append(phase)

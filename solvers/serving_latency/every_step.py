@@ -24,7 +24,14 @@ from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyPro
 from specopt.models.serving_stages import draft_seconds, verify_seconds
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Condition, Outcome, at_most
-from specopt.solvers.serving_latency.method import GIVEN, REBATCHED, TOGETHER, ServingLatencyMethod, prepare_all
+from specopt.solvers.serving_latency.method import (
+    ALWAYS_DRAFTING,
+    GIVEN,
+    REBATCHED,
+    TOGETHER,
+    ServingLatencyMethod,
+    prepare_all,
+)
 from specopt.solvers.serving_latency.prepare import Prepared
 
 Counts = tuple[tuple[int, ...], ...]  # by task: steps at each speculation length
@@ -42,7 +49,7 @@ class EveryStep(ServingLatencyMethod):
     guarantee: ClassVar[str] = "optimal"
     complexity: ClassVar[str] = "O(l_max^K a(K)) per state, a(K) ordered partitions: 13 for K = 3, 75 for K = 4"
     max_size: ClassVar[int] = 4
-    serves: ClassVar[tuple[Condition, ...]] = (REBATCHED, TOGETHER, GIVEN)
+    serves: ClassVar[tuple[Condition, ...]] = (REBATCHED, TOGETHER, GIVEN, ALWAYS_DRAFTING)
     takes: ClassVar[tuple[Condition, ...]] = (
         at_most(3000, "states", lambda method, problem: _states(problem), "fewer outputs or speculation lengths"),
     )

@@ -31,6 +31,14 @@ GIVEN = Condition(
     "conservative or known output lengths",
     lambda method, problem: "predicted output lengths" if problem.output_lengths == "predicted" else None,
 )
+ALWAYS_DRAFTING = Condition(
+    "drafts in every step",
+    lambda method, problem: (
+        "steps without drafts"
+        if problem.min_speculation_length == 0 and problem.mechanism != "autoregressive"
+        else None
+    ),
+)
 KNOWN = only("output_lengths", "known", "{} output lengths")
 
 

@@ -95,6 +95,11 @@ class Prepared:
             before = fewer
         return found
 
+    @property
+    def served_lengths(self) -> range:
+        """The speculation lengths that batches of a rebatched plan may have."""
+        return range(min(self.lengths[0], self.problem.min_speculation_length), self.lengths[-1] + 1)
+
     def tokens_per_step(self, length: int) -> float:
         """Return L for a speculation length (Eq. 7)."""
         if length == 0:

@@ -103,7 +103,7 @@ class Sort:
 
 def sorts(prepared: Prepared) -> list[Sort]:
     """Return all sorts of steps."""
-    overlap, lengths = prepared.mechanism == "pipelined", list(prepared.lengths)
+    overlap, lengths = prepared.mechanism == "pipelined", list(prepared.served_lengths)
     pieces = [*((1, *row[:2]) for row in prepared.draft_pieces), *((0, *row[:2]) for row in prepared.verify_pieces)]
 
     def sort(runs: int, places: list[int]) -> Sort:
@@ -135,7 +135,7 @@ def work(prepared: Prepared, reached: Floats, first: Any) -> tuple[Floats, Float
     token, pair, logit = prepared.draft
     verify_token, verify_pair, verify_logit = prepared.verify
     drafts, verifies = [], []
-    for length in prepared.lengths:
+    for length in prepared.served_lengths:
         draft = np.zeros_like(reached)
         for guess in range(length):
             new = np.where(first, reached, 1.0) if guess == 0 else 1.0
@@ -158,11 +158,12 @@ class Prices:
     def __init__(self, prepared: Prepared) -> None:
         problem = prepared.problem
         self.prepared = prepared
-        self.tokens = np.stack([problem.tokens_per_step(length)[prepared.order] for length in prepared.lengths], axis=1)
+        self.tokens = np.stack([problem.tokens_per_step(length)[prepared.order] for length in prepared.served_lengths], axis=1)
         self.outputs = np.array([outputs[prepared.order] for outputs in problem.scenarios], dtype=np.float64)
         self.apart = problem.arrival_seconds is not None  # first steps are many steps
         kv_draft, free_draft, kv_verify, free_verify = prepared.memory
-        self.memory_per_token = max(kv_draft / free_draft, kv_verify / free_verify)
+        drafts = problem.min_speculation_length  # else the draft model's memory may be spared
+        self.memory_per_token = max(drafts * kv_draft / free_draft, kv_verify / free_verify)
         most, step = float(self.outputs.max()), float(self.tokens.max())
         self.begins = np.arange(0.0, most, max(step, most / STAGES))[:STAGES]
         self.ends = np.array([0.0, *(self.begins[1:] + step), np.inf])  # of the prices
@@ -300,7 +301,7 @@ class Prices:
     def alone(self) -> Floats:
         """Return what a token of each task costs at least if its step serves nobody else."""
         stages = zip(self.pieces, work(self.prepared, self.prepared.inputs, False), strict=True)
-        lengths = np.maximum(1, self.prepared.lengths)
+        lengths = np.array(self.prepared.served_lengths)
         draft, verify = (
             np.max([row[0] * done + row[1] * (lengths if place == 0 else 1) for row in rows], axis=0)
             for place, (rows, done) in enumerate(stages)
@@ -316,7 +317,7 @@ class Prices:
         """Return what a first step of all tasks takes more than their tokens earn in it, at least."""
         draft, verify = work(self.prepared, self.prepared.inputs, True)
         runs = max(1.0, float(self.prepared.inputs.sum()) * self.memory_per_token)
-        least = self.prepared.lengths[0]
+        least = self.prepared.served_lengths[0]
         drafting = max(slope * float(draft[:, 0].sum()) + runs * least * height for slope, height, _ in self.pieces[0])
         verifying = max(slope * float(verify[:, 0].sum()) + runs * height for slope, height, _ in self.pieces[1])
         more = (part - part[:, :1] for part in (draft, verify))

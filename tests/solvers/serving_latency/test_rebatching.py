@@ -49,7 +49,7 @@ def lists(choices: list[Any], tasks: int) -> list[dict[str, Any]]:
 )  # fmt: skip
 def test_every_step_is_the_least_of_all_plans(problem: ServingLatencyProblem) -> None:
     """Tests that the optimum is the least of all plans that there are of so few steps, each worked out alone."""
-    problem = dataclasses.replace(problem, arrival_seconds=None)
+    problem = dataclasses.replace(problem, arrival_seconds=None, min_speculation_length=1)
     if problem.output_lengths == "predicted":
         problem = dataclasses.replace(problem, output_lengths="known")
     found = solve(problem, "every-step")
