@@ -199,6 +199,8 @@ class Prepared:
     def misfit(self) -> str | None:
         """Return why no plan exists under this mechanism: a task that does not fit alone; None if all fit."""
         kv_draft, free_draft, kv_verify, free_verify = self.memory
+        if self.problem.min_speculation_length == 0:
+            free_draft = math.inf  # it may never be drafted for
         alone = self.inputs + self.outputs
         for position in np.flatnonzero((kv_draft * alone > free_draft) | (kv_verify * alone > free_verify))[::-1]:
             task = int(self.order[position])
@@ -211,7 +213,7 @@ class Prepared:
                 if model is None or limit is None:
                     continue
                 needed = model.parameter_bytes + model.kv_bytes_per_token * tokens
-                if needed > limit:
+                if needed > limit and (label == "verify" or free_draft < math.inf):
                     return (
                         f"task {task} needs {needed / 1e9:.3f} GB ({needed:.0f} bytes) of {label}-model memory alone; "
                         f"{limit / 1e9:.3f} GB ({limit:.0f} bytes) are available"

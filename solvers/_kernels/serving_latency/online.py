@@ -1,0 +1,286 @@
+"""One step of serving as it goes: which tasks draft, how much, and in which batches, decided at the step itself.
+
+Output lengths are not known. A choice is rated as if the tasks at hand all stayed for so many tokens more: what this
+step takes, prompts and all that the draft model has not seen included, and what the rest would take at the pace of
+the step after it, served alike. Tasks that draft nothing go first: their verification overlaps the others' drafting.
+"""
+
+import numpy as np
+
+from specopt.solvers._kernels.kernel import helper, inlined, kernel, record
+from specopt.solvers._kernels.serving_latency.stages import DRAFT, HEIGHT, INFINITY, SLOPE, VERIFY, step_seconds
+
+ENDS = 16  # places where the batches of one group may end, at most
+BATCHES = 5  # batches of one group, but for memory
+SEEN = 1.5  # tokens: a task with fewer to take in needs no more than it always does
+
+Server = record(
+    "Server",
+    draft="f8[::1]",  # operations per token, per pair of tokens, per logit
+    verify="f8[::1]",
+    memory="f8[::1]",  # KV bytes per draft token, bytes free for them, the same two of the verify model
+    runtimes="f8[:, :, ::1]",
+    overlap="b1",
+)
+Active = record(
+    "Active",  # tasks at hand
+    reached="f8[::1]",  # tokens
+    unseen="f8[::1]",  # tokens that the draft model has to take in with its next pass
+    first="b1[::1]",  # whether this is their first step
+    rate="f8[::1]",  # of acceptance
+)
+Room = record(
+    "Room", drafted="f8[:, ::1]", done="f8[:, ::1]", before="i8[:, ::1]", blocks="f8[:, ::1]", order="i8[::1]",
+    group="i8[:, ::1]", count="i8[::1]", cuts="i8[:, ::1]", gain="f8[:, ::1]",
+)  # fmt: skip
+"""Work space: tables of a chain and its blocks, tasks by what they have reached, groups of tasks and how many they
+are, where their batches end, and what each task gains if it drafts nothing, or does."""
+
+
+@inlined
+def draft_work(server, reached, unseen):
+    """Return the operations of the first and of the second draft pass."""
+    token, pair, logit = server.draft[0], server.draft[1], server.draft[2]
+    return (token + pair * reached) * unseen + logit, token + pair * (reached + 1.0) + logit
+
+
+@inlined
+def verify_work(server, reached, l, first):
+    """Return the operations of the verify pass."""
+    new = reached + l if first else 1.0 + l
+    return (server.verify[0] + server.verify[1] * (reached + l)) * new + server.verify[2] * (1.0 + l)
+
+
+@helper
+def stage_seconds(server, b, reached, unseen, l, first):
+    """Return T^d and T^v of a run of b tasks."""
+    verify = step_seconds(server.runtimes, VERIFY, b * verify_work(server, reached, l, first), 0.0, 1)
+    if l == 0:
+        return 0.0, verify
+    one, more = draft_work(server, reached, unseen)
+    draft = step_seconds(server.runtimes, DRAFT, b * one, 0.0, 1)
+    if l > 1:
+        draft += step_seconds(server.runtimes, DRAFT, b * more, b * server.draft[1], l - 1)
+    return draft, verify
+
+
+@inlined
+def holds(server, b, tokens, l):
+    """Tell whether a run fits the memory of the models that it takes part in."""
+    memory = server.memory
+    return b * memory[2] * tokens <= memory[3] and (l == 0 or b * memory[0] * tokens <= memory[1])
+
+
+@helper
+def set_gains(active, l, room):
+    """Note what each task gains in a step of so many guesses (Eq. 7)."""
+    for k in range(len(active.rate)):
+        room.gain[1, k] = (1.0 - active.rate[k] ** (l + 1)) / (1.0 - active.rate[k])
+
+
+@helper
+def chain(server, active, tasks, l, first, caught_up, falling, drafted, done, room, cuts):
+    """Batch tasks, given in rising order of what they have reached, contiguously after what is served before.
+
+    Of every number of batches and every prefix the chain is kept that is verified first; it begins when both stages
+    are free, `drafted` and `done`. Returns when they are free again; cuts[0] batches end at cuts[1], cuts[2], ...
+    """
+    n = len(tasks)
+    cuts[0] = 0
+    if n == 0:
+        return drafted, done
+    G = min(n, ENDS)
+    most = min(G, BATCHES)
+    linear = server.runtimes.shape[1] == 1
+    dh, vh = l * server.runtimes[DRAFT, 0, HEIGHT], server.runtimes[VERIFY, 0, HEIGHT]
+    dc = server.runtimes[DRAFT, 0, SLOPE]
+    for j in range(G):
+        room.blocks[0, j], room.blocks[1, j] = 0.0, 1.0
+        for p in range(j * n // G, (j + 1) * n // G):
+            k = tasks[n - 1 - p if falling else p]
+            room.blocks[0, j] = max(room.blocks[0, j], active.reached[k] + room.gain[int(l > 0), k])
+            if not caught_up:
+                room.blocks[1, j] = max(room.blocks[1, j], active.unseen[k])
+    for m in range(most + 1):
+        for e in range(G + 1):
+            room.done[m, e] = INFINITY
+    room.drafted[0, 0], room.done[0, 0] = drafted, done
+    for e in range(1, G + 1):
+        end = e * n // G
+        unseen = 1.0
+        tokens = 0.0
+        for j in range(e - 1, -1, -1):
+            begin = j * n // G
+            longest = active.reached[tasks[n - 1 - begin if falling else end - 1]]
+            tokens, unseen = max(tokens, room.blocks[0, j]), max(unseen, room.blocks[1, j])
+            b = float(end - begin)
+            if b > 1.0 and not holds(server, b, tokens, l):
+                break
+            if linear:
+                one, more = draft_work(server, longest, unseen)
+                d = dh
+                if l > 0:
+                    d += b * dc * (one + (l - 1) * (more + 0.5 * (l - 2) * server.draft[1]))
+                v = vh + b * server.runtimes[VERIFY, 0, SLOPE] * verify_work(server, longest, l, first)
+            else:
+                d, v = stage_seconds(server, b, longest, unseen, l, first)
+            for m in range(1, most + 1):
+                before = room.done[m - 1, j]
+                if before == INFINITY:
+                    continue
+                ready = (room.drafted[m - 1, j] if server.overlap else before) + d
+                finish = max(ready, before) + v
+                if finish < room.done[m, e]:
+                    room.drafted[m, e], room.done[m, e], room.before[m, e] = ready, finish, j
+    best = 0
+    for m in range(1, most + 1):
+        if room.done[m, G] < room.done[best, G]:
+            best = m
+    if best == 0:  # memory is tight
+        return fill_up(server, active, tasks, l, first, caught_up, falling, drafted, done, room, cuts)
+    cuts[0] = best
+    e = G
+    for m in range(best, 0, -1):
+        cuts[m] = e * n // G
+        e = room.before[m, e]
+    return room.drafted[best, G], room.done[best, G]
+
+
+@helper
+def fill_up(server, active, tasks, l, first, caught_up, falling, drafted, done, room, cuts):
+    """Batch tasks as `chain` does, each batch as large as memory allows; whatever is alone counts as fitting."""
+    n = len(tasks)
+    begin = 0
+    while begin < n:
+        longest = tokens = 0.0
+        unseen = 1.0
+        end = begin
+        while end < n:
+            k = tasks[n - 1 - end if falling else end]
+            more = max(tokens, active.reached[k] + room.gain[int(l > 0), k])
+            if end > begin and not holds(server, end + 1.0 - begin, more, l):
+                break
+            tokens = more
+            longest = max(longest, active.reached[k])
+            if not caught_up:
+                unseen = max(unseen, active.unseen[k])
+            end += 1
+        d, v = stage_seconds(server, float(end - begin), longest, unseen, l, first)
+        drafted = (drafted if server.overlap else done) + d
+        done = max(drafted, done) + v
+        cuts[0] += 1
+        cuts[cuts[0]] = end
+        begin = end
+    return drafted, done
+
+
+@helper
+def groups(active, room, drafting, steady):
+    """List the tasks of the four groups in rising order: drafting or not (2), in their first step or not (1).
+
+    drafting: 0 nobody, 1 those that the draft model has seen, 2 newcomers, too, 3 all. In a `steady` step no task is
+    in its first.
+    """
+    room.count[:] = 0
+    for k in room.order[: len(active.reached)]:
+        first = active.first[k]
+        seen = not first and active.unseen[k] <= SEEN
+        drafts = drafting == 3 or (drafting == 2 and first) or (drafting >= 1 and seen)
+        g = 2 * int(drafts) + int(first and not steady)
+        room.group[g, room.count[g]] = k
+        room.count[g] += 1
+
+
+@helper
+def tokens(room):
+    """Return the tokens that all gain together."""
+    total = 0.0
+    for g in range(4):
+        for k in room.group[g, : room.count[g]]:
+            total += room.gain[g // 2, k]
+    return total
+
+
+@helper
+def serve(server, active, room, l, falling, swapped, steady):
+    """Return the seconds of a step of these groups, and note their batches."""
+    drafted = done = 0.0
+    for place in range(4):
+        g = place if place < 2 or not swapped else 5 - place
+        tasks = room.group[g, : room.count[g]]
+        first = g & 1 == 1 and not steady
+        drafted, done = chain(
+            server, active, tasks, l if g >= 2 else 0, first, steady, falling, drafted, done, room, room.cuts[g]
+        )
+    return done
+
+
+@kernel(
+    "Tuple((f8, i8))(Server, Active, const i8[::1], f8, Room, i8[::1], i8[::1], i8[::1], f8[::1])",
+)
+def choose(server, active, lengths, stay, room, members, ends, guesses, finish):
+    """Choose the batches of a step; return its seconds and the number of batches.
+
+    `lengths`: the speculation lengths allowed, rising; 0 among them: tasks may draft nothing. `stay`: tokens that each
+    task is expected to gain yet. Modified in place: batch m are members[ends[m - 1]:ends[m]], verified at finish[m],
+    with guesses[m] draft tokens.
+    """
+    A = len(active.reached)
+    room.order[:A] = np.argsort(active.reached, kind="mergesort")
+    room.gain[0, :A] = 1.0
+    has = np.zeros(3, dtype=np.bool_)  # tasks that the draft model has seen, newcomers, those that it is behind with
+    for k in range(A):
+        has[1 if active.first[k] else 2 if active.unseen[k] > SEEN else 0] = True
+    best, best_drafting, best_length = INFINITY, 0, 0
+    for l in lengths:
+        set_gains(active, l, room)
+        for drafting in range(4):
+            if (l == 0) != (drafting == 0) or (0 < drafting < 3 and (lengths[0] > 0 or not has[drafting - 1])):
+                continue
+            if drafting == 3 and lengths[0] == 0 and not has[2]:
+                continue  # as another choice
+            groups(active, room, drafting, True)
+            gained = tokens(room)
+            pace = serve(server, active, room, l, True, False, True) / gained
+            rated = pace * A * stay
+            if has[1] or drafting == 3:
+                groups(active, room, drafting, False)
+                rated += serve(server, active, room, l, True, False, False) - pace * gained
+            if rated < best:
+                best, best_drafting, best_length = rated, drafting, l
+    set_gains(active, best_length, room)
+    groups(active, room, best_drafting, False)
+    least, form = INFINITY, 0
+    for choice in range(4):
+        seconds = serve(server, active, room, best_length, choice & 1 == 0, choice & 2 == 2, False)
+        if seconds < least:
+            least, form = seconds, choice
+    falling, swapped = form & 1 == 0, form & 2 == 2
+    serve(server, active, room, best_length, falling, swapped, False)
+    return write(server, active, room, best_length, falling, swapped, members, ends, guesses, finish)
+
+
+@helper
+def write(server, active, room, l, falling, swapped, members, ends, guesses, finish):
+    """Write the batches of the groups, and when each is verified."""
+    drafted = done = 0.0
+    M = filled = 0
+    for place in range(4):
+        g = place if place < 2 or not swapped else 5 - place
+        n, begin = room.count[g], 0
+        for m in range(1, room.cuts[g, 0] + 1):
+            end = room.cuts[g, m]
+            longest, unseen = 0.0, 1.0
+            for p in range(begin, end):
+                k = room.group[g, n - 1 - p if falling else p]
+                members[filled] = k
+                filled += 1
+                longest, unseen = max(longest, active.reached[k]), max(unseen, active.unseen[k])
+            guesses[M] = l if g >= 2 else 0
+            d, v = stage_seconds(server, float(end - begin), longest, unseen, guesses[M], g & 1 == 1)
+            drafted = (drafted if server.overlap else done) + d
+            done = max(drafted, done) + v
+            ends[M], finish[M] = filled, done
+            M += 1
+            begin = end
+    return done, M
