@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from specopt.instances.family import families
+from specopt.instances.serving_latency.arrivals import arrivals
 from specopt.instances.serving_latency.equal_inputs import equal_inputs
 from specopt.instances.serving_latency.heavy_prefill import heavy_prefill
 from specopt.instances.serving_latency.known_lengths import known_lengths
@@ -13,5 +14,13 @@ from specopt.instances.serving_latency.tight_memory import tight_memory
 from specopt.models.serving_latency import ServingLatencyProblem
 
 FAMILIES = families(
-    ServingLatencyProblem, paper_1, equal_inputs, tight_memory, stage_ratio, slow_link, heavy_prefill, known_lengths
+    ServingLatencyProblem,
+    paper_1,
+    equal_inputs,
+    tight_memory,
+    stage_ratio,
+    slow_link,
+    heavy_prefill,
+    known_lengths,
+    arrivals,
 )

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 POLICIES = (
     "draft-control: adaptive-heuristic, llm-alone; fair-goodput: robust, gradient, fixed, random; verification-batch: "
     "fcfs, edf, algorithm-1, algorithm-1-drop, per-epoch, slack; prompt-chunking: u-shape, u-medusa, u-sarathi, hat, "
-    "planned."
+    "planned; on a serving-latency FILE with arrivals: online, continuous, autoregressive, algorithm-1."
 )
 WORKLOADS = (
     "draft-control: its families of problems; fair-goodput: fixed, random, drifting, switching; verification-batch: "
@@ -31,7 +31,9 @@ def simulate(
     result: Annotated[
         Path | None, typer.Argument(metavar="[RESULT]", help="A result file (JSON) of the problem in FILE.")
     ] = None,
-    policy: Annotated[str | None, typer.Option(metavar="P", help=f"Play this policy of KIND. {POLICIES}")] = None,
+    policy: Annotated[
+        str | None, typer.Option(metavar="P", help=f"Play this policy of KIND, or on FILE. {POLICIES}")
+    ] = None,
     workload: Annotated[str | None, typer.Option(metavar="FAMILY", help=f"What it meets. {WORKLOADS}")] = None,
     param: Annotated[
         list[str] | None,
@@ -57,7 +59,8 @@ def simulate(
     """Play a plan with random acceptances, or a policy on a workload.
 
     FILE RESULT: the real latency of a serving-latency plan, or the tokens per second of a draft-control plan, beside
-    the model's number. KIND --policy P --workload FAMILY: what a policy reaches in the long run.
+    the model's number. KIND --policy P --workload FAMILY: what a policy reaches in the long run. FILE --policy P: on
+    the tasks of a problem.
     """
     from specopt import simulate as play
     from specopt.models.judge import verify
@@ -80,9 +83,14 @@ def simulate(
     else:
         if result is not None:
             raise InvalidInput(f"RESULT: expected none beside --policy and --workload, got {result}")
-        world, played, more = _policy_on_workload(source, policy, workload, param or (), seed)
-        options |= more
-        what = f"policy {policy} on {workload}"
+        if workload is None and Path(source).exists():
+            world, played = read_problem(Path(source)), policy
+            options |= _parameters(simulator_of(world)[1], None, param or ())[1]
+            name = world.name or ""
+        else:
+            world, played, more = _policy_on_workload(source, policy, workload, param or (), seed)
+            options |= more
+        what = f"policy {policy} on {workload or source}"
     found = play(world, played, seed=seed, replications=replications, verbose=True, **options)
     if as_json:
         print_json(found.to_dict())

@@ -34,11 +34,11 @@ from specopt.solvers.serving_latency.prepare import prepare
 
 Key = str | int
 
-STAY_TOKENS = 256.0
-"""Tokens that a task is expected to gain yet, before any has finished."""
+USUAL_TOKENS = 256.0
+"""Output length that is expected before any task has finished."""
 
 WEIGHT = 8.0
-"""Tasks that have finished after which their own mean counts as much."""
+"""Tasks that have finished after which what they had counts as much."""
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ class Scheduler:
         )  # fmt: skip
         self._tasks: dict[Key, _Task] = {}
         self._running: Step | None = None
-        self._finished, self._gained = 0.0, 0.0
+        self._outputs, self._squares = WEIGHT * USUAL_TOKENS, WEIGHT * USUAL_TOKENS**2  # sums over what finished
         self._make_room(16)
 
     @property
@@ -132,8 +132,8 @@ class Scheduler:
 
     @property
     def stay_tokens(self) -> float:
-        """Tokens that a task is expected to gain yet: the mean of those that have finished, cautiously at first."""
-        return (STAY_TOKENS * WEIGHT + self._gained) / (WEIGHT + self._finished)
+        """Tokens that a task at hand is expected to gain yet: the mean residual life of the lengths met so far."""
+        return self._squares / (2.0 * self._outputs)
 
     def warm_up(self) -> None:
         """Load the kernel and decide once, so that no later call compiles."""
@@ -230,7 +230,7 @@ class Scheduler:
             task.first = False
             if key in leaving:
                 del self._tasks[key]
-                self._finished, self._gained = self._finished + 1.0, self._gained + task.gained
+                self._outputs, self._squares = self._outputs + task.gained, self._squares + task.gained**2
 
     # ------------------------------------------------------------------ state
 
@@ -239,8 +239,8 @@ class Scheduler:
         return {
             "mechanism": self.mechanism,
             "tasks": [[key, dataclasses.asdict(task)] for key, task in self._tasks.items()],
-            "finished": self._finished,
-            "gained": self._gained,
+            "outputs": self._outputs,
+            "squares": self._squares,
         }
 
     @classmethod
@@ -248,7 +248,7 @@ class Scheduler:
         """Return the scheduler whose `state` this is; a step that was running then has to be planned again."""
         scheduler = cls(deployment, state["mechanism"])
         scheduler._tasks = {key: _Task(**task) for key, task in state["tasks"]}
-        scheduler._finished, scheduler._gained = state["finished"], state["gained"]
+        scheduler._outputs, scheduler._squares = state["outputs"], state["squares"]
         return scheduler
 
     # ------------------------------------------------------------------ inside

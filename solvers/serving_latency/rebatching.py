@@ -39,7 +39,7 @@ class Rebatching(ServingLatencyMethod):
             budget.offer(_at_first(prepared))
         for prepared in able:
             former = Former(prepared, budget)
-            shares = _shares(prepared)
+            shares = arrival_shares(prepared)
             for outputs in _planned_outputs(problem):
                 self._play(Scheduler(former, outputs, shares), budget)
         return Outcome(plan=budget.incumbent, bound=min(served_bound(prepared, budget) for prepared in able))
@@ -72,7 +72,7 @@ def _planned_outputs(problem: ServingLatencyProblem) -> list[Ints]:
     return [rows.max(axis=0), np.ceil(np.median(rows, axis=0)).astype(np.int64)]
 
 
-def _shares(prepared: Prepared) -> Floats:
+def arrival_shares(prepared: Prepared) -> Floats:
     """Return the optimal shares (Eq. 27); of tasks that arrive apart, as many times these as never exceeds the band."""
     problem = prepared.problem
     if problem.arrival_seconds is None:

@@ -29,12 +29,15 @@ changes L(l_max) tokens after the cost does, so that no step earns more than som
 allows. What the solver returns is scaled down until (1) holds as checked here.
 
 Without arrivals all first steps are one step, charged apart: at least the drafting, or the verification, or any
-mixture, of all prompts.
+mixture, of all prompts. With arrivals, what tasks earn fits one machine that may interrupt any of them: the j-th task
+to finish ends no earlier than there with the shortest rest first, which has ended most by every time.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from heapq import heappop, heappush
 from typing import Any
 
 import numpy as np
@@ -158,12 +161,13 @@ class Prices:
     def __init__(self, prepared: Prepared) -> None:
         problem = prepared.problem
         self.prepared = prepared
-        self.tokens = np.stack([problem.tokens_per_step(length)[prepared.order] for length in prepared.served_lengths], axis=1)
+        lengths = prepared.served_lengths
+        self.tokens = np.stack([problem.tokens_per_step(length)[prepared.order] for length in lengths], axis=1)
         self.outputs = np.array([outputs[prepared.order] for outputs in problem.scenarios], dtype=np.float64)
         self.apart = problem.arrival_seconds is not None  # first steps are many steps
         kv_draft, free_draft, kv_verify, free_verify = prepared.memory
-        drafts = problem.min_speculation_length  # else the draft model's memory may be spared
-        self.memory_per_token = max(drafts * kv_draft / free_draft, kv_verify / free_verify)
+        drafting = kv_draft / free_draft if problem.min_speculation_length else 0.0  # else it may be spared
+        self.memory_per_token = max(drafting, kv_verify / free_verify)
         most, step = float(self.outputs.max()), float(self.tokens.max())
         self.begins = np.arange(0.0, most, max(step, most / STAGES))[:STAGES]
         self.ends = np.array([0.0, *(self.begins[1:] + step), np.inf])  # of the prices
@@ -357,4 +361,29 @@ def _bound(prices: Prices, outputs: Floats) -> float:
     arrival = (problem.arrival_seconds - problem.arrival_seconds.min())[prepared.order]
     if problem.objective == "makespan":
         return max(float((arrival + upload).min() + work.sum()), float((arrival + upload + alone).max()))
-    return float((upload + alone).mean())
+    ends = np.maximum(preemptive_ends(arrival + upload, work), np.sort(arrival + upload + alone))
+    return float(ends.mean() - arrival.mean())
+
+
+def preemptive_ends(release: Floats, work: Floats) -> Floats:
+    """Return when the first, second, ... job ends on one machine that may interrupt any, shortest rest first.
+
+    No schedule has ended more of them by any time.
+    """
+    ends: list[float] = []
+    left: list[float] = []
+    clock = 0.0
+    order = np.argsort(release, kind="stable")
+    following = [*release[order[1:]].tolist(), math.inf]
+    for job, until in zip(order.tolist(), following, strict=True):
+        clock = max(clock, float(release[job]))
+        heappush(left, float(work[job]))
+        while left and clock < until:
+            rest = heappop(left)
+            done = min(rest, until - clock)
+            clock += done
+            if done < rest:
+                heappush(left, rest - done)
+            else:
+                ends.append(clock)
+    return np.array(ends)

@@ -20,6 +20,7 @@ from __future__ import annotations
 import dataclasses
 import time
 from dataclasses import dataclass
+from typing import Any, overload
 
 import numpy as np
 
@@ -30,6 +31,7 @@ from specopt.models.fields import Floats, Ints
 from specopt.models.serving_latency import Mechanism, ServingLatencyPlan, ServingLatencyProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.serving_latency.method import GIVEN, ONE_RATE, STATIC
+from specopt.solvers.serving_latency.policies import ServiceSimulation, play
 from specopt.solvers.serving_latency.prepare import prepare
 from specopt.solvers.simulation import MOST_REPLICATIONS, Estimate, Simulation, Tell, random_key
 
@@ -93,30 +95,50 @@ class LatencySimulation(Simulation):
         return facts
 
 
+@overload
 def simulate(
     problem: ServingLatencyProblem,
     plan: ServingLatencyPlan,
     *,
     seed: int = 0,
-    replications: int = 1000,
+    replications: int | None = None,
     callback: Tell | None = None,
     drop_finished: bool = False,
-) -> LatencySimulation:
-    """Replay a plan with random acceptances.
+    speculation_length: int = 3,
+) -> LatencySimulation: ...
+
+
+@overload
+def simulate(problem: ServingLatencyProblem, plan: str, **options: Any) -> ServiceSimulation: ...
+
+
+def simulate(
+    problem: ServingLatencyProblem,
+    plan: ServingLatencyPlan | str,
+    *,
+    seed: int = 0,
+    replications: int | None = None,
+    callback: Tell | None = None,
+    drop_finished: bool = False,
+    speculation_length: int = 3,
+) -> Simulation:
+    """Replay a plan with random acceptances; or let a policy serve the tasks, once and by the mean.
 
     Parameters
     ----------
     problem, plan
-        The plan must be feasible for the problem.
+        The plan must be feasible for the problem. A policy is one of `policies.POLICIES`, see there.
     seed
         The same seed gives the same luck to every task, whatever the plan: differences between plans are paired.
     replications
-        How often, at least twice.
+        How often, at least twice; None: 1000 times. A policy is played once.
     callback
         Called now and then with the replications done and their mean latency in seconds.
     drop_finished
         Whether a task that has finished leaves its batch at once; else the batch stays as large as it was until all
         of its tasks have finished.
+    speculation_length
+        Of the policy "continuous".
 
     Raises
     ------
@@ -126,7 +148,11 @@ def simulate(
         If the problem is served in another way.
     """
     started = time.perf_counter()
-    replications = integer("replications", replications, 2, MOST_REPLICATIONS)
+    if isinstance(plan, str):
+        if replications is not None:
+            raise InvalidInput(f"replications: expected none (a policy is played once), got {replications}")
+        return play(problem, plan, speculation_length)
+    replications = integer("replications", 1000 if replications is None else replications, 2, MOST_REPLICATIONS)
     seed = integer("seed", seed, 0)
     drop_finished = boolean("drop_finished", drop_finished)
     clash = next((words for c in (STATIC, ONE_RATE, GIVEN) if (words := c.clash(None, problem))), None)

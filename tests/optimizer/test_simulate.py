@@ -202,6 +202,21 @@ def test_command_refuses(words: list[str], expected: list[str], invoke: Invoke) 
     assert all(word in err for word in expected), err
 
 
+def test_a_policy_on_the_tasks_of_a_file(tmp_path: Path, invoke: Invoke) -> None:
+    """Tests that a policy serves a problem once, and that asking for more is refused."""
+    problem = specopt.generate("serving-latency/arrivals", tasks=3, max_output=9)
+    specopt.save(problem, tmp_path / "problem.json")
+    words = "simulate", str(tmp_path / "problem.json"), "--policy", "continuous", "--param", "speculation_length=2"
+    code, out, _ = invoke(*words, "--json")
+    assert code == 0
+    found = specopt.simulate(problem, "continuous", speculation_length=2)
+    assert json.loads(out)["estimates"]["latency_seconds"]["quantiles"]["0.95"] == found.quantiles[0.95]
+    code, out, _ = invoke(*words)
+    assert code == 0 and "over 3 tasks" in out
+    code, _, err = invoke(*words, "--replications", 7)
+    assert code == 2 and "a policy is played once" in err
+
+
 def test_options_of_another_kind_are_refused(tmp_path: Path) -> None:
     """Tests that the front door names the options that the simulator has."""
     problem = specopt.generate("draft-control/paper-3")

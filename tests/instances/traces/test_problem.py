@@ -51,6 +51,14 @@ def test_serving_latency() -> None:
     assert serving(seed=7) == serving(seed=7) != serving(seed=8)
 
 
+def test_arrivals_are_stretched_to_a_rate() -> None:
+    """Tests that a family with arrivals takes the trace's, at the mean rate that is asked for."""
+    found = problem_from_trace(TRACE, "serving-latency", "arrivals", requests_per_second=5.0, seed=7)
+    assert isinstance(found, ServingLatencyProblem) and found.arrival_seconds is not None
+    assert found.arrival_seconds.tolist() == pytest.approx((TRACE.arrival_seconds / 9.0).tolist())
+    assert found.batching == "rebatched" and found.output_tokens.tolist() == TRACE.output_tokens.tolist()
+
+
 def test_provenance() -> None:
     """Tests that notes and name say which rows of which file a problem is, and what was dropped."""
     found = serving(seed=7)
@@ -107,7 +115,7 @@ def test_problems_are_solved() -> None:
     ("kind", "family", "parameters", "message"),
     [
         ("fair-goodput", None, {}, "kind: expected one of serving-latency, verification-batch, got 'fair-goodput'"),
-        ("serving-latency", "mixed", {}, "family: expected one of paper-1 for serving-latency, got 'mixed'"),
+        ("serving-latency", "mixed", {}, "family: expected one of paper-1, arrivals for serving-latency, got 'mixed'"),
         ("verification-batch", "serving-latency/paper-1", {}, "family: expected one of mixed, warm, tight, memory-bou"),
         ("serving-latency", None, {"tasks": 3}, "tasks: comes from the trace"),
         ("verification-batch", None, {"requests": 3}, "requests: comes from the trace"),

@@ -1,0 +1,259 @@
+"""Policies that serve tasks as they arrive, played to the end: none knows what is to come.
+
+"online" plans every step anew (`online.Scheduler`); "continuous" is first-come continuous batching at one speculation
+length, in batches as large as memory allows, by arrival, one for each stage if stages overlap; "autoregressive" is the
+same without a draft model; "algorithm-1" serves what has arrived to the end, in static batches planned by Algorithm 1
+with O_max, and repeats. Tasks gain what Eq. 7 says on average and leave when they have their output. All get the same
+bandwidth shares, those that `rebatching` gives.
+
+What the first three did is a plan, so the judge tells its latency; static batches let ready tasks wait, as no plan
+may, and are timed by the judge batch by batch.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from specopt.models.arguments import integer, one_of
+from specopt.models.errors import InvalidInput, Unsupported
+from specopt.models.fields import Floats, Ints
+from specopt.models.rebatched_serving import ROUNDING, Phase
+from specopt.models.serving_latency import Mechanism, ServingLatencyPlan, ServingLatencyProblem
+from specopt.models.serving_stages import draft_seconds, verify_seconds
+from specopt.models.static_serving import play_static
+from specopt.solvers.budget import Budget
+from specopt.solvers.serving_latency.algorithm_1 import best_plan
+from specopt.solvers.serving_latency.online import Scheduler
+from specopt.solvers.serving_latency.prepare import Prepared, prepare
+from specopt.solvers.serving_latency.rebatching import arrival_shares
+from specopt.solvers.simulation import Estimate, Simulation
+
+POLICIES = ("online", "continuous", "autoregressive", "algorithm-1")
+
+Served = list[tuple[list[int], int, float]]  # batches of a step in order: tasks, draft tokens, when verified
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ServiceSimulation(Simulation):
+    """What a policy made of the tasks; the samples of `latency_seconds` are the tasks'.
+
+    Parameters
+    ----------
+    mechanism
+        How tasks were served.
+    plan
+        What was done, for the judge; None where no plan says it.
+    drafting_share
+        Share of the tokens that came of steps with drafts.
+    """
+
+    kind = ServingLatencyProblem.kind
+    mechanism: Mechanism
+    plan: ServingLatencyPlan | None = dataclasses.field(repr=False)
+    drafting_share: float
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """How tasks were served, and what the quantiles are of."""
+        return {
+            "mechanism": self.mechanism,
+            "drafting": f"{self.drafting_share:.0%} of the tokens",
+            "quantiles": f"over {len(self.samples)} tasks",
+        }
+
+
+def play(problem: ServingLatencyProblem, policy: str, speculation_length: int = 3) -> ServiceSimulation:
+    """Serve the tasks of a problem by a policy.
+
+    Parameters
+    ----------
+    problem
+        Rebatched, without costs of regrouping, output lengths given.
+    policy
+        One of `POLICIES`.
+    speculation_length
+        Of "continuous".
+
+    Raises
+    ------
+    InvalidInput
+        If the policy or the length is not one of those allowed.
+    Unsupported
+        If the problem is served in another way, or does not allow the policy's mechanism.
+    """
+    started = time.perf_counter()
+    name = one_of("policy", policy, POLICIES)
+    if problem.batching != "rebatched" or problem.output_lengths == "predicted" or problem.regroup_seconds > 0.0:
+        raise Unsupported("policies serve rebatched tasks of given output lengths, whose regrouping costs nothing")
+    mechanism: Mechanism = "autoregressive" if name == "autoregressive" else problem.mechanisms[0]
+    if mechanism not in problem.mechanisms or (name == "algorithm-1" and mechanism != "pipelined"):
+        raise Unsupported(f"policy {name}: expected a problem that allows its mechanism, got {problem.mechanism!r}")
+    prepared = prepare(problem, mechanism)
+    misfit = prepared.misfit()
+    if misfit is not None:
+        raise InvalidInput(f"problem: expected one with a plan, but {misfit}")
+    length = integer("speculation_length", speculation_length, 1, problem.max_speculation_length)
+    shares = arrival_shares(prepared)
+    arrival, ready = problem.readiness_at(mechanism, shares)
+    if name == "algorithm-1":
+        finish, plan, share = _repeat_static(prepared, ready), None, 1.0
+    else:
+        rule = _Online(prepared) if name == "online" else _FirstCome(prepared, length)
+        finish, phases, share = _serve(problem, prepared, rule, ready)
+        plan = prepared.phased(phases, prepared.lengths[0], shares)
+    latency = finish - arrival
+    return ServiceSimulation(
+        policy=name,
+        replications=1,
+        seed=0,
+        estimates={"latency_seconds": Estimate(float(latency.mean()), float("nan"), latency)},
+        seconds=time.perf_counter() - started,
+        mechanism=mechanism,
+        plan=plan,
+        drafting_share=share,
+    )
+
+
+# ---------------------------------------------------------------------------- step by step
+
+
+def _serve(
+    problem: ServingLatencyProblem,
+    prepared: Prepared,
+    rule: Callable[[list[int], Floats, Ints], Served],
+    ready: Floats,
+) -> tuple[Floats, list[Phase], float]:
+    """Return when each task has finished, what was done, and which share of the tokens drafts gave."""
+    outputs = problem.planned_output_tokens.astype(np.float64)
+    tokens = np.stack([problem.tokens_per_step(length) for length in range(prepared.lengths[-1] + 1)])
+    counts = np.zeros_like(tokens)  # steps by speculation length and task
+    finish = np.zeros(len(ready))
+    unfinished = np.ones(len(ready), dtype=np.bool_)
+    phases: list[Phase] = []
+    clock, step = float(ready.min()), 0
+    listed: list[tuple[list[int], int]] = []
+    while unfinished.any():
+        active = np.flatnonzero(unfinished & (ready <= clock * (1 + ROUNDING)))
+        if not len(active):
+            clock = float(ready[unfinished].min())
+            continue
+        step += 1
+        gained = (counts * tokens).sum(axis=0)
+        batches = rule(active.tolist(), gained, counts.sum(axis=0))
+        shape = [(sorted(tasks), length) for tasks, length, _ in batches]
+        if shape != [(left, length) for tasks, length in listed if (left := [k for k in tasks if unfinished[k]])]:
+            others = sorted(set(range(len(ready))).difference(*(tasks for tasks, _ in shape)))
+            lists = [tuple(tasks) for tasks, _ in shape] + [(k,) for k in others]
+            lengths = [length for _, length in shape] + [prepared.lengths[0]] * len(others)
+            phases.append(Phase(first_step=step, batches=tuple(lists), speculation_length=tuple(lengths)))
+        listed = shape
+        for tasks, length, end in batches:
+            counts[length, tasks] += 1.0
+            members = np.array(tasks)
+            target = outputs[members] - ROUNDING * np.maximum(tokens[length, members], outputs[members])
+            done = members[(counts[:, members] * tokens[:, members]).sum(axis=0) >= target]
+            finish[done] = clock + end
+            unfinished[done] = False
+        clock += batches[-1][2]
+    by_length = (counts * tokens).sum(axis=1)
+    return finish, phases, float(by_length[1:].sum() / by_length.sum())
+
+
+class _Online:
+    """The scheduler of `online`, told what happened."""
+
+    def __init__(self, prepared: Prepared) -> None:
+        self.problem = prepared.problem
+        self.scheduler = Scheduler(prepared.problem, prepared.mechanism)
+        rates = [None] * prepared.tasks
+        if self.problem.acceptance_rate is not None and not isinstance(self.problem.acceptance_rate, float):
+            rates = self.problem.acceptance_rate.values.tolist()
+        self.rates = rates
+        self.before: list[int] = []
+        self.gained = np.zeros(prepared.tasks)
+
+    def __call__(self, active: list[int], gained: Floats, steps: Ints) -> Served:
+        if self.before:
+            now = set(active)
+            growth = {k: float(gained[k] - self.gained[k]) for k in self.before}
+            self.scheduler.complete(growth, [k for k in self.before if k not in now])
+        known = set(self.before)
+        for k in active:
+            if k not in known:
+                tokens = int(self.problem.input_tokens[k])
+                self.scheduler.submit(k, input_tokens=tokens, acceptance_rate=self.rates[k])
+        self.before, self.gained = active, gained
+        step = self.scheduler.next_step()
+        return [([int(k) for k in b.keys], b.speculation_length, b.finish_seconds) for b in step.batches]
+
+
+class _FirstCome:
+    """Batches by arrival, as large as memory allows, one for each stage if they overlap; one speculation length."""
+
+    def __init__(self, prepared: Prepared, length: int) -> None:
+        self.prepared, self.problem = prepared, prepared.problem
+        self.length = 0 if prepared.mechanism == "autoregressive" else length
+        self.tokens = self.problem.tokens_per_step(self.length)
+
+    def __call__(self, active: list[int], gained: Floats, steps: Ints) -> Served:
+        reached = self.problem.input_tokens + gained
+        first = [k for k in active if steps[k] == 0]
+        rest = [k for k in active if steps[k] > 0]
+        parts = 2 if self.prepared.mechanism == "pipelined" and len(rest) > 1 else 1
+        most = -(-len(rest) // parts)
+        runs = [*self._batches(rest, reached, most), *self._batches(first, reached, len(first))]
+        times = [self._stages(run, float(reached[run].max()), steps[run[0]] == 0) for run in runs]
+        ends = self.prepared.completed(times)
+        return [(run, self.length, end) for run, end in zip(runs, ends, strict=True)]
+
+    def _batches(self, tasks: list[int], reached: Floats, most: int) -> Iterator[list[int]]:
+        batch: list[int] = []
+        for k in tasks:
+            longest = float((reached + self.tokens)[[*batch, k]].max())
+            if batch and (len(batch) == most or not self.prepared.fits(len(batch) + 1, longest, 0.0)):
+                yield batch
+                batch = []
+            batch.append(k)
+        if batch:
+            yield batch
+
+    def _stages(self, run: list[int], reached: float, first: bool) -> tuple[float, float]:
+        problem, shape = self.problem, (len(run), np.array([reached]), self.length, first)
+        verify = float(verify_seconds(problem.verify, problem.verify_runtime, *shape)[0])
+        if self.length == 0:
+            return 0.0, verify
+        assert problem.draft is not None and problem.draft_runtime is not None
+        return float(draft_seconds(problem.draft, problem.draft_runtime, *shape)[0]), verify
+
+
+# ---------------------------------------------------------------------------- static batches, one lot after the other
+
+
+def _repeat_static(prepared: Prepared, ready: Floats) -> Floats:
+    """Return when each task has finished if all that have arrived are served to the end before others begin."""
+    problem = prepared.problem
+    finish, waiting = np.zeros(len(ready)), np.ones(len(ready), dtype=np.bool_)
+    clock = float(ready.min())
+    while waiting.any():
+        chosen = np.flatnonzero(waiting & (ready <= clock * (1 + ROUNDING)))
+        if not len(chosen):
+            clock = float(ready[waiting].min())
+            continue
+        lot = dataclasses.replace(
+            problem, mechanism="pipelined", batching="static", arrival_seconds=None, objective="mean_latency",
+            min_speculation_length=1, max_output_tokens=problem.longest_output, output_lengths="conservative",
+            input_tokens=problem.input_tokens[chosen], output_tokens=problem.output_tokens[chosen],
+            snr=problem.snr[chosen], acceptance_rate=problem.common_rate,
+        )  # fmt: skip
+        planned = prepare(lot)
+        plan = best_plan(planned, Budget(lot), planned.shares)
+        seconds, ends = play_static(lot, plan, problem.planned_output_tokens[chosen])
+        finish[chosen] = clock + ends
+        waiting[chosen] = False
+        clock += seconds
+    return finish
