@@ -21,6 +21,7 @@ import prompt_chunking
 import quantisation
 import serving_latency
 import serving_latency_served
+import serving_online
 import tuning
 import verification_batch
 import verification_long_run
@@ -34,6 +35,7 @@ BENCHMARKS = (
     *cold.BENCHMARKS,
     *serving_latency.BENCHMARKS,
     *serving_latency_served.BENCHMARKS,
+    *serving_online.BENCHMARKS,
     *draft_allocation.BENCHMARKS,
     *draft_control.BENCHMARKS,
     *draft_stopping.BENCHMARKS,

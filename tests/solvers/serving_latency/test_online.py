@@ -161,7 +161,7 @@ def test_bound_of_one_token() -> None:
     )  # fmt: skip
     found = play(problem, "online")
     for prepared in prepare_all(problem):
-        assert served_bound(prepared, Budget(problem)) <= problem.evaluate(found.plan).objective
+        assert served_bound(prepared, Budget(problem)) <= problem.evaluate(found.plan).objective * (1 + 1e-9)
 
 
 @settings(max_examples=30)

@@ -1,0 +1,151 @@
+"""Serving as tasks arrive: time of a step, and latency against load.
+
+``python -P benchmarks/serving_online.py FOLDER`` plays heads of real traces (those named in `TRACES`) at several loads
+and writes `docs/recorded/load.csv`, from which `docs/load.py` draws the picture.
+"""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import io
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+from table import Benchmark, Row
+
+import specopt
+from specopt.generate import problem_from_trace
+from specopt.instances.traces import Trace, read_trace
+from specopt.models.files import write_text
+from specopt.models.serving_latency import ServingLatencyProblem
+from specopt.solvers.budget import Budget
+from specopt.solvers.serving_latency.method import prepare_all
+from specopt.solvers.serving_latency.online import Scheduler
+from specopt.solvers.serving_latency.policies import play
+from specopt.solvers.serving_latency.served_bound import served_bound
+
+RECORD = Path(__file__).parents[1] / "docs" / "recorded" / "load.csv"
+TRACES = {
+    "Azure 2023, conversations": ("azure-2023-conv-head.csv", 200, (0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2)),
+    "BurstGPT": ("burstgpt-excerpt.csv", 50, (0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2)),
+    "Mooncake, conversations": ("mooncake-conversation-head.jsonl", 100, (0.01, 0.02, 0.04, 0.08, 0.16, 0.32)),
+}
+"""File, requests from the first on, and requests per second that their arrivals are stretched to."""
+
+BITS_PER_TOKEN = 32.0  # prompts travel as numbers of tokens: what is compared is the serving
+FIXED = (1, 2, 4, 6)
+"""Speculation lengths of first-come batching; the best of them counts, in hindsight."""
+
+COLUMNS = ("trace", "requests_per_second", "policy", "mean_seconds", "quantile_95_seconds", "drafting_share")
+
+Point = tuple[str, float, float, float]  # policy, mean, 95 % quantile, drafting share
+
+
+def at_load(problem: ServingLatencyProblem) -> list[Point]:
+    """Return what every policy makes of a problem, and what none can beat."""
+    found: list[Point] = []
+    for name, lengths in (("online", (3,)), ("continuous", FIXED), ("autoregressive", (3,)), ("algorithm-1", (3,))):
+        runs = [play(problem, name, length) for length in lengths]
+        run = min(runs, key=lambda one: one.mean)
+        if run.plan is not None:
+            assert not problem.violations(run.plan)
+            assert abs(problem.evaluate(run.plan).objective - run.mean) <= 1e-9 * run.mean
+        found.append((name, run.mean, run.quantiles[0.95], run.drafting_share))
+    bound = min(served_bound(prepared, Budget(problem)) for prepared in prepare_all(problem))
+    return [*found, ("bound", bound, bound, 0.0)]
+
+
+def turning_point(rates: list[float], points: list[list[Point]]) -> float | None:
+    """Return the load from which on serving without drafts beats the best fixed length, between two that were tried."""
+    gap = []
+    for found in points:
+        mean = {name: seconds for name, seconds, _, _ in found}
+        gap.append(np.log(mean["continuous"] / mean["autoregressive"]))
+    for i in range(1, len(gap)):
+        if gap[i - 1] < 0.0 <= gap[i]:
+            part = gap[i - 1] / (gap[i - 1] - gap[i])
+            return float(rates[i - 1] * (rates[i] / rates[i - 1]) ** part)
+    return None
+
+
+def loads(build: Callable[[float], ServingLatencyProblem], rates: list[float]) -> Iterator[tuple[float, list[Point]]]:
+    """Yield what every policy makes of each load."""
+    for rate in rates:
+        yield rate, at_load(dataclasses.replace(build(rate), embedding_bits_per_token=BITS_PER_TOKEN))
+
+
+def curves(smoke: bool) -> list[Row]:
+    """Mean latency against load, Poisson arrivals, the setting of paper 1: the online policy and the best other."""
+    rates, tasks = ([0.2, 3.2], 6) if smoke else ([0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4], 100)
+
+    def build(rate: float) -> ServingLatencyProblem:
+        problem = specopt.generate("serving-latency/arrivals", tasks=tasks, requests_per_second=rate, seed=1)
+        assert isinstance(problem, ServingLatencyProblem)
+        return problem
+
+    rows, points = [], []
+    for rate, found in loads(build, rates):
+        points.append(found)
+        (_, own, _, share), *rivals = found[:-1]
+        name, best, _, _ = min(rivals, key=lambda point: point[1])
+        text = f"{own:.2f} s ({share:.0%} of the tokens drafted); {name} {best:.2f} s; bound {found[-1][1]:.2f} s"
+        rows.append(Row(f"{rate:g} requests/s: online, the best other", text, "1.02 times", own <= 1.02 * best))
+    turn = turning_point(rates, points)
+    where = "not met" if turn is None else f"{turn:.2f} requests/s"
+    return [*rows, Row("speculation at the best fixed length stops paying at", where)]
+
+
+def steps(smoke: bool) -> list[Row]:
+    """Milliseconds of `Scheduler.next_step` and `complete`, tasks leaving and joining all the time."""
+    problem = specopt.generate("serving-latency/arrivals")
+    assert isinstance(problem, ServingLatencyProblem)
+    rows = []
+    for tasks in (10, 200):
+        scheduler, random = Scheduler(problem), np.random.default_rng(0)
+        scheduler.warm_up()
+        taken = []
+        for key in range(tasks, tasks + (50 if smoke else 3000)):
+            while len(scheduler.tasks) < tasks:
+                scheduler.submit(key + 10_000 * len(scheduler.tasks), input_tokens=int(random.integers(1, 512)))
+            start = time.perf_counter()
+            scheduler.next_step()
+            scheduler.complete(finished=[] if key % 3 else scheduler.tasks[:1])
+            taken.append(time.perf_counter() - start)
+        middle, high = np.quantile(taken, [0.5, 0.99])
+        figure = f"{1e3 * middle:.2f} ms (99 %: {1e3 * high:.2f} ms)"
+        rows.append(Row(f"{tasks} tasks at hand", figure, "1 ms, 99 %", bool(high <= 1e-3)))
+    return rows
+
+
+BENCHMARKS = (
+    Benchmark("serving-latency online: one step", steps),
+    Benchmark("serving-latency online: latency against load", curves),
+)
+
+
+def main(folder: Path) -> None:
+    """Play the traces, and record what came out."""
+    text = io.StringIO()
+    out = csv.writer(text, lineterminator="\n")
+    out.writerow(COLUMNS)
+    for name, (file, requests, rates) in TRACES.items():
+        trace = read_trace(folder / file, rows=requests)
+
+        def build(rate: float, trace: Trace = trace) -> ServingLatencyProblem:
+            problem = problem_from_trace(trace, "serving-latency", "arrivals", requests_per_second=rate)
+            assert isinstance(problem, ServingLatencyProblem)
+            return problem
+
+        for rate, points in loads(build, list(rates)):
+            print(name, rate, [f"{policy} {mean:.3g}" for policy, mean, _, _ in points], file=sys.stderr, flush=True)
+            for policy, mean, high, share in points:
+                out.writerow([name, f"{rate:g}", policy, f"{mean:.5g}", f"{high:.5g}", f"{share:.3f}"])
+    write_text(RECORD, text.getvalue())
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
