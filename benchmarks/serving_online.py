@@ -30,14 +30,14 @@ from specopt.solvers.serving_latency.served_bound import served_bound
 
 RECORD = Path(__file__).parents[1] / "docs" / "recorded" / "load.csv"
 TRACES = {
-    "Azure 2023, conversations": ("azure-2023-conv-head.csv", 200, (0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2)),
+    "Azure 2023, conversations": ("azure-2023-conv-head.csv", 100, (0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2)),
     "BurstGPT": ("burstgpt-excerpt.csv", 50, (0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2)),
-    "Mooncake, conversations": ("mooncake-conversation-head.jsonl", 100, (0.01, 0.02, 0.04, 0.08, 0.16, 0.32)),
+    "Mooncake, conversations": ("mooncake-conversation-head.jsonl", 50, (0.01, 0.02, 0.04, 0.08, 0.16)),
 }
 """File, requests from the first on, and requests per second that their arrivals are stretched to."""
 
 BITS_PER_TOKEN = 32.0  # prompts travel as numbers of tokens: what is compared is the serving
-FIXED = (1, 2, 4, 6)
+FIXED = (2, 4)
 """Speculation lengths of first-come batching; the best of them counts, in hindsight."""
 
 COLUMNS = ("trace", "requests_per_second", "policy", "mean_seconds", "quantile_95_seconds", "drafting_share")
@@ -144,7 +144,7 @@ def main(folder: Path) -> None:
             print(name, rate, [f"{policy} {mean:.3g}" for policy, mean, _, _ in points], file=sys.stderr, flush=True)
             for policy, mean, high, share in points:
                 out.writerow([name, f"{rate:g}", policy, f"{mean:.5g}", f"{high:.5g}", f"{share:.3f}"])
-    write_text(RECORD, text.getvalue())
+        write_text(RECORD, text.getvalue())
 
 
 if __name__ == "__main__":

@@ -180,7 +180,7 @@ class _Online:
     def __call__(self, active: list[int], gained: Floats, steps: Ints) -> Served:
         if self.before:
             now = set(active)
-            growth = {k: float(gained[k] - self.gained[k]) for k in self.before}
+            growth: dict[str | int, float] = {k: float(gained[k] - self.gained[k]) for k in self.before}
             self.scheduler.complete(growth, [k for k in self.before if k not in now])
         known = set(self.before)
         for k in active:

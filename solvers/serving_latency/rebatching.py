@@ -90,6 +90,6 @@ def _at_first(prepared: Prepared) -> ServingLatencyPlan:
     problem = prepared.problem
     batches = quick_batches(prepared) if problem.output_lengths != "predicted" else None
     lists = [prepared.order[batch] for batch in batches] if batches else [[task] for task in range(prepared.tasks)]
-    batches = tuple(tuple(int(task) for task in batch) for batch in lists)
-    phase = Phase(first_step=1, batches=batches, speculation_length=prepared.served_lengths[0])
+    parts = tuple(tuple(int(task) for task in batch) for batch in lists)
+    phase = Phase(first_step=1, batches=parts, speculation_length=prepared.served_lengths[0])
     return prepared.phased([phase], prepared.lengths[0])

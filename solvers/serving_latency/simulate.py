@@ -20,7 +20,7 @@ from __future__ import annotations
 import dataclasses
 import time
 from dataclasses import dataclass
-from typing import Any, overload
+from typing import overload
 
 import numpy as np
 
@@ -109,7 +109,16 @@ def simulate(
 
 
 @overload
-def simulate(problem: ServingLatencyProblem, plan: str, **options: Any) -> ServiceSimulation: ...
+def simulate(
+    problem: ServingLatencyProblem,
+    plan: str,
+    *,
+    seed: int = 0,
+    replications: int | None = None,
+    callback: Tell | None = None,
+    drop_finished: bool = False,
+    speculation_length: int = 3,
+) -> ServiceSimulation: ...
 
 
 def simulate(

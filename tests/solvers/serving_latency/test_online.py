@@ -35,8 +35,8 @@ def deployment(**changes: Any) -> ServingLatencyProblem:
 @given(served_problems(batching=["rebatched"], tasks=(1, 7), max_output=30, max_length=4), st.sampled_from(POLICIES))
 def test_what_was_done_is_a_plan(problem: ServingLatencyProblem, policy: str) -> None:
     """Tests that a policy's plan is feasible and has its latency by the judge: memory, pauses, rates of every task."""
-    known = {"output_lengths": "known"} if problem.output_lengths == "predicted" else {}
-    problem = dataclasses.replace(problem, regroup_seconds=0.0, objective="mean_latency", **known)
+    known: Any = "known" if problem.output_lengths == "predicted" else problem.output_lengths
+    problem = dataclasses.replace(problem, regroup_seconds=0.0, objective="mean_latency", output_lengths=known)
     try:
         found = play(problem, policy, 1)
     except (InvalidInput, Unsupported):
@@ -84,8 +84,7 @@ def test_drafts_while_it_pays() -> None:
 )
 def test_batches_are_good(problem: ServingLatencyProblem, inputs: list[int]) -> None:
     """Tests that a first step lies between the least over contiguous batches and the better of one batch and alone."""
-    free = {"draft_memory_bytes": 1e30, "verify_memory_bytes": None, "min_speculation_length": 1}
-    problem = dataclasses.replace(problem, **free)
+    problem = dataclasses.replace(problem, draft_memory_bytes=1e30, verify_memory_bytes=None, min_speculation_length=1)
     scheduler = Scheduler(problem)
     for key, tokens in enumerate(inputs):
         scheduler.submit(key, input_tokens=tokens)
@@ -160,6 +159,7 @@ def test_bound_of_one_token() -> None:
         objective="makespan", verify_runtime=LinearRuntime(seconds_per_flop=1e-9, overhead_seconds=0.0),
     )  # fmt: skip
     found = play(problem, "online")
+    assert found.plan is not None
     for prepared in prepare_all(problem):
         assert served_bound(prepared, Budget(problem)) <= problem.evaluate(found.plan).objective * (1 + 1e-9)
 
@@ -170,14 +170,14 @@ def test_shortest_rest_first_ends_most(jobs: list[tuple[int, int]]) -> None:
     """Tests that no schedule of unit steps has its j-th end before that of the shortest rest first."""
     found = preemptive_ends(np.array([float(r) for r, _ in jobs]), np.array([float(w) for _, w in jobs]))
     least = [np.inf] * len(jobs)
-    states = {(tuple(w for _, w in jobs), ())}
+    states: set[tuple[tuple[int, ...], tuple[int, ...]]] = {(tuple(w for _, w in jobs), ())}
     for clock in range(20):
         following = set()
         for left, ends in states:
-            able = [k for k, (release, _) in enumerate(jobs) if release <= clock and left[k]] or [None]
+            able = [k for k, (release, _) in enumerate(jobs) if release <= clock and left[k]] or [-1]
             for k in able:
                 rest = tuple(w - (i == k) for i, w in enumerate(left))
-                done = (*ends, clock + 1) if k is not None and not rest[k] else ends
+                done = (*ends, clock + 1) if k >= 0 and not rest[k] else ends
                 following.add((rest, done))
         states = following
     for _, ends in states:
