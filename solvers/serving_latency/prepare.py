@@ -15,6 +15,7 @@ import numpy as np
 from specopt.models.acceptance import decoding_steps, expected_tokens_per_step
 from specopt.models.decoder import Decoder
 from specopt.models.fields import Floats, Ints
+from specopt.models.rates import Rates
 from specopt.models.rebatched_serving import Phase
 from specopt.models.runtime import Runtime
 from specopt.models.serving_latency import Mechanism, ServingLatencyPlan, ServingLatencyProblem
@@ -74,7 +75,8 @@ class Prepared:
         if self.mechanism == "autoregressive":
             return range(1)
         every = range(1, (problem.max_speculation_length or 0) + 1)
-        if problem.batching != "static" or problem.output_lengths == "predicted":
+        differ = problem.output_lengths == "predicted" or isinstance(problem.acceptance_rate, Rates)
+        if problem.batching != "static" or differ:
             return every
         outputs = {problem.longest_output, *np.unique(problem.planned_output_tokens).tolist()}
 
