@@ -14,6 +14,7 @@ import draft_allocation
 import draft_control
 import draft_stopping
 import fair_goodput
+import fair_goodput_changes
 import fair_goodput_online
 import figures
 import limits
@@ -41,6 +42,7 @@ BENCHMARKS = (
     *draft_stopping.BENCHMARKS,
     *fair_goodput.BENCHMARKS,
     *fair_goodput_online.BENCHMARKS,
+    *fair_goodput_changes.BENCHMARKS,
     *prompt_chunking.BENCHMARKS,
     *quantisation.BENCHMARKS,
     *verification_batch.BENCHMARKS,

@@ -26,9 +26,9 @@ LEAST, MOST = 1e-4, 1.0 - 1e-6
 ABSENT, UNHEARD = -1, -2
 """In place of the drafts of a client that was not in a round, and of one that was but has not reported."""
 
-PATIENCE, LONGEST_SILENCE = 3, 64
-"""Silent rounds after which a client's drafts go to others: it is tried with one draft after 4, 8, 16, 32 and 64 of
-them, then every 64."""
+PATIENCE, LONGEST_SILENCE = 8, 64
+"""Silent rounds after which a client's drafts go to others: it is tried with one draft after 8, 16, 32 and 64 of them,
+then every 64. A client that merely loses every fifth report is next to never taken for gone."""
 
 TELLING = 0.005
 """A draft for the sake of a promise adds at least this share of the promised rate."""

@@ -197,9 +197,9 @@ def test_silent_clients_cost_little() -> None:
         assert drafts.sum() == 9
         given.append(int(drafts[2]))
         scheduler.observe({0: min(2, int(drafts[0])), 1: min(2, int(drafts[1]))})
-    assert min(given[:3]) > 1
-    assert [turn for turn, count in enumerate(given) if turn > 2 and count] == [4, 8, 16, 32, 64, 128, 192, 256]
-    assert max(given[3:]) == 1
+    assert min(given[:8]) > 1
+    assert [turn for turn, count in enumerate(given) if turn > 7 and count] == [8, 16, 32, 64, 128, 192, 256]
+    assert max(given[8:]) == 1
     scheduler.allocate()
     scheduler.observe({2: 0})
     assert scheduler.allocate()[2] > 1

@@ -1,0 +1,355 @@
+"""The online scheduler of fair goodput where clients come, go, straggle and change, beside its rivals.
+
+Every policy meets the same seeds, none of which was tuned on. What clients report is the count up to the first
+rejection; Algorithm 1 learns the fate of every draft, which it supposes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from table import Benchmark, Row
+
+import specopt
+from specopt.instances.fair_goodput.minimum_rates import minimum_rates
+from specopt.instances.fair_goodput.per_second import per_second
+from specopt.models.fair_goodput import FairGoodputPlan, FairGoodputProblem
+from specopt.solvers.draft_allocation import fast
+from specopt.solvers.fair_goodput.online import Scheduler
+from specopt.solvers.fair_goodput.policies import Gradient
+
+FIRST_SEED = 1000
+BUDGET = 20
+Floats = NDArray[np.float64]
+Reports = dict[int, tuple[int, int, float]]
+"""By client: drafts accepted before the first rejection, drafts, and the share of all of them that was right."""
+
+
+# ---------------------------------------------------------------------------- rivals
+
+
+class Rival:
+    """What both rivals share: who is there, and Eq. 5 on what they make of acceptance rates and goodput."""
+
+    def __init__(self, clients: range, budget: int) -> None:
+        self.clients: tuple[int, ...] = ()
+        self.budget = budget
+        self.rounds = 0
+        self.known: dict[int, Floats] = {}
+        for client in clients:
+            self.join(client)
+
+    def join(self, client: int) -> None:
+        """Add a client: estimate, goodput, rounds, accepted, tested, idle rounds."""
+        self.clients += (client,)
+        self.known[client] = np.array([0.5, 1.0, 0.0, 0.0, 0.0, 0.0])
+
+    def leave(self, client: int) -> None:
+        """Remove a client."""
+        self.clients = tuple(key for key in self.clients if key != client)
+
+    def allocate(self) -> Any:
+        """Return the drafts of each client."""
+        self.rounds += 1
+        table = np.array([self.known[client] for client in self.clients])
+        drafts = np.empty(len(table), dtype=np.int64)
+        fast.allocate(1.0 / table[:, 1], np.minimum(self.rates(table), 0.999), self.budget, None, drafts)
+        for i in np.flatnonzero(table[:, 5] >= 50):  # a probe, at the cost of whoever has most
+            if drafts[i] == 0:
+                drafts[drafts.argmax()] -= 1
+                drafts[i] = 1
+        return drafts
+
+    def rates(self, table: Floats) -> Floats:
+        """Return the acceptance rates that the policy goes by."""
+        return table[:, 0]
+
+    def observe(self, number: int, reports: Reports) -> None:
+        """Learn from counts up to the first rejection."""
+        for client, (accepted, drafts, _) in reports.items():
+            tested = min(accepted + 1, drafts)
+            self.learn(self.known[client], accepted, tested)
+            self.known[client][5] = 0.0 if tested else self.known[client][5] + 1.0
+
+    def learn(self, row: Floats, accepted: int, tested: int) -> None:
+        """Update what is known of a client."""
+        raise NotImplementedError
+
+
+class MovingAverages(Rival):
+    """Eq. 3 and 4 with small steps and a probe after 50 rounds without drafts."""
+
+    def learn(self, row: Floats, accepted: int, tested: int) -> None:
+        """Smooth evidence by tested drafts, so that the estimate is not biased."""
+        row[3] = 0.98 * row[3] + accepted
+        row[4] = 0.98 * row[4] + tested
+        row[0] = (row[3] + 1.0) / (row[4] + 2.0)
+        row[1] += 0.02 * (accepted + 1.0 - row[1])
+
+
+class UpperConfidence(Rival):
+    """UCB on acceptance rates, by their own variance; goodput averaged over all rounds of a client."""
+
+    def rates(self, table: Floats) -> Floats:
+        """Return the upper ends of the confidence intervals."""
+        tested = table[:, 4] + 2.0
+        mean = (table[:, 3] + 1.0) / tested
+        upper: Floats = mean + np.sqrt(mean * (1.0 - mean) * np.log(self.rounds + 1.0) / tested)
+        return upper
+
+    def learn(self, row: Floats, accepted: int, tested: int) -> None:
+        """Count."""
+        row[2] += 1.0
+        row[3] += accepted
+        row[4] += tested
+        row[1] += (accepted + 1.0 - row[1]) / row[2]
+
+
+class Ours:
+    """Both policies of the package, reported to as a server would."""
+
+    def __init__(self, clients: range, budget: int, policy: str | Gradient) -> None:
+        self.inner = Scheduler(clients, budget, policy)
+        self.every_draft = isinstance(policy, Gradient)
+        self.join, self.leave, self.allocate = self.inner.join, self.inner.leave, self.inner.allocate
+
+    @property
+    def clients(self) -> tuple[Any, ...]:
+        """Who is there."""
+        return self.inner.clients
+
+    def observe(self, number: int, reports: Reports) -> None:
+        """Report by the round's number."""
+        ratios = {client: ratio for client, (_, _, ratio) in reports.items()} if self.every_draft else None
+        accepted = {client: accepted for client, (accepted, _, _) in reports.items()}
+        self.inner.observe(accepted, acceptance_ratios=ratios, round=number)
+
+
+POLICIES: dict[str, Callable[[range, int], Any]] = {
+    "robust": lambda clients, budget: Ours(clients, budget, "robust"),
+    "Algorithm 1": lambda clients, budget: Ours(clients, budget, Gradient()),
+    "moving averages, probes": MovingAverages,
+    "UCB": UpperConfidence,
+}
+
+
+# ---------------------------------------------------------------------------- worlds
+
+
+@dataclass
+class World:
+    """Clients, by what their drafts survive, and how reliably they report.
+
+    Parameters
+    ----------
+    regimes
+        By client: the chances of acceptance by position, of each kind of round; every round is of either with equal
+        chances.
+    late, never
+        Chances that a report comes five rounds late, or not at all.
+    """
+
+    regimes: dict[int, Floats]
+    late: float = 0.0
+    never: float = 0.0
+
+    def survival(self, clients: tuple[int, ...]) -> Floats:
+        """Return the chance that the first j drafts of each client are accepted."""
+        return np.array([np.cumprod(self.regimes[client], axis=1).mean(axis=0) for client in clients])
+
+
+def steady(rates: Floats) -> dict[int, Floats]:
+    """Clients whose acceptance is always the same."""
+    return {i: np.full((1, BUDGET), rate) for i, rate in enumerate(rates)}
+
+
+def by_position(rates: Floats) -> dict[int, Floats]:
+    """Clients whose drafts get worse, or better, with every position."""
+    drift = np.where(np.arange(len(rates)) % 2, 0.93, 1.03)
+    return {
+        i: np.minimum(rate * step ** np.arange(BUDGET), 0.99)[None]
+        for i, (rate, step) in enumerate(zip(rates, drift, strict=True))
+    }
+
+
+def easy_and_hard(rates: Floats) -> dict[int, Floats]:
+    """Clients half of whose rounds are easy, and half hard."""
+    return {i: np.array([np.full(BUDGET, 0.95), np.full(BUDGET, max(0.05, 2 * r - 0.95))]) for i, r in enumerate(rates)}
+
+
+def optimum(survival: Floats, budget: int) -> float:
+    """Return an upper bound on the fair utility: Frank-Wolfe on all mixtures of allocations, and its duality gap."""
+    x, bound = np.ones(len(survival)), np.inf
+    for step in range(3000):
+        worth = survival / x[:, None]
+        chosen = np.zeros(survival.size, dtype=np.bool_)
+        chosen[np.argsort(-worth, axis=None, kind="stable")[:budget]] = True
+        best = 1.0 + (survival * chosen.reshape(survival.shape)).sum(axis=1)
+        bound = min(bound, float(np.log(x).sum() + ((best - x) / x).sum()))
+        x += (best - x) * (2.0 / (step + 3.0))
+    return bound
+
+
+def play(make: Any, world: World, present: int, seed: int, changes: dict[int, Any], spans: Any) -> list[float]:
+    """Play rounds; return the gap over each span of rounds, (first, end), to the optimum of those who stay.
+
+    Parameters
+    ----------
+    present
+        How many clients are there at first.
+    changes
+        By round: whether each of some clients comes, or goes.
+    """
+    policy = make(range(present), BUDGET)
+    draw = np.random.default_rng(seed)
+    due: dict[int, dict[int, Reports]] = {}  # by the round in which they arrive, and the round that they are of
+    gains: list[Floats] = []
+    for turn in range(spans[-1][1]):
+        for comes, client in changes.get(turn, ()):
+            (policy.join if comes else policy.leave)(client)
+        drafts = policy.allocate().tolist()
+        survival = world.survival(policy.clients)
+        gains.append(np.array([1.0 + survival[i, :count].sum() for i, count in enumerate(drafts)]))
+        for client, count in zip(policy.clients, drafts, strict=True):
+            kinds = world.regimes[client]
+            right = (draw.random(BUDGET) < kinds[int(draw.integers(len(kinds)))])[:count]
+            luck = draw.random()
+            if luck >= world.never:
+                arrives = turn + 5 * (luck < world.never + world.late)
+                report = (count if right.all() else int(right.argmin()), count, float(right.mean()) if count else 0.0)
+                due.setdefault(arrives, {}).setdefault(turn, {})[client] = report
+        for number, reports in due.pop(turn, {}).items():
+            there = {client: report for client, report in reports.items() if client in policy.clients}
+            if there:
+                policy.observe(number, there)
+    best = optimum(world.survival(policy.clients), BUDGET)
+    return [best - float(np.log(np.mean(gains[first:end], axis=0)).sum()) for first, end in spans]
+
+
+def cases() -> dict[str, tuple[Any, int, dict[int, Any], list[tuple[int, int]]]]:
+    """Return the worlds by name: how regimes follow from rates, clients at first, changes, spans of rounds."""
+    after = [(3000, 3100), (3100, 3200), (3000, 3300)]
+    joins = {3000: [(True, 8 + i) for i in range(8)]}
+    leaves = {3000: [(False, i) for i in range(8)]}
+    long = [(0, 300), (1000, 2000)]
+    return {
+        "8 join 8 at round 3000": (steady, 8, joins, after),
+        "1 joins 8 at round 3000": (steady, 8, {3000: [(True, 8)]}, after),
+        "8 of 16 leave at round 3000": (steady, 16, leaves, after),
+        "a tenth of the reports late, a tenth never": (steady, 8, {}, long),
+        "acceptance by position": (by_position, 8, {}, long),
+        "easy and hard rounds": (easy_and_hard, 8, {}, long),
+    }
+
+
+def changes(smoke: bool) -> list[Row]:
+    """Gaps of all policies, in every world."""
+    rows = []
+    for name, (regimes, present, events, spans) in cases().items():
+        if smoke:
+            spans = [(first // 100, max(end // 100, first // 100 + 1)) for first, end in spans]
+            events = {turn // 100: event for turn, event in events.items()}
+        found: dict[str, Any] = {}
+        for label, make in POLICIES.items():
+            gaps = []
+            for seed in range(FIRST_SEED, FIRST_SEED + (1 if smoke else 10)):
+                rates = np.random.default_rng(seed).uniform(0.3, 0.95, 16)
+                share = 0.1 if "late" in name else 0.0
+                world = World(regimes(rates), late=share, never=share)
+                gaps.append(play(make, world, present, seed, events, spans))
+            found[label] = np.array(gaps)
+        ours = found.pop("robust")
+        for place, (first, end) in enumerate(spans):
+            rival = min(float(gaps[:, place].mean()) for gaps in found.values())
+            rows.append(
+                Row(
+                    f"{name}: gap over rounds {first}-{end}, mean (worst of 10 seeds)",
+                    f"{ours[:, place].mean():.4f} ({ours[:, place].max():.4f}); "
+                    + ", ".join(
+                        f"{label} {g[:, place].mean():.3f} ({g[:, place].max():.3f})" for label, g in found.items()
+                    ),
+                    "below every rival",
+                    None if smoke else float(ours[:, place].mean()) < rival,
+                )
+            )
+    return rows
+
+
+def real_time(smoke: bool) -> list[Row]:
+    """Tokens per second, and promised rates: how far from whoever knows the clients."""
+    rows = []
+    seeds = range(FIRST_SEED, FIRST_SEED + (1 if smoke else 10))
+    rounds = 20 if smoke else 1000
+    for rates in ("mild", "wide"):
+        gaps: dict[str, list[float]] = {"per second": [], "per round": [], "gradient": []}
+        for seed in seeds:
+            problem = per_second(rates=rates, seed=seed)
+            timing: dict[str, Any] = {
+                name: getattr(problem, name)
+                for name in (
+                    "per", "draft_seconds_per_token", "network_seconds", "verify_overhead_seconds",
+                    "verify_seconds_per_token",
+                )
+            }  # fmt: skip
+            best = _utility(problem)
+            for label, scheduler in (
+                ("per second", Scheduler(8, BUDGET, **timing)),
+                ("per round", Scheduler(8, BUDGET)),
+                ("gradient", Scheduler(8, BUDGET, "gradient")),
+            ):
+                gaps[label].append(best - problem.utility(_rates(problem, scheduler, rounds, seed)))
+        means = {label: float(np.mean(found)) for label, found in gaps.items()}
+        rows.append(
+            Row(
+                f"tokens per second, N = 8, C = 20, {rates}: gap over {rounds} rounds, mean (worst)",
+                ", ".join(f"{label} {means[label]:.3f} ({max(found):.3f})" for label, found in gaps.items()),
+                "below every rival",
+                None if smoke else means["per second"] < min(means["per round"], means["gradient"]),
+            )
+        )
+    for tightness in (0.7, 0.95):
+        short, lost = [], []
+        for seed in seeds:
+            problem = minimum_rates(tightness=tightness, fairness=1.0, seed=seed)
+            assert problem.min_goodput is not None
+            scheduler = Scheduler(8, BUDGET, min_goodput=problem.min_goodput)
+            reached = _rates(problem, scheduler, 3 * rounds, seed)
+            short.append(float((1.0 - reached / problem.min_goodput).max()))
+            lost.append(_utility(problem) - problem.utility(reached))
+        rows.append(
+            Row(
+                f"promised rates that take {tightness:.0%} of the budget: worst shortfall over {3 * rounds} rounds",
+                f"mean {max(0.0, np.mean(short)):.1%}, worst {max(short):.1%}; gap mean {np.mean(lost):.3f}, "
+                f"worst {max(lost):.3f}",
+            )
+        )
+    return rows
+
+
+def _utility(problem: FairGoodputProblem) -> float:
+    plan = specopt.solve(problem).plan
+    assert isinstance(plan, FairGoodputPlan)
+    return problem.utility(plan.goodput)
+
+
+def _rates(problem: FairGoodputProblem, scheduler: Scheduler, rounds: int, seed: int) -> Floats:
+    """Return the mean rates of so many rounds, in the unit of the problem."""
+    draw = np.random.default_rng(seed)
+    alpha, tokens, time = problem.acceptance_rates, np.zeros(problem.clients), 0.0
+    for _ in range(rounds):
+        drafts = scheduler.allocate()
+        scheduler.observe(np.minimum(draw.geometric(1.0 - alpha) - 1, drafts))
+        tokens += (1.0 - alpha ** (drafts + 1)) / (1.0 - alpha)
+        time += problem.round_seconds(drafts) if problem.per == "second" else 1.0
+    rates: Floats = tokens / time
+    return rates
+
+
+BENCHMARKS = (
+    Benchmark("fair goodput, changes: gaps beside rivals", changes),
+    Benchmark("fair goodput, changes: real time and promises", real_time),
+)
