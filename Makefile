@@ -42,6 +42,8 @@ draft: .venv/lab ## train the draft model of the laboratory (an hour on one core
 
 logs: .venv/lab ## record drafts of the real pair (half an hour; goes on where it was left, MINUTES=10 is less)
 	$(PY) -P -m specopt.testbed.logs
+	$(PY) -P -m specopt.testbed.outputs
+	$(PY) -P laboratory/inputs.py
 
 engine: .venv/lab .venv-engine/ok ## measure the pair in a serving engine, tune it, measure again (half an hour; goes on where it was left)
 	$(PY) -P -m specopt.testbed.engine.campaign

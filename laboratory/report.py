@@ -299,7 +299,7 @@ def report() -> str:
 
 
 def figures() -> dict[str, float]:
-    """Return what README and documentation say of the plays, in percent: keys that `benchmarks/figures.py` records."""
+    """Return what README and documentation say of plays and engine, in percent: keys that `benchmarks/figures.py` records."""
     found: dict[str, float] = {}
     for told in comparisons():
         base = f"laboratory.{told['kind']}"
@@ -318,6 +318,8 @@ def figures() -> dict[str, float]:
             measured = [one["measured"]["value"] for one in over]
             found[f"{base}.algorithm-1.promised"] = max(one["predicted"] for one in over)
             found[f"{base}.algorithm-1.worst"], found[f"{base}.algorithm-1.best"] = min(measured), max(measured)
+    errors = [abs(one.error) for drafter in LENGTHS for one in predictions(read_runs(HERE / "engine", drafter))]
+    found["laboratory.engine.error"] = float(np.median(errors))
     return {key: round(100.0 * float(value), 1) for key, value in found.items()}
 
 

@@ -17,6 +17,7 @@ from specopt.instances.drafts.recorded import RecordedDrafts, read_recorded
 from specopt.models.drafting import ACCEPTED, AFTER, FIRST_REJECTION
 from specopt.testbed.prompts import KINDS, prompts
 from specopt.testbed.records import read_record
+from specopt.testbed.studies.rejections import rejections
 
 ROOT = Path(__file__).parents[1]
 LABORATORY = ROOT / "laboratory"
@@ -25,7 +26,8 @@ TEMPERATURES = {0.0, 0.5, 1.0}
 
 sys.path.append(str(LABORATORY))
 
-import report  # type: ignore[import-not-found]  # noqa: E402 - the laboratory is no package
+import inputs  # type: ignore[import-not-found]  # noqa: E402 - the laboratory is no package
+import report  # type: ignore[import-not-found]  # noqa: E402
 
 
 @cache
@@ -127,3 +129,18 @@ def test_the_picture_shows_the_recorded_points() -> None:
     """Tests that the picture names the points that it was drawn from."""
     said = (LABORATORY / "predicted-measured.svg").read_text()
     assert report.digest() in said
+
+
+def test_what_reproductions_take_is_condensed_from_raw_files() -> None:
+    """Tests that the numbers that the wheel has are those of logs, laws and texts; predictors within a rounded step."""
+    kept = json.loads(inputs.TARGET.read_text())
+    assert set(kept) == set(inputs.PARTS)
+    for name in ("statistics", "acceptance", "laws", "texts"):
+        assert json.loads(json.dumps(inputs.condensed(name))) == kept[name], name
+    for line in rejections(log().select(log().temperature == 1.0), "logistic", 2):
+        (told,) = (
+            one
+            for one in kept["rejections"]
+            if (one["temperature"], one["predictor"], one["part"]) == (1.0, "logistic", 2)
+        )
+        assert told["on"] == pytest.approx(line.on, abs=2e-3) and told["area"] == pytest.approx(line.area, abs=2e-3)

@@ -1,5 +1,8 @@
 """Figures 1, 4, 7, 8 and Tables 1-3 of paper 2 (WISP) in simulation; `paper_2_audits` recomputes its other tables.
 
+Its logs are not public. On those of the laboratory's real pair: Figures 2-3 and Tables 4-6, and Tables 2-3 with the
+recorded acceptance and predictor.
+
 WISP is Algorithm 1 with late requests filling up, a prefix cache, and drafting that stops at the first predicted
 rejection with Table 10's error rates; SLED serves first come, first served, without cache and controller; centralised
 serving decodes on the verifier alone. FCFS in Table 1 and Figure 7 has WISP's cache and windows. Violations count per
@@ -9,15 +12,18 @@ response: per iteration even an idle server has 26 %.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from specopt.instances.drafts.recorded import FEATURES
 from specopt.instances.verification_batch.workload import CLASS_SPEEDS, TABLE_12, mixed_classes
 from specopt.models.fields import Floats
+from specopt.models.verification_time import VerificationTime
 from specopt.models.verification_workload import DraftPredictor, VerificationWorkload
 from specopt.reproductions.experiment import Curves, Experiment, Found, Point
+from specopt.reproductions.laboratory import lines, real
 from specopt.reproductions.paper_2_audits import SECTION_4_4, audits
 from specopt.solvers.verification_batch.policies import PolicyName
 from specopt.solvers.verification_batch.simulate import LongRun, capacity, run_once
@@ -37,18 +43,14 @@ _WISP_AND_FCFS: dict[str, PolicyName] = {"WISP": "algorithm-1-drop", "FCFS": "fc
 
 def _workload(point: Point, class_speeds: Sequence[float] = CLASS_SPEEDS, **changes: Any) -> VerificationWorkload:
     """Return WISP's workload at a point, with changes."""
-    predictor = None
-    if point["controller"] == "on":
-        predictor = DraftPredictor(
-            false_accept=0.425, false_reject=0.1989, false_accept_after=point.get("goes_on_after", 0.425)
-        )
+    rates, predictor = _recorded(point) if "part" in point else _printed(point)
+    changes = {"predictor": predictor if point["controller"] == "on" else None} | changes
     base = mixed_classes(
-        prompt_median_tokens=point["prompt_median"], acceptance_rate=point["acceptance"], window=point["window"],
-        class_speeds=class_speeds, predictor=predictor,
-        estimator=SECTION_4_4 if point["estimator"] == "Sec. 4.4" else TABLE_12,
+        prompt_median_tokens=point["prompt_median"], class_speeds=class_speeds, estimator=_estimator(point)
     )  # fmt: skip
     return dataclasses.replace(
         base,
+        acceptance_rates=rates,
         response_median_tokens=point["response_median"],
         draft_tokens_per_second=point["drafting"],
         uplink_seconds=1e-3 * point["network_ms"],
@@ -58,6 +60,36 @@ def _workload(point: Point, class_speeds: Sequence[float] = CLASS_SPEEDS, **chan
         time_noise=point.get("time_noise", 0.0),
         **changes,
     )
+
+
+def _estimator(point: Point) -> VerificationTime:
+    """Return the time of a batch, scaled for a smaller verify model."""
+    of = SECTION_4_4 if point["estimator"] == "Sec. 4.4" else TABLE_12
+    scale = point.get("scale_14b", 1.0)
+    return VerificationTime(**{one.name: scale * getattr(of, one.name) for one in dataclasses.fields(of)})
+
+
+def _printed(point: Point) -> tuple[Floats, DraftPredictor]:
+    """Return acceptance by position, and a predictor with Table 10's error rates."""
+    predictor = DraftPredictor(
+        false_accept=0.425, false_reject=0.1989, false_accept_after=point.get("goes_on_after", 0.425)
+    )
+    return np.full(point["window"], point["acceptance"]), predictor
+
+
+def _recorded(point: Point) -> tuple[Floats, DraftPredictor]:
+    """Return acceptance by position and the predictor of the real pair, on prompts that nothing was fitted to."""
+    told = _rejections(point)
+    predictor = DraftPredictor(
+        false_accept=1.0 - told["specificity"], false_reject=1.0 - told["recall"],
+        false_accept_after=told["goes_on_after"],
+    )  # fmt: skip
+    return np.array(told["by_position"][: point["recorded_window"]]), predictor
+
+
+def _rejections(point: Point) -> Mapping[str, Any]:
+    found = lines("rejections", **{name: point[name] for name in ("temperature", "predictor", "part")})
+    return found[0]
 
 
 def printed(_: Point, __: Sequence[int]) -> Found:
@@ -86,7 +118,7 @@ def figure_1(point: Point, seeds: Sequence[int]) -> Found:
 
 def figure_4(point: Point, _: Sequence[int]) -> Found:
     """Batch a long request with a short cached one."""
-    of = SECTION_4_4 if point["estimator"] == "Sec. 4.4" else TABLE_12
+    of = _estimator(point)
     long, short, both = (
         of.seconds(np.array(new), np.array(cached))
         for new, cached in (([2000], [0]), ([5], [500]), ([2000, 5], [0, 500]))
@@ -148,6 +180,13 @@ def table_2(point: Point, seeds: Sequence[int]) -> Found:
     }
     lines = {name: line.tolist() for name, line in devices.items()}
     return Found(values, {"table-2": Curves("class, tokens/s", "devices carried", CLASS_SPEEDS, lines)})
+
+
+def table_2_14b(point: Point, seeds: Sequence[int]) -> Found:
+    """Devices that each system carries with Qwen3-14B."""
+    found = table_2(point, seeds)
+    values = {key.replace(".", ".14b.", 1): value for key, value in found.values.items() if key.startswith("table-2.")}
+    return Found(values, {f"{name} Qwen3-14B": curves for name, curves in found.curves.items()})
 
 
 def table_3(point: Point, seeds: Sequence[int]) -> Found:
@@ -218,7 +257,58 @@ def figure_8(point: Point, seeds: Sequence[int]) -> Found:
     return Found({"figure-8.spikes": spikes / late, "figure-8.queue": 1.0 - spikes / late})
 
 
+def statistics(point: Point, _: Sequence[int]) -> Found:
+    """Say how statistics of the real pair's draft distributions go with acceptance."""
+    told = lines("statistics", temperature=point["temperature"], task=point["task"])[0]
+    falling = ("draft_entropy", "deviation")
+    signed = {name: [-one if name in falling else one for one in told[name]] for name in FEATURES}
+    names = dict(zip(FEATURES, ("confidence", "entropy", "margin", "dispersion"), strict=True))
+    return Found(
+        {f"figure-2.{names[name]}": ranks for name, (ranks, _) in signed.items()}
+        | {"figure-3": min(each for _, each in signed.values())}
+    )
+
+
+def table_4(point: Point, _: Sequence[int]) -> Found:
+    """Judge a predictor on recorded drafts of the real pair."""
+    told = _rejections(point)
+    rates = {name: told[name] for name in ("accuracy", "area", "recall", "specificity")}
+    rates |= {"false-accept": 1.0 - told["specificity"], "balanced": 0.5 * (told["recall"] + told["specificity"])}
+    off, on = (told[name][point["recorded_window"] - 1] for name in ("off", "on"))
+    return Found(
+        {f"table-4.{name}": value for name, value in rates.items()} | {"table-5.gain": 100.0 * (on / off - 1.0)}
+    )
+
+
+def table_6(point: Point, seeds: Sequence[int]) -> Found:
+    """Goodput of few devices with the drafting controller and without."""
+    counts = (2, 4, 8, 16)
+    goodput = {
+        controller: np.array([
+            np.mean([
+                run_once(
+                    _workload({**point, "controller": controller}), "algorithm-1-drop", devices=count, seed=seed,
+                    seconds=SECONDS,
+                ).goodput
+                for seed in seeds
+            ])
+            for count in counts
+        ])
+        for controller in ("on", "off")
+    }  # fmt: skip
+    gains = 100.0 * (goodput["on"] / np.maximum(goodput["off"], 1e-9) - 1.0)
+    values = {
+        "table-6.least": float(gains.min()), "table-6.most": float(gains.max()),
+        "table-6.trend": float(np.diff(gains).min()),
+    }  # fmt: skip
+    found = {name: line.tolist() for name, line in goodput.items()}
+    return Found(values, {"table-6": Curves("devices", "tokens/s with the controller", counts, found)})
+
+
 EXPERIMENTS: dict[str, Experiment] = {
     "printed": printed, "figure-1": figure_1, "figure-4": figure_4, "table-1": table_1, "table-2": table_2,
-    "table-3": table_3, "figure-7": figure_7, "figure-8": figure_8,
+    "table-2-14b": table_2_14b, "table-3": table_3, "figure-7": figure_7, "figure-8": figure_8,
+    "figure-2-real": real(statistics), "table-4-real": real(table_4), "table-6-real": real(table_6),
+    "table-2-real": real(table_2, "table-2.order", "table-2.trend", "abstract.capacity", "abstract.capacity-sled"),
+    "table-3-real": real(table_3, "table-3.order", "abstract.goodput", "abstract.goodput-sled"),
 }  # fmt: skip

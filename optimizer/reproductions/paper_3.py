@@ -1,28 +1,31 @@
-"""Figures 3 and 4 of paper 3 on synthetic distributions: what quantising costs, and what adapting to the channel gains.
+"""Figures 3 and 4 of paper 3 on synthetic and on recorded distributions: what quantising costs, what adapting gains.
 
 OPT-13B and OPT-125M do not run here: pairs of softmax distributions over 50272 tokens stand in for them
-(`softmax_pairs`). A third of the positions each makes the states "unsure", "usual" and "sure", by the draft model's
-largest probability; a state's acceptance rate at a resolution is the mean of 1 - TV(p, q-hat) over its positions.
-"Dynamic" is the optimal policy, which a learned one can only approach. ROUGE needs texts: the total variation between
-the law of the output and the server's is what a loss of quality comes from.
+(`softmax_pairs`), and beside them the laboratory's real pair. A third of the positions each makes the states "unsure",
+"usual" and "sure", by the draft model's largest probability; a state's acceptance rate at a resolution is the mean of
+1 - TV(p, q-hat) over its positions. "Dynamic" is the optimal policy, which a learned one can only approach. ROUGE
+needs texts, which the real pair writes; the total variation between the law of the output and the server's is what a
+loss of quality comes from.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 from functools import cache
 from itertools import pairwise
+from typing import Self
 
 import numpy as np
 
 from specopt.instances.drafts.softmax_pairs import OPT_VOCABULARY_SIZE, softmax_pairs
-from specopt.models.codes.lattice import distribution_bits, nearest_counts, quantised
+from specopt.models.codes.lattice import distribution_bits
+from specopt.models.codes.quantised_outputs import quantised_outputs
 from specopt.models.draft_control import ChannelState, DraftControlProblem
 from specopt.models.fields import Floats
 from specopt.models.markov_chain import TransitionMatrix
-from specopt.models.speculative_sampling import acceptance_rate, output_law, total_variation
 from specopt.reproductions.experiment import Curves, Experiment, Found, Point
+from specopt.reproductions.laboratory import lines, real
 from specopt.solve import solve
 from specopt.solvers.draft_control.policies import AdaptiveHeuristic
 from specopt.solvers.draft_control.simulate import simulate
@@ -37,6 +40,7 @@ POSITIONS, SETS = 18, 5
 """Pairs of distributions per seed, and how many sets of them there are: they take most of the time."""
 
 CLASSES = 3
+SMOLLM2_VOCABULARY_SIZE = 49_152
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -62,6 +66,24 @@ class Laws:
     lost_error: Floats
     entropies: dict[str, Floats]
 
+    @classmethod
+    def of(cls, outputs: Mapping[str, Floats]) -> Self:
+        """Return the means of positions, as `quantised_outputs` has them."""
+        classes = np.array_split(np.argsort(outputs["draft_peak"], kind="stable"), CLASSES)
+
+        def rates(each: Floats) -> Floats:
+            return np.stack([each[members].mean(axis=0) for members in classes], axis=1)
+
+        kinds = {"LLM": "verify", "SLM": "draft", "Q-S": "kept", "S-Q": "lost"}
+        return cls(
+            rates=rates(outputs["kept_rate"]),
+            lossy_rates=rates(outputs["lost_rate"]),
+            zero_rates=rates(outputs["lost_rate"] - outputs["impossible"]),  # drawn from q, and accepted above
+            kept_error=outputs["kept_error"].mean(axis=0),
+            lost_error=outputs["lost_error"].mean(axis=0),
+            entropies={name: outputs[f"{kind}_entropy"].mean(axis=0) for name, kind in kinds.items()},
+        )
+
 
 @cache
 def laws_at(
@@ -72,45 +94,37 @@ def laws_at(
         softmax_pairs(POSITIONS, vocabulary_size=vocabulary_size, temperature=temperature, noise=noise, seed=seed)
         for seed in seeds
     ]
-    p = np.concatenate([one.server_laws for one in pairs])
-    q = np.concatenate([one.draft_laws for one in pairs])
-    classes = np.array_split(np.argsort(q.max(axis=1)), CLASSES)
-    rates: Floats = np.empty((3, len(RESOLUTIONS), CLASSES))
-    errors: Floats = np.empty((2, len(RESOLUTIONS)))
-    entropies: dict[str, list[float]] = {"Q-S": [], "S-Q": []}
-    for row, resolution in enumerate(RESOLUTIONS):
-        q_hat = quantised(nearest_counts(q, resolution))
-        accepted = acceptance_rate(p, q, q_hat)
-        impossible = (q * ((q_hat == 0.0) & (p > 0.0))).sum(axis=1)  # drawn from q, and accepted above
-        for number, each in enumerate((acceptance_rate(p, q_hat), accepted, accepted - impossible)):
-            rates[number, row] = [each[members].mean() for members in classes]
-        kept, lost = output_law(p, q_hat, q_hat), output_law(p, q, q_hat)
-        errors[:, row] = total_variation(p, kept).mean(), total_variation(p, lost).mean()
-        entropies["Q-S"].append(_entropy(kept))
-        entropies["S-Q"].append(_entropy(lost))
-    return Laws(
-        rates=rates[0], lossy_rates=rates[1], zero_rates=rates[2], kept_error=errors[0], lost_error=errors[1],
-        entropies={
-            "LLM": np.array(_entropy(p)), "SLM": np.array(_entropy(q)),
-            **{name: np.array(values) for name, values in entropies.items()},
-        },
-    )  # fmt: skip
+    p, q = (np.concatenate(laws) for laws in zip(*((one.server_laws, one.draft_laws) for one in pairs), strict=True))
+    return Laws.of(quantised_outputs(p, q, RESOLUTIONS))
 
 
-def _sets(seeds: Sequence[int]) -> tuple[int, ...]:
-    return tuple(sorted({seed % SETS for seed in seeds}))
+@cache
+def recorded_laws(temperature: float, sets: tuple[int, ...]) -> Laws:
+    """Return the same of the real pair: means over sets of prompts."""
+    told = [line for line in lines("laws", temperature=temperature) if line["set"] in sets]
+
+    def mean(name: str) -> Floats:
+        return np.asarray(np.mean([line[name] for line in told], axis=0))
+
+    entropies = {name: np.mean([line["entropies"][name] for line in told], axis=0) for name in told[0]["entropies"]}
+    means = {field.name: mean(field.name) for field in fields(Laws) if field.name != "entropies"}
+    return Laws(**means, entropies=entropies)
 
 
-def _entropy(laws: Floats) -> float:
-    logarithms = np.log(laws, out=np.zeros_like(laws), where=laws > 0)
-    return float(-(laws * logarithms).sum(axis=1).mean())
+def _laws(temperature: float, point: Point, seeds: Sequence[int]) -> Laws:
+    sets = tuple(sorted({seed % SETS for seed in seeds}))
+    return laws_at(temperature, point["noise"], sets) if "noise" in point else recorded_laws(temperature, sets)
+
+
+def _vocabulary(point: Point) -> int:
+    return OPT_VOCABULARY_SIZE if "noise" in point else SMOLLM2_VOCABULARY_SIZE
 
 
 def figure_3(point: Point, seeds: Sequence[int]) -> Found:
     """Compare the laws of the outputs with the server's."""
     row = RESOLUTIONS.index(point["resolution"])
     axis = [t for t in TEMPERATURES if point["lowest_temperature"] <= t <= point["highest_temperature"]]
-    laws = [laws_at(t, point["noise"], _sets(seeds)) for t in axis]
+    laws = [_laws(t, point, seeds) for t in axis]
     lost = [float(one.lost_error[row]) for one in laws]
     entropies = {
         name: [float(np.broadcast_to(one.entropies[name], len(RESOLUTIONS))[row]) for one in laws]
@@ -136,7 +150,7 @@ def problem_of(rates: Floats, regime: str, point: Point) -> DraftControlProblem:
     confidence = np.full((CLASSES, CLASSES), (1.0 - keep) / (CLASSES - 1))
     np.fill_diagonal(confidence, keep)
     return DraftControlProblem(
-        vocabulary_size=OPT_VOCABULARY_SIZE,
+        vocabulary_size=_vocabulary(point),
         draft_seconds_per_token=1e-3 * point["draft_ms"],
         verify_seconds=1e-3 * point["verify_ms"],
         draft_lengths=(1, point["longest_draft"]),
@@ -156,7 +170,7 @@ def static_rates(rates: Floats, regime: str, point: Point, resolutions: Sequence
     Classes and links come equally often whatever is drafted, so that means over both are all there is to it.
     """
     lengths = np.arange(1, point["longest_draft"] + 1)
-    bits = 16 + np.array([distribution_bits(one, OPT_VOCABULARY_SIZE) for one in resolutions])
+    bits = 16 + np.array([distribution_bits(one, _vocabulary(point)) for one in resolutions])
     tokens = 1.0 + np.cumsum(rates[:, :, None] ** lengths, axis=2).mean(axis=1)
     slow = UPLINKS[regime] / (0.5 + 0.5 * point["contrast"])
     pace = 0.5 / slow + 0.5 / (slow * point["contrast"])  # seconds per bit
@@ -185,7 +199,7 @@ def figure_4(point: Point, seeds: Sequence[int]) -> Found:
     """Compare strategies by tokens per second, at every temperature and in both regimes."""
     alone = 1e3 / point["verify_ms"]
     lines: dict[str, dict[str, list[float]]] = {regime: {} for regime in UPLINKS}
-    laws = [laws_at(temperature, point["noise"], _sets(seeds)) for temperature in AXIS]
+    laws = [_laws(temperature, point, seeds) for temperature in AXIS]
     static = _static(laws, point)
     for place, one in enumerate(laws):
         for regime in UPLINKS:
@@ -220,4 +234,37 @@ def figure_4(point: Point, seeds: Sequence[int]) -> Found:
     })  # fmt: skip
 
 
-EXPERIMENTS: dict[str, Experiment] = {"figure-3": figure_3, "figure-4": figure_4}
+def rouge(point: Point, seeds: Sequence[int]) -> Found:
+    """Compare texts of the real pair by ROUGE-2 against the LLM's greedy answers; a single seed draws prompts anew."""
+    told = lines("texts")
+    axis = sorted({line["temperature"] for line in told})
+    count = len(told[0]["rouge_2"])
+    chosen = np.random.default_rng(seeds[0]).integers(count, size=count) if len(seeds) == 1 else np.arange(count)
+
+    def scores(scheme: str, resolution: int) -> Floats:
+        """Return means of prompts over the texts of a scheme; by temperature, then by prompt."""
+        return np.array([
+            np.mean([
+                line["rouge_2"] for line in told
+                if (line["temperature"], line["scheme"], line["resolution"]) == (temperature, scheme, resolution)
+            ], axis=0)[chosen]
+            for temperature in axis
+        ])  # fmt: skip
+
+    each = {"LLM": scores("LLM", 0)} | {scheme: scores(scheme, point["text_resolution"]) for scheme in ("Q-S", "S-Q")}
+    kept, lost = ((each["LLM"] - each[scheme]) for scheme in ("Q-S", "S-Q"))
+    by_prompt = kept.mean(axis=0)
+    loss = lost.mean(axis=1)
+    values = {
+        "figure-3a.rouge.kept": float(by_prompt.mean() / (by_prompt.std(ddof=1) / np.sqrt(count))),
+        "figure-3a.rouge.lost": float(loss[-1]),
+        "figure-3a.rouge.trend": float(loss[-1] - loss[:-1].max()),
+    }
+    means = {name: one.mean(axis=1).tolist() for name, one in each.items()}
+    return Found(values, {"figure-3a texts": Curves("temperature", "ROUGE-2", axis, means)})
+
+
+EXPERIMENTS: dict[str, Experiment] = {
+    "figure-3": figure_3, "figure-4": figure_4, "figure-3-real": real(figure_3), "figure-3-texts": real(rouge),
+    "figure-4-real": real(figure_4),
+}  # fmt: skip

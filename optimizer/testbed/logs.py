@@ -188,7 +188,7 @@ def _top(side: str, laws: Floats, reached: int, mass: float) -> dict[str, list[A
     ends = chances.cumsum(axis=-1)
     kept = np.where(np.arange(len(laws)) < reached, np.minimum((ends < mass).sum(axis=-1) + 1, count), 0)
     rest = np.clip(1.0 - ends[np.arange(len(laws)), np.maximum(kept, 1) - 1], 0.0, 1.0)
-    chances = _rounded(chances)
+    chances = rounded(chances)
     return {
         f"{side}_tokens": [row[:length].tolist() for row, length in zip(found, kept, strict=True)],
         f"{side}_probabilities": [row[:length].tolist() for row, length in zip(chances, kept, strict=True)],
@@ -196,7 +196,8 @@ def _top(side: str, laws: Floats, reached: int, mass: float) -> dict[str, list[A
     }
 
 
-def _rounded(values: Any) -> Floats:
+def rounded(values: Any) -> Floats:
+    """Return numbers with `BITS` bits."""
     mantissa, exponent = np.frexp(values)
     found: Floats = np.ldexp(np.round(mantissa * 2.0**BITS), exponent - BITS)
     return found
@@ -221,7 +222,7 @@ def write_log(columns: dict[str, list[Any]], path: Path, notes: dict[str, Any]) 
         **dict.fromkeys(PROBABILITIES, pyarrow.list_(pyarrow.float32())),
     }
     arrays = {
-        name: pyarrow.array(values if name in types else _rounded(values), types.get(name, pyarrow.float32()))
+        name: pyarrow.array(values if name in types else rounded(values), types.get(name, pyarrow.float32()))
         for name, values in columns.items()
     }
     table = pyarrow.table(arrays).replace_schema_metadata({"recording": json.dumps(notes)})

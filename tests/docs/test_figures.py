@@ -17,7 +17,10 @@ import figures  # type: ignore[import-not-found]  # noqa: E402 - benchmarks are 
 
 PAGES = [ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "kinds").glob("*.md")]
 MARKED = re.compile(rf"({figures.NUMBER})<!-- =(\S+) -->")
-CLAIM = re.compile(r"\d+\.\d+ (?:%|times|ms|s|µs|GB)\b|\d+ (?:times|microseconds|µs)\b|\d+\.\d+ %")
+CLAIM = re.compile(
+    r"\d+\.\d+ (?:%|times|ms|s|µs|GB)\b|\d+ (?:times|microseconds|µs)\b|\d+\.\d+ %"
+    r"|\b(?:some|about|nearly|only|almost|over|below|up to) \d+ (?:%|ms|s|seconds|minutes|kB|GB)"
+)
 RECORD = json.loads(figures.RECORD.read_text())
 
 

@@ -8,12 +8,15 @@ import pytest
 from specopt.instances.drafts.logs import draft_log
 from specopt.instances.drafts.recorded import RecordedDrafts, RecordedLaws
 from specopt.models.codes.lattice import nearest_counts
-from specopt.models.drafting import ACCEPTED, BinaryPredictor, DraftingSetting
+from specopt.models.drafting import ACCEPTED, AFTER, BinaryPredictor, DraftingSetting
 from specopt.solvers.drafting.fixed_window import fixed_window
 from specopt.solvers.drafting.policy import DraftingController
+from specopt.solvers.drafting.predictors import fit_predictor
 from specopt.testbed.prompts import KINDS
 from specopt.testbed.studies.clients import clients
+from specopt.testbed.studies.overlap import rouge_2
 from specopt.testbed.studies.quantising import nearest_of_list
+from specopt.testbed.studies.rejections import PARTS, correlations, rejections
 from specopt.testbed.studies.resampling import interval
 from specopt.testbed.studies.run_lengths import run_lengths
 from specopt.testbed.studies.stopping import replay, stopping
@@ -147,3 +150,59 @@ def test_history_tells_easy_prompts_from_hard_ones() -> None:
     (knows,) = stopping(mixed, draft_seconds=0.02, round_seconds=0.1, knows_history=True)
     assert blind.area < 0.6 < 0.7 < knows.area
     assert knows.stopping > blind.stopping
+
+
+def test_a_predictor_that_knows_sends_accepted_drafts_only() -> None:
+    """Tests that where the draft probability tells the outcome nothing is sent in vain; whole rounds are as known."""
+    log = recorded(48)
+    accepted = log.outcome == ACCEPTED
+    told = RecordedDrafts(**{**vars(log), "draft_probability": np.where(accepted, 0.9, 0.1)})
+    for part in range(PARTS):
+        (found,) = rejections(told, "logistic", part)
+        assert (found.recall, found.specificity, found.accuracy, found.area) == (1.0, 1.0, 1.0, 1.0)
+        assert found.on == (1.0,) * WINDOW and found.goes_on_after == 0.0
+        mine = accepted[log.prompt // 8 % PARTS == part].reshape(-1, WINDOW)
+        assert found.off == pytest.approx([mine[:, :window].mean() for window in range(1, WINDOW + 1)])
+        assert found.by_position[0] == pytest.approx(mine[:, 0].mean())
+
+
+def test_rounds_end_before_the_first_predicted_rejection() -> None:
+    """Tests that what is sent with a predictor that errs is what a loop over the rounds sends."""
+    log = recorded(48, signal=0.5)
+    (found,) = rejections(log, "logistic", 1)
+    judging = log.prompt // 8 % PARTS == 1
+    model = fit_predictor(log.select(~judging).draft_log(), "logistic")
+    mine = log.select(judging)
+    goes_on = model.probability(mine.draft_log().features).reshape(-1, WINDOW) >= 0.5
+    sent = kept = 0
+    for says, outcomes in zip(goes_on.tolist(), mine.outcome.reshape(-1, WINDOW).tolist(), strict=True):
+        for says_on, outcome in zip(says, outcomes, strict=True):
+            if not says_on:
+                break
+            sent, kept = sent + 1, kept + (outcome == ACCEPTED)
+    assert found.on[-1] == kept / sent
+    assert found.goes_on_after == goes_on.ravel()[mine.outcome == AFTER].mean()
+
+
+def test_correlations_have_the_sign_of_the_trend() -> None:
+    """Tests that a feature that rises with acceptance correlates by 1 over the bins, its negative by -1."""
+    log, random = recorded(40), np.random.default_rng(0)
+    judged = log.outcome != AFTER
+    feature = random.uniform(size=len(log))
+    columns = {"draft_probability": feature, "draft_entropy": 1.0 - feature, "margin": random.uniform(size=len(log))}
+    outcome = np.where(judged, (random.uniform(size=len(log)) < feature).astype(np.int64), AFTER)
+    found = correlations(RecordedDrafts(**{**vars(log), **columns, "outcome": outcome}))
+    assert found["draft_probability"][0] > 0.95 and found["draft_entropy"][0] < -0.95
+    assert (
+        found["draft_probability"][1] == pytest.approx(-found["draft_entropy"][1])
+        and found["draft_probability"][1] > 0.4
+    )
+    assert abs(found["margin"][1]) < 0.1
+
+
+def test_rouge_2_by_hand() -> None:
+    """Tests shares of word pairs that were counted by hand, whatever the case and the punctuation."""
+    assert rouge_2("the cat sat down", "The cat sat, on it.") == pytest.approx(2 * 2 / (3 + 4))
+    assert rouge_2("a b a b", "a b") == pytest.approx(2 * 1 / (3 + 1))
+    assert rouge_2("same words", "Same words!") == 1.0
+    assert rouge_2("one", "one") == 0.0

@@ -1,0 +1,50 @@
+"""What the laboratory's logs of a real pair of models say, condensed, in the place of synthetic drafts.
+
+`laboratory/inputs.py` writes it from raw files that only a checkout has. Experiments on it are those on synthetic
+drafts, with other assumptions: their statements' ids end in ``.real``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from specopt.reproductions.experiment import Experiment, Found, Point
+
+
+@cache
+def condensed() -> dict[str, list[dict[str, Any]]]:
+    """Return everything: lists of lines, by name."""
+    found: dict[str, list[dict[str, Any]]] = json.loads(
+        (resources.files(__package__) / "data" / "laboratory.json").read_text(encoding="utf-8")
+    )
+    return found
+
+
+def lines(name: str, /, **where: Any) -> list[dict[str, Any]]:
+    """Return the lines of a list that have these values."""
+    return [line for line in condensed()[name] if all(line[key] == value for key, value in where.items())]
+
+
+def real(experiment: Experiment, *items: str) -> Experiment:
+    """Return an experiment whose statements are those on the real pair.
+
+    Parameters
+    ----------
+    experiment
+        Takes recorded drafts where its assumptions say so.
+    items
+        The statements that mean something with the real pair; none: all.
+    """
+
+    def on_the_real_pair(point: Point, seeds: Sequence[int]) -> Found:
+        found = experiment(point, seeds)
+        return Found(
+            {f"{item}.real": found.values[item] for item in items or found.values},
+            {f"{name} real": curves for name, curves in found.curves.items()},
+        )
+
+    return on_the_real_pair

@@ -1,0 +1,64 @@
+"""Experiments on the laboratory's real pair: rounds replayed where the truth is known, and what is recorded."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from specopt.reproductions import paper_2, paper_3, replay
+from specopt.reproductions.laboratory import lines
+from specopt.reproductions.ledger import paper
+from specopt.solvers.fair_goodput.policies import Gradient
+
+
+def test_texts_that_always_or_never_accept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that a client whose texts accept all gets every draft and one more, and one that accepts none one token."""
+    monkeypatch.setattr(replay, "texts", lambda _: (np.ones(7), np.zeros(11)))
+    for policy in ("fixed", "random", Gradient()):
+        run = replay.replay(2, 6, policy, temperature=1.0, seeds=(0, 1), rounds=20)
+        tokens = np.diff(run.realised, axis=1, prepend=0.0)
+        assert (tokens[:, :, 0] == run.allocations[:, :, 0] + 1).all() and (tokens[:, :, 1] == 1).all()
+        assert (run.allocations.sum(axis=2) == 6).all()
+        assert np.array_equal(run.realised, run.expected)
+    assert (run.errors < 0.6).all() and (run.allocations[:, -1, 0] == 6).all()
+
+
+def test_replayed_rounds_have_the_rate_of_their_texts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that with constant rates tokens are those of the geometric law, and that estimates find the rates."""
+    monkeypatch.setattr(replay, "texts", lambda _: (np.full(5, 0.5), np.full(3, 0.8)))
+    run = replay.replay(2, 6, "fixed", temperature=1.0, seeds=(3, 4), rounds=2000)
+    law = [sum(rate**i for i in range(4)) for rate in (0.5, 0.8)]
+    assert run.expected[:, -1] / 2000 == pytest.approx(np.tile(law, (2, 1)))
+    assert run.realised[:, -1] / 2000 == pytest.approx(np.tile(law, (2, 1)), rel=0.04)
+    assert run.utility_curve()[-1] == pytest.approx(np.log(law).sum())
+    learned = replay.replay(2, 6, Gradient(), temperature=1.0, seeds=(0,), rounds=300)
+    assert (learned.errors < 0.02).all()
+
+
+def test_the_verifiers_own_token_takes_a_position(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that a text is read on behind the verifier's token: where positions take turns one kind is drafted."""
+    monkeypatch.setattr(replay, "texts", lambda _: (np.array([1.0, 0.0]),))
+    run = replay.replay(1, 1, "fixed", temperature=1.0, seeds=tuple(range(8)), rounds=3)
+    tokens = np.diff(run.realised[:, :, 0], axis=1, prepend=0.0)
+    assert {tuple(row) for row in tokens.tolist()} == {(2.0, 2.0, 2.0), (1.0, 2.0, 2.0)}
+
+
+def test_paper_2_takes_what_was_recorded() -> None:
+    """Tests that acceptance by position and the predictor's errors are the recorded ones, cut to the window."""
+    point = {one.name: one.default for one in paper("paper-2").box("table-3-real")} | {"recorded_window": 2}
+    workload = paper_2._workload(point)
+    (told,) = lines("rejections", temperature=1.0, predictor="perceptron", part=0)
+    assert workload.acceptance_rates.tolist() == told["by_position"][:2]
+    assert workload.predictor is not None
+    assert workload.predictor.false_accept == 1.0 - told["specificity"]
+    assert workload.predictor.false_accept_after == told["goes_on_after"]
+    assert paper_2._workload(point | {"controller": "off"}).predictor is None
+
+
+def test_paper_3_takes_what_was_recorded() -> None:
+    """Tests that one set's laws are its line's, and that of all sets their means."""
+    told = lines("laws", temperature=0.8)
+    one, every = paper_3.recorded_laws(0.8, (2,)), paper_3.recorded_laws(0.8, tuple(range(paper_3.SETS)))
+    assert one.rates.tolist() == next(line["rates"] for line in told if line["set"] == 2)
+    assert every.lost_error == pytest.approx(np.mean([line["lost_error"] for line in told], axis=0))
+    assert every.rates.shape == (len(paper_3.RESOLUTIONS), paper_3.CLASSES)
