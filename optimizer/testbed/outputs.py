@@ -81,7 +81,7 @@ class TextRecording:
     temperatures: tuple[float, ...] = (0.4, 1.2)
     resolutions: tuple[int, ...] = (10, 100)
     prompts_per_kind: int = 2
-    most_tokens: int = 32
+    most_tokens: int = 24
     draft_length: int = 4
     seed: int = 0
 

@@ -62,4 +62,4 @@ def test_laws_are_those_of_the_tokens_before(tmp_path: Path) -> None:
     write_laws(columns, tmp_path / "laws.parquet", {"seed": 1})
     table = parquet.read_table(tmp_path / "laws.parquet")
     assert json.loads(table.schema.metadata[b"recording"]) == {"seed": 1}
-    assert np.array(table["kept_rate"].to_pylist()) == pytest.approx(columns["kept_rate"], rel=2e-4)
+    assert np.array(table["kept_rate"].to_pylist()) == pytest.approx(columns["kept_rate"], rel=2.5e-4)
