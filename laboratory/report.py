@@ -299,7 +299,7 @@ def report() -> str:
 
 
 def figures() -> dict[str, float]:
-    """Return what README and documentation say of plays and engine, in percent: keys that `benchmarks/figures.py` records."""
+    """Return what README and documentation say of plays and engine, in percent, by the keys of `docs/figures.json`."""
     found: dict[str, float] = {}
     for told in comparisons():
         base = f"laboratory.{told['kind']}"
