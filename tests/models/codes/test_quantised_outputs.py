@@ -14,7 +14,7 @@ P, Q = [Fraction(1, 2), Fraction(1, 3), Fraction(1, 6)], [Fraction(2, 3), Fracti
 
 
 def test_against_rational_arithmetic() -> None:
-    """Tests errors and entropies of the output of S-Q against its exact law, at resolutions where q-hat has zeros."""
+    """Tests that errors and entropies of S-Q are those of its exact law, at resolutions where q-hat has zeros."""
     found = quantised_outputs(np.array([P], dtype=float), np.array([Q], dtype=float), [1, 3, 12])
     for column, resolution in enumerate((1, 3, 12)):
         law = sample_then_quantise_law(P, Q, resolution)

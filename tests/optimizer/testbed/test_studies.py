@@ -201,7 +201,7 @@ def test_correlations_have_the_sign_of_the_trend() -> None:
 
 
 def test_rouge_2_by_hand() -> None:
-    """Tests shares of word pairs that were counted by hand, whatever the case and the punctuation."""
+    """Tests that shares of word pairs are those counted by hand, whatever the case and the punctuation."""
     assert rouge_2("the cat sat down", "The cat sat, on it.") == pytest.approx(2 * 2 / (3 + 4))
     assert rouge_2("a b a b", "a b") == pytest.approx(2 * 1 / (3 + 1))
     assert rouge_2("same words", "Same words!") == 1.0
