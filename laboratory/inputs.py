@@ -92,7 +92,7 @@ def texts() -> Iterator[dict[str, Any]]:
 
 
 PARTS: dict[str, Callable[[], Iterator[dict[str, Any]]]] = {
-    "rejections": paper_2, "statistics": statistics, "acceptance": paper_5, "laws": paper_3,
+    "rejections": paper_2, "statistics": statistics, "acceptance": paper_5, "laws": paper_3, "texts": texts,
 }  # fmt: skip
 
 

@@ -135,7 +135,7 @@ def test_what_reproductions_take_is_condensed_from_raw_files() -> None:
     """Tests that the numbers that the wheel has are those of logs, laws and texts; predictors within a rounded step."""
     kept = json.loads(inputs.TARGET.read_text())
     assert set(kept) == set(inputs.PARTS)
-    for name in ("statistics", "acceptance", "laws"):
+    for name in ("statistics", "acceptance", "laws", "texts"):
         assert json.loads(json.dumps(inputs.condensed(name))) == kept[name], name
     for line in rejections(log().select(log().temperature == 1.0), "logistic", 2):
         (told,) = (

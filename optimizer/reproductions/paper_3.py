@@ -20,10 +20,10 @@ import numpy as np
 
 from specopt.instances.drafts.softmax_pairs import OPT_VOCABULARY_SIZE, softmax_pairs
 from specopt.models.codes.lattice import distribution_bits
-from specopt.models.codes.quantised_outputs import quantised_outputs
 from specopt.models.draft_control import ChannelState, DraftControlProblem
 from specopt.models.fields import Floats
 from specopt.models.markov_chain import TransitionMatrix
+from specopt.models.quantised_outputs import quantised_outputs
 from specopt.reproductions.experiment import Curves, Experiment, Found, Point
 from specopt.reproductions.laboratory import lines, real
 from specopt.solve import solve
@@ -234,7 +234,37 @@ def figure_4(point: Point, seeds: Sequence[int]) -> Found:
     })  # fmt: skip
 
 
+def rouge(point: Point, seeds: Sequence[int]) -> Found:
+    """Compare texts of the real pair by ROUGE-2 against the LLM's greedy answers; a single seed draws prompts anew."""
+    told = lines("texts")
+    axis = sorted({line["temperature"] for line in told})
+    count = len(told[0]["rouge_2"])
+    chosen = np.random.default_rng(seeds[0]).integers(count, size=count) if len(seeds) == 1 else np.arange(count)
+
+    def scores(scheme: str, resolution: int) -> Floats:
+        """Return means of prompts over the texts of a scheme; by temperature, then by prompt."""
+        return np.array([
+            np.mean([
+                line["rouge_2"] for line in told
+                if (line["temperature"], line["scheme"], line["resolution"]) == (temperature, scheme, resolution)
+            ], axis=0)[chosen]
+            for temperature in axis
+        ])  # fmt: skip
+
+    each = {"LLM": scores("LLM", 0)} | {scheme: scores(scheme, point["text_resolution"]) for scheme in ("Q-S", "S-Q")}
+    kept, lost = ((each["LLM"] - each[scheme]) for scheme in ("Q-S", "S-Q"))
+    by_prompt = kept.mean(axis=0)
+    loss = lost.mean(axis=1)
+    values = {
+        "figure-3a.rouge.kept": float(by_prompt.mean() / (by_prompt.std(ddof=1) / np.sqrt(count))),
+        "figure-3a.rouge.lost": float(loss[-1]),
+        "figure-3a.rouge.trend": float(loss[-1] - loss[:-1].max()),
+    }
+    means = {name: one.mean(axis=1).tolist() for name, one in each.items()}
+    return Found(values, {"figure-3a texts": Curves("temperature", "ROUGE-2", axis, means)})
+
+
 EXPERIMENTS: dict[str, Experiment] = {
-    "figure-3": figure_3, "figure-4": figure_4, "figure-3-real": real(figure_3),
+    "figure-3": figure_3, "figure-4": figure_4, "figure-3-real": real(figure_3), "figure-3-texts": real(rouge),
     "figure-4-real": real(figure_4),
 }  # fmt: skip

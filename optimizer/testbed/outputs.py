@@ -25,9 +25,9 @@ import numpy as np
 import torch
 
 from specopt.models.codes.lattice import nearest_counts, quantised
-from specopt.models.codes.quantised_outputs import quantised_outputs
 from specopt.models.fields import Floats
 from specopt.models.files import write_bytes, write_text
+from specopt.models.quantised_outputs import quantised_outputs
 from specopt.testbed.checkpoints import DRAFT, load_draft, prompt_tokens, tokenizer, verify_checkpoint
 from specopt.testbed.decoding import Drafter, Sampling, Verifier
 from specopt.testbed.llama import Llama

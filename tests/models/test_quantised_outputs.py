@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from specopt.models.codes.losslessness import sample_then_quantise_law
-from specopt.models.codes.quantised_outputs import entropy, quantised_outputs
+from specopt.models.quantised_outputs import entropy, quantised_outputs
 
 P, Q = [Fraction(1, 2), Fraction(1, 3), Fraction(1, 6)], [Fraction(2, 3), Fraction(1, 4), Fraction(1, 12)]
 
