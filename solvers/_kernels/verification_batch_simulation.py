@@ -384,8 +384,8 @@ def _draft(streams, j, devices):
     return window, window, accepted
 
 
-@helper
-def _evict(room, cached, first):
+@kernel("void(f8, f8[::1], f8[::1])")
+def evict(room, cached, first):
     """Drop prefixes, those with the least `first` before others, until what is cached fits."""
     total = cached.sum()
     while total > room:
@@ -397,8 +397,8 @@ def _evict(room, cached, first):
         cached[worst] = 0.0
 
 
-@helper
-def _run_ahead(room, batch_seconds, size, window, away, order, ahead):
+@kernel("void(f8, f8, f8[::1], f8[::1], f8[::1], i8[::1], f8[::1])")
+def run_ahead(room, batch_seconds, size, window, away, order, ahead):
     """Choose the responses that run ahead while their prefix is cached, so that the others' prefixes can stay.
 
     Each that does needs room only for the share of the time in which it runs: for the seconds ``away`` and a batch
@@ -606,13 +606,13 @@ def play(key, rule, verifier, devices, window, by_class, served, responses, log)
                 kept += 1
         n_pending = kept
         if verifier.cache_bytes < math.inf:
-            _evict(verifier.cache_bytes / verifier.bytes_per_token, cached, -due if rule.due_last else last_used)
+            evict(verifier.cache_bytes / verifier.bytes_per_token, cached, -due if rule.due_last else last_used)
         if room < math.inf:
             batch_seconds += (seconds - batch_seconds) / min(batches, window.spike_batches)
             for j in range(n):
                 per_window[j] = devices.expected[sent[j]] / devices.speed[devices.class_of[j]]
                 away[j] = per_window[j] - (deadline[j] - arrival[j])
-            _run_ahead(room, batch_seconds, size, per_window, away, slow_first, ahead)
+            run_ahead(room, batch_seconds, size, per_window, away, slow_first, ahead)
     for j in range(n):  # what has not ended counts if it is lost whatever comes
         if started[j] < window.end:
             c = devices.class_of[j]

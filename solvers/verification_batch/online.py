@@ -37,6 +37,7 @@ from specopt.models.errors import InvalidInput
 from specopt.models.fields import Floats, Ints, describe
 from specopt.models.verification_time import VerificationTime
 from specopt.solvers.verification_batch.policies import Policy, PolicyName, as_policy
+from specopt.solvers.verification_batch.prefixes import Prefixes
 
 Key = str | int
 
@@ -62,12 +63,16 @@ class Batch:
         When to ask again at the latest if the batch is empty; infinity: when the next request is submitted.
     serials
         Tell its requests from later ones with the same keys.
+    drop
+        Responses whose prefixes leave the server's cache before the batch; `update` says what a request of theirs that
+        waits costs then.
     """
 
     keys: tuple[Key, ...]
     seconds: float
     wake_seconds: float
     serials: tuple[int, ...] = dataclasses.field(default=(), repr=False, compare=False)
+    drop: tuple[Key, ...] = ()
 
 
 def _locked(method: Callable[Concatenate[Scheduler, P], T]) -> Callable[Concatenate[Scheduler, P], T]:
@@ -99,6 +104,9 @@ class Scheduler:
         M of Eq. 14; None: ample.
     kv_bytes_per_token
         What a token of a request, cached or new, occupies.
+    cache_memory_bytes
+        Room of the server's cache of prefixes, of which every batch says what to `drop`. Keys name responses then, and
+        `forget` says that one has ended. None: ample.
     lost_after_seconds
         A batch that runs longer than this beyond its estimate counts as lost when the next one is asked for: its
         requests wait again. Infinity: never.
@@ -112,6 +120,7 @@ class Scheduler:
         guard_seconds: float = 0.0,
         memory_bytes: float | None = None,
         kv_bytes_per_token: float = 0.0,
+        cache_memory_bytes: float | None = None,
         lost_after_seconds: float = math.inf,
     ) -> None:
         self.estimator = estimator
@@ -120,6 +129,10 @@ class Scheduler:
         self.memory_bytes = None if memory_bytes is None else number("memory_bytes", memory_bytes, 0)
         self.kv_bytes_per_token = number("kv_bytes_per_token", kv_bytes_per_token, 0)
         self._rule = self.policy.rule(estimator.overhead_seconds, self.guard_seconds, self.memory_bytes)
+        self.cache_memory_bytes = (
+            None if cache_memory_bytes is None else number("cache_memory_bytes", cache_memory_bytes, 0)
+        )
+        self._prefixes = None if self.cache_memory_bytes is None else Prefixes(self.cache_memory_bytes)
         self.lost_after_seconds = lost_after_seconds
         if lost_after_seconds != math.inf:
             self.lost_after_seconds = number("lost_after_seconds", lost_after_seconds, 0)
@@ -204,7 +217,8 @@ class Scheduler:
         allowed = _UNSEEN
         if arrival_seconds is not None:
             allowed = max(0.0, deadline - number("arrival_seconds", arrival_seconds))
-        values = np.array([tokens, weight, memory, deadline, due, tau, allowed, 0.0])
+        ahead = self._prefixes.ahead_seconds(key) if self._prefixes is not None and cached_tokens > 0 else 0.0
+        values = np.array([tokens, weight, memory, deadline, due, tau, allowed, ahead])
         self._append(key, _Row(self._next_serial, values))
         self._next_serial += 1
 
@@ -230,6 +244,12 @@ class Scheduler:
         place = self._place(key)
         del self._serials[key]
         self._rows.waits[place] = False
+
+    @_locked
+    def forget(self, key: Key) -> None:
+        """Note that a response has ended, and that its prefix has left the server's cache."""
+        if self._prefixes is not None:
+            self._prefixes.forget(key)
 
     @_locked
     def next_batch(self, now: float) -> Batch:
@@ -262,9 +282,10 @@ class Scheduler:
             for key, place in zip(keys, places.tolist(), strict=True)
         }
         self._rows.waits[places] = False
+        drop = self._drop(keys, columns[:, places], seconds)
         self._deadline_of_running = now + seconds + self.lost_after_seconds
         serials = tuple(row.serial for row in self._running.values())
-        return Batch(keys=tuple(keys), seconds=seconds, wake_seconds=math.inf, serials=serials)
+        return Batch(keys=tuple(keys), seconds=seconds, wake_seconds=math.inf, serials=serials, drop=drop)
 
     @_locked
     def complete(self, batch: Batch | Iterable[Key] | None = None) -> tuple[Key, ...]:
@@ -318,6 +339,8 @@ class Scheduler:
             "guard_seconds": self.guard_seconds,
             "memory_bytes": self.memory_bytes,
             "kv_bytes_per_token": self.kv_bytes_per_token,
+            "cache_memory_bytes": self.cache_memory_bytes,
+            "prefixes": None if self._prefixes is None else self._prefixes.state(),
             "lost_after_seconds": self.lost_after_seconds,
             "requests": [key for key, _ in waiting],
             "serials": [row.serial for _, row in waiting],
@@ -354,8 +377,11 @@ class Scheduler:
                 guard_seconds=found["guard_seconds"],
                 memory_bytes=found["memory_bytes"],
                 kv_bytes_per_token=found["kv_bytes_per_token"],
+                cache_memory_bytes=found["cache_memory_bytes"],
                 lost_after_seconds=found["lost_after_seconds"],
             )
+            if scheduler._prefixes is not None:
+                scheduler._prefixes.restore(found["prefixes"], shift_seconds)
             for key, serial, values in zip(found["requests"], found["serials"], found["columns"], strict=True):
                 row = np.array(values, dtype=np.float64)
                 row[[_DEADLINE, _DUE]] += shift_seconds
@@ -388,6 +414,18 @@ class Scheduler:
                 f"got one of {memory:.6g} bytes"
             )
         return weight, memory
+
+    def _drop(self, keys: list[Key], columns: Floats, seconds: float) -> tuple[Key, ...]:
+        """Return the prefixes to drop for a batch; responses that wait without theirs do not run ahead."""
+        if self._prefixes is None:
+            return ()
+        window = columns[_VALUE] / columns[_SPEED]
+        rows = np.array([columns[_MEMORY], columns[_DUE], window, window - columns[_ALLOWED], columns[_SPEED]]).T
+        drop = self._prefixes.serve(keys, rows, seconds)
+        for key in drop:
+            if key in self._serials:
+                self._rows.columns[_AHEAD, self._place(key)] = 0.0
+        return drop
 
     def _place(self, key: Key) -> int:
         """Return the row of a waiting request."""
