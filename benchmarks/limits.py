@@ -78,6 +78,7 @@ CONTROL, ALLOCATION, FAIR = "draft-control/paper-3", "draft-allocation/paper-5",
 SMALL = {"tasks": 5, "max_input": 40, "max_output": 24}
 LONG = {"output_tokens": [MAX_TOKENS] * 5, "max_output_tokens": MAX_TOKENS, "draft_memory_bytes": 1e15}
 KNOWN = {"output_lengths": "known"}
+KINKED = [{"seconds_per_flop": 0.0, "overhead_seconds": 0.05}, {"seconds_per_flop": 1e-14, "overhead_seconds": 0.01}]
 
 STOPPING = "draft-stopping/random"
 FAMILIES = {
@@ -96,6 +97,9 @@ CASES: dict[str, dict[str, Callable[[], Problem]]] = {
         "tasks, known": _with(LATENCY, params={"tasks": MANY}, **KNOWN),
         "10,000 tasks": _with(LATENCY, params={"tasks": 10_000}),
         "10,000 tasks, known": _with(LATENCY, params={"tasks": 10_000}, **KNOWN),
+        "10,000 tasks in ample memory, a kinked runtime": _with(
+            LATENCY, params={"tasks": 10_000}, draft_memory_bytes=1e15, verify_runtime={"pieces": KINKED}
+        ),
         "1,000 tasks in ample memory": _with(LATENCY, params={"tasks": 1000}, draft_memory_bytes=1e15),
     },
     "prompt-chunking": {

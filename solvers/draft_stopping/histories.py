@@ -6,6 +6,7 @@ both follow from the scores alone. The best decision at a price follows backward
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -19,8 +20,10 @@ Flags = NDArray[np.bool_]
 
 
 def count_histories(bins: int, most: int) -> float:
-    """Return how many histories there are before the last token, 1 + B + ... + B^(L-1)."""
-    return float(sum(float(bins) ** t for t in range(most)))
+    """Return how many histories there are before the last token, 1 + B + ... + B^(L-1); infinity beyond 2^1000."""
+    if most * math.log2(max(bins, 2)) > 1000.0:
+        return math.inf
+    return float(sum(bins**t for t in range(most)))
 
 
 def best_policy(prepared: Prepared, check: Callable[[], None]) -> tuple[DraftStoppingPlan, float]:

@@ -8,7 +8,7 @@ Known output lengths need another argument, see `specopt.solvers.serving_latency
 
 from __future__ import annotations
 
-from specopt.models.errors import OutOfTime
+from specopt.models.errors import OutOfMemory, OutOfTime
 from specopt.solvers.budget import Budget
 from specopt.solvers.serving_latency.contiguous import additive_batches
 from specopt.solvers.serving_latency.known_bound import rebatching_bound
@@ -31,10 +31,10 @@ def lower_bound(prepared: Prepared, budget: Budget) -> float:
 
 def _pipelined_bound(prepared: Prepared, budget: Budget) -> float:
     """Return the Lagrangian bound; plans that it meets on the way are not the method's own and are not offered."""
-    own = Budget(prepared.problem, time_limit=budget.remaining)
+    own = Budget(prepared.problem, time_limit=budget.remaining, memory_limit=budget.memory_limit)
     own.objective = budget.objective
     search = PipelinedSearch(prepared, own)
     try:
         return search.certify()
-    except OutOfTime:
+    except (OutOfMemory, OutOfTime):
         return search.bound

@@ -22,9 +22,13 @@ from specopt.solvers.serving_latency.method import ServingLatencyMethod, best_of
 from specopt.solvers.serving_latency.prepare import Prepared
 from specopt.solvers.serving_latency.stages import rate, stages
 
+_SECONDS_PER_PAIR = 2e-10  # of batches, to rate a plan whose batches finish at different steps, roughly
+
 
 def inference_seconds(prepared: Prepared, batches: list[list[int]], length: int, budget: Budget) -> float:
     """Return T_inf of batches of sorted positions, in pipeline order (Eq. 20-22)."""
+    if prepared.problem.output_lengths == "known":
+        budget.check(_SECONDS_PER_PAIR * len(batches) ** 2)  # of a call that cannot be interrupted
     slot = np.empty(prepared.tasks, dtype=np.int64)
     for m, batch in enumerate(batches):
         slot[batch] = m

@@ -58,6 +58,8 @@ _CHEAP = 30_000_000  # entries up to which every number of batches is bounded ap
 _MOST_CUT = 16  # tasks that are cut in every way
 _CUTS = 2048  # ways to cut per kernel call
 _PLANS = 1500  # with every task alone, up to which all plans are rated where runtimes are affine
+_BYTES_PER_ENTRY = 200  # of tables of runtimes with several pieces, and of shortest paths over them, roughly
+_SECONDS_PER_ENTRY = 3e-7  # to fill them, roughly
 _FEW = 20_000  # orders and cuts that are enumerated sooner than bounded well
 
 
@@ -254,10 +256,11 @@ class PipelinedSearch:
         bounds[: max(1, min(self._fewest_batches(), cap))] = math.inf
         first = np.full((cap + 1, RANGES + 1), 0.5)
         if self._entries * cap <= _CHEAP:
-            tables = self._tables(part.length)
+            tables, pace = self._tables(part.length), self.budget.pace()
             value = np.empty((self.prepared.tasks + 1, 4, cap + 1))
             for prefill in (0.0, 0.5, 1.0):
                 for decode in (0.0, 0.3, 0.5, 0.7, 1.0):
+                    pace()
                     weight = np.full(len(tables.d), decode)
                     weight[0] = prefill
                     before = bounds.copy()
@@ -296,9 +299,20 @@ class PipelinedSearch:
             if cells:
                 found = coarsened(self._tables(length), cells)
             else:
-                found = scenario_tables(stages(self.prepared, length), self.width, self.bounds)
+                at = stages(self.prepared, length)
+                if not at.linear:
+                    self._hold_tables()
+                found = scenario_tables(at, self.width, self.bounds)
             self.tables[length, cells] = found or self._tables(length)
         return self.tables[length, cells]
+
+    def _hold_tables(self) -> None:
+        """Make room for the tables of another speculation length, and check that there is time to fill them."""
+        entries = float(self.width.max() + 1) * len(self.width)
+        self.budget.hold("input_tokens (pairs of tasks that may share a batch)", _BYTES_PER_ENTRY * entries)
+        if (len(self.tables) + 1) * _BYTES_PER_ENTRY * entries > self.budget.memory_limit:
+            self.tables.clear()
+        self.budget.check(_SECONDS_PER_ENTRY * self._entries)
 
     def _cells(self, part: Part) -> int:
         """Return how coarse the part's effort lets its shortest path be; 0 for all blocks."""

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 from strategies_draft_stopping import RATES, draft_stoppings
 
-from specopt import DraftStoppingPlan, DraftStoppingProblem, Status, generate, solve
+from specopt import DraftStoppingPlan, DraftStoppingProblem, Status, Unsupported, generate, methods, solve
 from specopt.models.draft_stopping import STOP
 
 RULES = ("fixed-window", "first-rejection", "confidence-threshold", "optimal-stopping")
@@ -148,3 +148,11 @@ def test_a_belief_over_classes_pays() -> None:
     rules = {name: solve(problem, name).objective for name in RULES}
     assert best == pytest.approx(16.1891, abs=1e-4)
     assert max(value for value in rules.values() if value is not None) < 0.99 * best  # type: ignore[operator]
+
+
+def test_more_histories_than_a_number_holds() -> None:
+    """Tests that a problem with more histories than floating point counts is refused by size, by this method alone."""
+    problem = generate("draft-stopping/random", max_draft=1000, bins=1000, seed=1)
+    assert "history-tree" not in {method.name for method in methods(problem)}
+    with pytest.raises(Unsupported, match="more than 1,000,000"):
+        solve(problem, "history-tree")

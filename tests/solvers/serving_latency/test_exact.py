@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import problems
 
-from specopt import ServingLatencyProblem, Status, generate, solve
+from specopt import ServingLatencyProblem, Status, Termination, generate, solve
 from specopt.models.uplink import spectral_efficiency
 
 
@@ -153,3 +153,19 @@ def test_shares_are_optimal(problem: ServingLatencyProblem) -> None:
     assert share.sum() == pytest.approx(1.0, rel=1e-12)
     ends = problem.input_tokens / (share * spectral_efficiency(problem.snr))
     assert ends == pytest.approx(np.full(problem.tasks, ends[0]), rel=1e-9)
+
+
+def test_tables_that_memory_cannot_hold() -> None:
+    """Tests that tables over blocks are estimated first: a plan, the bound so far, and which field needs how much."""
+    problem = generate("serving-latency/paper-1", tasks=60, seed=1)
+    kinked = [{"seconds_per_flop": 0.0, "overhead_seconds": 0.05}, problem.to_dict()["verify_runtime"]]
+    problem = problem.from_dict(problem.to_dict() | {"draft_memory_bytes": 1e15, "verify_runtime": {"pieces": kinked}})
+    result = solve(problem, "exact", memory_limit=500_000)  # 200 bytes for each of 61 x 61 blocks
+    assert result.stats["out_of_memory"] == (
+        "arrays over input_tokens (pairs of tasks that may share a batch) need 7.442e+05 bytes of memory, "
+        "the limit is 5e+05 bytes"
+    )
+    assert result.objective is not None and result.bound is not None and 0 < result.bound < result.objective
+    assert solve(problem, "fixed-length", memory_limit=500_000).termination is Termination.CONVERGED
+    few = solve(problem, "exact", memory_limit=800_000, time_limit=20, gap=0.02)  # one length at a time
+    assert "out_of_memory" not in few.stats and few.status is Status.OPTIMAL
