@@ -63,7 +63,7 @@ class LengthAware(ServingLatencyMethod):
         Linear programs solved to raise the bound, for all speculation lengths together.
     """
 
-    moves: PositiveInt = 700_000
+    moves: PositiveInt = 2_100_000
     rounds: NonNegativeInt = 1500
 
     name: ClassVar[str] = "length-aware"
@@ -169,10 +169,10 @@ class _Search:
         alive = [candidate for candidate in self.candidates if candidate.batches]
         moves = min(self.moves, 2000 * tasks * tasks)
         tried = 0
-        for share, heat in ((0.2, _HEAT), (0.3, _HEAT), (0.5, 0.5 * _HEAT)):
+        for part, (share, heat) in enumerate(((0.07, _HEAT), (0.1, _HEAT), (0.16, 0.5 * _HEAT), (0.67, _HEAT))):
             alive = sorted(self._promising(alive), key=lambda candidate: candidate.objective)
-            if share > 0.2:
-                alive = alive[: 4 if share < 0.5 else 2]
+            if part > 0:
+                alive = alive[: 4 if part == 1 else 2]
                 alive = [candidate for candidate in alive if candidate.objective < alive[0].objective * 1.03]
             for candidate in alive:
                 if self._gap_reached():
@@ -181,7 +181,7 @@ class _Search:
                 tried += tries
                 self._improve(candidate, tries, heat)
             self.offer()
-            if share == 0.3 and tasks <= _MANY:
+            if part == 1 and tasks <= _MANY:
                 self._certify()
         self._certify(_MOST_RANGES)
         self.stats = {
