@@ -120,7 +120,7 @@ def test_ties(mechanism: str) -> None:
 def test_beats_algorithm_1(pair: str) -> None:
     """Tests that a hundred tasks are served at least 10 % faster than by planning with O_max, with a close bound."""
     problem = paper_1(pair=pair, seed=3)
-    result = solve(problem, LengthAware(moves=200_000, rounds=200))
+    result = solve(problem, LengthAware(moves=600_000, rounds=200))
     assert result.objective is not None and result.bound is not None
     assert 0.955 * result.objective < result.bound < result.objective < 0.9 * objective(problem, "algorithm-1")
 
