@@ -77,6 +77,7 @@ class RobustClient:
     goodput: float = 1.0
     idle: int = 0
     seen: int = 0
+    tokens: int = 0
     history: list[tuple[int, float]] = field(default_factory=list)  # drafts and the estimate then
     accepted: list[float] = field(default_factory=lambda: [0.0] * 5)
     trials: list[float] = field(default_factory=lambda: [0.0] * 5)
@@ -114,7 +115,9 @@ class RobustClient:
         shift = math.fsum(
             math.fsum(j * a ** (j - 1) for j in range(1, s + 1)) * (self.estimate - a) for s, a in self.history
         )
-        self.goodput = max(1.0, mean + self.belief[-1] * shift / n)
+        self.tokens += accepted + 1
+        account = (self.tokens + 200.0) / (n * mean + 200.0)
+        self.goodput = max(1.0, (mean + self.belief[-1] * shift / n) * account)
 
 
 def allocations(

@@ -3,8 +3,8 @@
 ``facts`` (float): WEIGHT, ESTIMATE (alpha-hat), GOODPUT (X), PRIOR (the estimate it began with), PROMISE (least rate);
 per second DRAFT_SECONDS (of a token), NETWORK_SECONDS and PRESSURE (logarithm of what a promise adds to the weight);
 then, for `robust` only, MEAN, SLOPE and ANCHOR (running means of mu, of its derivative and of the derivative times the
-estimate), and K columns each, from MEMORIES on, of accepted drafts, tested drafts and belief, one for every memory, the
-last endless.
+estimate), REALISED and EXPECTED (tokens in all, and what the estimates had foretold of them), and K columns each, from
+MEMORIES on, of accepted drafts, tested drafts and belief, one for every memory, the last endless.
 
 ``counts`` (int): CAP, IDLE (rounds since the last evidence), ROUNDS (that goodput is averaged over, up to the horizon),
 SEEN (rounds with evidence), SILENT (rounds in a row that were reported without this client).
@@ -16,7 +16,7 @@ RELUCTANCE.
 
 ROBUST, GRADIENT, FIXED, RANDOM = range(4)
 WEIGHT, ESTIMATE, GOODPUT, PRIOR, PROMISE, DRAFT_SECONDS, NETWORK_SECONDS, PRESSURE = range(8)
-MEAN, SLOPE, ANCHOR, MEMORIES = range(8, 12)
+MEAN, SLOPE, ANCHOR, REALISED, EXPECTED, MEMORIES = range(8, 14)
 CAP, IDLE, ROUNDS, SEEN, SILENT, COUNTS = range(6)
 FAIRNESS, SMOOTHING, LEARNING, PRIOR_TESTED, PROBE_AFTER, OPTIMISM, RELUCTANCE, OPTIONS = range(8)
 
@@ -32,3 +32,6 @@ then every 64. A client that merely loses every fifth report is next to never ta
 
 TELLING = 0.005
 """A draft for the sake of a promise adds at least this share of the promised rate."""
+
+FORETOLD = 200.0
+"""Tokens as foretold that a client's account of goodput begins with."""

@@ -12,8 +12,10 @@ from specopt.solvers._kernels.fair_goodput_columns import (
     ANCHOR,
     CAP,
     ESTIMATE,
+    EXPECTED,
     FAIRNESS,
     FIXED,
+    FORETOLD,
     GOODPUT,
     GRADIENT,
     IDLE,
@@ -30,6 +32,7 @@ from specopt.solvers._kernels.fair_goodput_columns import (
     PROBE_AFTER,
     PROMISE,
     RANDOM,
+    REALISED,
     RELUCTANCE,
     ROBUST,
     ROUNDS,
@@ -278,18 +281,23 @@ def first_wrong(drafts, accepted, tested):
 
 
 @helper
-def value(row, drafts, beta):
+def value(row, drafts, accepted, beta):
     """Update what a client has got so far, in expectation (Eq. 4 with mu in place of the realised goodput).
 
     Earlier rounds were valued at earlier estimates. As far as the endless memory is believed, that is, as far as the
-    client has always been the same, they are valued again at today's, to first order.
+    client has always been the same, they are valued again at today's, to first order. All of it is measured by what the
+    client really got: where acceptance depends on the position, or on the round, mu is not what is expected.
     """
     alpha = row[ESTIMATE]
     steepness = slope(alpha, drafts)
-    row[MEAN] += beta * (expected_goodput(alpha, drafts) - row[MEAN])
+    goodput = expected_goodput(alpha, drafts)
+    row[MEAN] += beta * (goodput - row[MEAN])
     row[SLOPE] += beta * (steepness - row[SLOPE])
     row[ANCHOR] += beta * (steepness * alpha - row[ANCHOR])
-    row[GOODPUT] = max(1.0, row[MEAN] + row[-1] * (alpha * row[SLOPE] - row[ANCHOR]))
+    row[EXPECTED] += goodput
+    row[REALISED] += accepted + 1.0
+    account = (row[REALISED] + FORETOLD) / (row[EXPECTED] + FORETOLD)
+    row[GOODPUT] = max(1.0, (row[MEAN] + row[-1] * (alpha * row[SLOPE] - row[ANCHOR])) * account)
 
 
 @kernel("void(i8, f8[::1], f8[::1], f8[:, ::1], i8[:, ::1], i8[::1], i8[::1], f8[::1], f8[::1])")
@@ -324,7 +332,7 @@ def observe(policy, options, discounts, facts, counts, drafts, accepted, hits, t
                     facts[i], discounts, hits[i], tested[i], counts[i, SEEN], options[PRIOR_TESTED],
                     options[RELUCTANCE],
                 )  # fmt: skip
-            value(facts[i], drafts[i], max(options[SMOOTHING], 1.0 / counts[i, ROUNDS]))
+            value(facts[i], drafts[i], accepted[i], max(options[SMOOTHING], 1.0 / counts[i, ROUNDS]))
 
 
 @helper

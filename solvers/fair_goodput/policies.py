@@ -15,7 +15,8 @@ What `Robust` does differently, and why:
   in round t: "fixed share"). Clients that stay the same get estimates that converge; of those that change, the pace is
   learned. No memory is set by hand.
 * Eq. 4 smooths realised goodput, whose noise enters the gradient. Here it takes the expected mu(alpha-hat, S), and
-  averages over all rounds up to `horizon_rounds`.
+  averages over all rounds up to `horizon_rounds` since clients came or went; a ratio of all tokens that came to those
+  foretold corrects it where acceptance depends on the position or on the round.
 * A client that gets no drafts teaches nothing. Its first draft is valued at the estimate plus some standard errors, and
   after `probe_after` rounds without evidence it gets one draft whatever its estimate.
 

@@ -52,6 +52,18 @@ def test_robust_learns_the_rates() -> None:
     assert scheduler.estimates == pytest.approx([0.3, 0.6, 0.9], abs=0.03)
 
 
+def test_goodput_where_acceptance_is_not_what_it_seems() -> None:
+    """Tests that of clients half of whose rounds are hard the scheduler knows what they get, not what mu would say."""
+    scheduler, draw, got = Scheduler(3, 9), np.random.default_rng(0), np.zeros(3)
+    for _ in range(2000):
+        drafts = scheduler.allocate()
+        rates = np.where(draw.random(3) < 0.5, 0.95, [0.05, 0.3, 0.6])
+        accepted = np.minimum(draw.geometric(1.0 - rates) - 1, drafts)
+        scheduler.observe(accepted)
+        got += (accepted + 1.0) / 2000
+    assert scheduler.goodput == pytest.approx(got, rel=0.04)
+
+
 def test_weights_matter() -> None:
     """Tests that among equals the heavier client drafts more, and that weights alone matter, not their unit."""
     rates = {0: 0.8, 1: 0.8}
