@@ -21,6 +21,10 @@ from specopt.models.files import write_text
 from specopt.reproductions.ledger import TITLES, entries, paper
 
 ROOT = Path(__file__).parents[1]
+sys.path.append(str(ROOT / "benchmarks"))
+
+import serving_online  # type: ignore[import-not-found]  # noqa: E402 - benchmarks are no package
+
 RECORD = ROOT / "docs" / "figures.json"
 NUMBER = r"-?\d[\d,]*\.?\d*(?:e-?\d+)?"
 
@@ -101,6 +105,11 @@ def _paper_1(pair: str, mechanism: str) -> Computed:
     return Computed(f"proven least seconds of paper-1, {pair}, K = 100, seed 1, {mechanism}", least)
 
 
+def _turn(trace: str) -> Computed:
+    source = f"docs/recorded/load.csv: requests per second at which drafting stops paying, {trace}"
+    return Computed(source, lambda: round(serving_online.recorded_turning_point(trace), 4))
+
+
 def _ledger(of: Callable[[dict[str, Any]], bool]) -> Computed:
     return Computed("the ledger of statements", lambda: sum(map(of, entries(*map(paper, TITLES)))))
 
@@ -115,6 +124,8 @@ FIGURES: dict[str, Measured | Computed] = {
     "ar.7b": _paper_1("1.1B-7B", "autoregressive"),
     "sd.13b": _paper_1("1.1B-13B", "pipelined"),
     "ar.13b": _paper_1("1.1B-13B", "autoregressive"),
+    "load.azure": _turn("Azure 2023, conversations"),
+    "load.burstgpt": _turn("BurstGPT"),
     "proven.wide": Measured("serving-latency: wide problems", "exact, 60 random wide problems, K = 20 to 60"),
     "allocate.microseconds": Measured(
         "draft-allocation: one round of a controller", "fast.allocate, N = 8, C = 20: mean of 10,000 calls"

@@ -1,7 +1,7 @@
 """Serving as tasks arrive: time of a step, and latency against load.
 
-``python -P benchmarks/serving_online.py FOLDER`` plays heads of real traces (those named in `TRACES`) at several loads
-and writes `docs/recorded/load.csv`, from which `docs/load.py` draws the picture.
+``python -P benchmarks/serving_online.py FOLDER [TRACE ...]`` plays heads of real traces (`TRACES`) at several loads and
+writes `docs/recorded/load.csv`, from which `docs/load.py` draws the picture.
 """
 
 from __future__ import annotations
@@ -30,11 +30,17 @@ from specopt.solvers.serving_latency.served_bound import served_bound
 
 RECORD = Path(__file__).parents[1] / "docs" / "recorded" / "load.csv"
 TRACES = {
-    "Azure 2023, conversations": ("azure-2023-conv-head.csv", 100, (0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2)),
-    "BurstGPT": ("burstgpt-excerpt.csv", 50, (0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2)),
-    "Mooncake, conversations": ("mooncake-conversation-head.jsonl", 50, (0.01, 0.02, 0.04, 0.08, 0.16)),
+    "Azure 2023, conversations": ("azure-2023-conv-head.csv", 100, (0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2), 16e9),
+    "BurstGPT": ("burstgpt-excerpt.csv", 50, (0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2), 16e9),
+    "Mooncake, conversations": (
+        "mooncake-conversation-head.jsonl",
+        50,
+        (0.01, 0.03, 0.1, 0.3),
+        80e9,
+    ),
 }
-"""File, requests from the first on, and requests per second that their arrivals are stretched to."""
+"""File, requests from the first on, requests per second that their arrivals are stretched to, and draft memory, which
+has to hold the longest prompts."""
 
 BITS_PER_TOKEN = 32.0  # prompts travel as numbers of tokens: what is compared is the serving
 FIXED = (2, 4)
@@ -70,6 +76,19 @@ def turning_point(rates: list[float], points: list[list[Point]]) -> float | None
             part = gap[i - 1] / (gap[i - 1] - gap[i])
             return float(rates[i - 1] * (rates[i] / rates[i - 1]) ** part)
     return None
+
+
+def recorded_turning_point(trace: str) -> float:
+    """Return the turning point of a recorded trace."""
+    rows = [row for row in csv.DictReader(RECORD.read_text().splitlines()) if row["trace"] == trace]
+    rates = sorted({float(row["requests_per_second"]) for row in rows})
+    points: list[list[Point]] = [[] for _ in rates]
+    for row in rows:
+        mean, high, share = (float(row[column]) for column in COLUMNS[3:])
+        points[rates.index(float(row["requests_per_second"]))].append((row["policy"], mean, high, share))
+    found = turning_point(rates, points)
+    assert found is not None, "it pays at the least load, and does not at the largest"
+    return found
 
 
 def loads(build: Callable[[float], ServingLatencyProblem], rates: list[float]) -> Iterator[tuple[float, list[Point]]]:
@@ -127,25 +146,27 @@ BENCHMARKS = (
 )
 
 
-def main(folder: Path) -> None:
-    """Play the traces, and record what came out."""
-    text = io.StringIO()
-    out = csv.writer(text, lineterminator="\n")
-    out.writerow(COLUMNS)
-    for name, (file, requests, rates) in TRACES.items():
+def main(folder: Path, *names: str) -> None:
+    """Play some traces, or all, and record what came out; what was recorded of others stays."""
+    rows = list(csv.reader(RECORD.read_text().splitlines()))[1:] if names else []
+    for name in names or TRACES:
+        file, requests, rates, memory = TRACES[name]
+        rows = [row for row in rows if row[0] != name]
         trace = read_trace(folder / file, rows=requests)
 
-        def build(rate: float, trace: Trace = trace) -> ServingLatencyProblem:
+        def build(rate: float, trace: Trace = trace, memory: float = memory) -> ServingLatencyProblem:
             problem = problem_from_trace(trace, "serving-latency", "arrivals", requests_per_second=rate)
             assert isinstance(problem, ServingLatencyProblem)
-            return problem
+            return dataclasses.replace(problem, draft_memory_bytes=memory)
 
         for rate, points in loads(build, list(rates)):
             print(name, rate, [f"{policy} {mean:.3g}" for policy, mean, _, _ in points], file=sys.stderr, flush=True)
             for policy, mean, high, share in points:
-                out.writerow([name, f"{rate:g}", policy, f"{mean:.5g}", f"{high:.5g}", f"{share:.3f}"])
+                rows.append([name, f"{rate:g}", policy, f"{mean:.5g}", f"{high:.5g}", f"{share:.3f}"])
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerows([COLUMNS, *rows])
         write_text(RECORD, text.getvalue())
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), *sys.argv[2:])

@@ -304,6 +304,13 @@ class ServingLatencyProblem(Problem[ServingLatencyPlan]):
         terms = {"inference_seconds": inference, "communication_seconds": communication}
         return Evaluation(inference + communication, terms)
 
+    def latencies(self, plan: ServingLatencyPlan) -> Floats:
+        """Return what each task takes from arrival to finish, a row for each scenario (`objective: "mean_latency"`)."""
+        arrival, ready = self.readiness(plan)
+        if self.batching == "static":
+            return np.array([play_static(self, plan, outputs)[1] + ready.max() for outputs in self.scenarios])
+        return np.array([play(self, plan, outputs, ready).finish - arrival for outputs in self.scenarios])
+
     def _latency(self, plan: ServingLatencyPlan, number: int) -> tuple[float, float]:
         """Return inference, waiting included, and uploads, in seconds, in one of the scenarios."""
         arrival, ready = self.readiness(plan)

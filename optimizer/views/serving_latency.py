@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from rich.console import Console
 
 from specopt.models.errors import InvalidInput
@@ -29,7 +30,9 @@ _FEW_BATCHES = 8  # so few have room for words in their bars
 
 
 def print_plan(problem: ServingLatencyProblem, plan: ServingLatencyPlan, out: Console) -> None:
-    """Print the batches in pipeline order, or the phases."""
+    """Print the batches in pipeline order, or the phases; of a mean latency also what 95 % of the tasks take."""
+    if problem.objective == "mean_latency":
+        line(out, "95 % of tasks", f"within {np.quantile(problem.latencies(plan), 0.95):.6g} s")
     if plan.phases:
         print_phases(problem, plan, out)
         return

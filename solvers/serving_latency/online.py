@@ -273,7 +273,7 @@ class Scheduler:
 
     def _make_room(self, tasks: int) -> None:
         """Make work space for so many tasks."""
-        table = self._kernels.BATCHES + 1, self._kernels.ENDS + 1
+        table = self._kernels.ENDS + 1, self._kernels.ENDS + 1
         drafted, done, finish = np.zeros(table), np.zeros(table), np.zeros(tasks)
         self._room = self._kernels.Room(
             drafted, done, np.zeros(table, dtype=np.int64), np.zeros((2, self._kernels.ENDS)),

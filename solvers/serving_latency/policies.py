@@ -1,10 +1,10 @@
 """Policies that serve tasks as they arrive, played to the end: none knows what is to come.
 
 "online" plans every step anew (`online.Scheduler`); "continuous" is first-come continuous batching at one speculation
-length, in batches as large as memory allows, by arrival, one for each stage if stages overlap; "autoregressive" is the
-same without a draft model; "algorithm-1" serves what has arrived to the end, in static batches planned by Algorithm 1
-with O_max, and repeats. Tasks gain what Eq. 7 says on average and leave when they have their output. All get the same
-bandwidth shares, those that `rebatching` gives.
+length: prompts one by one, then batches by arrival as large as memory allows, one for each stage if stages overlap;
+"autoregressive" is the same without a draft model; "algorithm-1" serves what has arrived to the end, in static batches
+planned by Algorithm 1 with O_max, and repeats. Tasks gain what Eq. 7 says on average and leave when they have their
+output. All get the same bandwidth shares, those that `rebatching` gives.
 
 What the first three did is a plan, so the judge tells its latency; static batches let ready tasks wait, as no plan
 may, and are timed by the judge batch by batch.
@@ -94,6 +94,8 @@ def play(problem: ServingLatencyProblem, policy: str, speculation_length: int = 
     if mechanism not in problem.mechanisms or (name == "algorithm-1" and mechanism != "pipelined"):
         raise Unsupported(f"policy {name}: expected a problem that allows its mechanism, got {problem.mechanism!r}")
     prepared = prepare(problem, mechanism)
+    if name in ("continuous", "algorithm-1"):  # which draft for everyone
+        prepared = prepare(dataclasses.replace(problem, min_speculation_length=1), mechanism)
     misfit = prepared.misfit()
     if misfit is not None:
         raise InvalidInput(f"problem: expected one with a plan, but {misfit}")
@@ -193,7 +195,7 @@ class _Online:
 
 
 class _FirstCome:
-    """Batches by arrival, as large as memory allows, one for each stage if they overlap; one speculation length."""
+    """Prompts alone, batches by arrival, as large as memory allows, one for each stage; one speculation length."""
 
     def __init__(self, prepared: Prepared, length: int) -> None:
         self.prepared, self.problem = prepared, prepared.problem
@@ -206,7 +208,7 @@ class _FirstCome:
         rest = [k for k in active if steps[k] > 0]
         parts = 2 if self.prepared.mechanism == "pipelined" and len(rest) > 1 else 1
         most = -(-len(rest) // parts)
-        runs = [*self._batches(rest, reached, most), *self._batches(first, reached, len(first))]
+        runs = [*self._batches(rest, reached, most), *([k] for k in first)]
         times = [self._stages(run, float(reached[run].max()), steps[run[0]] == 0) for run in runs]
         ends = self.prepared.completed(times)
         return [(run, self.length, end) for run, end in zip(runs, ends, strict=True)]

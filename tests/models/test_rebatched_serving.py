@@ -27,6 +27,8 @@ def test_judge_agrees_with_naive(case: Case) -> None:
     assert found.objective == pytest.approx(expected["objective"], rel=1e-11)
     for name in ("inference_seconds", "communication_seconds"):
         assert found.terms[name] == pytest.approx(expected[name], rel=1e-9, abs=1e-11 * found.objective)
+    if problem.objective == "mean_latency":
+        assert problem.latencies(plan).mean() == pytest.approx(found.objective, rel=1e-11)
     violations = problem.violations(plan)
     assert any("memory" in sentence for sentence in violations) == (not expected["fits"])
     assert any("bandwidth_share" in sentence for sentence in violations) == (not expected["band"])

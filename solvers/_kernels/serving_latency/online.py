@@ -11,7 +11,7 @@ from specopt.solvers._kernels.kernel import helper, inlined, kernel, record
 from specopt.solvers._kernels.serving_latency.stages import DRAFT, HEIGHT, INFINITY, SLOPE, VERIFY, step_seconds
 
 ENDS = 16  # places where the batches of one group may end, at most
-BATCHES = 5  # batches of one group, but for memory
+BATCHES = 5  # batches of one group past its first step, but for memory
 SEEN = 1.5  # tokens: a task with fewer to take in needs no more than it always does
 
 Server = record(
@@ -90,7 +90,7 @@ def chain(server, active, tasks, l, first, caught_up, falling, drafted, done, ro
     if n == 0:
         return drafted, done
     G = min(n, ENDS)
-    most = min(G, BATCHES)
+    most = G if first else min(G, BATCHES)
     linear = server.runtimes.shape[1] == 1
     dh, vh = l * server.runtimes[DRAFT, 0, HEIGHT], server.runtimes[VERIFY, 0, HEIGHT]
     dc = server.runtimes[DRAFT, 0, SLOPE]
@@ -175,17 +175,18 @@ def fill_up(server, active, tasks, l, first, caught_up, falling, drafted, done, 
 
 
 @helper
-def groups(active, room, drafting, steady):
+def groups(server, active, room, drafting, may_pause, steady):
     """List the tasks of the four groups in rising order: drafting or not (2), in their first step or not (1).
 
-    drafting: 0 nobody, 1 those that the draft model has seen, 2 newcomers, too, 3 all. In a `steady` step no task is
-    in its first.
+    drafting: 0 nobody, 1 those that the draft model has seen, 2 newcomers, too, 3 all. What does not fit
+    the draft model's memory alone does not draft if it may pause. In a `steady` step no task is in its first.
     """
     room.count[:] = 0
     for k in room.order[: len(active.reached)]:
         first = active.first[k]
         seen = not first and active.unseen[k] <= SEEN
         drafts = drafting == 3 or (drafting == 2 and first) or (drafting >= 1 and seen)
+        drafts = drafts and (not may_pause or holds(server, 1.0, active.reached[k] + room.gain[1, k], 1))
         g = 2 * int(drafts) + int(first and not steady)
         room.group[g, room.count[g]] = k
         room.count[g] += 1
@@ -239,17 +240,17 @@ def choose(server, active, lengths, stay, room, members, ends, guesses, finish):
                 continue
             if drafting == 3 and lengths[0] == 0 and not has[2]:
                 continue  # as another choice
-            groups(active, room, drafting, True)
+            groups(server, active, room, drafting, lengths[0] == 0, True)
             gained = tokens(room)
             pace = serve(server, active, room, l, True, False, True) / gained
             rated = pace * A * stay
             if has[1] or drafting == 3:
-                groups(active, room, drafting, False)
+                groups(server, active, room, drafting, lengths[0] == 0, False)
                 rated += serve(server, active, room, l, True, False, False) - pace * gained
             if rated < best:
                 best, best_drafting, best_length = rated, drafting, l
     set_gains(active, best_length, room)
-    groups(active, room, best_drafting, False)
+    groups(server, active, room, best_drafting, lengths[0] == 0, False)
     least, form = INFINITY, 0
     for choice in range(4):
         seconds = serve(server, active, room, best_length, choice & 1 == 0, choice & 2 == 2, False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from io import StringIO
 
+import numpy as np
 import pytest
 from rich.console import Console
 
@@ -24,6 +25,10 @@ def test_rebatched_plans_are_shown() -> None:
     out = StringIO()
     VIEW.print_plan(free, plan, Console(file=out, width=120))
     assert f"{len(plan.phases)}, 6 tasks" in out.getvalue()
+    mean = dataclasses.replace(free, objective="mean_latency")
+    VIEW.print_plan(mean, plan, Console(file=out, width=120))
+    within = np.quantile(mean.latencies(plan), 0.95)
+    assert f"within {within:.6g} s" in out.getvalue() and within > mean.evaluate(plan).objective
     found = stretches(free, plan)
     assert found[-1].end == pytest.approx(free.evaluate(plan).objective)
     assert sum(found[0].sizes) == 6 and found[0].first_step == 1
