@@ -30,6 +30,7 @@ CELLS = [
     ("verification-batch", "requests", "threshold"),
     ("draft-allocation", "clients", "water-level"),
     ("fair-goodput", "clients", "dual"),
+    ("fair-goodput", "clients", "random"),
 ]
 
 

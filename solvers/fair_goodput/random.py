@@ -40,11 +40,14 @@ class Random(FairGoodputMethod):
         draw = np.random.default_rng(budget.seed)
         even = np.full(problem.clients, 1.0 / problem.clients)
         drafts: list[Ints] = []
+        each = 0.0
         for _ in range(self.rounds):
             drafts.append(np.minimum(draw.multinomial(problem.budget_tokens, even), problem.most_tokens))
             if len(drafts) == 1:
+                before = budget.seconds
                 budget.offer(mixture(problem, np.ones(1), np.array(drafts)))
-            budget.check()
+                each = budget.seconds - before
+            budget.check(each * len(drafts))  # what their schedule takes to write and to judge
         schedule = Schedule.of(np.full(len(drafts), 1.0 / len(drafts)), drafts)
         plan = declared(problem, in_time(problem, schedule) if problem.per == "second" else schedule)
         budget.offer(plan)

@@ -60,7 +60,7 @@ def additive_batches(
     row = 1
     while row <= prepared.tasks:
         budget.check()
-        stop = prepared.rows_end(row, _PATHS_PER_CALL)
+        stop = prepared.rows_end(row, _PATHS_PER_CALL // (1 if at.linear else 8))
         kernels.additive_rows(row, stop, *at.arrays, draft_weight, verify_weight, best, boundary)
         row = stop
     return boundary, float(best[prepared.tasks])
