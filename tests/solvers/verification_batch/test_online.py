@@ -15,6 +15,7 @@ import pytest
 
 from specopt.instances.verification_batch.workload import TABLE_12, mixed_classes
 from specopt.models.errors import InvalidInput
+from specopt.models.verification_time import VerificationTime
 from specopt.solvers.verification_batch.online import Scheduler
 from specopt.solvers.verification_batch.policies import POLICIES, Policy, PolicyName
 from specopt.solvers.verification_batch.simulate import run_once
@@ -153,6 +154,22 @@ def test_urgent_first() -> None:
     # a window of 3 tokens at 4 per second, and 6 (3 - 1) / (4 (deadline - now)) tokens for bad luck
     assert waiting.wake_seconds == pytest.approx((63 - 3 - 6.0 * 2 / (4 * 0.65)) / 4.0)
     assert scheduler.next_batch(waiting.wake_seconds).keys == ("ahead",)
+
+
+@pytest.mark.parametrize("error", [0.7, 1.3])
+def test_a_wrong_estimator_changes_no_decision(error: float) -> None:
+    """Tests that `slack` takes the same batches by an estimator that is 30 % wrong: it asks for no estimate."""
+    wrong = VerificationTime(**{name: error * value for name, value in dataclasses.asdict(TABLE_12).items()})
+    batches = []
+    for estimator in (TABLE_12, wrong):
+        scheduler = Scheduler(estimator, kv_bytes_per_token=1e5, cache_memory_bytes=1e9)
+        for key in range(80):
+            submit(scheduler, key, class_speed=2.0 + key % 5, tokens_done=20 + key)
+        batches.append(scheduler.next_batch(10.0))
+    assert batches[0].keys == batches[1].keys
+    assert 5 < len(batches[0].keys) < 75
+    assert batches[0].drop == batches[1].drop
+    assert batches[1].seconds == pytest.approx(error * batches[0].seconds)
 
 
 def test_idle_rather_than_in_the_way() -> None:
