@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
+import importlib.metadata
 import logging
 import math
 import time
@@ -12,9 +13,9 @@ from typing import Any
 import pytest
 
 import specopt
-from specopt import InvalidInput, ServingLatencyPlan, ServingLatencyProblem, Status, Termination, Unsupported
+from specopt import InvalidInput, ServingLatencyPlan, ServingLatencyProblem, Status, Termination, Unsupported, plugins
 from specopt.models import problem as problem_module
-from specopt.models.errors import OutOfMemory, OutOfTime, Stopped
+from specopt.models.errors import BrokenPlugin, OutOfMemory, OutOfTime, Stopped
 from specopt.solvers.draft_allocation.greedy import Greedy
 from specopt.solvers.method import Outcome
 from specopt.solvers.serving_latency.static_batching import StaticBatching
@@ -308,10 +309,31 @@ def test_what_memory_cannot_hold_is_refused() -> None:
     assert specopt.solve(problem, time_limit=0).method == "equation-3"
 
 
-def test_what_any_answer_takes_is_reported(small: ServingLatencyProblem) -> None:
+def test_what_any_answer_takes_is_reported(small: ServingLatencyProblem, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests that the seconds of validation, digest and one judging are part of the result's, and in `stats`."""
+
+    def violations(problem: Any, plan: Any) -> list[str]:
+        time.sleep(0.05)
+        return []
+
+    monkeypatch.setattr(ServingLatencyProblem, "violations", violations)
     result = specopt.solve(small, "static-batching")
-    assert 0 < result.stats["fixed_seconds"] < result.seconds
+    assert 0.05 < result.stats["fixed_seconds"] < result.seconds
+
+
+@pytest.mark.parametrize("broken", ["run", "refusal"])
+def test_a_broken_plug_in_is_named(
+    broken: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tests that what a method of a plug-in raises names it, and that one that cannot say what it takes is left out."""
+    entry = importlib.metadata.EntryPoint("draft-allocation.greedy", "elsewhere:Greedy", "specopt.methods")
+    monkeypatch.setattr(plugins, "_entry_of", lambda value, group, name: entry if value is Greedy else None)
+    monkeypatch.setattr(Greedy, broken, lambda *arguments: 1 // 0)
+    problem = specopt.generate("draft-allocation/uniform", seed=1)
+    with pytest.raises(BrokenPlugin, match=r"plug-in draft-allocation\.greedy .*: ZeroDivisionError: "):
+        specopt.solve(problem, "greedy")
+    assert (Greedy in specopt.methods(problem)) is (broken == "run")
+    assert ("plug-in draft-allocation.greedy" in caplog.text) is (broken == "refusal")
 
 
 def test_results_print(small: ServingLatencyProblem) -> None:
