@@ -137,7 +137,8 @@ class Scheduler:
         if lost_after_seconds != math.inf:
             self.lost_after_seconds = number("lost_after_seconds", lost_after_seconds, 0)
         self._lock = threading.RLock()
-        self._serials: dict[Key, int] = {}  # of those that wait, in order of arrival
+        self._serials: dict[Key, int] = {}  # of those that wait
+        self._keys: dict[int, Key] = {}  # and back
         self._count = 0  # rows in use below, in order of their serials; those of requests that have gone, too
         self._rows = _Rows.empty(256)
         self._next_serial = 0
@@ -242,7 +243,7 @@ class Scheduler:
                 self._deadline_of_running = math.inf
             return
         place = self._place(key)
-        del self._serials[key]
+        del self._keys[self._serials.pop(key)]
         self._rows.waits[place] = False
 
     @_locked
@@ -276,7 +277,7 @@ class Scheduler:
             return Batch(keys=(), seconds=0.0, wake_seconds=wake)
         places = batch[:taken]
         seconds = self.estimator.overhead_seconds + math.fsum(columns[_WEIGHT, places])
-        keys: list[Key] = self._rows.keys[places].tolist()
+        keys = [self._keys.pop(serial) for serial in self._rows.serials[places].tolist()]
         self._running = {
             key: _Row(self._serials.pop(key), columns[:, place].copy())
             for key, place in zip(keys, places.tolist(), strict=True)
@@ -389,7 +390,7 @@ class Scheduler:
             for key in found["running"]:
                 scheduler._running[key] = scheduler._row(key)
                 scheduler._rows.waits[scheduler._place(key)] = False
-                del scheduler._serials[key]
+                del scheduler._keys[scheduler._serials.pop(key)]
             scheduler._deadline_of_running = found["running_until"] + shift_seconds
             scheduler._next_serial = found["next_serial"]
         except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
@@ -444,8 +445,8 @@ class Scheduler:
             self._rows = self._rows.larger()
         at = self._count
         self._rows.columns[:, at], self._rows.serials[at], self._rows.waits[at] = row.values, row.serial, True
-        self._rows.keys[at] = key
         self._serials[key] = row.serial
+        self._keys[row.serial] = key
         self._count += 1
 
     def _put_back(self) -> None:
@@ -461,10 +462,10 @@ class Scheduler:
 
     def _drop_gone(self) -> None:
         """Drop the rows of requests that wait no longer; the others keep their order."""
-        left = np.flatnonzero(self._rows.waits[: self._count])
-        if len(left) < self._count:
-            self._rows.take(left)
-            self._count = len(left)
+        left = int(np.count_nonzero(self._rows.waits[: self._count]))
+        if left < self._count:
+            self._rows.keep(self._rows.waits[: self._count].copy(), left)
+            self._count = left
 
 
 def _with_infinity(part: Mapping[str, Any]) -> dict[str, Any]:
@@ -482,18 +483,16 @@ class _Row:
 
 @dataclass(frozen=True)
 class _Rows:
-    """Arrays with room for requests: values as the kernel takes them, serials, keys, whether each still waits."""
+    """Arrays with room for requests: values as the kernel takes them, serials, whether each still waits."""
 
     columns: Floats
     serials: Ints
-    keys: NDArray[np.object_]
     waits: NDArray[np.bool_]
 
     @classmethod
     def empty(cls, room: int) -> Self:
         """Return arrays with so much room."""
-        keys = np.empty(room, dtype=object)
-        return cls(np.empty((8, room)), np.empty(room, dtype=np.int64), keys, np.zeros(room, dtype=np.bool_))
+        return cls(np.empty((8, room)), np.empty(room, dtype=np.int64), np.zeros(room, dtype=np.bool_))
 
     def larger(self) -> _Rows:
         """Return the same with twice the room."""
@@ -505,9 +504,14 @@ class _Rows:
         """Keep these rows, in this order, from the first row on."""
         self._fill(self, places)
 
+    def keep(self, which: NDArray[np.bool_], count: int) -> None:
+        """Keep those of the first rows that are marked, and so many they are: faster than by their places."""
+        for row in self._all:
+            row[:count] = row[: len(which)][which]
+
     @property
     def _all(self) -> tuple[NDArray[Any], ...]:
-        return *self.columns, self.serials, self.keys, self.waits
+        return *self.columns, self.serials, self.waits
 
     def _fill(self, other: _Rows, places: Ints) -> None:
         for to, out_of in zip(self._all, other._all, strict=True):
