@@ -129,7 +129,10 @@ def figure_7(point: Point, seeds: Sequence[int]) -> Found:
         curves[f"figure-7{letter}"] = _curves(label, at, each)
     output = lines["c"]
     values |= {
-        "figure-7a.linear": float(np.corrcoef(AXES["a"][2], lines["a"]["proposed"])[0, 1] ** 2),
+        "figure-7a.linear": min(float(np.corrcoef(AXES["a"][2], line)[0, 1] ** 2) for line in lines["a"].values()),
+        "figure-7b.best": min(
+            float((lines["b"][rival] / lines["b"]["no pipeline"]).min()) - 1.0 for rival in rivals[1:]
+        ),
         "figure-7c.advantage": min(float(np.diff(output[rival] - output["proposed"]).min()) for rival in rivals),
         "figure-7b.reduction": _reduction(lines["b"], "no pipeline", AXES["b"][2].index(512)),
         "figure-7c.reduction": _reduction(output, "no pipeline", AXES["c"][2].index(1792)),
@@ -144,14 +147,15 @@ def _reduction(lines: Mapping[str, Floats], rival: str, place: int) -> float:
 def figure_8(point: Point, seeds: Sequence[int]) -> Found:
     """Compare batching schemes on 1.1B-7B."""
     rivals = ("static batching", "max batching", "heuristic batching")
+    names = ("proposed", *rivals, "autoregressive")
     values, curves, lines = {}, {}, {}
     for letter, (label, field, at) in AXES.items():
-        names = ("proposed", *rivals, "autoregressive")
         lines[letter] = each = _lines(names, [{field: value} for value in at], point, seeds)
         values[f"figure-8{letter}.order"] = _least_saving(each, rivals)
         curves[f"figure-8{letter}"] = _curves(label, at, each)
     last = {name: float(line[-1]) for name, line in lines["a"].items()}
     values |= {
+        "figure-8a.trend": min(float((np.diff(lines["a"][name]) / lines["a"][name][:-1]).min()) for name in names[:-1]),
         "figure-8a.static": last["static batching"] / max(last[name] for name in rivals[1:]) - 1.0,
         "figure-8a.reduction": _reduction(lines["a"], "max batching", AXES["a"][2].index(90)),
         "figure-8b.reduction": _reduction(lines["b"], "heuristic batching", AXES["b"][2].index(1792)),
