@@ -33,6 +33,7 @@ from specopt.solvers.budget import Budget
 from specopt.solvers.serving_latency.method import GIVEN, ONE_RATE, STATIC
 from specopt.solvers.serving_latency.policies import ServiceSimulation, play
 from specopt.solvers.serving_latency.prepare import prepare
+from specopt.solvers.serving_latency.replay import RebatchedSimulation, replay
 from specopt.solvers.simulation import MOST_REPLICATIONS, Estimate, Simulation, Tell, random_key
 
 _DRAWS_PER_CALL = 20_000_000  # about a tenth of a second
@@ -105,7 +106,7 @@ def simulate(
     callback: Tell | None = None,
     drop_finished: bool = False,
     speculation_length: int = 3,
-) -> LatencySimulation: ...
+) -> LatencySimulation | RebatchedSimulation: ...
 
 
 @overload
@@ -140,7 +141,7 @@ def simulate(
     seed
         The same seed gives the same luck to every task, whatever the plan: differences between plans are paired.
     replications
-        How often, at least twice; None: 1000 times. A policy is played once.
+        How often, at least twice; None: 1000 times, 200 times of rebatched plans. A policy is played once.
     callback
         Called now and then with the replications done and their mean latency in seconds.
     drop_finished
@@ -161,15 +162,20 @@ def simulate(
         if replications is not None:
             raise InvalidInput(f"replications: expected none (a policy is played once), got {replications}")
         return play(problem, plan, speculation_length)
-    replications = integer("replications", 1000 if replications is None else replications, 2, MOST_REPLICATIONS)
+    usual = 1000 if problem.batching == "static" else 200
+    replications = integer("replications", usual if replications is None else replications, 2, MOST_REPLICATIONS)
     seed = integer("seed", seed, 0)
     drop_finished = boolean("drop_finished", drop_finished)
-    clash = next((words for c in (STATIC, ONE_RATE, GIVEN) if (words := c.clash(None, problem))), None)
-    if clash:
-        raise Unsupported(f"simulate plays static batches of given output lengths at one acceptance rate, not {clash}")
     violations = problem.violations(plan)
     if violations:
         raise InvalidInput(f"plan: expected a feasible plan, but {violations[0]}")
+    if problem.batching == "rebatched":
+        if drop_finished:
+            raise InvalidInput("drop_finished: expected False (finished tasks leave rebatched plans at once), got True")
+        return replay(problem, plan, replications, seed, callback or (lambda done, mean: None))
+    clash = next((words for c in (STATIC, ONE_RATE, GIVEN) if (words := c.clash(None, problem))), None)
+    if clash:
+        raise Unsupported(f"simulate plays static batches of given output lengths at one acceptance rate, not {clash}")
     mechanism = problem.mechanism_of(plan)
     model = problem.evaluate(plan)
     communication = model.terms["communication_seconds"]

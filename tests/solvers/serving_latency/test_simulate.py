@@ -19,11 +19,19 @@ import specopt
 from specopt import InvalidInput, Result, ServingLatencyPlan, ServingLatencyProblem, generate
 from specopt.models.errors import Unsupported
 from specopt.models.problem import Evaluation, Plan, Problem
-from specopt.solvers.serving_latency.simulate import LatencySimulation, simulate
+from specopt.solvers.serving_latency.simulate import LatencySimulation
+from specopt.solvers.serving_latency.simulate import simulate as played
 
 MASK = 2**64 - 1
 GOLDEN = 0x9E3779B97F4A7C15
 Draw = Callable[[int, int], float]  # of a task at its step
+
+
+def simulate(problem: ServingLatencyProblem, plan: ServingLatencyPlan, **options: Any) -> LatencySimulation:
+    """Play static batches."""
+    found = played(problem, plan, **options)
+    assert isinstance(found, LatencySimulation)
+    return found
 
 
 # ---------------------------------------------------------------------------- a slow replay
