@@ -41,7 +41,11 @@ def simulate(
     ] = None,
     replications: Annotated[
         int | None,
-        typer.Option(metavar="R", parser=count, help="How often: [1000] for plans, [100] rounds, [5] long runs."),
+        typer.Option(
+            metavar="R",
+            parser=count,
+            help="How often: [1000] for plans ([200] rebatched), [100] rounds, [5] long runs.",
+        ),
     ] = None,
     drop_finished: Annotated[
         bool, typer.Option("--drop-finished", help="Serving latency: tasks that have finished leave at once.")
