@@ -86,6 +86,10 @@ def _proven() -> float:
 
 _ONLINE = "fair goodput online: microseconds per round"
 _SLACK, _ONE_CLASS = "verification in the long run: mixed classes", "verification in the long run: one class"
+_BOUNDED, _CACHE = (
+    "verification in the long run: bounded cache",
+    "{} GB, prompts of 150, alpha 0.73, 2-4-6-8: slack against fcfs",
+)
 _CONTROL, _CHUNKS = (
     "draft-control: the optimal policy against the baselines",
     ("prompt-chunking: time to first token on the paper's testbed"),
@@ -134,6 +138,10 @@ FIGURES: dict[str, Measured | Computed] = {
     "sweep.milliseconds": Measured("verification-batch: one dispatch of a server", "fast.sweep, memory-bound, n = 100"),
     "slack.over.fcfs": Measured(_SLACK, "prompts of 150 tokens: slack against fcfs"),
     "slack.over.edf": Measured(_SLACK, "prompts of 150 tokens: slack against edf, batches capped alike"),
+    "slack.over.fcfs.12GB": Measured(_BOUNDED, _CACHE.format(12)),
+    "slack.over.fcfs.12GB.worst": Measured(_BOUNDED, _CACHE.format(12), 1),
+    "slack.over.fcfs.9GB": Measured(_BOUNDED, _CACHE.format(9)),
+    "slack.over.fcfs.9GB.worst": Measured(_BOUNDED, _CACHE.format(9), 1),
     "slack.over.fcfs.one-class": Measured(_ONE_CLASS, "slack against fcfs, all of 8 tokens/s"),
     "slack.microseconds": Measured("verification in the long run: one decision", "slack, 200 pending"),
     "optimal.tokens-per-second": Measured(_CONTROL, "alternating: optimal, myopic, best-static", 0),

@@ -138,9 +138,10 @@ class _Load:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         for turn in range(self.turns):
             draft = [number, turn, 1, 2, 3]
+            speed = self.random.choice([2.0, 4.0, 8.0]) * self.speedup
             request = {
-                "draft": draft, "class_speed": self.random.choice([2.0, 4.0, 8.0]), "expected_tokens": 3.0,
-                "cached_tokens": 200, "tokens_done": 3 * turn, "response_age": 1.0 * turn, "iteration_age": 0.1,
+                "draft": draft, "class_speed": speed, "expected_tokens": 3.0, "cached_tokens": 200,
+                "tokens_done": 3 * turn, "response_age": 1.0 * turn / self.speedup, "iteration_age": 0.1 / self.speedup,
             }  # fmt: skip
             writer.write(json.dumps(request).encode() + b"\n")
             if self.chance(20):

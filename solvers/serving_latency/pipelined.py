@@ -161,7 +161,7 @@ class PipelinedSearch:
         """Search until all is proven, the gap is reached or only pooled parts are left; return the bound."""
         if has_few_plans(self.prepared):
             self._rate_every_plan()
-            return self.bound
+            return (self.best + self.prepared.communication_seconds) * (1.0 - TOLERANCE)
         self._start()
         if self.prepared.tasks <= _MOST_CUT and not self.small:
             self._cut()

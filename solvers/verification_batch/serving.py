@@ -55,7 +55,7 @@ class AsyncScheduler(Generic[Draft, Verdict]):
     most_requests
         How many may wait or run; `submit` of another one waits until there is room.
     clock
-        Says what time it is, in seconds.
+        Says what time it is, in seconds. Where it is set back, time stands still here: see `clock`.
     """
 
     def __init__(
@@ -70,12 +70,21 @@ class AsyncScheduler(Generic[Draft, Verdict]):
             raise InvalidInput("scheduler: expected one without requests, of which nobody awaits the verdicts")
         self.scheduler = scheduler
         self.verify = verify
-        self.clock = clock
+        self._clock, self._shift, self._latest = clock, 0.0, -math.inf
         self._room = asyncio.Semaphore(integer("most_requests", most_requests, 1))
         self._waiting: dict[Key, tuple[Draft, asyncio.Future[Verdict]]] = {}
         self._news = asyncio.Event()
         self._closed = False
         self._verifier: asyncio.Task[None] | None = None
+
+    def clock(self) -> float:
+        """Return what time it is: of the clock given, less its steps back, after which requests would not be due."""
+        now = self._clock() + self._shift
+        if now < self._latest:
+            self._shift += self._latest - now
+            now = self._latest
+        self._latest = now
+        return now
 
     async def __aenter__(self) -> Self:
         self.scheduler.warm_up()

@@ -143,6 +143,6 @@ def test_headers() -> None:
     ):
         with pytest.raises(InvalidInput, match=message):
             strip_header(data, "other")
-    for kind in ("toy", 3, ["draft-control"]):
+    for kind in ("no-such-kind", 3, ["draft-control"]):
         with pytest.raises(InvalidInput, match=r"^kind: expected one of draft-allocation, draft-control, .*, got "):
             problem_type(kind)

@@ -58,6 +58,7 @@ def _instances() -> dict[str, Problem]:
             few | {"max_speculation_length": 1, "regroup_seconds": 0.01, "objective": "mean_latency"}
         ),
         "rebatched, rates of every task": ServingLatencyProblem.from_dict(few | {"acceptance_rate": rates[:3]}),
+        "rebatched, steps without drafts": ServingLatencyProblem.from_dict(few | {"min_speculation_length": 0}),
         "rebatched, arrivals": replace(
             base, batching="rebatched", output_lengths="known", arrival_seconds=np.array([0.0, 0.1, 0.1, 2.0, 40.0])
         ),
