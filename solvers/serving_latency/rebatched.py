@@ -30,7 +30,7 @@ MOST_BATCHES = 12
 FEW = 300
 """Tasks up to which every one that finishes changes the batches."""
 
-FINISHED = 0.02
+FINISHED = 0.05
 """Share of more tasks that finish before their batches change."""
 
 
