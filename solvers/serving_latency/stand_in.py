@@ -28,7 +28,15 @@ from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyPro
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Condition, Outcome
 from specopt.solvers.serving_latency.length_aware import LengthAware
-from specopt.solvers.serving_latency.method import STATIC, ServingLatencyMethod, offer_first_plan, prepare_all
+from specopt.solvers.serving_latency.method import (
+    GIVEN,
+    MAKESPAN,
+    ONE_RATE,
+    STATIC,
+    ServingLatencyMethod,
+    offer_first_plan,
+    prepare_all,
+)
 from specopt.solvers.serving_latency.prepare import prepare
 from specopt.solvers.serving_latency.served_bound import served_bound
 from specopt.solvers.serving_latency.stages import rate, stages
@@ -41,6 +49,15 @@ ANNEALING = 100_000
 
 MOST_TURNS = 3
 """Stand-ins for one plan after the other, each at the speculation length of the one before."""
+
+DIFFERENT = Condition(
+    "a rate for each task, predicted lengths or the mean latency: others plan the rest",
+    lambda method, problem: (
+        "one rate, given lengths and the makespan"
+        if all(other.clash(method, problem) is None for other in (ONE_RATE, GIVEN, MAKESPAN))
+        else None
+    ),
+)
 
 
 @dataclass(frozen=True)
@@ -59,7 +76,7 @@ class StandIn(ServingLatencyMethod):
     source: ClassVar[str] = "own; `length-aware` on problems that resemble this one, then descent on the sample average"
     guarantee: ClassVar[str] = "a lower bound, of rebatched plans; the gap is certified, not closed"
     complexity: ClassVar[str] = "that of length-aware, then O(S M^2) per move, M batches, S samples"
-    serves: ClassVar[tuple[Condition, ...]] = (STATIC,)
+    serves: ClassVar[tuple[Condition, ...]] = (STATIC, DIFFERENT)
 
     def run(self, problem: ServingLatencyProblem, budget: Budget) -> Outcome:
         """Plan the stand-ins, improve the best plan."""
