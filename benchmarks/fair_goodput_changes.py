@@ -6,6 +6,7 @@ rejection; Algorithm 1 learns the fate of every draft, which it supposes.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -32,7 +33,7 @@ Reports = dict[int, tuple[int, int, float]]
 # ---------------------------------------------------------------------------- rivals
 
 
-class Rival:
+class Rival(ABC):
     """What both rivals share: who is there, and Eq. 5 on what they make of acceptance rates and goodput."""
 
     def __init__(self, clients: range, budget: int) -> None:
@@ -75,9 +76,9 @@ class Rival:
             self.learn(self.known[client], accepted, tested)
             self.known[client][5] = 0.0 if tested else self.known[client][5] + 1.0
 
+    @abstractmethod
     def learn(self, row: Floats, accepted: int, tested: int) -> None:
         """Update what is known of a client."""
-        raise NotImplementedError
 
 
 class MovingAverages(Rival):

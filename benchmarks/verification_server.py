@@ -27,6 +27,8 @@ from specopt.solvers.verification_batch.serving import AsyncScheduler
 EXAMPLE = Path(__file__).parents[1] / "docs" / "verification-server" / "server.py"
 GIGABYTE = 1e9
 KV_BYTES = 262_144.0
+MOST_SECONDS = 300.0
+"""Of a run over sockets: a request that nobody answers is an error then."""
 
 
 # ---------------------------------------------------------------------------- what a call costs
@@ -95,7 +97,8 @@ def play(clients: int, turns: int, *, faults: bool = True, speedup: float = 50.0
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < 4 * clients:
         resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 4 * clients + 100), hard))
-    return asyncio.run(_Load(clients, turns, faults, speedup, seed).play())
+    run = _Load(clients, turns, faults, speedup, seed).play()
+    return asyncio.run(asyncio.wait_for(run, MOST_SECONDS))
 
 
 class _Load:

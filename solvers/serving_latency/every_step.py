@@ -21,7 +21,6 @@ import numpy as np
 from specopt.models.acceptance import decoding_steps
 from specopt.models.rebatched_serving import ROUNDING, Phase
 from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
-from specopt.models.serving_stages import draft_seconds, verify_seconds
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Condition, Outcome, at_most
 from specopt.solvers.serving_latency.method import (
@@ -182,11 +181,7 @@ class _Search:
             return None
         prefill = not any(counts[batch[0]])
         reached = np.array([max(inputs[k] + self.gained(counts, k) for k in batch)])
-        verify = float(verify_seconds(problem.verify, problem.verify_runtime, size, reached, length, prefill)[0])
-        draft = 0.0
-        if length:
-            assert problem.draft is not None and problem.draft_runtime is not None
-            draft = float(draft_seconds(problem.draft, problem.draft_runtime, size, reached, length, prefill)[0])
+        draft, verify = (float(part[0]) for part in self.prepared.stage_seconds(size, reached, length, prefill))
         if before is not None:
             moved = size - max(len(set(batch) & set(other)) for other in before)
             verify += moved * problem.regroup_seconds

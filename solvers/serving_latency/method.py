@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+import numpy as np
+
 from specopt.models.errors import Infeasible
+from specopt.models.fields import Ints
 from specopt.models.rates import Rates
 from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
 from specopt.solvers.budget import Budget
@@ -81,6 +84,23 @@ def offer_first_plan(prepared: Prepared, budget: Budget) -> None:
     batches = quick_batches(prepared)
     if batches is not None:
         budget.offer(prepared.plan(batches, prepared.lengths[0]))
+
+
+def offer_if_feasible(problem: ServingLatencyProblem, plan: ServingLatencyPlan, budget: Budget) -> bool:
+    """Offer a plan if it violates nothing; tell whether it does not."""
+    feasible = not problem.violations(plan)
+    if feasible:
+        budget.offer(plan)
+    return feasible
+
+
+def planned_outputs(problem: ServingLatencyProblem, quantiles: Iterable[float]) -> Iterator[Ints]:
+    """Yield the output lengths to plan with: as they count, or where predicted quantiles of every task's samples."""
+    if problem.output_lengths != "predicted":
+        yield problem.planned_output_tokens
+        return
+    for share in quantiles:
+        yield np.ceil(np.quantile(problem.scenarios, share, axis=0)).astype(np.int64)
 
 
 def certify(prepared: Prepared, plan: ServingLatencyPlan, budget: Budget) -> Outcome:

@@ -25,6 +25,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from specopt.models.acceptance import expected_tokens_per_step
 from specopt.models.arguments import integer, number
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import MAX_TOKENS, describe
@@ -111,10 +112,7 @@ class Scheduler:
             raise InvalidInput(f"mechanism: expected one of {', '.join(allowed)}, got {describe(mechanism)}")
         self.deployment = deployment
         prepared = prepare(deployment, self.mechanism)
-        lengths = list(prepared.lengths)
-        if lengths[0] > 0 and deployment.min_speculation_length == 0:
-            lengths.insert(0, 0)
-        self._lengths = np.array(lengths, dtype=np.int64)
+        self._lengths = np.array(prepared.served_lengths, dtype=np.int64)
         self._kernels = Budget(deployment).load("serving_latency.online")
         self._server = self._kernels.Server(
             draft=prepared.draft, verify=prepared.verify, memory=prepared.memory, runtimes=prepared.runtimes,
@@ -223,7 +221,7 @@ class Scheduler:
             task = self._tasks.get(key)
             if task is None:
                 continue  # cancelled meanwhile
-            tokens = (1.0 - task.rate ** (length + 1)) / (1.0 - task.rate)
+            tokens = expected_tokens_per_step(task.rate, length)
             tokens = tokens if gained is None else number("gained", gained.get(key, tokens), 0)
             task.reached, task.gained = task.reached + tokens, task.gained + tokens
             task.unseen = 1.0 if length > 0 else task.unseen + tokens

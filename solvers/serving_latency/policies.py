@@ -24,7 +24,6 @@ from specopt.models.errors import InvalidInput, Unsupported
 from specopt.models.fields import Floats, Ints
 from specopt.models.rebatched_serving import ROUNDING, Phase
 from specopt.models.serving_latency import Mechanism, ServingLatencyPlan, ServingLatencyProblem
-from specopt.models.serving_stages import draft_seconds, verify_seconds
 from specopt.models.static_serving import play_static
 from specopt.solvers.budget import Budget
 from specopt.solvers.serving_latency.algorithm_1 import best_plan
@@ -209,8 +208,9 @@ class _FirstCome:
         parts = 2 if self.prepared.mechanism == "pipelined" and len(rest) > 1 else 1
         most = -(-len(rest) // parts)
         runs = [*self._batches(rest, reached, most), *([k] for k in first)]
-        times = [self._stages(run, float(reached[run].max()), steps[run[0]] == 0) for run in runs]
-        ends = self.prepared.completed(times)
+        shapes = ((len(run), reached[run].max(keepdims=True), self.length, steps[run[0]] == 0) for run in runs)
+        times = (self.prepared.stage_seconds(*shape) for shape in shapes)
+        ends = self.prepared.completed((float(draft[0]), float(verify[0])) for draft, verify in times)
         return [(run, self.length, end) for run, end in zip(runs, ends, strict=True)]
 
     def _batches(self, tasks: list[int], reached: Floats, most: int) -> Iterator[list[int]]:
@@ -223,14 +223,6 @@ class _FirstCome:
             batch.append(k)
         if batch:
             yield batch
-
-    def _stages(self, run: list[int], reached: float, first: bool) -> tuple[float, float]:
-        problem, shape = self.problem, (len(run), np.array([reached]), self.length, first)
-        verify = float(verify_seconds(problem.verify, problem.verify_runtime, *shape)[0])
-        if self.length == 0:
-            return 0.0, verify
-        assert problem.draft is not None and problem.draft_runtime is not None
-        return float(draft_seconds(problem.draft, problem.draft_runtime, *shape)[0]), verify
 
 
 # ---------------------------------------------------------------------------- static batches, one lot after the other

@@ -19,6 +19,7 @@ from specopt.models.rates import Rates
 from specopt.models.rebatched_serving import Phase
 from specopt.models.runtime import Runtime
 from specopt.models.serving_latency import Mechanism, ServingLatencyPlan, ServingLatencyProblem
+from specopt.models.serving_stages import draft_seconds, verify_seconds
 from specopt.models.uplink import spectral_efficiency
 
 MECHANISM_CODES: dict[Mechanism, int] = {"pipelined": 0, "sequential": 1, "autoregressive": 2}
@@ -100,7 +101,9 @@ class Prepared:
     @property
     def served_lengths(self) -> range:
         """The speculation lengths that batches of a rebatched plan may have."""
-        return range(min(self.lengths[0], self.problem.min_speculation_length), self.lengths[-1] + 1)
+        if self.mechanism == "autoregressive":
+            return range(1)
+        return range(self.problem.min_speculation_length, (self.problem.max_speculation_length or 0) + 1)
 
     def tokens_per_step(self, length: int) -> float:
         """Return L for a speculation length (Eq. 7)."""
@@ -164,6 +167,15 @@ class Prepared:
             bandwidth_share=self.shares if shares is None else shares,
             mechanism=self.mechanism if self.problem.mechanism == "any" else None,
         )
+
+    def stage_seconds(self, size: Any, reached: Floats, length: int, first: Any) -> tuple[Floats, Floats]:
+        """Return T^d and T^v of batches in one step (Eq. 13-14); where nothing is drafted T^d is 0."""
+        problem = self.problem
+        verify = verify_seconds(problem.verify, problem.verify_runtime, size, reached, length, first)
+        if length == 0:
+            return np.zeros_like(verify), verify
+        assert problem.draft is not None and problem.draft_runtime is not None
+        return draft_seconds(problem.draft, problem.draft_runtime, size, reached, length, first), verify
 
     def completed(self, stages: Iterable[tuple[float, float]]) -> Iterator[float]:
         """Yield when each run of a step is verified, given its stage times T^d and T^v, in order (Eq. 20)."""

@@ -17,7 +17,6 @@ import numpy as np
 from specopt.models.fields import Floats, Ints
 from specopt.models.rebatched_serving import ROUNDING, Phase
 from specopt.models.serving_latency import ServingLatencyPlan
-from specopt.models.serving_stages import draft_seconds, verify_seconds
 from specopt.solvers.budget import Budget
 from specopt.solvers.serving_latency.prepare import Prepared
 
@@ -198,14 +197,8 @@ class Scheduler:
 
     def _step_seconds(self, batches: list[Ints], served: Any, gained: Floats, length: int) -> float:
         """Return what one step of these batches takes (Eq. 20)."""
-        problem = self.problem
         size = np.array([len(batch) for batch in batches])[:, None]
         reached = np.array([(self.inputs[batch] + gained[batch]).max() for batch in batches])[:, None]
         first = np.array([not served[batch[0]] for batch in batches])[:, None]
-        shape = size, reached, length, first
-        verify = verify_seconds(problem.verify, problem.verify_runtime, *shape)[:, 0]
-        draft = np.zeros_like(verify)
-        if length:
-            assert problem.draft is not None and problem.draft_runtime is not None
-            draft = draft_seconds(problem.draft, problem.draft_runtime, *shape)[:, 0]
+        draft, verify = (part[:, 0] for part in self.prepared.stage_seconds(size, reached, length, first))
         return [*self.prepared.completed(zip(draft.tolist(), verify.tolist(), strict=True))][-1]

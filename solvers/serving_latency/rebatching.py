@@ -11,12 +11,18 @@ from typing import ClassVar
 
 import numpy as np
 
-from specopt.models.fields import Floats, Ints
+from specopt.models.fields import Floats
 from specopt.models.rebatched_serving import Phase
 from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Condition, Outcome
-from specopt.solvers.serving_latency.method import REBATCHED, ServingLatencyMethod, prepare_all
+from specopt.solvers.serving_latency.method import (
+    REBATCHED,
+    ServingLatencyMethod,
+    offer_if_feasible,
+    planned_outputs,
+    prepare_all,
+)
 from specopt.solvers.serving_latency.prepare import Prepared, quick_batches
 from specopt.solvers.serving_latency.rebatched import FEW, Former, Scheduler
 from specopt.solvers.serving_latency.served_bound import served_bound
@@ -40,7 +46,7 @@ class Rebatching(ServingLatencyMethod):
         for prepared in able:
             former = Former(prepared, budget)
             shares = arrival_shares(prepared)
-            for outputs in _planned_outputs(problem):
+            for outputs in planned_outputs(problem, (1.0, 0.5)):
                 self._play(Scheduler(former, outputs, shares), budget)
         return Outcome(plan=budget.incumbent, bound=min(served_bound(prepared, budget) for prepared in able))
 
@@ -58,18 +64,8 @@ class Rebatching(ServingLatencyMethod):
         if len(lengths) > 1:
             found.append(scheduler.plan(lengths if few else lengths[: len(found)], budget))
         for _, plan in sorted(found, key=lambda one: one[0]):
-            if not scheduler.problem.violations(plan):
-                budget.offer(plan)
-                if not few:
-                    break
-
-
-def _planned_outputs(problem: ServingLatencyProblem) -> list[Ints]:
-    """Return the output lengths to plan with: as they count, or of samples each task's largest and its median."""
-    if problem.output_lengths != "predicted":
-        return [problem.planned_output_tokens]
-    rows = np.array(problem.scenarios)
-    return [rows.max(axis=0), np.ceil(np.median(rows, axis=0)).astype(np.int64)]
+            if offer_if_feasible(scheduler.problem, plan, budget) and not few:
+                break
 
 
 def arrival_shares(prepared: Prepared) -> Floats:

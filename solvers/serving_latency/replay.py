@@ -14,10 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from specopt.models.errors import Unsupported
-from specopt.models.fields import Floats
 from specopt.models.rates import Rates
 from specopt.models.serving_latency import Mechanism, ServingLatencyPlan, ServingLatencyProblem
-from specopt.models.serving_stages import draft_seconds, verify_seconds
+from specopt.solvers.serving_latency.prepare import prepare
 from specopt.solvers.simulation import Estimate, Simulation, Tell
 
 AT_ONCE = 100
@@ -96,7 +95,7 @@ class _Replay:
         self, problem: ServingLatencyProblem, plan: ServingLatencyPlan, random: np.random.Generator, count: int
     ) -> None:
         self.problem, self.plan, self.random = problem, plan, random
-        self.mechanism = problem.mechanism_of(plan)
+        self.prepared = prepare(problem, problem.mechanism_of(plan))
         self.ready = float(problem.readiness(plan)[1].max())
         acceptance = problem.acceptance_rate
         rates = acceptance.values if isinstance(acceptance, Rates) else np.full(problem.tasks, acceptance or 0.5)
@@ -126,9 +125,10 @@ class _Replay:
             size = served.sum(axis=1)
             some = size > 0
             reached = np.where(served, self.problem.input_tokens[members] + self.gained[:, members], 0.0).max(axis=1)
-            draft, verify = self._seconds(np.maximum(size, 1), np.maximum(reached, 1.0), length, step == 1)
+            shape = np.maximum(size, 1), np.maximum(reached, 1.0), length, step == 1
+            draft, verify = self.prepared.stage_seconds(*shape)
             drafted = np.where(some, drafted + draft, drafted)
-            before = np.maximum(drafted, done) if self.mechanism == "pipelined" else done + draft
+            before = np.maximum(drafted, done) if self.prepared.mechanism == "pipelined" else done + draft
             done = np.where(some, before + verify, done)
             gained[:, members] += np.where(served, 1.0 + np.minimum(accepted[:, members], length), 0.0)
             ended = served & (gained[:, members] >= self.problem.output_tokens[members])
@@ -136,12 +136,3 @@ class _Replay:
         self.gained = gained
         self.steps += unfinished.any(axis=1)
         self.clock += done
-
-    def _seconds(self, size: np.ndarray, reached: Floats, length: int, first: bool) -> tuple[Floats, Floats]:
-        """Return T^d and T^v of a batch in every replication."""
-        problem = self.problem
-        verify = verify_seconds(problem.verify, problem.verify_runtime, size, reached, length, first)
-        if length == 0:
-            return np.zeros_like(verify), verify
-        assert problem.draft is not None and problem.draft_runtime is not None
-        return draft_seconds(problem.draft, problem.draft_runtime, size, reached, length, first), verify

@@ -133,7 +133,7 @@ def sorts(prepared: Prepared) -> list[Sort]:
     return [*alone, *(sort(runs, all_of_them) for runs in range(2, MOST_RUNS + 1)), more(MOST_RUNS + 1)]
 
 
-def work(prepared: Prepared, reached: Floats, first: Any) -> tuple[Floats, Floats]:
+def operations(prepared: Prepared, reached: Floats, first: Any) -> tuple[Floats, Floats]:
     """Return operations of drafting and verifying a step, shape (tasks, lengths); first ones take prompts."""
     token, pair, logit = prepared.draft
     verify_token, verify_pair, verify_logit = prepared.verify
@@ -185,7 +185,7 @@ class Prices:
         self.of, stage = np.divmod(self.cell, len(self.begins))
         reached = inputs[self.of] + self.begins[stage]
         self.gain = gain[self.of]
-        self.draft, self.verify = work(prepared, reached, self.newly)
+        self.draft, self.verify = operations(prepared, reached, self.newly)
         self.memory = reached * self.memory_per_token
 
         self.sorts = sorts(prepared)
@@ -215,8 +215,8 @@ class Prices:
 
     def charges(self, sort: Sort) -> Floats:
         """Return what each entry charges, shape (places, lengths, types, entries)."""
-        operations = np.where(sort.drafts, self.draft.T[sort.lengths, :, None], self.verify.T[sort.lengths, :, None])
-        own = sort.charged[:, None, None, :] * (operations * sort.slope)
+        done = np.where(sort.drafts, self.draft.T[sort.lengths, :, None], self.verify.T[sort.lengths, :, None])
+        own = sort.charged[:, None, None, :] * (done * sort.slope)
         return np.asarray(own + self.memory[:, None] * sort.share)
 
     # ------------------------------------------------------------------ the linear program
@@ -304,7 +304,7 @@ class Prices:
 
     def alone(self) -> Floats:
         """Return what a token of each task costs at least if its step serves nobody else."""
-        stages = zip(self.pieces, work(self.prepared, self.prepared.inputs, False), strict=True)
+        stages = zip(self.pieces, operations(self.prepared, self.prepared.inputs, False), strict=True)
         lengths = np.array(self.prepared.served_lengths)
         draft, verify = (
             np.max([row[0] * done + row[1] * (lengths if place == 0 else 1) for row in rows], axis=0)
@@ -319,7 +319,7 @@ class Prices:
 
     def opening(self) -> float:
         """Return what a first step of all tasks takes more than their tokens earn in it, at least."""
-        draft, verify = work(self.prepared, self.prepared.inputs, True)
+        draft, verify = operations(self.prepared, self.prepared.inputs, True)
         runs = max(1.0, float(self.prepared.inputs.sum()) * self.memory_per_token)
         least = self.prepared.served_lengths[0]
         drafting = max(slope * float(draft[:, 0].sum()) + runs * least * height for slope, height, _ in self.pieces[0])

@@ -35,6 +35,8 @@ from specopt.solvers.serving_latency.method import (
     STATIC,
     ServingLatencyMethod,
     offer_first_plan,
+    offer_if_feasible,
+    planned_outputs,
     prepare_all,
 )
 from specopt.solvers.serving_latency.prepare import prepare
@@ -84,18 +86,13 @@ class StandIn(ServingLatencyMethod):
         able = prepare_all(replace(problem, output_lengths="known", output_tokens=longest, output_samples=None))
         for prepared in able:
             offer_first_plan(prepared, budget)
-        for outputs in _planned_outputs(problem):
+        for outputs in planned_outputs(problem, QUANTILES):
             for plan in _plans(problem, outputs, budget):
-                self._offer(problem, plan, budget)
+                offer_if_feasible(problem, plan, budget)
         assert isinstance(budget.incumbent, ServingLatencyPlan)
-        self._offer(problem, self._improved(problem, budget.incumbent, budget), budget)
+        offer_if_feasible(problem, self._improved(problem, budget.incumbent, budget), budget)
         free = [prepare(replace(problem, batching="rebatched"), prepared.mechanism) for prepared in able]
         return Outcome(plan=budget.incumbent, bound=min(served_bound(prepared, budget) for prepared in free))
-
-    @staticmethod
-    def _offer(problem: ServingLatencyProblem, plan: ServingLatencyPlan, budget: Budget) -> None:
-        if not problem.violations(plan):
-            budget.offer(plan)
 
     def _improved(self, problem: ServingLatencyProblem, plan: ServingLatencyPlan, budget: Budget) -> ServingLatencyPlan:
         """Return the plan after moves and swaps of tasks, each of which lowers the mean over all samples."""
@@ -126,16 +123,6 @@ class StandIn(ServingLatencyMethod):
                 best, slot = found, tried
         positions = [np.flatnonzero(slot == number).tolist() for number in range(count)]
         return replace(plan, batches=prepared.plan(positions, length).batches)
-
-
-def _planned_outputs(problem: ServingLatencyProblem) -> Iterator[Ints]:
-    """Yield output lengths to plan with: as they count, or quantiles of every task's samples."""
-    if problem.output_lengths != "predicted":
-        yield problem.planned_output_tokens
-        return
-    rows = np.array(problem.scenarios)
-    for share in QUANTILES:
-        yield np.ceil(np.quantile(rows, share, axis=0)).astype(np.int64)
 
 
 def _plans(problem: ServingLatencyProblem, outputs: Ints, budget: Budget) -> Iterator[ServingLatencyPlan]:

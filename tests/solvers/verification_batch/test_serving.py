@@ -66,6 +66,17 @@ def test_everybody_gets_the_verdict_on_the_own_draft() -> None:
     assert len(sizes) < 100
 
 
+def test_a_clock_that_is_set_back() -> None:
+    """Tests that time stands still where the clock is set back, so that requests are due as before."""
+    readings = iter([0.0, 3600.0, 1.0, 1.5])
+
+    async def read() -> list[float]:
+        serving: Serving = AsyncScheduler(Scheduler(TABLE_12), doubled, clock=lambda: next(readings))
+        return [serving.clock() for _ in range(4)]
+
+    assert asyncio.run(read()) == [0.0, 3600.0, 3600.0, 3600.5]
+
+
 def test_back_pressure() -> None:
     """Tests that no more requests than allowed are in the scheduler, whoever waits outside."""
     most = 0
