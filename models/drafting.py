@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Annotated, Literal
+from typing import Annotated
 
 import numpy as np
 from msgspec import Meta
@@ -20,33 +20,12 @@ from numpy.typing import NDArray
 
 from specopt.models.arguments import random_generator
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import Column, Floats, Ints, Positive, check, describe
+from specopt.models.fields import Column, Floats, Ints, check, describe
 
 Unit = Annotated[float, Meta(ge=0, le=1)]
-Window = Annotated[int, Meta(ge=1, le=100_000)]
 
 ACCEPTED, FIRST_REJECTION, AFTER = 1, 0, -1
 """What a drafted token turned out to be, as a `DraftLog` counts it."""
-
-
-# ---------------------------------------------------------------------------- waste and tokens of a fixed window
-
-
-def wasted_tokens(drafted: int, accepted: int) -> int:
-    """Return the drafted tokens beyond the accepted prefix, W = max(0, K - L) (Eq. 7)."""
-    return max(0, drafted - accepted)
-
-
-def drafting_seconds(drafted: int, accepted: int, seconds_per_token: float) -> tuple[float, float]:
-    """Return the useful and the wasted part of a round's drafting time (Eq. 8-9); they sum to all of it.
-
-    Examples
-    --------
-    >>> drafting_seconds(8, 3, 0.25)
-    (0.75, 1.25)
-    """
-    waste = wasted_tokens(drafted, accepted)
-    return seconds_per_token * (drafted - waste), seconds_per_token * waste
 
 
 def geometric_sum(x: float, terms: int) -> float:
@@ -60,99 +39,7 @@ def geometric_sum(x: float, terms: int) -> float:
     return math.expm1(terms * math.log1p(x - 1.0)) / (x - 1.0)
 
 
-def accepted_tokens(
-    acceptance_rate: float, drafted: int, *, rate: Literal["per-token", "fraction"] = "per-token"
-) -> float:
-    """Return E[L], the mean number of accepted tokens of a fixed window.
-
-    Parameters
-    ----------
-    acceptance_rate
-        alpha in [0, 1].
-    drafted
-        Tokens in the window.
-    rate
-        What alpha is: ``"fraction"``, the share of drafted tokens that are accepted (Table 5), for which Eq. 5's
-        alpha N_d is right, or ``"per-token"``, the probability that a token is accepted given that all before it were,
-        for which it is alpha S(alpha, N_d).
-
-    Examples
-    --------
-    >>> round(accepted_tokens(0.73, 8), 2), round(accepted_tokens(0.73, 8, rate="fraction"), 2)
-    (2.49, 5.84)
-    """
-    _check_rate(acceptance_rate)
-    if rate == "fraction":
-        return acceptance_rate * drafted
-    return acceptance_rate * geometric_sum(acceptance_rate, drafted)
-
-
-def verified_tokens(
-    acceptance_rate: float, drafted: int, *, rate: Literal["per-token", "fraction"] = "per-token"
-) -> float:
-    """Return E[L] + 1: what a round adds to the response, the server's own token included (Eq. 5, calibrated)."""
-    return accepted_tokens(acceptance_rate, drafted, rate=rate) + 1.0
-
-
-def per_token_rate(fraction: float, window: int) -> float:
-    """Return the per-token acceptance rate for which a fixed window has this share of its tokens accepted.
-
-    Examples
-    --------
-    >>> round(per_token_rate(0.311111, 8), 3)
-    0.73
-    """
-    _check_rate(fraction)
-    if window < 1:
-        raise InvalidInput(f"window: expected an integer >= 1, got {window}")
-    low, high = 0.0, 1.0
-    for _ in range(200):
-        middle = 0.5 * (low + high)
-        if not low < middle < high:
-            break
-        if accepted_tokens(middle, window) < fraction * window:
-            low = middle
-        else:
-            high = middle
-    return high
-
-
-# ---------------------------------------------------------------------------- setting and predictors
-
-
-@dataclass(frozen=True, kw_only=True)
-class DraftingSetting:
-    """What one round of drafting and verification costs, and how likely a token is accepted.
-
-    Parameters
-    ----------
-    acceptance_rate
-        Per-token alpha: the probability that a token is accepted given that all before it were.
-    most_tokens
-        Longest draft Kmax.
-    seconds_per_token
-        Drafting time of a token, the predictor's included.
-    overhead_seconds
-        Network, queue and verification time of a round, whatever its length.
-
-    Examples
-    --------
-    >>> setting = DraftingSetting(acceptance_rate=0.5, most_tokens=4, seconds_per_token=0.02, overhead_seconds=0.1)
-    >>> setting.tokens_per_second(accepted=1.0, drafted=5.0)
-    10.0
-    """
-
-    acceptance_rate: Unit
-    most_tokens: Window
-    seconds_per_token: Positive
-    overhead_seconds: Positive
-
-    def __post_init__(self) -> None:
-        check(self)
-
-    def tokens_per_second(self, accepted: float, drafted: float) -> float:
-        """Return the long-run token speed of rounds with these means, one server token per round included."""
-        return (accepted + 1.0) / (self.overhead_seconds + self.seconds_per_token * drafted)
+# ---------------------------------------------------------------------------- predictors
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -244,12 +131,6 @@ class ExpectedRound:
     def sent(self) -> float:
         """E[K] = E[N] + E[W]."""
         return self.accepted + self.wasted
-
-
-def fixed_round(acceptance_rate: float, window: int) -> ExpectedRound:
-    """Return the means of a round with a fixed window."""
-    accepted = accepted_tokens(acceptance_rate, window)
-    return ExpectedRound(accepted=accepted, wasted=window - accepted, drafted=float(window))
 
 
 def first_flag_round(

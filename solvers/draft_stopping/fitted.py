@@ -10,19 +10,13 @@ import math
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from specopt.models.arguments import integer
-from specopt.models.draft_stopping import (
-    STOP,
-    AcceptanceRate,
-    DraftStoppingPlan,
-    DraftStoppingProblem,
-    RoundClass,
-)
+from specopt.models.draft_stopping import AcceptanceRate, DraftStoppingPlan, DraftStoppingProblem, RoundClass
 from specopt.models.drafting import ACCEPTED, FIRST_REJECTION, DraftLog
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import Floats, Ints
+from specopt.solvers.draft_stopping.replay import replay
 from specopt.solvers.drafting.predictors import Kind, RejectionPredictor, ScoreBins, fit_predictor, roc, score_bins
 from specopt.solvers.simulation import Estimate
 
@@ -58,18 +52,12 @@ class FittedStopping:
     _scores: Ints = field(repr=False)
     _outcomes: Ints = field(repr=False)
 
-    def play(self, plan: DraftStoppingPlan) -> tuple[NDArray[np.int64], Floats]:
+    def play(self, plan: DraftStoppingPlan) -> tuple[Ints, Floats]:
         """Return tokens and seconds of each held-out round under a plan; nothing is drawn."""
-        alive = np.cumprod(self._outcomes == ACCEPTED, axis=1)
-        node = np.full(len(alive), plan.start)
-        tokens, drafted = np.ones(len(alive), dtype=np.int64), np.zeros(len(alive), dtype=np.int64)
-        for position in range(self.problem.max_draft_tokens):
-            on = node != STOP
-            drafted += on
-            tokens += on * alive[:, position]
-            node[on] = plan.next.rows[node[on], self._scores[on, position]]
-        seconds = self.problem.round_seconds + self.problem.draft_seconds_per_token * drafted.astype(np.float64)
-        return tokens, np.asarray(seconds)
+        sizes = np.full(len(self._outcomes), self.problem.max_draft_tokens)
+        accepted, drafted = replay(plan, self._scores.ravel(), self._outcomes.ravel(), sizes)
+        seconds = self.problem.round_seconds + self.problem.draft_seconds_per_token * drafted
+        return 1 + accepted, np.asarray(seconds)
 
     def speed(self, plan: DraftStoppingPlan) -> Estimate:
         """Return the token speed of a plan on the held-out rounds."""

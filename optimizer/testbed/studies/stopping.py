@@ -14,11 +14,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from specopt.instances.drafts.recorded import RecordedDrafts
-from specopt.models.drafting import ACCEPTED, AFTER, DraftingSetting, DraftLog
+from specopt.models.draft_stopping import AcceptanceRate, DraftStoppingPlan, DraftStoppingProblem, RoundClass
+from specopt.models.drafting import ACCEPTED, AFTER, DraftLog
 from specopt.models.fields import Floats, Ints
-from specopt.solvers.drafting.fixed_window import fixed_window
-from specopt.solvers.drafting.optimal_stopping import optimal_stopping
-from specopt.solvers.drafting.policy import DraftingController
+from specopt.solve import solve
+from specopt.solvers.draft_stopping.replay import replay
 from specopt.solvers.drafting.predictors import Kind, fit_predictor, roc, score_bins
 from specopt.testbed.studies.resampling import Interval, interval
 
@@ -98,25 +98,27 @@ def _of(log: RecordedDrafts, draft_seconds: float, round_seconds: float, kind: K
     train, tune, test = (_log(log, table, part == number) for number in range(PARTS))
     predictor = fit_predictor(train, kind)
     bins = score_bins(predictor, tune)
-    setting = DraftingSetting(
-        acceptance_rate=tune.acceptance_rate,
-        most_tokens=int(log.position.max()) + 1,
-        seconds_per_token=draft_seconds,
-        overhead_seconds=round_seconds,
+    problem = DraftStoppingProblem(
+        max_draft_tokens=int(log.position.max()) + 1,
+        draft_seconds_per_token=draft_seconds,
+        round_seconds=round_seconds,
+        rounds=(RoundClass(probability=1.0, acceptance_rate=AcceptanceRate(np.array(tune.acceptance_rate))),),
+        scores=bins.predictor,
     )
-    best = optimal_stopping(setting, bins.predictor)
-    window = fixed_window(setting, bins=bins.predictor.bins)
+    best, simple = (solve(problem, method) for method in ("optimal-stopping", "fixed-window"))
+    assert isinstance(best.plan, DraftStoppingPlan) and best.objective and simple.objective
     played = log.select(part == PARTS - 1)
     scores = bins.of(predictor.probability(test.features))
 
-    def speed(made: Floats, drafted: Floats) -> float:
+    def speed(made: Floats | Ints, drafted: Floats | Ints) -> float:
         return float((made + 1.0).sum() / (round_seconds + draft_seconds * drafted).sum())
 
     sizes = np.bincount(played.round_numbers)
     lengths = np.bincount(played.round_numbers, weights=played.outcome == ACCEPTED)
-    each = [speed(np.minimum(lengths, w), np.minimum(sizes, w)) for w in range(setting.most_tokens + 1)]
-    fixed = each[window.policy.window]
-    made, drafted = replay(played, scores, DraftingController(best.policy, setting, bins.predictor))
+    each = [speed(np.minimum(lengths, w), np.minimum(sizes, w)) for w in range(problem.max_draft_tokens + 1)]
+    window = simple.stats["window"]
+    fixed = each[window]
+    made, drafted = replay(best.plan, scores, played.outcome, sizes)
     worth = fixed * (round_seconds + draft_seconds * drafted)  # tokens of the window in the same time
     gained = interval(made + 1.0 - worth, played.prompt[played.position == 0], weights=worth)
     judged = test.judged
@@ -128,28 +130,13 @@ def _of(log: RecordedDrafts, draft_seconds: float, round_seconds: float, kind: K
         false_accept=float((probability[~accepted] >= 0.5).mean()),
         false_reject=float((probability[accepted] < 0.5).mean()),
         area=roc(probability, accepted).area,
-        window=window.policy.window,
+        window=window,
         fixed=fixed,
         best_fixed=max(each),
         stopping=speed(made, drafted),
         gain=gained,
-        promised=best.tokens_per_second / window.tokens_per_second - 1.0,
+        promised=best.objective / simple.objective - 1.0,
     )
-
-
-def replay(log: RecordedDrafts, scores: Ints, controller: DraftingController) -> tuple[Floats, Floats]:
-    """Return, per recorded round, the drafts accepted and made by a policy that reads these scores."""
-    numbers = log.round_numbers
-    made, drafted = np.zeros(numbers[-1] + 1), np.zeros(numbers[-1] + 1)
-    for places in np.split(np.arange(len(log)), np.flatnonzero(np.diff(numbers)) + 1):
-        number, more = numbers[places[0]], controller.start()
-        for place in places.tolist():
-            if not more:
-                break
-            made[number] += log.outcome[place] == ACCEPTED
-            drafted[number] += 1.0
-            more = controller.observe(int(scores[place]))
-    return made, drafted
 
 
 def _log(log: RecordedDrafts, table: Floats, mine: Ints) -> DraftLog:

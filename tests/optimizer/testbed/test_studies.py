@@ -8,9 +8,9 @@ import pytest
 from specopt.instances.drafts.logs import draft_log
 from specopt.instances.drafts.recorded import RecordedDrafts, RecordedLaws
 from specopt.models.codes.lattice import nearest_counts
-from specopt.models.drafting import ACCEPTED, AFTER, BinaryPredictor, DraftingSetting
-from specopt.solvers.drafting.fixed_window import fixed_window
-from specopt.solvers.drafting.policy import DraftingController
+from specopt.models.drafting import ACCEPTED, AFTER
+from specopt.solvers.draft_stopping.prepare import window_plan
+from specopt.solvers.draft_stopping.replay import replay
 from specopt.solvers.drafting.predictors import fit_predictor
 from specopt.testbed.prompts import KINDS
 from specopt.testbed.studies.clients import clients
@@ -19,7 +19,7 @@ from specopt.testbed.studies.quantising import nearest_of_list
 from specopt.testbed.studies.rejections import PARTS, correlations, rejections
 from specopt.testbed.studies.resampling import interval
 from specopt.testbed.studies.run_lengths import run_lengths
-from specopt.testbed.studies.stopping import replay, stopping
+from specopt.testbed.studies.stopping import stopping
 
 ROUNDS, WINDOW = 10, 5
 
@@ -119,11 +119,8 @@ def test_counts_from_a_list_are_those_of_the_whole_distribution(temperature: flo
 def test_a_fixed_window_is_replayed_as_it_was_recorded() -> None:
     """Tests that a window of 3 gets the first three drafts of every recorded round."""
     log = recorded(8)
-    setting = DraftingSetting(acceptance_rate=0.6, most_tokens=5, seconds_per_token=0.01, overhead_seconds=0.1)
-    policy = fixed_window(setting, 3, bins=2)
-    predictor = BinaryPredictor(false_accept=0.5, false_reject=0.5).scores
-    controller = DraftingController(policy.policy, setting, predictor)
-    made, drafted = replay(log, np.zeros(len(log), dtype=np.int64), controller)
+    zeros = np.zeros(len(log), dtype=np.int64)
+    made, drafted = replay(window_plan(3, np.zeros(2, dtype=bool)), zeros, log.outcome, np.bincount(log.round_numbers))
     accepted = (log.outcome == ACCEPTED).reshape(-1, WINDOW)
     assert (drafted == 3).all()
     assert made.tolist() == np.minimum(accepted.sum(axis=1), 3).tolist()

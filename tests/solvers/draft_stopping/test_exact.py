@@ -13,7 +13,8 @@ from scipy.optimize import linprog
 from strategies_draft_stopping import RATES, draft_stoppings
 
 from specopt import DraftStoppingPlan, DraftStoppingProblem, Status, Unsupported, generate, methods, solve
-from specopt.models.draft_stopping import STOP
+from specopt.models.draft_stopping import STOP, AcceptanceRate, RoundClass
+from specopt.models.drafting import BinaryPredictor, first_flag_round
 
 RULES = ("fixed-window", "first-rejection", "confidence-threshold", "optimal-stopping")
 
@@ -148,6 +149,22 @@ def test_a_belief_over_classes_pays() -> None:
     rules = {name: solve(problem, name).objective for name in RULES}
     assert best == pytest.approx(16.1891, abs=1e-4)
     assert max(value for value in rules.values() if value is not None) < 0.99 * best  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("alpha", np.linspace(0.55, 0.85, 7))
+@pytest.mark.parametrize("overhead", [0.03, 0.06, 0.1, 0.2, 0.4])
+def test_the_rule_of_paper_2_is_slower_than_a_window(alpha: float, overhead: float) -> None:
+    """Tests that at Table 4's operating point stopping at the first flag loses to the best window; a belief gains."""
+    table_4 = BinaryPredictor(false_accept=0.4250, false_reject=1.0 - 0.8011)
+    problem = DraftStoppingProblem(
+        max_draft_tokens=8, draft_seconds_per_token=0.02, round_seconds=overhead, scores=table_4.scores,
+        rounds=(RoundClass(probability=1.0, acceptance_rate=AcceptanceRate(np.array(alpha))),),
+    )  # fmt: skip
+    window, best, exact = (solve(problem, method).objective for method in ("fixed-window", "belief", "history-tree"))
+    assert window and best and best == pytest.approx(exact, rel=1e-9)
+    mean = first_flag_round(alpha, 8, table_4)
+    assert 0.65 < (1.0 + mean.accepted) / (overhead + 0.02 * mean.drafted) / window < 0.95
+    assert 1.0 <= best / window < 1.08
 
 
 def test_more_histories_than_a_number_holds() -> None:

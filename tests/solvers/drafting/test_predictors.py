@@ -1,4 +1,4 @@
-"""Rejection predictors: what they learn from a log with known truth, their calibration, and the policies on them."""
+"""Rejection predictors: what they learn from a log with known truth, their calibration, and a policy on them."""
 
 from __future__ import annotations
 
@@ -8,13 +8,11 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from specopt import InvalidInput, MissingDependency
+from specopt import DraftStoppingPlan, DraftStoppingProblem, InvalidInput, MissingDependency, solve
 from specopt.instances.drafts.logs import acceptance_probability, draft_log, ease_of
-from specopt.models.drafting import BinaryPredictor, DraftingSetting, DraftLog
-from specopt.solvers.drafting.fixed_window import fixed_window
-from specopt.solvers.drafting.operating_point import operating_points
-from specopt.solvers.drafting.optimal_stopping import optimal_stopping
-from specopt.solvers.drafting.policy import DraftingController
+from specopt.models.draft_stopping import AcceptanceRate, RoundClass
+from specopt.models.drafting import DraftLog
+from specopt.solvers.draft_stopping.replay import replay
 from specopt.solvers.drafting.predictors import Kind, calibration, fit_predictor, roc, score_bins
 
 LOG = draft_log(3000, seed=5)
@@ -37,51 +35,25 @@ def test_predictors_learn_the_truth(kind: Kind) -> None:
     assert (fit_predictor(train, kind, seed=1).probability(test.features[judged]) == found).all()
 
 
-def test_the_policies_on_a_trained_predictor() -> None:
+def test_scores_of_a_trained_predictor_foretell_fresh_rounds() -> None:
     """Tests that the estimated score bins give a policy that is as fast on fresh rounds as they promise."""
     train, test = LOG.split(0.6, seed=0)
     predictor = fit_predictor(train, "logistic")
     estimated = score_bins(predictor, test, bins=6)
-    setting = DraftingSetting(
-        acceptance_rate=test.acceptance_rate, most_tokens=8, seconds_per_token=0.02, overhead_seconds=0.1
-    )
-    best = optimal_stopping(setting, estimated.predictor)
-    assert best.tokens_per_second > 1.05 * fixed_window(setting).tokens_per_second
+    problem = DraftStoppingProblem(
+        max_draft_tokens=8, draft_seconds_per_token=0.02, round_seconds=0.1,
+        rounds=(RoundClass(probability=1.0, acceptance_rate=AcceptanceRate(np.array(test.acceptance_rate))),),
+        scores=estimated.predictor,
+    )  # fmt: skip
+    best, window = solve(problem), solve(problem, "fixed-window")
+    assert isinstance(best.plan, DraftStoppingPlan) and best.objective and window.objective
+    assert best.objective > 1.05 * window.objective
 
     fresh = draft_log(20_000, seed=77)
-    bins = estimated.of(predictor.probability(fresh.features)).reshape(20_000, 8).tolist()
-    controller = DraftingController(best.policy, setting, estimated.predictor)
-    accepted = drafted = 0
-    for scores, outcomes in zip(bins, fresh.outcomes.reshape(20_000, 8).tolist(), strict=True):
-        goes_on = controller.start()
-        while goes_on:
-            goes_on = controller.observe(scores[controller.drafted])
-        drafted += controller.drafted
-        accepted += outcomes[: controller.drafted].count(1)
-    speed = setting.tokens_per_second(accepted / 20_000, drafted / 20_000)
-    assert speed == pytest.approx(best.tokens_per_second, rel=0.03)
-
-
-def test_operating_points() -> None:
-    """Tests that the cut is chosen by speed, that all scores beat every cut, and that the ends are what they are."""
-    train, test = LOG.split(0.6, seed=0)
-    bins = score_bins(fit_predictor(train), test, bins=8)
-    setting = DraftingSetting(acceptance_rate=0.73, most_tokens=8, seconds_per_token=0.02, overhead_seconds=0.2)
-    found = operating_points(setting, bins.predictor)
-    assert len(found.points) == 9
-    first, last = found.points[0], found.points[-1]
-    assert first.predictor == BinaryPredictor(false_accept=1.0, false_reject=0.0, goes_on_after=1.0)
-    assert first.accuracy == pytest.approx(0.73) and last.accuracy == pytest.approx(0.27)
-    assert first.first_flag.expected.drafted == 8 and last.first_flag.expected.sent == 0
-    waste = [point.wasted for point in found.points]
-    assert waste == sorted(waste, reverse=True)
-    for point in found.points:
-        assert found.fastest.first_flag.tokens_per_second >= point.first_flag.tokens_per_second
-        assert found.most_accurate.accuracy >= point.accuracy
-        assert found.all_scores.tokens_per_second >= point.optimal_stopping.tokens_per_second * (1 - 1e-5)
-        assert point.optimal_stopping.tokens_per_second >= found.fixed_window.tokens_per_second
-    # accuracy alone picks another cut here, and it is slower
-    assert found.fastest.first_accepted_bin != found.most_accurate.first_accepted_bin
+    bins = estimated.of(predictor.probability(fresh.features))
+    accepted, drafted = replay(best.plan, bins, fresh.outcomes, np.full(20_000, 8))
+    speed = (1.0 + accepted.mean()) / (0.1 + 0.02 * drafted.mean())
+    assert speed == pytest.approx(best.objective, rel=0.03)
 
 
 def test_calibration_by_hand() -> None:

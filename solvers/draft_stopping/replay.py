@@ -1,0 +1,34 @@
+"""A plan on recorded rounds: it reads their scores until it stops, and gets what was accepted by then."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from specopt.models.draft_stopping import STOP, DraftStoppingPlan
+from specopt.models.drafting import ACCEPTED
+from specopt.models.fields import Ints
+
+
+def replay(plan: DraftStoppingPlan, scores: Ints, outcomes: Ints, sizes: Ints) -> tuple[Ints, Ints]:
+    """Return the tokens accepted and drafted in each round; nothing is drawn.
+
+    Parameters
+    ----------
+    plan
+        When to stop.
+    scores, outcomes
+        Score bin and outcome of every recorded token, round behind round.
+    sizes
+        Tokens of each round: a plan that would draft more ends there.
+    """
+    starts = np.cumsum(sizes) - sizes
+    node, alive = np.full(len(sizes), plan.start), np.ones(len(sizes), dtype=np.bool_)
+    accepted, drafted = np.zeros((2, len(sizes)), dtype=np.int64)
+    for position in range(int(sizes.max())):
+        on = np.flatnonzero((node != STOP) & (position < sizes))
+        token = starts[on] + position
+        alive[on] &= outcomes[token] == ACCEPTED
+        accepted[on] += alive[on]
+        drafted[on] += 1
+        node[on] = plan.next.rows[node[on], scores[token]]
+    return accepted, drafted
