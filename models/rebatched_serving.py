@@ -12,12 +12,13 @@ every step the unfinished tasks that are ready are served, all of them, in the l
   the verify model's memory alone. The first draft pass after that takes in all that the draft model has not seen.
 * Where a phase brings together tasks that ran apart, each newcomer costs `regroup_seconds` on the stages that move it.
 
-Between two events (a task finishes or joins, a phase begins) the runs of a step stay the same, and a block of steps
+Between two events (a task joins or has had its first step, a phase begins) runs only lose tasks, and a block of steps
 is computed at once: one row per run, one column per step.
 """
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -129,7 +130,7 @@ def phase_defects(problem: ServingLatencyProblem, plan: ServingLatencyPlan) -> l
         if min(lengths) < least or (max(lengths) > 0 and not drafting):
             word = f"at least {least}" if drafting else "0 (autoregressive)"
             found.append(f"{where}.speculation_length: expected {word}, got {phase.speculation_length}")
-        listed = np.fromiter((k for batch in phase.batches for k in batch), dtype=np.int64)
+        listed = np.fromiter(itertools.chain.from_iterable(phase.batches), dtype=np.int64)
         if not np.array_equal(np.sort(listed), np.arange(problem.tasks)):
             found.append(f"{where}.batches: expected each of the tasks 0 to {problem.tasks - 1} once")
     return found
@@ -178,33 +179,45 @@ class _Run:
         entering = self._enter_phase()
         active = self._active()
         parts = 2 * self.batch_of[active] + self.served[active]  # the first step of members before the rest
-        active = active[np.argsort(parts, kind="stable")]
-        parts = np.sort(parts)
+        order = np.argsort(parts, kind="stable")
+        active, parts = active[order], parts[order]
         starts = np.flatnonzero(np.diff(parts, prepend=-1))  # of every run among the active
-        sizes = np.diff(starts, append=len(active))
         first = parts[starts] % 2 == 0
-        gained, target = self._gain(active, 1 if entering or first.any() else None)
-        reached = np.maximum.reduceat(self.problem.input_tokens[active][:, None] + gained[:, :-1], starts, axis=0)
+        gained, target = self._gain(active, 1 if first.any() else None)
+        serving = gained[:, :-1] < target[:, None]
+        sizes = np.add.reduceat(serving, starts, axis=0, dtype=np.int64)
+        reached = np.where(serving, self.problem.input_tokens[active][:, None] + gained[:, :-1], 0.0)
         lengths = self.length_of[active][starts]
-        unseen = 1.0 + np.maximum.reduceat(self.unseen[active], starts)
-        draft, verify = self._stage_seconds(sizes, reached, lengths, first, unseen)
-        if entering:
-            self._add_regrouping(active, starts, sizes, first, lengths, draft, verify)
+        unseen = np.ones(sizes.shape)
+        unseen[:, 0] += np.maximum.reduceat(self.unseen[active], starts)
+        draft, verify = self._stage_seconds(sizes, np.maximum.reduceat(reached, starts), lengths, first, unseen)
+        if entering and self.problem.regroup_seconds > 0.0:
+            self._add_regrouping(np.split(active, starts[1:]), first, lengths, draft, verify)
         completed = self._completed(draft, verify)
-        steps = self._steps_served(completed[-1])
-        self._check_memory(active, starts, sizes, lengths, gained[:, steps])
+        ends = np.concatenate([[0.0], np.cumsum(completed[-1])])
+        steps = self._steps_served(ends[1:])
+        gained, serving, sizes = gained[:, : steps + 1], serving[:, :steps], sizes[:, :steps]
+        self._check_memory(active, starts, sizes, lengths, np.where(serving, gained[:, 1:], -np.inf))
+        own = serving.sum(axis=1)
         done = gained[:, steps] >= target
-        before = self.clock + float(completed[-1, : steps - 1].sum())
-        self.finish[active[done]] = before + np.repeat(completed[:, steps - 1], sizes)[done]
+        run = np.repeat(np.arange(len(starts)), sizes[:, 0])
+        self.finish[active[done]] = self.clock + (ends[own - 1] + completed[run, own - 1])[done]
         self.unfinished[active[done]] = False
         self.served[active] = True
         self.unseen[active] = np.where(self.length_of[active] > 0, 0.0, self.unseen[active] + steps)
-        self.counts[self.slot_of[active], active] += steps
-        end = before + float(completed[-1, steps - 1])
-        shape = tuple(sizes.tolist()), tuple(lengths.tolist())
-        self.stretches.append(Stretch(self.clock, end, self.step, self.step + steps - 1, *shape))
-        self.clock = end
+        self.counts[self.slot_of[active], active] += own
+        self._note(sizes, lengths, ends)
+        self.clock += float(ends[steps])
         self.step += steps
+
+    def _note(self, sizes: Ints, lengths: Ints, ends: Floats) -> None:
+        """Add the stretches of a block: steps in which the same tasks are served."""
+        changes = np.flatnonzero((sizes[:, 1:] != sizes[:, :-1]).any(axis=0)) + 1
+        for begin, end in itertools.pairwise([0, *changes.tolist(), sizes.shape[1]]):
+            there = sizes[:, begin] > 0
+            shape = tuple(sizes[there, begin].tolist()), tuple(lengths[there].tolist())
+            times = self.clock + float(ends[begin]), self.clock + float(ends[end])
+            self.stretches.append(Stretch(*times, self.step + begin, self.step + end - 1, *shape))
 
     def _enter_phase(self) -> bool:
         """Enter the phase that holds at this step; tell whether it is a later one that begins with it."""
@@ -214,7 +227,7 @@ class _Run:
             entered = True
         if entered:
             phase = phases[self.phase]
-            order = np.fromiter((k for batch in phase.batches for k in batch), dtype=np.int64)
+            order = np.fromiter(itertools.chain.from_iterable(phase.batches), dtype=np.int64)
             sizes = [len(batch) for batch in phase.batches]
             self.batch_before, self.batch_of = self.batch_of, np.empty_like(self.batch_of)
             self.batch_of[order] = np.repeat(np.arange(len(sizes)), sizes)
@@ -240,17 +253,15 @@ class _Run:
         counts[slot, np.arange(len(active))] = 0.0
         others = (counts * self.tokens[:, active]).sum(axis=0)  # gained at other speculation lengths
         target = outputs - ROUNDING * np.maximum(tokens, outputs)
-        steps = max(1, int(np.ceil((target - others) / tokens - count).min()))
+        steps = max(1, int(np.ceil((target - others) / tokens - count).max()))
         if self.phase + 1 < len(self.plan.phases):
             steps = min(steps, self.plan.phases[self.phase + 1].first_step - self.step)
         steps = min(steps, max(1, ENTRIES_AT_ONCE // len(active)), most or steps)
         if len(self.waiting):
             steps = min(steps, STEPS_TO_ARRIVAL)
         gained = others[:, None] + (count[:, None] + np.arange(steps + 1)) * tokens[:, None]
-        done = (gained[:, 1:] >= target[:, None]).any(axis=0)
-        if done.any():
-            gained = gained[:, : int(np.argmax(done)) + 2]
-        return gained, target
+        some = int((gained[:, :-1] < target[:, None]).any(axis=0).sum())
+        return gained[:, : some + 1], target
 
     def _stage_seconds(
         self, sizes: Ints, reached: Floats, lengths: Ints, first: NDArray[np.bool_], unseen: Floats
@@ -260,34 +271,23 @@ class _Run:
         problem = self.problem
         for length in np.unique(lengths).tolist():
             rows = lengths == length
-            shape = sizes[rows][:, None], reached[rows], length, first[rows][:, None]
+            shape = sizes[rows], reached[rows], length, first[rows][:, None]
             verify[rows] = verify_seconds(problem.verify, problem.verify_runtime, *shape)
             if length > 0:
                 assert problem.draft is not None and problem.draft_runtime is not None
-                new = unseen[rows][:, None]
-                draft[rows] = draft_seconds(problem.draft, problem.draft_runtime, *shape, new)
-        return draft, verify
+                draft[rows] = draft_seconds(problem.draft, problem.draft_runtime, *shape, unseen[rows])
+        return draft * (sizes > 0), verify * (sizes > 0)
 
     def _add_regrouping(
-        self,
-        active: Ints,
-        starts: Ints,
-        sizes: Ints,
-        first: NDArray[np.bool_],
-        lengths: Ints,
-        draft: Floats,
-        verify: Floats,
+        self, runs: list[Ints], first: NDArray[np.bool_], lengths: Ints, draft: Floats, verify: Floats
     ) -> None:
-        """Add what moving sequences to other batches takes."""
-        if self.problem.regroup_seconds == 0.0:
-            return
+        """Add what moving sequences to other batches takes in the first step."""
         for row in np.flatnonzero(~first):
-            members = active[starts[row] : starts[row] + sizes[row]]
-            moved = len(members) - int(np.bincount(self.batch_before[members]).max())
+            moved = len(runs[row]) - int(np.bincount(self.batch_before[runs[row]]).max())
             seconds = self.problem.regroup_seconds * moved
-            verify[row] += seconds
+            verify[row, 0] += seconds
             if lengths[row] > 0:
-                draft[row] += seconds
+                draft[row, 0] += seconds
 
     def _completed(self, draft: Floats, verify: Floats) -> Floats:
         """Return C of every run at every step, since the step began (Eq. 20)."""
@@ -303,20 +303,19 @@ class _Run:
             completed[row] = done
         return completed
 
-    def _steps_served(self, makespan: Floats) -> int:
+    def _steps_served(self, ends: Floats) -> int:
         """Return the steps of the block that are over when the next task is ready."""
         if not len(self.waiting):
-            return len(makespan)
-        ends = self.clock + np.cumsum(makespan)
-        joined = self.waiting.min() <= ends * (1 + ROUNDING)
-        return int(np.argmax(joined)) + 1 if joined.any() else len(makespan)
+            return len(ends)
+        joined = self.waiting.min() <= (self.clock + ends) * (1 + ROUNDING)
+        return int(np.argmax(joined)) + 1 if joined.any() else len(ends)
 
     def _check_memory(self, active: Ints, starts: Ints, sizes: Ints, lengths: Ints, gained: Floats) -> None:
-        tokens = np.maximum.reduceat(
-            self.problem.input_tokens[active] + np.minimum(self.outputs[active], gained), starts
-        )
+        """Note which runs do not fit; tasks that a step does not serve have gained minus infinity."""
+        inputs, outputs = self.problem.input_tokens[active][:, None], self.outputs[active][:, None]
+        tokens = np.maximum(0.0, np.maximum.reduceat(inputs + np.minimum(outputs, gained), starts))
         for which, model, limit in self.problem.limited_models(self.mechanism):
-            needed = model.parameter_bytes + sizes * float(model.kv_bytes_per_token) * tokens
+            needed = model.parameter_bytes + (sizes * float(model.kv_bytes_per_token) * tokens).max(axis=1)
             for row in [row for row, amount in enumerate(needed.tolist()) if exceeds(amount, limit)]:
                 if which == "draft" and lengths[row] == 0:
                     continue

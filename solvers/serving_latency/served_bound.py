@@ -53,10 +53,8 @@ MOST_RUNS = 6
 STAGES = 3
 """Stretches of progress with prices of their own, at most."""
 
-GROUPS = (10, 3, 3)
+GROUPS = (8, 2, 2)
 """Groups of tasks by tokens needed, in each by prompt, in each by acceptance, at most."""
-
-HALVINGS = 40
 
 ROUNDING = 1e-9
 """What is taken off the prices for the rounding of their sums."""
@@ -232,7 +230,9 @@ class Prices:
         except OutOfTime:
             return
         shared, own, limits = zip(*(self._block(sort, unit) for sort in self.sorts), strict=True)
-        matrix = sparse.hstack([sparse.vstack([*map(sparse.csr_array, shared)]), sparse.block_diag(own)]).tocsr()
+        matrix = sparse.hstack(
+            [sparse.vstack([*map(sparse.csr_array, shared)]), sparse.block_diag([*map(sparse.csr_array, own)])]
+        ).tocsr()
         amounts = np.zeros((len(self.count), len(self.begins)))
         np.add.at(amounts, self.group, np.mean([self.stretches(outputs) for outputs in self.outputs], axis=0))
         worth = np.zeros(matrix.shape[1])
@@ -277,17 +277,11 @@ class Prices:
     def _scale(self, unit: float) -> None:
         """Turn what the solver found, in units, into prices that hold."""
         price, first, tau = (unit * part for part in (self.price, self.first, self.tau))
-        low, high = 0.0, 1.0
-        for halving in range(HALVINGS):
-            factor = high if halving == 0 else 0.5 * (low + high)
-            self.price, self.first, self.tau = factor * price, factor * first, factor * tau
+        for less in (0.0, *np.logspace(-14, 0, 15)):  # nothing is left of them in the end, and that holds
+            self.price, self.first, self.tau = ((1.0 - less) * part for part in (price, first, tau))
             if self.holds():
-                low = factor
-                if halving == 0:
-                    break
-            else:
-                high = factor
-        self.price, self.first, self.tau = ((1.0 - ROUNDING) * low * part for part in (price, first, tau))
+                break
+        self.price, self.first, self.tau = ((1.0 - ROUNDING) * part for part in (self.price, self.first, self.tau))
 
     def holds(self) -> bool:
         """Tell whether no step earns more than it takes, whatever it serves."""

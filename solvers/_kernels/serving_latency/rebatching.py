@@ -251,7 +251,10 @@ def form_chain(n, rising, task, setting, runtimes, ends, ones, drafted, done, be
         for e in range(G + 1):
             drafted[m, e] = done[m, e] = INFINITY
     drafted[0, 0] = done[0, 0] = 0.0
+    count = 0
     for m in range(1, most + 1):
+        if done[count, G] < INFINITY and m > count + 2:
+            break  # two batches more were no better
         for e in range(m, G + 1):
             longest = -INFINITY
             for j in range(e - 1, m - 2, -1):
@@ -271,8 +274,6 @@ def form_chain(n, rising, task, setting, runtimes, ends, ones, drafted, done, be
                 end = max(ready, done[m - 1, j]) + v
                 if end < done[m, e]:
                     drafted[m, e], done[m, e], before[m, e] = ready, end, j
-    count = 0
-    for m in range(1, most + 1):
         if done[m, G] < done[count, G]:
             count = m
     e = G
