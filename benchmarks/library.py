@@ -19,10 +19,11 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 import specopt
-from specopt.instances.library.recipe import Recipe
-from specopt.kinds import KINDS, kind_of
-from specopt.library import BestKnown, SavedInstance, instances_of_kind
+from specopt.kinds import KINDS
+from specopt.library import BestKnown, Recipe, SavedInstance
 from specopt.models.files import write_text
 from specopt.models.problem import Problem
 from specopt.solve import choose
@@ -35,7 +36,7 @@ TOLERANCE = 1e-9
 
 def regenerate(recipe: Recipe, old: SavedInstance | None, time_limit: float) -> SavedInstance:
     """Return the instance of a recipe with the best known before and now."""
-    problem = replace(recipe.problem(), name=recipe.name)
+    problem = replace(recipe.generate(), name=recipe.name)
     data = {name: value for name, value in problem.to_dict().items() if name not in ("format", "kind", "name")}
     best = old.best if old is not None and old.problem_sha256 == problem.sha256 else None
     new = best_found(problem, time_limit)
@@ -149,6 +150,12 @@ def line(instance: SavedInstance) -> str:
     return _json({name: value for name, value in data.items() if value is not None})
 
 
+def read(line: bytes) -> tuple[Recipe, SavedInstance | None]:
+    """Return the recipe of a line, and what is known of its instance: nothing, where the recipe stands alone."""
+    recipe = msgspec.json.decode(line, type=Recipe)
+    return recipe, msgspec.json.decode(line, type=SavedInstance) if "best" in json.loads(line) else None
+
+
 def _regenerate(task: tuple[Recipe, SavedInstance | None, float]) -> SavedInstance:
     return regenerate(*task)
 
@@ -166,8 +173,8 @@ def _all(arguments: argparse.Namespace) -> Iterator[str]:
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(arguments.jobs, mp_context=context) as pool:
         for kind in arguments.kinds or [kind.name for kind in KINDS]:
-            old = instances_of_kind(kind)
-            tasks = [(recipe, old.get(recipe.name), arguments.time_limit) for recipe in kind_of(kind).recipes]
+            lines = (FOLDER / f"{kind}.jsonl").read_bytes().splitlines()
+            tasks = [(*read(line), arguments.time_limit) for line in lines]
             found = []
             for instance in pool.map(_regenerate, tasks):
                 found.append(instance)

@@ -1,1 +1,1 @@
-"""Where problems come from: families by kind, library recipes, traces, measurements, checkpoints."""
+"""Where problems come from: families by kind, traces, measurements, checkpoints."""

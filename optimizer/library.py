@@ -1,7 +1,8 @@
 """The instance library: problems that come with the package, and the best that is known of each.
 
 A file of JSON lines per kind of problem, an instance a line. Small problems are written out: the same numbers on every
-machine, whatever the generator. Large ones are a recipe and the digest of what it gives.
+machine, whatever the generator. Large ones are a recipe and the digest of what it gives. A new instance is a line with
+its recipe alone; `make library` adds what is best known.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any
 import msgspec
 
 from specopt.generate import FAMILIES
-from specopt.instances.library.recipe import Recipe
+from specopt.instances.rounded import rounded
 from specopt.kinds import KINDS, kind_of
 from specopt.models.errors import InvalidInput, SpecoptError
 from specopt.models.problem import FORMAT, Plan, Problem
@@ -70,8 +71,8 @@ class BestKnown:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SavedInstance:
-    """One instance of the library.
+class Recipe:
+    """How an instance of the library is made.
 
     Parameters
     ----------
@@ -81,21 +82,12 @@ class SavedInstance:
         "small" (for proofs), "paper" (as large as the paper's), "large", or "adversarial".
     parameters, seed
         Of the family that it comes from; its numbers are then rounded to six digits.
-    problem_sha256
-        What identifies the problem.
-    best
-        The best known plan and bound.
-    problem
-        Its fields, without header and name; None if the recipe stands for them.
     """
 
     name: str
     size: str
     seed: int
     parameters: dict[str, Any]
-    problem_sha256: str
-    best: BestKnown
-    problem: dict[str, Any] | None = None
 
     @property
     def kind(self) -> str:
@@ -113,6 +105,29 @@ class SavedInstance:
         text = inspect.getdoc(FAMILIES[self.family].build) or ""
         return text.partition("\n\nParameters\n")[0]
 
+    def generate(self) -> Problem:
+        """Return the problem, its numbers rounded; without its name."""
+        return rounded(FAMILIES[self.family].generate(seed=self.seed, **self.parameters))
+
+
+@dataclass(frozen=True, kw_only=True)
+class SavedInstance(Recipe):
+    """One instance of the library.
+
+    Parameters
+    ----------
+    problem_sha256
+        What identifies the problem.
+    best
+        The best known plan and bound.
+    problem
+        Its fields, without header and name; None if the recipe stands for them.
+    """
+
+    problem_sha256: str
+    best: BestKnown
+    problem: dict[str, Any] | None = None
+
     def load(self) -> Problem:
         """Return the problem, under the instance's name.
 
@@ -121,12 +136,8 @@ class SavedInstance:
         SpecoptError
             If its recipe no longer gives the numbers that it gave.
         """
-        if self.problem is None:
-            label, family = self.name.rpartition("/")[2], FAMILIES[self.family]
-            recipe = Recipe(family=family, label=label, size=self.size, seed=self.seed, parameters=self.parameters)
-            data = recipe.problem().to_dict()
-        else:
-            data = {"format": FORMAT, "kind": self.kind, **self.problem}
+        header = {"format": FORMAT, "kind": self.kind}
+        data = self.generate().to_dict() if self.problem is None else header | self.problem
         problem = kind_of(self.kind).problem.from_dict({**data, "name": self.name})
         if problem.sha256 != self.problem_sha256:
             raise SpecoptError(f"{self.name}: the numbers are not those of the best known plan; run `make library`")

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from specopt.instances.draft_allocation import FAMILIES
-from specopt.instances.library.draft_allocation import RECIPES
 from specopt.kinds.kind import Kind, Row
 from specopt.kinds.uncertainty import Uncertainty
 from specopt.models.draft_allocation import DraftAllocationPlan, DraftAllocationProblem
@@ -28,7 +27,6 @@ KIND = Kind(
     problem=DraftAllocationProblem,
     methods=METHODS,
     families=FAMILIES,
-    recipes=RECIPES,
     rows=_rows,
     view="specopt.views.draft_allocation",
     uncertainty=Uncertainty(vary=_vary, shape=lambda problem: problem.acceptance_rates.shape),

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from specopt.instances.draft_control import FAMILIES
-from specopt.instances.library.draft_control import RECIPES
 from specopt.kinds.kind import Kind, Row
 from specopt.kinds.simulator import Simulator
 from specopt.kinds.uncertainty import Uncertainty
@@ -36,7 +35,6 @@ KIND = Kind(
     problem=DraftControlProblem,
     methods=METHODS,
     families=FAMILIES,
-    recipes=RECIPES,
     rows=_rows,
     view="specopt.views.draft_control",
     uncertainty=Uncertainty(

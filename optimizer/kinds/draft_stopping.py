@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from specopt.instances.draft_stopping import FAMILIES
-from specopt.instances.library.draft_stopping import RECIPES
 from specopt.kinds.kind import Kind, Row
 from specopt.kinds.simulator import Simulator
 from specopt.kinds.uncertainty import Uncertainty
@@ -39,7 +38,6 @@ KIND = Kind(
     problem=DraftStoppingProblem,
     methods=METHODS,
     families=FAMILIES,
-    recipes=RECIPES,
     rows=_rows,
     view="specopt.views.draft_stopping",
     uncertainty=Uncertainty(

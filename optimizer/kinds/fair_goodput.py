@@ -8,7 +8,6 @@ from typing import Any
 
 from specopt.instances.deployment.fair_goodput import fair_goodput
 from specopt.instances.fair_goodput import FAMILIES, WORKLOADS
-from specopt.instances.library.fair_goodput import RECIPES
 from specopt.kinds.kind import Kind, Row
 from specopt.kinds.simulator import Simulator
 from specopt.kinds.uncertainty import Uncertainty
@@ -38,7 +37,6 @@ KIND = Kind(
     problem=FairGoodputProblem,
     methods=METHODS,
     families=FAMILIES,
-    recipes=RECIPES,
     from_deployment=fair_goodput,
     rows=_rows,
     view="specopt.views.fair_goodput",

@@ -9,7 +9,6 @@ from typing import Any
 from specopt.instances.deployment.deployment import Deployment
 from specopt.instances.deployment.proposal import Proposal
 from specopt.instances.family import Family
-from specopt.instances.library.recipe import Recipe
 from specopt.instances.traces.problem import FromTrace
 from specopt.kinds.perturbation import Perturbation
 from specopt.kinds.simulator import Simulator
@@ -30,8 +29,8 @@ class Kind:
         The problem class; it names the kind and its plan class.
     methods
         Its methods in the order in which they are listed.
-    families, recipes
-        Where its problems come from, and which of them the instance library holds.
+    families
+        Where its problems come from.
     rows
         The rows of a plan for tables, all with the same keys: one per task, request, client, chunk or state.
     preference
@@ -57,7 +56,6 @@ class Kind:
     problem: type[Problem]
     methods: tuple[type[Method], ...]
     families: tuple[Family, ...]
-    recipes: tuple[Recipe, ...]
     rows: Callable[[Any], Iterator[Row]]
     preference: Callable[[Any], Sequence[type[Method]]] | None = None
     view: str | None = None

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from specopt.instances.deployment.prompt_chunking import prompt_chunking
-from specopt.instances.library.prompt_chunking import RECIPES
 from specopt.instances.prompt_chunking import FAMILIES, WORKLOADS
 from specopt.kinds.kind import Kind, Row
 from specopt.kinds.simulator import Simulator
@@ -26,7 +25,6 @@ KIND = Kind(
     problem=PromptChunkingProblem,
     methods=METHODS,
     families=FAMILIES,
-    recipes=RECIPES,
     from_deployment=prompt_chunking,
     rows=_rows,
     view="specopt.views.prompt_chunking",

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from specopt.instances.deployment.serving_latency import serving_latency
-from specopt.instances.library.serving_latency import RECIPES
 from specopt.instances.runtimes.fields import of_serving_latency
 from specopt.instances.serving_latency import FAMILIES
 from specopt.instances.traces.serving_latency import FROM_TRACE
@@ -208,7 +207,6 @@ KIND = Kind(
     preference=_preference,
     choices=_choices,
     families=FAMILIES,
-    recipes=RECIPES,
     rows=_rows,
     view="specopt.views.serving_latency",
     perturbations=PERTURBATIONS,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from specopt.instances.deployment.verification_batch import verification_batch
-from specopt.instances.library.verification_batch import RECIPES
 from specopt.instances.runtimes.fields import of_verification_batch
 from specopt.instances.traces.verification_batch import FROM_TRACE
 from specopt.instances.verification_batch import FAMILIES, WORKLOADS
@@ -25,7 +24,6 @@ KIND = Kind(
     problem=VerificationBatchProblem,
     methods=METHODS,
     families=FAMILIES,
-    recipes=RECIPES,
     rows=_rows,
     view="specopt.views.verification_batch",
     from_trace=FROM_TRACE,

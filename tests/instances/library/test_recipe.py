@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from specopt import generate
-from specopt.generate import FAMILIES
-from specopt.instances.library.recipe import Recipe, rounded
+from specopt.instances.rounded import rounded
 from specopt.kinds import KINDS
+from specopt.library import Recipe, instances_of_kind
 from specopt.models.draft_control import DraftControlProblem
 from specopt.models.serving_latency import ServingLatencyProblem
 
@@ -33,17 +33,18 @@ def test_transitions_stay_stochastic() -> None:
 
 
 def test_names_and_kinds() -> None:
-    """Tests that every kind has at least 30 recipes under names of its own, of all sizes."""
+    """Tests that every kind has at least 30 instances of its own families, under names of their own, of all sizes."""
     for kind in KINDS:
-        names = [recipe.name for recipe in kind.recipes]
-        assert len(set(names)) == len(names) >= 30
-        assert all(name.startswith(f"{kind.name}/") for name in names)
-        assert {recipe.size for recipe in kind.recipes} == {"small", "paper", "large", "adversarial"}
+        found = instances_of_kind(kind.name).values()
+        assert len({one.name for one in found}) == len(found) >= 30
+        assert {one.family for one in found} <= {family.name for family in kind.families}
+        assert {one.size for one in found} == {"small", "paper", "large", "adversarial"}
 
 
 def test_problems_follow_their_recipe() -> None:
     """Tests that a recipe's seed and parameters decide its problem."""
-    one = Recipe(family=FAMILIES["serving-latency/paper-1"], label="x", size="small", seed=1, parameters={"tasks": 3})
-    two = Recipe(family=FAMILIES["serving-latency/paper-1"], label="x", size="small", seed=2, parameters={"tasks": 3})
-    assert one.problem() == one.problem() != two.problem()
-    assert one.name == "serving-latency/paper-1/x"
+    one, two = (
+        Recipe(name="serving-latency/paper-1/x", size="small", seed=seed, parameters={"tasks": 3}) for seed in (1, 2)
+    )
+    assert one.generate() == one.generate() != two.generate()
+    assert (one.kind, one.family) == ("serving-latency", "serving-latency/paper-1")

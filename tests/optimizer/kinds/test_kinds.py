@@ -58,11 +58,10 @@ def test_every_file_of_kinds_is_listed() -> None:
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 def test_declarations_fit_together(kind: Kind) -> None:
-    """Tests that methods, families, recipes, view, and what sensitivity varies are of the kind that declares them."""
+    """Tests that methods, families, view, and what sensitivity varies are of the kind that declares them."""
     assert kind_of(kind.name) is kind is kind_of(kind.problem)
     assert kind.methods and all(method.solves is kind.problem for method in kind.methods)
     assert kind.families and all(family.kind == kind.name for family in kind.families)
-    assert all(recipe.family in kind.families for recipe in kind.recipes)
     assert isinstance(view_of(kind.name), View)
     fields = kind.problem.__dataclass_fields__
     assert all(one.field in fields for one in kind.perturbations)

@@ -12,7 +12,6 @@ KIND = Kind(
     problem=ToyProblem,
     methods=METHODS,
     families=FAMILIES,
-    recipes=(),
     rows=lambda plan: ({"thing": i} for i in range(plan.count)),
     view="specopt.views.toy",
     perturbations=(Perturbation("limit", "+1 thing", lambda problem: problem.limit + 1),),

@@ -1,1 +1,0 @@
-"""Recipes of the instance library: which problems of which families it holds."""

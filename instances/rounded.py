@@ -1,0 +1,41 @@
+"""Problems in few digits: the same on every machine, and short in files."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+
+from specopt.models.markov_chain import TransitionMatrix
+from specopt.models.problem import Problem
+
+DIGITS = 6
+"""Significant digits that are kept: the last bits of exp and log differ between machines."""
+
+
+def rounded(problem: Problem) -> Problem:
+    """Return a problem with six digits of every number that is no integer; rows of transitions still sum to one."""
+    data = {name: _rounded(value) for name, value in problem.to_dict().items() if name != "name"}
+    for entry in fields(problem):
+        value = getattr(problem, entry.name)
+        if isinstance(value, TransitionMatrix):
+            data[entry.name] = [_row(row) for row in value.rows.tolist()]
+    return type(problem).from_dict(data)
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, float):
+        return float(f"{value:.{DIGITS}g}")
+    if isinstance(value, list):
+        return [_rounded(item) for item in value]
+    if isinstance(value, dict):
+        return {name: _rounded(item) for name, item in value.items()}
+    return value
+
+
+def _row(row: list[float]) -> list[float]:
+    """Round to decimals; what is over or missing goes to the largest entry."""
+    whole = np.round(np.array(row) * 10**DIGITS).astype(np.int64)
+    whole[int(np.argmax(whole))] += 10**DIGITS - int(whole.sum())
+    return [int(part) / 10**DIGITS for part in whole]
