@@ -7,18 +7,30 @@ from typing import Any
 import numpy as np
 import pytest
 
-from specopt.instances.drafts.softmax_pairs import QuantisationFigures, quantisation_figures, softmax_pairs
-from specopt.models.codes.lattice import distribution_bits, nearest_counts
-from specopt.models.codes.support_code import encode_support
+from specopt.instances.drafts.softmax_pairs import SoftmaxPairs, softmax_pairs
+from specopt.models.codes.lattice import distribution_bits, nearest_counts, quantised
+from specopt.models.codes.quantised_acceptance import QuantisedAcceptance
+from specopt.models.codes.support_code import counts_bits, encode_support
 from specopt.models.errors import InvalidInput
+from specopt.models.quantised_outputs import quantised_outputs
+from specopt.models.speculative_sampling import acceptance_rate, total_variation
 
 RESOLUTIONS = (2, 5, 10, 20, 50, 100, 200, 500, 1000)
 
 
+Figures = dict[str, Any]
+
+
 @pytest.fixture(scope="module", params=[1.0, 1.5])
-def figures(request: pytest.FixtureRequest) -> QuantisationFigures:
-    """Figures of a real vocabulary at two temperatures."""
-    return quantisation_figures(softmax_pairs(32, temperature=request.param), RESOLUTIONS)
+def figures(request: pytest.FixtureRequest) -> Figures:
+    """What quantising does to pairs over a real vocabulary, at two temperatures; shape (positions, resolutions)."""
+    pairs: SoftmaxPairs = softmax_pairs(32, temperature=request.param)
+    counts = [nearest_counts(pairs.draft_laws, resolution) for resolution in RESOLUTIONS]
+    return quantised_outputs(pairs.server_laws, pairs.draft_laws, RESOLUTIONS) | {
+        "distance": np.stack([total_variation(pairs.draft_laws, quantised(one)) for one in counts], axis=1),
+        "bits": np.stack([counts_bits(one) for one in counts], axis=1),
+        "unquantised_rate": acceptance_rate(pairs.server_laws, pairs.draft_laws),
+    }
 
 
 def entropy(laws: Any) -> float:
@@ -40,56 +52,53 @@ def test_pairs() -> None:
 
 def test_without_noise_all_is_accepted() -> None:
     """Tests that a draft model equal to the server is accepted always, and that noise costs acceptance."""
-    rates = [
-        float(quantisation_figures(softmax_pairs(6, noise=noise), [10]).unquantised_rates.mean())
-        for noise in (0.0, 0.4, 1.6)
-    ]
+    drawn = [softmax_pairs(6, noise=noise) for noise in (0.0, 0.4, 1.6)]
+    rates = [float(acceptance_rate(pairs.server_laws, pairs.draft_laws).mean()) for pairs in drawn]
     assert rates[0] == pytest.approx(1.0, abs=1e-12) and rates == sorted(rates, reverse=True)
 
 
-def test_quantise_then_sample_keeps_the_law(figures: QuantisationFigures) -> None:
+def test_quantise_then_sample_keeps_the_law(figures: Figures) -> None:
     """Tests that, as in Figure 3, sample-then-quantise loses p at every resolution, quantise-then-sample at none."""
-    assert figures.quantise_then_sample_errors.max() < 1e-14
-    assert figures.sample_then_quantise_errors.mean(axis=1).min() > 1e-3
-    assert (figures.sample_then_quantise_errors <= figures.distances + 1e-13).all()
+    assert figures["kept_error"].max() < 1e-14
+    assert figures["lost_error"].mean(axis=0).min() > 1e-3
+    assert (figures["lost_error"] <= figures["distance"] + 1e-13).all()
 
 
-def test_finer_is_closer(figures: QuantisationFigures) -> None:
+def test_finer_is_closer(figures: Figures) -> None:
     """Tests that acceptance rises to the unquantised rate, and distance and error fall, as the lattice gets finer."""
-    assert (np.diff(figures.acceptance_rates.mean(axis=1)) > 0.0).all()
-    assert (np.diff(figures.distances.mean(axis=1)) < 0.0).all()
-    assert (np.diff(figures.sample_then_quantise_errors.mean(axis=1)) < 0.0).all()
-    assert figures.acceptance_rates.mean(axis=1)[-1] < figures.unquantised_rates.mean()
-    gap = figures.unquantised_rates - figures.acceptance_rates
-    assert (np.abs(gap) <= figures.distances + 1e-13).all()  # the triangle inequality
+    rates, distances, errors = (figures[name].mean(axis=0) for name in ("kept_rate", "distance", "lost_error"))
+    assert (np.diff(rates) > 0.0).all() and rates[-1] < figures["unquantised_rate"].mean()
+    assert (np.diff(distances) < 0.0).all() and (np.diff(errors) < 0.0).all()
+    gap = figures["unquantised_rate"][:, None] - figures["kept_rate"]
+    assert (np.abs(gap) <= figures["distance"] + 1e-13).all()  # the triangle inequality
 
 
-def test_the_line_fits_better_than_a_hyperbola(figures: QuantisationFigures) -> None:
+def test_the_line_fits_better_than_a_hyperbola(figures: Figures) -> None:
     """Tests that alpha_inf - c TV(q, q-hat) leaves less than half of what alpha_inf (1 - c / l) leaves."""
-    model = figures.fitted_acceptance()
-    rates = figures.acceptance_rates.mean(axis=1)
-    line = model.predict(figures.distances.mean(axis=1)) - rates
+    rates, distances = figures["kept_rate"].mean(axis=0), figures["distance"].mean(axis=0)
+    unquantised = float(figures["unquantised_rate"].mean())
+    model = QuantisedAcceptance.fit([*distances, 0.0], [*rates, unquantised])
+    line = model.predict(distances) - rates
     # the hyperbola may choose both its numbers freely
     shape = np.c_[np.ones(len(RESOLUTIONS)), 1.0 / np.array(RESOLUTIONS)]
     hyperbola = shape @ np.linalg.lstsq(shape, rates, rcond=None)[0] - rates
     assert 2.0 * np.sqrt(np.mean(line**2)) < np.sqrt(np.mean(hyperbola**2))
     assert 0.0 < model.loss < 1.0
-    assert model.unquantised_rate == pytest.approx(figures.unquantised_rates.mean(), abs=0.02)
+    assert model.unquantised_rate == pytest.approx(unquantised, abs=0.02)
 
 
-def test_support_code_is_shorter(figures: QuantisationFigures) -> None:
+def test_support_code_is_shorter(figures: Figures) -> None:
     """Tests that support codewords are shorter on average than Eq. 6's, but for the coarsest lattice."""
-    assert (figures.support_bits.mean(axis=1) < figures.lattice_bits)[1:].all()
-    assert figures.lattice_bits.tolist() == [distribution_bits(r, 50_272) for r in RESOLUTIONS]
+    lattice = [distribution_bits(resolution, 50_272) for resolution in RESOLUTIONS]
+    assert (figures["bits"].mean(axis=0) < lattice)[1:].all()
 
 
 def test_lengths_are_those_of_codewords() -> None:
     """Tests that the bits reported are those of encoded distributions; a fifth of Eq. 6's at temperature 0.5."""
-    pairs = softmax_pairs(4, temperature=0.5)
-    figures = quantisation_figures(pairs, [100])
-    counts = nearest_counts(pairs.draft_laws, 100)
-    assert figures.support_bits[0].tolist() == [len(encode_support(row)) for row in counts]
-    assert 5 * figures.support_bits.mean() < figures.lattice_bits[0]
+    counts = nearest_counts(softmax_pairs(4, temperature=0.5).draft_laws, 100)
+    bits = counts_bits(counts)
+    assert bits.tolist() == [len(encode_support(row)) for row in counts]
+    assert 5 * bits.mean() < distribution_bits(100, 50_272)
 
 
 @pytest.mark.parametrize(
