@@ -10,7 +10,7 @@ from specopt.report.markup import items, paragraph, section, table
 from specopt.report.page import Page, figure
 from specopt.testbed.comparison import points_of
 from specopt.views.chart import Chart, category, quantity
-from specopt.views.testbed import comparison_of, drawn_quantities
+from specopt.views.testbed import comparison_of, drawn_quantities, tables_of, words
 
 Record = Mapping[str, Any]
 
@@ -31,7 +31,7 @@ def testbed_page(records: Sequence[Record], sources: tuple[str, ...]) -> Page:
         name = f"{record['kind']}, pair {record['pair']}, {record['date']}"
         main = next(one for one in said["summaries"] if one["predictor"] == "model")
         lead.append(
-            f"{name}: the model's {_words(main['quantity'])} were {100 * main['median_error']['value']:.1f} % off in "
+            f"{name}: the model's {words(main['quantity'])} were {100 * main['median_error']['value']:.1f} % off in "
             f"the median, over {main['points']} plans."
         )
         body.append(section(name, *_parts(record, said)))
@@ -40,16 +40,8 @@ def testbed_page(records: Sequence[Record], sources: tuple[str, ...]) -> Page:
 
 def _parts(record: Record, said: Mapping[str, Any]) -> list[str]:
     parts = [figure(_chart(record, quantity_)) for quantity_ in drawn_quantities(record)]
-    parts.append(table([_summary(one) for one in said["summaries"]], "How good predictions were (%)"))
-    parts.append(paragraph("Intervals are 95 % bootstraps over plans, drawn scene by scene.", "note"))
-    if said["gains"]:
-        parts.append(table([_gain(one) for one in said["gains"]], "What ours gained over the paper's methods (%)"))
-    if said["terms"]:
-        rows = [
-            {"plans": label, **{_words(name): 100.0 * share for name, share in shares.items()}}
-            for label, shares in said["terms"].items()
-        ]
-        parts.append(table(rows, "Measured less predicted, shares of the measured total (%)"))
+    parts += [table(rows, caption) for caption, rows in tables_of(said).items()]
+    parts.append(paragraph("Intervals of predictions are 95 % bootstraps over plans, drawn scene by scene.", "note"))
     told = said["differences"]
     if told is not None:
         parts.append(paragraph(f"{told['differing']} of {told['outputs']} outputs differ from the verify model's own."))
@@ -58,8 +50,7 @@ def _parts(record: Record, said: Mapping[str, Any]) -> list[str]:
 
 
 def _chart(record: Record, name: str) -> Chart:
-    words = _words(name)
-    x, y = f"predicted {words}", f"measured {words}"
+    x, y = f"predicted {words(name)}", f"measured {words(name)}"
     rows: list[dict[str, Any]] = [
         {
             "plans": point.label, "scene": point.scene + 1, "methods": ", ".join(point.methods), x: point.predicted,
@@ -72,7 +63,7 @@ def _chart(record: Record, name: str) -> Chart:
     scale = {"scale": {"type": "log", "domain": ends, "nice": False}, "axis": {"format": "~g"}}
     across = {"x": quantity(x, **scale), "color": category("plans")}
     return Chart(
-        title=f"Measured against predicted {words}",
+        title=f"Measured against predicted {words(name)}",
         note="A point is a plan: the median of its repetitions, from the least to the most. On the line both agree.",
         rows=rows,
         spec={
@@ -94,37 +85,3 @@ def _chart(record: Record, name: str) -> Chart:
             ],
         },
     )
-
-
-def _summary(one: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "predictor": one["predictor"],
-        "quantity": _words(one["quantity"]),
-        "plans": one["points"],
-        "median error": _interval(one["median_error"]),
-        "bias": _interval(one["bias"]),
-        "pairs": one["pairs"],
-        "right order": _interval(one["right_order"]),
-    }
-
-
-def _gain(one: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "scene": one["scene"] + 1,
-        "plans": one["label"],
-        "ours": one["ours"],
-        "theirs": one["theirs"],
-        "predicted": 100.0 * one["predicted"],
-        "measured": _interval(one["measured"]),
-    }
-
-
-def _interval(share: Mapping[str, float | None]) -> str:
-    value, low, high = (share[name] for name in ("value", "low", "high"))
-    if value is None:
-        return "-"
-    return f"{100 * value:.1f}" + ("" if low is None or high is None else f" [{100 * low:.1f}, {100 * high:.1f}]")
-
-
-def _words(quantity_: str) -> str:
-    return quantity_.replace("_", " ")

@@ -13,7 +13,7 @@ from specopt.testbed.studies.quantising import quantising
 from specopt.testbed.studies.resampling import Interval
 from specopt.testbed.studies.run_lengths import run_lengths
 from specopt.testbed.studies.stopping import stopping
-from specopt.views.terminal import sentence, table
+from specopt.views.terminal import sentence, table_of
 
 
 def studies_of(log: RecordedDrafts, draft_seconds: float, round_seconds: float) -> dict[str, list[dict[str, Any]]]:
@@ -45,10 +45,7 @@ def print_studies(found: dict[str, list[dict[str, Any]]], out: Console) -> None:
     """Print a table for each study."""
     for name, rows in found.items():
         sentence(out, f"{name}", style="bold")
-        view = table(*(key.replace("_", " ") for key in rows[0]), left=2)
-        for row in rows:
-            view.add_row(*map(_cell, row.values()))
-        out.print(view)
+        out.print(table_of([{key.replace("_", " "): value for key, value in row.items()} for row in rows], _cell))
         out.print()
 
 

@@ -7,7 +7,7 @@ terminal as a control sequence.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from rich.console import Console, ConsoleOptions, RenderableType
@@ -80,6 +80,17 @@ def table(*headers: str, left: int = 0, gap: int = 2) -> Table:
     view = _Table(box=None, pad_edge=False, padding=(0, gap, 0, 0), header_style="bold")
     for position, header in enumerate(headers):
         view.add_column(header, justify="left" if position < left else "right", no_wrap=True)
+    return view
+
+
+def table_of(rows: Sequence[Mapping[str, Any]], shown: Callable[[Any], str] = str) -> Table:
+    """Return rows as a table with their keys as headers; columns of text are flush left."""
+    view = table()
+    for name in rows[0]:
+        is_text = all(isinstance(row[name], str) for row in rows)
+        view.add_column(name, justify="left" if is_text else "right", no_wrap=True)
+    for row in rows:
+        view.add_row(*map(shown, row.values()))
     return view
 
 

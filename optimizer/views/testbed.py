@@ -10,12 +10,12 @@ import numpy as np
 from rich.console import Console
 
 from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
-from specopt.testbed.comparison import Gain, Share, gains_of, points_of, quantities, summarise
+from specopt.testbed.comparison import Gain, gains_of, points_of, quantities, summarise
 from specopt.testbed.experiments import experiment
 from specopt.testbed.explanation import explain
 from specopt.views.canvas import COLOURS
 from specopt.views.panels import Line, Panel, draw
-from specopt.views.terminal import sentence, table, title
+from specopt.views.terminal import sentence, table_of, title
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -42,34 +42,42 @@ def comparison_of(record: Record) -> dict[str, Any]:
     }
 
 
+def tables_of(said: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
+    """Return what `comparison_of` says as rows of tables, by their captions; a table without rows is left out."""
+    of = "% of theirs; least and most of any two repetitions"
+    of += ", undisturbed" if said["kind"] == ServingLatencyProblem.kind else ""
+    found: dict[str, list[dict[str, Any]]] = {
+        "How good predictions were (%)": [
+            {
+                "predictor": one["predictor"], "quantity": words(one["quantity"]), "plans": one["points"],
+                "median error": _interval(one["median_error"]), "bias": 100.0 * one["bias"]["value"],
+                "pairs": one["pairs"], "right order": _interval(one["right_order"]),
+            }
+            for one in said["summaries"]
+        ],
+        f"What ours gained over the paper's methods ({of})": [
+            {
+                "scene": one["scene"] + 1, "plans": one["label"], "ours": one["ours"], "theirs": one["theirs"],
+                "predicted": 100.0 * one["predicted"], "measured": _interval(one["measured"]),
+            }
+            for one in said["gains"]
+        ],
+        "Measured less predicted, shares of the measured total (%, medians)": [
+            {"plans": label, **{name: 100.0 * share for name, share in shares.items()}}
+            for label, shares in said["terms"].items()
+        ],
+    }  # fmt: skip
+    return {caption: rows for caption, rows in found.items() if rows}
+
+
 def print_comparison(record: Record, out: Console) -> None:
     """Print how good predictions were, what methods gained, and where time went that was not predicted."""
     title(out, f"{record['kind']}, pair ", str(record["pair"]), after=f", {record['date']}")
-    out.print()
-    view = table("predictor", "quantity", "plans", "median error %", "bias %", "pairs", "right order %", left=2)
-    for predictor, quantity in quantities(record):
-        found = summarise(points_of(record, predictor, quantity))
-        errors, order = _interval(found.median_error), _interval(found.right_order)
-        bias = f"{100 * found.bias.value:+.1f}"
-        view.add_row(predictor, _words(quantity), str(found.points), errors, bias, str(found.pairs), order)
-    out.print(view)
-    gains = _gains(record)
-    if gains:
-        what = ", undisturbed" if record["kind"] == ServingLatencyProblem.kind else ""
-        out.print(f"\nGained over the paper's methods (of theirs, least and most of any two repetitions{what}):\n")
-        view = table("scene", "plans", "ours", "theirs", "predicted %", "measured %", left=4)
-        for gain in gains:
-            row = (str(gain.scene + 1), gain.label, gain.ours, gain.theirs, f"{100 * gain.predicted:.1f}")
-            view.add_row(*row, _interval(gain.measured))
-        out.print(view)
-    terms = _terms(record)
-    if terms:
-        out.print("\nMeasured less predicted, as shares of the measured total (medians):\n")
-        view = table("plans", *TERMS, left=1)
-        for label, shares in terms.items():
-            view.add_row(label, *(f"{shares[name]:+.1%}" for name in TERMS))
-        out.print(view)
-    told = _differences(record)
+    said = comparison_of(record)
+    for caption, rows in tables_of(said).items():
+        out.print(f"\n{caption}:\n", soft_wrap=True)
+        out.print(table_of(rows, lambda cell: f"{cell:+.1f}" if isinstance(cell, float) else str(cell)))
+    told = said["differences"]
     if told is not None:
         out.print()
         text = f"{told['differing']} of {told['outputs']} outputs differ from those of the verify model alone"
@@ -102,11 +110,11 @@ def _panel(record: Record, quantity: str) -> Panel:
         marks.append(
             Line(x=[p.predicted for p in of], y=measured, label=label, style="o", colour=colour, spread=spread.T)
         )
-    words = _words(quantity)
+    name = words(quantity)
     return Panel(
         title=f"{record['kind']}, {record['pair']}",
-        x=f"predicted {words}",
-        y=f"measured {words}",
+        x=f"predicted {name}",
+        y=f"measured {name}",
         marks=marks,
         log=True,
         x_range=ends,
@@ -151,13 +159,15 @@ def _differences(record: Record) -> dict[str, float] | None:
     return {"outputs": outputs, "differing": len(margins), "widest_margin": max(margins, default=0.0)}
 
 
-def _interval(share: Share) -> str:
-    if not np.isfinite(share.value):
+def _interval(share: Mapping[str, float | None]) -> str:
+    value, low, high = (share[name] for name in ("value", "low", "high"))
+    if value is None:
         return "-"
-    return f"{100 * share.value:.1f} [{100 * share.low:.1f}, {100 * share.high:.1f}]"
+    return f"{100 * value:.1f}" + ("" if low is None or high is None else f" [{100 * low:.1f}, {100 * high:.1f}]")
 
 
-def _words(quantity: str) -> str:
+def words(quantity: str) -> str:
+    """Return the name of a quantity as people write it."""
     return quantity.replace("_", " ")
 
 
