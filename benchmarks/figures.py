@@ -130,6 +130,11 @@ FIGURES: dict[str, Measured | Computed] = {
     "ar.13b": _paper_1("1.1B-13B", "autoregressive"),
     "load.azure": _turn("Azure 2023, conversations"),
     "load.burstgpt": _turn("BurstGPT"),
+    "known.gap": Measured(
+        "serving-latency: known output lengths, certified",
+        "length-aware, 1.1B-7B, K = 1,000, known lengths, 20 seeds",
+        1,
+    ),
     "proven.wide": Measured("serving-latency: wide problems", "exact, 60 random wide problems, K = 20 to 60"),
     "allocate.microseconds": Measured(
         "draft-allocation: one round of a controller", "fast.allocate, N = 8, C = 20: mean of 10,000 calls"
