@@ -363,7 +363,8 @@ class PipelinedSearch:
 
     def _anneal(self, length: int, ends: Ints, sizes: Ints) -> None:
         """Run the local search by threshold accepting, from blocks in pipeline order."""
-        tries = int(min(200 * self.prepared.tasks, 20_000, max(1_000, 1_000_000 / len(ends))))
+        tasks = self.prepared.tasks  # few of them have few neighbours: as many tries would meet them again and again
+        tries = int(min(2 * tasks * tasks, 20_000, max(1_000, 1_000_000 / len(ends))))
         for heat in (3e-3, 1e-3, 3e-4):
             self._improve(length, ends, sizes, tries, heat)
 

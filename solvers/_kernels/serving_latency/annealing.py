@@ -10,9 +10,11 @@ from specopt.solvers._kernels.serving_latency.plans import (
     LONGEST,
     SIZE,
     TOP,
+    affine_block_seconds,
     block_seconds,
     clear,
     fill,
+    fill_growth,
     inference_seconds,
     take,
 )  # fmt: skip
@@ -348,16 +350,23 @@ def improve_sequence(tries, task, setting, runtimes, heat, batches, order, lines
     best_ends, best_sizes = blocks[BEST_ENDS], blocks[BEST_SIZES]
     M = best_M = count[0]
     current = best = seconds[0]
-    for m in range(len(order)):
-        clear(batches, m)
-        order[m] = m
+    linear = runtimes.shape[1] == 1
+    if linear:
+        fill_growth(task, setting, runtimes, batches)
+    else:
+        for m in range(len(order)):
+            clear(batches, m)
+            order[m] = m
     copy_first(ends, best_ends, M)
     copy_first(sizes, best_sizes, M)
     for attempt in range(tries):
         new_M = propose(task, setting, M, ends, sizes, new_ends, new_sizes, stream)
         if new_M == 0:
             continue
-        rated = block_seconds(task, setting, runtimes, batches, order, new_M, lines, new_ends, new_sizes)
+        if linear:
+            rated = affine_block_seconds(batches, new_M, task[0, STEPS], lines, new_ends, new_sizes)
+        else:
+            rated = block_seconds(task, setting, runtimes, batches, order, new_M, lines, new_ends, new_sizes)
         if rated <= current * (1.0 + heat * (1.0 - attempt / tries)):
             current = rated
             M = new_M

@@ -27,11 +27,17 @@ BATCH_COLUMNS = 11
 @helper
 def fill(task, setting, runtimes, batches, m):
     """Fill a batch's stage times from its size, longest input and steps."""
-    b, k = batches[m, SIZE], int(batches[m, TOP])
-    if setting[OVERLAP] == 0.0:
-        draft, verify = all_stages(task, setting, runtimes, b, k, int(batches[m, LAST]))
-        batches[m, OWN] = draft + verify
+    if setting[OVERLAP] > 0.0:
+        fill_pipelined(task, setting, runtimes, batches, m)
         return
+    draft, verify = all_stages(task, setting, runtimes, batches[m, SIZE], int(batches[m, TOP]), int(batches[m, LAST]))
+    batches[m, OWN] = draft + verify
+
+
+@helper
+def fill_pipelined(task, setting, runtimes, batches, m):
+    """Fill a batch's stage times where stages overlap."""
+    b, k = batches[m, SIZE], int(batches[m, TOP])
     batches[m, D1], batches[m, V1] = first_stages(task, setting, runtimes, b, k)
     if runtimes.shape[1] == 1:
         decode_lines(task, setting, runtimes, batches, m, 2, 2)
@@ -141,11 +147,17 @@ def take(task, batches, m, k):
 
 
 @helper
+def pipelined_seconds(task, setting, runtimes, batches, order, M, lines):
+    """Return T_inf of filled batches in pipeline order where stages overlap."""
+    decode = decode_seconds(task, setting, runtimes, batches, order, M, 2, lines)
+    return prefill_seconds(batches, order, M) + decode
+
+
+@helper
 def inference_seconds(task, setting, runtimes, batches, order, M, lines):
     """Return T_inf (Eq. 22) of filled batches in pipeline order."""
     if setting[OVERLAP] > 0.0:
-        decode = decode_seconds(task, setting, runtimes, batches, order, M, 2, lines)
-        return prefill_seconds(batches, order, M) + decode
+        return pipelined_seconds(task, setting, runtimes, batches, order, M, lines)
     total = 0.0
     for m in range(M):
         total += batches[order[m], OWN]
@@ -154,7 +166,7 @@ def inference_seconds(task, setting, runtimes, batches, order, M, lines):
 
 @helper
 def block_seconds(task, setting, runtimes, batches, order, M, lines, ends, sizes):
-    """Return T_inf of blocks in pipeline order: block m holds the sizes[m] tasks up to sorted position ends[m].
+    """Return T_inf of pipelined blocks in order: block m holds the sizes[m] tasks up to sorted position ends[m].
 
     Blocks that `batches` holds already, from a call before, are not filled anew; order[m] = m.
     """
@@ -162,8 +174,49 @@ def block_seconds(task, setting, runtimes, batches, order, M, lines, ends, sizes
         k = ends[m] - 1
         if batches[m, TOP] != k or batches[m, SIZE] != sizes[m]:
             batches[m, SIZE], batches[m, TOP], batches[m, LAST] = sizes[m], k, task[k, STEPS]
-            fill(task, setting, runtimes, batches, m)
-    return inference_seconds(task, setting, runtimes, batches, order, M, lines)
+            fill_pipelined(task, setting, runtimes, batches, m)
+    return pipelined_seconds(task, setting, runtimes, batches, order, M, lines)
+
+
+@helper
+def fill_growth(task, setting, runtimes, batches):
+    """Fill row k with the stage times that each task adds to a block up to k, row K with those of no task: affine."""
+    K = len(task)
+    for m in range(K, -1, -1):
+        k = min(m, K - 1)
+        batches[m, SIZE], batches[m, TOP], batches[m, LAST] = min(1.0, K - m), k, task[k, STEPS]
+        fill_pipelined(task, setting, runtimes, batches, m)
+        if m < K:
+            for column in range(D1, VS + 1):
+                batches[m, column] -= batches[K, column]
+
+
+@helper
+def affine_block_seconds(batches, M, steps, lines, ends, sizes):
+    """Return T_inf of blocks as `block_seconds` does, from the growth that `batches` holds."""
+    K = len(batches) - 1
+    drafted = done = d = ds = v = vs = 0.0
+    first = last = at_last = -INFINITY
+    count = steps - 1.0
+    for m in range(M):
+        b, k = float(sizes[m]), ends[m] - 1
+        drafted += b * batches[k, D1] + batches[K, D1]
+        done = max(drafted, done) + b * batches[k, V1] + batches[K, V1]
+        d += b * batches[k, D2] + batches[K, D2]
+        ds += b * batches[k, DS]
+        start, slope = d - v, ds - vs  # verification before this block is not waited for
+        lines[0, m], lines[1, m] = start, slope
+        v += b * batches[k, V2] + batches[K, V2]
+        vs += b * batches[k, VS]
+        end = start + slope * (count - 1.0)
+        if start > first:
+            first, at_last = start, end
+        last = max(last, end)
+    if at_last >= last:  # one line rules at both ends: in between, too
+        done += 0.5 * count * (first + last)
+    else:
+        done += sum_of_envelope(lines, M, count)
+    return done + count * (v + 0.5 * vs * (count - 1.0))
 
 
 @kernel("f8(i8, const f8[:, ::1], const f8[::1], const f8[:, :, ::1], const i8[::1], f8[:, ::1], i8[::1], f8[:, ::1])")

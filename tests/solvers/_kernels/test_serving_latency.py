@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import linear_runtimes, problems
 
 from specopt import LinearRuntime
-from specopt.solvers._kernels.serving_latency import algorithm_1
+from specopt.solvers._kernels.serving_latency import algorithm_1, annealing, plans
 from specopt.solvers._kernels.serving_latency import stages as kernels
 from specopt.solvers.serving_latency.prepare import envelope, prepare
-from specopt.solvers.serving_latency.stages import stages
+from specopt.solvers.serving_latency.stages import stages, workspace
 
 values = st.integers(0, 1000).map(lambda value: value / 8)
 
@@ -56,3 +57,21 @@ def test_sums_of_stage_times(problem: object, size: int) -> None:
         single = [kernels.range_stages(*at.arrays, float(size), last, n, 1) for n in range(1, steps + 1)]
         sums = kernels.all_stages(*at.arrays, float(size), last, steps)
         assert sums == pytest.approx([math.fsum(times) for times in zip(*single, strict=True)], rel=1e-11)
+
+
+@settings(max_examples=50)
+@given(problems(mechanisms=["pipelined"], output_lengths=["conservative"], tasks=(2, 7), max_output=20, max_length=2))
+def test_local_search_rates_blocks_as_others_do(problem: object) -> None:
+    """Tests that the latency that a search over blocks ends with is that of its blocks, for any runtimes."""
+    prepared = prepare(problem)  # type: ignore[arg-type]
+    tasks, stream = prepared.tasks, np.array([1], np.uint64)
+    for length in prepared.lengths:
+        at, work, found = stages(prepared, length), workspace(plans, tasks), np.empty(1)
+        blocks, count, seconds = np.zeros((6, tasks), np.int64), np.array([tasks]), np.array([math.inf])
+        blocks[0], blocks[1] = np.arange(1, tasks + 1), 1
+        for out in (seconds, found):  # of every task alone, and at the end
+            ends, sizes = (np.ascontiguousarray(rows[None, : count[0]]) for rows in blocks[:2])
+            plans.sequences_seconds(1, count[0], *at.arrays, ends, sizes, *work, out)
+            if out is seconds:
+                annealing.improve_sequence(100, *at.arrays, 1e-3, *work, blocks, count, seconds, stream)
+        assert seconds == pytest.approx(found, rel=1e-12)
