@@ -1,7 +1,7 @@
 """Verification batching in the long run, simulated: devices that draft, one verifier, batch after batch.
 
-`choose` is one decision: which pending requests the verifier takes next. `play` is the event simulation around it; a
-server that embeds the scheduler calls the same `choose`. A batch lasts c + sum of w.
+`choose` is one decision: which pending requests the verifier takes next; `calibrate` is what it learns from how long
+they took. `play` is the event simulation around both; a server that embeds the scheduler calls the same two.
 
 Random numbers are SplitMix64, one stream per (key, device, response): two policies simulated with one key meet the
 same prompts, lengths, acceptances and delays.
@@ -12,7 +12,7 @@ import math
 import numpy as np
 
 from specopt.solvers._kernels.heap import heapify, pop, push
-from specopt.solvers._kernels.kernel import helper, kernel, record, rows
+from specopt.solvers._kernels.kernel import helper, inlined, kernel, record, rows
 from specopt.solvers._kernels.random import GOLDEN, draw, draw_exponential, draw_normal, mixed
 
 FCFS, EDF, ALGORITHM_1, ALGORITHM_1_DROP, PER_EPOCH, SLACK = 0, 1, 2, 3, 4, 5
@@ -22,10 +22,23 @@ AHEAD_WINDOWS = 10.0
 """Windows that a response runs ahead while its prefix is cached, where the cache cannot hold all: computing a prefix
 again costs about five warm verifications. Anything from 6 to 20 carries the same load within 4 %."""
 
+START_ERROR = 0.3
+"""How far off each coefficient may be at the start, besides all of them together: relative standard deviation."""
+
+MEMORY, ERROR_MEMORY = 64.0, 16.0
+"""Batches that the fit of their time looks back on, and its relative error: some seconds of a busy verifier."""
+
+BOUND, LEAST_ERROR = 3.0, 0.01
+"""Typical errors that a batch counts for at most, so that a stall moves little; and the least of them."""
+
+WAITS = 1
+"""`waits` of a request that does."""
+
 Rule = record(
     "Rule",
     policy="i8",
-    overhead="f8",  # c
+    costs="f8[::1]",  # a, b_compute, b_read and c of Eq. 18-19, as believed
+    bytes_per_token="f8",
     guard="f8",  # delta of Eq. 17
     memory="f8",  # M
     cap="f8",  # on the time of a batch
@@ -37,20 +50,31 @@ Rule = record(
 Pending = record(
     "Pending",  # requests in order of arrival
     value="f8[::1]",  # E[tokens]
-    weight="f8[::1]",  # w = a L_new + b_compute (L_cached + L_new) L_new + b_read L_cached (Eq. 18-19)
-    memory="f8[::1]",  # m = bytes (L_cached + L_new)
+    new="f8[::1]",  # L_new
+    cached="f8[::1]",  # L_cached
     deadline="f8[::1]",  # d of this iteration (Eq. 12)
     due="f8[::1]",  # of the response: start + (done + E[tokens]) / tau
-    speed="f8[::1]",  # tau
-    allowed="f8[::1]",  # seconds from its arrival to its deadline
+    latest="f8[::1]",  # until when it can wait, see `latest`
     ahead="f8[::1]",  # seconds that it is served earlier, because its prefix is cached and room is short
+    waits="i1[::1]",  # any number but WAITS: it is no longer there
+)
+Room = record("Room", keys="f8[::1]", places="i8[::1]")
+"""To sort in: as long as what is pending."""
+
+Calibration = record(
+    "Calibration",  # of the costs, as factors of those given at first
+    given="f8[::1]",
+    squares="f8[:, ::1]",  # sums over batches of products of terms, the older the less, and of terms and seconds
+    products="f8[::1]",
+    error="f8[::1]",  # typical relative error: one entry
 )
 Verifier = record(
     "Verifier",
-    new="f8",  # a, b_compute and b_read of Eq. 18
-    interaction="f8",
-    cached="f8",
+    costs="f8[::1]",  # the true ones
     noise="f8",  # standard deviation of the logarithm of a batch's real time
+    slowdown="f8",  # of all batches from half of the window on
+    knows="b1",  # whether the rule's costs are always the true ones
+    learns="b1",  # whether they follow what batches take
     bytes_per_token="f8",
     cache="b1",  # whether there is a cache of prefixes
     cache_bytes="f8",
@@ -104,52 +128,63 @@ Iteration = rows(
 whether the deadline was missed."""
 
 
+def calibration(costs):
+    """Return the calibration of costs of which no batch has told anything yet."""
+    return Calibration(costs.copy(), np.zeros((4, 4)), np.zeros(4), np.full(1, START_ERROR))
+
+
 # ---------------------------------------------------------------------------- one decision
 
 
-@helper
-def _take(rule, cap, key, turn, pending, batch):
-    """Take requests until the next one breaks the cap or the memory; return how many.
+@inlined
+def _weight(costs, new, cached):
+    """Return w = a L_new + b_compute (L_cached + L_new) L_new + b_read L_cached (Eq. 18)."""
+    return costs[0] * new + costs[1] * ((cached + new) * new) + costs[2] * cached
 
-    First those whose `turn` is 0, by increasing key, those of one key in order of arrival; then turns 1 and 2.
-    The first request that fits the memory is taken whatever the cap. Only what is taken is sorted: of many thousand
-    that wait a batch is a few.
+
+@helper
+def _pick(rule, cap, pending, room, left, count, seconds, used, batch):
+    """Take candidates by increasing key until the next one breaks the cap or the memory; return all sums anew.
+
+    The candidates are the first ``left`` in the room; those of one key go in order of arrival. The first request that
+    fits the memory is taken whatever the cap. Only what is taken is sorted: of many thousand that wait a batch is a
+    few. Returned are how many are taken, their seconds and bytes, and whether the batch is full.
     """
-    weight, memory = pending.weight, pending.memory
-    n = len(weight)
-    keys = np.empty(n)
-    places = np.empty(n, dtype=np.int64)
-    count = 0
-    seconds = rule.overhead
-    used = 0.0
-    for now in range(3):
-        left = 0
-        for i in range(n):
-            if turn[i] == now:
-                keys[left] = key[i]
-                places[left] = i
-                left += 1
-        heapify(keys, places, left)
-        while left > 0:
-            i = places[0]
-            left = pop(keys, places, left)
-            if used + memory[i] > rule.memory:
-                if count == 0:
-                    continue
-                return count
-            if count > 0 and seconds + weight[i] > cap:
-                return count
-            batch[count] = i
-            count += 1
-            seconds += weight[i]
-            used += memory[i]
-    return count
+    heapify(room.keys, room.places, left)
+    while left > 0:
+        i = room.places[0]
+        left = pop(room.keys, room.places, left)
+        memory = rule.bytes_per_token * (pending.cached[i] + pending.new[i])
+        if used + memory > rule.memory:
+            if count == 0:
+                continue
+            return count, seconds, used, True
+        weight = _weight(rule.costs, pending.new[i], pending.cached[i])
+        if count > 0 and seconds + weight > cap:
+            return count, seconds, used, True
+        batch[count] = i
+        count += 1
+        seconds += weight
+        used += memory
+    return count, seconds, used, False
 
 
 @helper
-def _algorithm_1(now, rule, use, pending, batch):
+def _in_order(rule, keys, pending, room, batch):
+    """Take requests by increasing key as far as cap and memory go; return how many."""
+    left = 0
+    for i in range(len(keys)):
+        if pending.waits[i] == WAITS:
+            room.keys[left] = keys[i]
+            room.places[left] = i
+            left += 1
+    return _pick(rule, rule.cap, pending, room, left, 0, rule.costs[3], 0.0, batch)[0]
+
+
+@helper
+def _algorithm_1(now, rule, use, weight, memory, pending, batch):
     """Algorithm 1 on the requests marked in `use`; return how many are taken."""
-    value, weight, memory, deadline = pending.value, pending.weight, pending.memory, pending.deadline
+    value, deadline = pending.value, pending.deadline
     n = len(value)
     critical = np.empty(n, dtype=np.int64)
     others = np.empty(n, dtype=np.int64)
@@ -172,7 +207,7 @@ def _algorithm_1(now, rule, use, pending, batch):
         density[k] = value[i] / weight[i] if weight[i] > 0.0 else math.inf
     others = others[np.argsort(-density, kind="mergesort")]
     count = 0
-    seconds = rule.overhead
+    seconds = rule.costs[3]
     used = 0.0
     tightest = math.inf
     for part in range(2):
@@ -189,12 +224,12 @@ def _algorithm_1(now, rule, use, pending, batch):
 
 
 @helper
-def _per_epoch(now, rule, use, pending, batch):
+def _per_epoch(now, rule, use, weight, memory, pending, batch):
     """Best over all tightest deadlines D of the density greedy with skips; return how many are taken.
 
     With equal values and slack memory the greedy takes the lightest requests, and the result is optimal.
     """
-    value, weight, memory, deadline = pending.value, pending.weight, pending.memory, pending.deadline
+    value, deadline = pending.value, pending.deadline
     n = len(value)
     density = np.empty(n)
     for i in range(n):
@@ -205,7 +240,7 @@ def _per_epoch(now, rule, use, pending, batch):
     for t in range(n):
         if not use[t]:
             continue
-        room = deadline[t] - now - rule.overhead
+        room = deadline[t] - now - rule.costs[3]
         used = 0.0
         total = 0.0
         for i in order:
@@ -219,7 +254,7 @@ def _per_epoch(now, rule, use, pending, batch):
     if best == 0.0:
         return 0
     count = 0
-    room = best_deadline - now - rule.overhead
+    room = best_deadline - now - rule.costs[3]
     used = 0.0
     for i in order:
         if use[i] and deadline[i] >= best_deadline and weight[i] <= room and used + memory[i] <= rule.memory:
@@ -231,10 +266,10 @@ def _per_epoch(now, rule, use, pending, batch):
 
 
 @helper
-def _fill(now, rule, count, late, pending, batch):
+def _fill(now, rule, count, late, weight, memory, pending, batch):
     """Add late requests, in order of arrival, that make no member of the batch late; return the new size."""
-    weight, memory, deadline = pending.weight, pending.memory, pending.deadline
-    seconds = rule.overhead
+    deadline = pending.deadline
+    seconds = rule.costs[3]
     used = 0.0
     tightest = math.inf
     for k in range(count):
@@ -251,28 +286,32 @@ def _fill(now, rule, count, late, pending, batch):
 
 
 @helper
-def _in_order_of_arrival(rule, pending, batch):
+def _in_order_of_arrival(rule, pending, room, batch):
     """Take requests in order of arrival, as far as cap and memory go; return how many."""
-    n = len(pending.value)
-    return _take(rule, rule.cap, np.zeros(n), np.zeros(n, dtype=np.int64), pending, batch)
+    return _in_order(rule, np.zeros(len(pending.value)), pending, room, batch)
 
 
 @helper
-def _by_deadline(now, rule, pending, batch):
+def _by_deadline(now, rule, pending, room, batch):
     """Decide by the deadlines of this iteration: Algorithm 1, with or without the late, or the best of this epoch."""
     n = len(pending.value)
-    use = np.ones(n, dtype=np.bool_)
+    weight = _weight(rule.costs, pending.new, pending.cached)
+    memory = rule.bytes_per_token * (pending.cached + pending.new)
+    use = pending.waits == WAITS
     if rule.policy == ALGORITHM_1:
-        return _algorithm_1(now, rule, use, pending, batch)
+        return _algorithm_1(now, rule, use, weight, memory, pending, batch)
+    late = np.zeros(n, dtype=np.bool_)
     for i in range(n):
-        use[i] = now + rule.overhead + pending.weight[i] <= pending.deadline[i]
+        if use[i]:
+            use[i] = now + rule.costs[3] + weight[i] <= pending.deadline[i]
+            late[i] = not use[i]
     if rule.policy == ALGORITHM_1_DROP:
-        count = _algorithm_1(now, rule, use, pending, batch)
+        count = _algorithm_1(now, rule, use, weight, memory, pending, batch)
     else:
-        count = _per_epoch(now, rule, use, pending, batch)
+        count = _per_epoch(now, rule, use, weight, memory, pending, batch)
     if count > 0:
-        return _fill(now, rule, count, ~use, pending, batch) if rule.fill else count
-    return _in_order_of_arrival(rule, pending, batch)  # only late requests are pending
+        return _fill(now, rule, count, late, weight, memory, pending, batch) if rule.fill else count
+    return _in_order_of_arrival(rule, pending, room, batch)  # only late requests are pending
 
 
 @helper
@@ -288,55 +327,138 @@ def _lead(tokens, tau, allowed):
 
 
 @helper
-def _by_slack(now, rule, pending, batch):
+def latest(rule, due, tokens, tau, allowed):
+    """Return until when a request can wait: then its response is as far ahead of its due time as it has to be."""
+    return due - (_lead(tokens, tau, allowed) if rule.defer < 0.0 else rule.defer)
+
+
+@inlined
+def _turn(now, rule, pending, i):
+    """Return the turn of a request: 0 in need, 1 running ahead while its prefix is cached, 2 given up, 3 can wait."""
+    if pending.due[i] - now < -rule.give_up:
+        return 2
+    if pending.latest[i] <= now:
+        return 0
+    return 1 if pending.latest[i] - pending.ahead[i] <= now else 3
+
+
+@helper
+def _by_slack(now, rule, pending, room, batch):
     """Decide by the slack of the responses; return how many are taken and when to look again.
 
     Who can wait waits, and the verifier idles rather than start a batch that a request in need would have to await.
     """
-    due = pending.due
-    n = len(due)
-    turn = np.empty(n, dtype=np.int64)
-    key = due.copy()
-    ready = False
+    count, seconds, used, full = 0, rule.costs[3], 0.0, False
     wake = math.inf
-    for i in range(n):
-        latest = due[i] - rule.defer
-        if rule.defer < 0.0:
-            latest = due[i] - _lead(pending.value[i], pending.speed[i], pending.allowed[i])
-        if due[i] - now < -rule.give_up:
-            turn[i] = 2
-        elif latest <= now:
-            turn[i] = 0
-        elif latest - pending.ahead[i] <= now:
-            turn[i] = 1
-            key[i] = -due[i]  # those furthest ahead first: they are soon done and leave their room to others
-        else:
-            turn[i] = 3
-            wake = min(wake, latest - pending.ahead[i])
-        ready = ready or turn[i] < 3
-    if not ready:
-        return 0, wake
-    return _take(rule, rule.cap, key, turn, pending, batch), math.inf
+    for turn in range(3):
+        left = 0
+        for i in range(len(pending.due)):
+            if pending.waits[i] != WAITS:
+                continue
+            mine = _turn(now, rule, pending, i)
+            if mine == turn:
+                # of those that run ahead the furthest first: they are soon done and leave their room to others
+                room.keys[left] = -pending.due[i] if turn == 1 else pending.due[i]
+                room.places[left] = i
+                left += 1
+            elif mine == 3:
+                wake = min(wake, pending.latest[i] - pending.ahead[i])
+        count, seconds, used, full = _pick(rule, rule.cap, pending, room, left, count, seconds, used, batch)
+        if full:
+            break
+    return count, math.inf if count > 0 else wake
 
 
-@kernel("Tuple((i8, f8))(f8, Rule, Pending, i8[::1])")
-def choose(now, rule, pending, batch):
+@kernel("void(f8, Rule, Pending, f8[::1], f8[::1])")
+def meet(now, rule, pending, speed, allowed):
+    """Note of the requests that came since the last decision until when they can wait; `latest` of those is no number.
+
+    ``speed``: tau. ``allowed``: seconds from arrival to deadline, negative where a request has come but now.
+    """
+    i = len(allowed) - 1
+    while i >= 0 and pending.latest[i] != pending.latest[i]:
+        if allowed[i] < 0.0:
+            allowed[i] = max(0.0, pending.deadline[i] - now)
+        pending.latest[i] = latest(rule, pending.due[i], pending.value[i], speed[i], allowed[i])
+        i -= 1
+
+
+@kernel("Tuple((i8, f8))(f8, Rule, Pending, Room, i8[::1])")
+def choose(now, rule, pending, room, batch):
     """Return how many pending requests the verifier takes now, and when to look again if it takes none.
 
     Infinity: when the next request arrives.
 
     Modified in place: ``batch`` (n,), whose first entries are the requests taken, in the order of the policy.
     """
-    n = len(pending.value)
-    if n == 0:
+    if len(pending.value) == 0:
         return 0, math.inf
     if rule.policy == FCFS:
-        return _in_order_of_arrival(rule, pending, batch), math.inf
+        return _in_order_of_arrival(rule, pending, room, batch), math.inf
     if rule.policy == EDF:
-        return _take(rule, rule.cap, pending.deadline, np.zeros(n, dtype=np.int64), pending, batch), math.inf
+        return _in_order(rule, pending.deadline, pending, room, batch), math.inf
     if rule.policy == SLACK:
-        return _by_slack(now, rule, pending, batch)
-    return _by_deadline(now, rule, pending, batch), math.inf
+        return _by_slack(now, rule, pending, room, batch)
+    return _by_deadline(now, rule, pending, room, batch), math.inf
+
+
+@kernel("void(f8[::1], Calibration, f8[::1], f8)")
+def calibrate(costs, calibration, work, seconds):
+    """Let the costs follow what a batch took: least squares of relative errors over the last batches, none negative.
+
+    A batch counts for BOUND typical errors at most, so that a stall, or a clock that jumps, moves the costs little. Of
+    what the batches do not tell, the costs keep to the proportions that were given: a machine that is slower is taken
+    to be so in all.
+
+    ``work``: N_linear, N_interactions, N_cached of the batch, and 1. Modified in place: the costs, and what is known.
+    """
+    expected = 0.0
+    for j in range(4):
+        expected += costs[j] * work[j]
+    if expected <= 0.0:
+        return
+    terms = calibration.given * work / expected
+    squares, products, error = calibration.squares, calibration.products, calibration.error
+    off = abs(seconds / expected - 1.0)
+    most = BOUND * error[0]
+    share = min(1.0, most / max(off, 1e-300)) if off > 0.0 else 1.0
+    keep = 1.0 - 1.0 / MEMORY
+    for j in range(4):
+        products[j] = keep * products[j] + share * terms[j] * seconds / expected
+        for k in range(4):
+            squares[j, k] = keep * squares[j, k] + share * terms[j] * terms[k]
+    error[0] = max(LEAST_ERROR, error[0] + (1.25 * min(off, most) - error[0]) / ERROR_MEMORY)
+    prior = (error[0] / START_ERROR) ** 2  # times the variance of the factors among each other
+    factors = np.ones(4)
+    for j in range(4):
+        if calibration.given[j] > 0.0:
+            factors[j] = costs[j] / calibration.given[j]
+    for _ in range(20):  # coordinate descent, from where it ended before
+        for j in range(4):
+            rest = products[j]
+            for k in range(4):
+                if k != j:
+                    rest -= (squares[j, k] - 0.25 * prior) * factors[k]
+            factors[j] = max(0.0, rest / (squares[j, j] + 0.75 * prior))
+    costs[:] = factors * calibration.given
+
+
+@kernel("i8(f8[:, ::1], i8[::1], i1[::1], i8)")
+def compact(columns, serials, status, count):
+    """Drop the rows of a table whose status is 0, of so many; return how many are left, in their order."""
+    for row in columns:
+        left = 0
+        for i in range(count):
+            if status[i] != 0:
+                row[left] = row[i]
+                left += 1
+    left = 0
+    for i in range(count):
+        if status[i] != 0:
+            serials[left] = serials[i]
+            status[left] = status[i]
+            left += 1
+    return left
 
 
 @helper
@@ -442,6 +564,9 @@ def play(key, rule, verifier, devices, window, by_class, served, responses, log)
     per_window = np.empty(n)
     away = np.empty(n)
     ahead = np.zeros(n)
+    half = 0.5 * (window.begin + window.end)
+    calibration = Calibration(rule.costs.copy(), np.zeros((4, 4)), np.zeros(4), np.full(1, START_ERROR))
+    work = np.ones(4)
     slow_first = np.argsort(devices.speed[devices.class_of], kind="mergesort")
     batch_seconds = 0.0
     counted = np.zeros(n, dtype=np.bool_)
@@ -451,13 +576,15 @@ def play(key, rule, verifier, devices, window, by_class, served, responses, log)
     pending = np.empty(n, dtype=np.int64)
     n_pending = 0
     value = np.empty(n)
-    weight = np.empty(n)
-    memory = np.empty(n)
+    new = np.empty(n)
+    old = np.empty(n)
+    until = np.empty(n)
     pending_deadline = np.empty(n)
     pending_due = np.empty(n)
-    pending_speed = np.empty(n)
-    pending_allowed = np.empty(n)
+    pending_latest = np.empty(n)
     pending_ahead = np.empty(n)
+    waits = np.full(n, WAITS, dtype=np.int8)
+    sorting = Room(np.empty(n), np.empty(n, dtype=np.int64))
     batch = np.empty(n, dtype=np.int64)
     taken = np.zeros(n, dtype=np.bool_)
     recent = np.zeros(window.spike_batches)
@@ -476,6 +603,7 @@ def play(key, rule, verifier, devices, window, by_class, served, responses, log)
         deadline[j] = started[j] + tokens / tau - devices.down
         due[j] = deadline[j]
         arrival[j] = started[j] + drafted[j] * devices.draft + devices.up + draw_exponential(streams, j, devices.jitter)
+        until[j] = latest(rule, due[j], tokens, tau, deadline[j] - arrival[j])
         heap_size = push(heap_times, heap_devices, heap_size, arrival[j], j)
         counted[j] = window.begin <= started[j] < window.end
         open_responses += counted[j]
@@ -486,21 +614,21 @@ def play(key, rule, verifier, devices, window, by_class, served, responses, log)
             heap_size = pop(heap_times, heap_devices, heap_size)
         for k in range(n_pending):
             j = pending[k]
-            old = cached[j]
-            new = prompt[j] + done[j] + sent[j] - old
+            old[k] = cached[j]
+            new[k] = prompt[j] + done[j] + sent[j] - old[k]
             value[k] = devices.expected[sent[j]]
-            weight[k] = verifier.new * new + verifier.interaction * ((old + new) * new) + verifier.cached * old
-            memory[k] = verifier.bytes_per_token * (old + new)
             pending_deadline[k] = deadline[j]
             pending_due[k] = due[j]
-            pending_speed[k] = devices.speed[devices.class_of[j]]
-            pending_allowed[k] = deadline[j] - arrival[j]
-            pending_ahead[k] = ahead[j] if old > 0.0 else 0.0
+            pending_latest[k] = until[j]
+            pending_ahead[k] = ahead[j] if old[k] > 0.0 else 0.0
         requests = Pending(
-            value[:n_pending], weight[:n_pending], memory[:n_pending], pending_deadline[:n_pending],
-            pending_due[:n_pending], pending_speed[:n_pending], pending_allowed[:n_pending], pending_ahead[:n_pending],
+            value[:n_pending], new[:n_pending], old[:n_pending], pending_deadline[:n_pending], pending_due[:n_pending],
+            pending_latest[:n_pending], pending_ahead[:n_pending], waits[:n_pending],
         )  # fmt: skip
-        count, wake = choose(now, rule, requests, batch[:n_pending])
+        pace = verifier.slowdown if now >= half else 1.0
+        if verifier.knows:
+            rule.costs[:] = pace * verifier.costs
+        count, wake = choose(now, rule, requests, sorting, batch[:n_pending])
         if count == 0:
             if heap_size > 0:
                 wake = min(wake, heap_times[0])
@@ -510,11 +638,18 @@ def play(key, rule, verifier, devices, window, by_class, served, responses, log)
                 break
             now = wake
             continue
-        seconds = rule.overhead
-        for k in range(count):
-            seconds += weight[batch[k]]
+        work[:3] = 0.0
+        seconds = verifier.costs[3]
+        for i in batch[:count]:
+            work[0] += new[i]
+            work[1] += (old[i] + new[i]) * new[i]
+            work[2] += old[i]
+            seconds += _weight(verifier.costs, new[i], old[i])
+        seconds *= pace
         if verifier.noise > 0.0:
             seconds *= math.exp(verifier.noise * draw_normal(noise, 0) - 0.5 * verifier.noise**2)
+        if verifier.learns:
+            calibrate(rule.costs, calibration, work, seconds)
         begin = now
         now += seconds
         ratio = 1.0
@@ -595,6 +730,7 @@ def play(key, rule, verifier, devices, window, by_class, served, responses, log)
             arrival[j] = back + drafted[j] * devices.draft
             if done[j] == 0.0 or not verifier.central:
                 arrival[j] += devices.up + draw_exponential(streams, j, devices.jitter)
+            until[j] = latest(rule, due[j], tokens, tau, deadline[j] - arrival[j])
             heap_size = push(heap_times, heap_devices, heap_size, arrival[j], j)
         batches += 1
         kept = 0

@@ -2,7 +2,8 @@
 
 Any thread may call it: every call holds one lock and either takes effect as a whole or, with an exception, not at all.
 Nothing is lost and nothing is served twice: a batch that failed is put back (`abandon`), one whose end was never
-reported is put back after `lost_after_seconds`, and `complete` says which requests count as served by it.
+reported is put back after `lost_after_seconds`, and `complete` says which requests count as served by it. Told how
+long batches took, it corrects its estimates: of a machine that is slower than was thought, or becomes so.
 
 >>> from specopt.instances.verification_batch.workload import TABLE_12
 >>> scheduler = Scheduler(TABLE_12)
@@ -14,7 +15,7 @@ reported is put back after `lost_after_seconds`, and `complete` says which reque
 >>> batch = scheduler.next_batch(1.6)
 >>> batch.keys  # "a" is 4.85 s ahead of its speed and can wait
 ('b',)
->>> scheduler.complete(batch.keys)
+>>> scheduler.complete(batch, seconds=0.017)  # measured: the estimator follows
 ('b',)
 """
 
@@ -23,7 +24,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, wraps
 from types import ModuleType
@@ -35,7 +36,7 @@ from numpy.typing import NDArray
 from specopt.models.arguments import name_or_number, number
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import Floats, Ints, describe
-from specopt.models.verification_time import VerificationTime
+from specopt.models.verification_time import COEFFICIENTS, VerificationTime, features
 from specopt.solvers.verification_batch.policies import Policy, PolicyName, as_policy
 from specopt.solvers.verification_batch.prefixes import Prefixes
 
@@ -44,9 +45,10 @@ Key = str | int
 P = ParamSpec("P")
 T = TypeVar("T")
 
-# rows of `_Rows.columns`, as in the kernel's `Pending`
-_VALUE, _WEIGHT, _MEMORY, _DEADLINE, _DUE, _SPEED, _ALLOWED, _AHEAD = range(8)
+# rows of `_Rows.columns`: the first seven as in the kernel's `Pending`
+_VALUE, _NEW, _CACHED, _DEADLINE, _DUE, _LATEST, _AHEAD, _SPEED, _ALLOWED = range(9)
 _UNSEEN = -1.0  # as `_ALLOWED`: no decision has met the request so far
+_GONE, _WAITS, _RUNS = range(3)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,6 +65,8 @@ class Batch:
         When to ask again at the latest if the batch is empty; infinity: when the next request is submitted.
     serials
         Tell its requests from later ones with the same keys.
+    work
+        What its time is linear in: sums of the features of Eq. 18, and 1.
     drop
         Responses whose prefixes leave the server's cache before the batch; `update` says what a request of theirs that
         waits costs then.
@@ -72,6 +76,7 @@ class Batch:
     seconds: float
     wake_seconds: float
     serials: tuple[int, ...] = dataclasses.field(default=(), repr=False, compare=False)
+    work: tuple[float, ...] = dataclasses.field(default=(), repr=False, compare=False)
     drop: tuple[Key, ...] = ()
 
 
@@ -95,7 +100,7 @@ class Scheduler:
     Parameters
     ----------
     estimator
-        Time of a batch (Eq. 18-19).
+        Time of a batch (Eq. 18-19), as far as known: it follows what `complete` is told, but a coefficient of 0 stays 0.
     policy
         How to choose.
     guard_seconds
@@ -123,12 +128,12 @@ class Scheduler:
         cache_memory_bytes: float | None = None,
         lost_after_seconds: float = math.inf,
     ) -> None:
-        self.estimator = estimator
         self.policy = as_policy(policy)
         self.guard_seconds = number("guard_seconds", guard_seconds, 0)
         self.memory_bytes = None if memory_bytes is None else number("memory_bytes", memory_bytes, 0)
         self.kv_bytes_per_token = number("kv_bytes_per_token", kv_bytes_per_token, 0)
-        self._rule = self.policy.rule(estimator.overhead_seconds, self.guard_seconds, self.memory_bytes)
+        self._rule = self.policy.rule(estimator, self.guard_seconds, self.memory_bytes, self.kv_bytes_per_token)
+        self._calibration = _kernels().calibration(self._rule.costs)
         self.cache_memory_bytes = (
             None if cache_memory_bytes is None else number("cache_memory_bytes", cache_memory_bytes, 0)
         )
@@ -137,19 +142,25 @@ class Scheduler:
         if lost_after_seconds != math.inf:
             self.lost_after_seconds = number("lost_after_seconds", lost_after_seconds, 0)
         self._lock = threading.RLock()
-        self._serials: dict[Key, int] = {}  # of those that wait
+        self._serials: dict[Key, int] = {}  # of those that wait or run, in order of arrival
         self._keys: dict[int, Key] = {}  # and back
-        self._count = 0  # rows in use below, in order of their serials; those of requests that have gone, too
-        self._rows = _Rows.empty(256)
+        self._rows = _Rows()
         self._next_serial = 0
-        self._running: dict[Key, _Row] = {}
+        self._running: dict[Key, int] = {}  # their serials
+        self._work: Floats = np.zeros(len(COEFFICIENTS))  # of the batch that runs
         self._deadline_of_running = math.inf
+
+    @property
+    def estimator(self) -> VerificationTime:
+        """The time of a batch, as believed by now."""
+        with self._lock:
+            return VerificationTime(**dict(zip(COEFFICIENTS, self._rule.costs.tolist(), strict=True)))
 
     @property
     def pending(self) -> tuple[Key, ...]:
         """The requests that wait, in order of arrival."""
         with self._lock:
-            return tuple(sorted(self._serials, key=self._serials.__getitem__))
+            return tuple(key for key in self._serials if key not in self._running)
 
     @property
     def running(self) -> tuple[Key, ...]:
@@ -158,9 +169,14 @@ class Scheduler:
             return tuple(self._running)
 
     def warm_up(self) -> None:
-        """Load the kernel and decide once, so that no later call compiles."""
-        kernels = _kernels()
-        kernels.choose(0.0, self._rule, kernels.Pending(*np.ones((8, 1))), np.empty(1, dtype=np.int64))
+        """Load the kernels and serve a request once, so that no later call compiles."""
+        twin = type(self)(self.estimator, self.policy, cache_memory_bytes=self.cache_memory_bytes)
+        twin.submit(
+            "", class_speed=1.0, expected_tokens=1.0, new_tokens=1, cached_tokens=0, response_start_seconds=0.0,
+            tokens_done=0, iteration_start_seconds=0.0,
+        )  # fmt: skip
+        twin.complete(twin.next_batch(1.0), seconds=1.0)
+        twin._rows.compact()
 
     @_locked
     def submit(
@@ -204,7 +220,7 @@ class Scheduler:
             If the key is in use or no name, a value is outside its domain, or the request alone exceeds the memory.
         """
         key = name_or_number("key", key)
-        if key in self._serials or key in self._running:
+        if key in self._serials:
             raise InvalidInput(f"key: expected one that is not in use, got {describe(key)}")
         tau = number("class_speed", class_speed, 0)
         tokens = number("expected_tokens", expected_tokens, 0)
@@ -212,21 +228,22 @@ class Scheduler:
         back = number("return_seconds", return_seconds, 0)
         if tau == 0.0:
             raise InvalidInput("class_speed: expected a number > 0, got 0.0")
-        weight, memory = self._cost(new_tokens, cached_tokens)
+        new, cached = self._tokens(new_tokens, cached_tokens)
         deadline = number("iteration_start_seconds", iteration_start_seconds) + tokens / tau - back
         due = number("response_start_seconds", response_start_seconds) + (done + tokens) / tau - back
         allowed = _UNSEEN
         if arrival_seconds is not None:
             allowed = max(0.0, deadline - number("arrival_seconds", arrival_seconds))
-        ahead = self._prefixes.ahead_seconds(key) if self._prefixes is not None and cached_tokens > 0 else 0.0
-        values = np.array([tokens, weight, memory, deadline, due, tau, allowed, ahead])
-        self._append(key, _Row(self._next_serial, values))
+        ahead = self._prefixes.ahead_seconds(key) if self._prefixes is not None and cached > 0.0 else 0.0
+        self._append(
+            key, self._next_serial, (tokens, new, cached, deadline, due, math.nan, ahead, tau, allowed), _WAITS
+        )
         self._next_serial += 1
 
     @_locked
     def update(self, key: Key, *, new_tokens: int, cached_tokens: int) -> None:
         """Change what a waiting request costs, say because its prefix was dropped from the cache."""
-        self._rows.columns[[_WEIGHT, _MEMORY], self._place(key)] = self._cost(new_tokens, cached_tokens)
+        self._rows.columns[_NEW : _CACHED + 1, self._place(key)] = self._tokens(new_tokens, cached_tokens)
 
     @_locked
     def cancel(self, key: Key) -> None:
@@ -237,14 +254,9 @@ class Scheduler:
         InvalidInput
             If it neither waits nor runs.
         """
-        if key in self._running:
-            del self._running[key]
-            if not self._running:
-                self._deadline_of_running = math.inf
-            return
-        place = self._place(key)
-        del self._keys[self._serials.pop(key)]
-        self._rows.waits[place] = False
+        if key not in self._serials:
+            raise InvalidInput(f"key: expected a request that waits or runs, got {describe(key)}")
+        self._remove([key])
 
     @_locked
     def forget(self, key: Key) -> None:
@@ -266,30 +278,34 @@ class Scheduler:
             if now <= self._deadline_of_running:
                 raise InvalidInput("next_batch: expected the running batch to be complete first")
             self._put_back()
-        self._drop_gone()
-        columns = self._rows.columns[:, : self._count]
-        unseen = columns[_ALLOWED] == _UNSEEN
-        columns[_ALLOWED, unseen] = np.maximum(0.0, columns[_DEADLINE, unseen] - now)
-        batch = np.empty(self._count, dtype=np.int64)
-        kernels = _kernels()
-        taken, wake = kernels.choose(now, self._rule, kernels.Pending(*columns), batch)
+        rows, kernels = self._rows, _kernels()
+        rows.compact_often()
+        pending = kernels.Pending(*rows.columns[:_SPEED, : rows.count], rows.status[: rows.count])
+        kernels.meet(now, self._rule, pending, *rows.columns[_SPEED:, : rows.count])
+        taken, wake = kernels.choose(now, self._rule, pending, rows.room, rows.batch)
         if taken == 0:
             return Batch(keys=(), seconds=0.0, wake_seconds=wake)
-        places = batch[:taken]
-        seconds = self.estimator.overhead_seconds + math.fsum(columns[_WEIGHT, places])
-        keys = [self._keys.pop(serial) for serial in self._rows.serials[places].tolist()]
-        self._running = {
-            key: _Row(self._serials.pop(key), columns[:, place].copy())
-            for key, place in zip(keys, places.tolist(), strict=True)
-        }
-        self._rows.waits[places] = False
-        drop = self._drop(keys, columns[:, places], seconds)
+        places = rows.batch[:taken]
+        columns, serials = rows.columns[:, places], rows.serials[places].tolist()
+        rows.status[places] = _RUNS
+        keys = [self._keys[serial] for serial in serials]
+        self._running = dict(zip(keys, serials, strict=True))
+        self._work = np.array([*(part.sum() for part in features(columns[_NEW], columns[_CACHED])), 1.0])
+        seconds = float(self._rule.costs @ self._work)
         self._deadline_of_running = now + seconds + self.lost_after_seconds
-        serials = tuple(row.serial for row in self._running.values())
-        return Batch(keys=tuple(keys), seconds=seconds, wake_seconds=math.inf, serials=serials, drop=drop)
+        return Batch(
+            keys=tuple(keys),
+            seconds=seconds,
+            wake_seconds=math.inf,
+            serials=tuple(serials),
+            work=tuple(self._work.tolist()),
+            drop=self._drop(keys, columns, seconds),
+        )
 
     @_locked
-    def complete(self, batch: Batch | Iterable[Key] | None = None) -> tuple[Key, ...]:
+    def complete(
+        self, batch: Batch | Iterable[Key] | None = None, *, seconds: float | None = None
+    ) -> tuple[Key, ...]:
         """Note that a batch has ended, and return those of its requests that count as served by it.
 
         Requests that were cancelled meanwhile do not count. Those of a batch that counted as lost do, if the batch
@@ -300,25 +316,28 @@ class Scheduler:
         ----------
         batch
             The batch; or the keys of the one that runs, so that both sides mean the same; None: whatever runs.
+        seconds
+            What the batch took, which the estimator learns from; None: nobody knows.
 
         Raises
         ------
         InvalidInput
-            If keys are given and they are not those of the running batch.
+            If keys are given and they are not those of the running batch, or the seconds are no number above 0.
         """
+        if seconds is not None:
+            seconds = number("seconds", seconds, above=0)
         if isinstance(batch, Batch):
-            asked = dict(zip(batch.keys, batch.serials, strict=True))
-            ran = tuple(key for key, row in self._running.items() if asked.get(key) == row.serial)
-            waited = tuple(key for key in asked if self._serials.get(key) == asked[key])
-            for key in (*ran, *waited):
-                self.cancel(key)
-            return ran + waited
-        served = tuple(self._running)
-        keys = set(served) if batch is None else set(batch)
-        if not set(served) <= keys or (keys and not served):
-            raise InvalidInput("complete: expected the keys of the running batch")
-        self._running, self._deadline_of_running = {}, math.inf
-        return served
+            asked = zip(batch.keys, batch.serials, strict=True)
+            served, work = [key for key, serial in asked if self._serials.get(key) == serial], np.array(batch.work)
+        else:
+            served, work = list(self._running), self._work
+            keys = set(served) if batch is None else set(batch)
+            if not set(served) <= keys or (keys and not served):
+                raise InvalidInput("complete: expected the keys of the running batch")
+        if seconds is not None and len(work):
+            _kernels().calibrate(self._rule.costs, self._calibration, work, seconds)
+        self._remove(served)
+        return tuple(served)
 
     @_locked
     def abandon(self) -> tuple[Key, ...]:
@@ -332,8 +351,10 @@ class Scheduler:
     @_locked
     def state(self) -> dict[str, Any]:
         """Return everything as data for strict JSON; infinity is the text "inf"."""
-        waiting = [*zip(self._serials, map(self._row, self._serials), strict=True), *self._running.items()]
-        waiting.sort(key=lambda pair: pair[1].serial)
+        rows = self._rows
+        places = rows.places(list(self._serials.values()))
+        columns = rows.columns[:, places].T
+        columns[:, _LATEST] = 0.0  # it follows from the others
         state = {
             "estimator": dataclasses.asdict(self.estimator),
             "policy": dataclasses.asdict(self.policy),
@@ -343,11 +364,13 @@ class Scheduler:
             "cache_memory_bytes": self.cache_memory_bytes,
             "prefixes": None if self._prefixes is None else self._prefixes.state(),
             "lost_after_seconds": self.lost_after_seconds,
-            "requests": [key for key, _ in waiting],
-            "serials": [row.serial for _, row in waiting],
-            "columns": [row.values.tolist() for _, row in waiting],
+            "requests": list(self._serials),
+            "serials": list(self._serials.values()),
+            "columns": columns.tolist(),
             "running": list(self._running),
             "running_until": self._deadline_of_running,
+            "work": self._work.tolist(),
+            "calibration": {name: part.tolist() for name, part in self._calibration._asdict().items()},
             "next_serial": self._next_serial,
         }
         for part in (state, state["policy"]):
@@ -383,14 +406,16 @@ class Scheduler:
             )
             if scheduler._prefixes is not None:
                 scheduler._prefixes.restore(found["prefixes"], shift_seconds)
+            running = {key: found["serials"][found["requests"].index(key)] for key in found["running"]}
             for key, serial, values in zip(found["requests"], found["serials"], found["columns"], strict=True):
                 row = np.array(values, dtype=np.float64)
                 row[[_DEADLINE, _DUE]] += shift_seconds
-                scheduler._append(key, _Row(serial, row))
-            for key in found["running"]:
-                scheduler._running[key] = scheduler._row(key)
-                scheduler._rows.waits[scheduler._place(key)] = False
-                del scheduler._keys[scheduler._serials.pop(key)]
+                row[_LATEST] = math.nan
+                scheduler._append(key, serial, row, _RUNS if key in running else _WAITS)
+            scheduler._running = running
+            scheduler._work[:] = found["work"]
+            for name, part in scheduler._calibration._asdict().items():
+                part[:] = found["calibration"][name]
             scheduler._deadline_of_running = found["running_until"] + shift_seconds
             scheduler._next_serial = found["next_serial"]
         except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
@@ -401,71 +426,57 @@ class Scheduler:
 
     # ------------------------------------------------------------------ inside
 
-    def _cost(self, new_tokens: int, cached_tokens: int) -> tuple[float, float]:
-        """Return the seconds that a request adds to a batch, and the bytes that it occupies."""
+    def _tokens(self, new_tokens: int, cached_tokens: int) -> tuple[float, float]:
+        """Return the tokens of a request, whose memory must be there."""
         new = number("new_tokens", new_tokens, 0)
-        old = number("cached_tokens", cached_tokens, 0)
-        time = self.estimator
-        weight = time.seconds_per_new_token * new + time.seconds_per_interaction * ((old + new) * new)
-        weight += time.seconds_per_cached_token * old
-        memory = self.kv_bytes_per_token * (old + new)
+        cached = number("cached_tokens", cached_tokens, 0)
+        memory = self.kv_bytes_per_token * (cached + new)
         if self.memory_bytes is not None and memory > self.memory_bytes:
             raise InvalidInput(
                 f"new_tokens: expected a request within the memory of {self.memory_bytes:.6g} bytes, "
                 f"got one of {memory:.6g} bytes"
             )
-        return weight, memory
+        return new, cached
 
     def _drop(self, keys: list[Key], columns: Floats, seconds: float) -> tuple[Key, ...]:
         """Return the prefixes to drop for a batch; responses that wait without theirs do not run ahead."""
         if self._prefixes is None:
             return ()
         window = columns[_VALUE] / columns[_SPEED]
-        rows = np.array([columns[_MEMORY], columns[_DUE], window, window - columns[_ALLOWED], columns[_SPEED]]).T
+        memory = self.kv_bytes_per_token * (columns[_CACHED] + columns[_NEW])
+        rows = np.array([memory, columns[_DUE], window, window - columns[_ALLOWED], columns[_SPEED]]).T
         drop = self._prefixes.serve(keys, rows, seconds)
         for key in drop:
-            if key in self._serials:
+            if key in self._serials and key not in self._running:
                 self._rows.columns[_AHEAD, self._place(key)] = 0.0
         return drop
 
     def _place(self, key: Key) -> int:
         """Return the row of a waiting request."""
-        if key not in self._serials:
+        if key not in self._serials or key in self._running:
             raise InvalidInput(f"key: expected a waiting request, got {describe(key)}")
-        return int(np.searchsorted(self._rows.serials[: self._count], self._serials[key]))
+        return int(self._rows.places(self._serials[key]))
 
-    def _row(self, key: Key) -> _Row:
-        return _Row(self._serials[key], self._rows.columns[:, self._place(key)].copy())
+    def _append(self, key: Key, serial: int, values: Sequence[float] | Floats, status: int) -> None:
+        """Add a request, which has the largest serial."""
+        self._rows.append(serial, values, status)
+        self._serials[key] = serial
+        self._keys[serial] = key
 
-    def _append(self, key: Key, row: _Row) -> None:
-        """Add a row, which has the largest serial."""
-        if self._count == len(self._rows.serials):
-            self._drop_gone()
-        if 2 * self._count > len(self._rows.serials):
-            self._rows = self._rows.larger()
-        at = self._count
-        self._rows.columns[:, at], self._rows.serials[at], self._rows.waits[at] = row.values, row.serial, True
-        self._serials[key] = row.serial
-        self._keys[row.serial] = key
-        self._count += 1
+    def _remove(self, keys: Sequence[Key]) -> None:
+        """Forget requests."""
+        serials = [self._serials.pop(key) for key in keys]
+        self._rows.remove(serials)
+        for key, serial in zip(keys, serials, strict=True):
+            del self._keys[serial]
+            self._running.pop(key, None)
+        if not self._running:
+            self._deadline_of_running = math.inf
 
     def _put_back(self) -> None:
-        """Let the requests that run wait again, in the order of their arrival."""
-        if not self._running:
-            return
-        self._drop_gone()  # their old rows: a serial is in one row only
-        back, self._running, self._deadline_of_running = self._running, {}, math.inf
-        for key, row in back.items():
-            self._append(key, row)
-        order = np.argsort(self._rows.serials[: self._count], kind="stable")
-        self._rows.take(order)
-
-    def _drop_gone(self) -> None:
-        """Drop the rows of requests that wait no longer; the others keep their order."""
-        left = int(np.count_nonzero(self._rows.waits[: self._count]))
-        if left < self._count:
-            self._rows.keep(self._rows.waits[: self._count].copy(), left)
-            self._count = left
+        """Let the requests that run wait again, where they were."""
+        self._rows.status[self._rows.places(list(self._running.values()))] = _WAITS
+        self._running, self._deadline_of_running = {}, math.inf
 
 
 def _with_infinity(part: Mapping[str, Any]) -> dict[str, Any]:
@@ -473,49 +484,51 @@ def _with_infinity(part: Mapping[str, Any]) -> dict[str, Any]:
     return {name: math.inf if value == "inf" else value for name, value in part.items()}
 
 
-@dataclass(frozen=True)
-class _Row:
-    """A request: when it came, among all, and its values."""
-
-    serial: int
-    values: Floats
-
-
-@dataclass(frozen=True)
 class _Rows:
-    """Arrays with room for requests: values as the kernel takes them, serials, whether each still waits."""
+    """A table of requests in order of arrival, some of which are gone, and room to decide in."""
 
-    columns: Floats
-    serials: Ints
-    waits: NDArray[np.bool_]
+    def __init__(self) -> None:
+        self.count = self.gone = 0
+        self._allocate(256)
 
-    @classmethod
-    def empty(cls, room: int) -> Self:
-        """Return arrays with so much room."""
-        return cls(np.empty((8, room)), np.empty(room, dtype=np.int64), np.zeros(room, dtype=np.bool_))
+    def _allocate(self, most: int) -> None:
+        self.columns: Floats = np.empty((9, most))
+        self.serials: Ints = np.empty(most, dtype=np.int64)
+        self.status: NDArray[np.int8] = np.empty(most, dtype=np.int8)
+        self.batch: Ints = np.empty(most, dtype=np.int64)
+        self.room = _kernels().Room(np.empty(most), np.empty(most, dtype=np.int64))
 
-    def larger(self) -> _Rows:
-        """Return the same with twice the room."""
-        more = _Rows.empty(2 * len(self.serials))
-        more._fill(self, np.arange(len(self.serials)))
-        return more
+    def places(self, serials: Any) -> Any:
+        """Return the rows of requests."""
+        return np.searchsorted(self.serials[: self.count], serials)
 
-    def take(self, places: Ints) -> None:
-        """Keep these rows, in this order, from the first row on."""
-        self._fill(self, places)
+    def append(self, serial: int, values: Sequence[float] | Floats, status: int) -> None:
+        """Add a row, with the largest serial."""
+        if self.count == len(self.serials):
+            self.compact()
+        if 2 * self.count > len(self.serials):
+            old, kept = (self.columns, self.serials, self.status), self.count
+            self._allocate(2 * len(self.serials))
+            for to, out_of in zip((self.columns, self.serials, self.status), old, strict=True):
+                to[..., :kept] = out_of[..., :kept]
+        at = self.count
+        self.columns[:, at], self.serials[at], self.status[at] = values, serial, status
+        self.count += 1
 
-    def keep(self, which: NDArray[np.bool_], count: int) -> None:
-        """Keep those of the first rows that are marked, and so many they are: faster than by their places."""
-        for row in self._all:
-            row[:count] = row[: len(which)][which]
+    def remove(self, serials: list[int]) -> None:
+        """Mark rows as gone."""
+        self.status[self.places(serials)] = _GONE
+        self.gone += len(serials)
 
-    @property
-    def _all(self) -> tuple[NDArray[Any], ...]:
-        return *self.columns, self.serials, self.waits
+    def compact_often(self) -> None:
+        """Drop what is gone if it is a third of the rows: that costs as little per row as it is rare."""
+        if 3 * self.gone > self.count:
+            self.compact()
 
-    def _fill(self, other: _Rows, places: Ints) -> None:
-        for to, out_of in zip(self._all, other._all, strict=True):
-            to[: len(places)] = out_of.take(places, mode="clip")  # a third of the time of `out_of[places]`
+    def compact(self) -> None:
+        """Drop what is gone; the others keep their order."""
+        self.count = _kernels().compact(self.columns, self.serials, self.status, self.count)
+        self.gone = 0
 
 
 @cache

@@ -23,7 +23,10 @@ import math
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
+import numpy as np
+
 from specopt.models.arguments import boolean, number, one_of
+from specopt.models.verification_time import COEFFICIENTS, VerificationTime
 
 PolicyName = Literal["fcfs", "edf", "algorithm-1", "algorithm-1-drop", "per-epoch", "slack"]
 Eviction = Literal["due-last", "least-recently-used"]
@@ -78,7 +81,13 @@ class Policy:
                 number(name, value, 0)
         boolean("fill_with_late", self.fill_with_late)
 
-    def rule(self, overhead_seconds: float, guard_seconds: float, memory_bytes: float | None) -> Any:
+    def rule(
+        self,
+        estimator: VerificationTime,
+        guard_seconds: float,
+        memory_bytes: float | None,
+        kv_bytes_per_token: float,
+    ) -> Any:
         """Return the rule by which the kernel decides."""
         from specopt.solvers._kernels.verification_batch_simulation import Rule
 
@@ -87,7 +96,8 @@ class Policy:
             cap = math.inf if self.name in ("fcfs", "slack") else 0.15
         return Rule(
             policy=POLICIES.index(self.name),
-            overhead=overhead_seconds,
+            costs=np.array([getattr(estimator, name) for name in COEFFICIENTS], dtype=np.float64),
+            bytes_per_token=kv_bytes_per_token,
             guard=guard_seconds,
             memory=math.inf if memory_bytes is None else memory_bytes,
             cap=float(cap),

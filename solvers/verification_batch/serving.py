@@ -171,17 +171,20 @@ class AsyncScheduler(Generic[Draft, Verdict]):
     async def _serve(self, batch: Batch) -> None:
         """Verify a batch and tell those that wait."""
         failure: Exception | None = None
+        seconds: float | None = None
         verdicts: Mapping[Key, Verdict] = {}
+        begun = asyncio.get_running_loop().time()  # a clock that never jumps
         longest = batch.seconds + self.scheduler.lost_after_seconds
         try:
             async with asyncio.timeout(None if math.isinf(longest) else longest) as limit:
                 verdicts = dict(await self.verify({key: self._waiting[key][0] for key in batch.keys}))
+            seconds = asyncio.get_running_loop().time() - begun or None
         except Exception as error:
             if limit.expired():
                 self.scheduler.abandon()
                 return
             failure = error
-        for key in self.scheduler.complete(batch):
+        for key in self.scheduler.complete(batch, seconds=seconds):
             self._answer(key, verdicts, failure)
 
     def _answer(self, key: Key, verdicts: Mapping[Key, Verdict], failure: Exception | None) -> None:

@@ -37,6 +37,7 @@ from specopt.models.arguments import boolean, integer, number, one_of, positive,
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import Floats, Ints
 from specopt.models.verification_batch import VerificationBatchProblem
+from specopt.models.verification_time import VerificationTime
 from specopt.models.verification_workload import VerificationWorkload
 from specopt.solvers.simulation import Estimate, Simulation, Tell, random_key
 from specopt.solvers.verification_batch.policies import Policy, PolicyName, as_policy
@@ -240,6 +241,9 @@ def run_once(
     seconds: float = 240.0,
     warm_up_seconds: float = 60.0,
     centralised: bool = False,
+    believed: VerificationTime | None = None,
+    calibrated: bool = True,
+    slowdown: float = 1.0,
     events: int = 0,
     spike_batches: int = 50,
     spike_ratio: float = 1.5,
@@ -256,6 +260,12 @@ def run_once(
         Length of the window in which responses must start to count, and the time before it.
     centralised
         Whether the verifier decodes alone, without drafts.
+    believed
+        What the policy takes for the time of a batch at the start; None: the true one, always.
+    calibrated
+        Whether what it believes then follows what batches take.
+    slowdown
+        Factor on the time of all batches from half of the window on.
     events
         How many iterations to log, the first within the window.
     spike_batches, spike_ratio
@@ -274,17 +284,35 @@ def run_once(
     seconds = number("seconds", seconds, above=0, high=MOST_SECONDS)
     warm_up_seconds = number("warm_up_seconds", warm_up_seconds, 0, MOST_SECONDS)
     spike_ratio = positive("spike_ratio", spike_ratio)
-    centralised = boolean("centralised", centralised)
+    centralised, calibrated = boolean("centralised", centralised), boolean("calibrated", calibrated)
+    slowdown = number("slowdown", slowdown, above=0)
     chosen = as_policy(policy)
     kernels = _kernels()
+
+    def rule(estimator: VerificationTime) -> Any:
+        return chosen.rule(
+            estimator, workload.guard_seconds, workload.batch_memory_bytes, workload.kv_bytes_per_token
+        )
+
+    truth = rule(workload.estimator)
     by_class, totals = np.zeros(len(workload.class_speeds), kernels.ByClass), np.zeros(1, kernels.Served)
     # no class can end more responses than its devices start at the speed of drafting
     longest = min(MOST_RESPONSES, int(devices * (1.0 + (seconds + warm_up_seconds) / 0.05)))
     responses, log = np.empty(longest, kernels.Response), np.empty(events, kernels.Iteration)
     stalled = kernels.play(
         key,
-        chosen.rule(workload.estimator.overhead_seconds, workload.guard_seconds, workload.batch_memory_bytes),
-        _verifier(workload, centralised),
+        truth if believed is None else rule(believed),
+        kernels.Verifier(
+            costs=truth.costs.copy(),
+            noise=math.sqrt(math.log1p(workload.time_noise**2)),
+            slowdown=slowdown,
+            knows=believed is None,
+            learns=believed is not None and calibrated,
+            bytes_per_token=workload.kv_bytes_per_token,
+            cache=workload.prefix_cache,
+            cache_bytes=math.inf if workload.cache_memory_bytes is None else workload.cache_memory_bytes,
+            central=centralised,
+        ),
         _devices(workload, devices, min(20.0, warm_up_seconds), centralised),
         kernels.Window(
             begin=warm_up_seconds,
@@ -320,21 +348,6 @@ def run_once(
         seconds=time.perf_counter() - begun,
         responses=responses[: served["responses"]].copy(),
         events=log[: served["logged"]],
-    )
-
-
-def _verifier(workload: VerificationWorkload, centralised: bool) -> Any:
-    """Return the kernel's record of the verifier."""
-    estimator = workload.estimator
-    return _kernels().Verifier(
-        new=estimator.seconds_per_new_token,
-        interaction=estimator.seconds_per_interaction,
-        cached=estimator.seconds_per_cached_token,
-        noise=math.sqrt(math.log1p(workload.time_noise**2)),
-        bytes_per_token=workload.kv_bytes_per_token,
-        cache=workload.prefix_cache,
-        cache_bytes=math.inf if workload.cache_memory_bytes is None else workload.cache_memory_bytes,
-        central=centralised,
     )
 
 
@@ -406,6 +419,9 @@ def capacity(
     centralised: bool = False,
     seconds: float = 240.0,
     warm_up_seconds: float = 60.0,
+    believed: VerificationTime | None = None,
+    calibrated: bool = True,
+    slowdown: float = 1.0,
     callback: Callable[[int, int, float], object] | None = None,
 ) -> Capacity:
     """Return how many devices a policy carries at a violation rate (Eq. 20): doubling, then bisection, per seed.
@@ -426,7 +442,7 @@ def capacity(
         Relative distance at which a search ends; it is at least one device.
     most
         Devices beyond which no search goes.
-    centralised, seconds, warm_up_seconds
+    centralised, seconds, warm_up_seconds, believed, calibrated, slowdown
         As in `run_once`.
     callback
         Called after every simulation with the seed, the devices and their violation rate.
@@ -450,7 +466,7 @@ def capacity(
         nonlocal runs, iterations
         run = run_once(
             workload, chosen, devices=devices, seed=seed, seconds=seconds, warm_up_seconds=warm_up_seconds,
-            centralised=centralised,
+            centralised=centralised, believed=believed, calibrated=calibrated, slowdown=slowdown,
         )  # fmt: skip
         runs += 1
         iterations += int(run.iterations.sum())
