@@ -31,6 +31,9 @@ MEMORY, ERROR_MEMORY = 64.0, 16.0
 BOUND, LEAST_ERROR = 3.0, 0.01
 """Typical errors that a batch counts for at most, so that a stall moves little; and the least of them."""
 
+SAMPLE, SOONEST = 256, 16
+"""Requests that are looked at before all others, and of which share the most urgent are tried first: a sixteenth."""
+
 WAITS = 1
 """`waits` of a request that does."""
 
@@ -143,42 +146,79 @@ def _weight(costs, new, cached):
 
 
 @helper
-def _pick(rule, cap, pending, room, left, count, seconds, used, batch):
-    """Take candidates by increasing key until the next one breaks the cap or the memory; return all sums anew.
+def _order(now, rule, order, turn, pending, keys):
+    """Write by what each request is ordered among those of its turn; no number if it is not in that turn.
 
-    The candidates are the first ``left`` in the room; those of one key go in order of arrival. The first request that
-    fits the memory is taken whatever the cap. Only what is taken is sorted: of many thousand that wait a batch is a
-    few. Returned are how many are taken, their seconds and bytes, and whether the batch is full.
+    By slack, turn 0 has those in need, 1 those that run ahead while their prefix is cached, 2 those given up; who is in
+    none of them can wait.
     """
-    heapify(room.keys, room.places, left)
-    while left > 0:
-        i = room.places[0]
-        left = pop(room.keys, room.places, left)
-        memory = rule.bytes_per_token * (pending.cached[i] + pending.new[i])
-        if used + memory > rule.memory:
-            if count == 0:
-                continue
-            return count, seconds, used, True
-        weight = _weight(rule.costs, pending.new[i], pending.cached[i])
-        if count > 0 and seconds + weight > cap:
-            return count, seconds, used, True
-        batch[count] = i
-        count += 1
-        seconds += weight
-        used += memory
-    return count, seconds, used, False
+    waits, due, latest, ahead = pending.waits, pending.due, pending.latest, pending.ahead
+    for i in range(len(keys)):
+        keys[i] = math.nan
+        if waits[i] != WAITS:
+            continue
+        if order == FCFS:
+            keys[i] = i
+        elif order == EDF:
+            keys[i] = pending.deadline[i]
+        elif due[i] - now < -rule.give_up:
+            if turn == 2:
+                keys[i] = due[i]
+        elif latest[i] <= now:
+            if turn == 0:
+                keys[i] = due[i]
+        elif turn == 1 and latest[i] - ahead[i] <= now:
+            keys[i] = -due[i]  # the furthest first: they are soon done and leave their room to others
 
 
 @helper
-def _in_order(rule, keys, pending, room, batch):
-    """Take requests by increasing key as far as cap and memory go; return how many."""
-    left = 0
-    for i in range(len(keys)):
-        if pending.waits[i] == WAITS:
-            room.keys[left] = keys[i]
-            room.places[left] = i
-            left += 1
-    return _pick(rule, rule.cap, pending, room, left, 0, rule.costs[3], 0.0, batch)[0]
+def _pivot(keys):
+    """Return a key that about one in SOONEST does not exceed, by a sample; infinity where keys are few."""
+    if len(keys) < 8 * SAMPLE:
+        return math.inf
+    sample = keys[:: len(keys) // SAMPLE].copy()
+    sample = np.sort(sample[sample == sample])
+    return sample[len(sample) // SOONEST] if len(sample) > SOONEST else math.inf
+
+
+@helper
+def _take(now, rule, order, pending, room, batch):
+    """Take requests, turn after turn by increasing key, until one breaks the cap or the memory; return how many.
+
+    The first request that fits the memory is taken whatever the cap; those of one key go in order of arrival. Only what
+    is taken is sorted, and first only the soonest are looked at: of many thousand that wait a batch is a few.
+    """
+    keys, places = room.keys[: len(pending.value)], room.places
+    count, seconds, used = 0, rule.costs[3], 0.0
+    for turn in range(3 if order == SLACK else 1):
+        low = -math.inf
+        while low < math.inf:
+            _order(now, rule, order, turn, pending, keys)
+            high = _pivot(keys) if low == -math.inf else math.inf
+            left = 0
+            for i in range(len(keys)):
+                if low < keys[i] <= high:
+                    keys[left] = keys[i]
+                    places[left] = i
+                    left += 1
+            heapify(keys, places, left)
+            while left > 0:
+                i = places[0]
+                left = pop(keys, places, left)
+                memory = rule.bytes_per_token * (pending.cached[i] + pending.new[i])
+                if used + memory > rule.memory:
+                    if count == 0:
+                        continue
+                    return count
+                weight = _weight(rule.costs, pending.new[i], pending.cached[i])
+                if count > 0 and seconds + weight > rule.cap:
+                    return count
+                batch[count] = i
+                count += 1
+                seconds += weight
+                used += memory
+            low = high
+    return count
 
 
 @helper
@@ -286,12 +326,6 @@ def _fill(now, rule, count, late, weight, memory, pending, batch):
 
 
 @helper
-def _in_order_of_arrival(rule, pending, room, batch):
-    """Take requests in order of arrival, as far as cap and memory go; return how many."""
-    return _in_order(rule, np.zeros(len(pending.value)), pending, room, batch)
-
-
-@helper
 def _by_deadline(now, rule, pending, room, batch):
     """Decide by the deadlines of this iteration: Algorithm 1, with or without the late, or the best of this epoch."""
     n = len(pending.value)
@@ -311,7 +345,7 @@ def _by_deadline(now, rule, pending, room, batch):
         count = _per_epoch(now, rule, use, weight, memory, pending, batch)
     if count > 0:
         return _fill(now, rule, count, late, weight, memory, pending, batch) if rule.fill else count
-    return _in_order_of_arrival(rule, pending, room, batch)  # only late requests are pending
+    return _take(now, rule, FCFS, pending, room, batch)  # only late requests are pending
 
 
 @helper
@@ -332,41 +366,19 @@ def latest(rule, due, tokens, tau, allowed):
     return due - (_lead(tokens, tau, allowed) if rule.defer < 0.0 else rule.defer)
 
 
-@inlined
-def _turn(now, rule, pending, i):
-    """Return the turn of a request: 0 in need, 1 running ahead while its prefix is cached, 2 given up, 3 can wait."""
-    if pending.due[i] - now < -rule.give_up:
-        return 2
-    if pending.latest[i] <= now:
-        return 0
-    return 1 if pending.latest[i] - pending.ahead[i] <= now else 3
-
-
 @helper
 def _by_slack(now, rule, pending, room, batch):
     """Decide by the slack of the responses; return how many are taken and when to look again.
 
     Who can wait waits, and the verifier idles rather than start a batch that a request in need would have to await.
     """
-    count, seconds, used, full = 0, rule.costs[3], 0.0, False
+    count = _take(now, rule, SLACK, pending, room, batch)
     wake = math.inf
-    for turn in range(3):
-        left = 0
-        for i in range(len(pending.due)):
-            if pending.waits[i] != WAITS:
-                continue
-            mine = _turn(now, rule, pending, i)
-            if mine == turn:
-                # of those that run ahead the furthest first: they are soon done and leave their room to others
-                room.keys[left] = -pending.due[i] if turn == 1 else pending.due[i]
-                room.places[left] = i
-                left += 1
-            elif mine == 3:
+    if count == 0:
+        for i in range(len(pending.value)):
+            if pending.waits[i] == WAITS and pending.latest[i] - pending.ahead[i] > now:
                 wake = min(wake, pending.latest[i] - pending.ahead[i])
-        count, seconds, used, full = _pick(rule, rule.cap, pending, room, left, count, seconds, used, batch)
-        if full:
-            break
-    return count, math.inf if count > 0 else wake
+    return count, wake
 
 
 @kernel("void(f8, Rule, Pending, f8[::1], f8[::1])")
@@ -393,10 +405,8 @@ def choose(now, rule, pending, room, batch):
     """
     if len(pending.value) == 0:
         return 0, math.inf
-    if rule.policy == FCFS:
-        return _in_order_of_arrival(rule, pending, room, batch), math.inf
-    if rule.policy == EDF:
-        return _in_order(rule, pending.deadline, pending, room, batch), math.inf
+    if rule.policy in (FCFS, EDF):
+        return _take(now, rule, rule.policy, pending, room, batch), math.inf
     if rule.policy == SLACK:
         return _by_slack(now, rule, pending, room, batch)
     return _by_deadline(now, rule, pending, room, batch), math.inf
