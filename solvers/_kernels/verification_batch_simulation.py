@@ -25,11 +25,15 @@ again costs about five warm verifications. Anything from 6 to 20 carries the sam
 START_ERROR = 0.3
 """How far off each coefficient may be at the start, besides all of them together: relative standard deviation."""
 
-MEMORY, ERROR_MEMORY = 64.0, 16.0
-"""Batches that the fit of their time looks back on, and its relative error: some seconds of a busy verifier."""
+BOUND = 3.0
+"""Typical errors beyond which a batch counts as this far off and no more: so a stall moves little."""
 
-BOUND, LEAST_ERROR = 3.0, 0.01
-"""Typical errors that a batch counts for at most, so that a stall moves little; and the least of them."""
+MEMORY, SHORT_MEMORY = 64.0, 8.0
+"""Batches that the fit of their time looks back on: some seconds of a busy verifier; after one that is further off than
+the bound as few as the latter, for the machine may have changed."""
+
+LEAST_ERROR, ERROR_STEP, MEDIAN = 0.01, 1.13, 0.67
+"""The typical error rises or falls by a step with every batch, so that MEDIAN times it is the median; the least of it."""
 
 SAMPLE, SOONEST = 256, 16
 """Requests that are looked at before all others, and of which share the most urgent are tried first: a sixteenth."""
@@ -416,33 +420,31 @@ def choose(now, rule, pending, room, batch):
 def calibrate(costs, calibration, work, seconds):
     """Let the costs follow what a batch took: least squares of relative errors over the last batches, none negative.
 
-    A batch counts for BOUND typical errors at most, so that a stall, or a clock that jumps, moves the costs little. Of
-    what the batches do not tell, the costs keep to the proportions that were given: a machine that is slower is taken
+    Of what the batches do not tell, the costs keep to the proportions that were given: a machine that is slower is taken
     to be so in all.
 
     ``work``: N_linear, N_interactions, N_cached of the batch, and 1. Modified in place: the costs, and what is known.
     """
-    expected = 0.0
+    given, squares, products, error = calibration
+    expected, scale = 0.0, 0.0
     for j in range(4):
         expected += costs[j] * work[j]
+        scale += given[j] * work[j]
     if expected <= 0.0:
         return
-    terms = calibration.given * work / expected
-    squares, products, error = calibration.squares, calibration.products, calibration.error
-    off = abs(seconds / expected - 1.0)
-    most = BOUND * error[0]
-    share = min(1.0, most / max(off, 1e-300)) if off > 0.0 else 1.0
-    keep = 1.0 - 1.0 / MEMORY
+    off, most = seconds / expected - 1.0, BOUND * error[0]
+    keep = 1.0 - 1.0 / (MEMORY if abs(off) <= most else SHORT_MEMORY)
+    seen = expected * (1.0 + min(max(off, -most), most))
     for j in range(4):
-        products[j] = keep * products[j] + share * terms[j] * seconds / expected
+        products[j] = keep * products[j] + given[j] * work[j] * seen / scale**2
         for k in range(4):
-            squares[j, k] = keep * squares[j, k] + share * terms[j] * terms[k]
-    error[0] = max(LEAST_ERROR, error[0] + (1.25 * min(off, most) - error[0]) / ERROR_MEMORY)
+            squares[j, k] = keep * squares[j, k] + given[j] * work[j] * given[k] * work[k] / scale**2
+    error[0] = max(LEAST_ERROR, error[0] * (ERROR_STEP if abs(off) > MEDIAN * error[0] else 1.0 / ERROR_STEP))
     prior = (error[0] / START_ERROR) ** 2  # times the variance of the factors among each other
     factors = np.ones(4)
     for j in range(4):
-        if calibration.given[j] > 0.0:
-            factors[j] = costs[j] / calibration.given[j]
+        if given[j] > 0.0:
+            factors[j] = costs[j] / given[j]
     for _ in range(20):  # coordinate descent, from where it ended before
         for j in range(4):
             rest = products[j]
@@ -450,7 +452,7 @@ def calibrate(costs, calibration, work, seconds):
                 if k != j:
                     rest -= (squares[j, k] - 0.25 * prior) * factors[k]
             factors[j] = max(0.0, rest / (squares[j, j] + 0.75 * prior))
-    costs[:] = factors * calibration.given
+    costs[:] = factors * given
 
 
 @kernel("i8(f8[:, ::1], i8[::1], i1[::1], i8)")
@@ -520,11 +522,19 @@ def _draft(streams, j, devices):
 def evict(room, cached, first):
     """Drop prefixes, those with the least `first` before others, until what is cached fits."""
     total = cached.sum()
+    if total <= room:
+        return
+    keys, places = np.empty(len(cached)), np.empty(len(cached), dtype=np.int64)
+    left = 0
+    for j in range(len(cached)):
+        if cached[j] > 0.0:
+            keys[left] = first[j]
+            places[left] = j
+            left += 1
+    heapify(keys, places, left)
     while total > room:
-        worst = -1
-        for j in range(len(cached)):
-            if cached[j] > 0.0 and (worst < 0 or first[j] < first[worst]):
-                worst = j
+        worst = places[0]
+        left = pop(keys, places, left)
         total -= cached[worst]
         cached[worst] = 0.0
 

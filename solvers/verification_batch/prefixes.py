@@ -66,7 +66,8 @@ class Prefixes:
         used[_CACHED, places] = used[_SIZE, places]  # they are read now, and stay even where they alone are too many
         self._batches = min(self._batches + 1, _RECENT_BATCHES)
         self._batch_seconds += (seconds - self._batch_seconds) / self._batches
-        order = np.argsort(used[_SPEED], kind="stable")
+        # as their first 16 bits: within 1 % the order says nothing, and so many are sorted in a tenth of the time
+        order = np.argsort((used[_SPEED].astype(np.float32).view(np.uint32) >> 16).astype(np.uint16), kind="stable")
         kernels.run_ahead(
             self.room_bytes, self._batch_seconds, used[_SIZE], used[_WINDOW], used[_AWAY], order, used[_AHEAD]
         )

@@ -15,7 +15,7 @@ import pytest
 
 from specopt.instances.verification_batch.workload import TABLE_12, mixed_classes
 from specopt.models.errors import InvalidInput
-from specopt.models.verification_time import VerificationTime
+from specopt.models.verification_time import COEFFICIENTS, VerificationTime
 from specopt.solvers.verification_batch.online import Scheduler
 from specopt.solvers.verification_batch.policies import POLICIES, Policy, PolicyName
 from specopt.solvers.verification_batch.simulate import run_once
@@ -378,3 +378,35 @@ def test_twenty_thousand_may_wait() -> None:
         crowded.next_batch(10.0 + turn)
         taken.append(time.process_time() - start)
     assert min(taken) < 1e-3
+
+
+@pytest.mark.parametrize(("slope", "overhead"), [(1.3, 1.3), (0.7, 0.7), (1.3, 0.7), (0.7, 1.3)])
+def test_estimates_follow_what_batches_take(slope: float, overhead: float) -> None:
+    """Tests that estimates 30 % off are mended in 60 batches with noise and stalls, and again where a machine slows."""
+    given = {name: (overhead if name == "overhead_seconds" else slope) * getattr(TABLE_12, name) for name in COEFFICIENTS}
+    scheduler = Scheduler(VerificationTime(**given), "fcfs")
+    draw = np.random.default_rng(7)
+
+    def serve(batches: int, factor: float) -> float:
+        """Serve batches; return the mean error of the last twenty estimates."""
+        errors = []
+        for _ in range(batches):
+            new, cached = draw.integers(2, 9, 30), draw.integers(50, 900, 30)
+            new[:2], cached[:2] = 300, 0
+            count = int(draw.integers(1, 31))
+            for key in range(30 - count, 30):
+                submit(scheduler, key, new_tokens=int(new[key]), cached_tokens=int(cached[key]))
+            batch = scheduler.next_batch(10.0)
+            truth = factor * TABLE_12.seconds(new[30 - count :], cached[30 - count :])
+            errors.append(abs(batch.seconds / truth - 1.0))
+            stall = 20.0 if draw.random() < 0.03 else 1.0
+            scheduler.complete(batch, seconds=truth * stall * float(draw.lognormal(0.0, 0.05)))
+        return float(np.mean(errors[-20:]))
+
+    assert serve(60, 1.0) < 0.05
+    scheduler = Scheduler.from_state(json.loads(json.dumps(scheduler.state(), allow_nan=False)))
+    assert serve(20, 1.0) < 0.05  # what was learned survives a restart
+    assert serve(100, 1.5) < 0.05
+    assert min(dataclasses.astuple(scheduler.estimator)) >= 0.0
+    with pytest.raises(InvalidInput, match="seconds: expected"):
+        scheduler.complete(seconds=0.0)
