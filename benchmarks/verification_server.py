@@ -119,10 +119,7 @@ def estimates(smoke: bool) -> list[Row]:
     rows = []
     for slope, overhead in ((1.3, 1.3), (0.7, 0.7), (1.3, 0.7), (0.7, 1.3)):
         start = VerificationTime(
-            **{
-                name: (overhead if name == "overhead_seconds" else slope) * getattr(best, name)
-                for name in COEFFICIENTS
-            }
+            **{name: (overhead if name == "overhead_seconds" else slope) * getattr(best, name) for name in COEFFICIENTS}
         )
         kept, learned = (_errors(start, batches, seconds, learns) for learns in (False, True))
         rows.append(

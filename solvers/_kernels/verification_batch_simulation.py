@@ -28,8 +28,8 @@ START_ERROR = 0.3
 BOUND = 3.0
 """Typical errors beyond which a batch counts as this far off and no more: so a stall moves little."""
 
-MEMORY, SHORT_MEMORY = 64.0, 8.0
-"""Batches that the fit of their time looks back on: some seconds of a busy verifier; after one that is further off than
+MEMORY, SHORT_MEMORY = 32.0, 8.0
+"""Batches that the fit of their time looks back on, a few seconds of a busy verifier; after one that is further off than
 the bound as few as the latter, for the machine may have changed."""
 
 LEAST_ERROR, ERROR_STEP, MEDIAN = 0.01, 1.13, 0.67

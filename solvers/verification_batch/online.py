@@ -303,9 +303,7 @@ class Scheduler:
         )
 
     @_locked
-    def complete(
-        self, batch: Batch | Iterable[Key] | None = None, *, seconds: float | None = None
-    ) -> tuple[Key, ...]:
+    def complete(self, batch: Batch | Iterable[Key] | None = None, *, seconds: float | None = None) -> tuple[Key, ...]:
         """Note that a batch has ended, and return those of its requests that count as served by it.
 
         Requests that were cancelled meanwhile do not count. Those of a batch that counted as lost do, if the batch

@@ -290,9 +290,7 @@ def run_once(
     kernels = _kernels()
 
     def rule(estimator: VerificationTime) -> Any:
-        return chosen.rule(
-            estimator, workload.guard_seconds, workload.batch_memory_bytes, workload.kv_bytes_per_token
-        )
+        return chosen.rule(estimator, workload.guard_seconds, workload.batch_memory_bytes, workload.kv_bytes_per_token)
 
     truth = rule(workload.estimator)
     by_class, totals = np.zeros(len(workload.class_speeds), kernels.ByClass), np.zeros(1, kernels.Served)

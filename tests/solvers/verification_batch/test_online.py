@@ -383,7 +383,9 @@ def test_twenty_thousand_may_wait() -> None:
 @pytest.mark.parametrize(("slope", "overhead"), [(1.3, 1.3), (0.7, 0.7), (1.3, 0.7), (0.7, 1.3)])
 def test_estimates_follow_what_batches_take(slope: float, overhead: float) -> None:
     """Tests that estimates 30 % off are mended in 60 batches with noise and stalls, and again where a machine slows."""
-    given = {name: (overhead if name == "overhead_seconds" else slope) * getattr(TABLE_12, name) for name in COEFFICIENTS}
+    given = {
+        name: (overhead if name == "overhead_seconds" else slope) * getattr(TABLE_12, name) for name in COEFFICIENTS
+    }
     scheduler = Scheduler(VerificationTime(**given), "fcfs")
     draw = np.random.default_rng(7)
 
