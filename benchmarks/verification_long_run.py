@@ -11,7 +11,6 @@ import numpy as np
 from table import Benchmark, Row
 
 from specopt.instances.verification_batch.workload import TABLE_12, mixed_classes
-from specopt.models.verification_time import COEFFICIENTS, VerificationTime
 from specopt.models.verification_workload import VerificationWorkload
 from specopt.solvers.verification_batch.ceiling import ceiling
 from specopt.solvers.verification_batch.online import Scheduler
@@ -190,12 +189,7 @@ def wrong_estimates(smoke: bool) -> list[Row]:
         known = max(1.0, carried())
         shares = {calibrated: [] for calibrated in (True, False)}
         for slope, overhead in ((1.3, 1.3), (0.7, 0.7), (1.3, 0.7), (0.7, 1.3)):
-            believed = VerificationTime(
-                **{
-                    part: (overhead if part == "overhead_seconds" else slope) * getattr(TABLE_12, part)
-                    for part in COEFFICIENTS
-                }
-            )
+            believed = TABLE_12.scaled(slope, overhead)
             for calibrated, found in shares.items():
                 found.append(carried(believed=believed, calibrated=calibrated) / known)
         rows.append(

@@ -23,7 +23,7 @@ from specopt.instances.runtimes.fit import fit_runtime
 from specopt.instances.runtimes.work import work_of
 from specopt.instances.verification_batch.workload import TABLE_12
 from specopt.models.errors import InvalidInput
-from specopt.models.verification_time import COEFFICIENTS, VerificationTime
+from specopt.models.verification_time import VerificationTime
 from specopt.solvers.verification_batch.online import Batch, Scheduler
 from specopt.solvers.verification_batch.policies import POLICIES
 from specopt.solvers.verification_batch.serving import AsyncScheduler
@@ -118,9 +118,7 @@ def estimates(smoke: bool) -> list[Row]:
     hindsight = _errors(best, batches, seconds, learns=False)
     rows = []
     for slope, overhead in ((1.3, 1.3), (0.7, 0.7), (1.3, 0.7), (0.7, 1.3)):
-        start = VerificationTime(
-            **{name: (overhead if name == "overhead_seconds" else slope) * getattr(best, name) for name in COEFFICIENTS}
-        )
+        start = best.scaled(slope, overhead)
         kept, learned = (_errors(start, batches, seconds, learns) for learns in (False, True))
         rows.append(
             Row(

@@ -49,6 +49,15 @@ class VerificationTime:
         )
         return found
 
+    def scaled(self, slope: float, overhead: float) -> VerificationTime:
+        """Return an estimator of so many times the seconds: of the weights, and of the constant."""
+        return VerificationTime(
+            seconds_per_new_token=slope * self.seconds_per_new_token,
+            seconds_per_interaction=slope * self.seconds_per_interaction,
+            seconds_per_cached_token=slope * self.seconds_per_cached_token,
+            overhead_seconds=overhead * self.overhead_seconds,
+        )
+
     def seconds(self, new_tokens: Ints | Floats, cached_tokens: Ints | Floats) -> float:
         """Return T(B) of a batch of requests (Eq. 19)."""
         return self.overhead_seconds + float(self.weights(new_tokens, cached_tokens).sum())

@@ -29,11 +29,11 @@ BOUND = 3.0
 """Typical errors beyond which a batch counts as this far off and no more: so a stall moves little."""
 
 MEMORY, SHORT_MEMORY = 32.0, 8.0
-"""Batches that the fit of their time looks back on, a few seconds of a busy verifier; after one that is further off than
-the bound as few as the latter, for the machine may have changed."""
+"""Batches that the fit of their time looks back on: a few seconds of a busy verifier. After one that is further off
+than the bound as few as the latter, for the machine may have changed."""
 
 LEAST_ERROR, ERROR_STEP, MEDIAN = 0.01, 1.13, 0.67
-"""The typical error rises or falls by a step with every batch, so that MEDIAN times it is the median; the least of it."""
+"""Least typical error; by what factor it rises or falls with every batch, so that MEDIAN times it is their median."""
 
 SAMPLE, SOONEST = 256, 16
 """Requests that are looked at before all others, and of which share the most urgent are tried first: a sixteenth."""
@@ -420,8 +420,8 @@ def choose(now, rule, pending, room, batch):
 def calibrate(costs, calibration, work, seconds):
     """Let the costs follow what a batch took: least squares of relative errors over the last batches, none negative.
 
-    Of what the batches do not tell, the costs keep to the proportions that were given: a machine that is slower is taken
-    to be so in all.
+    Of what the batches do not tell, the costs keep to the proportions that were given: a machine that is slower is
+    taken to be so in all.
 
     ``work``: N_linear, N_interactions, N_cached of the batch, and 1. Modified in place: the costs, and what is known.
     """

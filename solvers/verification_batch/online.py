@@ -100,7 +100,7 @@ class Scheduler:
     Parameters
     ----------
     estimator
-        Time of a batch (Eq. 18-19), as far as known: it follows what `complete` is told, but a coefficient of 0 stays 0.
+        Time of a batch (Eq. 18-19), as far as known: it follows what `complete` is told. A coefficient of 0 stays 0.
     policy
         How to choose.
     guard_seconds
@@ -353,7 +353,7 @@ class Scheduler:
         places = rows.places(list(self._serials.values()))
         columns = rows.columns[:, places].T
         columns[:, _LATEST] = 0.0  # it follows from the others
-        state = {
+        state: dict[str, Any] = {
             "estimator": dataclasses.asdict(self.estimator),
             "policy": dataclasses.asdict(self.policy),
             "guard_seconds": self.guard_seconds,
@@ -368,11 +368,11 @@ class Scheduler:
             "running": list(self._running),
             "running_until": self._deadline_of_running,
             "work": self._work.tolist(),
-            "calibration": {name: part.tolist() for name, part in self._calibration._asdict().items()},
+            "calibration": {name: getattr(self._calibration, name).tolist() for name in self._calibration._fields},
             "next_serial": self._next_serial,
         }
         for part in (state, state["policy"]):
-            part.update({name: "inf" for name, value in part.items() if value == math.inf})  # type: ignore[attr-defined]
+            part.update({name: "inf" for name, value in part.items() if value == math.inf})
         return state
 
     @classmethod
@@ -404,7 +404,10 @@ class Scheduler:
             )
             if scheduler._prefixes is not None:
                 scheduler._prefixes.restore(found["prefixes"], shift_seconds)
-            running = {key: found["serials"][found["requests"].index(key)] for key in found["running"]}
+            serials = dict(zip(found["requests"], found["serials"], strict=True))
+            if sorted(set(serials.values())) != found["serials"]:
+                raise InvalidInput("state: expected requests of different names in the order of their serials")
+            running = {key: serials[key] for key in found["running"]}
             for key, serial, values in zip(found["requests"], found["serials"], found["columns"], strict=True):
                 row = np.array(values, dtype=np.float64)
                 row[[_DEADLINE, _DUE]] += shift_seconds
@@ -412,8 +415,8 @@ class Scheduler:
                 scheduler._append(key, serial, row, _RUNS if key in running else _WAITS)
             scheduler._running = running
             scheduler._work[:] = found["work"]
-            for name, part in scheduler._calibration._asdict().items():
-                part[:] = found["calibration"][name]
+            for name in scheduler._calibration._fields:
+                getattr(scheduler._calibration, name)[:] = found["calibration"][name]
             scheduler._deadline_of_running = found["running_until"] + shift_seconds
             scheduler._next_serial = found["next_serial"]
         except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
@@ -504,11 +507,10 @@ class _Rows:
         """Add a row, with the largest serial."""
         if self.count == len(self.serials):
             self.compact()
-        if 2 * self.count > len(self.serials):
-            old, kept = (self.columns, self.serials, self.status), self.count
-            self._allocate(2 * len(self.serials))
-            for to, out_of in zip((self.columns, self.serials, self.status), old, strict=True):
-                to[..., :kept] = out_of[..., :kept]
+            if 2 * self.count > len(self.serials):
+                old, most = (self.columns, self.serials, self.status), len(self.serials)
+                self._allocate(2 * most)
+                self.columns[:, :most], self.serials[:most], self.status[:most] = old
         at = self.count
         self.columns[:, at], self.serials[at], self.status[at] = values, serial, status
         self.count += 1

@@ -15,7 +15,7 @@ import pytest
 
 from specopt.instances.verification_batch.workload import TABLE_12, mixed_classes
 from specopt.models.errors import InvalidInput
-from specopt.models.verification_time import COEFFICIENTS, VerificationTime
+from specopt.models.verification_time import VerificationTime
 from specopt.solvers.verification_batch.online import Scheduler
 from specopt.solvers.verification_batch.policies import POLICIES, Policy, PolicyName
 from specopt.solvers.verification_batch.simulate import run_once
@@ -382,11 +382,8 @@ def test_twenty_thousand_may_wait() -> None:
 
 @pytest.mark.parametrize(("slope", "overhead"), [(1.3, 1.3), (0.7, 0.7), (1.3, 0.7), (0.7, 1.3)])
 def test_estimates_follow_what_batches_take(slope: float, overhead: float) -> None:
-    """Tests that estimates 30 % off are mended in 60 batches with noise and stalls, and again where a machine slows."""
-    given = {
-        name: (overhead if name == "overhead_seconds" else slope) * getattr(TABLE_12, name) for name in COEFFICIENTS
-    }
-    scheduler = Scheduler(VerificationTime(**given), "fcfs")
+    """Tests that estimates 30 % off are mended in 60 batches, with noise and stalls, and where it slows."""
+    scheduler = Scheduler(TABLE_12.scaled(slope, overhead), "fcfs")
     draw = np.random.default_rng(7)
 
     def serve(batches: int, factor: float) -> float:
