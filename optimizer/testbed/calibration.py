@@ -14,8 +14,7 @@ from specopt.measuring.measure import Settings, measure_with
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import Floats
 from specopt.models.verification_time import VerificationTime
-from specopt.testbed.decoding import Sampling
-from specopt.testbed.processes import Laboratory, ProcessTimer, Worker
+from specopt.testbed.processes import ProcessTimer, Worker
 
 Passes = Mapping[str, Sequence[Any]]
 """Measured passes as columns."""
@@ -83,31 +82,6 @@ def _table(passes: Passes, rows: list[int], columns: TableColumns) -> RuntimeTab
         rows=(len(passes["phase"]), len(rows)),
         warnings=(),
     )
-
-
-def measure_acceptance(
-    laboratory: Laboratory,
-    prompts: Sequence[Sequence[int]],
-    *,
-    length: int,
-    rounds: int,
-    sampling: Sampling,
-    lookup: bool = False,
-) -> list[list[int]]:
-    """Decode prompts speculatively; return how many of each round's drafts were accepted, by prompt.
-
-    Each prompt is a batch of its own, as many rounds as asked for; `lookup`: drafts are repetitions of the text.
-    """
-    laboratory.play(
-        "acceptance",
-        prompts=[list(prompt) for prompt in prompts],
-        length=length,
-        rounds=rounds,
-        sampling=(sampling.temperature, sampling.seed),
-        lookup=lookup,
-    )
-    accepted: list[list[int]] = laboratory.finish()[1]
-    return accepted
 
 
 def acceptance_rate(accepted: Sequence[Sequence[int]], length: int) -> float:

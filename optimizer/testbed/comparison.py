@@ -14,12 +14,10 @@ from typing import Any
 import numpy as np
 
 from specopt.models.fields import Floats
+from specopt.testbed.studies.resampling import LEVEL, RESAMPLES, Interval
 
 APART = 0.05
 """Predictions that differ by less say nothing of which plan is faster."""
-
-RESAMPLES = 2000
-LEVEL = 0.95
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,15 +57,6 @@ class Point:
         return self.predicted / self.measured - 1.0
 
 
-@dataclass(frozen=True)
-class Share:
-    """A number and its 95 % interval; NaN where nothing can be said."""
-
-    value: float
-    low: float
-    high: float
-
-
 @dataclass(frozen=True, kw_only=True)
 class Summary:
     """What a predictor is worth.
@@ -87,10 +76,10 @@ class Summary:
     """
 
     points: int
-    median_error: Share
-    bias: Share
+    median_error: Interval
+    bias: Interval
     pairs: int
-    right_order: Share
+    right_order: Interval
 
 
 def quantities(record: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -125,7 +114,7 @@ def summarise(points: Sequence[Point], seed: int = 0) -> Summary:
     measured = np.array([point.measured for point in points])
     scenes = np.array([point.scene for point in points])
 
-    def of(statistic: Callable[[Floats, Floats, Any], float]) -> Share:
+    def of(statistic: Callable[[Floats, Floats, Any], float]) -> Interval:
         return bootstrap(lambda rows: statistic(predicted[rows], measured[rows], scenes[rows]), scenes, seed)
 
     return Summary(
@@ -137,7 +126,7 @@ def summarise(points: Sequence[Point], seed: int = 0) -> Summary:
     )
 
 
-def bootstrap(statistic: Callable[[Any], float], scenes: Any, seed: int = 0) -> Share:
+def bootstrap(statistic: Callable[[Any], float], scenes: Any, seed: int = 0) -> Interval:
     """Return a statistic of rows, and its interval over rows drawn with replacement within each scene."""
     random = np.random.default_rng(seed)
     groups = [np.flatnonzero(scenes == scene) for scene in np.unique(scenes)]
@@ -146,7 +135,7 @@ def bootstrap(statistic: Callable[[Any], float], scenes: Any, seed: int = 0) -> 
     ]
     known = np.array([one for one in drawn if np.isfinite(one)])
     low, high = np.quantile(known, [0.5 - LEVEL / 2, 0.5 + LEVEL / 2]) if len(known) else (np.nan, np.nan)
-    return Share(statistic(np.arange(len(scenes))), float(low), float(high))
+    return Interval(statistic(np.arange(len(scenes))), float(low), float(high))
 
 
 def _pairs(predicted: Floats, measured: Floats, scenes: Any) -> Any:
@@ -183,7 +172,7 @@ class Gain:
     ours: str
     theirs: str
     predicted: float
-    measured: Share
+    measured: Interval
 
 
 def gains_of(points: Sequence[Point], ours: str, theirs: str, *, smaller_is_better: bool = True) -> list[Gain]:
@@ -199,7 +188,7 @@ def gains_of(points: Sequence[Point], ours: str, theirs: str, *, smaller_is_bett
         for rival in points:
             if theirs in rival.methods and (rival.scene, rival.label) == (point.scene, point.label):
                 each = [gain(one, other) for one in point.repetitions for other in rival.repetitions]
-                measured = Share(gain(point.measured, rival.measured), min(each), max(each))
+                measured = Interval(gain(point.measured, rival.measured), min(each), max(each))
                 promised = gain(point.predicted, rival.predicted)
                 found.append(
                     Gain(

@@ -20,20 +20,14 @@ from specopt.models.fields import Floats, Ints
 from specopt.models.speculative_sampling import verify_round
 
 
-class Cache(Protocol):
-    """What a model keeps of a batch.
-
-    Setting a shorter length forgets the tokens behind it.
-    """
-
-    lengths: Ints
-
-
 class LanguageModel(Protocol):
     """What decoding needs of a model."""
 
     def new_cache(self, batch: int, room: int) -> Any:
-        """Return an empty cache of so many sequences, with room for so many tokens of each."""
+        """Return an empty cache of so many sequences, with room for so many tokens of each.
+
+        Its `lengths` are the tokens of each; setting a shorter one forgets what is behind it.
+        """
 
     def logits(self, tokens: Ints, counts: Ints, cache: Any, scored: int) -> Floats:
         """Run one pass over new tokens, which enter the cache.
@@ -124,11 +118,7 @@ class _Side:
             [*tokens[length:], *row]
             for tokens, length, row in zip(self.tokens, self.cache.lengths.tolist(), drafts.tolist(), strict=True)
         ]
-        counts = np.array([len(row) for row in rows])
-        padded = np.zeros((len(rows), counts.max()), dtype=np.int64)
-        for line, row in zip(padded, rows, strict=True):
-            line[: len(row)] = row
-        return self.model.logits(padded, counts, self.cache, scored)
+        return self.model.logits(*padded(rows), self.cache, scored)
 
     def settle(self, drafts: Ints, verdict: Verdict) -> None:
         """Keep what was accepted and the verify model's own token; the cache forgets the rest."""
@@ -223,6 +213,14 @@ class Verifier(_Sampling):
     def step(self) -> Verdict:
         """Decode one token of each sequence without drafts."""
         return self.verify(Drafts(tokens=no_drafts(len(self.tokens)), laws=None))
+
+
+def padded(rows: Sequence[Sequence[int]]) -> tuple[Ints, Ints]:
+    """Return rows of tokens as an array, shape (batch, longest row), zeros behind their ends, and their lengths."""
+    counts = np.array([len(row) for row in rows])
+    table = np.zeros((len(rows), counts.max()), dtype=np.int64)
+    table[np.arange(table.shape[1]) < counts[:, None]] = np.concatenate(rows)
+    return table, counts
 
 
 def no_drafts(batch: int) -> Ints:

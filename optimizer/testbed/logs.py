@@ -24,7 +24,7 @@ from specopt.models.fields import Floats, Ints
 from specopt.models.files import write_bytes
 from specopt.models.speculative_sampling import acceptance_rate
 from specopt.testbed.checkpoints import DRAFT, load_draft, prompt_tokens, tokenizer, verify_checkpoint
-from specopt.testbed.decoding import Drafter, Sampling, Verifier
+from specopt.testbed.decoding import Drafter, Sampling, Verifier, padded
 from specopt.testbed.llama import Llama, LlamaCache
 from specopt.testbed.prompts import KINDS, Prompt, prompts
 
@@ -141,13 +141,10 @@ def record(
 
 def _prefilled(model: Llama, tokens: Sequence[Sequence[int]], room: int) -> LlamaCache:
     """Return a cache of all but the last token of each prompt: every temperature starts from a copy."""
-    counts = np.array([len(row) - 1 for row in tokens])
-    padded = np.zeros((len(tokens), counts.max()), dtype=np.int64)
-    for line, row in zip(padded, tokens, strict=True):
-        line[: len(row) - 1] = row[:-1]
+    known, counts = padded([row[:-1] for row in tokens])
     cache = model.new_cache(len(tokens), room)
     with torch.inference_mode():
-        model.run(model.embed(padded), cache, range(len(model.layers)))
+        model.run(model.embed(known), cache, range(len(model.layers)))
     cache.lengths = counts
     return cache
 
@@ -211,7 +208,6 @@ def _entropy(laws: Floats) -> Floats:
 def write_log(columns: dict[str, list[Any]], path: Path, notes: dict[str, Any]) -> None:
     """Write recorded positions as parquet, all or nothing; notes are kept in its metadata as JSON."""
     import pyarrow
-    from pyarrow import parquet
 
     types = {
         "kind": pyarrow.string(),
@@ -225,20 +221,29 @@ def write_log(columns: dict[str, list[Any]], path: Path, notes: dict[str, Any]) 
         name: pyarrow.array(values if name in types else rounded(values), types.get(name, pyarrow.float32()))
         for name, values in columns.items()
     }
+    split = [*(name for name in columns if name not in types), *(f"{name}.list.element" for name in PROBABILITIES)]
+    few = [name for name in columns if name in types and name not in PROBABILITIES]
+    write_parquet(arrays, path, notes, use_dictionary=few, use_byte_stream_split=split)
+
+
+def write_parquet(arrays: dict[str, Any], path: Path, notes: dict[str, Any], **options: Any) -> None:
+    """Write columns of Arrow as parquet, all or nothing; notes are kept in its metadata as JSON."""
+    import pyarrow
+    from pyarrow import parquet
+
     table = pyarrow.table(arrays).replace_schema_metadata({"recording": json.dumps(notes)})
     stream = pyarrow.BufferOutputStream()
-    parquet.write_table(
-        table,
-        stream,
-        compression="zstd",
-        compression_level=19,
-        use_dictionary=[name for name in columns if name in types and name not in PROBABILITIES],
-        use_byte_stream_split=[
-            *(name for name in columns if name not in types),
-            *(f"{name}.list.element" for name in PROBABILITIES),
-        ],
-    )
+    parquet.write_table(table, stream, compression="zstd", compression_level=19, **options)
     write_bytes(path, stream.getvalue().to_pybytes())
+
+
+def origin(weights: Path) -> dict[str, str]:
+    """Return what recordings hang on: the day, the draft model's digest, the version of torch."""
+    return {
+        "date": f"{datetime.date.today()}",
+        "draft_sha256": hashlib.sha256(weights.read_bytes()).hexdigest(),
+        "torch": str(torch.__version__),
+    }
 
 
 def make_logs(record_folder: Path, how: Recording, *, prompts_per_kind: int, together: int, minutes: float) -> None:
@@ -272,18 +277,10 @@ def make_logs(record_folder: Path, how: Recording, *, prompts_per_kind: int, tog
         batch, start = asked[first : first + size], time.monotonic()
         tokens = [prompt_tokens(prompt.text) for prompt in batch]
         columns = record(draft, verify, batch, tokens, first, int(tokenizer().eos_token_id), how)
-        notes = asdict(how) | {
-            "bits": BITS,
-            "date": f"{datetime.date.today()}",
-            "draft_sha256": hashlib.sha256(weights.read_bytes()).hexdigest(),
-            "torch": str(torch.__version__),
-            "seconds": round(time.monotonic() - start, 1),
-        }
+        seconds = round(time.monotonic() - start, 1)
+        notes = asdict(how) | {"bits": BITS} | origin(weights) | {"seconds": seconds}
         write_log(columns, path, notes)
-        print(
-            f"{path.name}: {len(columns['token'])} positions, {path.stat().st_size} bytes, {notes['seconds']} s",
-            flush=True,
-        )
+        print(f"{path.name}: {len(columns['token'])} positions, {path.stat().st_size} bytes, {seconds} s", flush=True)
 
 
 if __name__ == "__main__":

@@ -10,8 +10,6 @@ Imported only where torch is installed. `python -m specopt.testbed.outputs` ends
 from __future__ import annotations
 
 import dataclasses
-import datetime
-import hashlib
 import json
 import os
 import time
@@ -26,12 +24,12 @@ import torch
 
 from specopt.models.codes.lattice import nearest_counts, quantised
 from specopt.models.fields import Floats
-from specopt.models.files import write_bytes, write_text
+from specopt.models.files import write_text
 from specopt.models.quantised_outputs import quantised_outputs
 from specopt.testbed.checkpoints import DRAFT, load_draft, prompt_tokens, tokenizer, verify_checkpoint
 from specopt.testbed.decoding import Drafter, Sampling, Verifier
 from specopt.testbed.llama import Llama
-from specopt.testbed.logs import rounded
+from specopt.testbed.logs import origin, rounded, write_parquet
 from specopt.testbed.prompts import KINDS, prompts
 from specopt.testbed.sampling import sample_answers
 
@@ -206,17 +204,13 @@ def record_texts(draft: Llama, verify: Llama, how: TextRecording) -> Iterator[di
 def write_laws(columns: dict[str, Any], path: Path, notes: dict[str, Any]) -> None:
     """Write laws as parquet, numbers with 12 bits, all or nothing; notes are kept in its metadata as JSON."""
     import pyarrow
-    from pyarrow import parquet
 
     arrays = {"prompt": pyarrow.array(columns["prompt"], pyarrow.int16())}
     for name, values in columns.items():
         if name != "prompt":
             flat = pyarrow.array(rounded(values).ravel(), pyarrow.float32())
             arrays[name] = flat if values.ndim == 1 else pyarrow.FixedSizeListArray.from_arrays(flat, values.shape[1])
-    table = pyarrow.table(arrays).replace_schema_metadata({"recording": json.dumps(notes)})
-    stream = pyarrow.BufferOutputStream()
-    parquet.write_table(table, stream, compression="zstd", compression_level=19)
-    write_bytes(path, stream.getvalue().to_pybytes())
+    write_parquet(arrays, path, notes)
 
 
 def make_outputs(record_folder: Path, laws: LawRecording, texts: TextRecording) -> None:
@@ -225,11 +219,7 @@ def make_outputs(record_folder: Path, laws: LawRecording, texts: TextRecording) 
     folder.mkdir(parents=True, exist_ok=True)
     checkpoint = verify_checkpoint()
     verify, draft = checkpoint.model(), load_draft(weights, checkpoint).model()
-    notes = {
-        "date": f"{datetime.date.today()}",
-        "draft_sha256": hashlib.sha256(weights.read_bytes()).hexdigest(),
-        "torch": str(torch.__version__),
-    }
+    notes = origin(weights)
     stop = int(tokenizer().eos_token_id)
     asked = [prompt_tokens(prompt.text) for prompt in prompts(laws.prompts_per_kind, training=False)]
     for temperature in laws.temperatures:

@@ -13,6 +13,7 @@ import torch
 import torch.nn.functional as functional
 from torch import Tensor
 
+from specopt.testbed.decoding import padded
 from specopt.testbed.llama import Llama
 
 
@@ -36,6 +37,7 @@ class Answer:
     states: Tensor
 
 
+@torch.inference_mode()  # type: ignore[untyped-decorator]  # torch annotates none
 def sample_answers(
     model: Llama,
     prompts: Sequence[Sequence[int]],
@@ -65,27 +67,11 @@ def sample_answers(
     seed
         Of what is drawn.
     """
-    with torch.inference_mode():
-        return _sample_answers(model, prompts, each, temperature, most_tokens, stop, seed)
-
-
-def _sample_answers(
-    model: Llama,
-    prompts: Sequence[Sequence[int]],
-    each: int,
-    temperature: float,
-    most_tokens: int,
-    stop: int,
-    seed: int,
-) -> list[Answer]:
     random = torch.Generator().manual_seed(seed)
-    counts = np.array([len(prompt) for prompt in prompts])
-    padded = np.zeros((len(prompts), counts.max()), dtype=np.int64)
-    for line, prompt in zip(padded, prompts, strict=True):
-        line[: len(prompt)] = prompt
+    asked, counts = padded(prompts)
     cache = model.new_cache(len(prompts), int(counts.max()) + most_tokens)
     layers = range(len(model.layers))
-    hidden = model.run(model.embed(padded), cache, layers)[torch.arange(len(counts)), torch.from_numpy(counts - 1)]
+    hidden = model.run(model.embed(asked), cache, layers)[torch.arange(len(counts)), torch.from_numpy(counts - 1)]
     hidden = hidden.repeat_interleave(each, dim=0)
     cache.keys, cache.values = (
         [part.repeat_interleave(each, dim=0) for part in parts] for parts in (cache.keys, cache.values)
@@ -114,8 +100,8 @@ def _sample_answers(
             cache.lengths, alive, drawn = cache.lengths[goes_on], alive[goes_on], drawn[goes_on]
         hidden = model.run(model.embed(drawn[:, None]), cache, layers)[:, 0]
         cache.lengths = cache.lengths + 1
-    asked = [prompt for prompt in prompts for _ in range(each)]
+    repeated = [prompt for prompt in prompts for _ in range(each)]
     return [
         Answer(torch.tensor([*prompt, *answer]), len(prompt), torch.stack(rows))
-        for prompt, answer, rows in zip(asked, tokens, states, strict=True)
+        for prompt, answer, rows in zip(repeated, tokens, states, strict=True)
     ]

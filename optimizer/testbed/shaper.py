@@ -105,8 +105,3 @@ class Shaper:
         self._tokens -= spent
         self._free = link.carried_by(begin, bits - spent)
         return self.start + self._free + link.delay_seconds
-
-    @property
-    def rate_bits_per_second(self) -> float:
-        """The rate at the time when the line is free."""
-        return self.link.rate(self.link.slot(self._free))

@@ -12,12 +12,13 @@ from specopt.models.serving_latency import MECHANISMS, Mechanism, ServingLatency
 from specopt.models.serving_schedule import step_schedule
 from specopt.models.uplink import spectral_efficiency
 from specopt.solvers.serving_latency.simulate import simulate
-from specopt.testbed.calibration import Passes, acceptance_rate, fit_passes, measure_acceptance, measure_passes
+from specopt.testbed.calibration import Passes, acceptance_rate, fit_passes, measure_passes
 from specopt.testbed.decoding import Sampling, differences
 from specopt.testbed.experiments import plans_of_methods
 from specopt.testbed.explanation import undisturbed_seconds
 from specopt.testbed.pairs import draw_prompts
 from specopt.testbed.pass_by_pass import predict_by_passes
+from specopt.testbed.plays.fair_goodput import play as play_rounds
 from specopt.testbed.plays.serving_latency import play
 from specopt.testbed.processes import Laboratory
 from specopt.testbed.records import Keep
@@ -111,9 +112,10 @@ def prepare(laboratory: Laboratory, settings: Settings, keep: Keep) -> dict[str,
     passes = keep("passes", lambda: {worker.side: measure_passes(worker, grids) for worker in workers})
     known = draw_prompts(laboratory.pair, settings.known_prompts, played=False, seed=settings.seed)
     length, sampling = settings.max_speculation_length, Sampling(temperature=settings.temperature, seed=settings.seed)
+    alike, rounds = [[length] * len(known)] * settings.known_rounds, settings.known_rounds
     accepted = keep(
         "accepted",
-        lambda: measure_acceptance(laboratory, known, length=length, rounds=settings.known_rounds, sampling=sampling),
+        lambda: play_rounds(laboratory, alike, [[one] for one in known], per_prompt=rounds, sampling=sampling).T,
     )
     data: dict[str, Any] = {
         "models": {worker.side: worker.config.name for worker in workers},

@@ -79,7 +79,7 @@ def play(
         uplinks=[one.uplink_bits_per_second for one in rounds],
         downlinks=[one.downlink_bits_per_second for one in rounds],
         per_prompt=per_prompt,
-        sampling=(sampling.temperature, sampling.seed),
+        sampling=vars(sampling),
     )
     told, verified = laboratory.finish()
     return Run(
@@ -100,14 +100,14 @@ class _Order:
     uplinks: list[float]
     downlinks: list[float]
     per_prompt: int
-    sampling: tuple[float, int]
+    sampling: dict[str, Any]
 
     def side(self, kind: type[Drafter | Verifier], model: Any, number: int) -> Any:
         """Return one side of the prompt that round `number` begins."""
         task = number // self.per_prompt
         prompt = self.prompts[task % len(self.prompts)]
         room = len(prompt) + (self.per_prompt + 2) * (max(self.lengths) + 1)
-        law = Sampling(temperature=self.sampling[0], seed=self.sampling[1])
+        law = Sampling(**self.sampling)
         return kind(model, [task], [prompt], room=room, sampling=law)
 
 
@@ -160,7 +160,7 @@ def verify(session: Session, **content: Any) -> list[float]:
             verifier = order.side(Verifier, session.model, number)
             session.peer.receive()
             session.peer.shape(Link())
-            _tell(session, verifier.step(), 0.0)
+            session.peer.send(vars(verifier.step()), bits=0.0)
         session.peer.shape(Link(rates_bits_per_second=(order.downlinks[number],)))
         received = session.peer.receive()
         begin = time.monotonic()
@@ -172,16 +172,11 @@ def verify(session: Session, **content: Any) -> list[float]:
             laws = quantised(np.array(counts))[None]
         verdict = verifier.verify(Drafts(tokens=received["tokens"], laws=laws))
         seconds.append(time.monotonic() - begin)
-        _tell(session, verdict, length.bit_length() + token_bits)
+        session.peer.send(vars(verdict), bits=length.bit_length() + token_bits)
     return seconds
 
 
-def _tell(session: Session, verdict: Verdict, bits: float) -> None:
-    session.peer.send({"accepted": verdict.accepted, "tokens": verdict.tokens}, bits=bits)
-
-
 def _learn(session: Session, drafter: Drafter, drafts: Ints) -> Verdict:
-    reply = session.peer.receive()
-    verdict = Verdict(accepted=reply["accepted"], tokens=reply["tokens"])
+    verdict = Verdict(**session.peer.receive())
     drafter.settle(drafts, verdict)
     return verdict

@@ -38,7 +38,7 @@ def play(
         rounds=[list(one) for one in rounds],
         prompts=[[list(prompt) for prompt in own] for own in prompts],
         per_prompt=per_prompt,
-        sampling=(sampling.temperature, sampling.seed),
+        sampling=vars(sampling),
     )
     accepted, _ = laboratory.finish()
     return np.array(accepted, dtype=np.int64)
@@ -54,12 +54,12 @@ def draft(session: Session, **content: Any) -> list[list[int]]:
         sent = []
         for client, length in zip(clients, lengths, strict=True):
             sent.append(client.draft(length))
-            session.peer.send({"tokens": sent[-1].tokens, "laws": sent[-1].laws})
+            session.peer.send(vars(sent[-1]))
         accepted = []
         for client, drafts in zip(clients, sent, strict=True):
-            reply = session.peer.receive()
-            client.settle(drafts.tokens, Verdict(accepted=reply["accepted"], tokens=reply["tokens"]))
-            accepted.append(int(reply["accepted"][0]))
+            verdict = Verdict(**session.peer.receive())
+            client.settle(drafts.tokens, verdict)
+            accepted.append(int(verdict.accepted[0]))
         found.append(accepted)
     return found
 
@@ -71,9 +71,7 @@ def verify(session: Session, **content: Any) -> None:
         if number % order["per_prompt"] == 0:
             clients = order.sides(Verifier, session.model, number)
         for client in clients:
-            received = session.peer.receive()
-            verdict = client.verify(Drafts(tokens=received["tokens"], laws=received["laws"]))
-            session.peer.send({"accepted": verdict.accepted, "tokens": verdict.tokens})
+            session.peer.send(vars(client.verify(Drafts(**session.peer.receive()))))
 
 
 class _Order(dict[str, Any]):
@@ -81,7 +79,7 @@ class _Order(dict[str, Any]):
 
     def sides(self, kind: type[Drafter | Verifier], model: Any, number: int) -> list[Any]:
         """Return one side of every client's prompt that round `number` begins."""
-        law = Sampling(temperature=self["sampling"][0], seed=self["sampling"][1])
+        law = Sampling(**self["sampling"])
         turn = number // self["per_prompt"]
         longest = max(map(max, self["rounds"]))
         found = []

@@ -69,7 +69,7 @@ def play(
         batches=[list(batch) for batch in plan.batches],
         length=plan.speculation_length,
         overlapped=mechanism == "pipelined",
-        sampling=(sampling.temperature, sampling.seed),
+        sampling=vars(sampling),
     )
     assert laboratory.draft.answer() == laboratory.verify.answer() == "ready"
     bits = problem.bits_per_token(mechanism) * problem.input_tokens
@@ -143,11 +143,11 @@ class _Order:
     batches: list[list[int]]
     length: int
     overlapped: bool
-    sampling: tuple[float, int]
+    sampling: dict[str, Any]
 
     def batches_of(self, side: type[Drafter | Verifier], model: LanguageModel) -> list[_Batch]:
         """Return the batches of one side."""
-        law = Sampling(temperature=self.sampling[0], seed=self.sampling[1])
+        law = Sampling(**self.sampling)
         found = []
         for tasks in self.batches:
             prompts, wanted = [self.prompts[task] for task in tasks], [self.outputs[task] for task in tasks]
@@ -174,9 +174,8 @@ def draft(session: Session, **content: Any) -> dict[str, Any]:
         sent: dict[int, Drafts] = {}
 
         def settle(number: int, sent: dict[int, Drafts] = sent) -> None:
-            reply = session.peer.receive()
+            verdict = Verdict(**session.peer.receive())
             back.append(time.monotonic())
-            verdict = Verdict(accepted=reply["accepted"], tokens=reply["tokens"])
             drafts = sent[number].tokens
             everyone[number].side.settle(drafts, verdict)
             looked = np.minimum(verdict.accepted + 1, drafts.shape[1])
@@ -187,7 +186,7 @@ def draft(session: Session, **content: Any) -> dict[str, Any]:
             sent[number] = batch.side.draft(length) if length else Drafts(tokens=no_drafts(len(batch.tasks)), laws=None)
             if length:
                 stages.append((step, number, *clock.read()))
-            session.peer.send({"step": step, "batch": number, "tokens": sent[number].tokens, "laws": sent[number].laws})
+            session.peer.send({"step": step, "batch": number, **vars(sent[number])})
             if not order.overlapped:
                 settle(number)
         if order.overlapped:
@@ -215,5 +214,5 @@ def verify(session: Session, **content: Any) -> dict[str, Any]:
         clock = _Clock()
         verdict = everyone[content["batch"]].side.verify(Drafts(tokens=content["tokens"], laws=content["laws"]))
         stages.append((content["step"], content["batch"], *clock.read()))
-        session.peer.send({"accepted": verdict.accepted, "tokens": verdict.tokens})
+        session.peer.send(vars(verdict))
     return {"stages": stages}

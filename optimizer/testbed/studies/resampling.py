@@ -13,7 +13,7 @@ LEVEL = 0.95
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean and its 95 % interval."""
+    """A number and its 95 % interval; NaN where nothing can be said."""
 
     value: float
     low: float
