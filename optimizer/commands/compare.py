@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from specopt.commands.shared import FOUND, INTERRUPTED, NOT_FOUND, AsJson, count, number, print_json
+from specopt.commands.shared import FOUND, INTERRUPTED, NOT_FOUND, AsJson, count, hand_over, number, print_json
 from specopt.console.streams import say
 
 if TYPE_CHECKING:
@@ -98,16 +98,12 @@ def compare(
 
 def _write_table(folders: list[str], output: Path | None, as_json: bool) -> None:
     from specopt.comparison.leaderboard import leaderboard, merged
-    from specopt.models.files import write_text
 
     comparison = merged(folders)
     if as_json:
         print_json(comparison.rows())
-    elif output is None:
-        typer.echo(leaderboard(comparison), nl=False)
     else:
-        write_text(output, leaderboard(comparison))
-        say(f"written to {output}")
+        hand_over(leaderboard(comparison), output)
 
 
 def _write(comparison: Comparison, folder: Path) -> list[str]:

@@ -15,6 +15,7 @@ from specopt.commands.shared import (
     Output,
     check_target,
     count,
+    hand_over,
     number,
     read_decoder,
     read_result,
@@ -203,16 +204,10 @@ def yaml(result: PlanFile, output: Output = None) -> None:
 
 
 def _export(path: Path, output: Path | None, write: Callable[[Result], str]) -> None:
-    from specopt.models.files import write_text
-
     check_target(output, path)
     found = read_result(path)
     try:
         text = write(found)
     except InvalidInput as error:
         raise InvalidInput(f"{path}: {error}") from None
-    if output is None:
-        typer.echo(text, nl=False)
-    else:
-        write_text(output, text)
-        say(f"written to {output}")
+    hand_over(text, output)

@@ -7,8 +7,16 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from specopt.commands.shared import Output, Parameters, Replacements, RuntimesFile, Seed, check_target, measured, write
-from specopt.console.streams import say
+from specopt.commands.shared import (
+    Output,
+    Parameters,
+    Replacements,
+    RuntimesFile,
+    Seed,
+    check_target,
+    hand_over,
+    measured,
+)
 
 
 class WithFamilies(TyperCommand):
@@ -38,8 +46,4 @@ def generate(
     check_target(output, runtimes)
     parameters = parameters_of(family, param or ())
     problem = with_fields(measured(generate_problem(family, seed=seed, **parameters), runtimes), set_ or ())
-    if output is None:
-        typer.echo(to_json(problem.to_dict()))
-    else:
-        write(problem, output)
-        say(f"written to {output}")
+    hand_over(to_json(problem.to_dict()) + "\n", output)

@@ -16,9 +16,9 @@ from specopt.commands.shared import (
     Seed,
     check_target,
     count,
+    hand_over,
     measured,
     number,
-    write,
 )
 from specopt.console.streams import say
 from specopt.models.errors import InvalidInput
@@ -84,13 +84,8 @@ def import_(
         read = read.between(low, math.inf if to_seconds is None else to_seconds)
     problem = problem_from_trace(read, kind, name, seed=seed, **parameters)
     problem = with_fields(measured(problem, runtimes), set_ or ())
-    if output is None:
-        typer.echo(to_json(problem.to_dict()))
-    else:
-        write(problem, output)
     say(_summary(read, kind, from_trace(kind).unused))
-    if output is not None:
-        say(f"written to {output}")
+    hand_over(to_json(problem.to_dict()) + "\n", output)
 
 
 def _summary(trace: Trace, kind: str, unused: str) -> str:

@@ -12,8 +12,6 @@ import typer
 from specopt.commands.export import show_speculation_table
 from specopt.commands.shared import (
     FOUND,
-    INTERRUPTED,
-    NOT_FOUND,
     AsJson,
     EngineVersion,
     Output,
@@ -22,6 +20,7 @@ from specopt.commands.shared import (
     Seed,
     check_target,
     count,
+    exit_code,
     number,
     print_json,
     write,
@@ -181,9 +180,7 @@ def _kind(
         for path in (target, output):
             if path is not None:
                 say(f"written to {path}")
-    if result.termination == "interrupted":
-        return INTERRUPTED
-    return FOUND if result.plan is not None else NOT_FOUND
+    return exit_code(result)
 
 
 def _engine(engine: Engine, known: Deployment, version: str | None, as_json: bool, output: Path | None) -> None:

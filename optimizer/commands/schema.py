@@ -6,8 +6,7 @@ from typing import Annotated
 
 import typer
 
-from specopt.commands.shared import Output, check_target
-from specopt.console.streams import say
+from specopt.commands.shared import Output, check_target, hand_over
 from specopt.models.errors import InvalidInput
 
 
@@ -23,7 +22,7 @@ def schema(
     Editors complete and check a problem file whose "$schema" names the file that -o wrote.
     """
     from specopt.kinds import kind_of
-    from specopt.models.files import json_text, write_text
+    from specopt.models.files import json_text
 
     check_target(output)
     if format_ not in ("json", "table"):
@@ -35,8 +34,4 @@ def schema(
         text = table_text(found)
     else:
         text = json_text(found, indent=1)
-    if output is None:
-        typer.echo(text)
-    else:
-        write_text(output, text + "\n")
-        say(f"written to {output}")
+    hand_over(text + "\n", output)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from specopt.console.interrupts import INTERRUPTED as INTERRUPTED
+from specopt.console.streams import say
 from specopt.models.errors import InvalidInput
 from specopt.models.files import is_replaced, is_stdout
 
@@ -95,10 +96,7 @@ def read_problem(path: Path) -> Problem:
     from specopt.models.files import load
     from specopt.models.problem import Problem
 
-    loaded = load(path)
-    if not isinstance(loaded, Problem):
-        raise InvalidInput(f"{path}: expected a problem, got a result")
-    return loaded
+    return load(path, Problem)  # type: ignore[type-abstract]
 
 
 def read_result(path: Path) -> Result:
@@ -106,10 +104,7 @@ def read_result(path: Path) -> Result:
     from specopt.models.files import load
     from specopt.models.result import Result
 
-    loaded = load(path)
-    if not isinstance(loaded, Result):
-        raise InvalidInput(f"{path}: expected a result, got a problem")
-    return loaded
+    return load(path, Result)
 
 
 def measured(problem: Problem, runtimes: Path | None) -> Problem:
@@ -126,6 +121,24 @@ def write(obj: Problem | Result, path: Path | None) -> None:
 
     if path is not None:
         save(obj, path)
+
+
+def hand_over(text: str, path: Path | None) -> None:
+    """Print a text that ends in a line's end, or write it to a file and say so."""
+    from specopt.models.files import write_text
+
+    if path is None:
+        typer.echo(text, nl=False)
+    else:
+        write_text(path, text)
+        say(f"written to {path}")
+
+
+def exit_code(result: Result) -> int:
+    """Return what a command that solved ends with."""
+    if result.termination == "interrupted":
+        return INTERRUPTED
+    return FOUND if result.plan is not None else NOT_FOUND
 
 
 def check_target(target: Path | None, source: Path | None = None) -> None:

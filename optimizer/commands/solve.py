@@ -8,9 +8,6 @@ from typing import Annotated
 import typer
 
 from specopt.commands.shared import (
-    FOUND,
-    INTERRUPTED,
-    NOT_FOUND,
     AsJson,
     File,
     Gap,
@@ -20,6 +17,7 @@ from specopt.commands.shared import (
     Seconds,
     Seed,
     check_target,
+    exit_code,
     number,
     print_json,
     read_problem,
@@ -65,6 +63,4 @@ def solve(
         print_result(problem, result, console())
         if output is not None:
             say(f"written to {output}")
-    if result.termination == "interrupted":
-        return INTERRUPTED
-    return FOUND if result.plan is not None else NOT_FOUND
+    return exit_code(result)

@@ -50,22 +50,15 @@ def instances_of(sources: Sequence[str], *, instances: int = 5, seed: int = 0) -
             if not files:
                 raise InvalidInput(f"{source}: expected problem files (*.json), got none")
             for file in files:
-                found[_free(f"{path.absolute().name}/{file.stem}", file, found)] = _problem(file)
+                found[_free(f"{path.absolute().name}/{file.stem}", file, found)] = load(file, Problem)  # type: ignore[type-abstract]
         elif path.exists():
-            found[_free(path.stem, path, found)] = _problem(path)
+            found[_free(path.stem, path, found)] = load(path, Problem)  # type: ignore[type-abstract]
         else:
             raise InvalidInput(
                 f"{source}: expected a problem file, a folder, a family ({', '.join(family_names())}), "
                 f"a kind ({', '.join(kinds)}) or library"
             )
     return found
-
-
-def _problem(path: Path) -> Problem:
-    loaded = load(path)
-    if not isinstance(loaded, Problem):
-        raise InvalidInput(f"{path}: expected a problem, got a result")
-    return loaded
 
 
 def _free(name: str, path: Path, found: Mapping[str, Problem]) -> str:

@@ -49,7 +49,12 @@ def print_speculation_table(
             f"{100 * loss:.1f} %",
         )
     out.print(view)
-    for note in (*table.notes, *advice):
+    print_configuration(config, (*table.notes, *advice), out)
+
+
+def print_configuration(config: Mapping[str, Any] | None, notes: Sequence[str], out: Console) -> None:
+    """Print notes, and what an engine takes; None: it is best not told to speculate."""
+    for note in notes:
         out.print()
         sentence(out, f"Note: {note}.")
     if config is not None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
 
 from specopt.solvers.speculation_table.tuning.decision import Tuning
-from specopt.views.terminal import sentence, table
+from specopt.views.speculation_table import print_configuration
+from specopt.views.terminal import table
 
 _COLUMNS = 9  # as many fit a terminal; of more, those that were measured or are taken
 
@@ -49,12 +49,7 @@ def print_tuning(tuning: Tuning, config: Mapping[str, Any] | None, advice: Seque
         )
     out.print(throughput)
     out.print(f"\nAt most {tuning.regret_bound:.1%} lost against the best option at any of these.", soft_wrap=True)
-    for note in (*tuning.notes, *advice):
-        out.print()
-        sentence(out, f"Note: {note}.")
-    if config is not None:
-        out.print("\nConfiguration:", soft_wrap=True)
-        out.print(json.dumps(config), soft_wrap=True)
+    print_configuration(config, (*tuning.notes, *advice), out)
 
 
 def _name(column: int) -> str:
