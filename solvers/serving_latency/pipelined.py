@@ -11,12 +11,13 @@ speculation length l and number of batches M the search
 3. enumerates what is left: all ways to cut the tasks and to place blocks at the positions kept apart whose bounds stay
    below the incumbent (`specopt.solvers.serving_latency.positions`), then all orders of the blocks between
    (`specopt.solvers._kernels.serving_latency.cuts`). It is given up where it takes longer than the bound did, as
-   another position kept apart prunes more, and not where there is none.
+   another position kept apart prunes more.
 
-Step 3 is a proof. Few tasks skip step 2: every cut is bounded by Johnson's order; of very few tasks every plan is
-rated, which needs one kernel to be compiled. Numbers of batches beyond
-`LARGEST_APART` are bounded and enumerated together. Where tasks are so many that paths over all blocks would become too
-large a gap remains: certified, not closed.
+Step 3 is a proof. So is a search over the cuts, of all numbers of batches together, that Johnson's order bounds
+(`specopt.solvers.serving_latency.cuts`): few tasks skip step 2 for it, and more tasks what step 2 leaves, while the
+search seems to end. Of very few tasks every plan is rated, which needs one kernel to be compiled. Numbers of batches
+beyond `LARGEST_APART` are bounded and enumerated together. Where tasks are so many that paths over all blocks would
+become too large a gap remains: certified, not closed.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from specopt.models.serving_latency import ServingLatencyPlan
 from specopt.solvers.budget import Budget
 from specopt.solvers.serving_latency.blocks import RANGES, Tables, coarsened, range_starts, scenario_tables, widths
 from specopt.solvers.serving_latency.contiguous import additive_batches, algorithm_1_batches
+from specopt.solvers.serving_latency.cuts import Cuts
 from specopt.solvers.serving_latency.positions import ENTRIES_PER_NODE, LEAVES, Enumeration, Path, PathBound, Positions
 from specopt.solvers.serving_latency.prepare import Prepared
 from specopt.solvers.serving_latency.stages import stages, workspace
@@ -56,7 +58,8 @@ _FIRST_POSITIONS = 4  # special ones of pooled parts, to begin with
 _MASKS = 300_000_000  # size of the shortest paths that bound enumerated parts
 _CHEAP = 30_000_000  # entries up to which every number of batches is bounded apart
 _MOST_CUT = 16  # tasks that are cut in every way
-_CUTS = 2048  # ways to cut per kernel call
+_MOST_BLOCKS = 10_000  # that cuts are made of
+_ORDERS = 1_000_000  # enumeration nodes before the orders of a cut are too many
 _PLANS = 1500  # with every task alone, up to which all plans are rated where runtimes are affine
 _BYTES_PER_ENTRY = 200  # of tables of runtimes with several pieces, and of shortest paths over them, roughly
 _SECONDS_PER_ENTRY = 3e-7  # to fill them, roughly
@@ -143,6 +146,7 @@ class PipelinedSearch:
         # cells round what fits up, and that costs more than they save where few tasks fit
         self.coarse = prepared.runtimes.shape[1] == 1 and self._entries >= _WIDE * prepared.tasks
         self.tables: dict[tuple[int, int], Tables] = {}
+        self.cuts: dict[int, Cuts] = {}  # by speculation length
         self.stream = np.array([random_key(budget.seed)])
         self.stats: dict[str, Any] = {"parts": 0, "lagrangian_rounds": 0, "nodes": 0}
 
@@ -164,7 +168,8 @@ class PipelinedSearch:
             return (self.best + self.prepared.communication_seconds) * (1.0 - TOLERANCE)
         self._start()
         if self.prepared.tasks <= _MOST_CUT and not self.small:
-            self._cut()
+            for length in sorted({part.length for part in self.open}):
+                self._cut(length)
         for part in sorted(self.open, key=lambda p: p.bound):
             if part.bound < self.cut:
                 self.stats["parts"] += 1
@@ -173,20 +178,24 @@ class PipelinedSearch:
                     self._polish()
         while self._prune():
             part = min(self.open, key=lambda p: p.bound)
+            if self._cut(part.length):
+                continue
             coarse = self._cells(part) > 0
+            patience = max(_PATIENCE, 6.0 * part.work)
             # a part stays open, and its bound counts, until it is closed
             gap = self.cut - part.bound
             slow = part.bound - part.refined < _SLOW * gap and gap < _NEAR * self.cut
-            if slow and not coarse and self._enumerate(part, max(_PATIENCE, 6.0 * part.work)):
+            if slow and not coarse and self._enumerate(part, patience):
                 self.open.remove(part)
             elif self._refine(part):
                 self._ascend(part)
             elif coarse:
                 self.left.append(part)
                 self.open.remove(part)
-            else:
-                self._enumerate(part, math.inf)
+            elif self._enumerate(part, patience):
                 self.open.remove(part)
+            else:
+                part.work += patience
             self._report()
         return self.bound
 
@@ -481,24 +490,28 @@ class PipelinedSearch:
 
     # ------------------------------------------------------------------ enumeration
 
-    def _cut(self) -> None:
-        """Try all ways to cut the tasks, then to order the blocks, whose Johnson bounds stay below the incumbent."""
-        kernels = self.budget.load("serving_latency.cuts")
-        tasks, scenarios = self.prepared.tasks, RANGES + 1
-        work = np.zeros((2, scenarios, tasks)), np.zeros((scenarios, tasks), dtype=np.int64)
-        blocks, rank, left = np.zeros((2, tasks), dtype=np.int64), np.zeros(tasks, dtype=np.int64), np.ones(tasks, bool)
-        for length in sorted({part.length for part in self.open}):
-            tables = self._tables(length)
-            bounds = np.empty(1 << (tasks - 1))
-            for first in range(0, len(bounds), _CUTS):
-                self._report()
-                kernels.cut_bounds(first, *tables.arrays, bounds[first : first + _CUTS], blocks, *work, rank, left)
-            for cut in np.argsort(bounds):
-                if bounds[cut] >= self.cut:
-                    break
-                ends = np.array([e for e in range(1, tasks + 1) if e == tasks or cut >> (e - 1) & 1])
-                self._try_orders(length, ends, np.diff(ends, prepend=0), rank[: len(ends)])
-            self.open = [part for part in self.open if part.length != length]
+    def _cut(self, length: int) -> bool:
+        """Try what Johnson bounds leave at a speculation length, cuts and their orders, while that is promising.
+
+        Tells whether nothing is left; the parts of this length are closed then.
+        """
+        if self._entries > _MOST_BLOCKS:
+            return False
+        if length not in self.cuts:
+            self.cuts[length] = Cuts(self._tables(length), self.budget.load("serving_latency.cuts"))
+        search = self.cuts[length]
+        while not search.done:
+            if not search.promising:
+                return False
+            if search.left:
+                bound, ends = search.left.pop()
+                sizes, rank = np.diff(ends, prepend=0), np.zeros_like(ends)
+                search.stuck = bound < self.cut and self._try_orders(length, ends, sizes, rank, _ORDERS) >= _ORDERS
+            else:
+                search.advance(self.cut)
+            self._report()
+        self.open = [part for part in self.open if part.length != length]
+        return True
 
     def _try_orders(self, length: int, ends: Ints, sizes: Ints, rank: Ints, nodes: float = math.inf) -> int:
         """Try all orders of blocks by rank whose Johnson bounds stay below the incumbent, or give up after some nodes.
@@ -556,7 +569,7 @@ def late_kernels(prepared: Prepared) -> tuple[str, ...]:
     if _is_small(prepared.tasks):
         return ("serving_latency.plans:sequences_seconds", *bounds)
     if prepared.tasks <= _MOST_CUT:
-        bounds = "serving_latency.cuts:enumerate_orders", "serving_latency.cuts:cut_bounds"
+        bounds = "serving_latency.cuts:enumerate_orders", "serving_latency.cuts:enumerate_cuts"
     return ("serving_latency.algorithm_1:algorithm_1_rows", *bounds, "serving_latency.bounds:ends_bound")
 
 

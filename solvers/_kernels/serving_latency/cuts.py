@@ -1,34 +1,22 @@
-"""Every way to cut few tasks, bounded by Johnson's order; and every order of the blocks of a cut, few or many.
+"""Every way to cut the tasks, bounded by Johnson's order; and every order of the blocks of a cut, few or many.
 
-A cut is a bit mask: bit k ends a block behind sorted position k. In each scenario alone the two stages are a flow shop
-of two machines, where Johnson's order is best: first the blocks that draft faster than they verify, shortest draft
-first, then the others, longest verify first. Every order of the blocks takes at least the sum of these makespans. The
-same holds of the blocks that a partial order leaves, from when both stages are free, and of blocks between others whose
-places are given: rank[m] is what comes first, Johnson's order holds among equal ranks.
+In each scenario alone the two stages are a flow shop of two machines, where Johnson's order is best: first the blocks
+that draft faster than they verify, shortest draft first, then the others, longest verify first. Every order of the
+blocks takes at least the sum of these makespans. The same holds of the blocks that a partial order leaves, from when
+both stages are free, and of blocks between others whose places are given: rank[m] is what comes first, Johnson's order
+holds among equal ranks.
+
+Where a block comes in Johnson's order does not depend on the cut: `rank[s, b, e]` is its place among all blocks (e, b).
+So a block of a cut that is critical (Eq. 20) takes its draft and verify time, the drafts of the cut's blocks of lower
+rank and the verifies of those of higher rank: sums over blocks, that shortest paths complete for the part of the cut
+that is not known yet. Here scenarios are two, the prefill step and all others. For `completions` ranks are gathered in
+bins; a block in the bin of the critical one may come before or after it.
 """
 
+import numpy as np
+
 from specopt.solvers._kernels.kernel import helper, kernel
-from specopt.solvers._kernels.serving_latency.bounds import cost
 from specopt.solvers._kernels.serving_latency.stages import INFINITY, range_stages
-
-
-@helper
-def fill_blocks(linear, d, v, width, cut, blocks, times):
-    """Write a cut's blocks (ends, sizes) and times[0 or 1, s, m]; return how many, 0 if one does not fit."""
-    M = start = 0
-    K = len(width) - 1
-    for e in range(1, K + 1):
-        if e < K and not cut >> (e - 1) & 1:
-            continue
-        if e - start > width[e]:
-            return 0
-        blocks[0, M], blocks[1, M] = e, e - start
-        for s in range(len(d)):
-            times[0, s, M] = cost(linear, d, s, e, e - start)
-            times[1, s, M] = cost(linear, v, s, e, e - start)
-        start = e
-        M += 1
-    return M
 
 
 @helper
@@ -64,22 +52,94 @@ def remaining_seconds(times, M, order, s, left, drafted, done):
     return done
 
 
-@kernel(
-    "void(i8, b1, f8[:, :, ::1], f8[:, :, ::1], i8[::1], f8[::1], i8[:, ::1], f8[:, :, ::1], i8[:, ::1], i8[::1],"
-    " b1[::1])",
-)
-def cut_bounds(first, linear, d, v, width, out, blocks, times, order, rank, left):
-    """Fill out[k] with a bound on every order of the blocks of cut first + k; +inf where one does not fit.
+@kernel("void(f8[:, :, :, ::1], i8[:, :, ::1], i8[::1], f8[:, :, ::1])")
+def completions(times, bins, width, least):
+    """Fill least[g, h, i], what blocks of the first i tasks add at least to what is critical in bins g and h.
 
-    Every rank is the same and every block left. Work space: blocks (2, K), times (2, S, K), order (S, K).
+    `times` is [stage, s, b, e].
     """
-    for k in range(len(out)):
-        M = fill_blocks(linear, d, v, width, first + k, blocks, times)
-        out[k] = 0.0 if M else INFINITY
-        if M:
-            sort_johnson(times, rank, M, order)
-            for s in range(len(d)):
-                out[k] += remaining_seconds(times, M, order, s, left, 0.0, 0.0)
+    added = np.empty((2, max(least.shape[:2])))
+    least[:] = INFINITY
+    least[:, :, 0] = 0.0
+    for e in range(1, len(width)):
+        for b in range(1, width[e] + 1):
+            for s in range(2):
+                x, y = times[0, s, b, e], times[1, s, b, e]
+                for g in range(least.shape[s]):
+                    added[s, g] = x if bins[s, b, e] < g else y if bins[s, b, e] > g else min(x, y)
+            for g in range(least.shape[0]):
+                for h in range(least.shape[1]):
+                    least[g, h, e] = min(least[g, h, e], least[g, h, e - b] + added[0, g] + added[1, h])
+
+
+@helper
+def adds(times, rank, s, b, e, size, end):
+    """Return what block (e, b) adds where the block of `size` at `end` is critical."""
+    return times[0 if rank[s, b, e] < rank[s, size, end] else 1, s, b, e]
+
+
+@kernel(
+    "i8(i8, f8[:, :, :, ::1], i8[:, :, ::1], i8[::1], i8[:, :, ::1], f8[:, :, ::1], f8, i8[:, ::1], f8[:, :, ::1],"
+    " i8[::1], i8[:, ::1], f8[::1])",
+)
+def enumerate_cuts(
+    nodes_allowed, times, rank, width, bins, least, upper, stack, critical, state, leaves, bounds
+):  # fmt: skip
+    """Go on with a depth-first search over the cuts, longest inputs first, whose bound stays below `upper`.
+
+    Leaves, the sizes of a cut's blocks from the last, and their bounds are written out. Returns how many; the search
+    is over when state[0] < 0, and begins at state[0] = 0 with stack[0] = K, 0. Stops when leaves are full, or after
+    `nodes_allowed` nodes.
+
+    Modified in place: stack (K + 1, 2; end, size), critical (K + 1, 2, K + 1; what takes longest if that block is
+    critical), state [level, nodes, blocks that were critical where a bound closed last].
+    """
+    K = len(width) - 1
+    found = nodes = 0
+    level, first, second = state[0], state[2], state[3]
+    while level >= 0 and found < len(leaves) and nodes < nodes_allowed:
+        stack[level, 1] += 1
+        e, b = stack[level, 0], stack[level, 1]
+        if b > width[e]:
+            level -= 1
+            continue
+        nodes += 1
+        i = e - b
+        if max(first, second) < level:
+            f, c = stack[first, 1], stack[first, 0]
+            g, d = stack[second, 1], stack[second, 0]
+            x = critical[level, 0, first] + adds(times, rank, 0, b, e, f, c)
+            x += critical[level, 1, second] + adds(times, rank, 1, b, e, g, d)
+            if x + least[bins[0, f, c], bins[1, g, d], i] >= upper:
+                continue
+        for s in range(2):
+            own = times[0, s, b, e] + times[1, s, b, e]
+            for k in range(level):
+                end, size = stack[k, 0], stack[k, 1]
+                own += adds(times, rank, s, size, end, b, e)
+                critical[level + 1, s, k] = critical[level, s, k] + adds(times, rank, s, b, e, size, end)
+            critical[level + 1, s, level] = own
+        bound = 0.0
+        for k in range(level + 1):
+            for m in range(level + 1):
+                x = critical[level + 1, 0, k] + critical[level + 1, 1, m]
+                x += least[bins[0, stack[k, 1], stack[k, 0]], bins[1, stack[m, 1], stack[m, 0]], i]
+                if x > bound:
+                    bound = x
+                    if bound >= upper:
+                        first, second = k, m
+        if bound >= upper:
+            continue
+        level += 1
+        stack[level, 0], stack[level, 1] = i, 0
+        if i == 0:
+            for k in range(K):
+                leaves[found, k] = stack[k, 1] if k < level else 0
+            bounds[found] = bound
+            found += 1
+            level -= 1
+    state[0], state[1], state[2], state[3] = level, state[1] + nodes, first, second
+    return found
 
 
 @kernel(

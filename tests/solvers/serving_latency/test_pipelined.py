@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Iterator
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from strategies import linear_runtimes, problems
 
 from specopt import Problem, Progress, Result, ServingLatencyProblem, Status, Termination, generate, solve, verify
+from specopt.models.fields import Floats
 from specopt.solvers.budget import Budget
-from specopt.solvers.serving_latency import pipelined
+from specopt.solvers.serving_latency import cuts, pipelined
+from specopt.solvers.serving_latency.blocks import scenario_tables, widths
 from specopt.solvers.serving_latency.bound import lower_bound
 from specopt.solvers.serving_latency.method import offer_first_plan
 from specopt.solvers.serving_latency.prepare import prepare
+from specopt.solvers.serving_latency.stages import stages
 
 PIPELINED = {"mechanisms": ["pipelined"], "output_lengths": ["conservative"]}
 
@@ -27,6 +32,7 @@ def laborious() -> Iterator[None]:
         patch.setattr(pipelined, "_PLANS", 0)
         patch.setattr(pipelined, "_FEW", 0)
         patch.setattr(pipelined, "_MOST_CUT", 0)
+        patch.setattr(pipelined, "_MOST_BLOCKS", 0)
         patch.setattr(pipelined, "_NODES", 10)
         patch.setattr(pipelined, "_PATIENCE", 10)
         patch.setattr(pipelined.PipelinedSearch, "_polish", lambda self: None)
@@ -85,11 +91,52 @@ def test_pooled_parts_are_bounded(laborious: None, problem: ServingLatencyProble
 def test_every_cut_and_order_is_bounded_or_tried(laborious: None, problem: ServingLatencyProblem) -> None:
     """Tests that cuts and orders bounded by Johnson's order, a few nodes at a time, lose no optimum."""
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in (("_MOST_CUT", 16), ("_CUTS", 5), ("_LEAVES", 2)):
-            patch.setattr(pipelined, name, value)
+        for module, name, value in (
+            (pipelined, "_MOST_BLOCKS", 100),
+            (pipelined, "_LEAVES", 2),
+            (cuts, "_NODES", 5),
+            (cuts, "_LEAVES", 2),
+            (cuts, "_BINS", (3, 2)),
+        ):
+            patch.setattr(module, name, value)
         result = solve(problem, "exact")
     assert result.status is Status.OPTIMAL
     assert result.objective == pytest.approx(solve(problem, "brute-force").objective, rel=1e-9)
+
+
+@settings(max_examples=30)
+@given(problems(tasks=(2, 7), max_output=20, max_length=2, **PIPELINED))  # type: ignore[arg-type]
+def test_cuts_are_bounded_by_johnson(problem: ServingLatencyProblem) -> None:
+    """Tests that every cut is found, with the shortest makespans of its blocks that any order of them has."""
+    prepared, kernels = prepare(problem, "pipelined"), Budget(problem).load("serving_latency.cuts")
+    width = widths(prepared)
+    if prepared.misfit() is not None:
+        return
+    tables = scenario_tables(stages(prepared, 1), width, Budget(problem).load("serving_latency.bounds"))
+    search = cuts.Cuts(tables, kernels)
+    while search._state[0] >= 0:
+        search.advance(math.inf)
+    found = {tuple(ends.tolist()): bound for bound, ends in search.left}
+    expected = {}
+    for count in range(prepared.tasks):
+        for inner in itertools.combinations(range(1, prepared.tasks), count):
+            ends = np.array([*inner, prepared.tasks])
+            sizes = np.diff(ends, prepend=0)
+            if (sizes <= width[ends]).all() and len(ends) <= 6:
+                d, v = (tables.costs(t, np.arange(len(t))[:, None], ends, sizes) for t in (tables.d, tables.v))
+                halves = (d[0], v[0]), (d[1:].sum(axis=0), v[1:].sum(axis=0))
+                expected[tuple(ends.tolist())] = sum(min(makespans(*half)) for half in halves)
+    assert {cut: bound for cut, bound in found.items() if len(cut) <= 6} == pytest.approx(expected, rel=1e-12)
+
+
+def makespans(draft: Floats, verify: Floats) -> Iterator[float]:
+    """Yield the makespan of every order of blocks through both stages."""
+    for order in itertools.permutations(range(len(draft))):
+        drafted = done = 0.0
+        for block in order:
+            drafted += draft[block]
+            done = max(drafted, done) + verify[block]
+        yield done
 
 
 @settings(max_examples=60)
