@@ -9,9 +9,10 @@ model, which never ran on its last draft, catches up on it in the next round if 
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 
@@ -158,6 +159,14 @@ class _Sampling(_Side):
         super().__init__(model, prompts, room)
         self.sampling = sampling
         self.streams = [sampling.stream(task, self.stream) for task in tasks]
+
+    def gathered(self, rows: Sequence[tuple[Self, int]]) -> Self:
+        """Return a side of some rows of others, which have the same model and room."""
+        found = copy.copy(self)
+        found.tokens = [side.tokens[row] for side, row in rows]
+        found.streams = [side.streams[row] for side, row in rows]
+        found.cache = self.cache.gathered([(side.cache, row) for side, row in rows])
+        return found
 
 
 class Drafter(_Sampling):

@@ -6,7 +6,7 @@ installed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +26,14 @@ class LlamaCache:
     keys: list[Tensor]
     values: list[Tensor]
     lengths: Ints
+
+    @classmethod
+    def gathered(cls, rows: Sequence[tuple[LlamaCache, int]]) -> LlamaCache:
+        """Return a cache of some sequences of others, which have the same room."""
+        layers = range(len(rows[0][0].keys))
+        keys = [torch.stack([cache.keys[layer][row] for cache, row in rows]) for layer in layers]
+        values = [torch.stack([cache.values[layer][row] for cache, row in rows]) for layer in layers]
+        return cls(keys, values, np.array([cache.lengths[row] for cache, row in rows]))
 
 
 @dataclass(frozen=True)

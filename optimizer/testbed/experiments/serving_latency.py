@@ -96,8 +96,8 @@ TINY = Settings(
 """Settings that tests play in seconds."""
 
 
-def prepare(laboratory: Laboratory, settings: Settings, keep: Keep) -> dict[str, Any]:
-    """Measure what predictions know, and lay down problems, plans and predictions."""
+def known(laboratory: Laboratory, settings: Settings, keep: Keep) -> dict[str, Any]:
+    """Measure what predictions know; return it, with room for problems and plans."""
     grids = (
         Grid(batch=settings.batch, new_tokens=settings.prefill_tokens, cached_tokens=(0,), repeats=2, warm_up=1),
         Grid(
@@ -110,14 +110,14 @@ def prepare(laboratory: Laboratory, settings: Settings, keep: Keep) -> dict[str,
     )
     workers = (laboratory.draft, laboratory.verify)
     passes = keep("passes", lambda: {worker.side: measure_passes(worker, grids) for worker in workers})
-    known = draw_prompts(laboratory.pair, settings.known_prompts, played=False, seed=settings.seed)
+    prompts = draw_prompts(laboratory.pair, settings.known_prompts, played=False, seed=settings.seed)
     length, sampling = settings.max_speculation_length, Sampling(temperature=settings.temperature, seed=settings.seed)
-    alike, rounds = [[length] * len(known)] * settings.known_rounds, settings.known_rounds
+    alike, rounds = [[length] * len(prompts)] * settings.known_rounds, settings.known_rounds
     accepted = keep(
         "accepted",
-        lambda: play_rounds(laboratory, alike, [[one] for one in known], per_prompt=rounds, sampling=sampling).T,
+        lambda: play_rounds(laboratory, alike, [[one] for one in prompts], per_prompt=rounds, sampling=sampling).T,
     )
-    data: dict[str, Any] = {
+    return {
         "models": {worker.side: worker.config.name for worker in workers},
         "passes": passes,
         "accepted": accepted,
@@ -126,6 +126,11 @@ def prepare(laboratory: Laboratory, settings: Settings, keep: Keep) -> dict[str,
         "alone": [],
         "trials": [],
     }
+
+
+def prepare(laboratory: Laboratory, settings: Settings, keep: Keep) -> dict[str, Any]:
+    """Measure what predictions know, and lay down problems, plans and predictions."""
+    data = known(laboratory, settings, keep)
     random = np.random.default_rng(settings.seed)
     pool = draw_prompts(laboratory.pair, sum(settings.tasks), played=True, seed=settings.seed)
     for scene, tasks in enumerate(settings.tasks):

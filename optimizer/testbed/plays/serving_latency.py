@@ -1,7 +1,9 @@
 """Plans of serving-latency, carried out: uploads over shares of a band, then batches through both processes.
 
-A batch keeps all of its tasks until the last one has its tokens (static batches, Eq. 8), decoding steps never overlap
-(Eq. 22), and every task runs on until its batch ends; what it has beyond its length is cut off.
+A static batch keeps all of its tasks until the last one has its tokens (Eq. 8). Each step of a rebatched plan serves
+the tasks that lack tokens, in the batches of its phase, the last one's to the end; a batch of other tasks than before
+gathers their rows of the caches, which is part of its stage. Decoding steps never overlap (Eq. 22), and what a task has
+beyond its length is cut off.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from specopt.models.fields import Floats
+from specopt.models.rebatched_serving import Phase
 from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
 from specopt.models.uplink import spectral_efficiency
 from specopt.testbed.decoding import Drafter, Drafts, LanguageModel, Sampling, Verdict, Verifier, no_drafts
@@ -34,7 +37,7 @@ class Run:
     outputs
         Tokens of each task, as many as it asked for.
     steps
-        Decoding steps of each batch.
+        Decoding steps of each batch, of rebatched plans each place in the order.
     accepted, drafted
         Drafts accepted, and drafts looked at until the first rejection, of all rounds together.
     draft, verify
@@ -62,12 +65,16 @@ def play(
 ) -> Run:
     """Carry out a plan; `prompts` are the tasks' tokens, as many as the problem's inputs."""
     mechanism = problem.mechanism_of(plan)
+    phases = plan.phases or (Phase(first_step=1, batches=plan.batches),)
     laboratory.play(
         "serving_latency",
         prompts=[list(prompt) for prompt in prompts],
         outputs=problem.output_tokens.tolist(),
-        batches=[list(batch) for batch in plan.batches],
-        length=plan.speculation_length,
+        phases=[
+            (phase.first_step, [list(batch) for batch in phase.batches], list(phase.lengths(plan.speculation_length)))
+            for phase in phases
+        ],
+        rebatched=bool(plan.phases),
         overlapped=mechanism == "pipelined",
         sampling=vars(sampling),
     )
@@ -83,11 +90,11 @@ def play(
     for rows in (draft, verify):
         rows[:, 2:4] -= begin
     back = np.array(told["back"]) - begin
-    steps = [int((verify[:, 1] == batch).sum()) for batch in range(len(plan.batches))]
+    steps = np.bincount(verify[:, 1].astype(np.int64)).tolist()
     first = np.empty(problem.tasks)
     for (step, batch, *_), seconds in zip(verify, back, strict=True):
         if step == 1:
-            first[list(plan.batches[int(batch)])] = seconds
+            first[list(phases[0].batches[int(batch)])] = seconds
     return Run(
         seconds=float(back.max()),
         communication_seconds=told["uploaded"] - begin,
@@ -99,28 +106,6 @@ def play(
         draft=draft,
         verify=verify,
     )
-
-
-@dataclass
-class _Batch:
-    """A batch on one side."""
-
-    tasks: list[int]
-    side: Any
-    begun: list[int]
-    wanted: list[int]
-
-    @property
-    def done(self) -> bool:
-        """Whether every task has its tokens."""
-        rows = zip(self.side.tokens, self.begun, self.wanted, strict=True)
-        return all(len(tokens) - prompt >= wanted for tokens, prompt, wanted in rows)
-
-    @property
-    def outputs(self) -> dict[int, list[int]]:
-        """Tokens beyond the prompt, by task."""
-        rows = zip(self.tasks, self.side.tokens, self.begun, strict=True)
-        return {task: tokens[prompt:] for task, tokens, prompt in rows}
 
 
 class _Clock:
@@ -136,31 +121,60 @@ class _Clock:
 
 @dataclass
 class _Order:
-    """What both sides are told."""
+    """What both sides are told; a phase is its first step, its batches, and the draft tokens of each."""
 
     prompts: list[list[int]]
     outputs: list[int]
-    batches: list[list[int]]
-    length: int
+    phases: list[tuple[int, list[list[int]], list[int]]]
+    rebatched: bool
     overlapped: bool
     sampling: dict[str, Any]
 
-    def batches_of(self, side: type[Drafter | Verifier], model: LanguageModel) -> list[_Batch]:
-        """Return the batches of one side."""
-        law = Sampling(**self.sampling)
+
+class _Tasks:
+    """All tasks on one side, in the batches that they last ran in."""
+
+    def __init__(self, order: _Order, side: type[Drafter | Verifier], model: LanguageModel) -> None:
+        self.order = order
+        law = Sampling(**order.sampling)
+        length = max(length for _, _, lengths in order.phases for length in lengths)
+        room = max(map(len, order.prompts)) + (max(order.outputs) + 1) * (length + 1)  # a step gives one token at least
+        self.places: dict[int, tuple[Any, list[int], int]] = {}  # of each task: its batch, whose tasks, its row
+        for tasks in order.phases[0][1]:
+            self._place(tasks, side(model, tasks, [order.prompts[task] for task in tasks], room=room, sampling=law))
+
+    def batch(self, tasks: list[int]) -> Any:
+        """Return a batch of just these tasks."""
+        first, together, _ = self.places[tasks[0]]
+        if together != tasks:
+            rows = [(side, row) for side, _, row in map(self.places.__getitem__, tasks)]
+            self._place(tasks, first.gathered(rows))
+        return self.places[tasks[0]][0]
+
+    def running(self, step: int) -> list[tuple[int, list[int], int]]:
+        """Return the batches of a step: number, tasks, draft tokens."""
+        _, batches, lengths = [phase for phase in self.order.phases if phase[0] <= step][-1]
         found = []
-        for tasks in self.batches:
-            prompts, wanted = [self.prompts[task] for task in tasks], [self.outputs[task] for task in tasks]
-            room = max(map(len, prompts)) + (max(wanted) + 1) * (self.length + 1)  # a step gives one token at least
-            one = side(model, tasks, prompts, room=room, sampling=law)
-            found.append(_Batch(tasks, one, [len(prompt) for prompt in prompts], wanted))
+        for number, (tasks, length) in enumerate(zip(batches, lengths, strict=True)):
+            left = [task for task in tasks if len(self.output(task)) < self.order.outputs[task]]
+            if left:
+                found.append((number, left if self.order.rebatched else tasks, length))
         return found
+
+    def output(self, task: int) -> list[int]:
+        """Return a task's tokens beyond its prompt."""
+        side, _, row = self.places[task]
+        tokens: list[int] = side.tokens[row][len(self.order.prompts[task]) :]
+        return tokens
+
+    def _place(self, tasks: list[int], side: Any) -> None:
+        self.places |= {task: (side, tasks, row) for row, task in enumerate(tasks)}
 
 
 def draft(session: Session, **content: Any) -> dict[str, Any]:
     """Play the draft process: it takes the uploads, drafts, and learns the verdicts; it drafts nothing if l = 0."""
     order = _Order(**content)
-    length, everyone = order.length, order.batches_of(Drafter, session.model)
+    everyone = _Tasks(order, Drafter, session.model)
     session.control.send({"answer": "ready"})
     for _ in order.prompts:
         session.control.receive()
@@ -168,38 +182,37 @@ def draft(session: Session, **content: Any) -> dict[str, Any]:
     stages: list[tuple[float, ...]] = []
     back: list[float] = []
     counts = np.zeros(2, dtype=np.int64)
-    running, step = dict(enumerate(everyone)), 0
-    while running:
-        step += 1
-        sent: dict[int, Drafts] = {}
+    sent: list[tuple[Any, Drafts]] = []
+    step = 1
 
-        def settle(number: int, sent: dict[int, Drafts] = sent) -> None:
-            verdict = Verdict(**session.peer.receive())
-            back.append(time.monotonic())
-            drafts = sent[number].tokens
-            everyone[number].side.settle(drafts, verdict)
-            looked = np.minimum(verdict.accepted + 1, drafts.shape[1])
-            counts[:] += int(verdict.accepted.sum()), int(looked.sum())
+    def settle() -> None:
+        verdict = Verdict(**session.peer.receive())
+        back.append(time.monotonic())
+        side, drafts = sent.pop(0)
+        side.settle(drafts.tokens, verdict)
+        looked = np.minimum(verdict.accepted + 1, drafts.tokens.shape[1])
+        counts[:] += int(verdict.accepted.sum()), int(looked.sum())
 
-        for number, batch in running.items():
+    while running := everyone.running(step):
+        for number, tasks, length in running:
             clock = _Clock()
-            sent[number] = batch.side.draft(length) if length else Drafts(tokens=no_drafts(len(batch.tasks)), laws=None)
+            side = everyone.batch(tasks)
+            drafts = side.draft(length) if length else Drafts(tokens=no_drafts(len(tasks)), laws=None)
             if length:
                 stages.append((step, number, *clock.read()))
-            session.peer.send({"step": step, "batch": number, **vars(sent[number])})
+            sent.append((side, drafts))
+            session.peer.send({"step": step, "batch": number, "tasks": tasks, **vars(drafts)})
             if not order.overlapped:
-                settle(number)
-        if order.overlapped:
-            for number in running:
-                settle(number)
-        running = {number: batch for number, batch in running.items() if not batch.done}
+                settle()
+        while sent:
+            settle()
+        step += 1
     session.peer.send({"end": True})
-    told = {task: tokens for batch in everyone for task, tokens in batch.outputs.items()}
     return {
         "uploaded": uploaded,
         "stages": stages,
         "back": back,
-        "outputs": [told[task] for task in range(len(order.prompts))],
+        "outputs": [everyone.output(task) for task in range(len(order.prompts))],
         "accepted": int(counts[0]),
         "drafted": int(counts[1]),
     }
@@ -207,12 +220,12 @@ def draft(session: Session, **content: Any) -> dict[str, Any]:
 
 def verify(session: Session, **content: Any) -> dict[str, Any]:
     """Play the verify process: it verifies what comes, in the order in which it comes."""
-    everyone = _Order(**content).batches_of(Verifier, session.model)
+    everyone = _Tasks(_Order(**content), Verifier, session.model)
     session.control.send({"answer": "ready"})
     stages: list[tuple[float, ...]] = []
     while "end" not in (content := session.peer.receive()):
         clock = _Clock()
-        verdict = everyone[content["batch"]].side.verify(Drafts(tokens=content["tokens"], laws=content["laws"]))
+        verdict = everyone.batch(content["tasks"]).verify(Drafts(tokens=content["tokens"], laws=content["laws"]))
         stages.append((content["step"], content["batch"], *clock.read()))
         session.peer.send(vars(verdict))
     return {"stages": stages}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 pytest.importorskip("torch")
 
+from specopt.models.rebatched_serving import Phase
 from specopt.models.runtime import LinearRuntime
 from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
 from specopt.testbed.decoding import Sampling
@@ -106,3 +108,21 @@ def test_sampled_outputs_hang_on_the_seed_alone(laboratory: Laboratory) -> None:
     found = [play(laboratory, given, plan, PROMPTS, Sampling(temperature=1.0, seed=7)).outputs for plan in plans]
     assert found[0] == found[1]
     assert play(laboratory, given, plans[0], PROMPTS, Sampling(temperature=1.0, seed=8)).outputs != found[0]
+
+
+def test_tasks_change_their_batches(laboratory: Laboratory) -> None:
+    """Tests that a rebatched plan whose drafts differ in length gives the greedy output, without those done."""
+    given = dataclasses.replace(problem(laboratory), batching="rebatched")
+    phases = (
+        Phase(first_step=1, batches=((0, 1, 2), (3, 5), (4,)), speculation_length=(2, 1, 3)),
+        Phase(first_step=3, batches=((5, 0), (1, 4), (2, 3))),
+        Phase(first_step=4, batches=((3, 1, 0, 2, 5, 4),)),
+    )
+    shares = np.full(TASKS, 1 / TASKS)
+    plan = ServingLatencyPlan(speculation_length=2, phases=phases, bandwidth_share=shares, mechanism="pipelined")
+    run = play(laboratory, given, plan, PROMPTS, Sampling())
+    for prompt, count, output in zip(PROMPTS, OUTPUTS, run.outputs, strict=True):
+        assert output == laboratory.verify.greedy(prompt, int(count))[0]
+    _check_times(run, given, plan)
+    assert [sorted(run.verify[run.verify[:, 0] == step, 1]) for step in (1, 3, 4)] == [[0, 1, 2], [0, 1, 2], [0]]
+    assert run.steps[0] == run.verify[-1, 0] and 0 < run.accepted < run.drafted
