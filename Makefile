@@ -1,6 +1,6 @@
 # The only commands to know are `make run` and `make test`; both set everything up by themselves.
 PY := .venv/bin/python
-PLAYED := serving-latency prompt-chunking draft-control verification-batch fair-goodput
+PLAYED := serving-latency rebatched-serving prompt-chunking draft-control verification-batch fair-goodput
 PAIR := real
 NUMERICS := $(addprefix tests/solvers/,$(addprefix fair_goodput/,test_master.py test_steep.py test_column_generation.py) draft_control)
 

@@ -100,13 +100,14 @@ def predicted(smoke: bool) -> list[Row]:
                 )
 
             problem, other = with_samples(drawn(3 if smoke else 12)), with_samples(drawn(4 if smoke else 40))
-            known = dataclasses.replace(problem, output_lengths="known", output_samples=None)
+            mean = np.rint(np.mean(problem.scenarios, axis=0)).astype(np.int64)
+            known = dataclasses.replace(problem, output_lengths="known", output_tokens=mean, output_samples=None)
             safe = dataclasses.replace(
                 problem, output_lengths="conservative", output_samples=None, max_output_tokens=4096
             )
             ours = _judged(other, _solved(problem, "stand-in"))
             over_known.append(1 - ours / _judged(other, _solved(known, "length-aware")))
-            over_conservative.append(1 - ours / _judged(other, _solved(safe, "exact")))
+            over_conservative.append(1 - ours / _judged(other, _solved(safe, "exact", 5.0)))
         rows.append(
             Row(
                 f"stand-in, K = {problem.tasks}, lengths off by {error:.0%}: below the plan for the predicted lengths",

@@ -60,6 +60,27 @@ def check_serving_latency(data: dict[str, Any]) -> None:
             _check_run(problem, plan, measured)
 
 
+def check_rebatched_serving(data: dict[str, Any]) -> None:
+    """Check a record of rebatched and static plans of the same tasks."""
+    rate = acceptance_rate(data["accepted"], data["settings"]["max_speculation_length"])
+    for trial in data["trials"]:
+        problem = ServingLatencyProblem.from_dict(data["problems"][trial["problem"]])
+        plan = ServingLatencyPlan.from_dict(trial["plan"])
+        assert problem.violations(plan) == []
+        assert (problem.mechanism, problem.batching == "rebatched") == (trial["label"], bool(plan.phases))
+        assert problem.acceptance_rate == min(max(rate, 1e-3), 1 - 1e-3)
+        assert trial["predicted"]["model"]["total_seconds"] == pytest.approx(problem.evaluate(plan).objective, rel=1e-9)
+        batches = (plan.phases[0] if plan.phases else plan).batches
+        for measured in trial["measured"]:
+            verify = np.array(measured["verify"])
+            assert (verify[:, 0] == 1).sum() == len(batches) and sum(measured["steps"]) == len(verify)
+            assert verify[:, 3].max() <= measured["total_seconds"]
+            assert measured["communication_seconds"] <= verify[:, 2].min()
+            undisturbed = undisturbed_seconds(measured, problem.mechanism_of(plan))
+            assert measured["undisturbed_seconds"] == pytest.approx(undisturbed, abs=1e-3)
+            assert problem.mechanism == "autoregressive" or 0 < measured["accepted"] < measured["drafted"]
+
+
 def _check_run(problem: ServingLatencyProblem, plan: ServingLatencyPlan, measured: dict[str, Any]) -> None:
     stages = {side: np.array(measured[side]).reshape(-1, 5) for side in ("draft", "verify")}
     for number, steps in enumerate(measured["steps"]):
@@ -159,6 +180,7 @@ def check_fair_goodput(data: dict[str, Any]) -> None:
 
 CHECKS = {
     "serving-latency": check_serving_latency,
+    "rebatched-serving": check_rebatched_serving,
     "prompt-chunking": check_prompt_chunking,
     "draft-control": check_draft_control,
     "verification-batch": check_verification_batch,

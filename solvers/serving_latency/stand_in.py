@@ -86,7 +86,8 @@ class StandIn(ServingLatencyMethod):
         able = prepare_all(replace(problem, output_lengths="known", output_tokens=longest, output_samples=None))
         for prepared in able:
             offer_first_plan(prepared, budget)
-        for outputs in planned_outputs(problem, QUANTILES):
+        means = [np.ceil(np.mean(problem.scenarios, axis=0)).astype(np.int64)]
+        for outputs in (*means[: problem.output_lengths == "predicted"], *planned_outputs(problem, QUANTILES)):
             for plan in _plans(problem, outputs, budget):
                 offer_if_feasible(problem, plan, budget)
         assert isinstance(budget.incumbent, ServingLatencyPlan)
