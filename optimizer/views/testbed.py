@@ -45,7 +45,7 @@ def comparison_of(record: Record) -> dict[str, Any]:
 def tables_of(said: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
     """Return what `comparison_of` says as rows of tables, by their captions; a table without rows is left out."""
     of = "% of theirs; least and most of any two repetitions"
-    of += ", undisturbed" if said["kind"] == ServingLatencyProblem.kind else ""
+    of += ", undisturbed" if any(one["quantity"] == "undisturbed_seconds" for one in said["summaries"]) else ""
     found: dict[str, list[dict[str, Any]]] = {
         "How good predictions were (%)": [
             {
