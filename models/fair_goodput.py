@@ -105,7 +105,7 @@ class Schedule(Custom):
         if (
             len(self.starts) != len(self.share) + 1 or len(self.full) != len(self.share)
             or len(self.clients) != len(self.tokens) or self.starts[0] != 0 or self.starts[-1] != len(self.clients)
-            or (lengths < 0).any()
+            or np.count_nonzero(lengths < 0)
         ):  # fmt: skip
             raise InvalidInput("schedule: expected arrays of one schedule, got lengths that do not fit")
         if not self.full[0]:
@@ -119,7 +119,7 @@ class Schedule(Custom):
                 raise InvalidInput(
                     f"schedule[{entry}].draft_tokens: expected {size} entries, as in schedule[0], got {stop - start}"
                 )
-            if (self.clients[start:stop] != np.arange(size)).any():
+            if np.count_nonzero(self.clients[start:stop] != np.arange(size)):
                 raise InvalidInput(f"schedule[{entry}]: expected every client in order where an entry is in full")
         self._refuse(~np.isfinite(self.share) | (self.share < 0), "share", "a share >= 0", self.share)
         outside = (self.clients < 0) | (self.clients >= size)
@@ -127,7 +127,7 @@ class Schedule(Custom):
         outside = (self.tokens < 0) | (self.tokens > MAX_BUDGET)
         self._refuse(outside, "changes", f"tokens from 0 to {MAX_BUDGET}", self.tokens, self.entries)
         keys = self.entries * size + self.clients
-        if (keys[1:] > keys[:-1]).all():
+        if not np.count_nonzero(keys[1:] <= keys[:-1]):
             return
         order = np.argsort(keys, kind="stable")
         twice = np.zeros(len(order), dtype=np.bool_)
@@ -137,7 +137,7 @@ class Schedule(Custom):
     def _refuse(
         self, wrong: NDArray[np.bool_], field: str, expected: str, values: NDArray[Any], entries: Ints | None = None
     ) -> None:
-        if wrong.any():
+        if np.count_nonzero(wrong):
             index = int(np.argmax(wrong))
             entry = index if entries is None else int(entries[index])
             raise InvalidInput(f"schedule[{entry}].{field}: expected {expected}, got {values[index]}")
@@ -153,8 +153,7 @@ class Schedule(Custom):
     @property
     def changes(self) -> int:
         """Number of single clients' changes after the first entry, entries in full counted by what they change."""
-        later = self.starts[1]
-        return int((self.tokens[later:] != self.before[later:]).sum())
+        return int(np.count_nonzero(self.steps[self.starts[1] :]))
 
     @cached_property
     def entries(self) -> Ints:
@@ -169,6 +168,11 @@ class Schedule(Custom):
         same = self.clients[order[1:]] == self.clients[order[:-1]]
         earlier[order[1:]] = np.where(same, self.tokens[order[:-1]], 0)
         return earlier
+
+    @cached_property
+    def steps(self) -> Ints:
+        """What each item adds to the tokens that it replaces."""
+        return self.tokens - self.before
 
     def allocations(self) -> Iterator[tuple[float, Ints]]:
         """Yield share and allocation of every entry, the allocation as an array of its own."""
@@ -377,10 +381,12 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
         """Number of clients N."""
         return len(self.acceptance_rates)
 
-    @property
+    @cached_property
     def weight(self) -> Floats:
         """Weight of each client: as given, else 1."""
-        return np.ones(self.clients) if self.weights is None else self.weights
+        found = np.ones(self.clients) if self.weights is None else self.weights
+        found.flags.writeable = False
+        return found
 
     @property
     def most_tokens(self) -> Ints:
@@ -462,7 +468,7 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
             )
         goodput, tokens = self.realised(schedule)
         left = np.cumsum(schedule.share[::-1])[::-1][schedule.entries]
-        size = np.bincount(schedule.clients, np.abs(schedule.tokens - schedule.before) * left, self.clients)
+        size = np.bincount(schedule.clients, np.abs(schedule.steps) * left, self.clients)
         for name, declared, actual, terms in (
             ("goodput", plan.goodput, goodput, goodput), ("mean_draft_tokens", plan.mean_draft_tokens, tokens, size)
         ):  # fmt: skip
@@ -482,11 +488,10 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
     @staticmethod
     def _spent(schedule: Schedule) -> NDArray[Any]:
         """Return the draft tokens of each entry, to the last one: exactly."""
-        changes = schedule.tokens - schedule.before
-        if float(schedule.tokens.max()) * len(changes) <= MOST_INTEGER:
-            return np.cumsum(np.bincount(schedule.entries, changes, len(schedule))).astype(np.int64)
+        if float(schedule.tokens.max()) * len(schedule.steps) <= MOST_INTEGER:
+            return np.cumsum(np.bincount(schedule.entries, schedule.steps, len(schedule))).astype(np.int64)
         spent = np.zeros(len(schedule), dtype=object)
-        np.add.at(spent, schedule.entries, changes.astype(object))
+        np.add.at(spent, schedule.entries, schedule.steps.astype(object))
         return np.cumsum(spent)
 
     def realised(self, schedule: Schedule) -> tuple[Floats, Floats]:
@@ -503,7 +508,7 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
         now = expected_tokens(rates, schedule.tokens)
         until_now = np.where(schedule.entries > 0, expected_tokens(rates, schedule.before), 0.0)
         goodput = np.bincount(schedule.clients, (now - until_now) * left, self.clients)
-        tokens = np.bincount(schedule.clients, (schedule.tokens - schedule.before) * left, self.clients)
+        tokens = np.bincount(schedule.clients, schedule.steps * left, self.clients)
         mean = np.maximum(0.0, tokens / (left[0] if left[0] > 0 else 1.0))
         found = np.asarray(goodput, dtype=np.float64), np.asarray(mean, dtype=np.float64)
         for array in found:
@@ -525,7 +530,7 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
     @staticmethod
     def _first(wrong: NDArray[np.bool_], sentence: Any) -> list[str]:
         """Return a sentence on the first of many violations of one kind, and how many there are."""
-        count = int(wrong.sum())
+        count = int(np.count_nonzero(wrong))
         if not count:
             return []
         more = f" (and {count - 1} more such)" if count > 1 else ""

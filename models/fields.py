@@ -146,13 +146,12 @@ def check(obj: Any) -> None:
     """
     sizes: dict[str, tuple[str, int]] = {}
     cls: type = type(obj)
-    for name, hint in hints_of(cls).items():
+    for name, (hint, column, optional) in _columns_of(cls).items():
         value = getattr(obj, name)
-        column = column_of(hint)
+        if value is None and optional:
+            continue
         if column is None:
             object.__setattr__(obj, name, _scalar(name, hint, value))
-            continue
-        if value is None and NoneType in get_args(hint):
             continue
         array = _array(name, column, value)
         object.__setattr__(obj, name, array)
@@ -223,6 +222,12 @@ def hints_of(cls: type) -> dict[str, Any]:
     """Return the annotations of a declared dataclass, by field."""
     hints = get_type_hints(cls, include_extras=True)
     return {f.name: hints[f.name] for f in dataclasses.fields(cls)}
+
+
+@cache
+def _columns_of(cls: type) -> dict[str, tuple[Any, Column | None, bool]]:
+    """Return the annotations of a declared dataclass, what marks an array field, and whether None is a value."""
+    return {name: (hint, column_of(hint), NoneType in get_args(hint)) for name, hint in hints_of(cls).items()}
 
 
 def _parts(hint: Any) -> tuple[Any, ...]:
@@ -324,11 +329,9 @@ def _scalar(name: str, hint: Any, value: Any) -> Any:
         value = value.item()
     custom = custom_of(hint)
     if custom is not None:
-        absent = value is None and NoneType in get_args(hint)
-        return value if absent or isinstance(value, custom) else custom.parse(value, name)
+        return value if isinstance(value, custom) else custom.parse(value, name)
     if dataclasses_in(hint):
-        absent = value is None and NoneType in get_args(hint)
-        if not absent and not isinstance(value, dataclasses_in(hint)):
+        if not isinstance(value, dataclasses_in(hint)):
             expected = " or ".join(option.__name__ for option in dataclasses_in(hint))
             raise InvalidInput(f"{name}: expected {expected}, got {describe(value)}")
         return value

@@ -67,50 +67,64 @@ class Search:
         self.known: dict[bytes, int] = {}
         self.allocations: list[Ints] = []
         self.rates: list[Floats] = []
+        self.bound = math.inf
+        self.mixtures = 0
 
     def run(self) -> Outcome:
         """Return the best mixture with its proof."""
         problem, budget = self.problem, self.budget
-        self.add(np.zeros(problem.clients, dtype=np.int64))
-        self.add(np.minimum(problem.budget_tokens // problem.clients, problem.most_tokens))
+        none, equal = np.zeros(problem.clients, dtype=np.int64), problem.budget_tokens // problem.clients
+        first = none, np.minimum(equal, problem.most_tokens)
         if problem.min_goodput is None:
-            for allocation in self.allocations:
-                budget.offer(mixture(problem, np.ones(1), allocation[None]))
+            if math.isfinite(budget.time_limit) or budget.callback is not None:
+                for allocation in first:
+                    budget.offer(mixture(problem, np.ones(1), allocation[None]))
+            self.add(self.rounds.best_utility(budget)[1])
+            if self.is_best(np.ones(1), np.zeros(problem.clients)):  # of few clients one round often is
+                return self.outcome()
+        for allocation in first:
+            self.add(allocation)
         fair = fair_per_round(problem, budget)  # it may miss least rates: its rounds count
         if not problem.violations(fair):
             budget.offer(fair)
         for _, allocation in fair.schedule.allocations():
             self.add(allocation)
-        self.add(self.rounds.best_utility(budget)[1])
         if problem.min_goodput is not None:
+            self.add(self.rounds.best_utility(budget)[1])
             self.reach_least()
-        plan, bound, masters = None, math.inf, 0
         while True:
             budget.check()
             table = np.array(self.rates).T
             found = fairest_mixture(table, problem.weight, problem.fairness, self.least)
-            masters += 1
+            self.mixtures += 1
             shares = np.where(found.shares < DROPPED, 0.0, found.shares)
-            shares = keep_least(table, shares / shares.sum(), self.least)
-            used = np.flatnonzero(shares)
-            plan = mixture(problem, shares[used], np.array(self.allocations)[used])
-            objective = budget.offer(plan)
-            if budget.objective is not None and objective < budget.objective:
-                assert isinstance(budget.incumbent, FairGoodputPlan)
-                plan, objective = budget.incumbent, budget.objective
-            x = table @ shares
-            prices = prices_at(problem, x) + found.extra
-            worth, allocation = self.rounds.best_sum(prices, budget)
-            factor = max(1.0, worth - float(found.extra @ self.least))
-            bound = min(bound, raised(problem, problem.utility(x), factor))
-            budget.improve_bound(bound)
-            if problem.gap(objective, bound) <= max(budget.gap, PROVEN) or not self.add(allocation):
-                break
+            if self.is_best(keep_least(table, shares / shares.sum(), self.least), found.extra):
+                return self.outcome()
+
+    def is_best(self, shares: Floats, extra: Floats) -> bool:
+        """Offer a mixture; tell whether it is proven, or add the round that its prices and extra ones make best."""
+        problem, budget = self.problem, self.budget
+        used = np.flatnonzero(shares)
+        objective = budget.offer(mixture(problem, shares[used], np.array(self.allocations)[used]))
+        x = np.array(self.rates).T @ shares
+        prices = prices_at(problem, x) + extra
+        worth, allocation = self.rounds.best_sum(prices, budget)
+        factor = max(1.0, worth - float(extra @ self.least))
+        self.bound = min(self.bound, raised(problem, problem.utility(x), factor))
+        budget.improve_bound(self.bound)
+        assert budget.objective is not None, "a plan was offered"
+        objective = max(objective, budget.objective)
+        return problem.gap(objective, self.bound) <= max(budget.gap, PROVEN) or not self.add(allocation)
+
+    def outcome(self) -> Outcome:
+        """Return the best plan offered, and the bound."""
+        plan, objective = self.budget.incumbent, self.budget.objective
+        assert isinstance(plan, FairGoodputPlan) and objective is not None
         return Outcome(
             plan=plan,
-            bound=max(bound, objective),
+            bound=max(self.bound, objective),
             termination=Termination.CONVERGED,
-            stats={"mixtures": masters, "rounds": len(self.allocations), "entries": len(plan.schedule)},
+            stats={"mixtures": self.mixtures, "rounds": len(self.allocations), "entries": len(plan.schedule)},
         )
 
     def add(self, allocation: Ints) -> bool:

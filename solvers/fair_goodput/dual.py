@@ -136,8 +136,8 @@ class Market:
         clients["n"], clients["m"] = near, expected_tokens(rates, near)
         self.budget, self.kernels, self.clients, self.fairness, self.tokens = budget, kernels, clients, fairness, tokens
         self.highest = float((clients["w"] * rates).max())  # nobody wants a token beyond his least at this price
-        most = expected_tokens(rates, clients["hi"]) ** (1.0 - fairness)
-        self.worth = float((clients["w"] * np.minimum(1.0, most)).sum())  # at least w . x^(1-g)
+        least = expected_tokens(rates, clients["hi"]) ** (1.0 - fairness) if fairness > 1.0 else 1.0
+        self.worth = float((clients["w"] * least).sum())  # at least w . x^(1-g)
         self.passes = 0
 
     def excess(self, price: float) -> float:

@@ -141,13 +141,12 @@ def systematic(whole: Ints, part: Ints) -> Schedule:
     begins = np.concatenate((np.zeros(1, dtype=np.int64), ends[:-1]))[: len(ends)]
     first = whole.copy()
     first[able[(begins == 0) | ((ends > 0) & (ends < begins))]] += 1
-    rises, falls = begins > 0, ends > 0
-    places = np.concatenate((begins[rises], ends[falls]))
-    clients = np.concatenate((able[rises], able[falls]))
-    tokens = np.concatenate((whole[able[rises]] + 1, whole[able[falls]]))
+    places, clients = np.concatenate((begins, ends)), np.concatenate((able, able))
     order = np.argsort(places, kind="stable")
+    order = order[places[order] > 0]
+    tokens = whole[clients] + (np.arange(len(places)) < len(able))
     places, clients, tokens = places[order], clients[order], tokens[order]
-    new = np.flatnonzero(np.concatenate((np.ones(min(1, len(places)), dtype=np.bool_), places[1:] != places[:-1])))
+    new = np.flatnonzero(places != np.concatenate((np.zeros(1, dtype=np.int64), places))[:-1])
     bounds = np.concatenate((np.zeros(1, dtype=np.int64), places[new], np.full(1, UNIT)))
     size = len(whole)
     return Schedule(
