@@ -130,7 +130,7 @@ class DraftControlProblem(Problem[DraftControlPlan]):
     verify_seconds: NonNegative
     draft_lengths: tuple[DraftLength, DraftLength]
     resolutions: Annotated[Ints, Column(Resolution, "resolution")]
-    states: tuple[ChannelState, ...]
+    states: Annotated[tuple[ChannelState, ...], Meta(min_length=1)]
     transition: TransitionMatrix
     distribution_code: Literal["lattice", "support"] = "lattice"
 
@@ -143,8 +143,6 @@ class DraftControlProblem(Problem[DraftControlPlan]):
         for index, value in enumerate(values):
             if value in values[:index]:
                 raise InvalidInput(f"resolutions[{index}]: expected distinct resolutions, got {value} twice")
-        if not self.states:
-            raise InvalidInput("states: expected at least 1 entry, got 0")
         for index, state in enumerate(self.states):
             self._check_state(state, f"states[{index}]")
         if len(self.transition) != len(self.states):

@@ -137,13 +137,11 @@ class DraftStoppingProblem(Problem):
     max_draft_tokens: DraftLimit
     draft_seconds_per_token: NonNegative
     round_seconds: Positive
-    rounds: tuple[RoundClass, ...]
+    rounds: Annotated[tuple[RoundClass, ...], Meta(min_length=1)]
     scores: Scores
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not self.rounds:
-            raise InvalidInput("rounds: expected at least one class, got none")
         check_sum("rounds.probability", np.array([one.probability for one in self.rounds]))
         if self.scores.bins > MAX_BINS:
             raise InvalidInput(f"scores.accepted: expected at most {MAX_BINS} entries, got {self.scores.bins}")

@@ -258,11 +258,16 @@ def dataclasses_in(hint: Any) -> tuple[type, ...]:
 
 
 def item_of_tuple(hint: Any) -> Any | None:
-    """Return X of ``tuple[X, ...]`` where X is a dataclass, else None."""
-    for part in _parts(hint):
+    """Return X of ``tuple[X, ...]``, annotated or not, where X is a dataclass; else None."""
+    for part in _parts(get_args(hint)[0] if get_origin(hint) is Annotated else hint):
         if get_origin(part) is tuple and dataclasses_in(get_args(part)[0]):
             return get_args(part)[0]
     return None
+
+
+def fewest_entries(hint: Any) -> int:
+    """Return how many entries an annotated tuple must have."""
+    return max((mark.min_length or 0 for mark in getattr(hint, "__metadata__", ())), default=0)
 
 
 def is_required(field: dataclasses.Field[Any]) -> bool:
@@ -336,6 +341,8 @@ def _scalar(name: str, hint: Any, value: Any) -> Any:
             raise InvalidInput(f"{name}: expected {expected}, got {describe(value)}")
         return value
     if item_of_tuple(hint) is not None:
+        if len(value) < fewest_entries(hint):
+            raise InvalidInput(f"{name}: expected at least {fewest_entries(hint)} entry, got {len(value)}")
         return tuple(value)
     value = read(hint, value, name)
     if isinstance(value, str) and not is_unicode(value):

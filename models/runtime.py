@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from msgspec import Meta
 
-from specopt.models.errors import InvalidInput
 from specopt.models.fields import Floats, Ints, NonNegative, check
 
 
@@ -59,12 +59,10 @@ class PiecewiseRuntime:
         At least one linear runtime.
     """
 
-    pieces: tuple[LinearRuntime, ...]
+    pieces: Annotated[tuple[LinearRuntime, ...], Meta(min_length=1)]
 
     def __post_init__(self) -> None:
         check(self)
-        if not self.pieces:
-            raise InvalidInput("pieces: expected at least one piece, got none")
 
     @staticmethod
     def is_marked(data: Mapping[str, Any]) -> bool:

@@ -20,6 +20,7 @@ from specopt.models.fields import (
     column_of,
     custom_of,
     dataclasses_in,
+    fewest_entries,
     hints_of,
     is_required,
     item_of_tuple,
@@ -150,7 +151,8 @@ def _type_of(hint: Any) -> Schema:
         return schema(hint)
     item = item_of_tuple(hint)
     if item is not None:
-        return {"type": "array", "items": schema(item)}
+        fewest = {"minItems": fewest_entries(hint)} if fewest_entries(hint) else {}
+        return {"type": "array", "items": schema(item)} | fewest
     column = column_of(hint)
     out = msgspec.json.schema(wire_type(hint))
     if column is not None and column.minimum_size:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from msgspec import Meta
 
 from specopt.models.arguments import number
 from specopt.models.decoder import Decoder
@@ -50,12 +51,10 @@ class PiecewiseTokenRuntime:
         At least one.
     """
 
-    pieces: tuple[TokenRuntime, ...]
+    pieces: Annotated[tuple[TokenRuntime, ...], Meta(min_length=1)]
 
     def __post_init__(self) -> None:
         check(self)
-        if not self.pieces:
-            raise InvalidInput("pieces: expected at least one piece, got none")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

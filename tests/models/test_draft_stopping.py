@@ -93,7 +93,7 @@ def test_what_is_no_plan(start: int, rows: list[list[int]], said: str) -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"rounds": []}, "rounds: expected at least one class, got none"),
+        ({"rounds": []}, "rounds: expected at least 1 entry, got 0"),
         ({"rounds": [{"probability": 0.5, "acceptance_rate": 0.5}]},
          "rounds.probability: expected probabilities that sum to 1, got a sum of 0.5"),
         ({"rounds": [{"probability": 1.0, "acceptance_rate": [0.5, 0.5]}]},

@@ -102,7 +102,7 @@ REFUSED: list[tuple[str, object, str]] = [
     ("draft_runtime.pieces[1].overhead_seconds", "fast",
      "draft_runtime.pieces[1].overhead_seconds: expected .*float.*, got .*str"),
     ("draft_runtime.pieces[0]", 3, "draft_runtime.pieces[0]: expected .*object.*, got .*int"),
-    ("draft_runtime.pieces", [], "draft_runtime.pieces: expected at least one piece, got none"),
+    ("draft_runtime.pieces", [], "draft_runtime.pieces: expected at least 1 entry, got 0"),
     ("name", 5, "name: expected .*str.*, got .*int"),
 ]  # fmt: skip
 

@@ -109,7 +109,7 @@ def test_limits_hold_the_misfit() -> None:
         ({"seconds_per_token": -1.0, "overhead_seconds": 0.1}, "seconds_per_token"),
         ({"seconds_per_token": 1.0}, "overhead_seconds"),
         ({"seconds_per_token": 1.0, "overhead_seconds": 0.1, "unit": "s"}, "unit"),
-        ({"pieces": []}, "pieces: expected at least one piece"),
+        ({"pieces": []}, "pieces: expected at least 1 entry, got 0"),
         ({"pieces": [TOKENS, {"seconds_per_flop": 1.0, "overhead_seconds": 0.0}]}, "pieces"),
         ({"runtime": TOKENS, "lower": {"pieces": [TOKENS, TOKENS]}}, "file.lower: expected as many pieces"),
         (

@@ -48,5 +48,5 @@ def test_envelope_is_the_maximum(pieces: list[LinearRuntime], works: list[float]
 
 def test_no_pieces_are_refused() -> None:
     """Tests that a maximum of nothing is refused."""
-    with pytest.raises(InvalidInput, match="pieces: expected at least one piece, got none"):
+    with pytest.raises(InvalidInput, match="pieces: expected at least 1 entry, got 0"):
         PiecewiseRuntime(pieces=())

@@ -59,6 +59,13 @@ def test_the_words_are_those_of_the_declaration() -> None:
     assert found["cloud_delay.tokens"]["range"].startswith("list of ")
     assert found["prompt_tokens"]["default"] == "required"
     assert found["max_chunks"]["default"] == "optional"
+    nonempty = {
+        row["field"]
+        for kind in KINDS
+        for row in rows(kind.problem.json_schema())
+        if row["range"] == "list of 1 or more: object"
+    }
+    assert nonempty >= {"rounds", "states", "verify_runtime.pieces"}
     assert unit_of("seconds_per_interaction") == "s/token^2"
     assert range_of({"anyOf": [{"enum": ["a", "b"]}, {"type": "null"}]}) == '"a" or "b", or null'
 
