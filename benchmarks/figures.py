@@ -135,7 +135,9 @@ FIGURES: dict[str, Measured | Computed] = {
         "length-aware, 1.1B-7B, K = 1,000, known lengths, 20 seeds",
         1,
     ),
-    "proven.wide": Measured("serving-latency: wide problems", "exact, 60 random wide problems, K = 20 to 60"),
+    "anew.gap": Measured(
+        "serving-latency: batches formed anew", "rebatching, 1.1B-7B, K = 1000, known lengths: largest gap"
+    ),
     "allocate.microseconds": Measured(
         "draft-allocation: one round of a controller", "fast.allocate, N = 8, C = 20: mean of 10,000 calls"
     ),
