@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,11 +9,11 @@ from typing import Annotated
 
 import numpy as np
 
-from specopt.instances.reading.csv_rows import csv_rows, place
+from specopt.instances.reading.csv_rows import column_names, csv_rows, decimal, place
 from specopt.instances.reading.lines import Lines, open_lines
 from specopt.models.draft_control import MAX_DRAFT_LENGTH, MAX_RESOLUTION, Probability, Resolution
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import Column, Floats, Ints, NonNegativeInt, Positive, check, describe
+from specopt.models.fields import Column, Floats, Ints, NonNegativeInt, Positive, check
 
 COLUMNS = {"uplink": "uplink_bits_per_second", "confidence": "confidence", "accepted": "accepted", "drafted": "drafted"}
 """The columns of a file unless others are named; "resolution" may be named, too."""
@@ -75,7 +74,7 @@ def read_channel_trace(path: str | os.PathLike[str], columns: Mapping[str, str] 
         If the file cannot be read, its header lacks a column or has it twice, or a row is malformed; the message
         names line and column.
     """
-    names = _names(columns)
+    names = column_names(columns, COLUMNS, ("resolution",))
     where = os.fspath(path)
     found: dict[str, list[float]] = {key: [] for key in names}
     with open_lines(path) as stream:
@@ -100,39 +99,17 @@ def read_channel_trace(path: str | os.PathLike[str], columns: Mapping[str, str] 
     )
 
 
-def _names(columns: Mapping[str, str] | None) -> dict[str, str]:
-    known = (*COLUMNS, "resolution")
-    for key, name in (columns or {}).items():
-        if key not in known:
-            raise InvalidInput(f"columns: expected keys among {', '.join(known)}, got {describe(key)}")
-        if not isinstance(name, str) or not name.strip():
-            raise InvalidInput(f"columns: expected the name of a column for {key}, got {describe(name)}")
-    names = {key: name.strip() for key, name in (COLUMNS | dict(columns or {})).items()}
-    if len(set(names.values())) < len(names):
-        raise InvalidInput(f"columns: expected {len(names)} different columns, got {', '.join(names.values())}")
-    return names
-
-
 def _value(lines: Lines, line: int, key: str, column: str, text: str) -> float:
-    expected, whole = {
-        "uplink": ("a finite number > 0", False),
-        "confidence": ("a number from 0 to 1", False),
-        "accepted": (f"a whole number from 0 to {MAX_DRAFT_LENGTH}", True),
-        "drafted": (f"a whole number from 0 to {MAX_DRAFT_LENGTH}", True),
-        "resolution": (f"a whole number from 1 to {MAX_RESOLUTION}", True),
-    }[key]
-    stripped = text.strip()
-    try:
-        if whole and not (stripped.isascii() and stripped.isdigit() and len(stripped) <= 9):
-            raise ValueError
-        value = float(stripped)
-    except ValueError:
-        raise lines.refuse(line, expected, text, column) from None
-    good = {
-        "uplink": 0.0 < value < math.inf,
-        "confidence": 0.0 <= value <= 1.0,
-        "resolution": 1.0 <= value <= MAX_RESOLUTION,
-    }.get(key, value <= MAX_DRAFT_LENGTH)
-    if not good:
+    """Return the number in a field, in the range of what its column holds."""
+    value = decimal(text)
+    if key == "uplink":
+        expected, good = "a finite number > 0", value is not None and value > 0.0
+    elif key == "confidence":
+        expected, good = "a number from 0 to 1", value is not None and 0.0 <= value <= 1.0
+    else:
+        low, high = (1, MAX_RESOLUTION) if key == "resolution" else (0, MAX_DRAFT_LENGTH)
+        expected = f"a whole number from {low} to {high}"
+        good = value is not None and text.strip().isdigit() and low <= value <= high
+    if value is None or not good:
         raise lines.refuse(line, expected, text, column)
     return value

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from specopt.instances.reading.lines import Lines
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import printable
+from specopt.models.fields import describe, printable
 
 _DECIMAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _LONGEST_DECIMAL = 60
@@ -55,6 +55,37 @@ def place(lines: Lines, line: int, header: Sequence[str], name: str) -> int:
         often = "has it twice" if name in header else f"has {printable(', '.join(header))}"
         raise InvalidInput(f"{lines.where}: line {line}: expected one column {name!r}, the header {often}")
     return header.index(name)
+
+
+def column_names(
+    columns: Mapping[str, str] | None, usual: Mapping[str, str], possible: Sequence[str] = ()
+) -> dict[str, str]:
+    """Return what the columns of a file are called, by what they hold.
+
+    Parameters
+    ----------
+    columns
+        The names that the user gives.
+    usual
+        The names of the columns that every file has, unless others are given.
+    possible
+        What more a file may hold: there only if it is named.
+
+    Raises
+    ------
+    InvalidInput
+        If there is no such column, a name is blank, or two columns have the same.
+    """
+    known = (*usual, *possible)
+    for key, name in (columns or {}).items():
+        if key not in known:
+            raise InvalidInput(f"columns: expected keys among {', '.join(known)}, got {describe(key)}")
+        if not isinstance(name, str) or not name.strip():
+            raise InvalidInput(f"columns: expected the name of a column for {key}, got {describe(name)}")
+    names = {key: name.strip() for key, name in {**usual, **(columns or {})}.items()}
+    if len(set(names.values())) < len(names):
+        raise InvalidInput(f"columns: expected {len(names)} different columns, got {', '.join(names.values())}")
+    return names
 
 
 def decimal(text: str) -> float | None:

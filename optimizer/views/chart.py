@@ -63,6 +63,18 @@ def looks(name: str, values: Sequence[Any]) -> dict[str, Any]:
     }
 
 
+def points(title: str, note: str, rows: Sequence[Row], **encoding: Any) -> Chart:
+    """Return points by their Vega-Lite encoding: as many as browsers draw quickly, and a note of what is left out."""
+    left_out = f" The first {MOST_MARKS:,} of {len(rows):,}." if len(rows) > MOST_MARKS else ""
+    mark = {"type": "point", "filled": True, "size": 60, "opacity": 0.75, "tooltip": {"content": "data"}}
+    return Chart(title=title, note=note + left_out, rows=rows[:MOST_MARKS], spec={"mark": mark, "encoding": encoding})
+
+
+def weight(name: str, largest: int = 300) -> dict[str, Any]:
+    """Return the encoding of a column as the size of points."""
+    return quantity(name, scale={"range": [largest / 10, largest]}, legend=None)
+
+
 def timeline(
     title: str, note: str, rows: Sequence[Row], *, lane: str, colour: Mapping[str, Any], axis: str, closest: int
 ) -> Chart:

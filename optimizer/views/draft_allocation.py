@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from specopt.models.draft_allocation import DraftAllocationPlan, DraftAllocationProblem
-from specopt.views.chart import MOST_MARKS, Chart, quantity
+from specopt.views.chart import Chart, points, quantity, weight
 from specopt.views.view import View
 
 
@@ -15,18 +15,13 @@ def charts(problem: DraftAllocationProblem, plan: DraftAllocationPlan) -> tuple[
         for client, (rate, weight, tokens) in enumerate(zip(*columns, strict=True))
     ]
     return (
-        Chart(
-            title="Draft tokens over acceptance",
-            note="A point is a client; larger ones weigh more.",
-            rows=rows[:MOST_MARKS],
-            spec={
-                "mark": {"type": "point", "filled": True, "opacity": 0.7, "tooltip": {"content": "data"}},
-                "encoding": {
-                    "x": quantity("acceptance rate", scale={"zero": False}),
-                    "y": quantity("draft tokens", axis={"tickMinStep": 1}),
-                    "size": quantity("weight", scale={"range": [30, 300]}, legend=None),
-                },
-            },
+        points(
+            "Draft tokens over acceptance",
+            "A point is a client; larger ones weigh more.",
+            rows,
+            x=quantity("acceptance rate", scale={"zero": False}),
+            y=quantity("draft tokens", axis={"tickMinStep": 1}),
+            size=weight("weight"),
         ),
     )
 

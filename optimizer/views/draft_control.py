@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.console import Console
 
 from specopt.models.draft_control import DraftControlPlan, DraftControlProblem
-from specopt.views.chart import Chart, category, quantity
+from specopt.views.chart import Chart, category, points, quantity, weight
 from specopt.views.terminal import MOST_ROWS, cut, table
 from specopt.views.view import View
 
@@ -39,19 +39,14 @@ def charts(problem: DraftControlProblem, plan: DraftControlPlan) -> tuple[Chart,
         for index, (state, choice, share) in enumerate(zip(problem.states, plan.policy, shares, strict=True))
     ]  # fmt: skip
     return (
-        Chart(
-            title="What to draft over the uplink's rate",
-            note="A point is a state of the channel; larger ones are more frequent.",
-            rows=rows,
-            spec={
-                "mark": {"type": "point", "filled": True, "opacity": 0.8, "tooltip": {"content": "data"}},
-                "encoding": {
-                    "x": quantity("uplink (bit/s)", scale={"type": "log"}, axis={"format": "~s"}),
-                    "y": quantity("draft length", axis={"tickMinStep": 1}),
-                    "color": category("resolution"),
-                    "size": quantity("share of time (%)", scale={"range": [40, 400]}, legend=None),
-                },
-            },
+        points(
+            "What to draft over the uplink's rate",
+            "A point is a state of the channel; larger ones are more frequent.",
+            rows,
+            x=quantity("uplink (bit/s)", scale={"type": "log"}, axis={"format": "~s"}),
+            y=quantity("draft length", axis={"tickMinStep": 1}),
+            color=category("resolution"),
+            size=weight("share of time (%)", 400),
         ),
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.console import Console
 
 from specopt.models.fair_goodput import FairGoodputPlan, FairGoodputProblem
-from specopt.views.chart import MOST_MARKS, Chart, quantity
+from specopt.views.chart import Chart, points, quantity, weight
 from specopt.views.terminal import MOST_ROWS, cut, line, table
 from specopt.views.view import View
 
@@ -36,21 +36,15 @@ def charts(problem: FairGoodputProblem, plan: FairGoodputPlan) -> tuple[Chart, .
     rows = [
         {"client": client, "acceptance rate": rate, unit: goodput, "mean drafts per round": drafts}
         for client, (rate, goodput, drafts) in enumerate(zip(*columns, strict=True))
-    ][:MOST_MARKS]
+    ]
     return (
-        Chart(
-            title=f"What each client gets: {unit} over its acceptance rate",
-            note="A point is a client; larger ones draft more."
-            + (f" The first {MOST_MARKS:,} of {problem.clients:,}." if problem.clients > MOST_MARKS else ""),
-            rows=rows,
-            spec={
-                "mark": {"type": "point", "filled": True, "opacity": 0.7, "tooltip": {"content": "data"}},
-                "encoding": {
-                    "x": quantity("acceptance rate", scale={"zero": False}),
-                    "y": quantity(unit),
-                    "size": quantity("mean drafts per round", scale={"range": [30, 300]}, legend=None),
-                },
-            },
+        points(
+            f"What each client gets: {unit} over its acceptance rate",
+            "A point is a client; larger ones draft more.",
+            rows,
+            x=quantity("acceptance rate", scale={"zero": False}),
+            y=quantity(unit),
+            size=weight("mean drafts per round"),
         ),
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from specopt.models.verification_batch import VerificationBatchPlan, VerificationBatchProblem
-from specopt.views.chart import MOST_MARKS, Chart, category, quantity
+from specopt.views.chart import Chart, category, points, quantity
 from specopt.views.view import View
 
 
@@ -22,18 +22,13 @@ def charts(problem: VerificationBatchProblem, plan: VerificationBatchPlan) -> tu
     ]  # fmt: skip
     colours = {"domain": ["in the batch", "left out"], "range": ["var(--series-0)", "var(--series-7)"]}
     return (
-        Chart(
-            title="Which requests are taken",
-            note=f"{len(chosen):,} of {problem.requests:,} requests.",
-            rows=rows[:MOST_MARKS],
-            spec={
-                "mark": {"type": "point", "filled": True, "size": 60, "opacity": 0.8, "tooltip": {"content": "data"}},
-                "encoding": {
-                    "x": quantity("due in (s)"),
-                    "y": quantity("expected tokens"),
-                    "color": category("taken", title=None, scale=colours),
-                },
-            },
+        points(
+            "Which requests are taken",
+            f"{len(chosen):,} of {problem.requests:,} requests.",
+            rows,
+            x=quantity("due in (s)"),
+            y=quantity("expected tokens"),
+            color=category("taken", title=None, scale=colours),
         ),
     )
 

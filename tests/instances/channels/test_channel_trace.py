@@ -43,6 +43,7 @@ def test_reads_columns_by_name(tmp_path: Path) -> None:
         ("nan,0.5,2,3", ("line 3, uplink_bits_per_second", "nan")),
         ("0,0.5,2,3", ("line 3, uplink_bits_per_second",)),
         ("inf,0.5,2,3", ("line 3, uplink_bits_per_second",)),
+        ("1_000,0.5,2,3", ("line 3, uplink_bits_per_second", "1_000")),
         ("1e6,1.5,2,3", ("line 3, confidence", "from 0 to 1", "1.5")),
         ("1e6,0.5,2.0,3", ("line 3, accepted", "whole number", "2.0")),
         ("1e6,0.5,-1,3", ("line 3, accepted",)),

@@ -46,7 +46,7 @@ def test_dates(tmp_path: Path) -> None:
         ({"columns": {"arrives": "when"}}, "columns: expected keys among arrival, input, output, name, got 'arrives'"),
         ({"columns": {"arrival": " "}}, "columns: expected the name of a column for arrival, got ' '"),
         ({"columns": {"arrival": 1}}, "columns: expected the name of a column for arrival, got 1"),
-        ({"columns": {**NAMED, "input": "answer"}}, "columns: expected three different columns, got when, answer, ans"),
+        ({"columns": {**NAMED, "input": "answer"}}, "columns: expected 3 different columns, got when, answer, ans"),
         ({"columns": {**NAMED, "input": "prompts"}}, "line 1: expected one column 'prompts', the header has who, wh"),
         ({"columns": {**NAMED, "name": "whom"}}, "line 1: expected one column 'whom'"),
         ({"columns": NAMED, "time_unit": "minutes"}, "time_unit: expected one of s, ms, us, ns, date, got 'minutes'"),
