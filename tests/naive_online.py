@@ -28,12 +28,17 @@ def goodput(alpha: float, drafts: int) -> float:
     return math.fsum(alpha**j for j in range(drafts + 1))
 
 
-def greedy(weights: list[float], alphas: list[float], firsts: list[float], drafts: list[int], left: int) -> None:
+def survival(rates: list[float], drafts: int) -> float:
+    """The chance that so many drafts are accepted: each place has its rate, those beyond the last the last one's."""
+    return math.prod(rates[min(j, len(rates) - 1)] for j in range(drafts))
+
+
+def greedy(weights: list[float], rates: list[list[float]], firsts: list[float], drafts: list[int], left: int) -> None:
     """Give out drafts one by one, each where it is worth most."""
     for _ in range(left):
         worth = [
-            w * (first if s == 0 else a ** (s + 1))
-            for w, a, first, s in zip(weights, alphas, firsts, drafts, strict=True)
+            w * (first if s == 0 else survival(one, s + 1))
+            for w, one, first, s in zip(weights, rates, firsts, drafts, strict=True)
         ]
         drafts[worth.index(max(worth))] += 1
 
@@ -47,6 +52,11 @@ class GradientClient:
     estimate: float = 0.5
     goodput: float = 1.0
     idle: int = 0
+
+    @property
+    def rates(self) -> list[float]:
+        """All places are alike."""
+        return [self.estimate]
 
     def first(self) -> float:
         """Its first draft is worth its estimate."""
@@ -78,7 +88,10 @@ class RobustClient:
     idle: int = 0
     seen: int = 0
     tokens: int = 0
-    history: list[tuple[int, float]] = field(default_factory=list)  # drafts and the estimate then
+    history: list[tuple[int, float, float]] = field(default_factory=list)  # drafts, estimate and goodput foretold then
+    by_place: float = 0.03
+    at_place: list[list[bool]] = field(default_factory=lambda: [[] for _ in range(8)])
+    rates: list[float] = field(default_factory=lambda: [0.5] * 8)
     accepted: list[float] = field(default_factory=lambda: [0.0] * 5)
     trials: list[float] = field(default_factory=lambda: [0.0] * 5)
     belief: list[float] = field(default_factory=lambda: [10.0**k / 11111 for k in range(5)])
@@ -86,7 +99,15 @@ class RobustClient:
     def first(self) -> float:
         """Optimism about the first draft."""
         trials = 4.0 + math.fsum(b * t for b, t in zip(self.belief, self.trials, strict=True))
-        return min(1.0, self.estimate + 0.85 * math.sqrt(self.estimate * (1 - self.estimate) / trials))
+        alpha = self.rates[0]
+        return min(1.0, alpha + 0.7 * math.sqrt(alpha * (1 - alpha) / trials * (1 + math.log(1 + self.idle / 16))))
+
+    def place_rates(self, alpha: float) -> list[float]:
+        """The acceptance rate of every place as counted, where nothing is known that of the place before."""
+        found = [alpha]
+        for fates in self.at_place:
+            found.append((sum(fates) + 16 * found[-1]) / (len(fates) + 16) if fates else found[-1])
+        return found[1:]
 
     def due(self) -> bool:
         """Whether it has been idle for too long."""
@@ -108,12 +129,22 @@ class RobustClient:
             self.belief = [(1 - share) * b / math.fsum(belief) + share * 10.0**k / 11111 for k, b in enumerate(belief)]
             self.accepted = [a * (1 - 1 / m) + hits for a, m in zip(self.accepted, MEMORIES, strict=True)]
             self.trials = [t * (1 - 1 / m) + tested for t, m in zip(self.trials, MEMORIES, strict=True)]
+            before, by_place = self.estimate, self.place_rates(self.estimate)
             self.estimate = math.fsum(b * self.guess(k) for k, b in enumerate(self.belief))
-        self.history.append((drafts, self.estimate))
+            fates = [True] * accepted + [False] * (tested - accepted)
+            alike, apart = 1 - self.by_place, self.by_place
+            for j, right in enumerate(fates):
+                alike *= before if right else 1 - before
+                apart *= by_place[min(j, 7)] if right else 1 - by_place[min(j, 7)]
+                self.at_place[min(j, 7)].append(right)
+            self.by_place = (1 - share) * apart / (alike + apart) + share * 0.03
+            self.rates = [self.estimate + self.by_place * (p - self.estimate) for p in self.place_rates(self.estimate)]
+        foretold = math.fsum(survival(self.rates, j) for j in range(drafts + 1))
+        self.history.append((drafts, self.estimate, foretold))
         n = len(self.history)  # below the horizon: plain means
-        mean = math.fsum(goodput(a, s) for s, a in self.history) / n
+        mean = math.fsum(expected for _, _, expected in self.history) / n
         shift = math.fsum(
-            math.fsum(j * a ** (j - 1) for j in range(1, s + 1)) * (self.estimate - a) for s, a in self.history
+            math.fsum(j * a ** (j - 1) for j in range(1, s + 1)) * (self.estimate - a) for s, a, _ in self.history
         )
         self.tokens += accepted + 1
         account = (self.tokens + 200.0) / (n * mean + 200.0)
@@ -139,9 +170,7 @@ def allocations(
             if left:
                 drafts[i] = 1
                 left -= 1
-        greedy(
-            [1 / c.goodput for c in clients], [c.estimate for c in clients], [c.first() for c in clients], drafts, left
-        )
+        greedy([1 / c.goodput for c in clients], [c.rates for c in clients], [c.first() for c in clients], drafts, left)
         out.append(drafts)
         for i, client in enumerate(clients):
             fates = [fate(key, run, t * N + i, j, rates[i]) for j in range(1, drafts[i] + 1)]

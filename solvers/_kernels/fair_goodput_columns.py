@@ -3,8 +3,10 @@
 ``facts`` (float): WEIGHT, ESTIMATE (alpha-hat), GOODPUT (X), PRIOR (the estimate it began with), PROMISE (least rate);
 per second DRAFT_SECONDS (of a token), NETWORK_SECONDS and PRESSURE (logarithm of what a promise adds to the weight);
 then, for `robust` only, MEAN, SLOPE and ANCHOR (running means of mu, of its derivative and of the derivative times the
-estimate), REALISED and EXPECTED (tokens in all, and what the estimates had foretold of them), and K columns each, from
-MEMORIES on, of accepted drafts, tested drafts and belief, one for every memory, the last endless.
+estimate), REALISED and EXPECTED (tokens in all, and what the estimates had foretold of them), BY_PLACE (belief that
+acceptance depends on the place in a round), PLACES columns each of accepted drafts, tested drafts and rate (from HITS,
+TRIALS and RATES on; the last place is that of all beyond, too), and K columns each, from MEMORIES on, of accepted
+drafts, tested drafts and belief, one for every memory, the last endless.
 
 ``counts`` (int): CAP, IDLE (rounds since the last evidence), ROUNDS (that goodput is averaged over, up to the horizon),
 SEEN (rounds with evidence), SILENT (rounds in a row that were reported without this client).
@@ -16,12 +18,21 @@ RELUCTANCE.
 
 ROBUST, GRADIENT, FIXED, RANDOM = range(4)
 WEIGHT, ESTIMATE, GOODPUT, PRIOR, PROMISE, DRAFT_SECONDS, NETWORK_SECONDS, PRESSURE = range(8)
-MEAN, SLOPE, ANCHOR, REALISED, EXPECTED, MEMORIES = range(8, 14)
+MEAN, SLOPE, ANCHOR, REALISED, EXPECTED, BY_PLACE = range(8, 14)
+PLACES = 8
+HITS, TRIALS, RATES, MEMORIES = range(14, 14 + 4 * PLACES, PLACES)
 CAP, IDLE, ROUNDS, SEEN, SILENT, COUNTS = range(6)
 FAIRNESS, SMOOTHING, LEARNING, PRIOR_TESTED, PROBE_AFTER, OPTIMISM, RELUCTANCE, OPTIONS = range(8)
 
 LEAST, MOST = 1e-4, 1.0 - 1e-6
 """Estimates of `robust` stay inside: no client is written off, none is free."""
+
+FIRST_BY_PLACE, LIKE_BEFORE = 0.03, 16.0
+"""Belief at the start that acceptance depends on the place; tested drafts that the rate of the place before counts for
+at a place."""
+
+SOON = 16.0
+"""Idle rounds from which on optimism about a client grows, with the root of the logarithm."""
 
 ABSENT, UNHEARD = -1, -2
 """In place of the drafts of a client that was not in a round, and of one that was but has not reported."""

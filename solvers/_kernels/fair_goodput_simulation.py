@@ -10,28 +10,34 @@ import numpy as np
 from specopt.solvers._kernels.fair_goodput_columns import (
     ABSENT,
     ANCHOR,
+    BY_PLACE,
     CAP,
     ESTIMATE,
     EXPECTED,
     FAIRNESS,
+    FIRST_BY_PLACE,
     FIXED,
     FORETOLD,
     GOODPUT,
     GRADIENT,
+    HITS,
     IDLE,
     LEARNING,
     LEAST,
+    LIKE_BEFORE,
     LONGEST_SILENCE,
     MEAN,
     MEMORIES,
     MOST,
     OPTIMISM,
     PATIENCE,
+    PLACES,
     PRIOR,
     PRIOR_TESTED,
     PROBE_AFTER,
     PROMISE,
     RANDOM,
+    RATES,
     REALISED,
     RELUCTANCE,
     ROBUST,
@@ -40,7 +46,9 @@ from specopt.solvers._kernels.fair_goodput_columns import (
     SILENT,
     SLOPE,
     SMOOTHING,
+    SOON,
     TELLING,
+    TRIALS,
     UNHEARD,
     WEIGHT,
 )
@@ -81,6 +89,13 @@ def expected_goodput(alpha, drafts):
 
 
 @helper
+def chance(alphas, rates, i, drafts):
+    """Return the chance that one more draft of a client is accepted if its drafts before are: ``rates`` by place."""
+    places = rates.shape[1]
+    return alphas[i] if places == 0 else rates[i, min(drafts, places - 1)]
+
+
+@helper
 def slope(alpha, drafts):
     """Return the derivative of mu in alpha."""
     total = 0.0
@@ -115,10 +130,11 @@ def sink(gain, heap, size, k):
 
 
 @helper
-def greedy(weights, alphas, firsts, caps, left, drafts):
+def greedy(weights, alphas, rates, firsts, caps, left, drafts):
     """Give out what is left of the budget by Eq. 5: always the draft with the largest marginal.
 
-    Draft j of a client is worth w alpha^j, its first one w times the client's entry in ``firsts``, at least alpha.
+    Draft j of a client is worth w times the chance that all up to it are accepted, alpha^j where ``rates`` has no
+    places; its first one w times the client's entry in ``firsts``, at least that.
     ``drafts`` holds what clients have already and is modified in place. Drafts that gain nothing are not given. Return
     what is left then.
     """
@@ -130,7 +146,9 @@ def greedy(weights, alphas, firsts, caps, left, drafts):
     for i in range(n):
         if drafts[i] >= caps[i]:
             continue
-        worth[i] = power(alphas[i], drafts[i] + 1.0)
+        worth[i] = 1.0
+        for j in range(drafts[i] + 1):
+            worth[i] *= chance(alphas, rates, i, j)
         gain[i] = weights[i] * (firsts[i] if drafts[i] == 0 else worth[i])
         if gain[i] > 0.0:
             heap[size] = i
@@ -141,7 +159,7 @@ def greedy(weights, alphas, firsts, caps, left, drafts):
         i = heap[0]
         drafts[i] += 1
         left -= 1
-        worth[i] *= alphas[i]
+        worth[i] *= chance(alphas, rates, i, drafts[i])
         gain[i] = weights[i] * worth[i]
         if drafts[i] >= caps[i] or gain[i] <= 0.0:
             size -= 1
@@ -159,16 +177,16 @@ def marginal_utility(weight, goodput, fairness):
 
 
 @helper
-def drafts_for(alpha, rate, behind):
+def drafts_for(alphas, rates, i, rate, behind):
     """Return the most drafts whose expected goodput does not exceed a rate, and one more if the client is behind.
 
     Drafts that would add next to nothing are left out: what an estimate says of them is noise.
     """
-    drafts, goodput, term = 0, 1.0, alpha
+    drafts, goodput, term = 0, 1.0, chance(alphas, rates, i, 0)
     while goodput < rate and term > TELLING * rate and (behind or goodput + term <= rate):
         goodput += term
-        term *= alpha
         drafts += 1
+        term *= chance(alphas, rates, i, drafts)
     return drafts
 
 
@@ -183,8 +201,9 @@ def allocate(policy, options, facts, counts, budget, drafts):
     """Write the draft tokens of the next round into ``drafts``: Eq. 5. Clients that are ABSENT there get none.
 
     Whoever drafts nothing can teach nothing. So `robust` values first drafts at the estimate plus OPTIMISM standard
-    errors, and gives a client without evidence for PROBE_AFTER rounds one draft ahead of the others, the longest idle
-    first; after an eighth of that if it has never been seen, after two eighths if once, and so on.
+    errors, and more the longer a client is idle: a bad start is not for ever. And it gives a client without evidence
+    for PROBE_AFTER rounds one draft ahead of the others, the longest idle first; after an eighth of that if it has
+    never been seen, after two eighths if once, and so on.
 
     Then promises are kept: who was promised a rate gets the drafts that do not exceed it, and one more while it is
     behind, so that it alternates between the two numbers of drafts around its rate.
@@ -197,6 +216,8 @@ def allocate(policy, options, facts, counts, budget, drafts):
     due = np.zeros(n, dtype=np.int64)
     urgency = np.empty(n)
     promises = False
+    alphas = facts[:, ESTIMATE]
+    rates = facts[:, RATES : RATES + PLACES if policy == ROBUST else RATES]
     memories = (facts.shape[1] - MEMORIES) // 3
     for i in range(n):
         caps[i] = 0 if drafts[i] == ABSENT else counts[i, CAP]
@@ -204,17 +225,18 @@ def allocate(policy, options, facts, counts, budget, drafts):
         if policy == ROBUST and counts[i, SILENT] >= PATIENCE:
             caps[i] = min(caps[i], tried(counts[i, SILENT]))
         weights[i] = marginal_utility(facts[i, WEIGHT], facts[i, GOODPUT], options[FAIRNESS])
-        alpha = facts[i, ESTIMATE]
+        alpha = chance(alphas, rates, i, 0)
         firsts[i] = alpha
         if policy == ROBUST:
             trials = options[PRIOR_TESTED]
             for k in range(MEMORIES + memories, MEMORIES + 2 * memories):
                 trials += facts[i, k] * facts[i, k + memories]
-            firsts[i] = min(alpha + options[OPTIMISM] * np.sqrt(alpha * (1.0 - alpha) / trials), 1.0)
+            surprise = alpha * (1.0 - alpha) / trials * (1.0 + np.log1p(counts[i, IDLE] / SOON))
+            firsts[i] = min(alpha + options[OPTIMISM] * np.sqrt(surprise), 1.0)
         promise = facts[i, PROMISE]
         if promise > 1.0:
             promises = True
-            due[i] = min(caps[i], drafts_for(facts[i, ESTIMATE], promise, facts[i, GOODPUT] < promise))
+            due[i] = min(caps[i], drafts_for(alphas, rates, i, promise, facts[i, GOODPUT] < promise))
             urgency[i] = promise / facts[i, GOODPUT]
     after = np.int64(options[PROBE_AFTER])
     if policy == ROBUST and after > 0:
@@ -230,8 +252,8 @@ def allocate(policy, options, facts, counts, budget, drafts):
             drafts[chosen] = 1
             left -= 1
     if promises:
-        left = greedy(urgency, facts[:, ESTIMATE], firsts, due, left, drafts)
-    greedy(weights, facts[:, ESTIMATE], firsts, caps, left, drafts)
+        left = greedy(urgency, alphas, rates, firsts, due, left, drafts)
+    greedy(weights, alphas, rates, firsts, caps, left, drafts)
 
 
 @helper
@@ -268,6 +290,36 @@ def learn(row, discounts, hits, tested, seen, prior_tested, reluctance):
     return min(max(estimate, LEAST), MOST)
 
 
+@helper
+def learn_places(row, before, accepted, missed, seen):
+    """Update what is known of acceptance by place, and its rates, the estimate being up to date; it was ``before``.
+
+    Where rounds are easy or hard, those that get far are the easy ones: the chance to go on from a place, given that
+    all before was accepted, rises with the place, and no one number tells what drafts are worth. Counted place by place
+    it is consistent whatever the rounds are. It is believed as memories are: by how well it has foretold what came.
+    """
+    alike, by_place = 1.0 - row[BY_PLACE], row[BY_PLACE]
+    rate = before
+    for j in range(accepted + missed):
+        if j < PLACES:
+            rate = (row[HITS + j] + LIKE_BEFORE * rate) / (row[TRIALS + j] + LIKE_BEFORE)
+        right = j < accepted
+        alike *= before if right else 1.0 - before
+        by_place *= rate if right else 1.0 - rate
+    share = 1.0 / (seen + 1.0)
+    row[BY_PLACE] = (1.0 - share) * (by_place + 1e-280) / (alike + by_place + 1e-280) + share * FIRST_BY_PLACE
+    for j in range(accepted + missed):
+        place = min(j, PLACES - 1)
+        row[HITS + place] += j < accepted
+        row[TRIALS + place] += 1.0
+    rate = believed = row[ESTIMATE]
+    for j in range(PLACES):
+        if row[TRIALS + j] > 0.0:
+            rate = (row[HITS + j] + LIKE_BEFORE * rate) / (row[TRIALS + j] + LIKE_BEFORE)
+            believed = min(max(row[ESTIMATE] + row[BY_PLACE] * (rate - row[ESTIMATE]), LEAST), MOST)
+        row[RATES + j] = believed
+
+
 @kernel("i8(i8[::1], i8[::1], i8[::1])", nogil=False)
 def first_wrong(drafts, accepted, tested):
     """Return the first client whose counts cannot be, -1 if there is none.
@@ -290,7 +342,10 @@ def value(row, drafts, accepted, beta):
     """
     alpha = row[ESTIMATE]
     steepness = slope(alpha, drafts)
-    goodput = expected_goodput(alpha, drafts)
+    goodput = term = 1.0
+    for j in range(drafts):
+        term *= row[RATES + min(j, PLACES - 1)]
+        goodput += term
     row[MEAN] += beta * (goodput - row[MEAN])
     row[SLOPE] += beta * (steepness - row[SLOPE])
     row[ANCHOR] += beta * (steepness * alpha - row[ANCHOR])
@@ -328,10 +383,12 @@ def observe(policy, options, discounts, facts, counts, drafts, accepted, hits, t
             facts[i, GOODPUT] = (1.0 - beta) * facts[i, GOODPUT] + beta * (accepted[i] + 1.0)  # Eq. 4
         else:
             if tested[i] > 0.0:
+                before = facts[i, ESTIMATE]
                 facts[i, ESTIMATE] = learn(
                     facts[i], discounts, hits[i], tested[i], counts[i, SEEN], options[PRIOR_TESTED],
                     options[RELUCTANCE],
                 )  # fmt: skip
+                learn_places(facts[i], before, accepted[i], np.int64(tested[i] > accepted[i]), counts[i, SEEN])
             value(facts[i], drafts[i], accepted[i], max(options[SMOOTHING], 1.0 / counts[i, ROUNDS]))
 
 
@@ -458,7 +515,7 @@ def fair_rates_over_modes(rates, shares, weights, counts, fairness, budget, roun
         direction[:] = 0.0
         for m in range(M):
             drafts[:] = 0
-            greedy(gradient, rates[m], rates[m], caps, budget, drafts)
+            greedy(gradient, rates[m], rates[:, :0], rates[m], caps, budget, drafts)
             for i in range(n):
                 direction[i] += shares[m] * expected_goodput(rates[m, i], drafts[i])
         gap = 0.0
