@@ -45,7 +45,7 @@ def reproduce(
     from specopt.models.files import json_text, write_text
     from specopt.reproductions import views
     from specopt.reproductions.experiment import run
-    from specopt.reproductions.ledger import TITLES, entries
+    from specopt.reproductions.ledger import TITLES, entries, entry
     from specopt.reproductions.ledger import paper as paper_of
     from specopt.views.terminal import console
 
@@ -53,7 +53,7 @@ def reproduce(
         return _theorems(as_json)
     papers = [paper_of(name) for name in TITLES] if paper is None else [paper_of(paper)]
     if paper is None or list_:
-        listed = [entry for entry in entries(*papers) if item is None or _means(item, entry["item"])]
+        listed = [each for each in entries(*papers) if item is None or _means(item, each["item"])]
         if as_json:
             print_json(listed)
         else:
@@ -85,11 +85,11 @@ def reproduce(
             end_progress()
             runs.append(one)
             try:
-                views.write_run(chosen, one, folder, pictures=pictures)
+                views.write_run(one, folder, pictures=pictures)
             except MissingDependency as error:
                 say(f"no pictures: {error}")
                 pictures = False
-            these = [views.entry_of(chosen, each) for each in one.findings if each.said.id in wanted]
+            these = [entry(chosen, each.said, each.to_dict()) for each in one.findings if each.said.id in wanted]
             found += these
             title = f"{chosen.name}: {chosen.title}{' (quick: shares mean nothing)' if quick else ''}"
             drawn = views.pictures_of(runs, folder)

@@ -9,18 +9,16 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from functools import cache
-from importlib import resources
 from typing import Any
 
 from specopt.reproductions.experiment import Experiment, Found, Point
+from specopt.reproductions.ledger import read
 
 
 @cache
 def condensed() -> dict[str, list[dict[str, Any]]]:
     """Return everything: lists of lines, by name."""
-    found: dict[str, list[dict[str, Any]]] = json.loads(
-        (resources.files(__package__) / "data" / "laboratory.json").read_text(encoding="utf-8")
-    )
+    found: dict[str, list[dict[str, Any]]] = json.loads(read("laboratory.json"))
     return found
 
 

@@ -178,7 +178,7 @@ def paper(name: str) -> Paper:
     """
     if name not in TITLES:
         raise InvalidInput(f"paper: expected one of {', '.join(TITLES)}, got {describe(name)}")
-    data = tomllib.loads(_read(f"{name}.toml"))
+    data = tomllib.loads(read(f"{name}.toml"))
     known = {one.name for one in fields(Statement)} - {"given"}
     statements = {}
     for line in data["statements"]:
@@ -200,33 +200,32 @@ def paper(name: str) -> Paper:
 @cache
 def record() -> Mapping[str, Any]:
     """Return the record of the last full run: when, how, and per paper and statement what came out."""
-    found: dict[str, Any] = json.loads(_read("record.json"))
+    found: dict[str, Any] = json.loads(read("record.json"))
     return found
 
 
 def entries(*papers: Paper) -> list[dict[str, Any]]:
     """Return the ledger: an entry per statement, with what the record says of it."""
-    return [_entry(one, said) for one in papers for said in one.statements.values()]
+    return [
+        entry(one, said, record()["papers"].get(one.name, {}).get(said.id, {}))
+        for one in papers
+        for said in one.statements.values()
+    ]
 
 
-def _entry(of: Paper, said: Statement) -> dict[str, Any]:
-    found = record()["papers"].get(of.name, {}).get(said.id, {})
-    entry: dict[str, Any] = {
+def entry(of: Paper, said: Statement, found: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a paper states, and what a run found: as a record keeps it, empty if there was none."""
+    told: dict[str, Any] = {
         "paper": of.name, "item": said.id, "place": said.place, "statement": said.statement, "printed": said.printed,
         "ours": found.get("ours"), "status": said.status, "assumptions": list(of.experiments.get(said.by, ())),
     }  # fmt: skip
     if "ours" in found:
-        entry["holds"] = said.agrees(found["ours"])
-    if said.unit:
-        entry["unit"] = said.unit
-    if said.test:
-        entry["test"] = said.test
-    return (
-        entry
-        | {key: found[key] for key in ("share", "samples", "deciding", "split") if key in found}
-        | ({"reason": said.reason} if said.reason else {})
-    )
+        told["holds"] = said.agrees(found["ours"])
+    more: dict[str, Any] = {"unit": said.unit, "test": said.test, "reason": said.reason}
+    more |= {key: found.get(key) for key in ("share", "samples", "deciding", "split")}
+    return told | {key: value for key, value in more.items() if value not in (None, "")}
 
 
-def _read(name: str) -> str:
+def read(name: str) -> str:
+    """Return the text of a data file."""
     return (resources.files(__package__) / "data" / name).read_text(encoding="utf-8")

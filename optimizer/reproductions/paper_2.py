@@ -66,7 +66,7 @@ def _estimator(point: Point) -> VerificationTime:
     """Return the time of a batch, scaled for a smaller verify model."""
     of = SECTION_4_4 if point["estimator"] == "Sec. 4.4" else TABLE_12
     scale = point.get("scale_14b", 1.0)
-    return VerificationTime(**{one.name: scale * getattr(of, one.name) for one in dataclasses.fields(of)})
+    return of.scaled(scale, scale)
 
 
 def _printed(point: Point) -> tuple[Floats, DraftPredictor]:

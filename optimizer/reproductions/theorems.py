@@ -20,7 +20,7 @@ from specopt.models.fair_goodput import FairGoodputPlan, FairGoodputProblem
 from specopt.models.fields import Floats, Ints
 from specopt.models.goodput_workload import GoodputWorkload
 from specopt.models.uplink import spectral_efficiency, upload_seconds
-from specopt.reproductions.ledger import TITLES, Statement, paper
+from specopt.reproductions.ledger import THEOREMS, TITLES, Statement, paper
 from specopt.solve import solve
 from specopt.solvers.draft_allocation import fast
 from specopt.solvers.fair_goodput.online import Scheduler
@@ -375,5 +375,5 @@ def theorems() -> list[tuple[str, Statement]]:
         (name, said)
         for name in sorted(TITLES, key=lambda one: (one != "paper-5", one))
         for said in paper(name).statements.values()
-        if said.status in ("proved", "refuted")
+        if said.status in THEOREMS
     ]

@@ -29,16 +29,6 @@ _HOLDS, _FAILS = COLOURS[2], COLOURS[1]
 _ROWS = 16  # of a map, the ones without a printed number first
 
 
-def entry_of(paper: Paper, found: Finding) -> dict[str, Any]:
-    """Return a finding in the form of the ledger's entries."""
-    said = found.said
-    return {
-        "paper": paper.name, "item": said.id, "place": said.place, "statement": said.statement,
-        "printed": said.printed, "status": said.status, "assumptions": list(paper.experiments[said.by]),
-        "holds": found.holds, "unit": said.unit, "reason": said.reason, **found.to_dict(),
-    }  # fmt: skip
-
-
 def number(value: Any) -> str:
     """Return a printed value, or ours, in a few characters."""
     if isinstance(value, list):
@@ -106,7 +96,7 @@ def make_folder(folder: Path) -> None:
         raise InvalidInput(f"{folder}: cannot be written to (no permission)")
 
 
-def write_run(paper: Paper, run: Run, folder: Path, *, pictures: bool = True) -> None:
+def write_run(run: Run, folder: Path, *, pictures: bool = True) -> None:
     """Write the sampled points of an experiment, and then its pictures: its map, and the figures' lines.
 
     Raises

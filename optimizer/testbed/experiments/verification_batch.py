@@ -13,7 +13,7 @@ that most of them keep, do.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -146,12 +146,7 @@ def known_to(label: str, data: dict[str, Any]) -> tuple[VerificationTime, float]
 def predict(requests: dict[str, list[Any]], data: dict[str, Any], method: str, label: str) -> dict[str, float]:
     """Return what a policy yields if passes take what is estimated."""
     estimator, factor = known_to(label, data)
-    return play(requests, scaled(estimator, factor), method, estimator.seconds)[0]
-
-
-def scaled(estimator: VerificationTime, factor: float) -> VerificationTime:
-    """Return an estimator of so many times the seconds."""
-    return VerificationTime(**{name: factor * value for name, value in asdict(estimator).items()})
+    return play(requests, estimator.scaled(factor, factor), method, estimator.seconds)[0]
 
 
 def requests_of(estimator: VerificationTime, settings: Settings, scene: int) -> dict[str, list[float]]:
@@ -223,8 +218,9 @@ def carry_out(laboratory: Laboratory, data: dict[str, Any], trial: dict[str, Any
         found: float = laboratory.verify.ask("ragged", new=new, cached=cached)
         return found
 
-    known = scaled(*known_to(trial["label"], data))
-    totals, batches = play(data["requests"][trial["scene"]], known, trial["methods"][0], seconds_of)
+    estimator, factor = known_to(trial["label"], data)
+    requests, (method,) = data["requests"][trial["scene"]], trial["methods"]
+    totals, batches = play(requests, estimator.scaled(factor, factor), method, seconds_of)
     return {**totals, "batches": batches}
 
 
