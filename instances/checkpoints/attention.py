@@ -6,42 +6,50 @@ fixed size instead of a cache).
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
 
 from specopt.instances.checkpoints.weights import Weight, matrix, vector
 
 
-class Mixer(Protocol):
-    """Attention, or what stands in its place."""
+@dataclass(frozen=True, kw_only=True)
+class Mixer(ABC):
+    """Attention, or what stands in its place.
 
-    @property
-    def name(self) -> str:
-        """What checkpoints call it."""
+    Parameters
+    ----------
+    name
+        What checkpoints call it.
+    window
+        Tokens after which the cache stops growing; None: never.
+    """
+
+    name: str = "self_attn"
+    window: int | None = None
 
     @property
     def kv_values(self) -> int:
         """Values cached per token."""
-
-    @property
-    def window(self) -> int | None:
-        """Tokens after which the cache stops growing; None: never."""
+        return 0
 
     @property
     def state_values(self) -> int:
         """Values kept per sequence, whatever its length."""
+        return 0
 
     @property
     def values_per_pair(self) -> int:
         """Multiplications per new token and token attended to."""
+        return 0
 
+    @abstractmethod
     def weights(self) -> Iterator[Weight]:
         """Yield all tensors."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class GroupedAttention:
+class GroupedAttention(Mixer):
     """Softmax attention whose heads share keys and values in groups.
 
     Parameters
@@ -62,8 +70,6 @@ class GroupedAttention:
         Whether each head has a learned logit that attends to nothing.
     own_cache
         Whether there are keys and values at all, not those of an earlier layer.
-    window
-        As `Mixer.window`.
     """
 
     hidden: int
@@ -78,9 +84,6 @@ class GroupedAttention:
     keys_are_values: bool = False
     sinks: bool = False
     own_cache: bool = True
-    window: int | None = None
-    name: str = "self_attn"
-    state_values: int = 0
 
     @property
     def kv_values(self) -> int:
@@ -110,7 +113,7 @@ class GroupedAttention:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LatentAttention:
+class LatentAttention(Mixer):
     """Multi-head latent attention (DeepSeek-V2): one compressed vector per token is cached, and one rotary key.
 
     Parameters
@@ -133,9 +136,6 @@ class LatentAttention:
     rotary_dim: int
     value_dim: int
     bias: bool = False
-    window: int | None = None
-    name: str = "self_attn"
-    state_values: int = 0
 
     @property
     def kv_values(self) -> int:
@@ -163,7 +163,7 @@ class LatentAttention:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LinearAttention:
+class LinearAttention(Mixer):
     """A gated delta rule behind a short convolution (Qwen3-Next): its state does not grow with the sequence.
 
     Parameters
@@ -180,10 +180,7 @@ class LinearAttention:
     key_dim: int
     value_dim: int
     kernel: int
-    window: int | None = None
     name: str = "linear_attn"
-    kv_values: int = 0
-    values_per_pair: int = 0
 
     @property
     def _mixed(self) -> int:
