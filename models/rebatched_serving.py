@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,8 +30,8 @@ from specopt.models.problem import exceeds
 from specopt.models.serving_stages import draft_seconds, verify_seconds
 from specopt.models.static_serving import too_much
 
-ServingLatencyProblem: TypeAlias = Any  # both are declared on top of this
-ServingLatencyPlan: TypeAlias = Any
+if TYPE_CHECKING:  # both are declared on top of this
+    from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
 
 ROUNDING = 1e-12
 """Relative distance within which a clock or a length counts as reached."""

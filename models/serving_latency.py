@@ -247,6 +247,12 @@ class ServingLatencyProblem(Problem[ServingLatencyPlan]):
             raise InvalidInput(f"acceptance_rate: expected one number, got {describe(self.acceptance_rate)}")
         return self.acceptance_rate
 
+    @property
+    def rates(self) -> Floats:
+        """Acceptance rate of each task, shape (K,); 0 where nothing is drafted."""
+        rate = self.acceptance_rate
+        return rate.values if isinstance(rate, Rates) else np.full(self.tasks, rate or 0.0)
+
     def tokens_per_step(self, length: int) -> Floats:
         """Return the tokens L_k that each task gains in a step of so many guesses (Eq. 7), shape (K,)."""
         if length == 0 or self.acceptance_rate is None:

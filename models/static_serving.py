@@ -6,7 +6,7 @@ tokens per step: the batch takes max_k ceil(Q_k / L_k) steps, and has reached ma
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,8 +15,8 @@ from specopt.models.fields import Floats, Ints
 from specopt.models.problem import exceeds
 from specopt.models.serving_stages import draft_seconds, verify_seconds
 
-ServingLatencyProblem: TypeAlias = Any  # both are declared on top of this
-ServingLatencyPlan: TypeAlias = Any
+if TYPE_CHECKING:  # both are declared on top of this
+    from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
 
 ENTRIES_AT_ONCE = 1 << 15
 """Batches times decoding steps that the judge holds at once: what fits a processor's cache."""

@@ -171,10 +171,7 @@ class _Online:
     def __init__(self, prepared: Prepared) -> None:
         self.problem = prepared.problem
         self.scheduler = Scheduler(prepared.problem, prepared.mechanism)
-        rates = [None] * prepared.tasks
-        if self.problem.acceptance_rate is not None and not isinstance(self.problem.acceptance_rate, float):
-            rates = self.problem.acceptance_rate.values.tolist()
-        self.rates = rates
+        self.rates = self.problem.rates.tolist()
         self.before: list[int] = []
         self.gained = np.zeros(prepared.tasks)
 

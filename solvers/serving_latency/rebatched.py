@@ -4,7 +4,8 @@ Wherever a task finishes or joins, the tasks at hand are batched anew, contiguou
 in rising or in falling order: of every number of batches and every prefix of tasks the chain is kept that is verified
 first. First steps, whose tasks differ more, also try the shortest paths at several weights between the stages, each in
 the order of Johnson's rule. Newcomers form batches of their own in their first step. Between two such events all
-batches draft equally many tokens: of the lengths allowed, whichever gives most tokens per second at that step.
+batches draft equally many tokens: of the lengths allowed, whichever gives most tokens per second at that step. Lengths
+chosen batch by batch, with the batches or after them, were tried: they gained next to nothing, and now and then lost.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 The shortest paths and columns of the other methods need one acceptance rate and one length for every task. Such a
 problem has stand-ins: problems of known lengths with one rate in which every task takes the decoding steps that it
-takes here, at some speculation length, and where lengths are predicted at some quantile of its samples.
+takes here, at some speculation length, and where lengths are predicted at the mean or some quantile of its samples.
 
 1. `length-aware` plans the stand-ins, again for the speculation length that it chose; the problem itself judges.
 2. The best plan is improved by moving and swapping tasks, rated by its mean over the stand-ins of all samples: a
@@ -87,7 +87,8 @@ class StandIn(ServingLatencyMethod):
         for prepared in able:
             offer_first_plan(prepared, budget)
         means = [np.ceil(np.mean(problem.scenarios, axis=0)).astype(np.int64)]
-        for outputs in (*means[: problem.output_lengths == "predicted"], *planned_outputs(problem, QUANTILES)):
+        every = (*means[: problem.output_lengths == "predicted"], *planned_outputs(problem, QUANTILES))
+        for outputs in {outputs.tobytes(): outputs for outputs in every}.values():
             for plan in _plans(problem, outputs, budget):
                 offer_if_feasible(problem, plan, budget)
         assert isinstance(budget.incumbent, ServingLatencyPlan)
