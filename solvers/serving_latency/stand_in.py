@@ -4,7 +4,8 @@ The shortest paths and columns of the other methods need one acceptance rate and
 problem has stand-ins: problems of known lengths with one rate in which every task takes the decoding steps that it
 takes here, at some speculation length, and where lengths are predicted at the mean or some quantile of its samples.
 
-1. `length-aware` plans the stand-ins, again for the speculation length that it chose; the problem itself judges.
+1. `length-aware` plans the stand-ins, again for the speculation length that it chose; the problem itself judges. Of
+   several quantiles the best is planned once more, at length.
 2. The best plan is improved by moving and swapping tasks, rated by its mean over the stand-ins of all samples: a
    sample average, with the same samples for every plan.
 
@@ -46,8 +47,8 @@ from specopt.solvers.serving_latency.stages import rate, stages
 QUANTILES = (0.5, 0.75, 0.9, 1.0)
 """Of a task's samples, for the lengths to plan with."""
 
-ANNEALING = 100_000
-"""Moves of `length-aware` for every stand-in."""
+QUICK = LengthAware(moves=100_000, rounds=0)
+"""What plans every stand-in; the best one is planned once more, at length."""
 
 MOST_TURNS = 3
 """Stand-ins for one plan after the other, each at the speculation length of the one before."""
@@ -88,8 +89,13 @@ class StandIn(ServingLatencyMethod):
             offer_first_plan(prepared, budget)
         means = [np.ceil(np.mean(problem.scenarios, axis=0)).astype(np.int64)]
         every = (*means[: problem.output_lengths == "predicted"], *planned_outputs(problem, QUANTILES))
+        chosen, length = every[0], int(problem.mechanism != "autoregressive")
         for outputs in {outputs.tobytes(): outputs for outputs in every}.values():
-            for plan in _plans(problem, outputs, budget):
+            for plan in _plans(problem, outputs, length, QUICK, budget):
+                if offer_if_feasible(problem, plan, budget) and budget.incumbent is plan:
+                    chosen = outputs
+        if len(every) > 1 and isinstance(budget.incumbent, ServingLatencyPlan):
+            for plan in _plans(problem, chosen, budget.incumbent.speculation_length, LengthAware(), budget):
                 offer_if_feasible(problem, plan, budget)
         assert isinstance(budget.incumbent, ServingLatencyPlan)
         offer_if_feasible(problem, self._improved(problem, budget.incumbent, budget), budget)
@@ -127,17 +133,18 @@ class StandIn(ServingLatencyMethod):
         return replace(plan, batches=prepared.plan(positions, length).batches)
 
 
-def _plans(problem: ServingLatencyProblem, outputs: Ints, budget: Budget) -> Iterator[ServingLatencyPlan]:
+def _plans(
+    problem: ServingLatencyProblem, outputs: Ints, length: int, method: LengthAware, budget: Budget
+) -> Iterator[ServingLatencyPlan]:
     """Yield plans of stand-ins that take these output lengths, each at the speculation length of the one before."""
-    drafts = problem.mechanism != "autoregressive"
-    length, done = int(drafts), set[int]()
+    done = set[int]()
     while length not in done and len(done) < MOST_TURNS:
         budget.check()
         done.add(length)
         alike = _stand_in(problem, length, outputs)
         inner = Budget(alike, time_limit=budget.remaining, seed=budget.seed, memory_limit=budget.memory_limit)
         try:
-            LengthAware(moves=ANNEALING, rounds=0).run(alike, inner)
+            method.run(alike, inner)
         except Infeasible:  # a task of another rate is longer there
             return
         except OutOfTime:
