@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated
 
 import numpy as np
@@ -48,13 +50,17 @@ class CloudDelay:
             found: Floats = np.diff(self.seconds) / np.diff(self.tokens)
         return found
 
+    @cached_property
+    def _knots(self) -> tuple[list[float], list[float]]:
+        return self.tokens.tolist(), self.seconds.tolist()
+
     def at(self, tokens: float) -> float:
         """Return g of one batch of `tokens` tokens (real numbers are fine: a mean, for example)."""
-        if tokens <= self.tokens[0]:
-            return float(self.seconds[0])
-        piece = min(int(np.searchsorted(self.tokens, tokens, side="left")) - 1, len(self.tokens) - 2)
-        (x0, x1), (y0, y1) = self.tokens[piece : piece + 2].tolist(), self.seconds[piece : piece + 2].tolist()
-        return float(y0 + (y1 - y0) / (x1 - x0) * (tokens - x0))
+        x, y = self._knots
+        if tokens <= x[0]:
+            return y[0]
+        k = min(bisect_left(x, tokens), len(x) - 1)
+        return float(y[k - 1] + (y[k] - y[k - 1]) / (x[k] - x[k - 1]) * (tokens - x[k - 1]))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, CloudDelay) and dump(self) == dump(other)

@@ -61,7 +61,7 @@ def earliest(begin, end, prompt, floor):
         floor[j] = math.inf
         for i in range(j):
             x = position[j] - position[i]
-            state[0] = advance(prompt, 1 if i == 0 else 2, x, position[j], floor[i][0], floor[i], state)
+            state[0], _ = advance(prompt, 1 if i == 0 else 2, x, position[j], floor[i][0], floor[i], state)
             for q in range(P + 1):
                 floor[j, q] = min(floor[j, q], state[q])
 
@@ -93,7 +93,7 @@ def latest(begin, above, prompt, T, tables):
         for j in range(i + 1, M + 1):
             x = position[j] - position[i]
             busy = prompt.stage[x]
-            state[0] = advance(prompt, chunks, x, position[j], floor[i][0], floor[i], state)
+            state[0], _ = advance(prompt, chunks, x, position[j], floor[i][0], floor[i], state)
             if state[P] > due:
                 break
             good = True
@@ -178,7 +178,7 @@ def extend(most, work, prompt, tables, T, counted, slack, labels, where):
                 if chunks + fewest[j] > most:
                     continue
                 x = position[j] - position[i]
-                state[0] = advance(prompt, chunks, x, position[j], values[label][0], values[label], state)
+                state[0], _ = advance(prompt, chunks, x, position[j], values[label][0], values[label], state)
                 if state[P] > due:
                     break
                 good = True

@@ -39,7 +39,7 @@ Work = record(
 
 @inlined
 def advance(prompt, chunks, tokens, after, up, state, out):
-    """Return the end of the upload of a chunk that follows uploads until `up`, and write the rest of the state after.
+    """Return when a chunk that follows uploads until `up` is uploaded and computed, and write the state after it.
 
     `chunks` and `after` count the chunks and the tokens up to its end. Entry 0 of `state` and `out` is left alone.
     """
@@ -51,7 +51,7 @@ def advance(prompt, chunks, tokens, after, up, state, out):
     for q in range(2, prompt.stages + 1):
         free = max(free, state[q]) + busy
         out[q] = free
-    return up
+    return up, free
 
 
 @inlined
@@ -72,8 +72,8 @@ def play(prompt, bounds, chunks, state):
         after = prompt.position[bounds[k + 1]]
         x = after - before
         before = after
-        up = advance(prompt, k + 1, x, after, up, state, state)
-        down = max(state[P] + prompt.latency, down)
+        up, free = advance(prompt, k + 1, x, after, up, state, state)
+        down = max(free + prompt.latency, down)
         if not prompt.last:
             down += x * prompt.down_token
         elif k == chunks - 1:

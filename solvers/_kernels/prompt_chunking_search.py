@@ -50,9 +50,9 @@ def by_deadline(most, prompt, T, share, state, out):
         j = M
         while high - low > 1:
             x = position[j] - position[i]
-            sent = advance(prompt, k, x, position[j], up, here, there)
-            end = there[P] + (prompt.down_token if prompt.last else (N - position[i]) * prompt.down_token)
-            if j < M:
+            sent, free = advance(prompt, k, x, position[j], up, here, there)
+            end = free + (prompt.down_token if prompt.last else (N - position[i]) * prompt.down_token)
+            if j < M and end + prompt.latency + prompt.head <= T:  # what is to come may be late, too
                 queue = 0.0
                 for q in range(1, P + 1):
                     before = there[q] + prompt.wait_start if q == 1 else there[q]
@@ -71,7 +71,7 @@ def by_deadline(most, prompt, T, share, state, out):
             return 0
         if low < M and share < 1.0:
             low = i + max(1, int((low - i) * share))
-        up = advance(prompt, k, position[low] - position[i], position[low], up, here, here)
+        up, _ = advance(prompt, k, position[low] - position[i], position[low], up, here, here)
         out[k] = low
         i = low
         if i == M:
@@ -101,8 +101,8 @@ def replay(start, chunks, prompt, bounds, value, is_better, work):
             after = prompt.position[bounds[k + 1]]
             x = after - before
             before = after
-            up = advance(prompt, k + 1, x, after, up, state, state)
-            down = max(state[P] + prompt.latency, down)
+            up, free = advance(prompt, k + 1, x, after, up, state, state)
+            down = max(free + prompt.latency, down)
             end = down
             if not prompt.last:
                 down += x * prompt.down_token
