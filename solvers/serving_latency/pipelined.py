@@ -59,6 +59,7 @@ _MASKS = 300_000_000  # size of the shortest paths that bound enumerated parts
 _CHEAP = 30_000_000  # entries up to which every number of batches is bounded apart
 _MOST_CUT = 16  # tasks that are cut in every way
 _MOST_BLOCKS = 10_000  # that cuts are made of
+_EASY = 10_000_000  # work of bounding a part, in entries of shortest paths, before its cuts are searched
 _ORDERS = 1_000_000  # enumeration nodes before the orders of a cut are too many
 _PLANS = 1500  # with every task alone, up to which all plans are rated where runtimes are affine
 _BYTES_PER_ENTRY = 200  # of tables of runtimes with several pieces, and of shortest paths over them, roughly
@@ -178,7 +179,7 @@ class PipelinedSearch:
                     self._polish()
         while self._prune():
             part = min(self.open, key=lambda p: p.bound)
-            if self._cut(part.length):
+            if part.work >= _EASY and self._cut(part.length):
                 continue
             coarse = self._cells(part) > 0
             patience = max(_PATIENCE, 6.0 * part.work)

@@ -93,6 +93,7 @@ def test_every_cut_and_order_is_bounded_or_tried(laborious: None, problem: Servi
     with pytest.MonkeyPatch.context() as patch:
         for module, name, value in (
             (pipelined, "_MOST_BLOCKS", 100),
+            (pipelined, "_EASY", 0),
             (pipelined, "_LEAVES", 2),
             (cuts, "_NODES", 5),
             (cuts, "_LEAVES", 2),
