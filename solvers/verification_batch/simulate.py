@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 
 from specopt.models.arguments import boolean, integer, number, one_of, positive, sequence
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import Floats, Ints
+from specopt.models.fields import Floats, Ints, describe
 from specopt.models.verification_batch import VerificationBatchProblem
 from specopt.models.verification_time import VerificationTime
 from specopt.models.verification_workload import VerificationWorkload
@@ -286,6 +286,8 @@ def run_once(
     spike_ratio = positive("spike_ratio", spike_ratio)
     centralised, calibrated = boolean("centralised", centralised), boolean("calibrated", calibrated)
     slowdown = number("slowdown", slowdown, above=0)
+    if believed is not None and not isinstance(believed, VerificationTime):
+        raise InvalidInput(f"believed: expected a VerificationTime, got {describe(believed)}")
     chosen = as_policy(policy)
     kernels = _kernels()
 
