@@ -16,21 +16,21 @@ import sys
 import threading
 from collections import namedtuple
 from collections.abc import Callable
-from contextlib import nullcontext, suppress
-from functools import cached_property
+from contextlib import nullcontext
 from typing import Any
 
 import numba
 import numpy as np
 from numba import njit, types
 from numba.core import sigutils
-from numba.core.caching import CompileResultCacheImpl, FunctionCache, NullCache, _CacheLocator
-from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import Compiler
-from numba.core.registry import CPUDispatcher
 
-from specopt.solvers._kernels.cache import digest, folder
+from specopt.solvers._kernels.cache import folder
 from specopt.solvers._kernels.compiling import told
+
+try:
+    from specopt.solvers._kernels import internals
+except (ImportError, AttributeError):  # a Numba whose inner parts are others: all compiles, in more time
+    internals = None  # type: ignore[assignment]
 
 _lock = threading.RLock()
 _named: dict[str, Any] = dict(vars(types))
@@ -39,58 +39,12 @@ _named: dict[str, Any] = dict(vars(types))
 
 def helper(function: Callable[..., Any]) -> Any:
     """Return a function that kernels call, compiled as part of them."""
-    return _Helper(function)
+    return njit(function) if internals is None else internals.Helper(function)
 
 
 def inlined(function: Callable[..., Any]) -> Any:
     """Return a helper whose code is copied to every call of it: one so short that a call would cost more."""
-    return _Helper(function, forceinline=True)
-
-
-class _HelperLibrary(JITCodeLibrary):  # type: ignore[misc]  # numba ships no types
-    """The code of a helper as it goes into kernels: they are optimised whole, and nobody else calls it."""
-
-    def _optimize_final_module(self) -> None:
-        pass
-
-    def _finalize_final_module(self) -> None:
-        self._finalized = True
-
-
-class _HelperCompiler(Compiler):  # type: ignore[misc]
-    def define_pipelines(self) -> Any:
-        """Return Numba's passes, with a library of our own and without machine code."""
-        state = self.state
-        state.library = _HelperLibrary(state.targetctx.codegen(), state.func_id.func_qualname)
-        state.flags.no_compile = True
-        return super().define_pipelines()
-
-
-class _Helper(CPUDispatcher):  # type: ignore[misc]
-    """What compiles a helper for the types that kernels call it with."""
-
-    def __init__(self, function: Callable[..., Any], **options: Any) -> None:
-        options |= {"nopython": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-        super().__init__(function, targetoptions=options, pipeline_class=_HelperCompiler)
-
-    def get_call_template(self, arguments: Any, named: Any) -> Any:
-        """Take a constant for a number: Numba would compile the function once more for every constant."""
-        numbers = tuple(map(types.unliteral, arguments))
-        return super().get_call_template(numbers, {k: types.unliteral(v) for k, v in named.items()})
-
-    def add_overload(self, compiled: Any) -> None:
-        """Make it known to callers that are compiled; there is nothing for others to call."""
-        compiled = compiled._replace(entry_point=object())
-        self.targetctx.insert_user_function(compiled.entry_point, compiled.fndesc, [compiled.library])
-        self.overloads[tuple(compiled.signature.args)] = compiled
-
-    def _compile_for_args(self, *arguments: Any, **named: Any) -> Any:
-        """Return what serves a call from Python, as in tests: the function compiled apart."""
-        return self._apart
-
-    @cached_property
-    def _apart(self) -> Any:
-        return njit(self.py_func)
+    return njit(function) if internals is None else internals.Helper(function, forceinline=True)
 
 
 def kernel(*signatures: Any, nogil: bool = True) -> Callable[[Callable[..., Any]], Any]:
@@ -103,7 +57,7 @@ def kernel(*signatures: Any, nogil: bool = True) -> Callable[[Callable[..., Any]
     signatures = tuple(_read(signature) for signature in signatures)
 
     def declare(function: Callable[..., Any]) -> Any:
-        dispatcher = _cached(njit(nogil=nogil, no_cfunc_wrapper=True)(function))
+        dispatcher = _cached(function, nogil=nogil, no_cfunc_wrapper=True)
         dispatcher.declared = signatures
 
         def compile_declared(*arguments: Any, **named: Any) -> Any:
@@ -180,63 +134,22 @@ def _read(text: Any) -> Any:
 
 def _in_cache(dispatcher: Any, signature: Any) -> bool:
     arguments, _ = sigutils.normalize_signature(signature)
-    found = dispatcher._cache
-    if isinstance(found, NullCache):
-        return False
-    key = found._index_key(tuple(arguments), dispatcher.targetctx.codegen())
     try:
-        return key in found._cache_file._load_index()
-    except Exception:  # whatever reading a damaged file may raise
+        found = dispatcher._cache
+        return found._index_key(tuple(arguments), dispatcher.targetctx.codegen()) in found._cache_file._load_index()
+    except Exception:  # no cache, or whatever reading a damaged file may raise
         return False
 
 
-def _cached(dispatcher: Any) -> Any:
-    if folder() is not None:
-        dispatcher._cache = _KernelCache(dispatcher.py_func)
-    return dispatcher
-
-
-class _Locator(_CacheLocator):  # type: ignore[misc]  # numba ships no types
-    """Keeps what is compiled of these sources in one folder, whatever file a function is from."""
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self._place = f"{function.__module__}-{function.__code__.co_firstlineno}"
-
-    def get_cache_path(self) -> str:
-        """Return the folder."""
-        return str(folder())
-
-    def get_source_stamp(self) -> str:
-        """Return what the sources are."""
-        return digest()
-
-    def get_disambiguator(self) -> str:
-        """Return what tells functions of one name apart."""
-        return self._place
-
-    @classmethod
-    def from_function(cls, py_func: Callable[..., Any], py_file: str) -> _Locator:
-        """Return the locator of a function."""
-        return cls(py_func)
-
-
-class _KernelCacheImpl(CompileResultCacheImpl):  # type: ignore[misc]
-    _locator_classes = (_Locator,)
-
-
-class _KernelCache(FunctionCache):  # type: ignore[misc]
-    """Numba's, but a folder that is gone, full or damaged costs a compilation and nothing else."""
-
-    _impl_class = _KernelCacheImpl
-
-    def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Return what was kept, or None."""
-        try:
-            return super().load_overload(sig, target_context)
-        except Exception:  # whatever reading a damaged file may raise
-            return None
-
-    def save_overload(self, sig: Any, data: Any) -> None:
-        """Keep what was compiled if that is possible."""
-        with suppress(Exception):
-            super().save_overload(sig, data)
+def _cached(function: Callable[..., Any], **options: Any) -> Any:
+    if folder() is None:
+        return njit(**options)(function)
+    if internals is not None:
+        dispatcher = njit(**options)(function)
+        dispatcher._cache = internals.KernelCache(function)
+        return dispatcher
+    before, numba.config.CACHE_DIR = numba.config.CACHE_DIR, str(folder())  # read when a cache is made
+    try:
+        return njit(cache=True, **options)(function)
+    finally:
+        numba.config.CACHE_DIR = before

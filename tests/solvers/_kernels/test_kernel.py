@@ -50,7 +50,7 @@ def run(tmp_path: Path) -> Run:
     """Return what runs a program on a package of kernels with a cache of its own."""
     package = tmp_path / "kernels"
     package.mkdir()
-    for name in ("kernel.py", "compiling.py", "cache.py"):
+    for name in ("kernel.py", "internals.py", "compiling.py", "cache.py"):
         source = Path(str(kernel.__file__)).with_name(name).read_text()
         (package / name).write_text(source.replace("specopt.solvers._kernels", "kernels"))
     (package / "__init__.py").write_text("")
@@ -72,6 +72,19 @@ def test_an_edit_in_another_file_is_noticed(run: Run, tmp_path: Path) -> None:
     assert run() == "12.0 []"
     (tmp_path / "kernels" / "tool.py").write_text(TOOL.replace("a + b", "a + b + 1.0"))
     assert run() == "16.0 ['use', '.']"
+
+
+def test_without_the_inner_parts_of_numba_kernels_are_kept_as_well(run: Run, tmp_path: Path) -> None:
+    """Tests that a Numba without a class that the cache is built on compiles, keeps and notices edits all the same."""
+    program = (
+        "from numba.core import caching\ndel caching.CompileResultCacheImpl\n"
+        + RUN
+        + "\nprint(use.kernel.__globals__['internals'])"
+    )
+    assert run(program) == "12.0 ['use', '.']\nNone"
+    assert run(program) == "12.0 []\nNone"
+    (tmp_path / "kernels" / "tool.py").write_text(TOOL.replace("a + b", "a + b + 1.0"))
+    assert run(program) == "16.0 ['use', '.']\nNone"
 
 
 def test_without_a_place_to_write_kernels_still_run(run: Run) -> None:
