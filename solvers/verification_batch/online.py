@@ -521,8 +521,8 @@ class _Rows:
         self.gone += len(serials)
 
     def compact_often(self) -> None:
-        """Drop what is gone if it is a third of the rows: that costs as little per row as it is rare."""
-        if 3 * self.gone > self.count:
+        """Drop what is gone if it is half of the rows: that costs as little per row as it is rare."""
+        if 2 * self.gone > self.count:
             self.compact()
 
     def compact(self) -> None:

@@ -56,6 +56,9 @@ class AsyncScheduler(Generic[Draft, Verdict]):
         How many may wait or run; `submit` of another one waits until there is room.
     clock
         Says what time it is, in seconds. Where it is set back, time stands still here: see `clock`.
+    drop
+        Called with every response whose prefix leaves the scheduler's bounded cache, before the batch that takes its
+        room; it may `update` the scheduler on a request of it that waits.
     """
 
     def __init__(
@@ -65,11 +68,15 @@ class AsyncScheduler(Generic[Draft, Verdict]):
         *,
         most_requests: int = 1000,
         clock: Callable[[], float] = time.monotonic,
+        drop: Callable[[Key], object] | None = None,
     ) -> None:
         if scheduler.pending or scheduler.running:
             raise InvalidInput("scheduler: expected one without requests, of which nobody awaits the verdicts")
+        if drop is None and scheduler.cache_memory_bytes is not None:
+            raise InvalidInput("drop: expected a function, as the scheduler's cache of prefixes is bounded")
         self.scheduler = scheduler
         self.verify = verify
+        self.drop = drop
         self._clock, self._shift, self._latest = clock, 0.0, -math.inf
         self._room = asyncio.Semaphore(integer("most_requests", most_requests, 1))
         self._waiting: dict[Key, tuple[Draft, asyncio.Future[Verdict]]] = {}
@@ -173,12 +180,15 @@ class AsyncScheduler(Generic[Draft, Verdict]):
         failure: Exception | None = None
         seconds: float | None = None
         verdicts: Mapping[Key, Verdict] = {}
-        begun = asyncio.get_running_loop().time()  # a clock that never jumps
+        loop = asyncio.get_running_loop()  # its clock never jumps
         longest = batch.seconds + self.scheduler.lost_after_seconds
         try:
             async with asyncio.timeout(None if math.isinf(longest) else longest) as limit:
+                for key in batch.drop:
+                    self.drop(key)  # type: ignore[misc]  # there is one where prefixes are dropped
+                begun = loop.time()
                 verdicts = dict(await self.verify({key: self._waiting[key][0] for key in batch.keys}))
-            seconds = asyncio.get_running_loop().time() - begun or None
+            seconds = loop.time() - begun or None
         except Exception as error:
             if limit.expired():
                 self.scheduler.abandon()

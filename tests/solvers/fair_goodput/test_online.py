@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from specopt import InvalidInput
+from specopt.solvers._kernels.fair_goodput_columns import BY_PLACE, RATES
 from specopt.solvers.fair_goodput.online import Scheduler
 from specopt.solvers.fair_goodput.policies import Fixed, Gradient, Robust
 
@@ -367,3 +368,19 @@ def test_bad_policies() -> None:
     ):
         with pytest.raises(InvalidInput):
             make()
+
+
+def test_rounds_that_are_easy_or_hard() -> None:
+    """Tests that where half of the rounds are hard, drafts are valued by place, and that steady clients stay as is."""
+    draw, hard = np.random.default_rng(3), (0.05, 0.2)
+    scheduler = Scheduler(3, 9)
+    for _ in range(1500):
+        drafts = scheduler.allocate()
+        rates = [0.95 if draw.random() < 0.5 else one for one in hard] + [0.7]
+        scheduler.observe(np.minimum(draw.geometric(1.0 - np.array(rates)) - 1, drafts))
+    facts = scheduler._facts
+    for place in range(2):
+        chances = [(0.95 ** (place + 1) + one ** (place + 1)) / (0.95**place + one**place) for one in hard]
+        assert facts[:2, RATES + place] == pytest.approx(chances, abs=0.06)
+    assert facts[2, BY_PLACE] < 0.1 < 0.9 < facts[:2, BY_PLACE].min()
+    assert facts[2, RATES : RATES + 3] == pytest.approx(0.7, abs=0.03)

@@ -263,3 +263,24 @@ def test_refusals() -> None:
     )  # fmt: skip
     with pytest.raises(InvalidInput, match="without requests"):
         AsyncScheduler(scheduler, doubled)
+
+
+def test_prefixes_that_go_are_told_and_times_are_learned() -> None:
+    """Tests that a full cache names the prefixes that leave it, and that estimates follow what the verifier takes."""
+    gone: list[int | str] = []
+
+    async def verify(drafts: dict[int | str, int]) -> dict[int | str, int]:
+        await asyncio.sleep(0.1)
+        return await doubled(drafts)
+
+    async def body(serving: Serving) -> None:
+        for key in range(6):
+            await verdict(serving, key, key, response_start_seconds=serving.clock() - 10.0)
+
+    scheduler = Scheduler(TABLE_12, kv_bytes_per_token=1.0, cache_memory_bytes=500.0)
+    before = scheduler.estimator.overhead_seconds
+    play(body, verify, scheduler, drop=gone.append)
+    assert len(gone) == len(set(gone)) == 4  # of six prefixes of some 200 tokens two fit
+    assert scheduler.estimator.overhead_seconds > 2.0 * before
+    with pytest.raises(InvalidInput, match="drop: expected"):
+        AsyncScheduler(scheduler, verify)
