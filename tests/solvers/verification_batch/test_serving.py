@@ -42,6 +42,7 @@ def play(
 
     async def run() -> None:
         inner = Scheduler(TABLE_12) if scheduler is None else scheduler
+        inner.warm_up()  # compiling may take longer than all the rest
         async with asyncio.timeout(20.0):
             async with AsyncScheduler(inner, verify, **options) as serving:
                 await body(serving)
