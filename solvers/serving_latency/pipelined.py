@@ -268,13 +268,14 @@ class PipelinedSearch:
         if self._entries * cap <= _CHEAP:
             tables, pace = self._tables(part.length), self.budget.pace()
             value = np.empty((self.prepared.tasks + 1, 4, cap + 1))
+            costs = self.bounds.Costs(*tables.arrays)
             for prefill in (0.0, 0.5, 1.0):
                 for decode in (0.0, 0.3, 0.5, 0.7, 1.0):
                     pace()
                     weight = np.full(len(tables.d), decode)
                     weight[0] = prefill
                     before = bounds.copy()
-                    self.bounds.ends_bound(*tables.arrays, tables.least, weight, value, bounds)
+                    self.bounds.ends_bound(costs, tables.least, weight, value, bounds)
                     first[bounds > before] = weight
         if self.prepared.tasks < cap:
             bounds[cap] = math.inf

@@ -90,6 +90,7 @@ class PathBound:
         self.tables, self.at = tables, at
         self.work = 0.0  # entries of shortest paths so far
         self._kernels, self._budget, self._last = kernels, budget, tables.last
+        self.costs, self.places = kernels.Costs(*tables.arrays), kernels.Places(at.front, at.pool, at.more)
         self.table: Floats = np.zeros((at.specials + 1, *tables.d.shape[1:]))
         self.value: Floats = np.empty((at.states, tables.cells + 1))
         self._path = np.zeros((3, tables.cells + at.specials + at.pool), dtype=np.int64)
@@ -109,8 +110,8 @@ class PathBound:
         count = self._blocks[0] = start.shape[1]
         self._path[:, :count] = start
         bound = self._kernels.lagrangian(
-            *self.tables.arrays, self._last, self.tables.least, self.at.front, self.at.pool, self.at.more, weights,
-            self.table, self.value, self._path, self._blocks, gradient,
+            self.costs, self._last, self.tables.least, self.places, weights, self.table, self.value, self._path,
+            self._blocks, gradient,
         )  # fmt: skip
         return bound, Path(*self._path[:, : self._blocks[0]].copy()), gradient
 
@@ -161,11 +162,10 @@ class Enumeration:
 
     def advance(self, nodes: int, upper: float, kernels: Any) -> list[Path]:
         """Go on for so many nodes; return the paths found whose bound is below `upper`."""
-        at = self.bound.at
+        paths = kernels.Paths(self._stack, self._spent, self._closed, self._state)
         found = kernels.enumerate_paths(
-            nodes, *self.bound.tables.arrays, at.front, at.pool, at.more, self._tables[: self._kept],
-            self._values[: self._kept], upper, self._stack, self._spent, self._closed, self._state, self._phi,
-            self._leaves, self._blocks,
+            nodes, self.bound.costs, self.bound.places, self._tables[: self._kept], self._values[: self._kept], upper,
+            paths, self._phi, self._leaves, self._blocks,
         )  # fmt: skip
         return [
             Path(*leaf[:, :count].copy())

@@ -14,12 +14,22 @@ where pi is zero. A state of the path counts the pool's blocks and holds the spe
 that position p, with M for the pool, adds 2^p to it.
 """
 
-from specopt.solvers._kernels.kernel import helper, kernel
+from specopt.solvers._kernels.kernel import helper, kernel, record
 from specopt.solvers._kernels.serving_latency.stages import INFINITY, range_stages
 
 RATE, FIXED = range(2)  # rows of a table where costs are affine in the size
 END, SIZE, POSITION = range(3)  # rows of a path
 PREFIX, STATE, MOVE, PLACED = range(4)  # columns of the enumeration's stack
+
+Costs = record("Costs", linear="b1", d="f8[:, :, ::1]", v="f8[:, :, ::1]", width="i8[::1]")
+Places = record("Places", front="i8", pool="i8", more="b1")
+Paths = record(  # a depth-first search over them
+    "Paths",
+    stack="i8[:, ::1]",
+    spent="f8[:, ::1]",  # cost so far by weights
+    closed="i8[::1]",  # how many nodes each of the weights closed
+    state="i8[::1]",  # level, nodes
+)
 
 
 @kernel(
@@ -168,17 +178,16 @@ def critical_sums(linear, d, v, front, count, path, phi):
             verified -= vq
 
 
-@kernel(
-    "f8(b1, f8[:, :, ::1], f8[:, :, ::1], i8[::1], i8[::1], i8, i8, i8, b1, f8[:, ::1], f8[:, :, ::1], f8[:, ::1],"
-    " i8[:, ::1], i8[::1], f8[:, ::1])",
-)
-def lagrangian(linear, d, v, width, last, least, front, pool, more, weights, table, value, path, blocks, phi):
+@kernel("f8(Costs, i8[::1], i8, Places, f8[:, ::1], f8[:, :, ::1], f8[:, ::1], i8[:, ::1], i8[::1], f8[:, ::1])")
+def lagrangian(costs, last, least, places, weights, table, value, path, blocks, phi):
     """Return the Lagrangian bound at weights pi of what begins as a path does, its path and its gradient; or +inf.
 
     Work space, of use to `enumerate_paths`: table (costs by position) and value. Modified in place: path (in sorted
     order) and blocks (their number), at first those that it begins with; phi, the gradient Phi_q[s] of shape (S, M).
     """
     M = weights.shape[1]
+    linear, d, v, width = costs
+    front, pool, more = places
     compose(d, v, weights, front, table)
     shortest_path(linear, table, M, pool, more, width, last, least, value)
     i, state, spent = beginning(linear, table, M, more, path, blocks[0])
@@ -188,24 +197,18 @@ def lagrangian(linear, d, v, width, last, least, front, pool, more, weights, tab
     return spent + value[state, i]
 
 
-@kernel(
-    "i8(i8, b1, f8[:, :, ::1], f8[:, :, ::1], i8[::1], i8, i8, b1, f8[:, :, :, ::1], f8[:, :, ::1], f8, i8[:, ::1],"
-    " f8[:, ::1], i8[::1], i8[::1], f8[:, ::1], i8[:, :, ::1], i8[::1])",
-)
-def enumerate_paths(
-    nodes_allowed, linear, d, v, width, front, pool, more, tables, values, upper, stack, spent, closed, state, phi,
-    leaves, blocks
-):  # fmt: skip
+@kernel("i8(i8, Costs, Places, f8[:, :, :, ::1], f8[:, :, ::1], f8, Paths, f8[:, ::1], i8[:, :, ::1], i8[::1])")
+def enumerate_paths(nodes_allowed, costs, places, tables, values, upper, paths, phi, leaves, blocks):
     """Go on with a depth-first search over all ways to cut the tasks and to place the blocks whose bounds stay below.
 
     Bounds are `lagrangian`'s at J weights, from tables and values. Paths that reach the end and for which
     sum_s max_q Phi_q[s] over the special positions q is below `upper`, too, are written to leaves, the numbers of
-    their blocks to blocks. Returns how many; the search is over when state[0] < 0. Stops when leaves are full, or after
-    `nodes_allowed` nodes.
-
-    Modified in place: stack (prefix, state, next move, position placed), spent (cost so far by weights), closed (how
-    many nodes each of the weights closed), state [level, nodes]. Work space: phi.
+    their blocks to blocks. Returns how many; the search is over when paths.state[0] < 0. Stops when leaves are full, or
+    after `nodes_allowed` nodes. Work space: phi.
     """
+    linear, d, v, width = costs
+    front, pool, more = places
+    stack, spent, closed, state = paths
     K = len(width) - 1
     S, M = phi.shape
     found = nodes = 0
@@ -255,14 +258,15 @@ def enumerate_paths(
     return found
 
 
-@kernel("void(b1, f8[:, :, ::1], f8[:, :, ::1], i8[::1], i8, f8[::1], f8[:, :, ::1], f8[::1])")
-def ends_bound(linear, d, v, width, least, first_weight, value, bounds):
+@kernel("void(Costs, i8, f8[::1], f8[:, :, ::1], f8[::1])")
+def ends_bound(costs, least, first_weight, value, bounds):
     """Raise bounds[M], M = 1..cap (cap: that many or more), by weights on the first and the last position alone.
 
     first_weight[s] goes to "first draft + all verify", the rest to "all draft + last verify". One shortest path
     over (prefix, first and last taken, blocks so far), value of shape (K + 1, 4, cap + 1); blocks beyond cap count as
     cap. Blocks hold `least` tasks or more, 0 or 1.
     """
+    linear, d, v, width = costs
     K = len(width) - 1
     cap = len(bounds) - 1
     value[:] = INFINITY

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import subprocess
 import sys
@@ -13,6 +14,8 @@ import pytest
 from specopt.solvers._kernels import kernel
 
 Run = Callable[..., str]
+
+MOST_ARGUMENTS = 16
 
 TOOL = """
 from kernels.kernel import helper
@@ -134,6 +137,18 @@ orders = np.array([(1, 2), (0, 3)], use.Order)
 print(*(use.total(use.Shop(np.array([1.0, 10.0]), closed), orders) for closed in (False, True)))
 """
     assert run(program) == "23.0 -1.0"
+
+
+def test_no_function_takes_many_arguments() -> None:
+    """Tests that what travels together is one argument: the most that any kernel or helper takes does not grow."""
+    folder = Path(str(kernel.__file__)).parent
+    functions = [
+        node
+        for path in folder.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef)
+    ]
+    assert functions and max(len(function.args.args) for function in functions) <= MOST_ARGUMENTS
 
 
 def test_other_types_are_refused(run: Run) -> None:

@@ -37,8 +37,8 @@ def least_cost(tables: Tables, weights: Floats, front: int, pool: int, more: boo
     path, blocks = np.zeros((3, tables.cells + specials + pool), dtype=np.int64), np.zeros(1, dtype=np.int64)
     return float(
         bounds.lagrangian(
-            *tables.arrays, tables.last, tables.least, front, pool, more, weights, table, value, path, blocks,
-            np.zeros_like(weights),
+            bounds.Costs(*tables.arrays), tables.last, tables.least, bounds.Places(front, pool, more), weights, table,
+            value, path, blocks, np.zeros_like(weights),
         )
     )  # fmt: skip
 
@@ -61,7 +61,7 @@ def test_coarse_paths_cost_no_more(
     bound, coarse_bound = np.zeros((2, specials + pool + 1))
     for tables, found in ((fine, bound), (coarse, coarse_bound)):
         value = np.zeros((tables.cells + 1, 4, len(bound)))
-        bounds.ends_bound(*tables.arrays, tables.least, weights[:, 0].copy(), value, found)
+        bounds.ends_bound(bounds.Costs(*tables.arrays), tables.least, weights[:, 0].copy(), value, found)
     assert (coarse_bound <= bound * (1 + 1e-12)).all()
 
 
