@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -110,7 +109,7 @@ def _write(comparison: Comparison, folder: Path) -> list[str]:
     """Write tables and the picture, and return the names of the files; without matplotlib one line says so."""
     from specopt.comparison.profiles import profile_figure
     from specopt.models.errors import MissingDependency
-    from specopt.models.files import write_bytes
+    from specopt.views.canvas import save_figure
 
     comparison.to_csv(folder / "comparison.csv")
     comparison.to_parquet(folder / "comparison.parquet")
@@ -119,7 +118,5 @@ def _write(comparison: Comparison, folder: Path) -> list[str]:
     except MissingDependency as error:
         say(f"no picture: {error}")
         return ["comparison.csv", "comparison.parquet"]
-    picture = io.BytesIO()
-    figure.savefig(picture, format="png")
-    write_bytes(folder / "profiles.png", picture.getvalue())
+    save_figure(figure, folder / "profiles.png")
     return ["comparison.csv", "comparison.parquet", "profiles.png"]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from specopt.commands.shared import Seconds, count
+from specopt.commands.shared import Seconds, check_picture, count
 from specopt.console.streams import write_error
 from specopt.models.errors import InvalidInput, MissingDependency
 from specopt.models.result import Result
@@ -36,6 +36,7 @@ def demo(
     from specopt.views.serving_latency import default_steps, text_gantt
     from specopt.views.terminal import console
 
+    check_picture(picture)
     problem = generate("serving-latency/paper-1", tasks=tasks, seed=SEED)
     assert isinstance(problem, ServingLatencyProblem)
     out = console()
@@ -118,12 +119,13 @@ def _compare(problem: ServingLatencyProblem, best: Result, out: Console) -> None
 
 
 def _draw(problem: ServingLatencyProblem, plan: ServingLatencyPlan, picture: Path, out: Console) -> None:
+    from specopt.views.canvas import save_figure
     from specopt.views.serving_latency import pipeline_figure
 
     try:
         figure = pipeline_figure(problem, plan)
         picture.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(picture)
+        save_figure(figure, picture)
     except MissingDependency as error:
         out.print(f"No picture: {error}", soft_wrap=True)
     except OSError as error:

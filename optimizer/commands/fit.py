@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from specopt.commands.shared import AsJson, Output, Seed, check_target, count, number, read_decoder
+from specopt.commands.shared import AsJson, Output, Seed, check_picture, check_target, count, number, read_decoder
 from specopt.console.streams import say
 from specopt.instances.runtimes.forms import FORMS
 from specopt.models.errors import InvalidInput
@@ -99,8 +99,7 @@ def fit(
 
     for target in (output, picture):
         check_target(target, table)
-    if picture is not None and picture.suffix.lower() not in (".png", ".pdf", ".svg"):
-        raise InvalidInput(f"--picture: expected a file named .png, .pdf or .svg, got {str(picture)!r}")
+    check_picture(picture)
     if x_unit not in (None, "tokens", "flops"):
         raise InvalidInput(f"--x-unit: expected tokens or flops, got {x_unit!r}")
     if logits not in ("last", "all"):
@@ -163,9 +162,10 @@ def fit(
     data: dict[str, Any] = {name: found.to_dict() for name, found in (fits | tables).items()}
     text = to_json(data.get("", data))
     if picture is not None:
-        from specopt.views.fit import draw_fits
+        from specopt.views.canvas import save_figure
+        from specopt.views.fit import fit_figure
 
-        draw_fits(fits, picture)
+        save_figure(fit_figure(fits), picture)
     if output is not None:
         write_text(output, text + "\n")
     if as_json:

@@ -158,6 +158,12 @@ def check_target(target: Path | None, source: Path | None = None) -> None:
         raise InvalidInput(f"{target}: would overwrite what is read; choose another file")
 
 
+def check_picture(target: Path | None) -> None:
+    """Refuse a picture in no known format before the work is done."""
+    if target is not None and target.suffix.lower() not in (".png", ".pdf", ".svg"):
+        raise InvalidInput(f"--picture: expected a file named .png, .pdf or .svg, got {str(target)!r}")
+
+
 def read_decoder(config: Path) -> Decoder:
     """Read a Hugging Face config as the cost model that counts its operations."""
     from specopt.instances.checkpoints.model_config import read_model_config

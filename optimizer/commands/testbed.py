@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from specopt.commands.shared import AsJson, check_target, print_json
+from specopt.commands.shared import AsJson, check_picture, check_target, print_json
 from specopt.console.streams import say
 from specopt.models.errors import InvalidInput
 
@@ -61,11 +61,11 @@ def compare(
     """Compare predictions with what plans took, from the raw numbers of records."""
     from specopt.testbed.records import read_record
 
-    if picture is not None and picture.suffix.lower() not in (".png", ".pdf", ".svg"):
-        raise InvalidInput(f"--picture: expected a file named .png, .pdf or .svg, got {str(picture)!r}")
+    check_picture(picture)
     for path in record:
         check_target(picture, path)
     found = [read_record(path) for path in record]
+    from specopt.views.canvas import save_figure
     from specopt.views.testbed import comparison_of, draw_comparison, print_comparison
 
     if as_json:
@@ -76,7 +76,7 @@ def compare(
         for one in found:
             print_comparison(one, console())
     if picture is not None:
-        draw_comparison(found).savefig(picture)
+        save_figure(draw_comparison(found), picture)
         say(f"written to {picture}")
 
 

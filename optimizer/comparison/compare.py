@@ -201,14 +201,12 @@ def cells_of(
 
 
 def _named(problems: Mapping[str, Problem] | Iterable[Problem]) -> dict[str, Problem]:
-    if isinstance(problems, Mapping):
-        return dict(problems)
     named: dict[str, Problem] = {}
-    for i, problem in enumerate(problems):
+    for place, problem in problems.items() if isinstance(problems, Mapping) else enumerate(problems):
         if not isinstance(problem, Problem):
-            raise InvalidInput(f"problems[{i}]: expected a problem, got {type(problem).__name__}")
-        name = problem.name or f"{problem.kind} {i}"
-        named[name if name not in named else f"{name} ({i})"] = problem
+            raise InvalidInput(f"problems[{place}]: expected a problem, got {type(problem).__name__}")
+        name = place if isinstance(place, str) else problem.name or f"{problem.kind} {place}"
+        named[name if name not in named else f"{name} ({place})"] = problem
     return named
 
 

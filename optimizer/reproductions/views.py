@@ -15,10 +15,10 @@ from rich.console import Console
 from rich.text import Text
 
 from specopt.models.errors import InvalidInput
-from specopt.models.files import write_bytes, write_text
+from specopt.models.files import write_text
 from specopt.reproductions.experiment import Curves, Finding, Run
 from specopt.reproductions.ledger import Assumption, Paper
-from specopt.views.canvas import COLOURS, line_style
+from specopt.views.canvas import COLOURS, line_style, save_figure
 from specopt.views.panels import Bars, Line, Panel, draw
 from specopt.views.terminal import table
 
@@ -117,9 +117,7 @@ def write_run(run: Run, folder: Path, *, pictures: bool = True) -> None:
     if pictures:
         drawn = {f"map-{run.name}": draw_map(run)} if run.points else {}
         for name, figure in (drawn | {name: draw_curves(name, one) for name, one in run.curves.items()}).items():
-            picture = io.BytesIO()
-            figure.savefig(picture, format="png")
-            write_bytes(folder / f"{file_name(name)}.png", picture.getvalue())
+            save_figure(figure, folder / f"{file_name(name)}.png")
 
 
 def file_name(name: str) -> str:

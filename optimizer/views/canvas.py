@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import io
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from specopt.models.errors import MissingDependency
+from specopt.models.files import write_bytes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -37,3 +40,16 @@ def new_figure(width: float, height: float) -> Figure:
     figure = Figure(figsize=(width, height), dpi=150, layout=ConstrainedLayoutEngine(h_pad=0.1, w_pad=0.1))
     FigureCanvasAgg(figure)
     return figure
+
+
+def save_figure(figure: Figure, path: Path) -> None:
+    """Write a picture, all or nothing, in the format that the file's name ends in.
+
+    Raises
+    ------
+    InvalidInput
+        If the file cannot be written.
+    """
+    content = io.BytesIO()
+    figure.savefig(content, format=path.suffix[1:].lower())
+    write_bytes(path, content.getvalue())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,7 +10,6 @@ from rich.console import Console
 
 from specopt.instances.runtimes.fit import WORTH_TELLING, RuntimeFit
 from specopt.instances.runtimes.measured import MeasuredRuntime
-from specopt.models.errors import InvalidInput
 from specopt.models.pass_time.measured import AXES
 from specopt.views.canvas import COLOURS, new_figure
 from specopt.views.terminal import line, sentence, table, title
@@ -138,18 +136,3 @@ def fit_figure(fits: Mapping[str, RuntimeFit]) -> Figure:
         for axis in (above, below):
             axis.spines[["top", "right"]].set_visible(False)
     return figure
-
-
-def draw_fits(fits: Mapping[str, RuntimeFit], path: Path) -> None:
-    """Write the picture of some fits to a file.
-
-    Raises
-    ------
-    InvalidInput
-        If the file cannot be written.
-    """
-    figure = fit_figure(fits)
-    try:
-        figure.savefig(path)
-    except OSError as error:
-        raise InvalidInput(f"{path}: cannot be written ({error.strerror or error})") from None

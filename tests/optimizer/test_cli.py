@@ -517,6 +517,8 @@ def test_demo(invoke: Invoke, tmp_path: Path) -> None:
     ):  # fmt: skip
         assert word in outcome.out
     assert picture.read_bytes().startswith(b"\x89PNG")
+    refused = invoke("demo", "--picture", tmp_path / "pipeline.bmp")
+    assert refused.code == 2 and "--picture: expected a file named .png, .pdf or .svg" in refused.err
 
 
 def test_comparison_columns_align(invoke: Invoke, tmp_path: Path) -> None:
