@@ -253,10 +253,10 @@ def choose(server, active, lengths, stay, room, members, ends, guesses, finish):
     groups(server, active, room, best_drafting, lengths[0] == 0, False)
     least, form = INFINITY, 0
     for choice in range(4):
-        seconds = serve(server, active, room, best_length, choice & 1 == 0, choice & 2 == 2, False)
+        seconds = serve(server, active, room, best_length, choice & 1 == 1, choice & 2 == 2, False)
         if seconds < least:
             least, form = seconds, choice
-    falling, swapped = form & 1 == 0, form & 2 == 2
+    falling, swapped = form & 1 == 1, form & 2 == 2
     serve(server, active, room, best_length, falling, swapped, False)
     return write(server, active, room, best_length, falling, swapped, members, ends, guesses, finish)
 
