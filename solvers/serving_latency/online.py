@@ -121,6 +121,7 @@ class Scheduler:
         self._tasks: dict[Key, _Task] = {}
         self._running: Step | None = None
         self._outputs, self._squares = WEIGHT * USUAL_TOKENS, WEIGHT * USUAL_TOKENS**2  # sums over what finished
+        self._joined, self._seconds = 0, 0.0  # tasks, and steps
         self._make_room(16)
 
     @property
@@ -158,6 +159,7 @@ class Scheduler:
             raise InvalidInput(f"key: expected one that is not in use, got {describe(key)}")
         tokens = float(integer("input_tokens", input_tokens, 1, MAX_TOKENS))
         rate = self._usual_rate() if acceptance_rate is None else acceptance_rate
+        self._joined += 1
         self._tasks[key] = _Task(tokens, tokens, number("acceptance_rate", rate, 0, below=1))
 
     def cancel(self, key: Key) -> None:
@@ -185,6 +187,7 @@ class Scheduler:
         if not self._tasks:
             return Step((), 0.0)
         seconds, count = self._choose(list(self._tasks.values()))
+        self._seconds += seconds
         keys = list(self._tasks)
         batches, begin = [], 0
         members, ends = self._members[: len(keys)].tolist(), self._ends[:count].tolist()
@@ -239,6 +242,8 @@ class Scheduler:
             "tasks": [[key, dataclasses.asdict(task)] for key, task in self._tasks.items()],
             "outputs": self._outputs,
             "squares": self._squares,
+            "joined": self._joined,
+            "seconds": self._seconds,
         }
 
     @classmethod
@@ -247,6 +252,7 @@ class Scheduler:
         scheduler = cls(deployment, state["mechanism"])
         scheduler._tasks = {key: _Task(**task) for key, task in state["tasks"]}
         scheduler._outputs, scheduler._squares = state["outputs"], state["squares"]
+        scheduler._joined, scheduler._seconds = state["joined"], state["seconds"]
         return scheduler
 
     # ------------------------------------------------------------------ inside
@@ -265,7 +271,8 @@ class Scheduler:
         first = np.array([task.first for task in tasks])
         seconds, count = self._kernels.choose(
             self._server, self._kernels.Active(columns[0], columns[1], first, columns[2]), self._lengths,
-            self.stay_tokens, self._room, self._members, self._ends, self._guesses, self._finish,
+            self.stay_tokens, self._joined / (self._seconds or 1.0), self._room, self._members, self._ends,
+            self._guesses, self._finish,
         )  # fmt: skip
         return float(seconds), int(count)
 

@@ -2,7 +2,8 @@
 
 Output lengths are not known. A choice is rated as if the tasks at hand all stayed for so many tokens more: what this
 step takes, prompts and all that the draft model has not seen included, and what the rest would take at the pace of
-the step after it, served alike. Tasks that draft nothing go first: their verification overlaps the others' drafting.
+the step after it, served alike; those that join by then wait for half a step. Tasks that draft nothing go first: their
+verification overlaps the others' drafting.
 """
 
 import numpy as np
@@ -217,14 +218,14 @@ def serve(server, active, room, l, falling, swapped, steady):
 
 
 @kernel(
-    "Tuple((f8, i8))(Server, Active, const i8[::1], f8, Room, i8[::1], i8[::1], i8[::1], f8[::1])",
+    "Tuple((f8, i8))(Server, Active, const i8[::1], f8, f8, Room, i8[::1], i8[::1], i8[::1], f8[::1])",
 )
-def choose(server, active, lengths, stay, room, members, ends, guesses, finish):
+def choose(server, active, lengths, stay, joining, room, members, ends, guesses, finish):
     """Choose the batches of a step; return its seconds and the number of batches.
 
     `lengths`: the speculation lengths allowed, rising; 0 among them: tasks may draft nothing. `stay`: tokens that each
-    task is expected to gain yet. Modified in place: batch m are members[ends[m - 1]:ends[m]], verified at finish[m],
-    with guesses[m] draft tokens.
+    task is expected to gain yet. `joining`: tasks per second of service. Modified in place: batch m are
+    members[ends[m - 1]:ends[m]], verified at finish[m], with guesses[m] draft tokens.
     """
     A = len(active.reached)
     room.order[:A] = np.argsort(active.reached, kind="mergesort")
@@ -242,8 +243,9 @@ def choose(server, active, lengths, stay, room, members, ends, guesses, finish):
                 continue  # as another choice
             groups(server, active, room, drafting, lengths[0] == 0, True)
             gained = tokens(room)
-            pace = serve(server, active, room, l, True, False, True) / gained
-            rated = pace * A * stay
+            seconds = serve(server, active, room, l, True, False, True)
+            pace = seconds / gained
+            rated = pace * A * stay * (1.0 + 0.5 * joining * seconds / A)
             if has[1] or drafting == 3:
                 groups(server, active, room, drafting, lengths[0] == 0, False)
                 rated += serve(server, active, room, l, True, False, False) - pace * gained
@@ -252,7 +254,7 @@ def choose(server, active, lengths, stay, room, members, ends, guesses, finish):
     set_gains(active, best_length, room)
     groups(server, active, room, best_drafting, lengths[0] == 0, False)
     least, form = INFINITY, 0
-    for choice in range(4):
+    for choice in range(4):  # where the order takes no time, short tasks first: batches of many
         seconds = serve(server, active, room, best_length, choice & 1 == 1, choice & 2 == 2, False)
         if seconds < least:
             least, form = seconds, choice
