@@ -325,14 +325,13 @@ class _Search:
         lists = np.zeros((6, prepared.tasks), dtype=np.int64)
         counts = np.array([candidate.batches, candidate.batches], dtype=np.int64)
         seconds: Floats = np.array([candidate.seconds, candidate.seconds])
+        walk = self.annealing.Walk(batches, lines, lists, plan, counts, seconds)
         done = 0
         while done < tries:
             self.budget.check()
             work = 200 + prepared.tasks + int(counts[0]) ** 2  # of one move
             stop = min(tries, done + max(50, _WORK_PER_CALL // work))
-            self.annealing.improve_batches(
-                done, stop, tries, *at.arrays, ranks, heat, batches, lines, lists, plan, counts, seconds, self.stream
-            )
+            self.annealing.improve_batches(done, stop, tries, *at.arrays, ranks, heat, walk, self.stream)
             done = stop
             if seconds[1] < candidate.seconds:
                 candidate.seconds = float(seconds[1])

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from specopt.solvers._kernels.kernel import helper, kernel
+from specopt.solvers._kernels.kernel import helper, kernel, record
 from specopt.solvers._kernels.random import draw_below, draw_exponential
 from specopt.solvers._kernels.serving_latency.plans import (
     BATCH_COLUMNS,
@@ -108,20 +108,27 @@ def keeps_memory(task, setting, batches, m):
     return size == 0.0 or fits(setting, size, task[int(batches[m, TOP]), INPUT] + batches[m, LONGEST])
 
 
-@kernel(
-    "void(i8, i8, i8, const f8[:, ::1], const f8[::1], const f8[:, :, ::1], i8[::1], f8, f8[:, ::1], f8[:, ::1],"
-    " i8[:, ::1], i8[:, ::1], i8[::1], f8[::1], u8[::1])",
+Walk = record(
+    "Walk",
+    batches="f8[:, ::1]",  # work space, (K + 2, BATCH_COLUMNS)
+    lines="f8[:, ::1]",  # work space, (2, K)
+    lists="i8[:, ::1]",  # work space, (6, K)
+    plan="i8[:, ::1]",  # unused batches behind in both orders
+    counts="i8[::1]",  # M, M of the best
+    seconds="f8[::1]",  # T_inf, T_inf of the best
 )
-def improve_batches(
-    first, stop, tries, task, setting, runtimes, ranks, heat, batches, lines, lists, plan, counts, seconds, stream
-):
+
+
+@kernel(
+    "void(i8, i8, i8, const f8[:, ::1], const f8[::1], const f8[:, :, ::1], i8[::1], f8, Walk, u8[::1])",
+)
+def improve_batches(first, stop, tries, task, setting, runtimes, ranks, heat, walk, stream):
     """Run the attempts first..stop-1 of `tries` of simulated annealing over batches and their pipeline order.
 
     Moves: a task to another batch, two tasks swapped, all tasks beyond a threshold (of input, output or a mixture
-    of their ranks) to another or a new batch, two batches cut anew, merged, a batch to another position. Work space:
-    batches (K + 2, BATCH_COLUMNS), lines (2, K), lists (6, K). Modified in place: plan (unused batches behind in both
-    orders), counts = (M, M of the best), seconds = (T_inf, T_inf of the best), and the stream of random numbers.
+    of their ranks) to another or a new batch, two batches cut anew, merged, a batch to another position.
     """
+    batches, lines, lists, plan, counts, seconds = walk
     slot, order, best_slot, best_order = plan[SLOT], plan[ORDER], plan[BEST_SLOT], plan[BEST_ORDER]
     target, moved, old_order = lists[TARGET], lists[MOVED], lists[OLD_ORDER]
     K = len(slot)

@@ -15,7 +15,7 @@ bins; a block in the bin of the critical one may come before or after it.
 
 import numpy as np
 
-from specopt.solvers._kernels.kernel import helper, kernel
+from specopt.solvers._kernels.kernel import helper, kernel, record
 from specopt.solvers._kernels.serving_latency.stages import INFINITY, range_stages
 
 
@@ -142,23 +142,28 @@ def enumerate_cuts(
     return found
 
 
-@kernel(
-    "i8(i8, i8[::1], i8[::1], i8[::1], const f8[:, ::1], const f8[::1], const f8[:, :, ::1], i8[::1], f8,"
-    " f8[:, :, ::1], i8[:, ::1], b1[::1], i8[::1], f8[:, :, ::1], i8[::1], i8[:, ::1])",
+Orders = record(  # a depth-first search over them
+    "Orders",
+    starts="i8[::1]",  # scenario s covers the steps starts[s]..starts[s+1]-1: the fewer, the closer the bounds
+    times="f8[:, :, ::1]",  # work space, of both stages by scenario and block
+    order="i8[:, ::1]",  # work space, by scenario
+    left="b1[::1]",  # by block
+    stack="i8[::1]",  # the block to try, by level
+    free="f8[:, :, ::1]",  # when the stages are free, by level and scenario
+    state="i8[::1]",  # level, nodes
 )
-def enumerate_orders(
-    nodes_allowed, ends, sizes, rank, task, setting, runtimes, starts, upper, times, order, left, stack, free, state,
-    leaves
-):  # fmt: skip
+
+
+@kernel(
+    "i8(i8, i8[::1], i8[::1], i8[::1], const f8[:, ::1], const f8[::1], const f8[:, :, ::1], f8, Orders, i8[:, ::1])"
+)
+def enumerate_orders(nodes_allowed, ends, sizes, rank, task, setting, runtimes, upper, orders, leaves):
     """Go on with a depth-first search over the orders of blocks by rank whose bound stays below `upper`.
 
-    Scenario s covers the steps starts[s]..starts[s+1]-1: the fewer, the closer the bounds.
     Leaves (blocks by position) are written out; their true latency is for the caller to compute. Returns how many; the
-    search is over when state[0] < 0, and begins at state[0] = 0 with stack[0] = 0 and every block left.
-
-    Modified in place: left (by block), stack (K + 1; block to try), free (K + 1, 2, S; when the stages are free), zeros
-    at level 0, state [level, nodes], leaves. Work space as for `cut_bounds`.
+    search is over when orders.state[0] < 0, and begins with zeros and every block left.
     """
+    starts, times, order, left, stack, free, state = orders
     M, S = len(ends), len(starts) - 1
     for s in range(S):
         n, count = starts[s], starts[s + 1] - starts[s]

@@ -15,7 +15,7 @@ from specopt.solvers._kernels import kernel
 
 Run = Callable[..., str]
 
-MOST_ARGUMENTS = 16
+MOST_ARGUMENTS = 14
 
 TOOL = """
 from kernels.kernel import helper
