@@ -78,6 +78,7 @@ CONTROL, ALLOCATION, FAIR = "draft-control/paper-3", "draft-allocation/paper-5",
 SMALL = {"tasks": 5, "max_input": 40, "max_output": 24}
 LONG = {"output_tokens": [MAX_TOKENS] * 5, "max_output_tokens": MAX_TOKENS, "draft_memory_bytes": 1e15}
 KNOWN = {"output_lengths": "known"}
+REBATCHED = {"batching": "rebatched", **KNOWN}
 KINKED = [{"seconds_per_flop": 0.0, "overhead_seconds": 0.05}, {"seconds_per_flop": 1e-14, "overhead_seconds": 0.01}]
 
 STOPPING = "draft-stopping/random"
@@ -100,6 +101,14 @@ CASES: dict[str, dict[str, Callable[[], Problem]]] = {
         "10,000 tasks in ample memory, a kinked runtime": _with(
             LATENCY, params={"tasks": 10_000}, draft_memory_bytes=1e15, verify_runtime={"pieces": KINKED}
         ),
+        "10,000 tasks in ample memory, a kinked runtime, known": _with(
+            LATENCY, params={"tasks": 10_000}, draft_memory_bytes=1e15, verify_runtime={"pieces": KINKED}, **KNOWN
+        ),
+        "output_tokens, rebatched": _with(LATENCY, params=SMALL, **LONG, **REBATCHED),
+        "max_speculation_length, rebatched": _with(
+            LATENCY, params=SMALL, max_speculation_length=MAX_TOKENS, **REBATCHED
+        ),
+        "10,000 tasks, rebatched": _with(LATENCY, params={"tasks": 10_000}, **REBATCHED),
         "1,000 tasks in ample memory": _with(LATENCY, params={"tasks": 1000}, draft_memory_bytes=1e15),
     },
     "prompt-chunking": {
@@ -166,7 +175,8 @@ def _small(kind: str, case: str) -> Problem:
     """Return a problem that takes a moment and every library and kernel that the case takes."""
     if kind != "serving-latency":
         return specopt.generate(FAMILIES[kind], seed=1)
-    return _with(LATENCY, params=SMALL, **(KNOWN if "known" in case else {}))()
+    fields = REBATCHED if "rebatched" in case else KNOWN if "known" in case else {}
+    return _with(LATENCY, params=SMALL, **fields)()
 
 
 def _child(kind: str, case: str, method: str, limit: float, clock: str) -> Cell:

@@ -20,6 +20,7 @@ CELLS = [
     ("serving-latency", "output_tokens", "algorithm-1"),
     ("serving-latency", "output_tokens, known", "length-aware"),
     ("serving-latency", "max_speculation_length", "exact"),
+    ("serving-latency", "max_speculation_length, rebatched", "rebatching"),
     ("serving-latency", "tasks", "algorithm-1"),
     ("prompt-chunking", "pipeline_length", "equation-3"),
     ("prompt-chunking", "pipeline_length", "geometric"),

@@ -11,6 +11,7 @@ chosen batch by batch, with the batches or after them, were tried: they gained n
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,9 @@ MOST_BATCHES = 12
 
 FEW = 300
 """Tasks up to which every one that finishes changes the batches."""
+
+MOST_LENGTHS = 64
+"""Speculation lengths to choose from at each step."""
 
 FINISHED = 0.05
 """Share of more tasks that finish before their batches change."""
@@ -136,7 +140,7 @@ class Scheduler:
         self.problem = self.prepared.problem
         self.outputs = outputs.astype(np.float64)
         self.inputs = self.problem.input_tokens.astype(np.float64)
-        self.tokens = {length: self.problem.tokens_per_step(length) for length in self.prepared.lengths}
+        self.tokens = cache(self.problem.tokens_per_step)  # lengths may be millions
 
     def plan(self, lengths: Sequence[int], budget: Budget) -> tuple[float, ServingLatencyPlan]:
         """Return about how many seconds its steps take, and the plan that drafts only so many tokens."""
@@ -148,7 +152,6 @@ class Scheduler:
         clock, step, total = float(ready.min()), 1, 0.0
         phases: list[Phase] = []
         while unfinished.any():
-            budget.check()
             active = unfinished & (ready <= clock * (1 + ROUNDING))
             if not active.any():
                 clock = float(ready[unfinished].min())
@@ -156,8 +159,9 @@ class Scheduler:
             waiting = unfinished & ~active
             best: tuple[float, int, float, int, list[Ints]] | None = None
             for length in lengths:
+                budget.check()
                 steps, seconds, batches = self._next(active, served, gained, bool(waiting.any()), length)
-                worth = seconds / (steps * float(self.tokens[length][active].mean()))
+                worth = seconds / (steps * float(self.tokens(length)[active].mean()))
                 if best is None or worth < best[0]:
                     best = worth, steps, seconds, length, batches
             assert best is not None, "there is at least one speculation length"
@@ -169,7 +173,7 @@ class Scheduler:
             phases.append(Phase(first_step=step, batches=tuple(map(tuple, lists)), speculation_length=length))
             if waiting.any():
                 clock += self._step_seconds(batches, served, gained, length)
-            gained[active] += steps * self.tokens[length][active]
+            gained[active] += steps * self.tokens(length)[active]
             served |= active
             unfinished &= gained < self.outputs * (1 - ROUNDING)
             step += steps
@@ -180,7 +184,7 @@ class Scheduler:
     ) -> tuple[int, float, list[Ints]]:
         """Return the steps up to the next event, their seconds, and the batches."""
         old, new = np.flatnonzero(active & served), np.flatnonzero(active & ~served)
-        tokens = self.tokens[length]
+        tokens = self.tokens(length)
         steps = 1
         if not len(new) and not waiting:
             left = np.ceil((self.outputs[old] * (1 - ROUNDING) - gained[old]) / tokens[old])

@@ -24,7 +24,7 @@ from specopt.solvers.serving_latency.method import (
     prepare_all,
 )
 from specopt.solvers.serving_latency.prepare import Prepared, quick_batches
-from specopt.solvers.serving_latency.rebatched import FEW, Former, Scheduler
+from specopt.solvers.serving_latency.rebatched import FEW, MOST_LENGTHS, Former, Scheduler
 from specopt.solvers.serving_latency.served_bound import served_bound
 
 
@@ -62,7 +62,7 @@ class Rebatching(ServingLatencyMethod):
                 break
         few = scheduler.problem.tasks <= FEW
         if len(lengths) > 1:
-            found.append(scheduler.plan(lengths if few else lengths[: len(found)], budget))
+            found.append(scheduler.plan(lengths[: MOST_LENGTHS if few else len(found)], budget))
         for _, plan in sorted(found, key=lambda one: one[0]):
             if offer_if_feasible(scheduler.problem, plan, budget) and not few:
                 break

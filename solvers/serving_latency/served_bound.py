@@ -59,6 +59,9 @@ GROUPS = (8, 2, 2)
 ROUNDING = 1e-9
 """What is taken off the prices for the rounding of their sums."""
 
+_BYTES_PER_COST = 1e5  # of what speculation lengths cost a group of tasks, roughly
+_SECONDS_PER_PAIR = 1.2e-5  # of speculation lengths, roughly
+
 
 @dataclass(frozen=True)
 class Sort:
@@ -135,12 +138,11 @@ def operations(prepared: Prepared, reached: Floats, first: Any) -> tuple[Floats,
     """Return operations of drafting and verifying a step, shape (tasks, lengths); first ones take prompts."""
     token, pair, logit = prepared.draft
     verify_token, verify_pair, verify_logit = prepared.verify
-    drafts, verifies = [], []
-    for length in prepared.served_lengths:
-        draft = np.zeros_like(reached)
-        for guess in range(length):
-            new = np.where(first, reached, 1.0) if guess == 0 else 1.0
-            draft += new * (token + pair * (reached + guess)) + logit
+    drafts, verifies, draft = [], [], np.zeros_like(reached)
+    for length in prepared.served_lengths:  # 0 or 1 and all that follow
+        if length:
+            new = np.where(first, reached, 1.0) if length == 1 else 1.0
+            draft = draft + (new * (token + pair * (reached + length - 1)) + logit)
         new = np.where(first, reached, 1.0) + length
         drafts.append(draft)
         verifies.append(new * (verify_token + verify_pair * (reached + length)) + verify_logit * (1 + length))
@@ -332,6 +334,9 @@ class Prices:
 
 def served_bound(prepared: Prepared, budget: Budget) -> float:
     """Return a lower bound on the objective of every rebatched plan under this mechanism."""
+    lengths = len(prepared.served_lengths)
+    budget.hold("max_speculation_length", _BYTES_PER_COST * lengths * (4 + min(prepared.tasks, math.prod(GROUPS))))
+    budget.check(_SECONDS_PER_PAIR * lengths**2)
     prices = Prices(prepared)
     prices.solve(budget)
     return float(np.mean([_bound(prices, outputs) for outputs in prices.outputs]))

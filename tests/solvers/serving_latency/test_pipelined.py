@@ -124,7 +124,7 @@ def test_cuts_are_bounded_by_johnson(problem: ServingLatencyProblem) -> None:
                 halves = (d[0], v[0]), (d[1:].sum(axis=0), v[1:].sum(axis=0))
                 expected[tuple(ends.tolist())] = sum(min(makespans(*half)) for half in halves)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cuts, "_BINS", (5, 2))
+        patch.setattr(cuts, "_BINS", (2, 1))
         for upper in (math.inf, *(float(np.quantile([*expected.values()], q)) * (1 + 1e-9) for q in (0.0, 0.5))):
             search = cuts.Cuts(tables, kernels)
             while search._state[0] >= 0:
