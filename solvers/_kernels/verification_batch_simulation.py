@@ -65,7 +65,7 @@ Pending = record(
     ahead="f8[::1]",  # seconds that it is served earlier, because its prefix is cached and room is short
     waits="i1[::1]",  # any number but WAITS: it is no longer there
 )
-Room = record("Room", keys="f8[::1]", places="i8[::1]")
+Sorting = record("Sorting", keys="f8[::1]", places="i8[::1]")
 """To sort in: as long as what is pending."""
 
 Calibration = record(
@@ -399,7 +399,7 @@ def meet(now, rule, pending, speed, allowed):
         i -= 1
 
 
-@kernel("Tuple((i8, f8))(f8, Rule, Pending, Room, i8[::1])")
+@kernel("Tuple((i8, f8))(f8, Rule, Pending, Sorting, i8[::1])")
 def choose(now, rule, pending, room, batch):
     """Return how many pending requests the verifier takes now, and when to look again if it takes none.
 
@@ -604,7 +604,7 @@ def play(key, rule, verifier, devices, window, by_class, served, responses, log)
     pending_latest = np.empty(n)
     pending_ahead = np.empty(n)
     waits = np.full(n, WAITS, dtype=np.int8)
-    sorting = Room(np.empty(n), np.empty(n, dtype=np.int64))
+    sorting = Sorting(np.empty(n), np.empty(n, dtype=np.int64))
     batch = np.empty(n, dtype=np.int64)
     taken = np.zeros(n, dtype=np.bool_)
     recent = np.zeros(window.spike_batches)

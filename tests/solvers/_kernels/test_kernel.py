@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import os
+import pkgutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -11,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from specopt.solvers import _kernels
 from specopt.solvers._kernels import kernel
 
 Run = Callable[..., str]
@@ -111,6 +114,12 @@ def test_a_damaged_or_lost_cache_costs_a_compilation_only(run: Run, tmp_path: Pa
     assert run() == "12.0 ['use', '.']"
     lost = RUN.replace("told = []", f"import shutil; shutil.rmtree({str(tmp_path / 'cache')!r})\ntold = []")
     assert run(lost) == "12.0 ['use', '.']"
+
+
+def test_all_kernels_go_into_one_process() -> None:
+    """Tests that no two folders of kernels give one name to different records."""
+    for module in pkgutil.walk_packages(_kernels.__path__, _kernels.__name__ + "."):
+        importlib.import_module(module.name)
 
 
 def test_records_and_rows_are_one_argument(run: Run, tmp_path: Path) -> None:
