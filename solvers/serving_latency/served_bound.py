@@ -53,8 +53,8 @@ MOST_RUNS = 6
 STAGES = 3
 """Stretches of progress with prices of their own, at most."""
 
-GROUPS = (8, 2, 2)
-"""Groups of tasks by tokens needed, in each by prompt, in each by acceptance, at most."""
+GROUPS = {False: (8, 2, 2), True: (10, 3, 3)}
+"""Groups of tasks by tokens needed, in each by prompt, in each by acceptance, at most; more if tasks arrive apart."""
 
 ROUNDING = 1e-9
 """What is taken off the prices for the rounding of their sums."""
@@ -198,7 +198,7 @@ class Prices:
         rates = self.tokens[:, -1]
         keys = (self.outputs.mean(axis=0) / self.tokens[:, 0], self.prepared.inputs, rates)
         groups = [np.arange(self.prepared.tasks)]
-        for key, most in zip(keys, GROUPS if rates.min() < rates.max() else GROUPS[:2], strict=False):
+        for key, most in zip(keys, GROUPS[self.apart][: 2 + (rates.min() < rates.max())], strict=False):
             groups = [
                 part
                 for group in groups
