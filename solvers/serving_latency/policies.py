@@ -95,7 +95,10 @@ def play(problem: ServingLatencyProblem, policy: str, speculation_length: int = 
     prepared = prepare(problem, mechanism)
     if name in ("continuous", "algorithm-1"):  # which draft for everyone
         prepared = prepare(dataclasses.replace(problem, min_speculation_length=1), mechanism)
-    misfit = prepared.misfit()
+    planned = prepared
+    if name == "algorithm-1":  # which plans with O_max
+        planned = prepare(dataclasses.replace(prepared.problem, output_lengths="conservative"), mechanism)
+    misfit = planned.misfit()
     if misfit is not None:
         raise InvalidInput(f"problem: expected one with a plan, but {misfit}")
     length = integer("speculation_length", speculation_length, 1, problem.max_speculation_length)

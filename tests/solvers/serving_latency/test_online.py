@@ -51,6 +51,14 @@ def test_what_was_done_is_a_plan(problem: ServingLatencyProblem, policy: str) ->
     assert bound <= found.mean * (1 + 1e-9)
 
 
+def test_static_lots_need_room_for_the_longest_output() -> None:
+    """Tests that Algorithm 1, which plans with O_max, refuses tasks that fit with their own lengths alone."""
+    problem = deployment(output_lengths="known", max_output_tokens=10**6)
+    assert play(problem, "continuous").mean > 0.0
+    with pytest.raises(InvalidInput, match="draft-model memory alone"):
+        play(problem, "algorithm-1")
+
+
 def test_static_lots_are_timed_by_the_judge() -> None:
     """Tests that tasks that arrive together take no longer than Algorithm 1's plan, and a late one waits for them."""
     together = deployment(arrival_seconds=np.zeros(12))
