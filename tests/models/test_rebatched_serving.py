@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from strategies import problems_with_plans, served_problems, served_problems_with_plans
 
 from specopt import InvalidInput, ServingLatencyPlan, ServingLatencyProblem
+from specopt.models.serving_latency import _most_at_once
 
 Case = tuple[ServingLatencyProblem, ServingLatencyPlan]
 
@@ -202,3 +203,13 @@ def test_bad_fields_are_refused(changes: dict[str, Any], message: str) -> None:
     """Tests that each new field says what it takes."""
     with pytest.raises(InvalidInput, match=message):
         tiny(**changes)
+
+
+def test_shares_held_at_one_time() -> None:
+    """Tests that shares overlap from each one's start up to its end, however starts and ends are ordered."""
+    random = np.random.default_rng(0)
+    for _ in range(50):
+        start, share = random.integers(0, 5, 6).astype(np.float64), random.random(6)
+        end = start + random.integers(1, 4, 6).astype(np.float64)
+        held = max(share[(start <= t) & (t < end)].sum() for t in start)
+        assert _most_at_once(start, end, share) == pytest.approx(held, rel=1e-12)
