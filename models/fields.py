@@ -146,16 +146,16 @@ def check(obj: Any) -> None:
     """
     sizes: dict[str, tuple[str, int]] = {}
     cls: type = type(obj)
-    for name, (hint, column, optional) in _columns_of(cls).items():
+    for name, expected in _expected_of(cls).items():
         value = getattr(obj, name)
-        if value is None and optional:
+        if value is None and expected.optional:
             continue
-        if column is None:
-            object.__setattr__(obj, name, _scalar(name, hint, value))
+        if expected.column is None:
+            object.__setattr__(obj, name, _scalar(name, expected, value))
             continue
-        array = _array(name, column, value)
+        array = _array(name, expected.column, value)
         object.__setattr__(obj, name, array)
-        first, size = sizes.setdefault(column.size, (name, len(array)))
+        first, size = sizes.setdefault(expected.column.size, (name, len(array)))
         if len(array) != size:
             raise InvalidInput(f"{name}: expected {size} entries, as in {first}, got {len(array)}")
 
@@ -224,10 +224,29 @@ def hints_of(cls: type) -> dict[str, Any]:
     return {f.name: hints[f.name] for f in dataclasses.fields(cls)}
 
 
+@dataclass(frozen=True)
+class _Expected:
+    """What the annotation of a field says, read once."""
+
+    hint: Any
+    optional: bool
+    column: Column | None
+    custom: type[Custom] | None
+    classes: tuple[type, ...]
+    fewest: int | None
+    """Entries of a tuple of dataclasses, at least; None for all else."""
+
+
 @cache
-def _columns_of(cls: type) -> dict[str, tuple[Any, Column | None, bool]]:
-    """Return the annotations of a declared dataclass, what marks an array field, and whether None is a value."""
-    return {name: (hint, column_of(hint), NoneType in get_args(hint)) for name, hint in hints_of(cls).items()}
+def _expected_of(cls: type) -> dict[str, _Expected]:
+    """Return what the fields of a declared dataclass expect."""
+    return {
+        name: _Expected(
+            hint, NoneType in get_args(hint), column_of(hint), custom_of(hint), dataclasses_in(hint),
+            None if item_of_tuple(hint) is None else fewest_entries(hint),
+        )
+        for name, hint in hints_of(cls).items()
+    }  # fmt: skip
 
 
 def _parts(hint: Any) -> tuple[Any, ...]:
@@ -329,22 +348,21 @@ def _nested(hint: Any, value: Any, where: str) -> Any:
 # ---------------------------------------------------------------------------- values
 
 
-def _scalar(name: str, hint: Any, value: Any) -> Any:
+def _scalar(name: str, expected: _Expected, value: Any) -> Any:
     if isinstance(value, np.generic):
         value = value.item()
-    custom = custom_of(hint)
-    if custom is not None:
-        return value if isinstance(value, custom) else custom.parse(value, name)
-    if dataclasses_in(hint):
-        if not isinstance(value, dataclasses_in(hint)):
-            expected = " or ".join(option.__name__ for option in dataclasses_in(hint))
-            raise InvalidInput(f"{name}: expected {expected}, got {describe(value)}")
+    if expected.custom is not None:
+        return value if isinstance(value, expected.custom) else expected.custom.parse(value, name)
+    if expected.classes:
+        if not isinstance(value, expected.classes):
+            words = " or ".join(option.__name__ for option in expected.classes)
+            raise InvalidInput(f"{name}: expected {words}, got {describe(value)}")
         return value
-    if item_of_tuple(hint) is not None:
-        if len(value) < fewest_entries(hint):
-            raise InvalidInput(f"{name}: expected at least {fewest_entries(hint)} entry, got {len(value)}")
+    if expected.fewest is not None:
+        if len(value) < expected.fewest:
+            raise InvalidInput(f"{name}: expected at least {expected.fewest} entry, got {len(value)}")
         return tuple(value)
-    value = read(hint, value, name)
+    value = read(expected.hint, value, name)
     if isinstance(value, str) and not is_unicode(value):
         raise InvalidInput(f"{name}: expected Unicode text, got {describe(value)}")
     if isinstance(value, float) and not math.isfinite(value):
