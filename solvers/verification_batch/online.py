@@ -497,7 +497,7 @@ class _Rows:
         self.serials: Ints = np.empty(most, dtype=np.int64)
         self.status: NDArray[np.int8] = np.empty(most, dtype=np.int8)
         self.batch: Ints = np.empty(most, dtype=np.int64)
-        self.room = _kernels().Room(np.empty(most), np.empty(most, dtype=np.int64))
+        self.room = _kernels().Sorting(np.empty(most), np.empty(most, dtype=np.int64))
 
     def places(self, serials: Any) -> Any:
         """Return the rows of requests."""
