@@ -23,7 +23,7 @@ import msgspec
 
 import specopt
 from specopt.kinds import KINDS
-from specopt.library import BestKnown, Recipe, SavedInstance
+from specopt.library import BestKnown, Recipe, SavedInstance, is_solved
 from specopt.models.files import write_text
 from specopt.models.problem import Problem
 from specopt.solve import choose
@@ -153,7 +153,7 @@ def line(instance: SavedInstance) -> str:
 def read(line: bytes) -> tuple[Recipe, SavedInstance | None]:
     """Return the recipe of a line, and what is known of its instance: nothing, where the recipe stands alone."""
     recipe = msgspec.json.decode(line, type=Recipe)
-    return recipe, msgspec.json.decode(line, type=SavedInstance) if "best" in json.loads(line) else None
+    return recipe, msgspec.json.decode(line, type=SavedInstance) if is_solved(line) else None
 
 
 def _regenerate(task: tuple[Recipe, SavedInstance | None, float]) -> SavedInstance:
@@ -173,14 +173,16 @@ def _all(arguments: argparse.Namespace) -> Iterator[str]:
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(arguments.jobs, mp_context=context) as pool:
         for kind in arguments.kinds or [kind.name for kind in KINDS]:
-            lines = (FOLDER / f"{kind}.jsonl").read_bytes().splitlines()
+            file = FOLDER / f"{kind}.jsonl"
+            lines = file.read_bytes().splitlines() if file.is_file() else []
             tasks = [(*read(line), arguments.time_limit) for line in lines]
             found = []
             for instance in pool.map(_regenerate, tasks):
                 found.append(instance)
                 best = instance.best
                 print(f"  {instance.name}: {best.objective:.9g}, {best.status}, {best.bound_method}", flush=True)
-            write_text(FOLDER / f"{kind}.jsonl", "".join(line(instance) + "\n" for instance in found))
+            if found:
+                write_text(file, "".join(line(instance) + "\n" for instance in found))
             yield _report(kind, found)
 
 

@@ -208,8 +208,13 @@ def known_values() -> dict[str, tuple[float | None, float | None]]:
 
 @cache
 def instances_of_kind(kind: str) -> Mapping[str, SavedInstance]:
-    """Return the instances of one kind by name, in the library's order."""
+    """Return the instances of one kind by name, in the library's order, without recipes that stand alone."""
     file = files("specopt.instances.data.library") / f"{kind}.jsonl"
     lines = file.read_bytes().splitlines() if file.is_file() else []
-    read = [msgspec.json.decode(line, type=SavedInstance) for line in lines]
+    read = [msgspec.json.decode(line, type=SavedInstance) for line in lines if is_solved(line)]
     return {instance.name: instance for instance in read}
+
+
+def is_solved(line: bytes) -> bool:
+    """Return whether a line of the library says what is known of its instance, not its recipe alone."""
+    return "best" in msgspec.json.decode(line, type=dict[str, msgspec.Raw])

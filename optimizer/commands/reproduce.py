@@ -89,7 +89,11 @@ def reproduce(
             except MissingDependency as error:
                 say(f"no pictures: {error}")
                 pictures = False
-            these = [entry(chosen, each.said, each.to_dict()) for each in one.findings if each.said.id in wanted]
+            these = [
+                {"unit": "", "reason": "", **entry(chosen, each.said, each.to_dict())}
+                for each in one.findings
+                if each.said.id in wanted
+            ]
             found += these
             title = f"{chosen.name}: {chosen.title}{' (quick: shares mean nothing)' if quick else ''}"
             drawn = views.pictures_of(runs, folder)

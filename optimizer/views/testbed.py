@@ -42,20 +42,24 @@ def comparison_of(record: Record) -> dict[str, Any]:
     }
 
 
-def tables_of(said: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
-    """Return what `comparison_of` says as rows of tables, by their captions; a table without rows is left out."""
+def tables_of(said: Mapping[str, Any], *, narrow: bool = False) -> dict[str, list[dict[str, Any]]]:
+    """Return what `comparison_of` says as rows of tables, by their captions; a table without rows is left out.
+
+    Narrow ones leave out the interval of the bias.
+    """
     of = "% of theirs; least and most of any two repetitions"
     of += ", undisturbed" if any(one["quantity"] == "undisturbed_seconds" for one in said["summaries"]) else ""
     found: dict[str, list[dict[str, Any]]] = {
         "How good predictions were (%)": [
             {
                 "predictor": one["predictor"], "quantity": words(one["quantity"]), "plans": one["points"],
-                "median error": _interval(one["median_error"]), "bias": 100.0 * one["bias"]["value"],
+                "median error": _interval(one["median_error"]),
+                "bias": _interval(one["bias"] | {"low": None} if narrow else one["bias"]),
                 "pairs": one["pairs"], "right order": _interval(one["right_order"]),
             }
             for one in said["summaries"]
         ],
-        f"What ours gained over the paper's methods ({of})": [
+        f"What ours gained over rivals ({of})": [
             {
                 "scene": one["scene"] + 1, "plans": one["label"], "ours": one["ours"], "theirs": one["theirs"],
                 "predicted": 100.0 * one["predicted"], "measured": _interval(one["measured"]),
@@ -74,7 +78,7 @@ def print_comparison(record: Record, out: Console) -> None:
     """Print how good predictions were, what methods gained, and where time went that was not predicted."""
     title(out, f"{record['kind']}, pair ", str(record["pair"]), after=f", {record['date']}")
     said = comparison_of(record)
-    for caption, rows in tables_of(said).items():
+    for caption, rows in tables_of(said, narrow=True).items():
         out.print(f"\n{caption}:\n", soft_wrap=True)
         out.print(table_of(rows, lambda cell: f"{cell:+.1f}" if isinstance(cell, float) else str(cell)))
     told = said["differences"]

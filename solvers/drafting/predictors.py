@@ -1,7 +1,7 @@
 """Rejection predictors trained on logged tokens: logistic regression, a small perceptron, boosted trees.
 
 They are trained on accepted tokens and first rejections only, as the verifier judges nothing behind those (paper 2,
-App. B). How good they are is said by calibration and by the token speed that follows (`operating_point`).
+App. B). How good they are is said by calibration and by the token speed that follows (`draft-stopping`).
 """
 
 from __future__ import annotations

@@ -527,10 +527,8 @@ class PipelinedSearch:
         stack, free = np.zeros(count + 1, dtype=np.int64), np.zeros((count + 1, 2, scenarios))
         left, state = np.ones(count, dtype=bool), np.zeros(2, dtype=np.int64)
         leaves = np.zeros((_LEAVES, count), dtype=np.int64)
-        at, orders = (
-            stages(self.prepared, length).arrays,
-            kernels.Orders(starts, times, order, left, stack, free, state),
-        )
+        at = stages(self.prepared, length).arrays
+        orders = kernels.Orders(starts, times, order, left, stack, free, state)
         while state[0] >= 0 and state[1] < nodes:
             found = kernels.enumerate_orders(_NODES, ends, sizes, rank, *at, self.cut, orders, leaves)
             if found:

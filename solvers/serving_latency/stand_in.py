@@ -87,8 +87,9 @@ class StandIn(ServingLatencyMethod):
         able = prepare_all(replace(problem, output_lengths="known", output_tokens=longest, output_samples=None))
         for prepared in able:
             offer_first_plan(prepared, budget)
-        means = [np.ceil(np.mean(problem.scenarios, axis=0)).astype(np.int64)]
-        every = (*means[: problem.output_lengths == "predicted"], *planned_outputs(problem, QUANTILES))
+        every = list(planned_outputs(problem, QUANTILES))
+        if problem.output_lengths == "predicted":
+            every.insert(0, np.ceil(np.mean(problem.scenarios, axis=0)).astype(np.int64))
         chosen, length = every[0], int(problem.mechanism != "autoregressive")
         for outputs in {outputs.tobytes(): outputs for outputs in every}.values():
             for plan in _plans(problem, outputs, length, QUICK, budget):

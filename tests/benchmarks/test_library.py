@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import sys
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -56,6 +57,16 @@ def test_new_instances_and_new_numbers_start_afresh(library: ModuleType) -> None
         assert new.best.objective == pytest.approx(old.best.objective)
         assert new.best.status == "optimal"
         assert new.best.confirmed_by
+
+
+def test_a_kind_without_lines(
+    library: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Tests that a kind without a file has no instances, and gets no file."""
+    monkeypatch.setattr(library, "FOLDER", tmp_path)
+    monkeypatch.setattr(sys, "argv", ["library.py", "fair-goodput"])
+    library.main()
+    assert capsys.readouterr().out.startswith("fair-goodput: 0 instances") and not list(tmp_path.iterdir())
 
 
 def known(objective: float, bound: float | None, method: str = "exact", date: str = "2026-01-01") -> BestKnown:

@@ -55,6 +55,7 @@ def test_audits_need_no_box_and_json_is_alone(tmp_path: Path, capsys: pytest.Cap
     found = json.loads(capsys.readouterr().out)
     assert {"table-12.a", "table-12.batches"} <= {one["item"] for one in found}
     assert not any(one["holds"] for one in found if one["item"] == "table-12.a")
+    assert all({"unit", "reason"} <= one.keys() for one in found)
     names = ["paper-2-table-12.json", "paper-2-table-12.md"]
     assert sorted(path.name for path in tmp_path.iterdir()) == names
 

@@ -350,8 +350,8 @@ def improve_sequence(tries, task, setting, runtimes, heat, batches, order, lines
     """Local search around a sequence of contiguous blocks: shift a cut, swap or move blocks, split, merge.
 
     Takes `tries` random moves and keeps those that lengthen T_inf by no more than a threshold, which falls from
-    `heat` (relative) to zero. Work space: batches (K, BATCH_COLUMNS), order (K), lines (2, K). Modified in place, to
-    the best sequence met: blocks (6, K; ends and sizes in pipeline order), count and seconds (one entry each).
+    `heat` (relative) to zero. Work space: batches (K + 1, BATCH_COLUMNS), order (K), lines (2, K). Modified in place,
+    to the best sequence met: blocks (6, K; ends and sizes in pipeline order), count and seconds (one entry each).
     """
     ends, sizes, new_ends, new_sizes = blocks[ENDS], blocks[SIZES], blocks[NEW_ENDS], blocks[NEW_SIZES]
     best_ends, best_sizes = blocks[BEST_ENDS], blocks[BEST_SIZES]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from importlib.resources import files
+from pathlib import Path
 
 import pytest
 
@@ -143,6 +145,19 @@ def test_known_values() -> None:
     """Tests that a problem finds its best known value by its digest."""
     name = "verification-batch/mixed/n100"
     assert known_values()[load_saved(name).sha256] == (best_known(name).objective, best_known(name).bound)
+
+
+def test_recipes_alone_and_kinds_without_a_file_are_not_saved_yet(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tests that a line with a recipe alone is passed over, as a kind without lines is."""
+    data = files("specopt.instances.data.library") / "draft-allocation.jsonl"
+    line = data.read_text().partition("\n")[0]
+    alone = {key: value for key, value in json.loads(line).items() if key in ("name", "size", "seed", "parameters")}
+    (tmp_path / "draft-allocation.jsonl").write_text(json.dumps(alone | {"name": "a/b/c"}) + "\n" + line)
+    monkeypatch.setattr("specopt.library.files", lambda _: tmp_path)
+    assert list(instances_of_kind.__wrapped__("draft-allocation")) == [json.loads(line)["name"]]
+    assert instances_of_kind.__wrapped__("fair-goodput") == {}
 
 
 @pytest.mark.parametrize("name", ["K7", "serving-latency/K7", "elsewhere/K7", ""])
