@@ -532,7 +532,7 @@ def evict(room, cached, first):
             places[left] = j
             left += 1
     heapify(keys, places, left)
-    while total > room:
+    while total > room and left > 0:  # rounding may leave more than nothing where all are dropped
         worst = places[0]
         left = pop(keys, places, left)
         total -= cached[worst]

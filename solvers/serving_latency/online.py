@@ -248,11 +248,22 @@ class Scheduler:
 
     @classmethod
     def from_state(cls, deployment: ServingLatencyProblem, state: Mapping[str, Any]) -> Self:
-        """Return the scheduler whose `state` this is; a step that was running then has to be planned again."""
-        scheduler = cls(deployment, state["mechanism"])
-        scheduler._tasks = {key: _Task(**task) for key, task in state["tasks"]}
-        scheduler._outputs, scheduler._squares = state["outputs"], state["squares"]
-        scheduler._joined, scheduler._seconds = state["joined"], state["seconds"]
+        """Return the scheduler whose `state` this is; a step that was running then has to be planned again.
+
+        Raises
+        ------
+        InvalidInput
+            If it is not the state of a scheduler, or the problem is not for its mechanism.
+        """
+        try:
+            scheduler = cls(deployment, state["mechanism"])
+            scheduler._tasks = {key: _Task(**task) for key, task in state["tasks"]}
+            scheduler._outputs, scheduler._squares = state["outputs"], state["squares"]
+            scheduler._joined, scheduler._seconds = state["joined"], state["seconds"]
+        except (KeyError, TypeError, ValueError) as error:
+            if isinstance(error, InvalidInput):
+                raise
+            raise InvalidInput(f"state: expected the state of a scheduler, but {error!r}") from None
         return scheduler
 
     # ------------------------------------------------------------------ inside

@@ -172,10 +172,12 @@ class Scheduler:
         """Load the kernels and serve a request once, so that no later call compiles."""
         twin = type(self)(self.estimator, self.policy, cache_memory_bytes=self.cache_memory_bytes)
         twin.submit(
-            "", class_speed=1.0, expected_tokens=1.0, new_tokens=1, cached_tokens=0, response_start_seconds=0.0,
-            tokens_done=0, iteration_start_seconds=0.0,
+            "", class_speed=1.0, expected_tokens=1.0, new_tokens=1, cached_tokens=0, response_start_seconds=-1.0,
+            tokens_done=0, iteration_start_seconds=1e9,
         )  # fmt: skip
-        twin.complete(twin.next_batch(1.0), seconds=1.0)
+        batch = twin.next_batch(0.0)
+        assert batch.keys  # the response is due and the deadline far: every policy takes it
+        twin.complete(batch, seconds=1.0)
         twin._rows.compact()
 
     @_locked
@@ -315,7 +317,8 @@ class Scheduler:
         batch
             The batch; or the keys of the one that runs, so that both sides mean the same; None: whatever runs.
         seconds
-            What the batch took, which the estimator learns from; None: nobody knows.
+            What the batch took, which the estimator learns from, once and only if it is the one that runs; None: nobody
+            knows.
 
         Raises
         ------
@@ -332,7 +335,7 @@ class Scheduler:
             keys = set(served) if batch is None else set(batch)
             if not set(served) <= keys or (keys and not served):
                 raise InvalidInput("complete: expected the keys of the running batch")
-        if seconds is not None and len(work):
+        if seconds is not None and self._running and self._running.keys() <= set(served):
             _kernels().calibrate(self._rule.costs, self._calibration, work, seconds)
         self._remove(served)
         return tuple(served)

@@ -21,6 +21,7 @@ import asyncio
 import math
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import ExitStack
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
@@ -58,7 +59,8 @@ class AsyncScheduler(Generic[Draft, Verdict]):
         Says what time it is, in seconds. Where it is set back, time stands still here: see `clock`.
     drop
         Called with every response whose prefix leaves the scheduler's bounded cache, before the batch that takes its
-        room; it may `update` the scheduler on a request of it that waits.
+        room; it may `update` the scheduler on a request of it that waits. If it raises, the batch fails, once all of
+        its responses have been told.
     """
 
     def __init__(
@@ -184,8 +186,9 @@ class AsyncScheduler(Generic[Draft, Verdict]):
         longest = batch.seconds + self.scheduler.lost_after_seconds
         try:
             async with asyncio.timeout(None if math.isinf(longest) else longest) as limit:
-                for key in batch.drop:
-                    self.drop(key)  # type: ignore[misc]  # there is one where prefixes are dropped
+                with ExitStack() as told:  # all are, whatever one of the calls raises
+                    for key in reversed(batch.drop):
+                        told.callback(self.drop, key)  # type: ignore[arg-type]  # there is one where prefixes go
                 begun = loop.time()
                 verdicts = dict(await self.verify({key: self._waiting[key][0] for key in batch.keys}))
             seconds = loop.time() - begun or None

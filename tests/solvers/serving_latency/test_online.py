@@ -150,6 +150,18 @@ def test_a_saved_scheduler_goes_on_alike() -> None:
     assert two.next_step().batches == () and two.next_step().seconds == 0.0
 
 
+def test_a_broken_state_is_refused() -> None:
+    """Tests that what is no state, a damaged one, or one of a version that knew less is refused by name."""
+    scheduler = Scheduler(deployment())
+    scheduler.submit("a", input_tokens=10)
+    state = scheduler.state()
+    older = {name: value for name, value in state.items() if name != "joined"}
+    broken: list[Any] = [{}, None, older, {**state, "tasks": [["a", {"reached": 1.0}]]}, {**state, "tasks": ["a"]}]
+    for each in broken:
+        with pytest.raises(InvalidInput, match="state: expected the state of a scheduler"):
+            Scheduler.from_state(deployment(), each)
+
+
 def test_refusals() -> None:
     """Tests that what a caller gets wrong is named."""
     scheduler = Scheduler(deployment())

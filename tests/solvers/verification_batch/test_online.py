@@ -8,6 +8,7 @@ import math
 import sys
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ import pytest
 from specopt.instances.verification_batch.workload import TABLE_12, mixed_classes
 from specopt.models.errors import InvalidInput
 from specopt.models.verification_time import VerificationTime
+from specopt.solvers._kernels import verification_batch_simulation as kernels
 from specopt.solvers.verification_batch.online import Scheduler
 from specopt.solvers.verification_batch.policies import POLICIES, Policy, PolicyName
 from specopt.solvers.verification_batch.simulate import run_once
@@ -294,6 +296,52 @@ def test_cancelled_while_it_runs() -> None:
     assert scheduler.running == ()
     assert scheduler.complete(only) == ()
     assert scheduler.next_batch(12.0).keys == ()
+
+
+def test_a_batch_is_learned_from_once_and_only_while_it_runs() -> None:
+    """Tests that seconds told of no batch, twice, or of one that failed or was lost leave the estimates alone."""
+    scheduler = Scheduler(TABLE_12, "fcfs", lost_after_seconds=1.0)
+    for key in "ab":
+        submit(scheduler, key)
+    abandoned = scheduler.next_batch(10.0)
+    scheduler.abandon()
+    assert scheduler.complete(seconds=5.0) == ()
+    assert scheduler.complete(abandoned, seconds=5.0) == ("a", "b")
+    for key in "ab":
+        submit(scheduler, key)
+    lost = scheduler.next_batch(11.0)
+    submit(scheduler, "c")
+    batch = scheduler.next_batch(15.0)
+    assert scheduler.complete(lost, seconds=5.0) == ("a", "b")
+    assert scheduler.estimator == TABLE_12
+    assert scheduler.complete(batch, seconds=5.0) == ("c",)
+    learned = scheduler.state()
+    assert scheduler.estimator != TABLE_12
+    assert scheduler.complete(batch, seconds=5.0) == scheduler.complete(seconds=5.0) == ()
+    assert scheduler.state() == learned
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_warming_up_calls_every_kernel(policy: PolicyName, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that no call after `warm_up` meets a kernel for the first time, whatever policy, and cache or not."""
+    declared = {name for name, each in vars(kernels).items() if hasattr(each, "declared")} - {"play"}
+    of_cache = {"evict", "run_ahead"}
+    assert of_cache < declared
+    called: set[str] = set()
+
+    def recording(name: str, kernel: Callable[..., Any]) -> Callable[..., Any]:
+        def record(*arguments: Any) -> Any:
+            called.add(name)
+            return kernel(*arguments)
+
+        return record
+
+    for name in declared:
+        monkeypatch.setattr(kernels, name, recording(name, getattr(kernels, name)))
+    Scheduler(TABLE_12, policy, guard_seconds=0.1).warm_up()
+    assert called == declared - of_cache
+    Scheduler(TABLE_12, policy, kv_bytes_per_token=1.0, cache_memory_bytes=0.0).warm_up()
+    assert called == declared
 
 
 def test_a_refused_request_leaves_no_trace() -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from specopt.instances.verification_batch.workload import TABLE_12
 from specopt.models.errors import InvalidInput
+from specopt.solvers._kernels.verification_batch_simulation import evict
 from specopt.solvers.verification_batch.online import Batch, Scheduler
 
 KV_BYTES = 1000.0
@@ -74,6 +75,17 @@ def served(scheduler: Scheduler, *keys: str) -> Batch:
     batch = scheduler.next_batch(100.0)
     scheduler.complete(batch)
     return batch
+
+
+def test_what_rounding_leaves_needs_no_room() -> None:
+    """Tests that prefixes whose sum, less each of them, is more than nothing are dropped, and then the search ends."""
+    cached = np.full(10, 0.1)
+    rest = sum(cached.tolist())
+    for size in cached.tolist():
+        rest -= size
+    assert rest > 0.0
+    evict(0.0, cached, np.arange(10.0))
+    assert not cached.any()
 
 
 def test_what_is_due_last_goes_first() -> None:

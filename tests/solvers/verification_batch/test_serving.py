@@ -285,3 +285,24 @@ def test_prefixes_that_go_are_told_and_times_are_learned() -> None:
     assert scheduler.estimator.overhead_seconds > 2.0 * before
     with pytest.raises(InvalidInput, match="drop: expected"):
         AsyncScheduler(scheduler, verify)
+
+
+def test_all_are_told_though_one_call_fails() -> None:
+    """Tests that where telling that a prefix goes fails, the others are told, and the batch fails with the cause."""
+    told: list[int | str] = []
+
+    def drop(key: int | str) -> None:
+        told.append(key)
+        if len(told) == 1:
+            raise OSError("the cache fell off")
+
+    async def body(serving: Serving) -> None:
+        due: dict[str, Any] = {"response_start_seconds": serving.clock() - 10.0}
+        await asyncio.gather(*(verdict(serving, key, **due) for key in "abc"))
+        with pytest.raises(NotVerified, match="no verdict for 'd'") as caught:
+            await verdict(serving, "d", cached_tokens=500, **due)
+        assert isinstance(caught.value.__cause__, OSError)
+        assert sorted(map(str, told)) == ["a", "b", "c"]
+        assert await verdict(serving, "e", 2, **due) == 4
+
+    play(body, scheduler=Scheduler(TABLE_12, kv_bytes_per_token=1.0, cache_memory_bytes=650.0), drop=drop)
