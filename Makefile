@@ -17,6 +17,9 @@ numerics: .venv/ok ## the tests of what BLAS computes, with its kernels for othe
 	@for type in $$($(PY) tests/core_types.py); do echo "OPENBLAS_CORETYPE=$$type"; \
 	OPENBLAS_CORETYPE=$$type OPENBLAS_NUM_THREADS=1 $(PY) -P -m pytest -n 2 -q -m "not slow" $(NUMERICS) || exit 1; done
 
+bounds: .venv/ok ## the tests of the solvers with every index of a kernel checked (five minutes; see CONTRIBUTING)
+	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=build/bounds $(PY) -P -m pytest -n 2 -q -m "not slow" -k "not hundred" tests/solvers
+
 mutants: .venv/ok ## mutation testing: changes that no test notices, against the known ones (half an hour; MUTANTS="judge 3" is less)
 	@$(PY) -c "import mutmut" 2>/dev/null || $(PY) -m pip install -q --disable-pip-version-check -e '.[mutants]'
 	@$(PY) tests/mutants/run.py $(MUTANTS)

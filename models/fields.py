@@ -359,9 +359,10 @@ def _scalar(name: str, expected: _Expected, value: Any) -> Any:
             raise InvalidInput(f"{name}: expected {words}, got {describe(value)}")
         return value
     if expected.fewest is not None:
+        value = tuple(value)
         if len(value) < expected.fewest:
             raise InvalidInput(f"{name}: expected at least {expected.fewest} entry, got {len(value)}")
-        return tuple(value)
+        return value
     value = read(expected.hint, value, name)
     if isinstance(value, str) and not is_unicode(value):
         raise InvalidInput(f"{name}: expected Unicode text, got {describe(value)}")

@@ -185,6 +185,7 @@ class _Run:
         first = parts[starts] % 2 == 0
         gained, target = self._gain(active, 1 if first.any() else None)
         serving = gained[:, :-1] < target[:, None]
+        serving[:, 0] = True  # they are unfinished, however sums of steps at several lengths are rounded
         sizes = np.add.reduceat(serving, starts, axis=0, dtype=np.int64)
         reached = np.where(serving, self.problem.input_tokens[active][:, None] + gained[:, :-1], 0.0)
         lengths = self.length_of[active][starts]
@@ -260,7 +261,7 @@ class _Run:
         if len(self.waiting):
             steps = min(steps, STEPS_TO_ARRIVAL)
         gained = others[:, None] + (count[:, None] + np.arange(steps + 1)) * tokens[:, None]
-        some = int((gained[:, :-1] < target[:, None]).any(axis=0).sum())
+        some = max(1, int((gained[:, :-1] < target[:, None]).any(axis=0).sum()))
         return gained[:, : some + 1], target
 
     def _stage_seconds(

@@ -307,7 +307,7 @@ def learn_places(row, before, accepted, missed, seen):
         alike *= before if right else 1.0 - before
         by_place *= rate if right else 1.0 - rate
     share = 1.0 / (seen + 1.0)
-    row[BY_PLACE] = (1.0 - share) * (by_place + 1e-280) / (alike + by_place + 1e-280) + share * FIRST_BY_PLACE
+    row[BY_PLACE] = (1.0 - share) * (by_place + 1e-280) / (alike + by_place + 2e-280) + share * FIRST_BY_PLACE
     for j in range(accepted + missed):
         place = min(j, PLACES - 1)
         row[HITS + place] += j < accepted

@@ -76,9 +76,7 @@ class Search:
         none, equal = np.zeros(problem.clients, dtype=np.int64), problem.budget_tokens // problem.clients
         first = none, np.minimum(equal, problem.most_tokens)
         if problem.min_goodput is None:
-            if math.isfinite(budget.time_limit) or budget.callback is not None:
-                for allocation in first:
-                    budget.offer(mixture(problem, np.ones(1), allocation[None]))
+            budget.offer(mixture(problem, np.ones(1), first[-1][None]))
             self.add(self.rounds.best_utility(budget)[1])
             if self.is_best(np.ones(1), np.zeros(problem.clients)):  # of few clients one round often is
                 return self.outcome()

@@ -51,8 +51,8 @@ class Cuts:
 
     @property
     def done(self) -> bool:
-        """Whether nothing is left."""
-        return bool(self._state[0] < 0) and not self.left
+        """Whether nothing is left, and nothing was given up."""
+        return bool(self._state[0] < 0) and not self.left and not self.stuck
 
     @property
     def promising(self) -> bool:

@@ -337,7 +337,7 @@ def propose(task, setting, M, ends, sizes, new_ends, new_sizes, stream):
     new_ends[a] += by
     new_sizes[a] += by
     new_sizes[after] -= by
-    if block_fits(task, setting, ends[a] - sizes[a], new_ends[a]):
+    if new_sizes[after] > 0 and block_fits(task, setting, ends[a] - sizes[a], new_ends[a]):
         return M if block_fits(task, setting, new_ends[a], ends[after]) else 0
     return 0
 

@@ -105,6 +105,20 @@ def test_every_cut_and_order_is_bounded_or_tried(laborious: None, problem: Servi
     assert result.objective == pytest.approx(solve(problem, "brute-force").objective, rel=1e-9)
 
 
+@pytest.mark.parametrize("seed", [34, 36])
+def test_cuts_whose_orders_are_given_up_stay_open(laborious: None, seed: int) -> None:
+    """Tests that the search does not end as if the orders of the last cut, given up as too many, had been tried."""
+    problem = generate("serving-latency/paper-1", tasks=6, seed=seed)
+    optimum = solve(problem, "exact").objective
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pipelined.PipelinedSearch, "_anneal", lambda *_: None)
+        for name, value in (("_MOST_CUT", 16), ("_MOST_BLOCKS", 1000), ("_ORDERS", 1), ("_NODES", 1)):
+            patch.setattr(pipelined, name, value)
+        result = solve(problem, "exact")
+    assert optimum is not None and result.bound is not None
+    assert result.bound <= optimum * (1 + 1e-9)
+
+
 @settings(max_examples=30)
 @given(problems(tasks=(2, 6), max_output=20, max_length=2, **PIPELINED))  # type: ignore[arg-type]
 def test_cuts_are_bounded_by_johnson(problem: ServingLatencyProblem) -> None:
