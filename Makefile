@@ -91,4 +91,4 @@ types: # the package as one folder of links: type checkers do not follow the edi
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
-.PHONY: run test quick numerics mutants bench library draft logs testbed engine docs check types browser-test help
+.PHONY: run test quick numerics bounds mutants bench library draft logs testbed engine docs check types browser-test help
