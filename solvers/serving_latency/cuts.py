@@ -12,7 +12,8 @@ from specopt.solvers.serving_latency.blocks import Tables
 _BINS = 64, 4  # of ranks: in the prefill step, in all others
 _LEAVES = 1024  # per kernel call
 _NODES = 200_000  # per kernel call
-_LONGEST = 1e10  # nodes that a search may take in all, as it seems: those of large blocks come later and are fewer
+_NODES_PER_CUT = 3000  # that trying its orders takes as long as, at least
+_LONGEST = 2e9  # nodes that a search may take in all, as it seems: those of large blocks come later and are fewer
 
 
 class Cuts:
@@ -61,6 +62,11 @@ class Cuts:
         ends, sizes = self._stack[:level].T
         share = ((sizes - 1) * np.cumprod(1.0 / self._width[ends])).sum() if level else 1.0
         return not self.stuck and bool(self._state[1] <= max(_NODES, _LONGEST * share))
+
+    def pop(self) -> tuple[float, Ints]:
+        """Return the cut of the least bound that is left, with its bound."""
+        self._state[1] += _NODES_PER_CUT
+        return self.left.pop()
 
     def advance(self, upper: float) -> None:
         """Go on for a while; keep the cuts whose bound is below `upper`."""

@@ -507,7 +507,7 @@ class PipelinedSearch:
             if not search.promising:
                 return False
             if search.left:
-                bound, ends = search.left.pop()
+                bound, ends = search.pop()
                 sizes, rank = np.diff(ends, prepend=0), np.zeros_like(ends)
                 search.stuck = bound < self.cut and self._try_orders(length, ends, sizes, rank, _ORDERS) >= _ORDERS
             else:
