@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from specopt.models.fields import Ints
 from specopt.models.serving_latency import Mechanism, ServingLatencyPlan
 from specopt.solvers.serving_latency.simulate import simulate
 from specopt.testbed.experiments import plans_of_methods, serving_latency
-from specopt.testbed.experiments.serving_latency import carry_out, known, problem_of
-from specopt.testbed.pairs import draw_prompts
+from specopt.testbed.experiments.serving_latency import carry_out, known, scenes
 from specopt.testbed.processes import Laboratory
 from specopt.testbed.records import Keep
 
@@ -49,21 +49,13 @@ def prepare(laboratory: Laboratory, settings: Settings, keep: Keep) -> dict[str,
     """Measure what predictions know, and lay down problems, plans and predictions."""
     data = known(laboratory, settings, keep)
     random = np.random.default_rng(settings.seed)
-    pool = draw_prompts(laboratory.pair, sum(settings.tasks), played=True, seed=settings.seed)
-    for scene, tasks in enumerate(settings.tasks):
-        prompts, pool = pool[:tasks], pool[tasks:]
-        outputs = random.integers(settings.least_output_tokens, settings.output_tokens, size=tasks, endpoint=True)
-        data["prompts"].append(prompts)
-        if settings.temperature == 0.0:
-            pairs = zip(prompts, outputs.tolist(), strict=True)
-            data["alone"].append([laboratory.verify.greedy(prompt, count) for prompt, count in pairs])
-        snr = random.uniform(2.0, 20.0, size=tasks)
+
+    def differing(tasks: int) -> Ints:
+        return random.integers(settings.least_output_tokens, settings.output_tokens, size=tasks, endpoint=True)
+
+    for scene, problem_by in scenes(laboratory, data, settings, random, differing):
         for label in LABELS:
-            static = dataclasses.replace(
-                problem_of(laboratory, data, settings, prompts, snr, label),
-                output_tokens=outputs,
-                output_lengths="known",
-            )
+            static = dataclasses.replace(problem_by(label), output_lengths="known")
             for problem in (static, dataclasses.replace(static, batching="rebatched")):
                 data["problems"].append(problem.to_dict())
                 for names, plan in plans_of_methods(problem, ServingLatencyPlan, (OURS, *RIVALS), settings.seed):

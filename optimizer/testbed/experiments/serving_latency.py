@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from specopt.measuring.measure import Settings as Grid
+from specopt.models.fields import Floats, Ints
 from specopt.models.serving_latency import MECHANISMS, Mechanism, ServingLatencyPlan, ServingLatencyProblem
 from specopt.models.serving_schedule import step_schedule
 from specopt.models.uplink import spectral_efficiency
@@ -128,19 +131,34 @@ def known(laboratory: Laboratory, settings: Settings, keep: Keep) -> dict[str, A
     }
 
 
+def scenes(
+    laboratory: Laboratory,
+    data: dict[str, Any],
+    settings: Settings,
+    random: np.random.Generator,
+    outputs_of: Callable[[int], Ints],
+) -> Iterator[tuple[int, Callable[[Mechanism], ServingLatencyProblem]]]:
+    """Lay down the prompts of every scene and what they give alone; yield its number and its problem by mechanism."""
+    pool = draw_prompts(laboratory.pair, sum(settings.tasks), played=True, seed=settings.seed)
+    for scene, tasks in enumerate(settings.tasks):
+        prompts, pool = pool[:tasks], pool[tasks:]
+        outputs = outputs_of(tasks)
+        data["prompts"].append(prompts)
+        if settings.temperature == 0.0:
+            pairs = zip(prompts, outputs.tolist(), strict=True)
+            data["alone"].append([laboratory.verify.greedy(prompt, count) for prompt, count in pairs])
+        snr = random.uniform(2.0, 20.0, size=tasks)
+        yield scene, partial(problem_of, laboratory, data, settings, prompts, outputs, snr)
+
+
 def prepare(laboratory: Laboratory, settings: Settings, keep: Keep) -> dict[str, Any]:
     """Measure what predictions know, and lay down problems, plans and predictions."""
     data = known(laboratory, settings, keep)
     random = np.random.default_rng(settings.seed)
-    pool = draw_prompts(laboratory.pair, sum(settings.tasks), played=True, seed=settings.seed)
-    for scene, tasks in enumerate(settings.tasks):
-        prompts, pool = pool[:tasks], pool[tasks:]
-        data["prompts"].append(prompts)
-        if settings.temperature == 0.0:
-            data["alone"].append([laboratory.verify.greedy(prompt, settings.output_tokens) for prompt in prompts])
-        snr = random.uniform(2.0, 20.0, size=tasks)
+    alike = partial(np.full, fill_value=settings.output_tokens)
+    for scene, problem_by in scenes(laboratory, data, settings, random, alike):
         for mechanism in MECHANISMS:
-            problem = problem_of(laboratory, data, settings, prompts, snr, mechanism)
+            problem = problem_by(mechanism)
             place = len(data["problems"])
             data["problems"].append(problem.to_dict())
             for names, plan in plans_of(problem, settings, random):
@@ -154,14 +172,15 @@ def problem_of(
     data: dict[str, Any],
     settings: Settings,
     prompts: list[list[int]],
-    snr: Any,
+    outputs: Ints,
+    snr: Floats,
     mechanism: Mechanism,
 ) -> ServingLatencyProblem:
     """Return the problem that the measurements make of these prompts under a mechanism."""
     alone = mechanism == "autoregressive"
     return ServingLatencyProblem(
         input_tokens=np.array([len(prompt) for prompt in prompts]),
-        output_tokens=np.full(len(prompts), settings.output_tokens),
+        output_tokens=outputs,
         snr=snr,
         bandwidth_hz=settings.bandwidth_hz,
         draft=laboratory.draft.config.exact,
