@@ -291,6 +291,12 @@ def learn(row, discounts, hits, tested, seen, prior_tested, reluctance):
 
 
 @helper
+def rate_at(row, j, before):
+    """Return the rate counted at a place, where that of the place before counts for some drafts."""
+    return (row[HITS + j] + LIKE_BEFORE * before) / (row[TRIALS + j] + LIKE_BEFORE)
+
+
+@helper
 def learn_places(row, before, accepted, missed, seen):
     """Update what is known of acceptance by place, and its rates, the estimate being up to date; it was ``before``.
 
@@ -302,7 +308,7 @@ def learn_places(row, before, accepted, missed, seen):
     rate = before
     for j in range(accepted + missed):
         if j < PLACES:
-            rate = (row[HITS + j] + LIKE_BEFORE * rate) / (row[TRIALS + j] + LIKE_BEFORE)
+            rate = rate_at(row, j, rate)
         right = j < accepted
         alike *= before if right else 1.0 - before
         by_place *= rate if right else 1.0 - rate
@@ -315,7 +321,7 @@ def learn_places(row, before, accepted, missed, seen):
     rate = believed = row[ESTIMATE]
     for j in range(PLACES):
         if row[TRIALS + j] > 0.0:
-            rate = (row[HITS + j] + LIKE_BEFORE * rate) / (row[TRIALS + j] + LIKE_BEFORE)
+            rate = rate_at(row, j, rate)
             believed = min(max(row[ESTIMATE] + row[BY_PLACE] * (rate - row[ESTIMATE]), LEAST), MOST)
         row[RATES + j] = believed
 

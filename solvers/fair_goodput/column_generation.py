@@ -73,14 +73,14 @@ class Search:
     def run(self) -> Outcome:
         """Return the best mixture with its proof."""
         problem, budget = self.problem, self.budget
-        none, equal = np.zeros(problem.clients, dtype=np.int64), problem.budget_tokens // problem.clients
-        first = none, np.minimum(equal, problem.most_tokens)
+        none = np.zeros(problem.clients, dtype=np.int64)
+        equal = np.minimum(problem.budget_tokens // problem.clients, problem.most_tokens)
         if problem.min_goodput is None:
-            budget.offer(mixture(problem, np.ones(1), first[-1][None]))
+            budget.offer(mixture(problem, np.ones(1), equal[None]))
             self.add(self.rounds.best_utility(budget)[1])
             if self.is_best(np.ones(1), np.zeros(problem.clients)):  # of few clients one round often is
                 return self.outcome()
-        for allocation in first:
+        for allocation in (none, equal):
             self.add(allocation)
         fair = fair_per_round(problem, budget)  # it may miss least rates: its rounds count
         if not problem.violations(fair):

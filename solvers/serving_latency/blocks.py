@@ -98,7 +98,7 @@ def widths(prepared: Prepared) -> Ints:
 
 def range_starts(steps: int, ranges: int) -> Ints:
     """Return where the prefill step and so many ranges of decoding steps begin, and where the last one ends."""
-    return np.array([1, *(2 + (steps - 1) * r // ranges for r in range(ranges + 1))], dtype=np.int64)
+    return np.concatenate(([1], 2 + (steps - 1) * np.arange(ranges + 1) // ranges))
 
 
 def scenario_tables(at: Stages, width: Ints, kernels: Any) -> Tables:

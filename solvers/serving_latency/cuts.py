@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from specopt.models.fields import Floats, Ints
+from specopt.models.fields import Ints
 from specopt.solvers.serving_latency.blocks import Tables
 
 _BINS = 64, 4  # of ranks: in the prefill step, in all others
@@ -31,20 +31,20 @@ class Cuts:
         tasks, sizes = tables.cells, np.arange(tables.width.max() + 1)
         every = np.ix_(np.arange(len(tables.d)), sizes, np.arange(tasks + 1))
         times = np.array([tables.costs(table, every[0], every[2], every[1]) for table in (tables.d, tables.v)])
-        self._times: Floats = np.stack([times[:, 0], times[:, 1:].sum(axis=1)], axis=1)
-        self._rank: Ints = np.zeros(self._times.shape[1:], dtype=np.int64)
+        times = np.stack([times[:, 0], times[:, 1:].sum(axis=1)], axis=1)
+        rank = np.zeros(times.shape[1:], dtype=np.int64)
         fits = (sizes[:, None] > 0) & (sizes[:, None] <= tables.width)
-        for s, (draft, verify) in enumerate(zip(*self._times[:, :, fits], strict=True)):
+        for s, (draft, verify) in enumerate(zip(*times[:, :, fits], strict=True)):
             order = np.lexsort((np.where(draft < verify, draft, -verify), draft >= verify))
-            self._rank[s, fits] = np.argsort(order)
-        self._bins = self._rank * np.reshape(_BINS, (2, 1, 1)) // np.count_nonzero(fits)
-        self._width, self._kernels = tables.width, kernels
-        self._least: Floats = np.empty((*_BINS, tasks + 1))
-        kernels.completions(self._times, self._bins, self._width, self._least)
-        self._stack = np.zeros((tasks + 1, 2), dtype=np.int64)
+            rank[s, fits] = np.argsort(order)
+        bins = rank * np.reshape(_BINS, (2, 1, 1)) // np.count_nonzero(fits)
+        least = np.empty((*_BINS, tasks + 1))
+        kernels.completions(times, bins, tables.width, least)
+        self._width, self._enumerate = tables.width, kernels.enumerate_cuts
+        self._stack, self._state = np.zeros((tasks + 1, 2), dtype=np.int64), np.zeros(4, dtype=np.int64)
         self._stack[0, 0] = tasks
-        self._critical = np.zeros((tasks + 1, 2, tasks + 1))
-        self._state = np.zeros(4, dtype=np.int64)
+        critical = np.zeros((tasks + 1, 2, tasks + 1))
+        self._search = kernels.Cuts(times, rank, bins, tables.width, least, self._stack, critical, self._state)
         self.left: list[tuple[float, Ints]] = []
         """Cuts whose orders are to be tried, as block ends, with their bounds; the least comes last."""
         self.stuck = False
@@ -71,10 +71,7 @@ class Cuts:
     def advance(self, upper: float) -> None:
         """Go on for a while; keep the cuts whose bound is below `upper`."""
         leaves, bounds = np.zeros((_LEAVES, len(self._width) - 1), dtype=np.int64), np.empty(_LEAVES)
-        found = self._kernels.enumerate_cuts(
-            _NODES, self._times, self._rank, self._width, self._bins, self._least, upper, self._stack, self._critical,
-            self._state, leaves, bounds,
-        )  # fmt: skip
+        found = self._enumerate(_NODES, self._search, upper, leaves, bounds)
         for sizes, bound in zip(leaves[:found], bounds[:found].tolist(), strict=True):
             self.left.append((bound, np.cumsum(sizes[sizes > 0][::-1])))
         self.left.sort(key=lambda item: -item[0])

@@ -59,7 +59,7 @@ _MASKS = 300_000_000  # size of the shortest paths that bound enumerated parts
 _CHEAP = 30_000_000  # entries up to which every number of batches is bounded apart
 _MOST_CUT = 16  # tasks that are cut in every way
 _MOST_BLOCKS = 10_000  # that cuts are made of
-_MOST_CUTS = 256  # tasks, as a node of the search takes their square
+_MOST_TASKS = 256  # that they cut, as a node of the search takes their square
 _EASY = 10_000_000  # work of bounding a part, in entries of shortest paths, before its cuts are searched
 _ORDERS = 1_000_000  # enumeration nodes before the orders of a cut are too many
 _PLANS = 1500  # with every task alone, up to which all plans are rated where runtimes are affine
@@ -498,7 +498,7 @@ class PipelinedSearch:
 
         Tells whether nothing is left; the parts of this length are closed then.
         """
-        if self._entries > _MOST_BLOCKS or self.prepared.tasks > _MOST_CUTS:
+        if self._entries > _MOST_BLOCKS or self.prepared.tasks > _MOST_TASKS:
             return False
         if length not in self.cuts:
             self.cuts[length] = Cuts(self._tables(length), self.budget.load("serving_latency.cuts"))

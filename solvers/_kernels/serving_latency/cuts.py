@@ -78,22 +78,28 @@ def adds(times, rank, s, b, e, size, end):
     return times[0 if rank[s, b, e] < rank[s, size, end] else 1, s, b, e]
 
 
-@kernel(
-    "i8(i8, f8[:, :, :, ::1], i8[:, :, ::1], i8[::1], i8[:, :, ::1], f8[:, :, ::1], f8, i8[:, ::1], f8[:, :, ::1],"
-    " i8[::1], i8[:, ::1], f8[::1])",
+Cuts = record(  # a depth-first search over them
+    "Cuts",
+    times="f8[:, :, :, ::1]",  # of blocks, [stage, s, b, e]
+    rank="i8[:, :, ::1]",  # their places in Johnson's order, [s, b, e]
+    bins="i8[:, :, ::1]",  # of ranks
+    width="i8[::1]",  # most tasks of a block by its end
+    least="f8[:, :, ::1]",  # see `completions`
+    stack="i8[:, ::1]",  # end and size by level, K + 1 of them
+    critical="f8[:, :, ::1]",  # by level, what takes longest if that block is critical: [level, s, block]
+    state="i8[::1]",  # level, nodes, blocks that were critical where a bound closed last
 )
-def enumerate_cuts(
-    nodes_allowed, times, rank, width, bins, least, upper, stack, critical, state, leaves, bounds
-):  # fmt: skip
+
+
+@kernel("i8(i8, Cuts, f8, i8[:, ::1], f8[::1])")
+def enumerate_cuts(nodes_allowed, cuts, upper, leaves, bounds):
     """Go on with a depth-first search over the cuts, longest inputs first, whose bound stays below `upper`.
 
     Leaves, the sizes of a cut's blocks from the last, and their bounds are written out. Returns how many; the search
-    is over when state[0] < 0, and begins at state[0] = 0 with stack[0] = K, 0. Stops when leaves are full, or after
+    is over when cuts.state[0] < 0, and begins with zeros and cuts.stack[0] = K, 0. Stops when leaves are full, or after
     `nodes_allowed` nodes.
-
-    Modified in place: stack (K + 1, 2; end, size), critical (K + 1, 2, K + 1; what takes longest if that block is
-    critical), state [level, nodes, blocks that were critical where a bound closed last].
     """
+    times, rank, bins, width, least, stack, critical, state = cuts
     K = len(width) - 1
     found = nodes = 0
     level, first, second = state[0], state[2], state[3]
