@@ -1,0 +1,393 @@
+"""Record what specopt answers, and list what differs after a change that must not change it.
+
+    python benchmarks/answers.py record FILE [WHAT ...] [--seconds S] [--jobs N]
+    python benchmarks/answers.py check FILE [WHAT ...] [--small] [--tolerance R] [--jobs N]
+
+A case is a method on an instance of the library (objective, bound, status and digests of the plan), the default method
+of an instance, or a command on the shipped examples (what it prints). WHAT is the beginning of cases: a kind, an
+instance, an instance and a method, a command. No time limit is given: a case whose process had to be stopped after S
+seconds is recorded as unfinished and never checked, nor is one that answered differently when it was asked twice.
+`record` goes on where it was left. Seconds and versions are left out of what is printed.
+
+FILE has a line of JSON per case: `case`, and `answer` and `seconds` (of the processor), or `left_out` with the reason.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import difflib
+import hashlib
+import io
+import json
+import math
+import os
+import queue
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import specopt
+from specopt.comparison.child import Child, Crashed, Overstayed
+from specopt.comparison.worker import keep_highs_to_one_thread
+from specopt.engines import ENGINES
+from specopt.kinds import KINDS
+from specopt.library import load_saved, saved
+from specopt.simulate import SIMULATORS
+from specopt.solve import choose
+
+ROOT = Path(__file__).parents[1]
+EXAMPLES = (ROOT / "instances" / "data" / "measured", ROOT / "tests" / "data")
+SEED = 0
+SMALL_SECONDS = 0.2
+TWICE_SECONDS = 5.0
+"""A case that takes less is asked twice when it is recorded."""
+PATIENCE = 5.0
+"""How many times as long as at recording a check waits: other work may share the machine."""
+DEFAULT = "(default)"
+DIGITS = 6
+"""Of the numbers of a plan, where a tolerance is given."""
+
+RATES = {"acceptance_histogram": [100, 80, 60, 160], "num_draft_tokens": 1200}
+SHORT = {
+    "draft-control": ("iterations=20",),
+    "fair-goodput": ("rounds=30",),
+    "verification-batch": ("devices=20", "seconds=10.0", "warm_up_seconds=2.0"),
+    "prompt-chunking": ("requests=20", "warm_up_requests=5"),
+}
+"""Parameters that make a simulation of a kind short."""
+VARYING = ("seconds", "fixed_seconds", "preparing_seconds", "versions", "stats")
+"""Fields of printed JSON that say what a run took, and where."""
+
+PASSES = "cpu-pair.csv --x new_tokens --y seconds_median --batch batch --cached cached_tokens"
+ALONE, PAIR = "--where model=verify-100m", "--draft model=draft-15m --verify model=verify-100m"
+MODELS = "--draft draft-15m.config.json --verify verify-100m.config.json"
+SWEEP = "vllm-cpu-ngram.csv"
+VERSION = {"tensorrt-llm": " --engine-version 1.3.0rc8"}
+
+
+def commands() -> dict[str, list[str]]:
+    """Return the commands of every printed case: what the last of them prints, the others prepare."""
+    fits = [f"{PASSES} {PAIR}", f"{PASSES} {ALONE} --flat --form roofline", f"{PASSES} {ALONE} --errors relative"]
+    fits += [f"{PASSES} {ALONE} --form {form}" for form in ("linear", "roofline", "additive", "table")]
+    fits += [f"{PASSES} {PAIR} --draft-model draft-15m.config.json --verify-model verify-100m.config.json"]
+    tunes = ["", "--robust", "--tpot 40", "--ask", "--loss 0.1", "--max-batch 32 --max-length 5 --extrapolate"]
+    tunes += [f"--engine {engine}{VERSION.get(engine, '')}" for engine in ENGINES]
+    exports = [
+        f"{engine} --runtime pair.json --acceptance rates.json{more}{VERSION.get(engine, '')}"
+        for engine in ENGINES
+        for more in ("", " --robust", " --max-batch 64 --extrapolate", " --max-batch 64")
+    ]
+    plans = ["serving-latency", "verification-batch", "prompt-chunking", "fair-goodput"]
+    plans += [f"{engine} --acceptance rates.json{VERSION.get(engine, '')}" for engine in ENGINES]
+    plays = [
+        f"{kind} --policy {policy} --workload {workload.label} --replications 2"
+        + "".join(f" --param {one}" for one in SHORT[kind])
+        for kind, simulator in SIMULATORS.items()
+        if simulator.policies
+        for workload in simulator.workloads
+        for policy in simulator.policies
+    ]
+    shown = [
+        *(f"fit {words}" for words in fits),
+        *(f"tune {SWEEP} {words}".strip() for words in tunes),
+        *(f"plan {MODELS} --runtimes cpu-pair.csv --for {words}" for words in plans),
+        *(f"export {words}" for words in exports),
+        *(f"model {config} {words}".strip() for config in MODELS.split()[1::2] for words in ("", "--dtype float32")),
+        *(f"simulate {words}" for words in plays),
+        "reproduce theorems",
+    ]
+    first = {"export": f"fit {PASSES} {PAIR} -o pair.json"}
+    found = {
+        line: [first[name], line] if (name := words.split()[0]) in first else [line]
+        for words in shown
+        for line in (words, f"{words} --json")
+    }
+    for problem in sorted(path.name for path in EXAMPLES[1].glob("latency-*.json")):
+        solved = f"solve {problem} --method algorithm-1 -o result.json"
+        more = ("export csv result.json", "export yaml result.json", f"simulate {problem} result.json --replications 9")
+        found |= {f"{line.replace('result.json', f'{problem}.result')}": [solved, line] for line in more}
+    return found
+
+
+def cases(wanted: Sequence[str]) -> Iterator[str]:
+    """Yield the cases that begin with what is wanted; all of them where nothing is."""
+
+    def is_wanted(case: str) -> bool:
+        return not wanted or case.startswith(tuple(wanted))
+
+    for name in saved():
+        if is_wanted(name) or any(each.startswith(name) for each in wanted):
+            methods = [method.name for method in specopt.methods(load_saved(name))]
+            yield from filter(is_wanted, [f"{name} {method}" for method in (DEFAULT, *methods)])
+    yield from filter(is_wanted, commands())
+
+
+def answer(case: str) -> tuple[Any, float]:
+    """Return the answer of a case, and the seconds that it took."""
+    instance, _, method = case.partition(" ")
+    try:
+        if instance.partition("/")[0] not in [kind.name for kind in KINDS]:
+            return _printed(case)
+        problem = load_saved(instance)
+        started = time.process_time()
+        if method == DEFAULT:
+            return {"method": choose(problem, None).name}, time.process_time() - started
+        result = specopt.solve(problem, method, seed=SEED)
+        seconds = time.process_time() - started
+    except Exception as error:
+        return {"error": f"{type(error).__name__}: {error}"}, 0.0
+    plan = None if result.plan is None else result.plan.to_dict()
+    return {
+        "objective": result.objective,
+        "bound": result.bound,
+        "status": result.status.value,
+        "plan": _digest(plan),
+        "rounded_plan": _digest(_rounded(plan)),
+    }, seconds
+
+
+def _printed(case: str) -> tuple[Any, float]:
+    """Return what the commands of a case print, in the folder of the examples."""
+    from specopt.cli import run
+
+    *before, last = commands()[case]
+    for line in before:
+        run(line.split())
+    out, why, started = io.StringIO(), io.StringIO(), time.process_time()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(why):
+        code = run(last.split())
+    seconds, text = time.process_time() - started, out.getvalue()
+    if code:
+        return {"code": code, "refusal": why.getvalue().splitlines()[-1:]}, seconds
+    if last.endswith("--json"):
+        return {"json": _steady(json.loads(text))}, seconds
+    return {"text": [line.rstrip() for line in text.splitlines() if "solved in" not in line]}, seconds
+
+
+def _steady(data: Any) -> Any:
+    """Return JSON without what a run took; measured seconds are lists, and stay."""
+    if isinstance(data, dict):
+        return {name: _steady(value) for name, value in data.items() if name not in VARYING or isinstance(value, list)}
+    return [_steady(value) for value in data] if isinstance(data, list) else data
+
+
+def _rounded(data: Any) -> Any:
+    if isinstance(data, dict):
+        return {name: _rounded(value) for name, value in data.items()}
+    if isinstance(data, list | tuple):
+        return [_rounded(value) for value in data]
+    return float(f"{data:.{DIGITS}g}") if isinstance(data, float) else data
+
+
+def _digest(data: Any) -> str:
+    return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:16]
+
+
+class Worker(Child):
+    """A process that answers cases in a folder with the examples, and is replaced where it has to be stopped."""
+
+    command = (sys.executable, "-P", str(Path(__file__).resolve()), "answer")
+
+    def answer(self, case: str, limit: float | None) -> tuple[Any, float] | None:
+        """Return answer and seconds of a case, or None if it did not end within the limit."""
+        try:
+            found = self.ask({"case": case}, limit)
+        except Overstayed:
+            return None
+        except Crashed as error:
+            return {"error": str(error)}, 0.0
+        return found["answer"], found["seconds"]
+
+
+def serve() -> int:
+    """Answer the cases that come as lines of JSON on stdin; what else is printed goes nowhere."""
+    out = os.fdopen(os.dup(1), "w")
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    keep_highs_to_one_thread()
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        for examples in EXAMPLES:
+            shutil.copytree(examples, folder, dirs_exist_ok=True)
+        Path("rates.json").write_text(json.dumps(RATES))
+        for line in sys.stdin:
+            print("ready", file=out, flush=True)
+            found, seconds = answer(json.loads(line)["case"])
+            print(json.dumps({"answer": found, "seconds": seconds}), file=out, flush=True)
+    return 0
+
+
+def all_answers(
+    asked: Sequence[str], jobs: int, ask: Callable[[Worker, str], dict[str, Any]]
+) -> Iterator[dict[str, Any]]:
+    """Yield what `ask` makes of each case, as they end, from several workers."""
+    os.environ.update(COLUMNS="100", NO_COLOR="1")
+    waiting: queue.SimpleQueue[str] = queue.SimpleQueue()
+    done: queue.SimpleQueue[dict[str, Any] | BaseException] = queue.SimpleQueue()
+    for case in asked:
+        waiting.put(case)
+    workers = [Worker() for _ in range(jobs)]
+
+    def work(worker: Worker) -> None:
+        with contextlib.suppress(queue.Empty):
+            while True:
+                case = waiting.get_nowait()
+                try:
+                    done.put(ask(worker, case))
+                except BaseException as error:
+                    done.put(error)
+
+    for worker in workers:
+        threading.Thread(target=work, args=(worker,), daemon=True).start()
+    try:
+        for _ in asked:
+            found = done.get()
+            if isinstance(found, BaseException):
+                raise found
+            yield found
+    finally:
+        for worker in workers:
+            worker.close()
+
+
+def record(file: Path, wanted: Sequence[str], limit: float, jobs: int) -> int:
+    """Add to a file the answers that it lacks."""
+    commit = subprocess.run(
+        ["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.strip()
+    if not file.exists():
+        file.write_text(json.dumps({"commit": commit}) + "\n")
+    text = file.read_text()
+    file.write_text(text[: text.rindex("\n") + 1])  # without a line that was cut off
+    begun, known = read(file)
+    if begun != commit:
+        print(f"{file} was begun at {begun}, this is {commit}: record in another file", file=sys.stderr)
+        return 2
+    missing = [case for case in cases(wanted) if case not in known]
+    kinds = {case.partition("/")[0] for case in missing} & {kind.name for kind in KINDS}
+    if kinds:  # compiling is no part of a case
+        subprocess.run([sys.executable, "-P", "-m", "specopt", "-q", "warmup", *sorted(kinds)], check=True)
+    simulated = {case.split()[1]: case for case in missing if case.startswith("simulate ")}
+    with contextlib.closing(Worker()) as worker:
+        for case in simulated.values():
+            worker.answer(case, None)  # compiles what simulations of the kind need
+
+    def ask(worker: Worker, case: str) -> dict[str, Any]:
+        found = worker.answer(case, limit)
+        if found is None:
+            return {"case": case, "left_out": f"unfinished after {limit:g} s"}
+        seconds = found[1]
+        if seconds < TWICE_SECONDS:
+            again = worker.answer(case, limit)
+            if again is None or again[0] != found[0]:
+                return {"case": case, "left_out": "answers differ"}
+            seconds = min(seconds, again[1])  # the first may have loaded kernels
+        return {"case": case, "seconds": round(seconds, 4), "answer": found[0]}
+
+    with file.open("a") as out:
+        for number, line in enumerate(all_answers(missing, jobs, ask), 1):
+            print(json.dumps(line), file=out, flush=True)
+            if "left_out" in line:
+                print(f"{line['case']}: {line['left_out']}", flush=True)
+            if number % 100 == 0:
+                print(f"{number} of {len(missing)}", file=sys.stderr, flush=True)
+    print(f"{len(missing)} cases recorded, {len(known)} were already")
+    return 0
+
+
+def read(file: Path) -> tuple[str, dict[str, dict[str, Any]]]:
+    """Return the commit of a file of answers, and its lines by case."""
+    first, *lines = map(json.loads, file.read_text().splitlines())
+    return first["commit"], {line["case"]: line for line in lines}
+
+
+def check(file: Path, wanted: Sequence[str], small: bool, tolerance: float, jobs: int) -> int:
+    """List how answers differ from those of a file."""
+    commit, known = read(file)
+    chosen = {case: line for case, line in known.items() if not wanted or case.startswith(tuple(wanted))}
+    left_out = sum("left_out" in line for line in chosen.values())
+    asked = [
+        case
+        for case, line in chosen.items()
+        if "answer" in line and (not small or line["seconds"] < SMALL_SECONDS)
+    ]  # fmt: skip
+
+    def ask(worker: Worker, case: str) -> dict[str, Any]:
+        limit = PATIENCE * max(known[case]["seconds"], 12.0)  # the first cases of a process load and compile kernels
+        return {"case": case, "found": worker.answer(case, limit), "limit": limit}
+
+    different = 0
+    for line in all_answers(asked, jobs, ask):
+        case = line["case"]
+        if line["found"] is None:
+            differences = [f"ended in {known[case]['seconds']:g} s, now not within {line['limit']:g} s"]
+        else:
+            differences = list(differences_of(known[case]["answer"], line["found"][0], tolerance))
+        different += bool(differences)
+        for text in differences:
+            print(f"{case}: {text}", flush=True)
+    print(
+        f"{len(asked)} answers of {commit}: {different} differ; {left_out} were left out when they were recorded, "
+        f"{len(chosen) - left_out - len(asked)} are not small"
+    )
+    return 1 if different else 0
+
+
+def differences_of(before: Any, now: Any, tolerance: float, place: str = "") -> Iterator[str]:
+    """Yield how one answer differs from another; numbers by more than a relative tolerance."""
+    if isinstance(before, dict) and isinstance(now, dict):
+        unequal = "rounded_plan" if tolerance else "plan"
+        for name in dict.fromkeys((*before, *now)):
+            if name in ("plan", "rounded_plan") and isinstance(before.get(name), str) and name != unequal:
+                continue
+            where = f"{place}.{name}".lstrip(".")
+            if name not in before or name not in now:
+                yield f"{where} is {'new' if name in now else 'gone'}"
+            else:
+                yield from differences_of(before[name], now[name], tolerance, where)
+    elif isinstance(before, list) and isinstance(now, list):
+        if all(isinstance(each, str) for each in (*before, *now)):
+            lines = list(difflib.unified_diff(before, now, lineterm="", n=0))[2:]
+            yield from (f"{place}: {line}" for line in lines if not line.startswith("@@"))
+        elif len(before) != len(now):
+            yield f"{place} has {len(before)} entries, now {len(now)}"
+        else:
+            for number, (one, other) in enumerate(zip(before, now, strict=True)):
+                yield from differences_of(one, other, tolerance, f"{place}[{number}]")
+    elif before != now and not (before != before and now != now):  # a number that is none is equal to itself here
+        are_numbers = isinstance(before, float) and isinstance(now, float)
+        if not (are_numbers and math.isclose(before, now, rel_tol=tolerance, abs_tol=0.0)):
+            yield f"{place} {before!r} -> {now!r}"
+
+
+def main() -> int:
+    """Record or check."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    for verb in ("record", "check"):
+        one = verbs.add_parser(verb)
+        one.add_argument("file", type=Path, metavar="FILE", help="answers, a line of JSON per case")
+        one.add_argument("wanted", nargs="*", metavar="WHAT", help="beginnings of cases; default: all")
+        one.add_argument("--jobs", type=int, default=2, help="processes")
+    verbs.choices["record"].add_argument("--seconds", type=float, default=20.0, help="after which a case is stopped")
+    verbs.choices["check"].add_argument(
+        "--small", action="store_true", help=f"only cases that took less than {SMALL_SECONDS} s"
+    )
+    verbs.choices["check"].add_argument("--tolerance", type=float, default=0.0, help="relative, of numbers")
+    verbs.add_parser("answer")  # what the processes do
+    given = parser.parse_args()
+    if given.verb == "answer":
+        return serve()
+    if given.verb == "record":
+        return record(given.file, given.wanted, given.seconds, given.jobs)
+    return check(given.file, given.wanted, given.small, given.tolerance, given.jobs)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
