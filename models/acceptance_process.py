@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from specopt.models.arguments import integer, number
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import MAX_TOKENS, Floats, describe
+from specopt.models.markov_chain import recurrent_classes, stationary_distribution
 
 MOST_MODES = 5000
 
@@ -100,12 +101,13 @@ class AcceptanceProcess:
 
     @property
     def regime_shares(self) -> Floats:
-        """Share of rounds that a client spends in each regime in the long run; even if the chain does not say."""
-        count = len(self.transition)
-        system = np.vstack([self.transition.T - np.eye(count), np.ones(count)])
-        shares: Floats = np.linalg.lstsq(system, np.append(np.zeros(count), 1.0), rcond=None)[0]
-        shares = np.maximum(shares, 0.0)
-        return shares / float(shares.sum())
+        """Share of rounds that a client spends in each regime in the long run.
+
+        Where regimes fall into several recurrent classes, the client is in each of them with the same chance.
+        """
+        classes = recurrent_classes(self.transition)
+        shares: Floats = np.mean([stationary_distribution(self.transition, one) for one in classes], axis=0)
+        return shares
 
     def modes(self, path_points: int = 500) -> tuple[NDArray[np.float64], Floats]:
         """Return the rates of all clients in every joint mode, shape (M, N), and the share of rounds of each.

@@ -10,7 +10,7 @@ import numpy as np
 
 from specopt.models.draft_control import DraftControlProblem
 from specopt.solvers.budget import Budget
-from specopt.solvers.draft_control.method import DraftControlMethod, actions, offer_first_plan
+from specopt.solvers.draft_control.method import DraftControlMethod, actions, offer_first_plan, shares_of
 from specopt.solvers.draft_control.prepare import prepare
 from specopt.solvers.method import Outcome
 
@@ -38,14 +38,11 @@ class BruteForceControl(DraftControlMethod):
         offer_first_plan(prepared, budget)
         tokens, seconds, lengths, indices = prepared.all_actions()
         inside = prepared.recurrent
-        chain = prepared.transition[np.ix_(inside, inside)]
-        balance = chain.T - np.eye(len(inside))
-        balance[0] = 1.0  # one equation is implied by the others; the shares sum to 1
-        shares = np.linalg.solve(balance, np.eye(len(inside))[0])
+        shares = shares_of(budget.load("draft_control"), prepared)
         all_tokens, all_seconds = np.zeros(1), np.zeros(1)
-        for share, state in zip(shares.tolist(), inside.tolist(), strict=True):
-            all_tokens = np.add.outer(all_tokens, share * tokens[state]).ravel()
-            all_seconds = np.add.outer(all_seconds, share * seconds[state]).ravel()
+        for state in inside.tolist():
+            all_tokens = np.add.outer(all_tokens, shares[state] * tokens[state]).ravel()
+            all_seconds = np.add.outer(all_seconds, shares[state] * seconds[state]).ravel()
         rates = all_tokens / all_seconds
         best = int(np.argmax(rates))
         price = float(rates[best])

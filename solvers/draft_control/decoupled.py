@@ -14,9 +14,7 @@ from specopt.solvers.draft_control.method import (
     best_price,
     certify,
     offer_first_plan,
-    relative_values,
     shares_of,
-    weigh,
 )
 from specopt.solvers.draft_control.prepare import prepare
 from specopt.solvers.method import Outcome
@@ -46,5 +44,4 @@ class Decoupled(DraftControlMethod):
             kernels, prepared, shares_of(kernels, prepared), nothing + prepared.shortest, nothing, budget
         )
         budget.offer(prepared.plan(lengths, indices))
-        _, values = relative_values(prepared, *weigh(kernels, prepared, lengths, indices))
-        return certify(kernels, prepared, lengths, indices, budget, (price, values), rounds=rounds)
+        return certify(kernels, prepared, lengths, indices, budget, price, rounds=rounds)

@@ -37,5 +37,5 @@ class EnumerationControl(DraftControlMethod):
         plan = prepared.plan(lengths[best : best + 1], indices[best : best + 1])
         budget.offer(plan)
         bound = price + max(violation, 0.0) / float(prepared.quickest[0])
-        stats = {"price": price, "largest_violation": violation, "actions": prepared.actions}
+        stats = {"price": price, "mean_violation": violation, "actions": prepared.actions}
         return Outcome(plan=plan, bound=bound, stats=stats)

@@ -15,7 +15,6 @@ from specopt.solvers.draft_control.method import (
     DraftControlMethod,
     certify,
     offer_first_plan,
-    relative_values,
     shares_of,
     weigh,
 )
@@ -33,9 +32,9 @@ class LinearProgram(DraftControlMethod):
     """Maximise sum N x over occupation measures x(s, a) >= 0, scaled so that the seconds sum to a constant.
 
     With y(s) = sum over a of x(s, a), the flow balance y = y P needs y alone, because the next state does not depend
-    on the action: S^2 + 2 S A entries in place of S^2 A. The multipliers are the price of a second and the relative
-    values, and the bound comes from them, not from HiGHS. Where they prove nothing, because transitions are as rare as
-    HiGHS's tolerances, the program is solved once more with y(s) = pi(s) sum y, pi the stationary distribution.
+    on the action: S^2 + 2 S A entries in place of S^2 A. The first multiplier is the price of a second, and the bound
+    comes from it, not from HiGHS. Where it proves nothing, because transitions are as rare as HiGHS's tolerances, the
+    program is solved once more with y(s) = pi(s) sum y, pi the stationary distribution.
     """
 
     name: ClassVar[str] = "linear-program"
@@ -81,17 +80,12 @@ class LinearProgram(DraftControlMethod):
             return certify(kernels, prepared, nothing + prepared.shortest, nothing, budget, highs=reason)
         solution = model.getSolution()
         measure = np.array(solution.col_value[: tokens.size]).reshape(tokens.shape)
-        duals = np.array(solution.row_dual)
-        price, values = float(duals[0]) / typical, duals[1 + prepared.states :]
-        price = max(price, 0.0)
+        price = max(0.0, float(solution.row_dual[0]) / typical)
         choice = np.argmax(measure, axis=1)
         rare = measure.sum(axis=1) <= VISITED * measure.sum()
         choice[rare] = np.argmax(tokens[rare] - price * seconds[rare], axis=1)
-        plan = lengths[choice], indices[choice]
-        if chain is not prepared.transition:  # its multipliers are relative values of another chain
-            _, values = relative_values(prepared, *weigh(kernels, prepared, *plan))
         steps = int(model.getInfo().simplex_iteration_count)
-        return certify(kernels, prepared, *plan, budget, (price, values), simplex_iterations=steps)
+        return certify(kernels, prepared, lengths[choice], indices[choice], budget, price, simplex_iterations=steps)
 
 
 def _typical_seconds(kernels: Any, prepared: Prepared) -> float:

@@ -57,6 +57,11 @@ class Prepared:
         """Number of actions of each state."""
         return len(self.resolutions) * (self.longest - self.shortest + 1)
 
+    @property
+    def recurrent_chain(self) -> Floats:
+        """A copy of the transition matrix of the recurrent states, in C order."""
+        return np.ascontiguousarray(self.transition[np.ix_(self.recurrent, self.recurrent)])
+
     @cached_property
     def for_kernels(self) -> Any:
         """The record that every kernel takes first."""

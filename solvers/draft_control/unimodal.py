@@ -61,7 +61,7 @@ class Unimodal(DraftControlMethod):
                 best = _peak(low, high, partial(_is_worth, a, price * d))
                 violation = max(violation, _tokens(a, best) - price * (fixed + bits * bit + best * d))
         bound = price + max(violation, 0.0) / float(prepared.quickest[0])
-        return Outcome(plan=plan, bound=bound, stats={"price": price, "largest_violation": violation, "peaks": looks})
+        return Outcome(plan=plan, bound=bound, stats={"price": price, "mean_violation": violation, "peaks": looks})
 
 
 def _raises_rate(a: float, d: float, base: float, L: int) -> bool:

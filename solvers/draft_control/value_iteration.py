@@ -13,7 +13,6 @@ from specopt.solvers.budget import Budget
 from specopt.solvers.draft_control.method import (
     MOST_ROUNDS,
     DraftControlMethod,
-    best_values,
     certify,
     offer_first_plan,
     rounding,
@@ -41,7 +40,7 @@ class ValueIteration(DraftControlMethod):
 
     At a price, the best N - price T is the reward of each state; sweeps of h + 1/2 (reward + P h - h) close in on
     the gain from both sides. Then the gain of the seconds alone, in the same way, gives the policy's rate: the next
-    price. No linear system is solved, and the stationary distribution is not used to find the policy.
+    price. No linear system is solved, and the stationary distribution is used for the bound only.
     """
 
     name: ClassVar[str] = "value-iteration"
@@ -58,7 +57,7 @@ class ValueIteration(DraftControlMethod):
         lengths = np.full(prepared.states, prepared.shortest)
         indices = np.zeros(prepared.states, dtype=np.int64)
         inside = prepared.recurrent  # what a transient state does is never weighed by the gain
-        chain = np.ascontiguousarray(prepared.transition[np.ix_(inside, inside)])
+        chain = prepared.recurrent_chain
         best, values, seconds_values = np.empty(prepared.states), np.zeros(len(inside)), np.zeros(len(inside))
         price, rounds, sweeps, refined = 0.0, 0, 0, 0
         tokens, seconds = weigh(kernels, prepared, lengths, indices)
@@ -75,11 +74,7 @@ class ValueIteration(DraftControlMethod):
                 break
             budget.offer(prepared.plan(lengths, indices))
             tokens, seconds = weigh(kernels, prepared, lengths, indices)
-        gain, more = _gain(kernels, chain, best_values(kernels, prepared, price)[inside], values, budget)
-        everywhere = np.zeros(prepared.states)
-        everywhere[inside] = values
-        sweeps += more
-        return certify(kernels, prepared, lengths, indices, budget, (price, everywhere), rounds=rounds, sweeps=sweeps)
+        return certify(kernels, prepared, lengths, indices, budget, rounds=rounds, sweeps=sweeps)
 
 
 def _gain(kernels: Any, chain: Floats, rewards: Floats, values: Floats, budget: Budget) -> tuple[float, int]:

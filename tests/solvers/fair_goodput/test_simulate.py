@@ -145,6 +145,10 @@ def test_processes() -> None:
     """Tests that shares of regimes, joint modes and the path of a drift are right."""
     process = AcceptanceProcess(np.array([[[0.2, 0.3], [0.8, 0.9]]]), np.array([[0.9, 0.1], [0.3, 0.7]]))
     assert process.regime_shares == pytest.approx([0.75, 0.25])
+    sticky = AcceptanceProcess(np.full((1, 2, 1), 0.5), np.array([[1.0 - 1e-15, 1e-15], [3e-15, 1.0 - 3e-15]]))
+    assert sticky.regime_shares == pytest.approx([0.75, 0.25], rel=1e-15)
+    apart = AcceptanceProcess(np.full((1, 3, 1), 0.5), np.array([[0.5, 0.5, 0.0], [0.5, 0.5, 0.0], [0.0, 0.0, 1.0]]))
+    assert apart.regime_shares.tolist() == [0.25, 0.25, 0.5]
     rates, shares = process.modes()
     assert rates.tolist() == [[0.2, 0.3], [0.2, 0.9], [0.8, 0.3], [0.8, 0.9]]
     assert shares == pytest.approx([9 / 16, 3 / 16, 3 / 16, 1 / 16])
