@@ -15,6 +15,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
+import sys
 import typing
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -37,6 +38,9 @@ MAX_TOKENS = 10_000_000
 
 MAX_BUDGET = 10**15
 """Largest token budget that a field takes: floating point still counts every token of it."""
+
+SMALLEST = sys.float_info.min
+"""Smallest positive number with all its digits, 2.2250738585072014e-308: smaller ones are denormal."""
 
 MOST_KEY_CHARACTERS = 60
 """Longest name of an unknown field that a message shows as it stands."""
@@ -158,6 +162,32 @@ def check(obj: Any) -> None:
         first, size = sizes.setdefault(expected.column.size, (name, len(array)))
         if len(array) != size:
             raise InvalidInput(f"{name}: expected {size} entries, as in {first}, got {len(array)}")
+
+
+def refuse_denormal(value: object, where: str = "") -> None:
+    """Refuse numbers other than 0 that are too small for floating point to hold all digits of, wherever they are.
+
+    Products with them round to few digits or to 0, so that no bound that is computed from them holds.
+
+    Raises
+    ------
+    InvalidInput
+        If a number in a declared object, array or tuple is one.
+    """
+    if isinstance(value, np.ndarray) and value.dtype.kind == "f":
+        wrong = (value != 0) & (np.abs(value) < SMALLEST)
+        if wrong.any():
+            place = tuple(np.argwhere(wrong)[0].tolist())
+            refuse_denormal(float(value[place]), where + "".join(f"[{index}]" for index in place))
+    elif isinstance(value, float) and 0 < abs(value) < SMALLEST:
+        raise InvalidInput(f"{where}: expected 0 or a number of size >= {SMALLEST}, got {value}")
+    elif isinstance(value, tuple):
+        for index, item in enumerate(value):
+            refuse_denormal(item, f"{where}[{index}]")
+    elif dataclasses.is_dataclass(value):
+        for field in dataclasses.fields(value):
+            own_form = isinstance(value, Custom)
+            refuse_denormal(getattr(value, field.name), where if own_form else _join(where, field.name))
 
 
 def read(hint: Any, data: object, where: str, hints: Mapping[str, Any] | None = None) -> Any:

@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import check, describe, dump, parse
+from specopt.models.fields import check, describe, dump, parse, refuse_denormal
 from specopt.models.schema import schema, told
 
 FORMAT = "specopt/1"
@@ -114,6 +114,7 @@ class Problem(ABC, Generic[P]):
 
     def __post_init__(self) -> None:
         check(self)
+        refuse_denormal(self)
 
     @abstractmethod
     def evaluate(self, plan: Any) -> Evaluation:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from specopt import DraftControlProblem
 
-acceptance = st.sampled_from((0.0, 0.125, 0.5, 0.75, 0.9, 1.0)) | st.floats(0.0, 1.0)
+acceptance = st.sampled_from((0.0, 0.125, 0.5, 0.75, 0.9, 1.0)) | st.floats(0.0, 1.0, allow_subnormal=False)
 uplinks = st.sampled_from((10.0, 300.0, 5e3, 1e6)) | st.floats(1.0, 1e6)
 draft_seconds = st.sampled_from((0.0, 1e-3, 0.02))
 verify_seconds = st.sampled_from((1e-3, 0.1, 1.0))

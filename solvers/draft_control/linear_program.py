@@ -34,7 +34,7 @@ class LinearProgram(DraftControlMethod):
     With y(s) = sum over a of x(s, a), the flow balance y = y P needs y alone, because the next state does not depend
     on the action: S^2 + 2 S A entries in place of S^2 A. The first multiplier is the price of a second, and the bound
     comes from it, not from HiGHS. Where it proves nothing, because transitions are as rare as HiGHS's tolerances, the
-    program is solved once more with y(s) = pi(s) sum y, pi the stationary distribution.
+    program is solved once more with pi(s) x(s, a) for x(s, a), pi the stationary distribution: y is then constant.
     """
 
     name: ClassVar[str] = "linear-program"
@@ -51,16 +51,18 @@ class LinearProgram(DraftControlMethod):
         offer_first_plan(prepared, budget)
         kernels = budget.load("draft_control")
         highspy = budget.load_library("highspy")
-        outcome = self._solved(highspy, kernels, prepared, prepared.transition, budget)
+        outcome = self._solved(highspy, kernels, prepared, prepared.transition, np.ones(prepared.states), budget)
         assert isinstance(outcome.plan, DraftControlPlan) and outcome.bound is not None
         if problem.gap(problem.evaluate(outcome.plan).objective, outcome.bound) <= self.tolerance:
             return outcome
-        # classes of states that hardly touch fall apart below HiGHS's tolerances; rows of long-run shares hold them
-        shares = shares_of(kernels, prepared)
-        return self._solved(highspy, kernels, prepared, np.tile(shares, (prepared.states, 1)), budget)
+        # HiGHS drops entries below 1e-9, and classes of states that hardly touch fall apart: a ring visits all alike
+        ring = np.roll(np.eye(prepared.states), 1, axis=1)
+        return self._solved(highspy, kernels, prepared, ring, shares_of(kernels, prepared), budget)
 
-    def _solved(self, highspy: Any, kernels: Any, prepared: Prepared, chain: Floats, budget: Budget) -> Outcome:
-        """Return the outcome of the program of a chain with the problem's long-run shares of states."""
+    def _solved(
+        self, highspy: Any, kernels: Any, prepared: Prepared, chain: Floats, weights: Floats, budget: Budget
+    ) -> Outcome:
+        """Return the outcome of the program of a chain whose visits to each state count with a weight."""
         tokens, seconds, lengths, indices = prepared.all_actions()
         typical = _typical_seconds(kernels, prepared)  # the measure then sums to about 1, whatever the unit of time
         model = highspy.Highs()
@@ -69,7 +71,7 @@ class LinearProgram(DraftControlMethod):
                 raise AssertionError(f"HiGHS has no option {name}")
         if np.isfinite(budget.remaining):
             model.setOptionValue("time_limit", budget.remaining)
-        _pass(highspy, model, chain, tokens, seconds / typical)
+        _pass(highspy, model, chain, weights[:, None] * tokens, weights[:, None] * (seconds / typical))
         model.run()
         budget.check()
         if model.getModelStatus() != highspy.HighsModelStatus.kOptimal:
@@ -82,7 +84,8 @@ class LinearProgram(DraftControlMethod):
         measure = np.array(solution.col_value[: tokens.size]).reshape(tokens.shape)
         price = max(0.0, float(solution.row_dual[0]) / typical)
         choice = np.argmax(measure, axis=1)
-        rare = measure.sum(axis=1) <= VISITED * measure.sum()
+        visits = weights * measure.sum(axis=1)
+        rare = visits <= VISITED * visits.sum()
         choice[rare] = np.argmax(tokens[rare] - price * seconds[rare], axis=1)
         steps = int(model.getInfo().simplex_iteration_count)
         return certify(kernels, prepared, lengths[choice], indices[choice], budget, price, simplex_iterations=steps)

@@ -53,7 +53,7 @@ def test_by_hand() -> None:
     assert evaluation.terms == pytest.approx({"own_tokens": 3.5, "accepted_draft_tokens": 0.75 + 0.45})
 
 
-@pytest.mark.parametrize("rate", [0.0, 1e-320, 0.3, 1 - 1e-12, 1 - 2**-53])
+@pytest.mark.parametrize("rate", [0.0, 1e-307, 0.3, 1 - 1e-12, 1 - 2**-53])
 def test_no_draft_yields_one_token(rate: float) -> None:
     """Tests that without drafts exactly the server's own token remains, whatever the rate."""
     one = problem(acceptance_rates=[rate], weights=[1.0])

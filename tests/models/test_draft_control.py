@@ -193,7 +193,7 @@ def test_refusals(fields: dict[str, Any], message: str) -> None:
             "distribution_bits: expected 2 entries, as in acceptance_rates, got 3",
         ),
         (
-            {"uplink_bits_per_second": 1e-308},
+            {"uplink_bits_per_second": 3e-308},
             "uplink_bits_per_second: expected iterations whose seconds are floating-point numbers > 0, got from 1.0",
         ),
     ],

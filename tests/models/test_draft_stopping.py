@@ -107,7 +107,7 @@ def test_what_is_no_plan(start: int, rows: list[list[int]], said: str) -> None:
         ({"scores": {key: [1.0, *([0.0] * 1000)] for key in ("accepted", "first_rejection", "after")}},
          "scores.accepted: expected at most 1000 entries, got 1001"),
         ({"max_draft_tokens": 1001}, "max_draft_tokens: expected int <= 1000, got 1001"),
-        ({"round_seconds": 1e-310}, "round_seconds: expected finite rates and times, got 1e-310 seconds"),
+        ({"round_seconds": 2.5e-308}, "round_seconds: expected finite rates and times, got 2.5e-308 seconds"),
     ],
 )  # fmt: skip
 def test_what_is_no_problem(change: dict[str, Any], said: str) -> None:

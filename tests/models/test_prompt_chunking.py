@@ -159,7 +159,7 @@ def test_wrong_sums_have_no_objective() -> None:
         ({"prompt_tokens": 7.0}, "prompt_tokens: expected int"),
         ({"bytes_per_token": -1.0}, "bytes_per_token: expected .*>= 0"),
         ({"uplink_bytes_per_second": 0.0}, "uplink_bytes_per_second: expected .*> 0"),
-        ({"uplink_bytes_per_second": 1e-320}, "uplink_bytes_per_second: expected a finite time"),
+        ({"uplink_bytes_per_second": 3e-308}, "uplink_bytes_per_second: expected a finite time"),
         ({"pipeline_length": 0}, "pipeline_length: expected .*>= 1"),
         ({"background_tokens": -1.0}, "background_tokens: expected .*>= 0"),
         ({"wait": "maybe"}, "wait: .*'maybe'"),

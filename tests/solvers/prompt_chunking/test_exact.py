@@ -97,14 +97,14 @@ def real_settings(draw: st.DrawFn) -> dict[str, Any]:
     """Links, clouds and devices of ordinary speeds, any of which may be the bottleneck; no ties."""
     rate = st.floats(1e6, 30e6)
     gaps = draw(st.lists(st.integers(5, 60), min_size=2, max_size=4))
-    rises = draw(st.lists(st.floats(0.0, 0.1), min_size=len(gaps), max_size=len(gaps)))
+    rises = draw(st.lists(st.floats(0.0, 0.1, allow_subnormal=False), min_size=len(gaps), max_size=len(gaps)))
     problem: dict[str, Any] = {
         "prompt_tokens": draw(st.integers(16, 40)),
         "bytes_per_token": 10240.0,
         "uplink_bytes_per_second": draw(rate),
         "downlink_bytes_per_second": draw(rate),
         "cloud_delay": {"tokens": np.cumsum(gaps).tolist(), "seconds": np.cumsum(rises).tolist()},
-        "background_tokens": draw(st.floats(0.0, 30.0)),
+        "background_tokens": draw(st.floats(0.0, 30.0, allow_subnormal=False)),
         "pipeline_length": draw(st.integers(1, 4)),
         "wait": draw(st.sampled_from(("serial", "overlap", "none"))),
         "download": draw(st.sampled_from(("all", "all", "last"))),

@@ -37,7 +37,7 @@ def split(draw: st.DrawFn, tokens: int) -> list[int]:
 def workloads(draw: st.DrawFn) -> PromptWorkload:
     """Links, stages and overheads of any size."""
     up, down = draw(st.floats(1e6, 2e7)), draw(st.floats(1e6, 2e7))
-    small = st.floats(0.0, 0.02)
+    small = st.floats(0.0, 0.02, allow_subnormal=False)
     return dataclasses.replace(
         WORKLOAD,
         uplink_bytes_per_second=np.array([up, up]),
@@ -72,7 +72,7 @@ def test_a_single_request_is_the_event_model(
 
 def arrivals(count: int) -> st.SearchStrategy[list[float]]:
     """Different times, for ties are up to rounding."""
-    return st.lists(st.floats(0.0, 0.5), min_size=count, max_size=count, unique=True)
+    return st.lists(st.floats(0.0, 0.5, allow_subnormal=False), min_size=count, max_size=count, unique=True)
 
 
 @given(st.data(), workloads(), st.integers(1, 6), st.booleans(), st.integers(1, 4))
