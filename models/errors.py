@@ -43,6 +43,13 @@ class InternalError(SpecoptError):
     """A method returned what the judge refuses: a defect of ours; the message says where the case was saved."""
 
 
+class RefutedProof(UserWarning):
+    """A bound, or a proof that there is no plan, that the method's own plan refutes: a defect of ours, the plan holds.
+
+    The message says where the case was saved.
+    """
+
+
 class Infeasible(SpecoptError):
     """Raised inside a method when the problem has no plan: why, in the user's terms; `solve` turns it into a result."""
 

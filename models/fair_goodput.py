@@ -405,8 +405,10 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
         """Return the certainty equivalent of a utility: the common rate that would give every client the same.
 
         The weighted power mean of the rates, geometric at fairness 1; from logarithms, so that no fairness underflows.
-        NaN where no rates have such a utility.
+        NaN where no rates have such a utility; the utility itself where no scale is given.
         """
+        if not scale:
+            return value
         weight, power = scale[0], 1.0 - scale[1]
         if power == 0.0:
             return math.exp(min(value / weight, LARGEST_EXPONENT))

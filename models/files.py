@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 import os
+import re
 import stat
 import tempfile
 from collections import Counter
@@ -13,6 +15,7 @@ from typing import Any, TypeVar, get_args, get_origin, overload
 
 import msgspec
 
+from specopt.models.arguments import number
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import describe, is_unicode
 from specopt.models.problem import Problem, problem_type, strip_header
@@ -107,20 +110,45 @@ def result_from_dict(data: Mapping[str, Any]) -> Result:
         read = msgspec.convert(body, _ResultFile, strict=True)
     except msgspec.ValidationError as error:
         raise InvalidInput(str(error).replace("`", "").replace(" - at $.", " at ")) from None
+    number("seconds", read.seconds, 0)
+    for name in ("fixed_seconds", "preparing_seconds"):
+        number(f"stats.{name}", read.stats.get(name, 0.0), 0)
     fields = {name: getattr(read, name) for name in read.__struct_fields__ if name != "plan"}
     return Result(kind=str(kind), plan=None if read.plan is None else plan_type.from_dict(read.plan), **fields)
 
 
 def read_json(path: str | os.PathLike[str]) -> object:
-    """Return the content of a JSON file; NaN, infinities and duplicate keys are refused, see `read_bytes` for more."""
+    """Return the content of a JSON file.
+
+    Raises
+    ------
+    InvalidInput
+        As `read_bytes`, and if it is no JSON, has a key twice, or a number beyond floating point.
+    """
     raw = read_bytes(path)
     try:
         data = json.loads(raw.decode("utf-8"), parse_constant=refuse_constant, object_pairs_hook=unique_keys)
         if rb"\u" in raw and not is_unicode(json.dumps(data, ensure_ascii=False)):
             raise ValueError("half of a surrogate pair is no text")
+        if _LARGE.search(raw):
+            _refuse_infinite(data, "")
         return data
+    except InvalidInput as error:
+        raise InvalidInput(f"{path}: {error}") from None
     except (ValueError, RecursionError) as error:
         raise InvalidInput(f"{path}: expected a JSON document in UTF-8: {error}") from None
+
+
+_LARGE = re.compile(rb"[eE]\+?\d\d|\d{99}")
+"""In every file with a number beyond floating point."""
+
+
+def _refuse_infinite(data: object, where: str) -> None:
+    if isinstance(data, (dict, list)):
+        for key, value in data.items() if isinstance(data, dict) else enumerate(data):
+            _refuse_infinite(value, f"{where}[{key}]" if isinstance(data, list) else f"{where}.{key}".lstrip("."))
+    elif data in (math.inf, -math.inf):
+        raise InvalidInput(f"{where}: expected a finite number, got {data}")
 
 
 def to_json(data: Mapping[str, Any]) -> str:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from specopt.models.errors import InvalidInput
 from specopt.models.problem import TOLERANCE, Plan, Problem
@@ -23,17 +26,68 @@ class Report:
         Whether there are none.
     matches
         Whether the objective that the result claims is the recomputed one (relative tolerance 1e-9).
+    size
+        Sum of the absolute terms of the objective.
     """
 
     objective: float | None
     violations: list[str]
     terms: dict[str, float] = field(default_factory=dict)
     matches: bool = True
+    size: float = 0.0
 
     @property
     def feasible(self) -> bool:
         """Whether the plan violates nothing."""
         return not self.violations
+
+
+class Proof(NamedTuple):
+    """What a claimed bound proves of an objective.
+
+    Parameters
+    ----------
+    bound, gap
+        As a result may state them; None where nothing is proven.
+    refuted
+        Whether the objective lies beyond the bound by more than rounding.
+    """
+
+    bound: float | None = None
+    gap: float | None = None
+    refuted: bool = False
+
+
+def proof_of(
+    kind: type[Problem],
+    objective: float,
+    bound: float | None,
+    tolerance: float = TOLERANCE,
+    scale: Sequence[float] = (),
+    size: float = 0.0,
+) -> Proof:
+    """Return what a bound proves of a feasible plan's objective.
+
+    Parameters
+    ----------
+    kind
+        The kind of problem.
+    objective, bound
+        As the judge computed it, and as it is claimed.
+    tolerance
+        Relative gap that is rounding: it is reported as 0.
+    scale, size
+        See `Problem.distance`.
+    """
+    if bound is None:
+        return Proof()
+    crossed = bound > objective if kind.sense == "minimize" else bound < objective
+    distance = kind.distance(objective, bound, scale, size)
+    if distance <= tolerance:
+        return Proof(objective if crossed else bound, 0.0)
+    if crossed or math.isnan(distance):  # NaN: outside the range of the objective it is no bound
+        return Proof(refuted=crossed)
+    return Proof(bound, distance if math.isfinite(distance) else None)
 
 
 def verify(problem: Problem, result: Result | Plan) -> Report:
@@ -62,4 +116,4 @@ def verify(problem: Problem, result: Result | Plan) -> Report:
     claimed = result.objective if isinstance(result, Result) else None
     size = abs(evaluation.objective) or evaluation.size
     matches = claimed is None or abs(claimed - evaluation.objective) <= TOLERANCE * size
-    return Report(evaluation.objective, violations, evaluation.terms, matches)
+    return Report(evaluation.objective, violations, evaluation.terms, matches, evaluation.size)

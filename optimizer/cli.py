@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import traceback
-from collections.abc import Sequence
-from typing import Annotated
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any
 
 import typer
 
@@ -35,8 +37,8 @@ from specopt.commands import (
 from specopt.commands.shared import BAD_INPUT, FOUND, INTERNAL, INTERRUPTED, UNREAD
 from specopt.console.interrupts import interruptible, leave
 from specopt.console.progress import end_progress, showing_kernels
-from specopt.console.streams import complain, discard, open_closed, set_loudness
-from specopt.models.errors import InternalError, InvalidInput, SpecoptError
+from specopt.console.streams import complain, discard, open_closed, say, set_loudness
+from specopt.models.errors import InternalError, InvalidInput, RefutedProof, SpecoptError
 
 app = typer.Typer(
     name="specopt",
@@ -68,7 +70,7 @@ def main() -> None:
 def run(arguments: Sequence[str]) -> int:
     """Run one command and return its exit code; every failure is one message on stderr."""
     try:
-        with showing_kernels():
+        with showing_kernels(), _showing_refuted_proofs():
             code = app(list(arguments), prog_name="specopt", standalone_mode=False)
         sys.stdout.flush()  # a full disk or a closed pipe must show here, not after the exit code is chosen
     except (KeyboardInterrupt, typer.Abort):
@@ -122,6 +124,23 @@ def root(
         raise typer.Exit
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
+
+
+@contextlib.contextmanager
+def _showing_refuted_proofs() -> Iterator[None]:
+    """Say every `RefutedProof` in one line; other warnings are shown as they would be."""
+    with warnings.catch_warnings():
+        shown = warnings.showwarning
+
+        def show(message: Warning | str, category: type[Warning], *where: Any) -> None:
+            if issubclass(category, RefutedProof):
+                say(f"warning: {message}")
+            else:
+                shown(message, category, *where)
+
+        warnings.simplefilter("always", RefutedProof)
+        warnings.showwarning = show  # type: ignore[assignment]
+        yield
 
 
 def _fail(message: str, code: int) -> int:

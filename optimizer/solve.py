@@ -6,6 +6,7 @@ import json
 import logging
 import math
 import time
+import warnings
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from tempfile import NamedTemporaryFile
@@ -20,10 +21,12 @@ from specopt.models.errors import (
     InvalidInput,
     OutOfMemory,
     OutOfTime,
+    RefutedProof,
     Stopped,
     Unsupported,
 )
 from specopt.models.fields import describe
+from specopt.models.judge import Proof, proof_of
 from specopt.models.problem import P, Plan, Problem
 from specopt.models.result import Result, Status, Termination
 from specopt.plugins import blamed, plugged_method, plugged_methods
@@ -73,7 +76,8 @@ def solve(
     Returns
     -------
     Result
-        Infeasible problems and elapsed time are results, too. Ctrl-C returns the best plan so far.
+        Infeasible problems and elapsed time are results, too. Ctrl-C returns the best plan so far. A plan that refutes
+        what its method proved comes without the proof, with a `RefutedProof` warning and `refuted` in `stats`.
 
     Raises
     ------
@@ -82,7 +86,7 @@ def solve(
     Unsupported
         If the method does not exist or cannot take this problem; the message names those that can.
     InternalError
-        If the method returned a plan that violates the problem, or a bound that its own plan refutes.
+        If the method returned a plan that violates the problem.
     """
     started = time.perf_counter()
     _check_arguments(problem, time_limit, gap, seed, memory_limit)
@@ -104,7 +108,10 @@ def solve(
         with _showing_kernels() if verbose else nullcontext():
             outcome = _run(chosen, problem, budget)
     except Infeasible as clash:
-        outcome = Outcome(plan=None, termination=Termination.INFEASIBLE, explanation=str(clash))
+        refuting = budget.incumbent is not None and not problem.violations(budget.incumbent)
+        outcome = Outcome(
+            plan=budget.incumbent if refuting else None, termination=Termination.INFEASIBLE, explanation=str(clash)
+        )
     except OutOfTime:
         outcome = Outcome(plan=budget.incumbent, bound=budget.bound, termination=Termination.TIME_LIMIT)
     except (Stopped, KeyboardInterrupt):
@@ -259,39 +266,35 @@ def _judged(
     problem: Problem[P], digest: str, fixed: float, method: Method, outcome: Outcome, budget: Budget
 ) -> Result[P]:
     """Turn an outcome into a result whose objective is the judge's; `fixed` seconds went into validation and digest."""
-    objective, terms, gap, bound = None, {}, None, outcome.bound
-    status = Status.NONE
+    objective, terms, proof, stats = None, {}, Proof(outcome.bound), dict(outcome.stats)
+    status, explanation = Status.NONE, outcome.explanation
     termination = outcome.termination
-    if termination is Termination.INFEASIBLE:
+    if outcome.plan is None and termination is Termination.INFEASIBLE:
         status = Status.INFEASIBLE
-    elif outcome.plan is not None:
+    elif outcome.plan is None:
+        explanation = explanation or "no plan was found in the time given"
+    else:
         judging = time.perf_counter()
         violations = problem.violations(outcome.plan)
         fixed += time.perf_counter() - judging
         if violations:
-            raise _refused(problem, method, outcome, f"a plan that violates: {violations[0]}")
+            told = _saved(problem, method, outcome, f"a plan that violates: {violations[0]}")
+            raise InternalError(f"internal error: {told}")
         evaluation = budget.evaluate(outcome.plan)
         fixed += budget.judging_seconds
         objective, terms = evaluation.objective, evaluation.terms
-        status = Status.FEASIBLE
-        distance = math.nan if bound is None else problem.gap(objective, bound, evaluation.size)
-        if math.isnan(distance):
-            bound = None  # outside the range of the objective it is no bound
-        else:
-            assert bound is not None, "its distance is a number"
-            crossed = bound > objective if problem.sense == "minimize" else bound < objective
-            if crossed and distance > method.tolerance:
-                raise _refused(problem, method, outcome, f"the bound {bound!r}, but its plan has {objective!r}")
-            if crossed:
-                bound = objective  # rounding
-            distance = 0.0 if distance <= method.tolerance else distance
-            gap = distance if math.isfinite(distance) else None
-            if distance <= budget.gap:
-                status = Status.OPTIMAL
-                termination = Termination.GAP if distance > 0 else termination
-    explanation = outcome.explanation
-    if status is Status.NONE and explanation is None:
-        explanation = "no plan was found in the time given"
+        proof = proof_of(type(problem), objective, outcome.bound, method.tolerance, problem.scale, evaluation.size)
+        optimal = proof.gap is not None and proof.gap <= budget.gap
+        status = Status.OPTIMAL if optimal else Status.FEASIBLE
+        if optimal and proof.gap != 0.0:
+            termination = Termination.GAP
+        wrong = f"the bound {outcome.bound!r}, but its plan has {objective!r}" if proof.refuted else None
+        if termination is Termination.INFEASIBLE:
+            wrong, termination = f"a plan, and a proof that there is none: {explanation}", Termination.CONVERGED
+            explanation = None
+        if wrong is not None:
+            stats["refuted"] = _saved(problem, method, outcome, wrong)
+            warnings.warn(stats["refuted"], RefutedProof, stacklevel=3)
     return Result(
         kind=problem.kind,
         problem_sha256=digest,
@@ -300,19 +303,19 @@ def _judged(
         status=status,
         termination=termination,
         objective=objective,
-        bound=bound,
-        gap=gap,
+        bound=proof.bound,
+        gap=proof.gap,
         seconds=budget.seconds,
         plan=outcome.plan,
         terms=terms,
-        stats=outcome.stats | {"fixed_seconds": fixed, "preparing_seconds": budget.preparing_seconds},
+        stats=stats | {"fixed_seconds": fixed, "preparing_seconds": budget.preparing_seconds},
         explanation=explanation,
         versions=dict(_versions()),
     )
 
 
-def _refused(problem: Problem, method: Method, outcome: Outcome, what: str) -> InternalError:
-    """Return the error of an outcome that the judge refuses, after saving the case for a report."""
+def _saved(problem: Problem, method: Method, outcome: Outcome, what: str) -> str:
+    """Save an outcome that the judge refuses, in whole or in part, for a report; return what to say of it."""
     case = {
         "problem": problem.to_dict(),
         "method": method.name,
@@ -327,7 +330,7 @@ def _refused(problem: Problem, method: Method, outcome: Outcome, what: str) -> I
         where = f"the case is saved in {file.name}; please report it"
     except OSError as error:
         where = f"the case cannot be saved ({error.strerror})"
-    return InternalError(f"internal error: method {method.name} of {problem.kind} returned {what}; {where}")
+    return f"method {method.name} of {problem.kind} returned {what}; {where}"
 
 
 @cache

@@ -134,7 +134,7 @@ class Record:
     wall_seconds
         From the outside, the process around it included.
     error
-        Why it failed.
+        Why it failed, or which of its claims its numbers refute.
     started, host, machine, versions
         When (UTC), where, on what, and with what.
     """

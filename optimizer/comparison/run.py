@@ -98,9 +98,7 @@ def run_cell(cell: Cell, grace_seconds: float = GRACE_SECONDS) -> Record:
         found = {"error": str(crash)}
     common = {"wall_seconds": time.monotonic() - begun, "started": started}
     common |= {"host": platform.node(), "machine": machine()}
-    if "error" in found:
-        return Record.of(cell, status=FAILED, error=found["error"], **common)
-    return Record.of(cell, **found, **common)
+    return Record.of(cell, **{"status": FAILED, **found, **common})
 
 
 @cache

@@ -56,7 +56,7 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
         return {"error": printable(f"{type(error).__name__}: {error}")}
     found = result.to_dict()
     names = ("status", "termination", "objective", "bound", "gap", "seconds", "versions")
-    return {name: found[name] for name in names}
+    return {name: found[name] for name in names} | {"error": result.stats.get("refuted")}
 
 
 @cache

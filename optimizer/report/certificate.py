@@ -37,15 +37,19 @@ def certificate(problem: type[Problem], result: Result, guarantee: str | None) -
     """
     if result.status is Status.INFEASIBLE:
         return [f"There is no plan: {result.explanation or 'the problem is proven infeasible'}."]
-    if result.plan is None or result.objective is None:
+    if result.plan is None:
         return [f"There is no plan to certify: {result.explanation or 'none was found'}."]
+    if result.objective is None:
+        return ["Nothing is proven: the file gives no objective of its plan."]
     promise = [] if guarantee is None else [f"What the method {result.method} promises: {guarantee}."]
-    if result.bound is None or result.gap is None:
-        return [f"Nothing is proven: {result.method} gave no bound, so that another plan may be better.", *promise]
+    if result.bound is None:
+        return [f"Nothing is proven: {result.method} gave no bound that holds, so that another plan may be better.", *promise]
     word = "at least" if problem.sense == "minimize" else "at most"
     because = f"because every plan has {word} {result.bound:.9g} and this one has {result.objective:.9g}"
     if result.gap == 0.0:
         return [f"No plan is better, {because}: {problem.objective_label}.", *promise]
     measure = "" if problem.worth_label == "objective" else f", by the {problem.worth_label}"
+    if result.gap is None:
+        return [f"How much better another plan can be is not known{measure}: {because[8:]}.", *promise]
     words = f"No plan can be more than {at_most(result.gap)} better{measure}, {because}: {problem.objective_label}."
     return [words, *promise]

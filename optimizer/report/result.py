@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
-import math
 from collections.abc import Mapping
 from itertools import islice
 from typing import Any
 
+from specopt.claims import held_against
 from specopt.kinds import kind_of
 from specopt.models.errors import InvalidInput, SpecoptError
 from specopt.models.judge import Report, verify
@@ -31,7 +30,7 @@ def result_page(result: Result, problem: Problem | None, sources: tuple[str, ...
     result
         What is shown.
     problem
-        What it is a result of; None: it is taken at its word.
+        What it is a result of; None: its plan and objective are taken as claimed.
     sources
         The files that they come from.
 
@@ -42,8 +41,7 @@ def result_page(result: Result, problem: Problem | None, sources: tuple[str, ...
     """
     kind = kind_of(result.kind)
     judged = None if problem is None or result.plan is None else verify(problem, result)
-    if judged is not None and problem is not None:
-        result = _as_judged(result, problem, judged)
+    result, refuted = held_against(result, problem, judged)
     name = None if problem is None else problem.name
     body = []
     if problem is not None and judged is not None and judged.feasible and result.plan is not None:
@@ -57,7 +55,7 @@ def result_page(result: Result, problem: Problem | None, sources: tuple[str, ...
     lead = (
         [f"The plan violates its problem: {'; '.join(violations[:5])}."]
         if violations
-        else certificate(kind.problem, result, _guarantee(result))
+        else [*refuted, *certificate(kind.problem, result, _guarantee(result))]
     )
     if judged is None:
         lead.append(NOT_JUDGED if problem is None else "There is no plan to judge.")
@@ -70,22 +68,8 @@ def result_page(result: Result, problem: Problem | None, sources: tuple[str, ...
         lead=lead,
         body=[_figures(result, judged), *body],
         sources=sources,
-        good=False if violations or result.plan is None else (True if result.status is Status.OPTIMAL else None),
+        good=False if violations or refuted or result.plan is None else result.status is Status.OPTIMAL or None,
     )
-
-
-def _as_judged(result: Result, problem: Problem, judged: Report) -> Result:
-    """Return a result whose objective and gap are the judge's."""
-    gap = None
-    if judged.objective is not None and result.bound is not None:
-        gap = problem.gap(judged.objective, result.bound)
-        gap = 0.0 if result.gap == 0.0 and gap <= _tolerance(result) else gap if math.isfinite(gap) else None
-    return dataclasses.replace(result, objective=judged.objective, terms=judged.terms, gap=gap)
-
-
-def _tolerance(result: Result) -> float:
-    method = method_named(result.kind, result.method)
-    return 0.0 if method is None else method.tolerance
 
 
 def _guarantee(result: Result) -> str | None:

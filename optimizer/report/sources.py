@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from specopt.models.errors import InvalidInput
-from specopt.models.files import from_dict, read_json
+from specopt.models.errors import InvalidInput, SpecoptError
+from specopt.models.files import load, read_json
 from specopt.models.problem import Problem
 from specopt.report.page import Page
 
@@ -54,7 +54,7 @@ def _maker(path: Path) -> Maker:
 def _result(sources: Sources, problem: Problem | None) -> Page:
     from specopt.report.result import result_page
 
-    found = from_dict(read_json(sources[0]))
+    found = load(sources[0])
     if isinstance(found, Problem):
         raise InvalidInput(
             f"{sources[0]}: expected a result, got a problem; solve it first: specopt solve FILE -o RESULT"
@@ -85,7 +85,13 @@ def _testbed(sources: Sources, _: Problem | None) -> Page:
     from specopt.report.testbed import testbed_page
     from specopt.testbed.records import read_record
 
-    return testbed_page([read_record(source) for source in sources], sources)
+    try:
+        return testbed_page([read_record(source) for source in sources], sources)
+    except SpecoptError:
+        raise
+    except Exception as error:  # our own records are no format that is checked field by field
+        why = f"{type(error).__name__}: {error}"
+        raise InvalidInput(f"{', '.join(sources)}: expected laboratory records that are whole ({why})") from None
 
 
 def _sweep(sources: Sources, _: Problem | None) -> Page:
