@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import math
 import os
@@ -9,8 +10,9 @@ import re
 import stat
 import tempfile
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, TypeVar, get_args, get_origin, overload
 
 import msgspec
@@ -160,6 +162,30 @@ def to_json(data: Mapping[str, Any]) -> str:
 def json_text(data: Any, indent: int | None = None) -> str:
     """Return JSON in printable ASCII; NaN is refused."""
     return json.dumps(data, indent=indent, allow_nan=False).replace("\x7f", "\\u007f")
+
+
+def csv_text(rows: Iterable[Iterable[Any]]) -> str:
+    """Return rows as CSV; what a spreadsheet would run as a formula begins with an apostrophe there: names are text.
+
+    Examples
+    --------
+    >>> csv_text([("name", "gain"), ("=1+1", -0.5), ("+3", "-")])
+    "name,gain\\n'=1+1,-0.5\\n+3,-\\n"
+    """
+    lines: list[str] = []
+    stream = SimpleNamespace(write=lambda line: lines.append(line[:-2] + "\n"))
+    csv.writer(stream, lineterminator="\r\n").writerows(map(_inert, row) for row in rows)  # \r: so that it is quoted
+    return "".join(lines)
+
+
+def _inert(cell: Any) -> Any:
+    if not isinstance(cell, str) or len(cell) < 2 or cell[0] not in "=+-@\t\r" or DECIMAL.fullmatch(cell):
+        return cell
+    return f"'{cell}"
+
+
+DECIMAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+"""A number in a table."""
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:

@@ -11,7 +11,9 @@ from specopt.models.result import Result, Status, Termination
 from specopt.solve import method_named
 
 
-def held_against(result: Result, problem: Problem | None = None, report: Report | None = None) -> tuple[Result, list[str]]:
+def held_against(
+    result: Result, problem: Problem | None = None, report: Report | None = None
+) -> tuple[Result, list[str]]:
     """Return a result whose status, bound and gap follow from its numbers, and which of its claims these refute.
 
     Parameters

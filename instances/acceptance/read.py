@@ -19,7 +19,7 @@ from specopt.models.acceptance_lengths import Acceptance
 from specopt.models.arguments import boolean, is_number, number, sequence
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import Floats, describe
-from specopt.models.files import refuse_constant
+from specopt.models.files import refuse_constant, unique_keys
 from specopt.models.position_acceptance import LEVEL, PositionAcceptance
 from specopt.models.reading import read_text
 
@@ -87,7 +87,12 @@ def _read(
         return from_scrapes(earlier, counters(text, str(path), model), str(path), level)
     if before is not None:
         raise InvalidInput(f"{path}: expected a Prometheus scrape, to take the difference to {before}")
-    data = _yaml(text, path) if Path(path).suffix in (".yaml", ".yml") else _json(text, path)
+    if Path(path).suffix in (".yaml", ".yml"):
+        from specopt.instances.reading.yaml_document import yaml_document
+
+        data = yaml_document(text, path)
+    else:
+        data = _json(text, path)
     if isinstance(data, list) and data and all(is_bench(run) for run in data):  # vllm bench serve --append-result
         if len(data) > 1:
             raise InvalidInput(f"{path}: expected one run of vllm bench serve, got {len(data)}; keep the one to take")
@@ -107,32 +112,27 @@ def _read(
     raise InvalidInput(f"{path}: expected {KNOWN}; got {describe(data)}")
 
 
-def _yaml(text: str, path: str | os.PathLike[str]) -> object:
-    import yaml
-
-    try:
-        return yaml.safe_load(text)
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise InvalidInput(f"{path}: expected YAML: {error}") from None
-
-
 def _json(text: str, path: str | os.PathLike[str]) -> object:
     if not text.strip():
         raise InvalidInput(f"{path}: expected {KNOWN}; got an empty file")
     try:
-        return json.loads(text, parse_constant=refuse_constant)
+        return _parsed(text)
     except (ValueError, RecursionError) as error:
         whole = error
     rows = []
     for row, line in enumerate(text.splitlines(), start=1):
         if line.strip():
             try:
-                rows.append(json.loads(line, parse_constant=refuse_constant))
+                rows.append(_parsed(line))
             except (ValueError, RecursionError) as error:
                 if row == 1:  # no JSON lines either: the first message says more
                     raise InvalidInput(f"{path}: expected {KNOWN}; as JSON: {whole}") from None
                 raise InvalidInput(f"{path}, line {row}: expected JSON: {error}") from None
     return rows
+
+
+def _parsed(text: str) -> object:
+    return json.loads(text, parse_constant=refuse_constant, object_pairs_hook=unique_keys)
 
 
 def _plain(data: Mapping[str, Any], where: str) -> PositionAcceptance:

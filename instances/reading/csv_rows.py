@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import csv
-import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from specopt.instances.reading.lines import Lines
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import describe, printable
+from specopt.models.files import DECIMAL
 
-_DECIMAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _LONGEST_DECIMAL = 60
 
 
@@ -91,7 +90,7 @@ def column_names(
 def decimal(text: str) -> float | None:
     """Return a finite number in decimal notation, spaces around it; None: the text is none."""
     text = text.strip()
-    if len(text) > _LONGEST_DECIMAL or not _DECIMAL.fullmatch(text):
+    if len(text) > _LONGEST_DECIMAL or not DECIMAL.fullmatch(text):
         return None
     value = float(text)
     return value if abs(value) < float("inf") else None

@@ -5,14 +5,12 @@ Unknown columns are refused, not ignored: one that tells rows apart, say `contex
 
 from __future__ import annotations
 
-import csv
-import io
-
 from specopt.instances.reading.csv_rows import csv_rows, decimal, place
 from specopt.instances.reading.lines import Lines
 from specopt.instances.sweeps.rows import Rows
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import describe
+from specopt.models.files import csv_text
 from specopt.models.sweep import Measurement, Sweep
 
 REQUIRED = ("concurrency", "draft_length", "output_tokens_per_second")
@@ -76,7 +74,7 @@ class _Row:
 
 
 def write_csv(sweep: Sweep) -> str:
-    """Return a sweep as a CSV table that reads as the same one; its notes are not in it.
+    """Return a sweep as a CSV table that reads as the same one; its notes are not in it, and see `csv_text` for names.
 
     Examples
     --------
@@ -86,11 +84,7 @@ def write_csv(sweep: Sweep) -> str:
     """
     rows = [_cells(one) for one in sweep.measurements]
     columns = [*REQUIRED, *(name for name in OPTIONAL if any(row.get(name) for row in rows))]
-    out = io.StringIO()
-    writer = csv.DictWriter(out, columns, extrasaction="ignore", lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return out.getvalue()
+    return csv_text([columns, *([row[name] for name in columns] for row in rows)])
 
 
 def _cells(one: Measurement) -> dict[str, str]:

@@ -88,8 +88,9 @@ def compare(
         from specopt.comparison.report import print_comparison_summary
         from specopt.views.terminal import console
 
-        taken = {record.instance for record in comparison}
-        print_comparison_summary(comparison, console(), [name for name in problems if name not in taken])
+        taken = {record.problem_sha256 for record in comparison}  # by content: a file may be given twice
+        left_out = [name for name, problem in problems.items() if problem.sha256 not in taken]
+        print_comparison_summary(comparison, console(), left_out)
         if output is not None:
             say(f"written to {output}: {', '.join(written)}")
     return code if code == INTERRUPTED or any(record.objective is not None for record in comparison) else NOT_FOUND

@@ -39,12 +39,14 @@ def evaluate(
 
     With intervals also the worst case in them and the mean over samples; a worst case that violates exits with 1.
     """
+    from specopt.claims import held_against
     from specopt.models.judge import verify
     from specopt.robustness import robustness
 
     problem, claimed = read_problem(file), read_result(result)
     try:
         report = verify(problem, claimed)
+        derived, refuted = held_against(claimed, problem, report)
     except SpecoptError as error:
         raise InvalidInput(f"{result}: {error}") from None
     over = None
@@ -60,14 +62,17 @@ def evaluate(
     if as_json:
         fields = ("objective", "terms", "violations", "feasible", "matches")
         data = {"claimed": claimed.objective, **{name: getattr(report, name) for name in fields}}
+        data |= {"bound": derived.bound, "gap": derived.gap, "refuted": refuted}
         print_json(data if over is None else {**data, "robustness": over.to_dict()})
     else:
         from specopt.views.result import print_report
-        from specopt.views.terminal import console
+        from specopt.views.terminal import console, line
         from specopt.views.what_if import print_robustness
 
         out = console()
         print_report(problem, claimed, report, out)
+        for sentence in refuted:
+            line(out, "refuted", sentence)
         if over is not None:
             print_robustness(problem, over, out)
     worst_violates = over is not None and bool(over.worst.violations)

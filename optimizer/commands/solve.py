@@ -25,6 +25,7 @@ from specopt.commands.shared import (
     write,
 )
 from specopt.console.streams import say
+from specopt.models.errors import InvalidInput
 
 
 def solve(
@@ -48,6 +49,8 @@ def solve(
     check_target(output, file)
     problem = read_problem(file)
     earlier = None if warm_start is None else read_result(warm_start)
+    if not memory_limit > 0.0:
+        raise InvalidInput(f"--memory-limit: expected gigabytes > 0, got {memory_limit:g}")
     most = memory_limit * 1e9
     chosen = method_of(problem, method, option or (), most)
     result = solve_beside(

@@ -60,8 +60,9 @@ def print_comparison_summary(comparison: Comparison, out: Console, left_out: Seq
     if left_out:
         names = ", ".join(left_out[:MOST_FAILURES]) + (", ..." if len(left_out) > MOST_FAILURES else "")
         sentence(out, f"{len(left_out)} instances that none of the methods takes: {names}")
-    failures = [record for record in comparison if record.failed]
+    failures = [record for record in comparison if record.error is not None]
     for record in failures[:MOST_FAILURES]:
-        sentence(out, f"failed: {record.label} on {record.instance}, seed {record.seed}: {record.error}")
+        word = "failed" if record.failed else "refuted"
+        sentence(out, f"{word}: {record.label} on {record.instance}, seed {record.seed}: {record.error}")
     if len(failures) > MOST_FAILURES:
-        out.print(f"... and {len(failures) - MOST_FAILURES} more failures (status failed in the table)")
+        out.print(f"... and {len(failures) - MOST_FAILURES} more failures and refutations (`error` in the table)")

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from specopt.comparison.cell import Record
 from specopt.kinds import kind_of
 from specopt.library import known_values
-from specopt.models.files import write_bytes, write_text
+from specopt.models.files import csv_text, write_bytes, write_text
+from specopt.models.judge import proof_of
+from specopt.models.result import Status
 
 if TYPE_CHECKING:
     import pyarrow
@@ -57,17 +59,20 @@ class Comparison:
     def __init__(
         self, records: Sequence[Record], known: Mapping[str, tuple[float | None, float | None]] | None = None
     ) -> None:
-        self.records = tuple(sorted(records, key=lambda r: (r.kind, r.instance, r.method, str(r.options), r.seed)))
         known = known_values() if known is None else known
         self._best: dict[str, tuple[float | None, float | None]] = {}
-        for record in self.records:
+        for record in records:
             objective, bound = self._best.get(record.problem_sha256) or known.get(record.problem_sha256, (None, None))
-            least = kind_of(record.kind).problem.sense == "minimize"
-            if record.objective is not None:
-                better = min if least else max
+            if record.objective is not None and not record.failed:
+                better = min if kind_of(record.kind).problem.sense == "minimize" else max
                 objective = record.objective if objective is None else better(objective, record.objective)
+            self._best[record.problem_sha256] = (objective, bound)
+        held = (_held_against(record, self._best[record.problem_sha256][0]) for record in records)
+        self.records = tuple(sorted(held, key=lambda r: (r.kind, r.instance, r.method, str(r.options), r.seed)))
+        for record in self.records:
+            objective, bound = self._best[record.problem_sha256]
             if record.bound is not None:
-                tighter = max if least else min
+                tighter = max if kind_of(record.kind).problem.sense == "minimize" else min
                 bound = record.bound if bound is None else tighter(bound, record.bound)
             self._best[record.problem_sha256] = (objective, bound)
 
@@ -172,11 +177,28 @@ class Comparison:
             If the file cannot be written.
         """
         rows = self.rows()
-        out = io.StringIO()
-        writer = csv.DictWriter(out, fieldnames=list(rows[0]) if rows else _NAMES, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
-        write_text(path, out.getvalue())
+        write_text(path, csv_text([list(rows[0]) if rows else _NAMES, *(row.values() for row in rows)]))
+
+
+def _held_against(record: Record, best: float | None) -> Record:
+    """Return a record without the claims that the best plan of its problem refutes; `error` says which these are."""
+    if record.failed:
+        return replace(record, objective=None, bound=None, gap=None)
+    if best is None:
+        return record if record.infeasible else replace(record, status=Status.NONE.value, gap=None)
+    if record.infeasible:
+        error = f"its proof that there is no plan is refuted by a plan of {best:.9g}"
+        record = replace(record, status=Status.NONE.value, termination=None, error=error)
+    kind = kind_of(record.kind).problem
+    if proof_of(kind, best, record.bound, LEAST_GAP, record.scale).refuted:
+        record = replace(record, error=f"its bound {record.bound:.9g} is refuted by a plan of {best:.9g}", bound=None)
+    if record.objective is None:
+        return replace(record, status=Status.NONE.value, gap=None)
+    gap = proof_of(kind, record.objective, record.bound, LEAST_GAP, record.scale).gap
+    claimed, optimal = record.status == Status.OPTIMAL, gap is not None and gap <= max(record.gap_limit, LEAST_GAP)
+    alike = gap is not None and record.gap is not None and abs(record.gap - gap) <= LEAST_GAP * max(1.0, gap)
+    status = Status.OPTIMAL if claimed and optimal else Status.FEASIBLE
+    return replace(record, status=status.value, gap=record.gap if alike else gap)
 
 
 def _gap(record: Record, reference: float) -> float:

@@ -5,10 +5,8 @@ The table feeds fits of runtimes. Nothing here imports torch but `measure` itsel
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 import datetime
-import io
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,6 +19,7 @@ from specopt.measuring.forward_pass import ForwardPass, OutOfMemory
 from specopt.models.arguments import boolean, integer
 from specopt.models.errors import InvalidInput, MissingDependency
 from specopt.models.fields import MAX_TOKENS, describe
+from specopt.models.files import csv_text
 
 DEVICES = ("auto", "cpu", "cuda")
 DTYPES = {"float32": 4, "bfloat16": 2, "float16": 2}
@@ -169,13 +168,9 @@ class Measurement:
 
     def to_csv(self) -> str:
         """Return the table as CSV with a header."""
-        out = io.StringIO()
-        writer = csv.writer(out, lineterminator="\n")
-        writer.writerow(COLUMNS)
-        for row in self.rows:
-            values = (getattr(row, name) for name in COLUMNS)
-            writer.writerow(f"{value:.6g}" if isinstance(value, float) else value for value in values)
-        return out.getvalue()
+        cells = ([getattr(row, name) for name in COLUMNS] for row in self.rows)
+        rows = ([f"{cell:.6g}" if isinstance(cell, float) else cell for cell in row] for row in cells)
+        return csv_text([COLUMNS, *rows])
 
 
 class Timer(Protocol):

@@ -43,7 +43,7 @@ def certificate(problem: type[Problem], result: Result, guarantee: str | None) -
         return ["Nothing is proven: the file gives no objective of its plan."]
     promise = [] if guarantee is None else [f"What the method {result.method} promises: {guarantee}."]
     if result.bound is None:
-        return [f"Nothing is proven: {result.method} gave no bound that holds, so that another plan may be better.", *promise]
+        return [f"Nothing is proven: {result.method} gave no bound that holds; another plan may be better.", *promise]
     word = "at least" if problem.sense == "minimize" else "at most"
     because = f"because every plan has {word} {result.bound:.9g} and this one has {result.objective:.9g}"
     if result.gap == 0.0:

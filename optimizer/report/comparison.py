@@ -35,13 +35,13 @@ def comparison_page(comparison: Comparison, sources: tuple[str, ...]) -> Page:
     wins = [{name: row.get(name) for name in labels} for row in families]
     if len(wins) > 1:
         body.append(section("Who has the best plan where", table(wins, "Share of the runs with the best plan (%)")))
-    if failed:
-        told = [
-            {"method": one.label, "instance": one.instance, "seed": one.seed, "why": one.error}
-            for one in comparison
-            if one.failed
-        ]
-        body.append(section("What failed", table(told, "Runs that failed")))
+    told = [
+        {"method": one.label, "instance": one.instance, "seed": one.seed, "status": one.status, "why": one.error}
+        for one in comparison
+        if one.error is not None
+    ]
+    if told:
+        body.append(section("What failed or is refuted", table(told, "Runs that failed, and claims that are refuted")))
     body.append(section("Run by run", table(_runs(comparison), "Every run")))
     body.append(section("Where the numbers come from", items(f"{name}: {what}" for name, what in origins(comparison))))
     title = f"{len({row.label for row in rows})} methods on {len({r.problem_sha256 for r in comparison})} instances"

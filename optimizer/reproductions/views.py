@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,7 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from specopt.models.errors import InvalidInput
-from specopt.models.files import write_text
+from specopt.models.files import csv_text, write_text
 from specopt.reproductions.experiment import Curves, Finding, Run
 from specopt.reproductions.ledger import Assumption, Paper
 from specopt.views.canvas import COLOURS, line_style, save_figure
@@ -107,13 +105,10 @@ def write_run(run: Run, folder: Path, *, pictures: bool = True) -> None:
         If pictures need matplotlib; the points are written all the same.
     """
     if run.points:
-        text = io.StringIO()
         columns = {one.said.id: one.values.tolist() for one in run.findings}
         rows = zip(*columns.values(), strict=True)
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow((*run.points[0], *columns))
-        writer.writerows((*point.values(), *row) for point, row in zip(run.points, rows, strict=True))
-        write_text(folder / f"{run.name}.csv", text.getvalue())
+        body = ((*point.values(), *row) for point, row in zip(run.points, rows, strict=True))
+        write_text(folder / f"{run.name}.csv", csv_text([(*run.points[0], *columns), *body]))
     if pictures:
         drawn = {f"map-{run.name}": draw_map(run)} if run.points else {}
         for name, figure in (drawn | {name: draw_curves(name, one) for name, one in run.curves.items()}).items():

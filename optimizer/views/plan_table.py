@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import csv
-import io
-
 from specopt.kinds import kind_of
 from specopt.models.errors import InvalidInput
+from specopt.models.files import csv_text
 from specopt.models.problem import Plan
 from specopt.models.result import Result
 
@@ -20,11 +18,7 @@ def to_csv(result: Result) -> str:
         If the result has no plan.
     """
     rows = list(kind_of(result.kind).rows(_plan(result)))
-    out = io.StringIO()
-    writer = csv.DictWriter(out, fieldnames=list(rows[0]) if rows else ["empty"], lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return out.getvalue()
+    return csv_text([list(rows[0]) if rows else ["empty"], *(row.values() for row in rows)])
 
 
 def to_yaml(result: Result) -> str:

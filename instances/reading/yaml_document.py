@@ -1,0 +1,50 @@
+"""Files of YAML, read as if they were JSON: no aliases, every key once, and keys that are text or integers."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import yaml
+
+from specopt.models.errors import InvalidInput
+from specopt.models.fields import describe
+from specopt.models.files import unique_keys
+
+
+def yaml_document(text: str, path: str | os.PathLike[str]) -> object:
+    """Return the content of a YAML file; integer keys become text.
+
+    Raises
+    ------
+    InvalidInput
+        If it is no YAML, or has what JSON has not.
+    """
+    try:
+        return yaml.load(text, _Loader)
+    except Exception as error:  # PyYAML's constructors raise what comes: `!!int ""` an IndexError
+        problem = getattr(error, "problem", None) or str(error) or type(error).__name__
+        mark = getattr(error, "problem_mark", None)
+        where = "" if mark is None else f"line {mark.line + 1}: "
+        raise InvalidInput(f"{path}: {where}expected YAML: {problem}") from None
+
+
+class _Loader(yaml.SafeLoader):  # type: ignore[misc]  # PyYAML has no annotations
+    """Without aliases: one onto itself never ends, and a nest of them unfolds to more than any memory holds."""
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        if self.check_event(yaml.AliasEvent):
+            event = self.peek_event()
+            message = f"alias *{event.anchor}: write out what it stands for"
+            raise yaml.composer.ComposerError(None, None, message, event.start_mark)
+        return super().compose_node(parent, index)
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict[str, Any]:
+        pairs = []
+        for key_node, value_node in node.value:
+            key = self.construct_object(key_node, deep=True)
+            if type(key) not in (str, int):
+                message = f"key {describe(key)}: expected text; put it in quotes"
+                raise yaml.constructor.ConstructorError(None, None, message, key_node.start_mark)
+            pairs.append((str(key), self.construct_object(value_node, deep=True)))
+        return unique_keys(pairs)
