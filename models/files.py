@@ -19,7 +19,7 @@ import msgspec
 
 from specopt.models.arguments import number
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import describe, is_unicode
+from specopt.models.fields import describe, is_unicode, read
 from specopt.models.problem import Problem, problem_type, strip_header
 from specopt.models.reading import read_bytes
 from specopt.models.result import Result, Status, Termination
@@ -108,15 +108,12 @@ def result_from_dict(data: Mapping[str, Any]) -> Result:
     kind = data.get("kind")
     plan_type = problem_type(kind).plan_type
     body = strip_header(data, str(kind))
-    try:
-        read = msgspec.convert(body, _ResultFile, strict=True)
-    except msgspec.ValidationError as error:
-        raise InvalidInput(str(error).replace("`", "").replace(" - at $.", " at ")) from None
-    number("seconds", read.seconds, 0)
+    found: _ResultFile = read(_ResultFile, body, "")
+    number("seconds", found.seconds, 0)
     for name in ("fixed_seconds", "preparing_seconds"):
-        number(f"stats.{name}", read.stats.get(name, 0.0), 0)
-    fields = {name: getattr(read, name) for name in read.__struct_fields__ if name != "plan"}
-    return Result(kind=str(kind), plan=None if read.plan is None else plan_type.from_dict(read.plan), **fields)
+        number(f"stats.{name}", found.stats.get(name, 0.0), 0)
+    fields = {name: getattr(found, name) for name in found.__struct_fields__ if name != "plan"}
+    return Result(kind=str(kind), plan=None if found.plan is None else plan_type.from_dict(found.plan), **fields)
 
 
 def read_json(path: str | os.PathLike[str]) -> object:

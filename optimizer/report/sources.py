@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from specopt.models.errors import InvalidInput, SpecoptError
+from specopt.models.errors import InvalidInput
 from specopt.models.files import load, read_json
 from specopt.models.problem import Problem
 from specopt.report.page import Page
@@ -85,13 +85,12 @@ def _testbed(sources: Sources, _: Problem | None) -> Page:
     from specopt.report.testbed import testbed_page
     from specopt.testbed.records import read_record
 
+    records = [read_record(source) for source in sources]
     try:
-        return testbed_page([read_record(source) for source in sources], sources)
-    except SpecoptError:
-        raise
+        return testbed_page(records, sources)
     except Exception as error:  # our own records are no format that is checked field by field
-        why = f"{type(error).__name__}: {error}"
-        raise InvalidInput(f"{', '.join(sources)}: expected laboratory records that are whole ({why})") from None
+        why = error if isinstance(error, InvalidInput) else f"{type(error).__name__}: {error}"
+        raise InvalidInput(f"{', '.join(sources)}: expected laboratory records that are whole: {why}") from None
 
 
 def _sweep(sources: Sources, _: Problem | None) -> Page:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import csv
 import dataclasses
+import io
 import json
 import os
 import re
@@ -15,7 +17,7 @@ import numpy as np
 import pytest
 
 from specopt import InvalidInput, Result, ServingLatencyProblem, generate, load, save, solve
-from specopt.models.files import from_dict, write_text
+from specopt.models.files import csv_text, from_dict, write_text
 
 BASE: dict[str, Any] = {
     "format": "specopt/1",
@@ -344,3 +346,13 @@ def test_what_is_no_regular_file_is_written_into(tmp_path: Path) -> None:
     assert Path("/dev/null").is_char_device()
     with pytest.raises(InvalidInput, match="cannot be written"):
         write_text(tmp_path, "a folder")
+
+
+def test_cells_of_tables_are_inert() -> None:
+    """Tests that text that a spreadsheet would run gets an apostrophe, numbers none, and that rows stay rows."""
+    texts = ["=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(1)", "\t=1", "\r=1", "a\r=1", "a\n=1", 'a",=1']
+    numbers = [-1.5, "-1.5e-3", "+2", "-.5", 3, None, "-", ""]
+    (row,) = csv.reader(io.StringIO(csv_text([[*texts, *numbers]]), newline=""))
+    assert row[: len(texts)] == [f"'{one}" for one in texts[:6]] + texts[6:]
+    assert row[len(texts) :] == ["-1.5", "-1.5e-3", "+2", "-.5", "3", "", "-", ""]
+    assert csv_text([["a", "b"], [1, 2]]) == "a,b\n1,2\n"

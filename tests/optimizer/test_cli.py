@@ -639,3 +639,11 @@ def test_progress_on_a_terminal_is_one_live_line(
     end_progress()
     end_progress()
     assert capsys.readouterr().err == "\r\x1b[2K    3.0 s  objective 5\r\x1b[2K"
+
+
+@pytest.mark.parametrize("limit", ["-1", "0", "nan", "-inf"])
+def test_a_memory_limit_is_positive(limit: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests that memory that no method can hold is refused by the option's name."""
+    specopt.save(specopt.generate("draft-allocation/uniform"), tmp_path / "p.json")
+    assert run(["solve", str(tmp_path / "p.json"), "--memory-limit", limit]) == 2
+    assert capsys.readouterr().err == f"specopt: --memory-limit: expected gigabytes > 0, got {float(limit):g}\n"

@@ -205,6 +205,18 @@ def test_golden_lengths(tmp_path: Path) -> None:
     assert read_acceptance(as_json).expected_tokens(2).tolist() == [1.0, 1.5, 2.0]
 
 
+def test_a_key_that_comes_twice_is_refused(tmp_path: Path) -> None:
+    """Tests that YAML, JSON and lines of JSON with a key twice, and YAML with a key that is no text, are refused."""
+    for name, text, words in (
+        ("a.yaml", GOLDEN + "    3: 3\n", "field '3' appears twice"),
+        ("a.json", '{"acceptance_rate": 0.5, "acceptance_rate": 0.6}', "field 'acceptance_rate' appears twice"),
+        ("a.jsonl", '{"a": 1}\n{"a": 1, "a": 2}', "line 2: expected JSON: field 'a' appears twice"),
+        ("b.yaml", "acceptance_rate: 0.5\nnull: 1", "key None: expected text"),
+    ):
+        with pytest.raises(InvalidInput, match=words):
+            read_acceptance(written(tmp_path, text, name))
+
+
 def test_lengths_of_ones_own(tmp_path: Path) -> None:
     """Tests that lengths that are written are read back, limits included."""
     own = AcceptanceLengths(

@@ -192,3 +192,22 @@ def test_bad_usage_is_one_message(arguments: list[str], message: str, capsys: py
     captured = capsys.readouterr()
     assert message in captured.err
     assert captured.err.count("\n") == 1
+
+
+def test_twins_and_names_that_are_formulas(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests that a twin is not called left out, and that names that begin a formula are text in the CSV."""
+    names = ("=1+1", "+cmd", "-2e1", "@x")
+    for name in (*names, "twin"):
+        save(generate("draft-allocation/uniform", seed=max(0, names.index(name) if name in names else 0)),
+             tmp_path / f"{name}.json")  # fmt: skip
+    other = tmp_path / "other.json"
+    save(generate("serving-latency/paper-1", tasks=2), other)
+    files = [str(path) for path in sorted(tmp_path.glob("*.json"))]
+    folder = tmp_path / "out"
+    assert run(["compare", *files, "--method", "greedy", "--jobs", "1", "-o", str(folder)]) == 0
+    said = capsys.readouterr().out
+    assert "1 instances that none of the methods takes: other" in said
+    with (folder / "comparison.csv").open(newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    assert [row["instance"] for row in rows] == ["'+cmd", "-2e1", "'=1+1", "'@x"]
+    assert [float(row["objective"]) for row in rows]

@@ -1,0 +1,252 @@
+"""What files claim against what their numbers say: in reports, by `evaluate`, and in tables of comparisons."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from report_cases import problem_and_plan, result_of
+
+from specopt import InvalidInput, Problem, Result, Status, Termination, load, solve
+from specopt.claims import held_against
+from specopt.cli import run
+from specopt.comparison.cell import Record
+from specopt.comparison.report import print_comparison_summary
+from specopt.comparison.table import Comparison
+from specopt.models.judge import proof_of, verify
+from specopt.models.problem import problem_type
+from specopt.report.result import result_page
+from specopt.views.terminal import console
+
+FAMILY = "draft-allocation/paper-5"
+
+
+def claim(**fields: Any) -> tuple[Problem, Result]:
+    """Return a problem whose objective is maximised, and a result with some claims."""
+    problem, plan = problem_and_plan(FAMILY)
+    return problem, result_of(problem, plan, **fields)
+
+
+def page_text(tmp_path: Path, result: Result, problem: Problem | None = None, **changes: Any) -> str:
+    """Return what `report` makes of a result file, with its problem or without."""
+    (tmp_path / "r.json").write_text(json.dumps(result.to_dict() | changes))
+    (tmp_path / "p.json").write_text(json.dumps((problem or problem_and_plan(FAMILY)[0]).to_dict()))
+    more = [] if problem is None else ["--problem", str(tmp_path / "p.json")]
+    assert run(["report", str(tmp_path / "r.json"), *more, "-o", str(tmp_path / "page.html")]) == 0
+    return (tmp_path / "page.html").read_text()
+
+
+@pytest.mark.parametrize("judged", [False, True])
+@pytest.mark.parametrize(
+    ("factor", "claims", "words", "good"),
+    [
+        (1.0, {"gap": 0.5, "status": "feasible"}, "No plan is better", True),
+        (2.0, {"gap": 0.0, "status": "optimal"}, "The file calls the plan optimal", False),
+        (2.0, {"gap": -1.0, "status": "feasible"}, "No plan can be more than 100 % better", None),
+        (2.0, {"gap": 0.0, "status": "optimal", "termination": "gap"}, "No plan can be more than 100 % better", None),
+        (0.5, {"gap": 0.5, "status": "feasible"}, "The bound of the file is refuted", False),
+        (0.5, {"gap": 0.0, "status": "optimal"}, "The bound of the file is refuted", False),
+        (2.0, {"gap": 1.0, "status": "infeasible"}, "there is no plan, and holds one", False),
+        (None, {"gap": 0.0, "status": "optimal"}, "The file calls the plan optimal", False),
+    ],
+)
+def test_reports_derive_status_and_gap(
+    judged: bool, factor: float | None, claims: dict[str, Any], words: str, good: bool | None
+) -> None:
+    """Tests that a page says what objective and bound make of a plan, whatever status and gap the file claims."""
+    problem, plain = claim()
+    assert plain.objective is not None
+    fields = claims | {"status": Status(claims["status"])}
+    fields["termination"] = Termination(claims.get("termination", "converged"))
+    _, result = claim(bound=None if factor is None else factor * plain.objective, **fields)
+    page = result_page(result, problem if judged else None, ())
+    assert words in " ".join(page.lead)
+    assert page.good is good
+    assert ("No plan is better" in " ".join(page.lead)) == (factor == 1.0)
+    assert ("every plan has at most" in page.body[0]) == (factor in (1.0, 2.0))
+    assert ("<dd>optimal" in page.body[0]) == (factor == 1.0)
+
+
+def test_the_tolerance_is_the_methods() -> None:
+    """Tests that a bound apart by less than the tolerance of the method that is named proves the plan."""
+    problem, plan = problem_and_plan("fair-goodput/paper-5")
+    objective = problem.evaluate(plan).objective
+    for method, status in (("convex", Status.OPTIMAL), ("no-such-method", Status.FEASIBLE)):
+        claimed = result_of(problem, plan, bound=objective + 1e-7, method=method)
+        assert held_against(claimed, problem, verify(problem, claimed))[0].status is status
+
+
+def test_a_gap_that_only_the_problem_gives_is_not_claimed() -> None:
+    """Tests that fair goodput has no gap without its problem but 0, and that a refuted bound is seen there, too."""
+    problem, plan = problem_and_plan("fair-goodput/paper-5")
+    objective = problem.evaluate(plan).objective
+    for bound, gap, words in (
+        (objective, 0.0, "No plan is better"),
+        (objective + 0.1, None, "How much better another plan can be is not known, by the common rate"),
+        (objective - 0.1, None, "The bound of the file is refuted"),
+    ):
+        claimed = result_of(problem, plan, bound=bound, gap=0.0, status=Status.OPTIMAL)
+        assert held_against(claimed)[0].gap == gap
+        assert words in result_page(claimed, None, ()).lead[0]
+    assert held_against(claimed)[0].status is Status.FEASIBLE
+
+
+def test_without_a_plan_nothing_is_found(tmp_path: Path) -> None:
+    """Tests that "optimal" without a plan is no plan found, that a claimed proof of infeasibility stays one."""
+    problem, _ = claim()
+    for said, status in ((Status.OPTIMAL, Status.NONE), (Status.INFEASIBLE, Status.INFEASIBLE)):
+        result, _ = held_against(result_of(problem, None, status=said, objective=3.0, gap=0.0))
+        assert (result.status, result.objective, result.gap) == (status, None, None)
+    _, nameless = claim(objective=None, bound=3.0, gap=0.0)
+    assert "the file gives no objective" in page_text(tmp_path, nameless)
+
+
+def test_what_solve_writes_stands(tmp_path: Path) -> None:
+    """Tests that an honest result keeps status, bound and gap, with its problem and without."""
+    for family in (FAMILY, "fair-goodput/paper-5", "serving-latency/paper-1"):
+        problem, _ = problem_and_plan(family)
+        result = solve(problem, time_limit=5)
+        for report in (None, verify(problem, result)):
+            held, refuted = held_against(result, None if report is None else problem, report)
+            assert refuted == []
+            assert (held.status, held.bound, held.gap) == (result.status, result.bound, result.gap)
+    assert "No plan is better" in page_text(tmp_path, result, problem)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"stats": {"preparing_seconds": "x"}}, "stats.preparing_seconds: expected a finite number >= 0, got 'x'"),
+        ({"stats": {"fixed_seconds": -1.0}}, "stats.fixed_seconds: expected a finite number >= 0, got -1.0"),
+        ({"stats": [1]}, "stats: expected object, got [1] (array)"),
+        ({"seconds": -1.0}, "seconds: expected a finite number >= 0, got -1.0"),
+        ({"bound": "@1e400"}, "bound: expected a finite number, got inf"),
+        ({"stats": {"a": [0, "@-1e400"]}}, "stats.a[1]: expected a finite number, got -inf"),
+        ({"terms": {"a": "@1" + 400 * "0" + ".5"}}, "terms.a: expected a finite number, got inf"),
+    ],
+)
+def test_wrong_fields_are_refused_by_name(
+    changes: dict[str, Any], words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Tests that a field of the wrong type and a number beyond floating point are named, with the file."""
+    text = json.dumps(claim()[1].to_dict() | changes)
+    (tmp_path / "r.json").write_text(text.replace('"@', "").replace('400"', "400").replace('.5"', ".5"))
+    assert run(["report", str(tmp_path / "r.json"), "-o", str(tmp_path / "page.html")]) == 2
+    (said,) = capsys.readouterr().err.splitlines()
+    assert said.startswith(f"specopt: {tmp_path / 'r.json'}: ") and words in said
+
+
+def test_evaluate_says_what_is_refuted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests that `evaluate` derives bound and gap as a report does, in JSON and in words."""
+    problem, result = claim(bound=1.0, gap=0.0, status=Status.OPTIMAL)
+    page_text(tmp_path, result, problem)
+    capsys.readouterr()
+    arguments = ["evaluate", str(tmp_path / "p.json"), str(tmp_path / "r.json")]
+    assert run([*arguments, "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert (said["bound"], said["gap"], len(said["refuted"])) == (None, None, 2)
+    assert run(arguments) == 0
+    assert "every plan has at most 1, and this one has" in capsys.readouterr().out
+
+
+def test_a_bound_proves_what_its_side_allows() -> None:
+    """Tests the rules by hand, in both senses: gap, rounding, the wrong side, an objective of 0."""
+    least, most = problem_type("serving-latency"), problem_type("draft-allocation")
+    for kind, sign in ((least, 1.0), (most, -1.0)):
+        assert proof_of(kind, 10.0, None) == (None, None, False)
+        assert proof_of(kind, 10.0, 10.0 - sign) == (10.0 - sign, 0.1, False)
+        assert proof_of(kind, 10.0, 10.0 + sign) == (None, None, True)
+        assert proof_of(kind, 10.0, 10.0 + 1e-9 * sign) == (10.0, 0.0, False)
+        assert proof_of(kind, 10.0, 10.0 - 1e-9 * sign) == (10.0 - 1e-9 * sign, 0.0, False)
+        assert proof_of(kind, 0.0, -sign) == (-sign, None, False)
+        assert proof_of(kind, 0.0, -1e-10 * sign, size=1.0) == (-1e-10 * sign, 0.0, False)
+
+
+# ---------------------------------------------------------------------------- records of comparisons
+
+
+def record(objective: float | None, bound: float | None, status: str, **fields: Any) -> Record:
+    """Return a record of a cell whose objective is minimised."""
+    known = {"method": "exact", "instance": "a", "problem_sha256": "a", "gap": None, "gap_limit": 0.0} | fields
+    return Record(
+        key=f"{known}", kind="serving-latency", label=known["method"], options={}, time_limit=10.0, seed=0,
+        objective=objective, bound=bound, status=status, **known,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("one", "status", "bound", "gap", "error"),
+    [
+        (record(9.0, 9.0, "optimal", gap=0.0), "optimal", 9.0, 0.0, None),
+        (record(9.0, 8.99, "optimal", gap=0.01 / 9, gap_limit=0.01), "optimal", 8.99, 0.01 / 9, None),
+        (record(9.0, 4.5, "optimal", gap=0.0), "feasible", 4.5, 0.5, None),
+        (record(9.0, 20.0, "optimal", gap=0.0), "feasible", None, None, "its bound 20 is refuted by a plan of 9"),
+        (record(9.0, 4.5, "feasible", gap=-1.0), "feasible", 4.5, 0.5, None),
+        (record(9.0, None, "optimal", gap=0.0), "feasible", None, None, None),
+        (
+            record(9.0, None, "infeasible"),
+            "feasible",
+            None,
+            None,
+            "proof that there is no plan is refuted by",
+        ),
+        (record(None, 3.0, "optimal", gap=0.0), "none", 3.0, None, None),
+        (record(None, None, "infeasible"), "infeasible", None, None, None),
+        (record(9.0, 9.0, "failed", error="killed"), "failed", None, None, "killed"),
+    ],
+)
+def test_records_are_held_against_their_numbers(
+    one: Record, status: str, bound: float | None, gap: float | None, error: str | None
+) -> None:
+    """Tests that status, bound and gap of a record follow from its numbers, and that what is refuted is said."""
+    comparison = Comparison([one], known={})
+    (held,) = comparison
+    assert (held.status, held.bound) == (status, bound)
+    assert held.gap == (None if gap is None else pytest.approx(gap))
+    assert (held.error is None) == (error is None) and (error or "") in (held.error or "")
+    assert comparison.proven(held) == (gap == 0.0 or status == "infeasible")
+
+
+def test_a_record_is_held_against_other_plans(capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests that a plan of another method refutes a bound, or a proof of infeasibility, and the summary says so."""
+    comparison = Comparison(
+        [
+            record(10.0, 10.0, "optimal", gap=0.0, method="proud"),
+            record(None, None, "infeasible", method="denying"),
+            record(9.0, None, "feasible", method="humble"),
+        ],
+        known={},
+    )
+    by = {one.method: one for one in comparison}
+    assert (by["proud"].status, by["proud"].bound, by["proud"].objective) == ("feasible", None, 10.0)
+    assert (by["denying"].status, by["humble"].error) == ("none", None)
+    assert [comparison.wins(by[name]) for name in ("proud", "denying", "humble")] == [False, False, True]
+    assert comparison.best(by["humble"]) == (9.0, None)
+    print_comparison_summary(comparison, console())
+    said = capsys.readouterr().out
+    assert "refuted: proud on a, seed 0: its bound 10 is refuted by a plan of 9" in said
+    assert "refuted: denying on a, seed 0: its proof that there is no plan is refuted by a plan of 9" in said
+
+
+def test_laboratory_records_that_are_not_whole_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests that a record of the laboratory without a field, or with a wrong one, is refused by the file's name."""
+    whole = json.loads(min((Path(__file__).parents[2] / "laboratory" / "records").glob("*.json")).read_text())
+    path = tmp_path / "r.json"
+    damage: tuple[dict[str, Any], ...] = ({"trials": 3}, {"kind": None}, {"trials": [{}]}, {"machine": [1]})
+    for changes in damage:
+        path.write_text(json.dumps(whole | changes))
+        assert run(["report", str(path), "-o", str(tmp_path / "page.html")]) == 2
+        (said,) = capsys.readouterr().err.splitlines()
+        assert said.startswith(f"specopt: {path}: ")
+
+
+def test_a_result_is_still_read_as_it_is(tmp_path: Path) -> None:
+    """Tests that `load` keeps what a file says: only what shows it derives anew."""
+    _, result = claim(bound=1.0, gap=-1.0, status=Status.OPTIMAL)
+    (tmp_path / "r.json").write_text(json.dumps(result.to_dict()))
+    assert load(tmp_path / "r.json", Result) == result
+    with pytest.raises(InvalidInput, match=r"r\.json: kind"):
+        (tmp_path / "r.json").write_text(json.dumps(result.to_dict() | {"kind": "x"}))
+        load(tmp_path / "r.json")
