@@ -19,8 +19,8 @@ import specopt
 from specopt.instances.fair_goodput.minimum_rates import minimum_rates
 from specopt.instances.fair_goodput.per_second import per_second
 from specopt.models.fair_goodput import FairGoodputPlan, FairGoodputProblem
+from specopt.online import GoodputScheduler
 from specopt.solvers.draft_allocation import fast
-from specopt.solvers.fair_goodput.online import Scheduler
 from specopt.solvers.fair_goodput.policies import Gradient
 
 FIRST_SEED, SEEDS = 1000, 6
@@ -114,7 +114,7 @@ class Ours:
     """Both policies of the package, reported to as a server would."""
 
     def __init__(self, clients: range, budget: int, policy: str | Gradient) -> None:
-        self.inner = Scheduler(clients, budget, policy)
+        self.inner = GoodputScheduler(clients, budget, policy)
         self.every_draft = isinstance(policy, Gradient)
         self.join, self.leave, self.allocate = self.inner.join, self.inner.leave, self.inner.allocate
 
@@ -298,9 +298,9 @@ def real_time(smoke: bool) -> list[Row]:
             }  # fmt: skip
             best = _utility(problem)
             for label, scheduler in (
-                ("per second", Scheduler(8, BUDGET, **timing)),
-                ("per round", Scheduler(8, BUDGET)),
-                ("gradient", Scheduler(8, BUDGET, "gradient")),
+                ("per second", GoodputScheduler(8, BUDGET, **timing)),
+                ("per round", GoodputScheduler(8, BUDGET)),
+                ("gradient", GoodputScheduler(8, BUDGET, "gradient")),
             ):
                 gaps[label].append(best - problem.utility(_rates(problem, scheduler, rounds, seed)))
         means = {label: float(np.mean(found)) for label, found in gaps.items()}
@@ -317,7 +317,7 @@ def real_time(smoke: bool) -> list[Row]:
         for seed in seeds:
             problem = minimum_rates(tightness=tightness, fairness=1.0, seed=seed)
             assert problem.min_goodput is not None
-            scheduler = Scheduler(8, BUDGET, min_goodput=problem.min_goodput)
+            scheduler = GoodputScheduler(8, BUDGET, min_goodput=problem.min_goodput)
             reached = _rates(problem, scheduler, 3 * rounds, seed)
             short.append(float((1.0 - reached / problem.min_goodput).max()))
             lost.append(_utility(problem) - problem.utility(reached))
@@ -337,7 +337,7 @@ def _utility(problem: FairGoodputProblem) -> float:
     return problem.utility(plan.goodput)
 
 
-def _rates(problem: FairGoodputProblem, scheduler: Scheduler, rounds: int, seed: int) -> Floats:
+def _rates(problem: FairGoodputProblem, scheduler: GoodputScheduler, rounds: int, seed: int) -> Floats:
     """Return the mean rates of so many rounds, in the unit of the problem."""
     draw = np.random.default_rng(seed)
     alpha, tokens, time = problem.acceptance_rates, np.zeros(problem.clients), 0.0

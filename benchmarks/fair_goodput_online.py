@@ -11,7 +11,7 @@ from table import Benchmark, Row, median_seconds
 from specopt.instances.fair_goodput.paper_5 import acceptance_rates
 from specopt.models.acceptance_process import AcceptanceProcess
 from specopt.models.goodput_workload import GoodputWorkload
-from specopt.solvers.fair_goodput.online import Scheduler
+from specopt.online import GoodputScheduler
 from specopt.solvers.fair_goodput.policies import Gradient, Robust
 from specopt.solvers.fair_goodput.simulate import benchmark, simulate
 
@@ -127,11 +127,11 @@ def speed(smoke: bool) -> list[Row]:
     rows = []
     for clients, budget in ((4, 24), (8, 20), (100, 400), (1000, 4000)):
         for policy in ("robust", "gradient"):
-            scheduler = Scheduler(clients, budget, policy)
+            scheduler = GoodputScheduler(clients, budget, policy)
             scheduler.warm_up()
             count = 20 if smoke else 1000
 
-            def rounds(scheduler: Scheduler = scheduler, count: int = count) -> None:
+            def rounds(scheduler: GoodputScheduler = scheduler, count: int = count) -> None:
                 for _ in range(count):
                     scheduler.observe(np.minimum(scheduler.allocate(), 2))
 

@@ -22,9 +22,9 @@ from specopt.generate import problem_from_trace
 from specopt.instances.traces import Trace, read_trace
 from specopt.models.files import write_text
 from specopt.models.serving_latency import ServingLatencyProblem
+from specopt.online import ServingScheduler
 from specopt.solvers.budget import Budget
 from specopt.solvers.serving_latency.method import prepare_all
-from specopt.solvers.serving_latency.online import Scheduler
 from specopt.solvers.serving_latency.policies import play
 from specopt.solvers.serving_latency.served_bound import served_bound
 
@@ -119,12 +119,12 @@ def curves(smoke: bool) -> list[Row]:
 
 
 def steps(smoke: bool) -> list[Row]:
-    """Milliseconds of `Scheduler.next_step` and `complete`, tasks leaving and joining all the time."""
+    """Milliseconds of `ServingScheduler.next_step` and `complete`, tasks leaving and joining all the time."""
     problem = specopt.generate("serving-latency/arrivals")
     assert isinstance(problem, ServingLatencyProblem)
     rows = []
     for tasks in (10, 200):
-        scheduler, random = Scheduler(problem), np.random.default_rng(0)
+        scheduler, random = ServingScheduler(problem), np.random.default_rng(0)
         scheduler.warm_up()
         taken = []
         for key in range(tasks, tasks + (50 if smoke else 3000)):

@@ -12,8 +12,8 @@ from table import Benchmark, Row
 
 from specopt.instances.verification_batch.workload import TABLE_12, mixed_classes
 from specopt.models.verification_workload import VerificationWorkload
+from specopt.online import VerificationScheduler
 from specopt.solvers.verification_batch.ceiling import ceiling
-from specopt.solvers.verification_batch.online import Scheduler
 from specopt.solvers.verification_batch.policies import POLICIES, Policy
 from specopt.solvers.verification_batch.simulate import Capacity, capacity, run_once
 
@@ -215,13 +215,13 @@ def single(smoke: bool) -> list[Row]:
 
 
 def decisions(smoke: bool) -> list[Row]:
-    """Microseconds of `Scheduler.next_batch` with 200 pending requests."""
+    """Microseconds of `VerificationScheduler.next_batch` with 200 pending requests."""
     rows = []
     for policy in POLICIES:
         generator = np.random.default_rng(0)
         taken = []
         for _ in range(20 if smoke else 300):
-            scheduler = Scheduler(TABLE_12, policy, guard_seconds=0.005)
+            scheduler = VerificationScheduler(TABLE_12, policy, guard_seconds=0.005)
             scheduler.warm_up()
             for key in range(200):
                 scheduler.submit(

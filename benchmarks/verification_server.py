@@ -24,9 +24,9 @@ from specopt.instances.runtimes.work import work_of
 from specopt.instances.verification_batch.workload import TABLE_12
 from specopt.models.errors import InvalidInput
 from specopt.models.verification_time import VerificationTime
-from specopt.solvers.verification_batch.online import Batch, Scheduler
+from specopt.online import AsyncScheduler
+from specopt.online.verification import Batch, VerificationScheduler
 from specopt.solvers.verification_batch.policies import POLICIES
-from specopt.solvers.verification_batch.serving import AsyncScheduler
 
 EXAMPLE = Path(__file__).parents[1] / "docs" / "verification-server" / "server.py"
 RECORDS = Path(__file__).parents[1] / "laboratory" / "records"
@@ -66,7 +66,7 @@ def costs(smoke: bool) -> list[Row]:
 def _call_seconds(policy: Any, pending: int, rounds: int, room: float | None) -> list[Any]:
     """Return the mean time of a decision and of a cancel, and what 99 % take, with so many pending throughout."""
     draw = np.random.default_rng(0)
-    scheduler = Scheduler(
+    scheduler = VerificationScheduler(
         TABLE_12, policy, memory_bytes=4 * GIGABYTE, kv_bytes_per_token=KV_BYTES, cache_memory_bytes=room
     )
     scheduler.warm_up()
@@ -89,7 +89,13 @@ def _call_seconds(policy: Any, pending: int, rounds: int, room: float | None) ->
 
 
 def _submit(
-    scheduler: Scheduler, key: int | str, speed: float, start: float, done: int, new: int = 5, cached: int = 150
+    scheduler: VerificationScheduler,
+    key: int | str,
+    speed: float,
+    start: float,
+    done: int,
+    new: int = 5,
+    cached: int = 150,
 ) -> None:
     scheduler.submit(
         key, class_speed=speed, expected_tokens=3.0, new_tokens=new, cached_tokens=cached + done,
@@ -135,7 +141,7 @@ def estimates(smoke: bool) -> list[Row]:
 
 def _errors(estimator: VerificationTime, batches: Any, seconds: Any, learns: bool) -> Any:
     """Return the relative errors of a scheduler's estimates, batch by batch."""
-    scheduler, found = Scheduler(estimator, "fcfs"), []
+    scheduler, found = VerificationScheduler(estimator, "fcfs"), []
     for (new, cached), taken in zip(batches, seconds, strict=True):
         for key, tokens in enumerate(zip(new.tolist(), cached.tolist(), strict=True)):
             _submit(scheduler, key, 4.0, 0.0, 0, *tokens)
@@ -226,7 +232,7 @@ class _Load:
         assert specification is not None and specification.loader is not None
         server = importlib.util.module_from_spec(specification)
         specification.loader.exec_module(server)
-        self.scheduler = Scheduler(TABLE_12, lost_after_seconds=0.1)
+        self.scheduler = VerificationScheduler(TABLE_12, lost_after_seconds=0.1)
         started = time.monotonic()
         most = server.MOST_REQUESTS
         async with AsyncScheduler(self.scheduler, self.verify, most_requests=most, clock=self.clock) as serving:
@@ -275,7 +281,7 @@ def sockets(smoke: bool) -> list[Row]:
 
 def hammer(seconds: float, count: int = 8) -> dict[str, int]:
     """Let threads submit, cancel, decide, complete, abandon and snapshot; return what came of the requests."""
-    scheduler = Scheduler(TABLE_12, lost_after_seconds=0.0)
+    scheduler = VerificationScheduler(TABLE_12, lost_after_seconds=0.0)
     scheduler.warm_up()
     ends = [Counter[str]() for _ in range(count)]
     calls = [Counter[str]() for _ in range(count)]

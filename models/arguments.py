@@ -12,9 +12,15 @@ from typing import Any, TypeGuard, TypeVar
 import numpy as np
 
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import MAX_TOKENS, describe
+from specopt.models.fields import MAX_TOKENS, describe, is_unicode
 
 T = TypeVar("T")
+
+LARGEST = 1e100
+"""Largest moment, duration or size that what runs beside a server takes: small multiples and sums stay finite."""
+
+Key = str | int
+"""What names a client, a request or a task; a Boolean does not."""
 
 
 def integer(name: str, value: object, low: int, high: int | None = None) -> int:
@@ -49,6 +55,8 @@ def number(
 ) -> float:
     """Return a finite number from `low` to `high`; `above` and `below` are ends that do not belong.
 
+    An upper end that only guards the arithmetic, LARGEST or more, is named where it is passed.
+
     Examples
     --------
     >>> number("rate", 0.5, 0, below=1)
@@ -68,6 +76,8 @@ def number(
         )
         if inside and math.isfinite(found):
             return found
+    if most >= LARGEST and not (is_number(value) and value > most):
+        most = math.inf
     raise InvalidInput(f"{name}: expected {_range(least, most, above is not None, below is not None)}, got "
                        f"{describe(value)}")  # fmt: skip
 
@@ -77,17 +87,17 @@ def positive(name: str, value: object) -> float:
     return number(name, value, above=0)
 
 
-def name_or_number(name: str, value: object) -> str | int:
-    """Return what names a client or a request: a string or an integer.
+def key_of(name: str, value: object) -> Key:
+    """Return what names a client, a request or a task: a text, or an integer of up to 128 bits.
 
     Examples
     --------
-    >>> name_or_number("client", np.int64(3))
+    >>> key_of("client", np.int64(3))
     3
     """
-    if isinstance(value, str):
-        return value
-    if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
+    if isinstance(value, str) and is_unicode(value):
+        return str.__str__(value)
+    if isinstance(value, (int, np.integer)) and not isinstance(value, bool) and int(value).bit_length() <= 128:
         return int(value)
     raise InvalidInput(f"{name}: expected a string or an integer, got {describe(value)}")
 

@@ -13,8 +13,7 @@ from typing import Any
 
 from specopt.instances.verification_batch.workload import TABLE_12
 from specopt.models.errors import SpecoptError
-from specopt.solvers.verification_batch.online import Scheduler
-from specopt.solvers.verification_batch.serving import AsyncScheduler
+from specopt.online import AsyncScheduler, VerificationScheduler
 
 REQUEST = ("draft", "class_speed", "expected_tokens", "cached_tokens", "tokens_done", "response_age", "iteration_age")
 """Drafted tokens; tokens per second due; tokens expected of it; tokens in the cache and in the response; seconds since
@@ -46,7 +45,7 @@ async def verdict(scheduler: AsyncScheduler[list[int], Any], line: bytes) -> dic
                 iteration_start_seconds=now - since,
             )
         }  # fmt: skip
-    except (SpecoptError, KeyError, TypeError, ValueError) as error:
+    except (SpecoptError, KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
         return {"error": f"{type(error).__name__}: {error}"}
 
 
@@ -72,7 +71,7 @@ async def converse(scheduler: AsyncScheduler[list[int], Any], reader: StreamRead
 
 async def main(port: int) -> None:
     """Listen until interrupted; then what was taken is verified."""
-    scheduler = Scheduler(TABLE_12, lost_after_seconds=LOST_AFTER_SECONDS)
+    scheduler = VerificationScheduler(TABLE_12, lost_after_seconds=LOST_AFTER_SECONDS)
     async with AsyncScheduler(scheduler, verify, most_requests=MOST_REQUESTS) as serving:
         listening = await asyncio.start_server(lambda *ends: converse(serving, *ends), "127.0.0.1", port)
         async with listening:

@@ -15,11 +15,11 @@ import numpy as np
 
 from specopt.models.fields import Floats
 from specopt.models.goodput_workload import GoodputWorkload
+from specopt.online import GoodputScheduler
 from specopt.reproductions.audit import follows
 from specopt.reproductions.experiment import Curves, Experiment, Found, Point
 from specopt.reproductions.laboratory import real
 from specopt.reproductions.replay import Replay, replay
-from specopt.solvers.fair_goodput.online import Scheduler
 from specopt.solvers.fair_goodput.policies import Gradient
 from specopt.solvers.fair_goodput.simulate import GoodputSimulation, simulate
 
@@ -220,7 +220,7 @@ def estimates(point: Point, seeds: Sequence[int]) -> Found:
 
 def _estimate_error(setting: Setting, point: Point, seed: int) -> float:
     """Return the largest error of the time averages of Eq. 3 of Algorithm 1."""
-    scheduler = Scheduler(setting.clients, setting.budget_tokens, _policy(point))
+    scheduler = GoodputScheduler(setting.clients, setting.budget_tokens, _policy(point))
     rates, random = setting.workload(point).moves.rates[0, 0], np.random.default_rng(seed)
     total = np.zeros(setting.clients)
     for _ in range(SETTLED):

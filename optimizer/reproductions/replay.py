@@ -14,8 +14,8 @@ from functools import cache
 import numpy as np
 
 from specopt.models.fields import Floats, Ints
+from specopt.online import GoodputScheduler
 from specopt.reproductions.laboratory import lines
-from specopt.solvers.fair_goodput.online import Scheduler
 from specopt.solvers.fair_goodput.policies import Gradient
 
 
@@ -83,7 +83,7 @@ def _run(
     table = np.zeros((clients, sizes.max()))
     for row, one in zip(table, rates, strict=True):
         row[: len(one)] = one
-    scheduler = Scheduler(clients, budget, policy) if isinstance(policy, Gradient) else None
+    scheduler = GoodputScheduler(clients, budget, policy) if isinstance(policy, Gradient) else None
     fixed = np.full(clients, budget // clients)
     places = luck.integers(sizes)
     ahead, estimated = np.arange(budget), np.zeros(clients)

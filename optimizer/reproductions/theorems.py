@@ -20,10 +20,10 @@ from specopt.models.fair_goodput import FairGoodputPlan, FairGoodputProblem
 from specopt.models.fields import Floats, Ints
 from specopt.models.goodput_workload import GoodputWorkload
 from specopt.models.uplink import spectral_efficiency, upload_seconds
+from specopt.online import GoodputScheduler
 from specopt.reproductions.ledger import THEOREMS, TITLES, Statement, paper
 from specopt.solve import solve
 from specopt.solvers.draft_allocation import fast
-from specopt.solvers.fair_goodput.online import Scheduler
 from specopt.solvers.fair_goodput.policies import Gradient
 from specopt.solvers.fair_goodput.simulate import simulate
 
@@ -200,7 +200,7 @@ def estimates_move_little() -> Check:
 
     def holds(random: np.random.Generator) -> bool:
         eta, rates = float(random.uniform(0.01, 0.9)), random.uniform(0.05, 0.95, 4)
-        scheduler = Scheduler(4, 12, Gradient(estimate_smoothing=eta))
+        scheduler = GoodputScheduler(4, 12, Gradient(estimate_smoothing=eta))
         worst = 0.0
         for _ in range(30):
             before = scheduler.estimates.copy()

@@ -1,6 +1,6 @@
 """Policies that serve tasks as they arrive, played to the end: none knows what is to come.
 
-"online" plans every step anew (`online.Scheduler`); "continuous" is first-come continuous batching at one speculation
+"online" plans every step anew (`StepChoice`); "continuous" is first-come continuous batching at one speculation
 length: prompts one by one, then batches by arrival as large as memory allows, one for each stage if stages overlap;
 "autoregressive" is the same without a draft model; "algorithm-1" serves what has arrived to the end, in static batches
 planned by Algorithm 1 with O_max, and repeats. Tasks gain what Eq. 7 says on average and leave when they have their
@@ -27,9 +27,9 @@ from specopt.models.serving_latency import Mechanism, ServingLatencyPlan, Servin
 from specopt.models.static_serving import play_static
 from specopt.solvers.budget import Budget
 from specopt.solvers.serving_latency.algorithm_1 import best_plan
-from specopt.solvers.serving_latency.online import Scheduler
 from specopt.solvers.serving_latency.prepare import Prepared, prepare
 from specopt.solvers.serving_latency.rebatching import arrival_shares
+from specopt.solvers.serving_latency.step_choice import Learned, StepChoice, Task
 from specopt.solvers.simulation import Estimate, Simulation
 
 POLICIES = ("online", "continuous", "autoregressive", "algorithm-1")
@@ -169,28 +169,34 @@ def _serve(
 
 
 class _Online:
-    """The scheduler of `online`, told what happened."""
+    """The choice of the online scheduler, which learns what happened."""
 
     def __init__(self, prepared: Prepared) -> None:
         self.problem = prepared.problem
-        self.scheduler = Scheduler(prepared.problem, prepared.mechanism)
+        self.choice = StepChoice(prepared.problem, prepared.mechanism)
         self.rates = self.problem.rates.tolist()
-        self.before: list[int] = []
+        self.tasks: dict[int, Task] = {}  # in the order in which they came
+        self.learned = Learned()
+        self.lengths: dict[int, int] = {}  # drafted in the step before
         self.gained = np.zeros(prepared.tasks)
 
     def __call__(self, active: list[int], gained: Floats, steps: Ints) -> Served:
-        if self.before:
-            now = set(active)
-            growth: dict[str | int, float] = {k: float(gained[k] - self.gained[k]) for k in self.before}
-            self.scheduler.complete(growth, [k for k in self.before if k not in now])
-        known = set(self.before)
+        now = set(active)
+        for k, length in self.lengths.items():
+            self.tasks[k] = self.tasks[k].after(float(gained[k] - self.gained[k]), length)
+            if k not in now:
+                self.learned = self.learned.finished(self.tasks.pop(k).gained)
         for k in active:
-            if k not in known:
-                tokens = int(self.problem.input_tokens[k])
-                self.scheduler.submit(k, input_tokens=tokens, acceptance_rate=self.rates[k])
-        self.before, self.gained = active, gained
-        step = self.scheduler.next_step()
-        return [([int(k) for k in b.keys], b.speculation_length, b.finish_seconds) for b in step.batches]
+            if k not in self.tasks:
+                tokens = float(self.problem.input_tokens[k])
+                self.tasks[k] = Task(tokens, tokens, self.rates[k])
+                self.learned = self.learned._replace(joined=self.learned.joined + 1)
+        self.gained, keys = gained, list(self.tasks)
+        seconds, batches = self.choice.choose(self.tasks.values(), self.learned)
+        self.learned = self.learned._replace(seconds=self.learned.seconds + seconds)
+        served = [([keys[place] for place in places], length, end) for places, length, end in batches]
+        self.lengths = {k: length for tasks, length, _ in served for k in tasks}
+        return served
 
 
 class _FirstCome:

@@ -121,7 +121,7 @@ class Former:
         return task, np.array([length, overlap, *rates, *prepared.memory])
 
 
-class Scheduler:
+class PhaseBuilder:
     """Builds the phases of a plan, step by step.
 
     Parameters

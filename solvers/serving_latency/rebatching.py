@@ -24,7 +24,7 @@ from specopt.solvers.serving_latency.method import (
     prepare_all,
 )
 from specopt.solvers.serving_latency.prepare import Prepared, quick_batches
-from specopt.solvers.serving_latency.rebatched import FEW, MOST_LENGTHS, Former, Scheduler
+from specopt.solvers.serving_latency.rebatched import FEW, MOST_LENGTHS, Former, PhaseBuilder
 from specopt.solvers.serving_latency.served_bound import served_bound
 
 
@@ -47,24 +47,24 @@ class Rebatching(ServingLatencyMethod):
             former = Former(prepared, budget)
             shares = arrival_shares(prepared)
             for outputs in planned_outputs(problem, (1.0, 0.5)):
-                self._play(Scheduler(former, outputs, shares), budget)
+                self._play(PhaseBuilder(former, outputs, shares), budget)
         return Outcome(plan=budget.incumbent, bound=min(served_bound(prepared, budget) for prepared in able))
 
-    def _play(self, scheduler: Scheduler, budget: Budget) -> None:
+    def _play(self, builder: PhaseBuilder, budget: Budget) -> None:
         """Offer the plans of fixed speculation lengths, and of the one that chooses at every event; of many tasks the
         one that seems to be the fastest.
         """
-        lengths = scheduler.prepared.lengths
+        lengths = builder.prepared.lengths
         found: list[tuple[float, ServingLatencyPlan]] = []
         for length in lengths:
-            found.append(scheduler.plan(range(length, length + 1), budget))
+            found.append(builder.plan(range(length, length + 1), budget))
             if len(found) > 2 and found[-1][0] > found[-2][0] > found[-3][0]:
                 break
-        few = scheduler.problem.tasks <= FEW
+        few = builder.problem.tasks <= FEW
         if len(lengths) > 1:
-            found.append(scheduler.plan(lengths[: MOST_LENGTHS if few else len(found)], budget))
+            found.append(builder.plan(lengths[: MOST_LENGTHS if few else len(found)], budget))
         for _, plan in sorted(found, key=lambda one: one[0]):
-            if offer_if_feasible(scheduler.problem, plan, budget) and not few:
+            if offer_if_feasible(builder.problem, plan, budget) and not few:
                 break
 
 

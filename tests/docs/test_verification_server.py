@@ -15,8 +15,7 @@ import server  # type: ignore[import-not-found]  # noqa: E402 - an example is no
 import verification_server as load  # type: ignore[import-not-found]  # noqa: E402 - neither are benchmarks
 
 from specopt.instances.verification_batch.workload import TABLE_12  # noqa: E402
-from specopt.solvers.verification_batch.online import Scheduler  # noqa: E402
-from specopt.solvers.verification_batch.serving import AsyncScheduler  # noqa: E402
+from specopt.online import AsyncScheduler, VerificationScheduler  # noqa: E402
 
 
 @pytest.mark.parametrize("faults", [False, True])
@@ -42,7 +41,7 @@ def test_bad_requests_are_answered() -> None:
     rest = b'"response_age": 0, "iteration_age": 0}'
 
     async def play() -> list[str]:
-        async with AsyncScheduler(Scheduler(TABLE_12), server.verify) as scheduler:
+        async with AsyncScheduler(VerificationScheduler(TABLE_12), server.verify) as scheduler:
             lines = [b"{", b"[1]", b"{}", fields % b"0" + rest, fields % b"4" + rest]
             return [str(await server.verdict(scheduler, line)) for line in lines]
 

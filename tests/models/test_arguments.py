@@ -21,10 +21,8 @@ from specopt.models.acceptance_process import AcceptanceProcess
 from specopt.models.errors import InvalidInput, SpecoptError
 from specopt.models.goodput_workload import GoodputWorkload
 from specopt.models.prompt_workload import Rounds
+from specopt.online import GoodputScheduler, PromptMonitor, VerificationScheduler
 from specopt.simulate import SIMULATORS, simulate
-from specopt.solvers.fair_goodput.online import Scheduler as FairScheduler
-from specopt.solvers.prompt_chunking.monitor import StateMonitor
-from specopt.solvers.verification_batch.online import Scheduler
 from specopt.solvers.verification_batch.policies import Policy
 from specopt.solvers.verification_batch.simulate import capacity, run_once
 
@@ -137,13 +135,13 @@ CALLS: dict[str, tuple[Callable[..., Any], list[str]]] = {
         ),
         [name for name in keywords(capacity) if name != "callback"],
     ),
-    "verification Scheduler": (lambda **options: scheduler(**options), keywords(Scheduler, "clock", "state")),
-    "fair Scheduler": (
-        lambda **options: FairScheduler(**{"clients": 3, "budget_tokens": 4, **options}),
-        ["clients", "budget_tokens", *keywords(FairScheduler)],
+    "VerificationScheduler": (lambda **options: scheduler(**options), keywords(VerificationScheduler)),
+    "GoodputScheduler": (
+        lambda **options: GoodputScheduler(**{"clients": 3, "budget_tokens": 4, **options}),
+        ["clients", "budget_tokens", *keywords(GoodputScheduler)],
     ),
-    "StateMonitor": (
-        lambda **options: StateMonitor(**{"cloud_delay": FIGURE_1, **options}), keywords(StateMonitor, "cloud_delay"),
+    "PromptMonitor": (
+        lambda **options: PromptMonitor(**{"cloud_delay": FIGURE_1, **options}), keywords(PromptMonitor, "cloud_delay"),
     ),
 }  # fmt: skip
 
@@ -155,9 +153,9 @@ def paper_2() -> Any:
     return mixed_classes()
 
 
-def scheduler(**options: Any) -> Scheduler:
+def scheduler(**options: Any) -> VerificationScheduler:
     """A scheduler of verification."""
-    return Scheduler(paper_2().estimator, **options)
+    return VerificationScheduler(paper_2().estimator, **options)
 
 
 @pytest.mark.parametrize("name", CALLS)

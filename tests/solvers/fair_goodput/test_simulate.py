@@ -14,7 +14,7 @@ from specopt import InvalidInput
 from specopt.instances.fair_goodput.paper_5 import acceptance_rates
 from specopt.models.acceptance_process import AcceptanceProcess
 from specopt.models.goodput_workload import GoodputWorkload
-from specopt.solvers.fair_goodput.online import Scheduler
+from specopt.online import GoodputScheduler
 from specopt.solvers.fair_goodput.policies import Gradient, Robust
 from specopt.solvers.fair_goodput.simulate import benchmark, simulate
 
@@ -48,7 +48,7 @@ def test_the_scheduler_decides_as_the_kernel(policy: str, every_draft: bool) -> 
     run = simulate(
         GoodputWorkload(rates, 9), policy, rounds=rounds, replications=1, seed=5, record=True, every_draft=every_draft
     )
-    scheduler = Scheduler(len(rates), 9, policy)
+    scheduler = GoodputScheduler(len(rates), 9, policy)
     for t in range(rounds):
         drafts = scheduler.allocate()
         assert drafts.tolist() == run.allocations[0, t].tolist()

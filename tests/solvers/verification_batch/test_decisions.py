@@ -8,13 +8,15 @@ import pytest
 import specopt
 from specopt.instances.verification_batch.workload import TABLE_12
 from specopt.models.verification_batch import VerificationBatchPlan, VerificationBatchProblem
-from specopt.solvers.verification_batch.online import Scheduler
+from specopt.online import VerificationScheduler
 from specopt.solvers.verification_batch.policies import Policy
 
 NOW, GUARD = 10.0, 0.004
 
 
-def epoch(seed: int, requests: int, equal: bool) -> tuple[VerificationBatchProblem, Scheduler, Scheduler]:
+def epoch(
+    seed: int, requests: int, equal: bool
+) -> tuple[VerificationBatchProblem, VerificationScheduler, VerificationScheduler]:
     """Return one epoch as a problem, and as schedulers by Algorithm 1 without late requests and by the epoch's best."""
     generator = np.random.default_rng(seed)
     new = generator.integers(1, 8, requests)
@@ -23,7 +25,7 @@ def epoch(seed: int, requests: int, equal: bool) -> tuple[VerificationBatchProbl
     tokens = np.full(requests, 3.0) if equal else generator.uniform(1.0, 5.0, requests)
     deadlines = NOW + generator.uniform(0.0, 0.15, requests)
     schedulers = [
-        Scheduler(TABLE_12, Policy(name=name, fill_with_late=False), guard_seconds=GUARD)
+        VerificationScheduler(TABLE_12, Policy(name=name, fill_with_late=False), guard_seconds=GUARD)
         for name in ("algorithm-1-drop", "per-epoch")
     ]
     for scheduler in schedulers:

@@ -16,10 +16,12 @@ from specopt.models.acceptance import expected_tokens
 from specopt.models.errors import InvalidInput
 from specopt.models.fair_goodput import FairGoodputPlan, FairGoodputProblem
 from specopt.models.fields import Floats
-from specopt.solvers.fair_goodput.online import Scheduler
+from specopt.online import GoodputScheduler
 
 
-def play(problem: FairGoodputProblem, scheduler: Scheduler, rounds: int, skipped: int = 0, seed: int = 0) -> Floats:
+def play(
+    problem: FairGoodputProblem, scheduler: GoodputScheduler, rounds: int, skipped: int = 0, seed: int = 0
+) -> Floats:
     """Play rounds with random acceptances; return the mean rates, in the unit of the problem, after those skipped."""
     draw = np.random.default_rng(seed)
     tokens, time = np.zeros(problem.clients), 0.0
@@ -52,18 +54,20 @@ def test_promises_are_kept(fairness: float) -> None:
     """Tests that promised rates are kept within some per cent, at no loss; without the promise they are far away."""
     problem = minimum_rates(rates="wide", tightness=0.7, fairness=fairness, seed=3)
     assert problem.min_goodput is not None
-    promised = Scheduler(8, 20, fairness=fairness, min_goodput=problem.min_goodput)
+    promised = GoodputScheduler(8, 20, fairness=fairness, min_goodput=problem.min_goodput)
     rates = play(problem, promised, 2500)
     assert (rates >= 0.98 * problem.min_goodput).all()
     assert problem.utility(rates) >= best(problem) - 0.02 * rates.sum()
-    rates = play(problem, Scheduler(8, 20, fairness=fairness), 300)
+    rates = play(problem, GoodputScheduler(8, 20, fairness=fairness), 300)
     assert (rates < 0.9 * problem.min_goodput).any()
 
 
 def test_promises_beyond_the_budget() -> None:
     """Tests that promises that cannot all be kept are missed alike, and that no draft goes elsewhere."""
     problem = FairGoodputProblem(acceptance_rates=np.full(5, 0.8), budget_tokens=8)
-    rates = play(problem, Scheduler(5, 8, fairness=0.0, min_goodput=[3.0, 3.0, 3.0, 3.0, 0.0]), 1000, skipped=200)
+    rates = play(
+        problem, GoodputScheduler(5, 8, fairness=0.0, min_goodput=[3.0, 3.0, 3.0, 3.0, 0.0]), 1000, skipped=200
+    )
     assert rates[:4] == pytest.approx(expected_tokens(0.8, 2), abs=0.1)
     assert rates[4] < 1.1
 
@@ -73,11 +77,11 @@ def test_per_second(seed: int) -> None:
     """Tests that the scheduler comes close to the optimum per second, which the rule per round is far away from."""
     problem = per_second(seed=seed)
     optimum = best(problem)
-    assert play_gap(problem, optimum, Scheduler(8, 20, **timing(problem))) < 0.02
-    assert play_gap(problem, optimum, Scheduler(8, 20)) > 1.0
+    assert play_gap(problem, optimum, GoodputScheduler(8, 20, **timing(problem))) < 0.02
+    assert play_gap(problem, optimum, GoodputScheduler(8, 20)) > 1.0
 
 
-def play_gap(problem: FairGoodputProblem, optimum: float, scheduler: Scheduler) -> float:
+def play_gap(problem: FairGoodputProblem, optimum: float, scheduler: GoodputScheduler) -> float:
     """How far the rates of rounds 200 to 500 are from the optimum."""
     return optimum - problem.utility(play(problem, scheduler, 500, skipped=200))
 
@@ -90,7 +94,7 @@ def test_promises_per_second() -> None:
     favoured, least = 7, np.zeros(8)
     least[favoured] = 1.3 * plan.goodput[favoured]
     optimum = best(dataclasses.replace(problem, min_goodput=least))
-    scheduler = Scheduler(8, 20, **timing(problem), min_goodput=least)
+    scheduler = GoodputScheduler(8, 20, **timing(problem), min_goodput=least)
     rates = play(problem, scheduler, 500, skipped=200)
     assert rates[favoured] >= 0.98 * least[favoured]
     assert problem.utility(rates) >= optimum - 0.05
@@ -100,9 +104,9 @@ def test_promises_per_second() -> None:
 def test_only_those_who_are_ready_take_time() -> None:
     """Tests that a round without the slow clients does not wait for them, and that a snapshot goes on the same."""
     problem = per_second(seed=0)
-    scheduler = Scheduler(8, 20, **timing(problem), min_goodput=[0.0] * 7 + [8.0])
+    scheduler = GoodputScheduler(8, 20, **timing(problem), min_goodput=[0.0] * 7 + [8.0])
     play(problem, scheduler, 20)
-    twin = Scheduler.from_state(json.loads(json.dumps(scheduler.state())))
+    twin = GoodputScheduler.from_state(json.loads(json.dumps(scheduler.state())))
     for ready in (range(8), [2, 5], []):
         drafts = scheduler.allocate(ready)
         assert twin.allocate(ready).tolist() == drafts.tolist()
@@ -125,5 +129,5 @@ def test_only_those_who_are_ready_take_time() -> None:
 def test_bad_input(arguments: dict[str, Any], message: str) -> None:
     """Tests that what makes no sense is refused by name."""
     with pytest.raises(InvalidInput) as caught:
-        Scheduler(2, 4, **arguments)
+        GoodputScheduler(2, 4, **arguments)
     assert message in str(caught.value)

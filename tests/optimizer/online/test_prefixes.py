@@ -9,14 +9,14 @@ import pytest
 
 from specopt.instances.verification_batch.workload import TABLE_12
 from specopt.models.errors import InvalidInput
+from specopt.online.verification import Batch, VerificationScheduler
 from specopt.solvers._kernels.verification_batch_simulation import evict
-from specopt.solvers.verification_batch.online import Batch, Scheduler
 
 KV_BYTES = 1000.0
 TAU = {"slow": 2.0, "fast": 8.0}
 
 
-def request(scheduler: Scheduler, key: str, now: float, done: int, cached: int) -> None:
+def request(scheduler: VerificationScheduler, key: str, now: float, done: int, cached: int) -> None:
     """Submit a request for a window of four drafts, of a response that began at 0 and whose name says its class."""
     scheduler.submit(
         key, class_speed=TAU[key.split()[0]], expected_tokens=2.94, new_tokens=5 if cached else 205 + done,
@@ -25,7 +25,7 @@ def request(scheduler: Scheduler, key: str, now: float, done: int, cached: int) 
     )  # fmt: skip
 
 
-def play(scheduler: Scheduler, seconds: float, devices: int, room: float) -> tuple[float, set[str]]:
+def play(scheduler: VerificationScheduler, seconds: float, devices: int, room: float) -> tuple[float, set[str]]:
     """Serve devices whose responses never end; return the share of cold verifications, and who was late at the end."""
     keys = [f"{kind} {i}" for i in range(devices) for kind in TAU]
     done, kept = dict.fromkeys(keys, 0), dict.fromkeys(keys, 0)
@@ -58,17 +58,17 @@ def play(scheduler: Scheduler, seconds: float, devices: int, room: float) -> tup
 def test_a_part_of_the_room_is_enough() -> None:
     """Tests that with room for part of the prefixes all responses keep their speed, and few are computed again."""
     room = KV_BYTES * 14_000.0
-    short = Scheduler(TABLE_12, kv_bytes_per_token=KV_BYTES, cache_memory_bytes=room)
+    short = VerificationScheduler(TABLE_12, kv_bytes_per_token=KV_BYTES, cache_memory_bytes=room)
     share, late = play(short, 20.0, 30, room)
     assert late == set()
     assert 0.005 < share < 0.15
     assert short._prefixes is not None
     ahead = {kind: [short._prefixes.ahead_seconds(f"{kind} {i}") > 0.0 for i in range(30)] for kind in TAU}
     assert all(ahead["slow"]) and not all(ahead["fast"])  # a slow one saves more room
-    assert play(Scheduler(TABLE_12, kv_bytes_per_token=KV_BYTES), 20.0, 30, np.inf)[0] < 0.05
+    assert play(VerificationScheduler(TABLE_12, kv_bytes_per_token=KV_BYTES), 20.0, 30, np.inf)[0] < 0.05
 
 
-def served(scheduler: Scheduler, *keys: str) -> Batch:
+def served(scheduler: VerificationScheduler, *keys: str) -> Batch:
     """Serve cold requests that are all due, each in its order."""
     for place, key in enumerate(keys):
         request(scheduler, key, 100.0, 100 + 10 * place, 0)
@@ -90,13 +90,15 @@ def test_what_rounding_leaves_needs_no_room() -> None:
 
 def test_what_is_due_last_goes_first() -> None:
     """Tests that a batch drops the prefix due last, nothing of its own, and that who is forgotten takes no room."""
-    scheduler = Scheduler(TABLE_12, kv_bytes_per_token=KV_BYTES, cache_memory_bytes=KV_BYTES * 1000.0)
+    scheduler = VerificationScheduler(TABLE_12, kv_bytes_per_token=KV_BYTES, cache_memory_bytes=KV_BYTES * 1000.0)
     assert served(scheduler, "slow a", "slow b", "slow c").drop == ()
-    copy = Scheduler.from_state(json.loads(json.dumps(scheduler.state(), allow_nan=False)), shift_seconds=0.0)
+    copy = VerificationScheduler.from_state(
+        json.loads(json.dumps(scheduler.state(), allow_nan=False)), shift_seconds=0.0
+    )
     assert copy.state() == scheduler.state()
     assert served(copy, "fast d").drop == served(scheduler, "fast d").drop == ("slow c",)
     scheduler.forget("slow a")
     assert served(scheduler, "fast e").drop == ()
     assert served(scheduler, *(f"fast {i}" for i in range(9))).drop == ("fast d", "slow b", "fast e")
     with pytest.raises(InvalidInput, match="cache_memory_bytes"):
-        Scheduler(TABLE_12, cache_memory_bytes=-1.0)
+        VerificationScheduler(TABLE_12, cache_memory_bytes=-1.0)

@@ -1,7 +1,7 @@
 """What the cloud knows of itself and of the devices: moving averages and a g that is learned (paper 4, Sec. 3.2).
 
 >>> from specopt.instances.prompt_chunking.workload import FIGURE_1
->>> monitor = StateMonitor(FIGURE_1, uplink_bytes_per_second=7.5e6, downlink_bytes_per_second=12.5e6)
+>>> monitor = PromptMonitor(FIGURE_1, uplink_bytes_per_second=7.5e6, downlink_bytes_per_second=12.5e6)
 >>> monitor.observe_batch(tokens=10, seconds=0.027)
 >>> monitor.observe_device("phone", uplink_bytes_per_second=6e6, draft_seconds=0.008)
 >>> problem = monitor.problem("phone", 351, bytes_per_token=8192.0, pipeline_length=4)
@@ -15,27 +15,40 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
 
-from specopt.models.arguments import number, positive
+from specopt.models.arguments import LARGEST, Key, key_of, number, one_of
 from specopt.models.cloud_delay import CloudDelay
 from specopt.models.device_speculation import parallel_steps
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import Floats, describe
+from specopt.models.fields import Floats
 from specopt.models.prompt_chunking import PromptChunkingProblem
-from specopt.solvers.prompt_chunking.moving_average import Average
-
-Key = str | int
+from specopt.online.average import Average
+from specopt.online.base import Amount, Online, Saved, distinct, expect, locked, restoring, saved
 
 KNOTS = (0.0, 16.0, 64.0, 256.0, 1024.0, 4096.0)
 """Where g may bend if nothing else is known."""
 
-_FIELDS = ("uplink_bytes_per_second", "downlink_bytes_per_second", "draft_seconds")
+_Field = Literal["uplink_bytes_per_second", "downlink_bytes_per_second", "draft_seconds"]
+_FIELDS = get_args(_Field)
+_NOTHING: dict[_Field, Average] = dict.fromkeys(_FIELDS, Average())
 
 
-class StateMonitor:
+class _State(Saved):
+    smoothing: float
+    pinned: Literal["observed", "smoothed"]
+    outlier_limit: float | None
+    given: dict[_Field, float]
+    tokens: list[Amount]
+    seconds: list[Amount] | None
+    batches: Average
+    errors: list[Average]
+    devices: list[tuple[Key, dict[_Field, Average]]]
+
+
+class PromptMonitor(Online):
     """Keep mu and g of the cloud, and bandwidths and drafting delay of every device; give problems and steps.
 
     Parameters
@@ -71,22 +84,21 @@ class StateMonitor:
         downlink_bytes_per_second: float | None = None,
         draft_seconds: float | None = None,
     ) -> None:
+        super().__init__()
         self.smoothing = number("smoothing", smoothing, 0, below=1)
-        if pinned not in ("observed", "smoothed"):
-            raise InvalidInput(f"pinned: expected 'observed' or 'smoothed', got {describe(pinned)}")
-        self.pinned = pinned
+        self.pinned: Literal["observed", "smoothed"] = one_of("pinned", pinned, ("observed", "smoothed"))
         self.outlier_limit = math.inf if outlier_limit is None else number("outlier_limit", outlier_limit, 1.0)
-        given = dict(zip(_FIELDS, (uplink_bytes_per_second, downlink_bytes_per_second, draft_seconds), strict=True))
-        self._given = {name: positive(name, value) for name, value in given.items() if value is not None}
-        self._tokens: Floats = np.array(KNOTS) if cloud_delay is None else cloud_delay.tokens.copy()
-        self._seconds: Floats | None = None if cloud_delay is None else cloud_delay.seconds.copy()
-        self._batches = Average(self.smoothing, math.inf)  # tokens are counted, not measured: a large batch is no error
+        self._given = _measured(uplink_bytes_per_second, downlink_bytes_per_second, draft_seconds)
+        self._tokens: Floats = np.array(KNOTS) if cloud_delay is None else cloud_delay.tokens
+        self._g = cloud_delay
+        self._batches = Average()
         # of g, relative, by nearest knot: what a small batch shows says nothing about large ones
-        self._errors = [self._average() for _ in self._tokens]
-        self._devices: dict[Key, dict[str, Average]] = {}
+        self._errors = [Average()] * len(self._tokens)
+        self._devices: dict[Key, dict[_Field, Average]] = {}
 
     # ------------------------------------------------------------------ what is observed
 
+    @locked
     def observe_batch(self, tokens: float, seconds: float) -> None:
         """Take in a batch: its tokens and how long the whole pipeline took for it, waiting excluded (Eq. 1-2).
 
@@ -95,20 +107,28 @@ class StateMonitor:
         InvalidInput
             If a value is negative or not finite; then nothing has changed.
         """
-        size, delay = number("tokens", tokens, 0.0), number("seconds", seconds, 0.0)
-        self._batches.add(size)
-        if self._seconds is None:
-            self._seconds = np.full(len(self._tokens), delay)
-            return
-        place = size if self.pinned == "observed" else self._batches.value
-        before = self._at(place)
-        unit = max(before, 1e-6 * delay, 1e-12)
-        left, weight = self._place(place)
-        errors = self._errors[left + (weight > 0.5)]
-        step = errors.limited((delay - before) / unit, 1.0) * unit
-        errors.count += 1
-        self._pin(place, max(0.0, before + (1.0 - self.smoothing) * step))
+        size, delay = number("tokens", tokens, 0.0, LARGEST), number("seconds", seconds, 0.0, LARGEST)
+        batches = self._batches.after(
+            size, self.smoothing, math.inf
+        )  # counted, not measured: a large batch is no error
+        errors = self._errors.copy()
+        if self._g is None:
+            g = np.full(len(self._tokens), delay)
+        else:
+            g = self._g.seconds.copy()
+            place = size if self.pinned == "observed" else batches.value
+            left, weight = self._place(place)
+            before = float((1.0 - weight) * g[left] + weight * g[left + 1])
+            unit = max(before, 1e-6 * delay, 1e-12)
+            near = left + (weight > 0.5)
+            error = errors[near]
+            step, deviation = error.limited((delay - before) / unit, 1.0, self.smoothing, self.outlier_limit)
+            errors[near] = Average(0.0, deviation, error.seen + 1)
+            _pin(g, left, weight, before, max(0.0, before + (1.0 - self.smoothing) * step * unit))
+        known = CloudDelay(tokens=self._tokens, seconds=g)
+        self._batches, self._errors, self._g = batches, errors, known
 
+    @locked
     def observe_device(
         self,
         device: Key,
@@ -122,24 +142,26 @@ class StateMonitor:
         Raises
         ------
         InvalidInput
-            If a value is not a finite number above 0; then nothing has changed.
+            If the device is no key, or a value is not a finite number above 0; then nothing has changed.
         """
-        given = dict(zip(_FIELDS, (uplink_bytes_per_second, downlink_bytes_per_second, draft_seconds), strict=True))
-        values = {name: positive(name, value) for name, value in given.items() if value is not None}
-        averages = self._devices.setdefault(device, {name: self._average() for name in _FIELDS})
-        for name, value in values.items():
-            averages[name].add(value)
+        device = key_of("device", device)
+        averages = self._devices.get(device, _NOTHING) | {
+            name: self._devices.get(device, _NOTHING)[name].after(value, self.smoothing, self.outlier_limit)
+            for name, value in _measured(uplink_bytes_per_second, downlink_bytes_per_second, draft_seconds).items()
+        }
+        self._devices[device] = averages
 
+    @locked
     def forget(self, device: Key) -> None:
         """Drop what is known of a device, if anything is."""
-        self._devices.pop(device, None)
+        self._devices.pop(key_of("device", device), None)
 
     # ------------------------------------------------------------------ what is known
 
     @property
     def background_tokens(self) -> float:
         """mu of Eq. 1; 0 before the first batch."""
-        return self._batches.value if self._batches.count else 0.0
+        return self._batches.value
 
     @property
     def cloud_delay(self) -> CloudDelay:
@@ -150,29 +172,31 @@ class StateMonitor:
         InvalidInput
             If nothing is known of it.
         """
-        if self._seconds is None:
+        if self._g is None:
             raise InvalidInput("cloud_delay: expected a batch to be observed first, or a g to begin with")
-        return CloudDelay(tokens=self._tokens, seconds=self._seconds)
+        return self._g
 
     @property
     def devices(self) -> tuple[Key, ...]:
         """The devices that have been observed."""
-        return tuple(self._devices)
+        with self._lock:
+            return tuple(self._devices)
 
-    def device(self, device: Key, name: str) -> float:
+    @locked
+    def device(self, device: Key, name: _Field) -> float:
         """Return a device's moving average, or what stands for it: the given value, or the mean of other devices.
 
         Raises
         ------
         InvalidInput
-            If nothing is known.
+            If nothing is known, the device is no key, or the name is none of those of `observe_device`.
         """
-        own = self._devices.get(device, {}).get(name)
-        if own is not None and own.count:
+        own = self._devices.get(key_of("device", device), _NOTHING)[one_of("name", name, _FIELDS)]
+        if own.seen:
             return own.value
         if name in self._given:
             return self._given[name]
-        others = [averages[name].value for averages in self._devices.values() if averages[name].count]
+        others = [averages[name].value for averages in self._devices.values() if averages[name].seen]
         if not others:
             raise InvalidInput(f"{name}: expected a device to be observed first, or a value to begin with")
         return math.fsum(others) / len(others)
@@ -194,17 +218,19 @@ class StateMonitor:
         InvalidInput
             If nothing is known of the cloud or the links, or a field is outside its domain.
         """
-        return PromptChunkingProblem(
-            prompt_tokens=prompt_tokens,
-            bytes_per_token=bytes_per_token,
-            uplink_bytes_per_second=self.device(device, "uplink_bytes_per_second"),
-            downlink_bytes_per_second=self.device(device, "downlink_bytes_per_second"),
-            cloud_delay=self.cloud_delay,
-            background_tokens=self.background_tokens,
-            pipeline_length=pipeline_length,
-            **fields,
-        )
+        with self._lock:
+            return PromptChunkingProblem(
+                prompt_tokens=prompt_tokens,
+                bytes_per_token=bytes_per_token,
+                uplink_bytes_per_second=self.device(device, "uplink_bytes_per_second"),
+                downlink_bytes_per_second=self.device(device, "downlink_bytes_per_second"),
+                cloud_delay=self.cloud_delay,
+                background_tokens=self.background_tokens,
+                pipeline_length=pipeline_length,
+                **fields,
+            )
 
+    @locked
     def parallel_steps(self, device: Key, draft_tokens: int, *, bytes_per_token: float) -> int:
         """Return lambda of Eq. 6 for a draft of so many tokens.
 
@@ -224,24 +250,21 @@ class StateMonitor:
 
     # ------------------------------------------------------------------ state
 
-    def state(self) -> dict[str, Any]:
-        """Return everything as JSON-like data."""
-        return {
-            "smoothing": self.smoothing,
-            "pinned": self.pinned,
-            "outlier_limit": None if math.isinf(self.outlier_limit) else self.outlier_limit,
-            "given": dict(self._given),
-            "tokens": self._tokens.tolist(),
-            "seconds": None if self._seconds is None else self._seconds.tolist(),
-            "batches": self._batches.state(),
-            "errors": [errors.state() for errors in self._errors],
-            "devices": [
-                [device, {name: average.state() for name, average in averages.items()}]
-                for device, averages in self._devices.items()
-            ],
-        }
+    def _saved(self) -> _State:
+        return _State(
+            smoothing=self.smoothing,
+            pinned=self.pinned,
+            outlier_limit=None if math.isinf(self.outlier_limit) else self.outlier_limit,
+            given=self._given,
+            tokens=self._tokens.tolist(),
+            seconds=None if self._g is None else self._g.seconds.tolist(),
+            batches=self._batches,
+            errors=self._errors,
+            devices=list(self._devices.items()),
+        )
 
     @classmethod
+    @restoring
     def from_state(cls, state: Mapping[str, Any]) -> Self:
         """Return the monitor whose `state` this is.
 
@@ -250,34 +273,19 @@ class StateMonitor:
         InvalidInput
             If it is not the state of a monitor.
         """
-        try:
-            monitor = cls(
-                smoothing=state["smoothing"], pinned=state["pinned"], outlier_limit=state["outlier_limit"],
-                **state["given"],
-            )  # fmt: skip
-            seconds = state["seconds"]
-            known = CloudDelay(
-                tokens=np.array(state["tokens"], dtype=np.float64),
-                seconds=np.zeros(len(state["tokens"])) if seconds is None else np.array(seconds, dtype=np.float64),
-            )
-            monitor._tokens = known.tokens.copy()
-            monitor._seconds = None if seconds is None else known.seconds.copy()
-            monitor._batches.restore(state["batches"])
-            if len(state["errors"]) != len(known.tokens):
-                raise InvalidInput("state: expected errors for every knot")
-            monitor._errors = [monitor._average().restore(errors) for errors in state["errors"]]
-            for device, averages in state["devices"]:
-                monitor._devices[device] = {name: monitor._average().restore(averages[name]) for name in _FIELDS}
-        except (KeyError, TypeError, ValueError) as error:
-            if isinstance(error, InvalidInput):
-                raise
-            raise InvalidInput(f"state: expected the state of a monitor, but {error!r}") from None
+        found = saved(_State, state)
+        seconds = np.zeros(len(found.tokens)) if found.seconds is None else np.array(found.seconds)
+        g = CloudDelay(tokens=np.array(found.tokens), seconds=seconds)
+        monitor = cls(g, smoothing=found.smoothing, pinned=found.pinned, outlier_limit=found.outlier_limit,
+                      **found.given)  # fmt: skip
+        expect(len(found.errors) == len(g.tokens), "errors", f"{len(g.tokens)} entries, one per knot", found.errors)
+        keys = distinct("devices", [key for key, _ in found.devices])
+        monitor._g = None if found.seconds is None else g
+        monitor._batches, monitor._errors = found.batches, found.errors
+        monitor._devices = {key: _NOTHING | averages for key, (_, averages) in zip(keys, found.devices, strict=True)}
         return monitor
 
     # ------------------------------------------------------------------ inside
-
-    def _average(self) -> Average:
-        return Average(self.smoothing, self.outlier_limit)
 
     def _place(self, tokens: float) -> tuple[int, float]:
         """Return the knot to the left, and the weight of the one to the right; above 1 beyond the last knot."""
@@ -287,24 +295,23 @@ class StateMonitor:
         left = min(int(np.searchsorted(knots, tokens, side="right")) - 1, len(knots) - 2)
         return left, float((tokens - knots[left]) / (knots[left + 1] - knots[left]))
 
-    def _at(self, tokens: float) -> float:
-        assert self._seconds is not None
-        left, weight = self._place(tokens)
-        return float((1.0 - weight) * self._seconds[left] + weight * self._seconds[left + 1])
 
-    def _pin(self, tokens: float, target: float) -> None:
-        """Let g(tokens) be the target: the least change of the neighbouring knots, then the others in order again."""
-        s = self._seconds
-        assert s is not None
-        left, weight = self._place(tokens)
-        right = left + 1
-        shift = (target - self._at(tokens)) / ((1.0 - weight) ** 2 + weight**2)
-        s[left] += shift * (1.0 - weight)
-        s[right] += shift * weight
-        if s[left] < 0.0:  # no delay is negative: the right knot alone carries the target
-            s[left] = 0.0
-            s[right] = target / weight if weight > 0.0 else s[right]
-        if s[left] > s[right] and weight > 0.0:
-            s[left] = s[right] = target
-        np.minimum(s[:left], s[left], out=s[:left])
-        np.maximum(s[right:], max(s[left], s[right]), out=s[right:])
+def _measured(*values: float | None) -> dict[_Field, float]:
+    """Return what is given of a device, by name."""
+    given = zip(_FIELDS, values, strict=True)
+    return {name: number(name, value, high=LARGEST, above=0) for name, value in given if value is not None}
+
+
+def _pin(s: Floats, left: int, weight: float, before: float, target: float) -> None:
+    """Move g from `before` to the target: the least change of the two knots, then the others in order again."""
+    right = left + 1
+    shift = (target - before) / ((1.0 - weight) * (1.0 - weight) + weight * weight)
+    s[left] += shift * (1.0 - weight)
+    s[right] += shift * weight
+    if s[left] < 0.0:  # no delay is negative: the right knot alone carries the target
+        s[left] = 0.0
+        s[right] = target / weight if weight > 0.0 else s[right]
+    if s[left] > s[right] and weight > 0.0:
+        s[left] = s[right] = target
+    np.minimum(s[:left], s[left], out=s[:left])
+    np.maximum(s[right:], max(s[left], s[right]), out=s[right:])

@@ -12,8 +12,7 @@ import pytest
 
 from specopt.instances.verification_batch.workload import TABLE_12
 from specopt.models.errors import InvalidInput
-from specopt.solvers.verification_batch.online import Scheduler
-from specopt.solvers.verification_batch.serving import AsyncScheduler, NotVerified
+from specopt.online import AsyncScheduler, NotVerified, VerificationScheduler
 
 Serving = AsyncScheduler[int, int]
 
@@ -35,13 +34,13 @@ async def doubled(drafts: dict[int | str, int]) -> dict[int | str, int]:
 
 
 def play(
-    body: Callable[[Serving], Coroutine[Any, Any, None]], verify: Any = doubled, scheduler: Scheduler | None = None,
-    **options: Any,
+    body: Callable[[Serving], Coroutine[Any, Any, None]], verify: Any = doubled,
+    scheduler: VerificationScheduler | None = None, **options: Any,
 ) -> None:  # fmt: skip
     """Run a coroutine with a scheduler, and see to it that nothing is left behind in it."""
 
     async def run() -> None:
-        inner = Scheduler(TABLE_12) if scheduler is None else scheduler
+        inner = VerificationScheduler(TABLE_12) if scheduler is None else scheduler
         inner.warm_up()  # compiling may take longer than all the rest
         async with asyncio.timeout(20.0):
             async with AsyncScheduler(inner, verify, **options) as serving:
@@ -72,7 +71,7 @@ def test_a_clock_that_is_set_back() -> None:
     readings = iter([0.0, 3600.0, 1.0, 1.5])
 
     async def read() -> list[float]:
-        serving: Serving = AsyncScheduler(Scheduler(TABLE_12), doubled, clock=lambda: next(readings))
+        serving: Serving = AsyncScheduler(VerificationScheduler(TABLE_12), doubled, clock=lambda: next(readings))
         return [serving.clock() for _ in range(4)]
 
     assert asyncio.run(read()) == [0.0, 3600.0, 3600.0, 3600.5]
@@ -90,7 +89,7 @@ def test_back_pressure() -> None:
     async def body(serving: Serving) -> None:
         await asyncio.gather(*(verdict(serving, k) for k in range(40)))
 
-    scheduler = Scheduler(TABLE_12)
+    scheduler = VerificationScheduler(TABLE_12)
     play(body, verify, scheduler, most_requests=7)
     assert most == 7
 
@@ -178,7 +177,7 @@ def test_a_stalled_batch_is_verified_again() -> None:
     async def body(serving: Serving) -> None:
         assert await asyncio.gather(*(verdict(serving, key, 1) for key in "ab")) == [2, 2]
 
-    play(body, verify, Scheduler(TABLE_12, lost_after_seconds=0.02))
+    play(body, verify, VerificationScheduler(TABLE_12, lost_after_seconds=0.02))
     assert hung == 2
 
 
@@ -186,7 +185,7 @@ def test_closing_drains() -> None:
     """Tests that what was taken is verified before the scheduler closes, and that later requests are refused."""
 
     async def run() -> None:
-        serving: Serving = AsyncScheduler(Scheduler(TABLE_12), doubled, most_requests=10)
+        serving: Serving = AsyncScheduler(VerificationScheduler(TABLE_12), doubled, most_requests=10)
         async with serving:
             tasks = [asyncio.create_task(verdict(serving, k, k)) for k in range(12)]
             await asyncio.sleep(0)
@@ -207,7 +206,7 @@ def test_a_body_that_fails_does_not_wait() -> None:
         return {}
 
     async def run() -> None:
-        scheduler = Scheduler(TABLE_12)
+        scheduler = VerificationScheduler(TABLE_12)
         with pytest.raises(ZeroDivisionError):
             async with AsyncScheduler(scheduler, never) as serving:
                 tasks.extend(asyncio.create_task(verdict(serving, k)) for k in range(3))
@@ -242,7 +241,7 @@ def test_clocks_that_jump_or_break() -> None:
             await verdict(serving, "b", response_start_seconds=0.0, iteration_start_seconds=0.0)
         assert isinstance(caught.value.__cause__, InvalidInput)
 
-    play(body, scheduler=Scheduler(TABLE_12), clock=lambda: time.monotonic() + offset)
+    play(body, scheduler=VerificationScheduler(TABLE_12), clock=lambda: time.monotonic() + offset)
 
 
 def test_refusals() -> None:
@@ -257,7 +256,7 @@ def test_refusals() -> None:
         assert await tasks[0] == 2
 
     play(body)
-    scheduler = Scheduler(TABLE_12)
+    scheduler = VerificationScheduler(TABLE_12)
     scheduler.submit(
         1, class_speed=4.0, expected_tokens=3.0, new_tokens=5, cached_tokens=0, response_start_seconds=0.0,
         tokens_done=0, iteration_start_seconds=0.0,
@@ -278,7 +277,7 @@ def test_prefixes_that_go_are_told_and_times_are_learned() -> None:
         for key in range(6):
             await verdict(serving, key, key, response_start_seconds=serving.clock() - 10.0)
 
-    scheduler = Scheduler(TABLE_12, kv_bytes_per_token=1.0, cache_memory_bytes=500.0)
+    scheduler = VerificationScheduler(TABLE_12, kv_bytes_per_token=1.0, cache_memory_bytes=500.0)
     before = scheduler.estimator.overhead_seconds
     play(body, verify, scheduler, drop=gone.append)
     assert len(gone) == len(set(gone)) == 4  # of six prefixes of some 200 tokens two fit
@@ -305,4 +304,4 @@ def test_all_are_told_though_one_call_fails() -> None:
         assert sorted(map(str, told)) == ["a", "b", "c"]
         assert await verdict(serving, "e", 2, **due) == 4
 
-    play(body, scheduler=Scheduler(TABLE_12, kv_bytes_per_token=1.0, cache_memory_bytes=650.0), drop=drop)
+    play(body, scheduler=VerificationScheduler(TABLE_12, kv_bytes_per_token=1.0, cache_memory_bytes=650.0), drop=drop)

@@ -5,7 +5,7 @@
 >>> async def verify(drafts):  # what runs the model
 ...     return {key: len(draft) for key, draft in drafts.items()}
 >>> async def main():
-...     async with AsyncScheduler(Scheduler(TABLE_12), verify) as scheduler:
+...     async with AsyncScheduler(VerificationScheduler(TABLE_12), verify) as scheduler:
 ...         now = scheduler.clock()
 ...         return await scheduler.submit(
 ...             "a", [17, 4, 25], class_speed=4.0, expected_tokens=2.9, new_tokens=5, cached_tokens=200,
@@ -25,10 +25,10 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
-from specopt.models.arguments import integer
+from specopt.models.arguments import Key, integer, key_of
 from specopt.models.errors import InvalidInput, SpecoptError
 from specopt.models.fields import describe
-from specopt.solvers.verification_batch.online import Batch, Key, Scheduler
+from specopt.online.verification import Batch, VerificationScheduler
 
 Draft = TypeVar("Draft")
 Verdict = TypeVar("Verdict")
@@ -65,7 +65,7 @@ class AsyncScheduler(Generic[Draft, Verdict]):
 
     def __init__(
         self,
-        scheduler: Scheduler,
+        scheduler: VerificationScheduler,
         verify: Callable[[dict[Key, Draft]], Awaitable[Mapping[Key, Verdict]]],
         *,
         most_requests: int = 1000,
@@ -124,7 +124,7 @@ class AsyncScheduler(Generic[Draft, Verdict]):
         draft
             What `verify` gets.
         request
-            As for `Scheduler.submit`; moments are those of `clock`.
+            As for `VerificationScheduler.submit`; moments are those of `clock`.
 
         Raises
         ------
@@ -136,9 +136,11 @@ class AsyncScheduler(Generic[Draft, Verdict]):
         async with self._room:
             if self._closed or self._verifier is None:
                 raise NotVerified("submit: the scheduler is closed")
-            self.scheduler.submit(key, **request)
+            key = key_of("key", key)
             verdict: asyncio.Future[Verdict] = asyncio.get_running_loop().create_future()
-            waiting = self._waiting[key] = draft, verdict
+            waiting = draft, verdict
+            self.scheduler.submit(key, **request)
+            self._waiting[key] = waiting
             self._news.set()
             try:
                 return await verdict

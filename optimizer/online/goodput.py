@@ -1,6 +1,6 @@
 """The scheduler that a server embeds: who drafts how many tokens, round after round (paper 5, Algorithm 1).
 
->>> scheduler = Scheduler(3, budget_tokens=9)
+>>> scheduler = GoodputScheduler(3, budget_tokens=9)
 >>> scheduler.allocate()
 array([3, 3, 3])
 >>> scheduler.observe([3, 1, 0])  # drafts accepted before the first rejection
@@ -22,27 +22,44 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from types import ModuleType
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
+from msgspec import Meta
 from numpy.typing import NDArray
 
 from specopt.models.acceptance import expected_tokens
-from specopt.models.arguments import integer, name_or_number, number, one_of, positive, sequence
+from specopt.models.arguments import LARGEST, Key, integer, key_of, number, one_of, positive, sequence
 from specopt.models.errors import InvalidInput
-from specopt.models.fair_goodput import FairGoodputProblem
-from specopt.models.fields import MAX_TOKENS, Floats, Ints, describe
+from specopt.models.fair_goodput import MAX_FAIRNESS, FairGoodputProblem
+from specopt.models.fields import MAX_TOKENS, Floats, Ints, describe, parse
+from specopt.online.base import (
+    Count,
+    Number,
+    Online,
+    Saved,
+    distinct,
+    expect,
+    locked,
+    restoring,
+    saved,
+)
 from specopt.solvers._kernels.fair_goodput_columns import (
     ABSENT,
+    BY_PLACE,
     CAP,
+    COUNTS,
     DRAFT_SECONDS,
     ESTIMATE,
     GOODPUT,
+    MEMORIES,
     MOST,
     NETWORK_SECONDS,
     PATIENCE,
     PRESSURE,
+    PRIOR,
     PROMISE,
+    RATES,
     ROUNDS,
     SILENT,
     SMOOTHING,
@@ -63,7 +80,6 @@ from specopt.solvers.fair_goodput.policies import (
 )
 from specopt.solvers.fair_goodput.rounds import Rounds
 
-Key = str | int
 Counts = Sequence[int] | Ints | Mapping[Key, int]
 Ratios = Sequence[float] | Floats | Mapping[Key, float]
 
@@ -78,7 +94,7 @@ _LEFT = -3
 """In place of the drafts of a client that has left since."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class _Round:
     """The drafts of a round, by client: ABSENT ones were not in it or have reported."""
 
@@ -87,7 +103,30 @@ class _Round:
     reported: bool = False
 
 
-class Scheduler:
+class _SavedRound(Saved):
+    number: Count
+    clients: list[Key]
+    drafts: list[Annotated[int, Meta(ge=_LEFT, le=MAX_TOKENS)]]
+    reported: bool
+
+
+class _State(Saved):
+    policy: dict[str, Any]
+    fairness: float
+    per: str
+    verify_overhead_seconds: float
+    verify_seconds_per_token: float
+    round_seconds: Annotated[float, Meta(gt=0, le=1e200)]
+    timed_rounds: Count
+    budget_tokens: int
+    clients: list[Key]
+    facts: list[list[Number]]
+    counts: list[list[Count]]
+    rounds: list[_SavedRound]
+    last_round: Annotated[int, Meta(ge=-1, le=2**53)]
+
+
+class GoodputScheduler(Online):
     """Give out a verifier's token budget fairly, and learn the clients' acceptance rates on the way.
 
     Call `allocate`, let the clients draft and the server verify, call `observe` with what was accepted; and again.
@@ -138,19 +177,21 @@ class Scheduler:
         verify_overhead_seconds: float = 0.0,
         verify_seconds_per_token: float = 0.0,
     ) -> None:
+        super().__init__()
         chosen = as_policy(policy)
         if not isinstance(chosen, (Robust, Gradient)):
             raise InvalidInput(f"policy: expected robust or gradient, got {name_of(chosen)}: it is for simulations")
         self.policy = chosen
-        self.fairness = number("fairness", fairness, 0.0)
+        self.fairness = number("fairness", fairness, 0.0, MAX_FAIRNESS)
         self.per = one_of("per", per, ("round", "second"))
-        self.verify_overhead_seconds = number("verify_overhead_seconds", verify_overhead_seconds, 0.0)
-        self.verify_seconds_per_token = number("verify_seconds_per_token", verify_seconds_per_token, 0.0)
+        self.verify_overhead_seconds = number("verify_overhead_seconds", verify_overhead_seconds, 0.0, LARGEST)
+        self.verify_seconds_per_token = number("verify_seconds_per_token", verify_seconds_per_token, 0.0, LARGEST)
         self._options = options_of(chosen, self.fairness)
         self._discounts = discounts_of(chosen)
         self._clients: tuple[Key, ...] = ()
-        self._facts: NDArray[np.float64] = first_facts(chosen, [], None)
-        self._counts: NDArray[np.int64] = first_counts([])
+        self._facts: Floats = first_facts(chosen, [], None)
+        self._counts: Ints = first_counts([])
+        self._timed_rounds = 0
         self._rounds: dict[int, _Round] = {}
         self._last_round = -1
         self._round_seconds = 1.0
@@ -187,8 +228,8 @@ class Scheduler:
     @budget_tokens.setter
     def budget_tokens(self, value: int) -> None:
         """Change the budget of the rounds to come."""
-        self._budget = integer("budget_tokens", value, 0, MAX_TOKENS)
-        self._begin_anew()
+        with self._lock:
+            self._begin_anew(self._facts, self._counts, integer("budget_tokens", value, 0, MAX_TOKENS), self._clients)
 
     @property
     def round_number(self) -> int:
@@ -205,6 +246,7 @@ class Scheduler:
         """What each client gets per round, or per second, as smoothed by the policy (Eq. 4)."""
         return np.asarray(self._facts[:, GOODPUT] / self._round_seconds)
 
+    @locked
     def join(
         self,
         client: Key,
@@ -223,21 +265,32 @@ class Scheduler:
         InvalidInput
             If the name is taken, or a value is outside its domain.
         """
-        client = name_or_number("client", client)
+        client = key_of("client", client)
         if client in self._clients:
             raise InvalidInput(f"client: expected a new name, got {describe(client)}, which is taken")
         weight = positive("weight", weight)
         cap = MAX_TOKENS if max_draft_tokens is None else integer("max_draft_tokens", max_draft_tokens, 0, MAX_TOKENS)
         estimate = None if initial_estimate is None else [number("initial_estimate", initial_estimate, 0.0, 1.0)]
         facts = first_facts(self.policy, [weight], estimate)
-        facts[0, PROMISE] = number("min_goodput", min_goodput, 0.0)
-        facts[0, DRAFT_SECONDS] = number("draft_seconds_per_token", draft_seconds_per_token, 0.0)
-        facts[0, NETWORK_SECONDS] = number("network_seconds", network_seconds, 0.0)
-        self._facts = np.concatenate([self._facts, facts])
-        self._counts = np.concatenate([self._counts, first_counts([cap])])
-        self._clients = (*self._clients, client)
-        self._begin_anew()
+        facts[0, PROMISE] = number("min_goodput", min_goodput, 0.0, LARGEST)
+        facts[0, DRAFT_SECONDS] = number("draft_seconds_per_token", draft_seconds_per_token, 0.0, LARGEST)
+        facts[0, NETWORK_SECONDS] = number("network_seconds", network_seconds, 0.0, LARGEST)
+        self._check_seconds(facts)
+        self._begin_anew(
+            np.concatenate([self._facts, facts]), np.concatenate([self._counts, first_counts([cap])]), self._budget,
+            (*self._clients, client),
+        )  # fmt: skip
 
+    def _check_seconds(self, facts: Floats) -> None:
+        """Refuse clients with whom a round per second takes no time: its rates would be infinite."""
+        if self.per == "second" and len(facts):
+            quickest = self.verify_overhead_seconds + facts[:, NETWORK_SECONDS].min()
+            if quickest < 1.0 / LARGEST:
+                raise InvalidInput(
+                    f"network_seconds: expected more than 0 with no verify_overhead_seconds, got {quickest}"
+                )
+
+    @locked
     def leave(self, client: Key) -> None:
         """Remove a client and what is known of it; of a round that is under way its part no longer counts.
 
@@ -246,21 +299,28 @@ class Scheduler:
         InvalidInput
             If there is no such client.
         """
+        client = key_of("client", client)
         if client not in self._clients:
             raise InvalidInput(f"client: expected one of the clients, got {describe(client)}")
         place = self._clients.index(client)
-        self._facts = np.ascontiguousarray(np.delete(self._facts, place, axis=0))
-        self._counts = np.ascontiguousarray(np.delete(self._counts, place, axis=0))
-        self._clients = self._clients[:place] + self._clients[place + 1 :]
-        for one in self._rounds.values():
-            if client in one.clients:
-                one.drafts[one.clients.index(client)] = _LEFT
-        self._begin_anew()
+        rounds = {}
+        for each, one in self._rounds.items():
+            gone = np.array([key == client for key in one.clients], dtype=np.bool_)
+            rounds[each] = _Round(one.clients, np.where(gone, _LEFT, one.drafts), one.reported)
+        self._begin_anew(
+            np.delete(self._facts, place, axis=0), np.delete(self._counts, place, axis=0), self._budget,
+            self._clients[:place] + self._clients[place + 1 :], rounds,
+        )  # fmt: skip
 
-    def _begin_anew(self) -> None:
+    def _begin_anew(
+        self, facts: Floats, counts: Ints, budget: int, clients: tuple[Key, ...],
+        rounds: dict[int, _Round] | None = None,
+    ) -> None:  # fmt: skip
         """Average goodput from here on: what was fair before is not any more, and need not be made up for."""
-        self._counts[:, ROUNDS] = 0
-        self._timed_rounds = 0
+        counts = counts.copy()
+        counts[:, ROUNDS] = 0
+        self._facts, self._counts, self._clients, self._budget = facts, counts, clients, budget
+        self._rounds, self._timed_rounds = self._rounds if rounds is None else rounds, 0
 
     # ------------------------------------------------------------------ rounds
 
@@ -271,6 +331,7 @@ class Scheduler:
             twin.observe([0] * len(twin.allocate()))
         _kernels()
 
+    @locked
     def allocate(self, clients: Iterable[Key] | None = None) -> Ints:
         """Return the draft tokens of each client in the next round (Eq. 5).
 
@@ -286,32 +347,35 @@ class Scheduler:
         """
         drafts = np.zeros(len(self._clients), dtype=np.int64)
         if clients is not None:
-            ready = set(clients)
+            ready = {key_of("clients", key) for key in clients}
             for key in ready - set(self._clients):
                 raise InvalidInput(f"clients: expected some of the clients, got {describe(key)}")
             drafts[[key not in ready for key in self._clients]] = ABSENT
         absent = drafts == ABSENT
-        if self.per == "second":
-            drafts = self._best_per_second(drafts)
+        facts, seconds, timed = self._facts, self._round_seconds, self._timed_rounds
+        if self.per == "second" and not absent.all():
+            facts, drafts, seconds, timed = self._best_per_second(drafts)
         else:
-            _kernels().allocate(self.policy.code, self._options, self._facts, self._counts, self._budget, drafts)
-        self._last_round += 1
-        self._rounds[self._last_round] = _Round(self._clients, np.where(absent, ABSENT, drafts))
-        self._rounds.pop(self._last_round - _OPEN_ROUNDS, None)
+            _kernels().allocate(self.policy.code, self._options, facts, self._counts, self._budget, drafts)
+        number = self._last_round + 1
+        rounds = self._rounds | {number: _Round(self._clients, np.where(absent, ABSENT, drafts))}
+        rounds.pop(number - _OPEN_ROUNDS, None)
+        self._facts, self._round_seconds, self._timed_rounds = facts, seconds, timed
+        self._rounds, self._last_round = rounds, number
         return drafts
 
-    def _best_per_second(self, drafts: Ints) -> Ints:
+    def _best_per_second(self, drafts: Ints) -> tuple[Floats, Ints, float, int]:
         """Return the round with the largest weighted sum of rates per second; clients that are due get a draft first.
 
-        A client that is behind its promise weighs more and more: in real time drafts cost what they delay, and more of
-        them for one client may be less for it.
+        With it come the facts, the mean seconds of a round and the number of rounds after it. A client that is behind
+        its promise weighs more and more: in real time drafts cost what they delay, and more of them for one client may
+        be less for it.
         """
         ready = np.flatnonzero(drafts != ABSENT)
-        facts = self._facts.copy()
-        facts[:, [WEIGHT, PROMISE]] = 0.0
-        _kernels().allocate(self.policy.code, self._options, facts, self._counts, self._budget, drafts)
-        if not len(ready):
-            return drafts
+        learned = self._facts.copy()
+        learned[:, [WEIGHT, PROMISE]] = 0.0
+        _kernels().allocate(self.policy.code, self._options, learned, self._counts, self._budget, drafts)
+        learned[:] = self._facts
         facts, due = self._facts[ready], drafts[ready]
         one = FairGoodputProblem(
             acceptance_rates=np.minimum(facts[:, ESTIMATE], MOST),
@@ -323,23 +387,26 @@ class Scheduler:
             verify_overhead_seconds=self.verify_overhead_seconds,
             verify_seconds_per_token=self.verify_seconds_per_token,
         )
-        prices = facts[:, WEIGHT] * facts[:, GOODPUT] ** -self.fairness * np.exp(facts[:, PRESSURE])
-        best = np.maximum(Rounds(one).best_sum(prices / prices.max(), Budget(one))[1], due)
+        logs = np.log(facts[:, WEIGHT]) - self.fairness * np.log(facts[:, GOODPUT]) + facts[:, PRESSURE]
+        prices = np.exp(logs - logs.max())
+        best = np.maximum(Rounds(one).best_sum(prices, Budget(one))[1], due)
         while best.sum() > self._budget:  # what is due displaces what is worth least
             last = np.where(best > due, prices * facts[:, ESTIMATE] ** best, math.inf)
             best[last.argmin()] -= 1
-        self._timed_rounds += 1
-        share = max(self._options[SMOOTHING], 1.0 / self._timed_rounds)
-        self._round_seconds += share * (one.round_seconds(best) - self._round_seconds)
+        timed = self._timed_rounds + 1
+        share = max(self._options[SMOOTHING], 1.0 / timed)
+        seconds = (1.0 - share) * self._round_seconds + share * one.round_seconds(best)
         promised = facts[:, PROMISE] > 0.0
         kept = expected_tokens(facts[promised, ESTIMATE], best[promised])
-        kept /= facts[promised, PROMISE] * self._round_seconds
-        self._facts[ready[promised], PRESSURE] = np.clip(
+        with np.errstate(over="ignore"):  # of next to nothing, infinitely much is kept
+            kept = kept / (facts[promised, PROMISE] * seconds)
+        learned[ready[promised], PRESSURE] = np.clip(
             facts[promised, PRESSURE] + _PRESSURE_STEP * (1.0 - kept), 0.0, _MOST_PRESSURE
         )
         drafts[ready] = best
-        return drafts
+        return learned, drafts, float(seconds), timed
 
+    @locked
     def observe(
         self,
         accepted: Counts,
@@ -373,13 +440,13 @@ class Scheduler:
         if number not in self._rounds:
             if round is None:
                 raise InvalidInput("observe: expected a call of allocate before")
-            raise InvalidInput(f"round: expected one that somebody has still to report, got {round}")
+            raise InvalidInput(f"round: expected one that somebody has still to report, got {describe(round)}")
         current = self._rounds[number]
         roster, drafts = current.clients, current.drafts
         known = drafts.copy()
         if isinstance(accepted, Mapping):
             known[drafts >= 0] = ABSENT if current.reported else UNHEARD
-            for key in accepted:
+            for key in (key_of("accepted", key) for key in accepted):
                 place = roster.index(key) if key in roster else -1
                 if place < 0 or drafts[place] == ABSENT:
                     raise InvalidInput(f"accepted: expected clients of the round, each once, got {describe(key)}")
@@ -401,51 +468,46 @@ class Scheduler:
                 )
             evidence = np.maximum(drafts, 0).astype(np.float64)
             hits = ratios * evidence
-        current.reported = True
-        drafts[heard] = ABSENT
-        if not (drafts >= 0).any():
-            del self._rounds[number]
+        left = np.where(heard, ABSENT, drafts)
+        rounds = self._rounds | {number: _Round(roster, left, True)}
+        if not (left >= 0).any():
+            del rounds[number]
         if roster != self._clients:
             places = [roster.index(key) if key in roster else -1 for key in self._clients]
             there = np.array(places, dtype=np.int64)
             known = np.where(there >= 0, known[there], ABSENT)
             taken, hits, evidence = taken[there], hits[there], evidence[there]
+        facts, counts = self._facts.copy(), self._counts.copy()
         _kernels().observe(
-            self.policy.code, self._options, self._discounts, self._facts, self._counts, known, taken, hits, evidence
+            self.policy.code, self._options, self._discounts, facts, counts, known, taken, hits, evidence
         )
+        self._facts, self._counts, self._rounds = facts, counts, rounds
 
     # ------------------------------------------------------------------ state
 
-    def state(self) -> dict[str, Any]:
-        """Return everything as JSON-like data."""
-        policy = {"name": name_of(self.policy), **dataclasses.asdict(self.policy)}
-        if isinstance(self.policy, Robust):
-            policy["memories"] = list(self.policy.memories)
-        return {
-            "policy": policy,
-            "fairness": self.fairness,
-            "per": self.per,
-            "verify_overhead_seconds": self.verify_overhead_seconds,
-            "verify_seconds_per_token": self.verify_seconds_per_token,
-            "round_seconds": self._round_seconds,
-            "timed_rounds": self._timed_rounds,
-            "budget_tokens": self.budget_tokens,
-            "clients": list(self._clients),
-            "facts": self._facts.tolist(),
-            "counts": self._counts.tolist(),
-            "rounds": [
-                {
-                    "number": number,
-                    "clients": list(one.clients),
-                    "drafts": one.drafts.tolist(),
-                    "reported": one.reported,
-                }
-                for number, one in self._rounds.items()
-            ],
-            "last_round": self._last_round,
-        }
+    def _saved(self) -> _State:
+        rounds = [
+            _SavedRound(number=number, clients=[*one.clients], drafts=one.drafts.tolist(), reported=one.reported)
+            for number, one in self._rounds.items()
+        ]
+        return _State(
+            policy={"name": name_of(self.policy), **dataclasses.asdict(self.policy)},
+            fairness=self.fairness,
+            per=self.per,
+            verify_overhead_seconds=self.verify_overhead_seconds,
+            verify_seconds_per_token=self.verify_seconds_per_token,
+            round_seconds=self._round_seconds,
+            timed_rounds=self._timed_rounds,
+            budget_tokens=self._budget,
+            clients=[*self._clients],
+            facts=self._facts.tolist(),
+            counts=self._counts.tolist(),
+            rounds=rounds,
+            last_round=self._last_round,
+        )
 
     @classmethod
+    @restoring
     def from_state(cls, state: Mapping[str, Any]) -> Self:
         """Return the scheduler whose `state` this is.
 
@@ -454,29 +516,44 @@ class Scheduler:
         InvalidInput
             If it is not the state of a scheduler.
         """
-        try:
-            options = dict(state["policy"])
-            kind: Any = type(as_policy(options.pop("name")))
-            named = ("fairness", "per", "verify_overhead_seconds", "verify_seconds_per_token")
-            scheduler = cls(
-                list(state["clients"]), state["budget_tokens"], kind(**options), **{name: state[name] for name in named}
+        found = saved(_State, state)
+        options = dict(found.policy)
+        policy: Any = parse(type(as_policy(options.pop("name", None))), options, "policy")
+        per: Any = found.per
+        scheduler = cls(
+            0, found.budget_tokens, policy, fairness=found.fairness, per=per,
+            verify_overhead_seconds=found.verify_overhead_seconds,
+            verify_seconds_per_token=found.verify_seconds_per_token,
+        )  # fmt: skip
+        clients, width = tuple(distinct("clients", found.clients)), scheduler._facts.shape[1]
+        for name, rows, size in (("facts", found.facts, width), ("counts", found.counts, COUNTS)):
+            expect(len(rows) == len(clients), name, "one row per client", rows)
+            expect(all(len(row) == size for row in rows), name, f"rows of {size} numbers", rows)
+        facts = np.array(found.facts, dtype=np.float64).reshape(-1, width)
+        counts = np.array(found.counts, dtype=np.int64).reshape(-1, COUNTS)
+        least, most = np.zeros(width), np.full(width, math.inf)
+        least[[WEIGHT, GOODPUT]] = 5e-324
+        most[[ESTIMATE, PRIOR]], most[PRESSURE] = 1.0, _MOST_PRESSURE
+        if isinstance(policy, Robust):
+            beliefs = range(MEMORIES + 2 * len(scheduler._discounts), width)
+            most[[BY_PLACE, *range(RATES, MEMORIES), *beliefs]] = 1.0 + 1e-9  # sums of beliefs are rounded
+        for row, values in enumerate(facts):
+            for column in np.flatnonzero(~((least <= values) & (values <= most))):
+                name = f"facts[{row}][{column}]"
+                expect(False, name, f"a number from {least[column]} to {most[column]}", float(values[column]))
+        expect(bool((counts[:, CAP] <= MAX_TOKENS).all()), "counts", f"caps of at most {MAX_TOKENS}", found.counts)
+        scheduler._check_seconds(facts)
+        for index, one in enumerate(found.rounds):
+            where = f"rounds[{index}]"
+            expect(len(one.drafts) == len(one.clients), f"{where}.drafts", "one entry per client", one.drafts)
+            late = found.last_round - _OPEN_ROUNDS < one.number <= found.last_round
+            expect(late and one.number not in scheduler._rounds, f"{where}.number", "another round", one.number)
+            scheduler._rounds[one.number] = _Round(
+                tuple(distinct(f"{where}.clients", one.clients)), np.array(one.drafts, dtype=np.int64), one.reported
             )
-            scheduler._round_seconds, scheduler._timed_rounds = state["round_seconds"], state["timed_rounds"]
-            facts, counts = np.array(state["facts"], dtype=np.float64), np.array(state["counts"], dtype=np.int64)
-            if scheduler.clients:
-                if facts.shape != scheduler._facts.shape or counts.shape != scheduler._counts.shape:
-                    raise InvalidInput("state: expected one row of facts and counts per client")
-                scheduler._facts, scheduler._counts = facts, counts
-            for one in state["rounds"]:
-                drafts = np.array(one["drafts"], dtype=np.int64)
-                if drafts.shape != (len(one["clients"]),):
-                    raise InvalidInput("state: expected draft tokens for every client of a round")
-                scheduler._rounds[one["number"]] = _Round(tuple(one["clients"]), drafts, one["reported"])
-            scheduler._last_round = state["last_round"]
-        except (KeyError, TypeError, ValueError) as error:
-            if isinstance(error, InvalidInput):
-                raise
-            raise InvalidInput(f"state: expected the state of a scheduler, but {error!r}") from None
+        scheduler._clients, scheduler._facts, scheduler._counts = clients, facts, counts
+        scheduler._round_seconds, scheduler._timed_rounds = found.round_seconds, found.timed_rounds
+        scheduler._last_round = found.last_round
         return scheduler
 
 

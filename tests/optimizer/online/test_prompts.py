@@ -14,7 +14,7 @@ from specopt.instances.prompt_chunking.workload import FIGURE_1, paper_4_workloa
 from specopt.models.cloud_delay import CloudDelay
 from specopt.models.errors import InvalidInput
 from specopt.models.prompt_workload import Rounds, Scheme
-from specopt.solvers.prompt_chunking.monitor import KNOTS, StateMonitor
+from specopt.online.prompts import KNOTS, PromptMonitor
 from specopt.solvers.prompt_chunking.simulate import run_once
 
 BATCHES = st.lists(st.tuples(st.floats(0.0, 6000.0), st.floats(0.0, 2.0)), min_size=1, max_size=30)
@@ -22,7 +22,7 @@ BATCHES = st.lists(st.tuples(st.floats(0.0, 6000.0), st.floats(0.0, 2.0)), min_s
 
 def test_equations_1_and_2_by_hand() -> None:
     """Tests that mu and g at mu are the paper's moving averages."""
-    monitor = StateMonitor(FIGURE_1, pinned="smoothed", outlier_limit=None)
+    monitor = PromptMonitor(FIGURE_1, pinned="smoothed", outlier_limit=None)
     mu = 10.0
     monitor.observe_batch(10.0, 0.03)
     expected = 0.8 * FIGURE_1.at(10.0) + 0.2 * 0.03
@@ -38,7 +38,7 @@ def test_equations_1_and_2_by_hand() -> None:
 def test_two_knots_move_by_the_smallest_change() -> None:
     """Tests that no other change of the two knots pins g with a smaller sum of squares."""
     delay = CloudDelay(tokens=np.array([0.0, 100.0, 200.0, 300.0]), seconds=np.array([0.1, 0.2, 0.3, 0.4]))
-    monitor = StateMonitor(delay, smoothing=0.0, outlier_limit=None)
+    monitor = PromptMonitor(delay, smoothing=0.0, outlier_limit=None)
     monitor.observe_batch(125.0, 0.24)
     change = monitor.cloud_delay.seconds - delay.seconds
     assert change[[0, 3]].tolist() == [0.0, 0.0]
@@ -51,7 +51,7 @@ def test_two_knots_move_by_the_smallest_change() -> None:
 @given(BATCHES, st.sampled_from(["observed", "smoothed"]), st.sampled_from([None, 4.0]), st.booleans())
 def test_g_stays_in_order(batches: list[tuple[float, float]], pinned: str, limit: float | None, empty: bool) -> None:
     """Tests that g is non-negative and non-decreasing whatever comes, and pinned where the plain averages say."""
-    monitor = StateMonitor(None if empty else FIGURE_1, pinned=pinned, outlier_limit=limit)  # type: ignore[arg-type]
+    monitor = PromptMonitor(None if empty else FIGURE_1, pinned=pinned, outlier_limit=limit)  # type: ignore[arg-type]
     known = not empty
     for tokens, seconds in batches:
         before = monitor.cloud_delay if known else None
@@ -67,7 +67,7 @@ def test_g_stays_in_order(batches: list[tuple[float, float]], pinned: str, limit
 
 def test_empty_start() -> None:
     """Tests that the first batch makes g, that nothing is invented before, and devices stand in for each other."""
-    monitor = StateMonitor()
+    monitor = PromptMonitor()
     assert monitor.background_tokens == 0.0
     for call in (
         lambda: monitor.cloud_delay,
@@ -96,7 +96,7 @@ def test_empty_start() -> None:
 def test_learns_g_from_noisy_batches() -> None:
     """Tests that from nothing g is learned within a few percent where batches are, outliers and all."""
     random = np.random.default_rng(0)
-    monitor, plain = StateMonitor(), StateMonitor(outlier_limit=None)
+    monitor, plain = PromptMonitor(), PromptMonitor(outlier_limit=None)
     for _ in range(3000):
         tokens = float(random.uniform(0.0, 600.0))
         seconds = FIGURE_1.at(tokens) * (1.0 + 0.03 * random.standard_normal())
@@ -117,7 +117,7 @@ def test_a_simulated_cloud_is_learned() -> None:
     workload = paper_4_workload(requests_per_second=9.0)
     scheme = Scheme(name="", rounds=Rounds.one_by_one())
     log = run_once(workload, scheme, requests=150, warm_up_requests=0, log_batches=4000).log
-    monitor, mu = StateMonitor(), 0.0
+    monitor, mu = PromptMonitor(), 0.0
     for index, (_, prompts, rounds, seconds) in enumerate(log.tolist()):
         monitor.observe_batch(prompts + rounds, 4.0 * seconds)
         mu = prompts + rounds if index == 0 else 0.8 * mu + 0.2 * (prompts + rounds)
@@ -129,7 +129,7 @@ def test_a_simulated_cloud_is_learned() -> None:
 
 def test_one_outlier_hardly_moves_and_a_change_is_followed() -> None:
     """Tests that a single reading of a hundredth hardly counts, and that a lasting fall to half is followed."""
-    monitor = StateMonitor()
+    monitor = PromptMonitor()
     for index in range(30):
         monitor.observe_device("a", uplink_bytes_per_second=1e7 * (1.0 + 0.02 * (-1) ** index))
     monitor.observe_device("a", uplink_bytes_per_second=1e5)
@@ -142,11 +142,11 @@ def test_one_outlier_hardly_moves_and_a_change_is_followed() -> None:
 @given(BATCHES, BATCHES)
 def test_state_is_everything(before: list[tuple[float, float]], after: list[tuple[float, float]]) -> None:
     """Tests that a monitor restored from JSON goes on exactly like the one that was not interrupted."""
-    monitor = StateMonitor(draft_seconds=0.01)
+    monitor = PromptMonitor(draft_seconds=0.01)
     for tokens, seconds in before:
         monitor.observe_batch(tokens, seconds)
         monitor.observe_device("a", uplink_bytes_per_second=1.0 + tokens)
-    other = StateMonitor.from_state(json.loads(json.dumps(monitor.state())))
+    other = PromptMonitor.from_state(json.loads(json.dumps(monitor.state())))
     for tokens, seconds in after:
         for one in (monitor, other):
             one.observe_batch(tokens, seconds)
@@ -156,7 +156,7 @@ def test_state_is_everything(before: list[tuple[float, float]], after: list[tupl
 
 def test_bad_values_are_refused_and_change_nothing() -> None:
     """Tests that messages name the argument and that a refused observation leaves no trace."""
-    monitor = StateMonitor(FIGURE_1)
+    monitor = PromptMonitor(FIGURE_1)
     monitor.observe_batch(10.0, 0.03)
     state = json.dumps(monitor.state())
     for tokens, seconds, match in ((-1.0, 1.0, "tokens"), (1.0, math.nan, "seconds"), (True, 1.0, "tokens")):
@@ -170,7 +170,7 @@ def test_bad_values_are_refused_and_change_nothing() -> None:
         ({"draft_seconds": -1.0}, "draft_seconds"),
     ):  # fmt: skip
         with pytest.raises(InvalidInput, match=match):
-            StateMonitor(**options)
+            PromptMonitor(**options)
     for broken in ({}, {**monitor.state(), "errors": []}, {**monitor.state(), "devices": [1]}):
         with pytest.raises(InvalidInput):
-            StateMonitor.from_state(broken)
+            PromptMonitor.from_state(broken)

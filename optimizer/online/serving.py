@@ -1,0 +1,260 @@
+"""The scheduler that an engine embeds: tasks join when they like, and every step is planned when it begins.
+
+It knows no output lengths. Each step it chooses who drafts, how many tokens, and the batches; every task at hand is
+served.
+
+>>> from specopt.instances.serving_latency.paper_1 import paper_1
+>>> scheduler = ServingScheduler(paper_1())  # its models, runtimes and memory; its tasks play no part
+>>> scheduler.submit("a", input_tokens=300)
+>>> step = scheduler.next_step()
+>>> scheduler.submit("b", input_tokens=20)  # joins with the next step
+>>> scheduler.complete({"a": 3})  # tokens that it gained
+>>> [batch.keys for batch in scheduler.next_step().batches]
+[('a',), ('b',)]
+>>> scheduler.complete({"a": 1, "b": 2}, finished=["a"])
+>>> scheduler.tasks
+('b',)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Self
+
+from msgspec import Meta
+
+from specopt.models.acceptance import expected_tokens_per_step
+from specopt.models.arguments import Key, integer, key_of, number, one_of
+from specopt.models.errors import InvalidInput
+from specopt.models.fields import MAX_TOKENS, HalfOpenUnit, describe
+from specopt.models.serving_latency import Mechanism, ServingLatencyProblem
+from specopt.online.base import Amount, Count, Online, Saved, distinct, locked, restoring, saved
+from specopt.solvers.serving_latency.step_choice import Learned, StepChoice, Task
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Tasks that run together in one step.
+
+    Parameters
+    ----------
+    keys
+        Which.
+    speculation_length
+        Draft tokens for each.
+    finish_seconds
+        When the batch is verified, since the step began.
+    """
+
+    keys: tuple[Key, ...]
+    speculation_length: int
+    finish_seconds: float
+
+
+@dataclass(frozen=True)
+class Step:
+    """What a step serves.
+
+    Parameters
+    ----------
+    batches
+        In order; none if there is no task.
+    seconds
+        How long it takes.
+    """
+
+    batches: tuple[Batch, ...]
+    seconds: float
+
+
+class _Task(Saved):
+    reached: Annotated[float, Meta(ge=1, le=1e15)]
+    unseen: Amount
+    rate: HalfOpenUnit
+    gained: Amount
+    first: bool
+
+
+class _State(Saved):
+    mechanism: str
+    tasks: list[tuple[Key, _Task]]
+    outputs: Annotated[float, Meta(ge=Learned().outputs, le=1e200)]
+    squares: Amount
+    joined: Count
+    seconds: Amount
+
+
+class ServingScheduler(Online):
+    """Plan every step of a server from what is at hand when it begins.
+
+    Parameters
+    ----------
+    deployment
+        A problem whose models, runtimes, memory, acceptance rate and speculation lengths count; not its tasks. With
+        `min_speculation_length` 0 tasks may draft nothing for a while.
+    mechanism
+        How tasks are served; None: as the problem says, overlapping where it leaves that open.
+
+    Raises
+    ------
+    InvalidInput
+        If the problem is not for this mechanism.
+    """
+
+    def __init__(self, deployment: ServingLatencyProblem, mechanism: Mechanism | None = None) -> None:
+        super().__init__()
+        allowed = deployment.mechanisms
+        self.mechanism = allowed[0] if mechanism is None else one_of("mechanism", mechanism, allowed)
+        self.deployment = deployment
+        self._choice = StepChoice(deployment, self.mechanism)
+        self._tasks: dict[Key, Task] = {}
+        self._running: dict[Key, tuple[Task, int]] | None = None  # the tasks of the step as they were, draft tokens
+        self._learned = Learned()
+
+    @property
+    def tasks(self) -> tuple[Key, ...]:
+        """The tasks at hand, in the order in which they were submitted."""
+        with self._lock:
+            return tuple(self._tasks)
+
+    @property
+    def stay_tokens(self) -> float:
+        """Tokens that a task at hand is expected to gain yet: the mean residual life of the lengths met so far."""
+        return self._learned.stay_tokens
+
+    @locked
+    def warm_up(self) -> None:
+        """Load the kernel and decide once, so that no later call compiles."""
+        self._choice.choose([Task(1.0, 1.0, 0.5)], self._learned)
+
+    @locked
+    def submit(self, key: Key, *, input_tokens: int, acceptance_rate: float | None = None) -> None:
+        """Add a task, whose input has arrived: it takes part from the next step on.
+
+        Parameters
+        ----------
+        key
+            Names the task until it has finished.
+        input_tokens
+            Length of its prompt.
+        acceptance_rate
+            Its own; None: the deployment's, the mean where that has one for each task.
+
+        Raises
+        ------
+        InvalidInput
+            If the key is in use or a value is outside its domain.
+        """
+        key = key_of("key", key)
+        if key in self._tasks:
+            raise InvalidInput(f"key: expected one that is not in use, got {describe(key)}")
+        tokens = float(integer("input_tokens", input_tokens, 1, MAX_TOKENS))
+        rate = self._usual_rate() if acceptance_rate is None else acceptance_rate
+        task = Task(tokens, tokens, number("acceptance_rate", rate, 0, below=1))
+        learned = self._learned._replace(joined=self._learned.joined + 1)
+        self._tasks[key] = task
+        self._learned = learned
+
+    @locked
+    def cancel(self, key: Key) -> None:
+        """Forget a task.
+
+        Raises
+        ------
+        InvalidInput
+            If there is none of that name.
+        """
+        key = key_of("key", key)
+        if key not in self._tasks:
+            raise InvalidInput(f"key: expected a task at hand, got {describe(key)}")
+        del self._tasks[key]
+
+    @locked
+    def next_step(self) -> Step:
+        """Return what the server does now: every task at hand is in one batch.
+
+        Raises
+        ------
+        InvalidInput
+            If a step is running.
+        """
+        if self._running is not None:
+            raise InvalidInput("next_step: expected the running step to be complete first")
+        if not self._tasks:
+            return Step((), 0.0)
+        keys = list(self._tasks)
+        seconds, batches = self._choice.choose(self._tasks.values(), self._learned)
+        step = Step(
+            tuple(Batch(tuple([keys[k] for k in places]), length, end) for places, length, end in batches), seconds
+        )
+        running = {key: (self._tasks[key], batch.speculation_length) for batch in step.batches for key in batch.keys}
+        learned = self._learned._replace(seconds=self._learned.seconds + seconds)
+        self._running, self._learned = running, learned
+        return step
+
+    @locked
+    def complete(self, gained: Mapping[Key, float] | None = None, finished: Iterable[Key] = ()) -> None:
+        """Note that the step has ended.
+
+        Parameters
+        ----------
+        gained
+            Tokens that each of its tasks gained; those left out, the mean of Eq. 7.
+        finished
+            Tasks that leave.
+
+        Raises
+        ------
+        InvalidInput
+            If no step is running, tasks were not in it, or a number of tokens is outside its domain.
+        """
+        if self._running is None:
+            raise InvalidInput("complete: expected a running step")
+        tokens = {key_of("gained", key): number("gained", n, 0, MAX_TOKENS) for key, n in (gained or {}).items()}
+        leaving = {key_of("finished", key) for key in finished}
+        for key in tokens.keys() | leaving:
+            if key not in self._running:
+                raise InvalidInput(f"complete: expected tasks of the running step, got {describe(key)}")
+        tasks, learned = self._tasks.copy(), self._learned
+        for key, (task, length) in self._running.items():
+            if tasks.get(key) is not task:
+                continue  # cancelled meanwhile; another one may have its name
+            mean = expected_tokens_per_step(task.rate, length)
+            tasks[key] = task.after(tokens.get(key, mean), length)
+            if key in leaving:
+                learned = learned.finished(tasks.pop(key).gained)
+        self._tasks, self._learned, self._running = tasks, learned, None
+
+    # ------------------------------------------------------------------ state
+
+    def _saved(self) -> _State:
+        tasks = [(key, _Task(**task._asdict())) for key, task in self._tasks.items()]
+        return _State(mechanism=self.mechanism, tasks=tasks, **self._learned._asdict())
+
+    @classmethod
+    @restoring
+    def from_state(cls, deployment: ServingLatencyProblem, state: Mapping[str, Any]) -> Self:
+        """Return the scheduler whose `state` this is; a step that was running then has to be planned again.
+
+        Raises
+        ------
+        InvalidInput
+            If it is not the state of a scheduler, or the problem is not for its mechanism.
+        """
+        found = saved(_State, state)
+        mechanism: Any = found.mechanism
+        scheduler = cls(deployment, mechanism)
+        keys = distinct("tasks", [key for key, _ in found.tasks])
+        rows = (Task(row.reached, row.unseen, row.rate, row.gained, row.first) for _, row in found.tasks)
+        scheduler._tasks = dict(zip(keys, rows, strict=True))
+        scheduler._learned = Learned(found.outputs, found.squares, found.joined, found.seconds)
+        return scheduler
+
+    # ------------------------------------------------------------------ inside
+
+    def _usual_rate(self) -> float:
+        rate = self.deployment.acceptance_rate
+        if rate is None:
+            return 0.0
+        return rate if isinstance(rate, float) else float(rate.values.mean())

@@ -1,0 +1,595 @@
+"""The scheduler that a server embeds: requests in, batches out, by the policies and the code of the simulator.
+
+Any thread may call it: every call holds one lock and either takes effect as a whole or, with an exception, not at all.
+Nothing is lost and nothing is served twice: a batch that failed is put back (`abandon`), one whose end was never
+reported is put back after `lost_after_seconds`, and `complete` says which requests count as served by it. Told how
+long batches took, it corrects its estimates: of a machine that is slower than was thought, or becomes so.
+
+>>> from specopt.instances.verification_batch.workload import TABLE_12
+>>> scheduler = VerificationScheduler(TABLE_12)
+>>> for key, speed in (("a", 2.0), ("b", 8.0)):
+...     scheduler.submit(
+...         key, class_speed=speed, expected_tokens=2.9, new_tokens=5, cached_tokens=200, response_start_seconds=0.0,
+...         tokens_done=10, iteration_start_seconds=1.5,
+...     )
+>>> batch = scheduler.next_batch(1.6)
+>>> batch.keys  # "a" is 4.85 s ahead of its speed and can wait
+('b',)
+>>> scheduler.complete(batch, seconds=0.017)  # measured: the estimator follows
+('b',)
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from types import ModuleType
+from typing import Annotated, Any, Self
+
+import numpy as np
+from msgspec import Meta
+from numpy.typing import NDArray
+
+from specopt.models.arguments import LARGEST, Key, key_of, number
+from specopt.models.errors import InvalidInput
+from specopt.models.fields import MAX_TOKENS, Floats, Ints, describe, parse
+from specopt.models.verification_time import COEFFICIENTS, VerificationTime, features
+from specopt.online.base import (
+    Amount,
+    Count,
+    Number,
+    Online,
+    Saved,
+    Unbounded,
+    bounded,
+    distinct,
+    expect,
+    locked,
+    restoring,
+    saved,
+)
+from specopt.online.prefixes import Prefixes, SavedPrefixes
+from specopt.solvers.verification_batch.policies import Policy, PolicyName, as_policy
+
+# rows of `_Rows.columns`: the first seven as in the kernel's `Pending`
+_VALUE, _NEW, _CACHED, _DEADLINE, _DUE, _LATEST, _AHEAD, _SPEED, _ALLOWED = range(9)
+_UNSEEN = -1.0  # as `_ALLOWED`: no decision has met the request so far
+_GONE, _WAITS, _RUNS = range(3)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Batch:
+    """What the verifier does next.
+
+    Parameters
+    ----------
+    keys
+        The requests to verify together, most urgent first; empty if the verifier waits.
+    seconds
+        Estimated time of the batch; 0 if it is empty.
+    wake_seconds
+        When to ask again at the latest if the batch is empty; infinity: when the next request is submitted.
+    serials
+        Distinguish its requests from later ones with the same keys.
+    drop
+        Responses whose prefixes leave the server's cache before the batch; `update` says what a request of theirs that
+        waits costs then.
+    """
+
+    keys: tuple[Key, ...]
+    seconds: float
+    wake_seconds: float
+    serials: tuple[int, ...] = dataclasses.field(default=(), repr=False, compare=False)
+    drop: tuple[Key, ...] = ()
+
+
+class _Request(Saved):
+    key: Key
+    serial: Count
+    expected_tokens: Annotated[float, Meta(ge=0, le=MAX_TOKENS)]
+    new_tokens: float
+    cached_tokens: float
+    deadline_seconds: Number
+    due_seconds: Number
+    ahead_seconds: Amount
+    class_speed: Annotated[float, Meta(gt=0, le=sys.float_info.max)]
+    allowed_seconds: Annotated[float, Meta(ge=_UNSEEN, le=sys.float_info.max)]
+
+
+_Four = Annotated[list[Amount], Meta(min_length=4, max_length=4)]
+
+
+class _Calibration(Saved):
+    given: _Four
+    squares: Annotated[list[_Four], Meta(min_length=4, max_length=4)]
+    products: _Four
+    error: Annotated[list[Amount], Meta(min_length=1, max_length=1)]
+
+
+class _State(Saved):
+    estimator: dict[str, Any]
+    policy: dict[str, Any]
+    guard_seconds: float
+    memory_bytes: float | None
+    kv_bytes_per_token: float
+    cache_memory_bytes: float | None
+    prefixes: SavedPrefixes | None
+    lost_after_seconds: Unbounded
+    requests: list[_Request]
+    running: list[Key]
+    running_until: Number | Unbounded
+    work: _Four
+    calibration: _Calibration
+    next_serial: Count
+
+
+class VerificationScheduler(Online):
+    """Choose batch after batch for one verifier.
+
+    The caller owns the clock: all moments are seconds on one clock of its choice, best one that never jumps. One batch
+    runs at a time.
+
+    Parameters
+    ----------
+    estimator
+        Time of a batch (Eq. 18-19), as far as known: it follows what `complete` is told. A coefficient of 0 stays 0.
+    policy
+        How to choose.
+    guard_seconds
+        delta of Eq. 17.
+    memory_bytes
+        M of Eq. 14; None: ample.
+    kv_bytes_per_token
+        What a token of a request, cached or new, occupies.
+    cache_memory_bytes
+        Room of the server's cache of prefixes, of which every batch says what to `drop`. Keys name responses then, and
+        `forget` says that one has ended. None: ample.
+    lost_after_seconds
+        A batch that runs longer than this beyond its estimate counts as lost when the next one is asked for: its
+        requests wait again. Infinity: never.
+    """
+
+    def __init__(
+        self,
+        estimator: VerificationTime,
+        policy: Policy | PolicyName = "slack",
+        *,
+        guard_seconds: float = 0.0,
+        memory_bytes: float | None = None,
+        kv_bytes_per_token: float = 0.0,
+        cache_memory_bytes: float | None = None,
+        lost_after_seconds: float = math.inf,
+    ) -> None:
+        super().__init__()
+        self.policy = as_policy(policy)
+        self.guard_seconds = number("guard_seconds", guard_seconds, 0)
+        self.memory_bytes = None if memory_bytes is None else number("memory_bytes", memory_bytes, 0)
+        self.kv_bytes_per_token = number("kv_bytes_per_token", kv_bytes_per_token, 0, LARGEST)
+        self._rule = self.policy.rule(estimator, self.guard_seconds, self.memory_bytes, self.kv_bytes_per_token)
+        self._calibration = _kernels().calibration(self._rule.costs)
+        self.cache_memory_bytes = (
+            None if cache_memory_bytes is None else number("cache_memory_bytes", cache_memory_bytes, 0)
+        )
+        self._prefixes = None if self.cache_memory_bytes is None else Prefixes(self.cache_memory_bytes)
+        self.lost_after_seconds = lost_after_seconds
+        if lost_after_seconds != math.inf:
+            self.lost_after_seconds = number("lost_after_seconds", lost_after_seconds, 0)
+        self._rows = _Rows()
+        self._next_serial = 0
+        self._running: tuple[Key, ...] = ()
+        self._work: Floats = np.zeros(len(COEFFICIENTS))  # of the batch that runs: what its time is linear in
+        self._deadline_of_running = math.inf
+
+    @property
+    def estimator(self) -> VerificationTime:
+        """The time of a batch, as believed by now."""
+        with self._lock:
+            return VerificationTime(**dict(zip(COEFFICIENTS, self._rule.costs.tolist(), strict=True)))
+
+    @property
+    def pending(self) -> tuple[Key, ...]:
+        """The requests that wait, in order of arrival."""
+        with self._lock:
+            return self._rows.keys_of(_WAITS)
+
+    @property
+    def running(self) -> tuple[Key, ...]:
+        """The requests of the batch that runs; those that were cancelled since are not among them."""
+        return self._running
+
+    def warm_up(self) -> None:
+        """Load the kernels and serve a request once, so that no later call compiles."""
+        twin = type(self)(self.estimator, self.policy, cache_memory_bytes=self.cache_memory_bytes)
+        twin.submit(
+            "", class_speed=1.0, expected_tokens=1.0, new_tokens=1, cached_tokens=0, response_start_seconds=-1.0,
+            tokens_done=0, iteration_start_seconds=1e9,
+        )  # fmt: skip
+        batch = twin.next_batch(0.0)
+        assert batch.keys  # the response is due and the deadline far: every policy takes it
+        twin.complete(batch, seconds=1.0)
+        twin._rows.compact()
+
+    @locked
+    def submit(
+        self,
+        key: Key,
+        *,
+        class_speed: float,
+        expected_tokens: float,
+        new_tokens: int,
+        cached_tokens: int,
+        response_start_seconds: float,
+        tokens_done: int,
+        iteration_start_seconds: float,
+        return_seconds: float = 0.0,
+        arrival_seconds: float | None = None,
+    ) -> None:
+        """Add a request to those that wait; the order of the calls is the order of arrival.
+
+        Parameters
+        ----------
+        key
+            Names the request (or its response) until it is complete.
+        class_speed
+            tau, tokens per second that the response must reach.
+        expected_tokens
+            Tokens that the verification is expected to yield, the verifier's own included.
+        new_tokens, cached_tokens
+            L_new to compute and L_cached to read.
+        response_start_seconds, tokens_done
+            When the response started, and the tokens that it has.
+        iteration_start_seconds
+            When the device started this iteration.
+        return_seconds
+            How long the result takes back to the device.
+        arrival_seconds
+            When the request came; None: when the next batch is asked for.
+
+        Raises
+        ------
+        InvalidInput
+            If the key is in use or no name, a value is outside its domain, or the request alone exceeds the memory.
+        """
+        key = key_of("key", key)
+        if key in self._rows.serial_of:
+            raise InvalidInput(f"key: expected one that is not in use, got {describe(key)}")
+        tau = number("class_speed", class_speed, 0)
+        tokens = number("expected_tokens", expected_tokens, 0, MAX_TOKENS)
+        done = number("tokens_done", tokens_done, 0)
+        back = number("return_seconds", return_seconds, 0)
+        if tau == 0.0:
+            raise InvalidInput("class_speed: expected a number > 0, got 0.0")
+        new, cached = self._tokens(new_tokens, cached_tokens)
+        deadline = number("iteration_start_seconds", iteration_start_seconds) + tokens / tau - back
+        due = number("response_start_seconds", response_start_seconds) + (done + tokens) / tau - back
+        if not max(abs(deadline), abs(due), tokens / tau) <= LARGEST:
+            raise InvalidInput(f"class_speed: expected one by which the request is due within {LARGEST:g} s, got {tau}")
+        allowed = _UNSEEN
+        if arrival_seconds is not None:
+            allowed = max(0.0, deadline - number("arrival_seconds", arrival_seconds, -LARGEST, LARGEST))
+        ahead = self._prefixes.ahead_seconds(key) if self._prefixes is not None and cached > 0.0 else 0.0
+        values = (tokens, new, cached, deadline, due, math.nan, ahead, tau, allowed)
+        serial = self._next_serial + 1
+        self._rows.append(key, self._next_serial, values, _WAITS)
+        self._next_serial = serial
+
+    @locked
+    def update(self, key: Key, *, new_tokens: int, cached_tokens: int) -> None:
+        """Change what a waiting request costs, say because its prefix was dropped from the cache."""
+        self._rows.columns[_NEW : _CACHED + 1, self._place(key)] = self._tokens(new_tokens, cached_tokens)
+
+    @locked
+    def cancel(self, key: Key) -> None:
+        """Forget a request that waits or runs; of a running one, `complete` says nothing any more.
+
+        Raises
+        ------
+        InvalidInput
+            If it neither waits nor runs.
+        """
+        key = key_of("key", key)
+        if key not in self._rows.serial_of:
+            raise InvalidInput(f"key: expected a request that waits or runs, got {describe(key)}")
+        self._remove([key])
+
+    @locked
+    def forget(self, key: Key) -> None:
+        """Note that a response has ended, and that its prefix has left the server's cache."""
+        key = key_of("key", key)
+        if self._prefixes is not None:
+            self._prefixes.forget(key)
+
+    @locked
+    def next_batch(self, now: float) -> Batch:
+        """Return what the verifier does now; its requests wait no longer but run until `complete`.
+
+        Raises
+        ------
+        InvalidInput
+            If a batch is running that does not count as lost, or the time is no number.
+        """
+        now = number("now", now, -LARGEST, LARGEST)
+        if self._running and now <= self._deadline_of_running:
+            raise InvalidInput("next_batch: expected the running batch to be complete first")
+        rows, kernels = self._rows, _kernels()
+        rows.compact_often()
+        columns, status = rows.columns[:, : rows.count], rows.status[: rows.count].copy()
+        status[status == _RUNS] = _WAITS  # a lost batch
+        latest, allowed = columns[_LATEST].copy(), columns[_ALLOWED].copy()
+        pending = kernels.Pending(*columns[:_LATEST], latest, columns[_AHEAD], status)
+        kernels.meet(now, self._rule, pending, columns[_SPEED], allowed)
+        taken, wake = kernels.choose(now, self._rule, pending, rows.room, rows.batch)
+        places = rows.batch[:taken].copy()
+        status[places] = _RUNS
+        keys = tuple([rows.keys[place] for place in places.tolist()])
+        seconds, until, work = 0.0, math.inf, self._work
+        drop: tuple[Key, ...] = ()
+        prefixes, dropped = self._prefixes, places[:0]
+        if taken > 0:
+            served = columns[:, places]
+            work = np.array([*(part.sum() for part in features(served[_NEW], served[_CACHED])), 1.0])
+            seconds, wake = float(self._rule.costs @ work), math.inf
+            until = now + seconds + self.lost_after_seconds
+            if prefixes is not None:
+                window = served[_VALUE] / served[_SPEED]
+                memory = self.kv_bytes_per_token * (served[_CACHED] + served[_NEW])
+                away = window - allowed[places]
+                facts = np.array([memory, served[_DUE], window, away, served[_SPEED]]).T
+                drop, prefixes = prefixes.served(keys, facts, seconds)
+                dropped = rows.places([key for key in drop if key in rows.serial_of])
+                dropped = dropped[status[dropped] == _WAITS]  # without theirs they do not run ahead
+        serials = tuple(rows.serials[places].tolist())
+        batch = Batch(keys=keys, seconds=seconds, wake_seconds=wake, serials=serials, drop=drop)
+        columns[_LATEST], columns[_ALLOWED], columns[_AHEAD, dropped] = latest, allowed, 0.0
+        rows.status[: rows.count] = status
+        self._running, self._work, self._deadline_of_running, self._prefixes = keys, work, until, prefixes
+        return batch
+
+    @locked
+    def complete(self, batch: Batch | Iterable[Key] | None = None, *, seconds: float | None = None) -> tuple[Key, ...]:
+        """Note that a batch has ended, and return those of its requests that count as served by it.
+
+        Requests that were cancelled meanwhile do not count. Those of a batch that counted as lost do, if the batch
+        itself is given and they have not been served since: they wait no longer. Keys that are returned may be
+        submitted again.
+
+        Parameters
+        ----------
+        batch
+            The batch; or the keys of the one that runs, so that both sides mean the same; None: whatever runs.
+        seconds
+            What the batch took, which the estimator learns from, once and only if it is the one that runs; None: nobody
+            knows.
+
+        Raises
+        ------
+        InvalidInput
+            If keys are given and they are not those of the running batch, or the seconds are no number above 0.
+        """
+        if seconds is not None:
+            seconds = number("seconds", seconds, high=LARGEST, above=0)
+        served = self._running
+        if isinstance(batch, Batch):
+            keys = [key_of("batch", key) for key in batch.keys]
+            if len(batch.serials) != len(keys):
+                raise InvalidInput(f"batch: expected one that next_batch returned, got {describe(batch)}")
+            asked = dict(zip(keys, batch.serials, strict=True))
+            served = tuple([key for key, serial in asked.items() if self._rows.serial_of.get(key) == serial])
+        elif batch is not None:
+            named = {key_of("batch", key) for key in batch}
+            if not set(served) <= named or (named and not served):
+                raise InvalidInput("complete: expected the keys of the running batch")
+        costs, calibration = self._rule.costs, self._calibration
+        if seconds is not None and self._running and set(self._running) <= set(served):
+            costs, calibration = self._learned(seconds)
+        self._remove(served, costs, calibration)
+        return served
+
+    @locked
+    def abandon(self) -> tuple[Key, ...]:
+        """Put the requests of a batch that failed back where they were among those that wait, and return them."""
+        keys, status = self._running, self._rows.status[: self._rows.count]
+        status[status == _RUNS] = _WAITS
+        self._running, self._deadline_of_running = (), math.inf
+        return keys
+
+    # ------------------------------------------------------------------ state
+
+    def _saved(self) -> _State:
+        rows = self._rows
+        keys = rows.keys_of(_WAITS, _RUNS)
+        columns = np.delete(rows.columns[:, rows.places(keys)], _LATEST, axis=0)  # which follows from the others
+        policy = {name: bounded(value) for name, value in dataclasses.asdict(self.policy).items()}
+        fields = _Request.__struct_fields__[2:]
+        return _State(
+            estimator=dataclasses.asdict(self.estimator),
+            policy=policy,
+            guard_seconds=self.guard_seconds,
+            memory_bytes=self.memory_bytes,
+            kv_bytes_per_token=self.kv_bytes_per_token,
+            cache_memory_bytes=self.cache_memory_bytes,
+            prefixes=None if self._prefixes is None else self._prefixes.state(),
+            lost_after_seconds=bounded(self.lost_after_seconds),
+            requests=[
+                _Request(key=key, serial=rows.serial_of[key], **dict(zip(fields, values, strict=True)))
+                for key, values in zip(keys, columns.T.tolist(), strict=True)
+            ],
+            running=list(self._running),
+            running_until=bounded(self._deadline_of_running),
+            work=self._work.tolist(),
+            calibration=_Calibration(
+                **{name: getattr(self._calibration, name).tolist() for name in self._calibration._fields}
+            ),
+            next_serial=self._next_serial,
+        )
+
+    @classmethod
+    @restoring
+    def from_state(cls, state: Mapping[str, Any], *, shift_seconds: float = 0.0) -> Self:
+        """Return the scheduler whose `state` this is; a batch that ran then still runs.
+
+        Parameters
+        ----------
+        state
+            What `state` returned.
+        shift_seconds
+            Added to all moments: what the clock of today says minus what that of the state would say.
+
+        Raises
+        ------
+        InvalidInput
+            If it is not the state of a scheduler.
+        """
+        found, shift = saved(_State, state), number("shift_seconds", shift_seconds, -LARGEST, LARGEST)
+        policy = {name: math.inf if value == "inf" else value for name, value in found.policy.items()}
+        scheduler = cls(
+            parse(VerificationTime, found.estimator, "estimator"),
+            parse(Policy, policy, "policy"),
+            guard_seconds=found.guard_seconds,
+            memory_bytes=found.memory_bytes,
+            kv_bytes_per_token=found.kv_bytes_per_token,
+            cache_memory_bytes=found.cache_memory_bytes,
+            lost_after_seconds=float(found.lost_after_seconds),
+        )
+        expect(
+            (found.prefixes is None) == (scheduler._prefixes is None), "prefixes", "those of a cache", found.prefixes
+        )
+        if scheduler._prefixes is not None and found.prefixes is not None:
+            scheduler._prefixes.restore(found.prefixes, shift)
+        running, last = set(distinct("running", found.running)), -1
+        keys = distinct("requests", [one.key for one in found.requests])
+        expect(running <= set(keys), "running", "keys of requests", found.running)
+        for key, one in zip(keys, found.requests, strict=True):
+            expect(last < one.serial < found.next_serial, "requests", "rising serials below next_serial", one.serial)
+            last = one.serial
+            values = (
+                one.expected_tokens, *scheduler._tokens(one.new_tokens, one.cached_tokens),
+                one.deadline_seconds + shift, one.due_seconds + shift, math.nan, one.ahead_seconds, one.class_speed,
+                one.allowed_seconds,
+            )  # fmt: skip
+            scheduler._rows.append(key, one.serial, values, _RUNS if key in running else _WAITS)
+        scheduler._running, scheduler._next_serial = tuple(found.running), found.next_serial
+        scheduler._work = np.array(found.work)
+        least = _kernels().LEAST_ERROR
+        expect(found.calibration.error[0] >= least, "calibration.error", f"at least {least}", found.calibration.error)
+        for name in scheduler._calibration._fields:
+            getattr(scheduler._calibration, name)[:] = getattr(found.calibration, name)
+        scheduler._deadline_of_running = float(found.running_until) + shift
+        return scheduler
+
+    # ------------------------------------------------------------------ inside
+
+    def _tokens(self, new_tokens: float, cached_tokens: float) -> tuple[float, float]:
+        """Return the tokens of a request, whose memory must be there."""
+        new = number("new_tokens", new_tokens, 0, MAX_TOKENS)
+        cached = number("cached_tokens", cached_tokens, 0, MAX_TOKENS)
+        memory = self.kv_bytes_per_token * (cached + new)
+        if self.memory_bytes is not None and memory > self.memory_bytes:
+            raise InvalidInput(
+                f"new_tokens: expected a request within the memory of {self.memory_bytes:.6g} bytes, "
+                f"got one of {memory:.6g} bytes"
+            )
+        return new, cached
+
+    def _learned(self, seconds: float) -> tuple[Floats, Any]:
+        """Return the costs of the estimator, and what is known of them, after the running batch took so long."""
+        costs, calibration = self._rule.costs.copy(), self._calibration
+        copy = type(calibration)(*(part.copy() for part in calibration))
+        if all(1.0 / LARGEST < float(each @ self._work) < LARGEST for each in (costs, copy.given)):
+            with np.errstate(all="ignore"):
+                _kernels().calibrate(costs, copy, self._work, seconds)
+            if all(np.isfinite(part).all() for part in (costs, *copy)):
+                return costs, copy
+        return self._rule.costs, calibration  # out of the range of floating point: nothing can be learned
+
+    def _place(self, key: Key) -> int:
+        """Return the row of a waiting request."""
+        key = key_of("key", key)
+        place = int(self._rows.places([key])[0]) if key in self._rows.serial_of else -1
+        if place < 0 or self._rows.status[place] != _WAITS:
+            raise InvalidInput(f"key: expected a waiting request, got {describe(key)}")
+        return place
+
+    def _remove(self, keys: Sequence[Key], costs: Floats | None = None, calibration: Any = None) -> None:
+        """Forget requests; with them comes what was learned from them."""
+        rows, gone = self._rows, set(keys)
+        places = rows.places(keys)
+        running = tuple([key for key in self._running if key not in gone])
+        total = rows.gone + len(gone)
+        rows.status[places] = _GONE
+        for key in keys:
+            del rows.serial_of[key]
+        rows.gone, self._running = total, running
+        if not running:
+            self._deadline_of_running = math.inf
+        if costs is not None:
+            self._rule.costs[:], self._calibration = costs, calibration
+
+
+class _Rows:
+    """A table of requests in order of arrival, some of which are gone, and room to decide in."""
+
+    def __init__(self) -> None:
+        self.count = self.gone = 0
+        self.keys: list[Key] = []
+        self.serial_of: dict[Key, int] = {}  # of those that are not gone
+        self._allocate(256)
+
+    def _allocate(self, most: int) -> None:
+        """Make room for `most` rows, which takes over those that there are."""
+        columns, serials, status = np.empty((9, most)), np.empty(most, dtype=np.int64), np.empty(most, dtype=np.int8)
+        if self.count:
+            for new, old in ((columns, self.columns), (serials, self.serials), (status, self.status)):
+                new[..., : self.count] = old[..., : self.count]
+        batch, room = np.empty(most, dtype=np.int64), _kernels().Sorting(np.empty(most), np.empty(most, dtype=np.int64))
+        self.columns: Floats = columns
+        self.serials: Ints = serials
+        self.status: NDArray[np.int8] = status
+        self.batch: Ints = batch
+        self.room = room
+
+    def places(self, keys: Sequence[Key]) -> Ints:
+        """Return the rows of requests."""
+        serials = np.array([self.serial_of[key] for key in keys], dtype=np.int64)
+        return np.searchsorted(self.serials[: self.count], serials)
+
+    def keys_of(self, *statuses: int) -> tuple[Key, ...]:
+        """Return the keys of the rows of some statuses, in order of arrival."""
+        chosen = np.isin(self.status[: self.count], statuses)
+        return tuple([self.keys[place] for place in np.flatnonzero(chosen).tolist()])
+
+    def append(self, key: Key, serial: int, values: Sequence[float], status: int) -> None:
+        """Add a row, with the largest serial."""
+        if self.count == len(self.serials):
+            self.compact()
+            if 2 * self.count > len(self.serials):
+                self._allocate(2 * len(self.serials))
+        at = self.count
+        self.columns[:, at] = values
+        self.serials[at], self.status[at] = serial, status
+        self.keys[at:] = (key,)
+        self.serial_of[key] = serial
+        self.count = at + 1
+
+    def compact_often(self) -> None:
+        """Drop what is gone if it is half of the rows: that costs as little per row as it is rare."""
+        if 2 * self.gone > self.count:
+            self.compact()
+
+    def compact(self) -> None:
+        """Drop what is gone; the others keep their order."""
+        keys = list(self.keys_of(_WAITS, _RUNS))
+        self.count, self.keys, self.gone = (
+            _kernels().compact(self.columns, self.serials, self.status, self.count), keys, 0
+        )  # fmt: skip
+
+
+@cache
+def _kernels() -> ModuleType:
+    import specopt.solvers._kernels.verification_batch_simulation as kernels
+
+    return kernels

@@ -1,0 +1,100 @@
+"""The choice of one step of serving as tasks come and go: who drafts, how many tokens, and in which batches.
+
+Output lengths are not known: how long tasks stay is learned from those that have finished.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import NamedTuple
+
+import numpy as np
+
+from specopt.models.serving_latency import Mechanism, ServingLatencyProblem
+from specopt.solvers.budget import Budget
+from specopt.solvers.serving_latency.prepare import prepare
+
+USUAL_TOKENS = 256.0
+"""Output length that is expected before any task has finished."""
+
+WEIGHT = 8.0
+"""Tasks that have finished after which what they had counts as much."""
+
+
+class Task(NamedTuple):
+    """What is known of a task: tokens that it has, tokens that the draft model lacks, acceptance, tokens gained."""
+
+    reached: float
+    unseen: float
+    rate: float
+    gained: float = 0.0
+    first: bool = True
+
+    def after(self, tokens: float, length: int) -> Task:
+        """Return the task after a step in which it drafted `length` tokens and gained `tokens`."""
+        unseen = 1.0 if length > 0 else self.unseen + tokens
+        return Task(self.reached + tokens, unseen, self.rate, self.gained + tokens, False)
+
+
+class Learned(NamedTuple):
+    """What is known of tasks in general: sums over what finished, tasks that came, and seconds of the steps."""
+
+    outputs: float = WEIGHT * USUAL_TOKENS
+    squares: float = WEIGHT * USUAL_TOKENS**2
+    joined: int = 0
+    seconds: float = 0.0
+
+    @property
+    def stay_tokens(self) -> float:
+        """Tokens that a task at hand is expected to gain yet: the mean residual life of the lengths met so far."""
+        return self.squares / (2.0 * self.outputs)
+
+    def finished(self, gained: float) -> Learned:
+        """Return what is known once a task has finished."""
+        return self._replace(outputs=self.outputs + gained, squares=self.squares + gained**2)
+
+
+class StepChoice:
+    """The compiled choice and its work space.
+
+    Parameters
+    ----------
+    deployment, mechanism
+        A problem whose models, runtimes, memory and speculation lengths count, and how tasks are served.
+    """
+
+    def __init__(self, deployment: ServingLatencyProblem, mechanism: Mechanism) -> None:
+        prepared = prepare(deployment, mechanism)
+        self._lengths = np.array(prepared.served_lengths, dtype=np.int64)
+        self._kernels = Budget(deployment).load("serving_latency.online")
+        self._server = self._kernels.Server(
+            draft=prepared.draft, verify=prepared.verify, memory=prepared.memory, runtimes=prepared.runtimes,
+            overlap=mechanism == "pipelined",
+        )  # fmt: skip
+        self._make_room(16)
+
+    def choose(self, tasks: Collection[Task], learned: Learned) -> tuple[float, list[tuple[list[int], int, float]]]:
+        """Return the seconds of a step, and its batches: places of their tasks, draft tokens of each, and end."""
+        if len(tasks) > len(self._finish):
+            self._make_room(2 * len(tasks))
+        columns = np.array([(task.reached, task.unseen, task.rate) for task in tasks]).T.copy()
+        first = np.array([task.first for task in tasks])
+        members, ends, guesses = self._members
+        seconds, count = self._kernels.choose(
+            self._server, self._kernels.Active(columns[0], columns[1], first, columns[2]), self._lengths,
+            learned.stay_tokens, learned.joined / (learned.seconds or 1.0), self._room, members, ends, guesses,
+            self._finish,
+        )  # fmt: skip
+        places, bounds = members[: len(tasks)].tolist(), [0, *ends[:count].tolist()]
+        rows = zip(bounds[:-1], bounds[1:], guesses.tolist(), self._finish.tolist(), strict=False)
+        return float(seconds), [(places[begin:end], length, finish) for begin, end, length, finish in rows]
+
+    def _make_room(self, tasks: int) -> None:
+        """Make work space for at most `tasks` tasks."""
+        table = self._kernels.ENDS + 1, self._kernels.ENDS + 1
+        room = self._kernels.Room(
+            np.zeros(table), np.zeros(table), np.zeros(table, dtype=np.int64), np.zeros((2, self._kernels.ENDS)),
+            np.zeros(tasks, dtype=np.int64), np.zeros((4, tasks), dtype=np.int64), np.zeros(4, dtype=np.int64),
+            np.zeros((4, tasks + 1), dtype=np.int64), np.zeros((2, tasks)),
+        )  # fmt: skip
+        self._room, self._members, self._finish = room, np.zeros((3, tasks), dtype=np.int64), np.zeros(tasks)
