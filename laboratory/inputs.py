@@ -22,10 +22,10 @@ from specopt.models.fields import Floats
 from specopt.models.files import write_text
 from specopt.reproductions.paper_3 import SETS, Laws
 from specopt.solvers.drafting.predictors import Kind
-from specopt.testbed.prompts import KINDS
-from specopt.testbed.studies.overlap import rouge_2
-from specopt.testbed.studies.rejections import PARTS as THIRDS
-from specopt.testbed.studies.rejections import correlations, rejections
+from testbed.prompts import KINDS
+from testbed.studies.overlap import rouge_2
+from testbed.studies.rejections import PARTS as THIRDS
+from testbed.studies.rejections import correlations, rejections
 
 HERE = Path(__file__).parent
 TARGET = HERE.parent / "optimizer" / "reproductions" / "data" / "laboratory.json"

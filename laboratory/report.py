@@ -18,9 +18,11 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from specopt.instances.drafts.recorded import RecordedDrafts, read_recorded
-from specopt.testbed.comparison import APART, points_of, quantities
-from specopt.testbed.engine.loads import ALONE, MIXED
-from specopt.testbed.engine.results import (
+from specopt.views.canvas import COLOURS
+from specopt.views.panels import Line, Panel, draw
+from testbed.comparison import APART, points_of, quantities
+from testbed.engine.loads import ALONE, MIXED
+from testbed.engine.results import (
     LENGTHS,
     TABLE,
     acceptance_length,
@@ -30,16 +32,14 @@ from specopt.testbed.engine.results import (
     regrets,
     throughput,
 )
-from specopt.testbed.records import read_record
-from specopt.testbed.studies.clients import clients
-from specopt.testbed.studies.costs import round_costs
-from specopt.testbed.studies.quantising import quantising, slope
-from specopt.testbed.studies.resampling import Interval
-from specopt.testbed.studies.run_lengths import run_lengths
-from specopt.testbed.studies.stopping import stopping
-from specopt.views.canvas import COLOURS
-from specopt.views.panels import Line, Panel, draw
-from specopt.views.testbed import comparison_of
+from testbed.records import read_record
+from testbed.studies.clients import clients
+from testbed.studies.costs import round_costs
+from testbed.studies.quantising import quantising, slope
+from testbed.studies.resampling import Interval
+from testbed.studies.run_lengths import run_lengths
+from testbed.studies.stopping import stopping
+from testbed.views.comparison import comparison_of
 
 HERE = Path(__file__).parent
 

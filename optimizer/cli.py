@@ -30,7 +30,6 @@ from specopt.commands import (
     sensitivity,
     simulate,
     solve,
-    testbed,
     tune,
     warmup,
 )
@@ -179,4 +178,3 @@ for command in COMMANDS:
     name = command.__name__.rstrip("_").replace("_", "-")
     app.command(name, cls=HELP.get(name))(command)
 app.add_typer(export.export)
-app.add_typer(testbed.testbed)

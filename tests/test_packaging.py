@@ -23,6 +23,7 @@ ROOT = Path(__file__).parents[1]
 PYPROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())
 FOLDERS: dict[str, str] = PYPROJECT["tool"]["setuptools"]["package-dir"]
 SOURCES = sorted(path for folder in FOLDERS.values() for path in (ROOT / folder).rglob("*.py"))
+LABORATORY = sorted((ROOT / "laboratory").rglob("*.py"))
 
 
 def test_every_subpackage_is_listed() -> None:
@@ -86,7 +87,7 @@ def test_who_made_it_is_said_alike() -> None:
 
 @pytest.mark.slow
 def test_the_wheel_holds_the_package_alone(tmp_path: Path) -> None:
-    """Tests that a wheel holds every source and data file of the package, and no other name at its top."""
+    """Tests that a wheel holds every source and data file of the package, no other name at its top, no laboratory."""
     keep = shutil.ignore_patterns("__pycache__", "*.pyc", "*.nbi", "*.nbc")
     for folder in FOLDERS.values():
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=keep)
@@ -97,6 +98,7 @@ def test_the_wheel_holds_the_package_alone(tmp_path: Path) -> None:
     assert built.returncode == 0, built.stderr
     with zipfile.ZipFile(next(tmp_path.glob("*.whl"))) as wheel:
         names = set(wheel.namelist())
+        metadata = wheel.read(f"specopt-{PYPROJECT['project']['version']}.dist-info/METADATA").decode()
     expected = {
         f"{package.replace('.', '/')}/{path.relative_to(tmp_path / folder)}"
         for package, folder in FOLDERS.items()
@@ -106,6 +108,9 @@ def test_the_wheel_holds_the_package_alone(tmp_path: Path) -> None:
     version = PYPROJECT["project"]["version"]
     assert {name for name in names if name.startswith("specopt/")} == expected
     assert {name.partition("/")[0] for name in names} == {"specopt", f"specopt-{version}.dist-info"}
+    assert not [name for name in names if "testbed" in name]
+    extras = set(re.findall(r"^Provides-Extra: (\S+)$", metadata, re.MULTILINE))
+    assert "report" in extras and "testbed" not in extras
 
 
 def public(tree: ast.Module) -> Iterator[tuple[str, ast.AST]]:
@@ -130,11 +135,11 @@ def tree_of(path: Path) -> ast.Module:
 
 
 def test_docstrings() -> None:
-    """Tests that every module, public class, function and method says what it is."""
-    missing = [f"{path}: {name}" for path in SOURCES for name, node in public(tree_of(path))
+    """Tests that every module, public class, function and method says what it is, in the laboratory, too."""
+    missing = [f"{path}: {name}" for path in SOURCES + LABORATORY for name, node in public(tree_of(path))
                if not ast.get_docstring(node)]  # type: ignore[arg-type]  # fmt: skip
     assert missing == []
-    assert [path for path in SOURCES if not ast.get_docstring(tree_of(path))] == []
+    assert [path for path in SOURCES + LABORATORY if not ast.get_docstring(tree_of(path))] == []
 
 
 def test_tests_say_what_they_test() -> None:
@@ -150,8 +155,9 @@ def test_tests_say_what_they_test() -> None:
 
 
 def test_imports_are_absolute() -> None:
-    """Tests that no module imports a folder by its bare name, which works only in the root of the repository."""
-    wrong = []
+    """Tests that no module imports a folder by its bare name, or the laboratory: the wheel has neither."""
+    wrong: list[str] = []
+    absent = ("", *FOLDERS.values(), "testbed")
     for path in SOURCES:
         for node in ast.walk(tree_of(path)):
             names = []
@@ -159,5 +165,5 @@ def test_imports_are_absolute() -> None:
                 names = ["." if node.level else node.module or ""]
             elif isinstance(node, ast.Import):
                 names = [alias.name for alias in node.names]
-            wrong += [f"{path}: {name}" for name in names if name.partition(".")[0] in ("", *FOLDERS.values())]
+            wrong += [f"{path}: {name}" for name in names if name.partition(".")[0] in absent]
     assert wrong == []

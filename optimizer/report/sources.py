@@ -1,4 +1,4 @@
-"""What a report can be made from, told by its content: files of `solve`, `compare`, `reproduce`, `testbed`, sweeps."""
+"""What a report can be made from, told by its content: files of `solve`, `compare`, `reproduce`, sweeps."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def page_of(sources: Sources, problem: Problem | None = None) -> Page:
     Parameters
     ----------
     sources
-        A result; folders of comparisons; what `reproduce` wrote; laboratory records; or sweeps, as `tune` takes them.
+        A result; folders of comparisons; what `reproduce` wrote; or sweeps, as `tune` takes them.
     problem
         A result's problem.
 
@@ -45,7 +45,7 @@ def _maker(path: Path) -> Maker:
         if "statements" in data:
             return _reproduction
         if data.get("format") == "specopt-testbed/1":
-            return _testbed
+            raise InvalidInput(f"{path}: is a record of the laboratory, whose own command makes its page: testbed page")
         if "kind" in data:
             return _result
     return _sweep
@@ -79,18 +79,6 @@ def _reproduction(sources: Sources, _: Problem | None) -> Page:
             raise InvalidInput(f"{path}: expected a folder of compare or reproduce, got neither")
         path = pages[0]  # the whole paper's, if it is there
     return reproduction_page(read_reproduction(read_json(path), path), path.parent, sources)
-
-
-def _testbed(sources: Sources, _: Problem | None) -> Page:
-    from specopt.report.testbed import testbed_page
-    from specopt.testbed.records import read_record
-
-    records = [read_record(source) for source in sources]
-    try:
-        return testbed_page(records, sources)
-    except Exception as error:  # our own records are no format that is checked field by field
-        why = error if isinstance(error, InvalidInput) else f"{type(error).__name__}: {error}"
-        raise InvalidInput(f"{', '.join(sources)}: expected laboratory records that are whole: {why}") from None
 
 
 def _sweep(sources: Sources, _: Problem | None) -> Page:

@@ -24,7 +24,7 @@ def run(verb: str, file: Path, *arguments: str) -> subprocess.CompletedProcess[s
 
 @pytest.mark.slow
 def test_what_is_recorded_is_found_again_and_differences_are_listed(tmp_path: Path) -> None:
-    """Tests record, resumed and with what does not end, and check, on the same answers and on others."""
+    """Tests that recording resumes and leaves out what does not end, and that a check lists what differs, only that."""
     file = tmp_path / "answers.jsonl"
     assert run("record", file, f"{INSTANCE} greedy", "--seconds", "0").stdout.splitlines() == [
         f"{INSTANCE} greedy: unfinished after 0 s", "1 cases recorded, 0 were already",

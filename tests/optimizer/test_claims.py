@@ -230,18 +230,6 @@ def test_a_record_is_held_against_other_plans(capsys: pytest.CaptureFixture[str]
     assert "refuted: denying on a, seed 0: its proof that there is no plan is refuted by a plan of 9" in said
 
 
-def test_laboratory_records_that_are_not_whole_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Tests that a record of the laboratory without a field, or with a wrong one, is refused by the file's name."""
-    whole = json.loads(min((Path(__file__).parents[2] / "laboratory" / "records").glob("*.json")).read_text())
-    path = tmp_path / "r.json"
-    damage: tuple[dict[str, Any], ...] = ({"trials": 3}, {"kind": None}, {"trials": [{}]}, {"machine": [1]})
-    for changes in damage:
-        path.write_text(json.dumps(whole | changes))
-        assert run(["report", str(path), "-o", str(tmp_path / "page.html")]) == 2
-        (said,) = capsys.readouterr().err.splitlines()
-        assert said.startswith(f"specopt: {path}: ")
-
-
 def test_a_result_is_still_read_as_it_is(tmp_path: Path) -> None:
     """Tests that `load` keeps what a file says: only what shows it derives anew."""
     _, result = claim(bound=1.0, gap=-1.0, status=Status.OPTIMAL)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from report_cases import PLANS, ROOT, SWEEP, problem_and_plan, result_of
+from report_cases import PLANS, SWEEP, problem_and_plan, result_of
 
 from specopt import Status, save
 from specopt.cli import run
@@ -188,11 +188,9 @@ def test_percentages_of_certificates_never_promise_too_much(share: float) -> Non
 
 @pytest.mark.usefixtures("plain")
 def test_each_nature_of_source_is_told(tmp_path: Path) -> None:
-    """Tests that a sweep, a reproduction's folder and a laboratory record each become their page."""
+    """Tests that a sweep and a reproduction's folder each become their page."""
     sweep = check(to_html(page_of((str(SWEEP),))))
     assert "Speculate: 1.19 times the throughput" in sweep.text
-    record = min((ROOT / "laboratory" / "records").glob("*.json"))
-    assert "Measured against predicted " in check(to_html(page_of((str(record),)))).text
     said = {"item": "figure-3", "place": "Figure 3", "statement": "rises", "printed": 5, "ours": 4.0, "holds": False,
             "status": "simulated", "share": 0.25, "split": "holds in 50 % with eta below 0.1, else in 0 %"}  # fmt: skip
     found = {"title": "paper-9", "statements": [said], "pictures": ["figure-3.png", "none.png"]}
@@ -223,12 +221,13 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_what_makes_no_report_is_refused(tmp_path: Path) -> None:
-    """Tests that problems, foreign results, a problem beside something else and two results each have their message."""
+    """Tests that problems, foreign results, records, a problem beside another source and two results have messages."""
     problem, plan = problem_and_plan("draft-allocation/paper-5")
     save(problem, tmp_path / "p.json")
     save(result_of(problem, plan), tmp_path / "r.json")
     (tmp_path / "empty").mkdir()
     (tmp_path / "bad.json").write_text(json.dumps({"title": "x", "statements": 3}))
+    (tmp_path / "record.json").write_text(json.dumps({"format": "specopt-testbed/1", "kind": "serving-latency"}))
     other = type(problem).from_dict(problem.to_dict() | {"budget_tokens": 21})
     for sources, given_, words in (
         (["p.json"], None, "expected a result, got a problem"),
@@ -237,6 +236,7 @@ def test_what_makes_no_report_is_refused(tmp_path: Path) -> None:
         (["empty"], None, "expected a folder of compare or reproduce, got neither"),
         (["bad.json"], None, "expected what reproduce writes"),
         (["none.csv"], None, "none.csv"),
+        (["record.json"], None, "record.json: is a record of the laboratory, whose own command"),
     ):
         with pytest.raises(InvalidInput, match=words):
             page_of(tuple(str(tmp_path / one) for one in sources), given_)

@@ -1,0 +1,78 @@
+"""A campaign: every trial of an experiment played so many times, in random order, saved after each."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from testbed.pairs import about, check_pair
+from testbed.processes import Laboratory
+from testbed.records import Keep, Record, to_plain
+
+
+class Settings(Protocol):
+    """What an experiment can vary: a dataclass of numbers, with these."""
+
+    seed: int
+    repeats: int
+
+
+class Experiment(Protocol):
+    """What a module of `testbed.experiments` offers."""
+
+    KIND: str
+
+    def prepare(self, laboratory: Laboratory, settings: Any, keep: Keep) -> dict[str, Any]:
+        """Return what goes into the record before the plays: measurements, problems, and trials with predictions."""
+
+    def carry_out(self, laboratory: Laboratory, data: dict[str, Any], trial: dict[str, Any]) -> dict[str, Any]:
+        """Play a trial once; return what was measured, under the names that predictions have, and how."""
+
+
+def run(
+    experiment: Experiment, pair: str, settings: Any, folder: Path, *, tell: Callable[[str], None] | None = None
+) -> Path:
+    """Play an experiment, or what is missing of one begun on the same day; return the record's file.
+
+    Parameters
+    ----------
+    experiment
+        Which.
+    pair
+        Which models.
+    settings
+        Its settings.
+    folder
+        Where records are.
+    tell
+        Takes lines on how far it is.
+    """
+    check_pair(pair)
+    name = Path(pair).stem
+    date = datetime.datetime.now(datetime.UTC).date()
+    head: dict[str, Any] = {"kind": experiment.KIND, "pair": name, "settings": to_plain(asdict(settings))}
+    head["draft"] = about(pair)
+    record = Record.begin(folder / f"{date}-{experiment.KIND}-{name}.json", head)
+    data = record.data
+    with Laboratory(pair) as laboratory:
+        if not data["trials"]:
+            data |= experiment.prepare(laboratory, settings, record.keep)
+            record.save()
+        rounds = np.random.default_rng(settings.seed)
+        total, done = settings.repeats * len(data["trials"]), 0
+        for repeat in range(settings.repeats):
+            for index in rounds.permutation(len(data["trials"])).tolist():
+                trial = data["trials"][index]
+                done += 1
+                if len(trial["measured"]) > repeat:
+                    continue
+                trial["measured"].append(to_plain(experiment.carry_out(laboratory, data, trial)))
+                record.save()
+                if tell is not None:
+                    tell(f"{done} of {total}: scene {trial['scene'] + 1}, {trial['label']}, {trial['methods'][0]}")
+    return record.path

@@ -1,0 +1,203 @@
+"""Predicted against measured, from the raw numbers of records alone.
+
+A point is a plan: what a predictor said of it, and the median of its repetitions. Plans are compared in order within
+their scene only: the same tasks over the same link. Intervals are 95 % percentile bootstraps over plans, drawn scene by
+scene: they say how sure the summary is of plans like these on this machine, not on others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from specopt.models.fields import Floats
+from testbed.studies.resampling import LEVEL, RESAMPLES, Interval
+
+APART = 0.05
+"""Predictions that differ by less say nothing of which plan is faster."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Point:
+    """A plan, predicted and measured.
+
+    Parameters
+    ----------
+    kind, pair, scene
+        Whose plan: the same tasks over the same link are one scene.
+    methods
+        Who made the plan.
+    label
+        What else tells it from others of its scene.
+    predicted
+        What was predicted.
+    repetitions
+        What was measured.
+    """
+
+    kind: str
+    pair: str
+    scene: int
+    methods: tuple[str, ...]
+    label: str
+    predicted: float
+    repetitions: tuple[float, ...]
+
+    @property
+    def measured(self) -> float:
+        """The median of the repetitions."""
+        return float(np.median(self.repetitions))
+
+    @property
+    def error(self) -> float:
+        """Prediction over measurement, less 1."""
+        return self.predicted / self.measured - 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Summary:
+    """What a predictor is worth.
+
+    Parameters
+    ----------
+    points
+        Plans.
+    median_error
+        Median of the absolute relative errors.
+    bias
+        Median of the relative errors: below 0 where predictions are too low.
+    pairs
+        Pairs of plans of one scene whose predictions differ by `APART` or more.
+    right_order
+        Share of these whose measured order is the predicted one.
+    """
+
+    points: int
+    median_error: Interval
+    bias: Interval
+    pairs: int
+    right_order: Interval
+
+
+def quantities(record: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return what can be compared: predictors, and the quantities that they predict, in the record's order."""
+    found: dict[tuple[str, str], None] = {}
+    for trial in record["trials"]:
+        for predictor, numbers in trial["predicted"].items():
+            found |= dict.fromkeys((predictor, quantity) for quantity in numbers)
+    return list(found)
+
+
+def points_of(record: Mapping[str, Any], predictor: str, quantity: str) -> list[Point]:
+    """Return the points of a record, of the trials that were played and that this predictor spoke of."""
+    return [
+        Point(
+            kind=record["kind"],
+            pair=record["pair"],
+            scene=trial["scene"],
+            methods=tuple(trial["methods"]),
+            label=trial["label"],
+            predicted=trial["predicted"][predictor][quantity],
+            repetitions=tuple(one[quantity] for one in trial["measured"]),
+        )
+        for trial in record["trials"]
+        if trial["measured"] and quantity in trial["predicted"].get(predictor, {})
+    ]
+
+
+def summarise(points: Sequence[Point], seed: int = 0) -> Summary:
+    """Return how good predictions are; there must be points."""
+    predicted = np.array([point.predicted for point in points])
+    measured = np.array([point.measured for point in points])
+    scenes = np.array([point.scene for point in points])
+
+    def of(statistic: Callable[[Floats, Floats, Any], float]) -> Interval:
+        return bootstrap(lambda rows: statistic(predicted[rows], measured[rows], scenes[rows]), scenes, seed)
+
+    return Summary(
+        points=len(points),
+        median_error=of(lambda p, m, _: float(np.median(np.abs(p / m - 1.0)))),
+        bias=of(lambda p, m, _: float(np.median(p / m - 1.0))),
+        pairs=int(_pairs(predicted, measured, scenes).sum()),
+        right_order=of(lambda p, m, s: _share(_pairs(p, m, s))),
+    )
+
+
+def bootstrap(statistic: Callable[[Any], float], scenes: Any, seed: int = 0) -> Interval:
+    """Return a statistic of rows, and its interval over rows drawn with replacement within each scene."""
+    random = np.random.default_rng(seed)
+    groups = [np.flatnonzero(scenes == scene) for scene in np.unique(scenes)]
+    drawn = [
+        statistic(np.concatenate([random.choice(group, size=len(group)) for group in groups])) for _ in range(RESAMPLES)
+    ]
+    known = np.array([one for one in drawn if np.isfinite(one)])
+    low, high = np.quantile(known, [0.5 - LEVEL / 2, 0.5 + LEVEL / 2]) if len(known) else (np.nan, np.nan)
+    return Interval(statistic(np.arange(len(scenes))), float(low), float(high))
+
+
+def _pairs(predicted: Floats, measured: Floats, scenes: Any) -> Any:
+    """Return pairs whose predictions are apart: how many, and how many are in the right order."""
+    one, other = np.triu_indices(len(predicted), 1)
+    apart = np.abs(predicted[one] - predicted[other]) >= APART * np.minimum(predicted[one], predicted[other])
+    told = apart & (scenes[one] == scenes[other])
+    right = (predicted[one] < predicted[other]) == (measured[one] < measured[other])
+    return np.array([(told & right).sum(), (told & ~right).sum()])
+
+
+def _share(counts: Any) -> float:
+    return float(counts[0] / counts.sum()) if counts.sum() else float("nan")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gain:
+    """What one method's plan gains over another's in a scene: seconds saved or throughput added, as a share of theirs.
+
+    Parameters
+    ----------
+    scene, label
+        Where.
+    ours, theirs
+        The methods.
+    predicted
+        What the predictor promised.
+    measured
+        What came, with the interval between the least and the most that any two repetitions say.
+    """
+
+    scene: int
+    label: str
+    ours: str
+    theirs: str
+    predicted: float
+    measured: Interval
+
+
+def gains_of(points: Sequence[Point], ours: str, theirs: str, *, smaller_is_better: bool = True) -> list[Gain]:
+    """Return the gains of one method over another, wherever both planned under one label of a scene."""
+
+    def gain(one: float, other: float) -> float:
+        return 1.0 - one / other if smaller_is_better else one / other - 1.0
+
+    found = []
+    for point in points:
+        if ours not in point.methods:
+            continue
+        for rival in points:
+            if theirs in rival.methods and (rival.scene, rival.label) == (point.scene, point.label):
+                each = [gain(one, other) for one in point.repetitions for other in rival.repetitions]
+                measured = Interval(gain(point.measured, rival.measured), min(each), max(each))
+                promised = gain(point.predicted, rival.predicted)
+                found.append(
+                    Gain(
+                        scene=point.scene,
+                        label=point.label,
+                        ours=ours,
+                        theirs=theirs,
+                        predicted=promised,
+                        measured=measured,
+                    )
+                )
+    return found

@@ -1,0 +1,96 @@
+"""Every setting of the engine in turn: no speculation, fixed drafts, and the table that tuning makes of a part.
+
+`python -m testbed.engine.campaign` is `make engine`. A setting whose file is there is not measured again; the
+table is exported when everything that it rests on is there.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from specopt.instances.sweeps import write_csv
+from specopt.models.files import read_json, write_text
+from specopt.models.sweep import Sweep
+from testbed.checkpoints import DRAFT
+from testbed.engine.checkpoints import write_folders
+from testbed.engine.results import LENGTHS, TABLE, read_runs, seen, sweep_of
+
+RUNS = Path("laboratory/engine")
+"""Where raw results are."""
+
+PYTHON = os.environ.get("ENGINE_PYTHON", ".venv-engine/bin/python")
+"""Of the engine's own environment."""
+
+DRAFTERS: Mapping[str, Mapping[str, Any]] = {
+    "ngram": {"method": "ngram", "prompt_lookup_max": 4, "prompt_lookup_min": 2},
+    "draft-model": {"method": "draft_model", "model": "draft"},
+}
+"""What drafts: the longest repetition in the text so far, or the draft model."""
+
+ALONE = ("none", *(f"{drafter}-3" for drafter in DRAFTERS))
+"""Settings under which each kind of task is served on its own, too."""
+
+
+def settings(drafter: str) -> dict[str, Mapping[str, Any]]:
+    """Return the `speculative_config` of each fixed draft length; 0 is a table of zeros."""
+    base = DRAFTERS[drafter]
+    found: dict[str, Mapping[str, Any]] = {}
+    for length in LENGTHS[drafter]:
+        idle = {} if length else {"num_speculative_tokens_per_batch_size": [[1, 16, 0]]}
+        found[str(length)] = {**base, "num_speculative_tokens": max(length, 1), **idle}
+    return found
+
+
+def measure(work: Path, name: str, setting: Mapping[str, Any] | None) -> None:
+    """Measure a setting in a process of its own, unless its file is there."""
+    path = RUNS / f"{name}.json"
+    if path.exists():
+        return
+    begin = time.monotonic()
+    arguments = [PYTHON, "-P", "-m", "testbed.engine.serve", str(work), json.dumps(setting), str(path)]
+    arguments += ["alone"] if name in ALONE else []
+    here = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    subprocess.run(arguments, check=True, stdout=subprocess.DEVNULL, env=here)
+    print(f"{path}: {time.monotonic() - begin:.0f} s", flush=True)
+
+
+def main(drafters: list[str], minutes: float) -> None:
+    """Measure what is missing; no setting starts later than so many minutes from now."""
+    work, last = Path("build/laboratory/engine"), time.monotonic() + 60.0 * minutes
+    RUNS.mkdir(parents=True, exist_ok=True)
+    write_folders(work, DRAFT)
+    todo: list[tuple[str, Mapping[str, Any] | None]] = [("none", None)]
+    for drafter in drafters:
+        todo += [(f"{drafter}-{length}", setting) for length, setting in settings(drafter).items()]
+    for name, setting in todo:
+        if time.monotonic() < last:
+            measure(work, name, setting)
+    for drafter in drafters:
+        runs = read_runs(RUNS, drafter)
+        if len(runs) < 1 + len(LENGTHS[drafter]):
+            continue
+        write_text(RUNS / f"{drafter}.csv", write_csv(sweep_of(runs, "tuning")))
+        config = tune(RUNS / f"{drafter}-part.csv", seen(sweep_of(runs, "tuning")), RUNS / f"{drafter}-tuning.json")
+        if config is not None and time.monotonic() < last:
+            measure(work, f"{drafter}-{TABLE}", {**DRAFTERS[drafter], **config})
+
+
+def tune(part: Path, sweep: Sweep, result: Path) -> Mapping[str, Any] | None:
+    """Return what `specopt tune` makes of a sweep: a part of the `speculative_config`, None for no speculation."""
+    write_text(part, write_csv(sweep))
+    if not result.exists():
+        subprocess.run([sys.executable, "-P", "-m", "specopt", "tune", str(part), "-o", str(result)], check=True)
+    tuning: Any = read_json(result)
+    found: Mapping[str, Any] | None = tuning["config"]
+    return found
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:] or list(DRAFTERS), float(os.environ.get("MINUTES", "inf")))

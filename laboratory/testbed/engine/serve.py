@@ -1,0 +1,140 @@
+"""One setting of vLLM under every load; runs in the engine's own environment, see `make engine`.
+
+As many requests as the concurrency says are under way until none is left to follow one that ends: throughput is what
+comes out until then.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from specopt.measuring.processor import processor
+from specopt.models.files import to_json, write_text
+from testbed.checkpoints import prompt_tokens
+from testbed.engine.loads import ALONE, MIXED, Load, all_loads
+
+ENVIRONMENT = {
+    "VLLM_CPU_KVCACHE_SPACE": "2",
+    "VLLM_CPU_OMP_THREADS_BIND": "nobind",
+    "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
+    "OMP_NUM_THREADS": "1",
+}
+COUNTERS = "vllm:spec_decode_num_"
+MOST_TOKENS = 512
+
+
+def serve(folder: Path, setting: Mapping[str, Any] | None, *, alone: bool) -> dict[str, Any]:
+    """Start an engine and let it serve all loads.
+
+    Parameters
+    ----------
+    folder
+        Holds the models, as `testbed.engine.checkpoints` writes them.
+    setting
+        Its `speculative_config`, a draft model named by its folder; None: no speculation.
+    alone
+        Whether it serves each kind of task on its own, too.
+    """
+    import vllm
+
+    engine = vllm.LLM(
+        str(folder / "verify"),
+        skip_tokenizer_init=True,
+        dtype="float32",
+        max_model_len=MOST_TOKENS,
+        max_num_seqs=16,
+        enforce_eager=True,
+        enable_prefix_caching=False,
+        disable_log_stats=False,
+        speculative_config=_located(folder, setting),
+    )
+    loads = all_loads(alone=alone)
+    _serve(engine, Load("tuning", MIXED, ALONE), "warm-up")
+    return {
+        "format": "specopt-engine/1",
+        "engine": "vllm",
+        "version": vllm.__version__,
+        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "machine": {"processor": processor(), "cores": len(os.sched_getaffinity(0))},
+        "environment": ENVIRONMENT,
+        "speculative_config": setting,
+        "loads": [_serve(engine, load, str(number)) for number, load in enumerate(loads)],
+    }
+
+
+def _located(folder: Path, setting: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    if setting is None or "model" not in setting:
+        return None if setting is None else dict(setting)
+    return {**setting, "model": str(folder / setting["model"])}
+
+
+def _serve(llm: Any, load: Load, name: str) -> dict[str, Any]:
+    """Serve one load; return when requests ended, and the engine's counters."""
+    from vllm import SamplingParams
+
+    engine, before = llm.llm_engine, _counters(llm)
+    waiting = [
+        (f"{name}-{number}", {"prompt_token_ids": prompt_tokens(prompt.text)}, count)
+        for number, (prompt, count) in enumerate(zip(load.texts, load.tokens, strict=True))
+    ][::-1]
+    running: dict[str, int] = {}
+    ended: dict[str, list[float]] = {}
+    begin, full = time.perf_counter(), None
+    busy = time.process_time()
+    while waiting or running:
+        while waiting and len(running) < load.concurrency:
+            request, prompt, count = waiting.pop()
+            sampling = SamplingParams(temperature=0.0, max_tokens=count, ignore_eos=True, detokenize=False)
+            engine.add_request(request, prompt, sampling)
+            running[request] = 0
+        for output in engine.step():
+            running[output.request_id] = len(output.outputs[0].token_ids)
+            if output.finished:
+                ended[output.request_id] = [time.perf_counter() - begin, running.pop(output.request_id)]
+        if full is None and not waiting and len(running) < load.concurrency:
+            seconds = time.perf_counter() - begin
+            full = {
+                "seconds": seconds,
+                "processor_seconds": time.process_time() - busy,
+                "tokens": sum(running.values()) + sum(int(count) for _, count in ended.values()),
+            }
+            counted = {key: _less(value, before.get(key)) for key, value in _counters(llm).items()}
+    assert full is not None, "requests end"
+    return {
+        "prompts": load.prompts,
+        "workload": load.workload,
+        "concurrency": load.concurrency,
+        **full,
+        "ended": [[round(seconds, 4), tokens] for seconds, tokens in ended.values()],
+        "counters": counted,
+    }
+
+
+def _counters(llm: Any) -> dict[str, Any]:
+    """Return what the engine counted of drafts so far."""
+    return {
+        metric.name.removeprefix(COUNTERS): list(metric.values) if hasattr(metric, "values") else metric.value
+        for metric in llm.get_metrics()
+        if metric.name.startswith(COUNTERS)
+    }
+
+
+def _less(now: Any, before: Any) -> Any:
+    if before is None:
+        return now
+    if isinstance(now, list):
+        return [one - other for one, other in zip(now, before, strict=True)]
+    return now - before
+
+
+if __name__ == "__main__":
+    os.environ |= ENVIRONMENT
+    models, given, found = Path(sys.argv[1]), json.loads(sys.argv[2]), Path(sys.argv[3])
+    write_text(found, to_json(serve(models, given, alone="alone" in sys.argv)) + "\n")

@@ -1,0 +1,193 @@
+"""Draft control: policies of several methods, and random ones, over a Markov channel, at a temperature of 1."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from specopt.models.draft_control import ChannelState, DraftChoice, DraftControlPlan, DraftControlProblem
+from specopt.models.markov_chain import TransitionMatrix
+from testbed.calibration import acceptance_rate
+from testbed.decoding import Sampling
+from testbed.experiments import plans_of_methods
+from testbed.pairs import draw_prompts
+from testbed.plays.draft_control import Round, play, rounds_of
+from testbed.processes import Laboratory
+from testbed.records import Keep
+
+KIND = DraftControlProblem.kind
+OURS, RIVALS = "policy-iteration", ("best-static", "decoupled", "myopic")
+
+METHODS = (OURS, *RIVALS)
+"""Whose policies are played: ours, the paper's static search, and two simpler ones."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What is played.
+
+    Parameters
+    ----------
+    uplink_bits_per_second
+        Of the channel's states in each scene, which has its own factor on them.
+    factors
+        A scene each.
+    stay
+        Probability that the channel stays in its state for another round; else it goes to any other.
+    downlink_bits_per_second
+        In every state.
+    resolutions, max_draft_length
+        What the device may choose from.
+    rounds, per_prompt
+        Rounds of a play, and of each prompt in it.
+    known_rounds
+        Rounds at each resolution that acceptance and times come from.
+    random_plans
+        Random policies per scene, beside those of the methods.
+    repeats
+        How often each policy is played, with other luck each time.
+    temperature
+        Of sampling, above 0.
+    seed
+        Of everything random.
+    """
+
+    uplink_bits_per_second: tuple[float, ...] = (2e5, 5e4, 1e4)
+    factors: tuple[float, ...] = (1.0, 0.25)
+    stay: float = 0.8
+    downlink_bits_per_second: float = 1e6
+    resolutions: tuple[int, ...] = (8, 32, 128)
+    max_draft_length: int = 4
+    rounds: int = 60
+    per_prompt: int = 12
+    known_rounds: int = 48
+    random_plans: int = 3
+    repeats: int = 2
+    temperature: float = 1.0
+    seed: int = 0
+
+
+TINY = Settings(
+    uplink_bits_per_second=(5e4, 1e4),
+    resolutions=(4, 16),
+    rounds=12,
+    per_prompt=6,
+    known_rounds=12,
+    random_plans=1,
+    max_draft_length=3,
+)
+"""Settings that tests play in seconds."""
+
+
+def prepare(laboratory: Laboratory, settings: Settings, keep: Keep) -> dict[str, Any]:
+    """Play rounds on other prompts at every resolution, and lay down problems, policies and predictions."""
+    length = settings.max_draft_length
+    known = draw_prompts(laboratory.pair, 16, played=False, seed=settings.seed)
+    sampling = Sampling(temperature=settings.temperature, seed=settings.seed + 1000)
+
+    def measure() -> dict[str, Any]:
+        found: dict[str, Any] = {"length": length, "accepted": [], "draft_seconds": [], "verify_seconds": []}
+        for resolution in settings.resolutions:
+            free = [Round(length, resolution, float("inf"), float("inf"))] * settings.known_rounds
+            run = play(laboratory, free, known, per_prompt=settings.per_prompt, sampling=sampling)
+            for name in ("accepted", "draft_seconds", "verify_seconds"):
+                found[name].append(getattr(run, name).tolist())
+        return found
+
+    rounds = keep("known", measure)
+    data: dict[str, Any] = {
+        "models": {worker.side: worker.config.name for worker in (laboratory.draft, laboratory.verify)},
+        "known": rounds,
+        "problems": [],
+        "prompts": draw_prompts(laboratory.pair, -(-settings.rounds // settings.per_prompt), played=True),
+        "states": [],
+        "trials": [],
+    }
+    random = np.random.default_rng(settings.seed)
+    for scene, factor in enumerate(settings.factors):
+        problem = problem_of(rounds, settings, factor, laboratory.verify.config.exact.vocabulary)
+        data["problems"].append(problem.to_dict())
+        data["states"].append(walk(problem, settings.rounds, random))
+        for names, plan in plans_of(problem, settings, random):
+            predicted = predict(problem, plan, data["states"][scene])
+            trial = {"scene": scene, "label": "policies", "problem": scene, "methods": names, "plan": plan.to_dict()}
+            data["trials"].append({**trial, "predicted": predicted, "measured": []})
+    return data
+
+
+def problem_of(known: dict[str, Any], settings: Settings, factor: float, vocabulary: int) -> DraftControlProblem:
+    """Return the problem that the rounds on other prompts make of a channel."""
+    length, count = known["length"], len(settings.uplink_bits_per_second)
+    rates = np.array([acceptance_rate([accepted], length) for accepted in known["accepted"]])
+    leave = (1.0 - settings.stay) / max(count - 1, 1)
+    chain = np.full((count, count), leave) + (settings.stay - leave) * np.eye(count)
+    return DraftControlProblem(
+        vocabulary_size=vocabulary,
+        draft_seconds_per_token=float(np.median(known["draft_seconds"])) / length,
+        verify_seconds=float(np.median(known["verify_seconds"])),
+        draft_lengths=(0, settings.max_draft_length),
+        resolutions=np.array(settings.resolutions),
+        states=tuple(
+            ChannelState(
+                uplink_bits_per_second=factor * rate,
+                acceptance_rates=rates,
+                downlink_bits_per_second=settings.downlink_bits_per_second,
+            )
+            for rate in settings.uplink_bits_per_second
+        ),
+        transition=TransitionMatrix(chain),
+    )
+
+
+def walk(problem: DraftControlProblem, rounds: int, random: np.random.Generator) -> list[int]:
+    """Return the channel's states round by round, from its long-run law on."""
+    states = [int(random.choice(len(problem.states), p=problem.stationary_distribution))]
+    for _ in range(rounds - 1):
+        states.append(int(random.choice(len(problem.states), p=problem.transition.rows[states[-1]])))
+    return states
+
+
+def plans_of(
+    problem: DraftControlProblem, settings: Settings, random: np.random.Generator
+) -> list[tuple[list[str], DraftControlPlan]]:
+    """Return the policies of the methods, each once; then random ones."""
+    found = plans_of_methods(problem, DraftControlPlan, METHODS, settings.seed)
+    for number in range(settings.random_plans):
+        choices = tuple(
+            DraftChoice(
+                draft_length=int(random.integers(0, settings.max_draft_length + 1)),
+                resolution=int(random.choice(settings.resolutions)),
+            )
+            for _ in problem.states
+        )
+        found.append(([f"random-{number + 1}"], DraftControlPlan(policy=choices)))
+    return found
+
+
+def predict(problem: DraftControlProblem, plan: DraftControlPlan, states: list[int]) -> dict[str, dict[str, float]]:
+    """Return the long-run rate, and the rate over the very states that the channel goes through."""
+    tokens = sum(problem.iteration_tokens(state, plan.policy[state]) for state in states)
+    seconds = sum(problem.iteration_seconds(state, plan.policy[state]) for state in states)
+    return {
+        "model": {"tokens_per_second": problem.evaluate(plan).objective},
+        "trace": {"tokens_per_second": tokens / seconds},
+    }
+
+
+def carry_out(laboratory: Laboratory, data: dict[str, Any], trial: dict[str, Any]) -> dict[str, Any]:
+    """Play a policy over the scene's states."""
+    settings = data["settings"]
+    problem = DraftControlProblem.from_dict(data["problems"][trial["problem"]])
+    plan = DraftControlPlan.from_dict(trial["plan"])
+    sampling = Sampling(temperature=settings["temperature"], seed=settings["seed"] + len(trial["measured"]))
+    rounds = rounds_of(problem, plan, data["states"][trial["scene"]])
+    run = play(laboratory, rounds, data["prompts"], per_prompt=settings["per_prompt"], sampling=sampling)
+    return {
+        "tokens_per_second": float((run.accepted + 1).sum() / run.seconds.sum()),
+        "seconds": run.seconds,
+        "draft_seconds": run.draft_seconds,
+        "verify_seconds": run.verify_seconds,
+        "accepted": run.accepted,
+    }

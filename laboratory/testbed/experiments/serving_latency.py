@@ -1,0 +1,263 @@
+"""Serving latency: plans of several methods, and random ones, under all three mechanisms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from specopt.measuring.measure import Settings as Grid
+from specopt.models.fields import Floats, Ints
+from specopt.models.serving_latency import MECHANISMS, Mechanism, ServingLatencyPlan, ServingLatencyProblem
+from specopt.models.serving_schedule import step_schedule
+from specopt.models.uplink import spectral_efficiency
+from specopt.solvers.serving_latency.simulate import simulate
+from testbed.calibration import Passes, acceptance_rate, fit_passes, measure_passes
+from testbed.decoding import Sampling, differences
+from testbed.experiments import plans_of_methods
+from testbed.explanation import undisturbed_seconds
+from testbed.pairs import draw_prompts
+from testbed.pass_by_pass import predict_by_passes
+from testbed.plays.fair_goodput import play as play_rounds
+from testbed.plays.serving_latency import play
+from testbed.processes import Laboratory
+from testbed.records import Keep
+
+KIND = ServingLatencyProblem.kind
+OURS, RIVALS = "exact", ("algorithm-1", "heuristic-batching", "no-batching")
+
+METHODS = (OURS, *RIVALS, "max-batching")
+"""Whose plans are played under each mechanism that they plan for: ours, and the paper's."""
+
+REPLICATIONS = 400
+
+MEMORY_BYTES = 1e12
+"""Ample: what limits batches here is time."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What is played.
+
+    Parameters
+    ----------
+    tasks
+        Tasks of each scene.
+    output_tokens
+        What every task asks for.
+    max_speculation_length
+        Longest drafts.
+    random_plans
+        Random plans per scene, beside those of the methods.
+    repeats
+        How often each plan is played.
+    bandwidth_hz
+        Of the uplink that the tasks share.
+    temperature
+        Of sampling.
+    known_prompts, known_rounds
+        Prompts and rounds of each that the acceptance rate comes from.
+    batch, prefill_tokens, new_tokens, cached_tokens, passes
+        The grid of measured passes, and how often each is timed.
+    seed
+        Of everything random.
+    """
+
+    tasks: tuple[int, ...] = (8, 12, 16)
+    output_tokens: int = 16
+    max_speculation_length: int = 4
+    random_plans: int = 4
+    repeats: int = 2
+    bandwidth_hz: float = 2e6
+    temperature: float = 0.0
+    known_prompts: int = 16
+    known_rounds: int = 8
+    batch: tuple[int, ...] = (1, 2, 4, 8, 16)
+    prefill_tokens: tuple[int, ...] = (16, 48)
+    new_tokens: tuple[int, ...] = (1, 2, 3, 5)
+    cached_tokens: tuple[int, ...] = (32, 64)
+    passes: int = 5
+    seed: int = 0
+
+
+TINY = Settings(
+    tasks=(4, 6),
+    output_tokens=8,
+    random_plans=2,
+    bandwidth_hz=2e5,
+    known_prompts=8,
+    known_rounds=4,
+    batch=(1, 2, 4),
+    prefill_tokens=(8, 24),
+    new_tokens=(1, 3),
+    cached_tokens=(16,),
+    passes=3,
+)
+"""Settings that tests play in seconds."""
+
+
+def known(laboratory: Laboratory, settings: Settings, keep: Keep) -> dict[str, Any]:
+    """Measure what predictions know; return it, with room for problems and plans."""
+    grids = (
+        Grid(batch=settings.batch, new_tokens=settings.prefill_tokens, cached_tokens=(0,), repeats=2, warm_up=1),
+        Grid(
+            batch=settings.batch,
+            new_tokens=settings.new_tokens,
+            cached_tokens=settings.cached_tokens,
+            repeats=settings.passes,
+            warm_up=1,
+        ),
+    )
+    workers = (laboratory.draft, laboratory.verify)
+    passes = keep("passes", lambda: {worker.side: measure_passes(worker, grids) for worker in workers})
+    prompts = draw_prompts(laboratory.pair, settings.known_prompts, played=False, seed=settings.seed)
+    length, sampling = settings.max_speculation_length, Sampling(temperature=settings.temperature, seed=settings.seed)
+    alike, rounds = [[length] * len(prompts)] * settings.known_rounds, settings.known_rounds
+    accepted = keep(
+        "accepted",
+        lambda: play_rounds(laboratory, alike, [[one] for one in prompts], per_prompt=rounds, sampling=sampling).T,
+    )
+    return {
+        "models": {worker.side: worker.config.name for worker in workers},
+        "passes": passes,
+        "accepted": accepted,
+        "problems": [],
+        "prompts": [],
+        "alone": [],
+        "trials": [],
+    }
+
+
+def scenes(
+    laboratory: Laboratory,
+    data: dict[str, Any],
+    settings: Settings,
+    random: np.random.Generator,
+    outputs_of: Callable[[int], Ints],
+) -> Iterator[tuple[int, Callable[[Mechanism], ServingLatencyProblem]]]:
+    """Lay down the prompts of every scene and what they give alone; yield its number and its problem by mechanism."""
+    pool = draw_prompts(laboratory.pair, sum(settings.tasks), played=True, seed=settings.seed)
+    for scene, tasks in enumerate(settings.tasks):
+        prompts, pool = pool[:tasks], pool[tasks:]
+        outputs = outputs_of(tasks)
+        data["prompts"].append(prompts)
+        if settings.temperature == 0.0:
+            pairs = zip(prompts, outputs.tolist(), strict=True)
+            data["alone"].append([laboratory.verify.greedy(prompt, count) for prompt, count in pairs])
+        snr = random.uniform(2.0, 20.0, size=tasks)
+        yield scene, partial(problem_of, laboratory, data, settings, prompts, outputs, snr)
+
+
+def prepare(laboratory: Laboratory, settings: Settings, keep: Keep) -> dict[str, Any]:
+    """Measure what predictions know, and lay down problems, plans and predictions."""
+    data = known(laboratory, settings, keep)
+    random = np.random.default_rng(settings.seed)
+    alike = partial(np.full, fill_value=settings.output_tokens)
+    for scene, problem_by in scenes(laboratory, data, settings, random, alike):
+        for mechanism in MECHANISMS:
+            problem = problem_by(mechanism)
+            place = len(data["problems"])
+            data["problems"].append(problem.to_dict())
+            for names, plan in plans_of(problem, settings, random):
+                trial = {"scene": scene, "label": mechanism, "problem": place, "methods": names, "plan": plan.to_dict()}
+                data["trials"].append({**trial, "predicted": predict(problem, plan, data["passes"]), "measured": []})
+    return data
+
+
+def problem_of(
+    laboratory: Laboratory,
+    data: dict[str, Any],
+    settings: Settings,
+    prompts: list[list[int]],
+    outputs: Ints,
+    snr: Floats,
+    mechanism: Mechanism,
+) -> ServingLatencyProblem:
+    """Return the problem that the measurements make of these prompts under a mechanism."""
+    alone = mechanism == "autoregressive"
+    return ServingLatencyProblem(
+        input_tokens=np.array([len(prompt) for prompt in prompts]),
+        output_tokens=outputs,
+        snr=snr,
+        bandwidth_hz=settings.bandwidth_hz,
+        draft=laboratory.draft.config.exact,
+        verify=laboratory.verify.config.exact,
+        draft_runtime=fit_passes(data["passes"]["draft"], ("prefill", "decode")).runtime,
+        verify_runtime=fit_passes(data["passes"]["verify"], ("prefill", "decode" if alone else "verify")).runtime,
+        draft_memory_bytes=MEMORY_BYTES,
+        acceptance_rate=min(max(acceptance_rate(data["accepted"], settings.max_speculation_length), 1e-3), 1 - 1e-3),
+        max_speculation_length=settings.max_speculation_length,
+        output_lengths="conservative",
+        mechanism=mechanism,
+    )
+
+
+def plans_of(
+    problem: ServingLatencyProblem, settings: Settings, random: np.random.Generator
+) -> list[tuple[list[str], ServingLatencyPlan]]:
+    """Return what the methods plan, as far as they plan for this mechanism, each plan once; then random ones."""
+    found = plans_of_methods(problem, ServingLatencyPlan, METHODS, settings.seed)
+    drafts = problem.mechanism != "autoregressive"
+    for number in range(settings.random_plans if drafts else settings.random_plans // 2):
+        order = random.permutation(problem.tasks)
+        cuts = np.sort(random.choice(np.arange(1, problem.tasks), size=random.integers(0, 4), replace=False))
+        shares = random.uniform(0.8, 1.25, size=problem.tasks) * problem.input_tokens / spectral_efficiency(problem.snr)
+        plan = ServingLatencyPlan(
+            speculation_length=int(random.integers(1, settings.max_speculation_length + 1)) if drafts else 0,
+            batches=tuple(tuple(batch.tolist()) for batch in np.split(order, cuts)),
+            bandwidth_share=shares / shares.sum(),
+        )
+        found.append(([f"random-{number + 1}"], plan))
+    return found
+
+
+def predict(
+    problem: ServingLatencyProblem, plan: ServingLatencyPlan, passes: dict[str, Passes]
+) -> dict[str, dict[str, float]]:
+    """Return what the model says of a plan, the mean of replays with random acceptances, and what passes come to."""
+    found = problem.evaluate(plan)
+    first = [
+        found.terms["communication_seconds"] + slot.verify[1]
+        for slot in step_schedule(problem, plan, 1)
+        for _ in range(slot.tasks)
+    ]
+    predicted = {
+        "model": {
+            "total_seconds": found.objective,
+            "communication_seconds": found.terms["communication_seconds"],
+            "first_token_seconds": float(np.mean(first)),
+            "undisturbed_seconds": found.objective,
+        }
+    }
+    if problem.mechanism != "autoregressive":
+        mean = simulate(problem, plan, replications=REPLICATIONS).mean
+        predicted["simulation"] = {"total_seconds": mean, "undisturbed_seconds": mean}
+    mean = predict_by_passes(problem, plan, passes["draft"], passes["verify"])
+    predicted["passes"] = {"total_seconds": mean, "undisturbed_seconds": mean}
+    return predicted
+
+
+def carry_out(laboratory: Laboratory, data: dict[str, Any], trial: dict[str, Any]) -> dict[str, Any]:
+    """Play a plan; at temperature 0, compare its output with what the verify model decodes alone."""
+    settings = data["settings"]
+    problem = ServingLatencyProblem.from_dict(data["problems"][trial["problem"]])
+    plan = ServingLatencyPlan.from_dict(trial["plan"])
+    sampling = Sampling(temperature=settings["temperature"], seed=settings["seed"])
+    run = play(laboratory, problem, plan, data["prompts"][trial["scene"]], sampling)
+    measured = {
+        "total_seconds": run.seconds,
+        "communication_seconds": run.communication_seconds,
+        "first_token_seconds": float(run.first_token_seconds.mean()),
+        "steps": run.steps,
+        "accepted": run.accepted,
+        "drafted": run.drafted,
+        "draft": run.draft,
+        "verify": run.verify,
+    }
+    measured["undisturbed_seconds"] = undisturbed_seconds(measured, problem.mechanism_of(plan))
+    if data["alone"]:
+        measured["differences"] = differences(run.outputs, data["alone"][trial["scene"]])
+    return measured

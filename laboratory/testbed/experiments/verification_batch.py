@@ -1,0 +1,241 @@
+"""Verification batches: policies against each other on the same requests, each batch a pass of the verify model.
+
+Requests arrive over time, with drafts to verify, a cache and a deadline. Whenever the verifier is free, a method
+chooses the next batch from the estimator's times; the clock then moves on by what the pass really takes. A request
+whose batch ends in time yields its expected tokens. Predicted is the same with the estimator's time for every pass. The
+pass is padded to the longest of its drafts; choosing takes no time on this clock.
+
+What policies know of times is one of two things. Passes of equal sequences, as `specopt measure` times them, say
+nothing of padding: batches that are filled up to a deadline by them are late. Passes of random batches, with a margin
+that most of them keep, do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from specopt.measuring.measure import Settings as Grid
+from specopt.models.acceptance import expected_tokens
+from specopt.models.verification_batch import VerificationBatchPlan, VerificationBatchProblem
+from specopt.models.verification_time import VerificationTime, features
+from specopt.solve import solve
+from testbed.calibration import fit_estimator, measure_passes
+from testbed.processes import Laboratory
+from testbed.records import Keep
+
+KIND = VerificationBatchProblem.kind
+OURS, RIVALS = "pareto", ("algorithm-1", "edf", "fcfs")
+
+METHODS = (OURS, *RIVALS)
+"""The policies: ours, the paper's, and the two that it was compared with."""
+
+AMPLE_BYTES = 1e12
+
+PLAIN, MARGIN = "by equal passes", "by random batches"
+COVERED = 0.9
+"""Share of the passes measured beforehand that end within the margin."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What is played.
+
+    Parameters
+    ----------
+    requests
+        Of each scene.
+    loads
+        Of each scene: requests that arrive in the time of a pass of 8 of them.
+    slack
+        Deadlines after arrival, least and most, in such times.
+    most_drafts
+        Longest drafts; requests have 1 to so many.
+    cached_tokens
+        Least and most cached tokens of a request.
+    acceptance_rate
+        Assumed in what requests are expected to yield.
+    repeats
+        How often each policy is played.
+    batch, new_tokens, measured_cached_tokens, passes
+        The grid of measured passes, and how often each is timed.
+    random_batches
+        Passes of random batches that are timed.
+    seed
+        Of everything random.
+    """
+
+    requests: int = 60
+    loads: tuple[float, ...] = (8.0, 14.0)
+    slack: tuple[float, float] = (1.2, 4.0)
+    most_drafts: int = 4
+    cached_tokens: tuple[int, int] = (32, 160)
+    acceptance_rate: float = 0.5
+    repeats: int = 2
+    batch: tuple[int, ...] = (1, 2, 4, 8, 12)
+    new_tokens: tuple[int, ...] = (2, 3, 5)
+    measured_cached_tokens: tuple[int, ...] = (32, 160)
+    passes: int = 3
+    random_batches: int = 40
+    seed: int = 0
+
+
+TINY = Settings(requests=20, batch=(1, 2, 4), new_tokens=(2, 5), measured_cached_tokens=(8, 64), cached_tokens=(8, 64))
+"""Settings that tests play in seconds."""
+
+
+def prepare(laboratory: Laboratory, settings: Settings, keep: Keep) -> dict[str, Any]:
+    """Time passes, and lay down requests and predictions."""
+    grid = Grid(
+        batch=settings.batch,
+        new_tokens=settings.new_tokens,
+        cached_tokens=settings.measured_cached_tokens,
+        repeats=settings.passes,
+        warm_up=1,
+    )
+    passes = keep("passes", lambda: {"verify": measure_passes(laboratory.verify, (grid,))})
+    ragged = keep("ragged", lambda: measure_ragged(laboratory, settings))
+    data: dict[str, Any] = {
+        "models": {"verify": laboratory.verify.config.name},
+        "passes": passes,
+        "ragged": ragged,
+        "trials": [],
+    }
+    estimator, _ = known_to(MARGIN, data)
+    data["requests"] = [requests_of(estimator, settings, scene) for scene in range(len(settings.loads))]
+    for scene, requests in enumerate(data["requests"]):
+        for label in (PLAIN, MARGIN):
+            for method in METHODS:
+                predicted = predict(requests, data, method, label)
+                trial = {"scene": scene, "label": label, "methods": [method], "predicted": {"model": predicted}}
+                data["trials"].append({**trial, "measured": []})
+    return data
+
+
+def measure_ragged(laboratory: Laboratory, settings: Settings) -> dict[str, list[Any]]:
+    """Return passes of random batches: new and cached tokens of each, and seconds."""
+    random = np.random.default_rng((settings.seed, len(settings.loads)))
+    found: dict[str, list[Any]] = {"new": [], "cached": [], "seconds": []}
+    for _ in range(settings.random_batches):
+        size = int(random.integers(1, max(settings.batch) + 1))
+        new = random.integers(2, settings.most_drafts + 2, size=size)
+        cached = random.integers(settings.cached_tokens[0], settings.cached_tokens[1] + 1, size=size)
+        found["seconds"].append(laboratory.verify.ask("ragged", new=new, cached=cached))
+        found["new"].append(new.tolist())
+        found["cached"].append(cached.tolist())
+    return found
+
+
+def known_to(label: str, data: dict[str, Any]) -> tuple[VerificationTime, float]:
+    """Return the estimator of a label, and what policies multiply its times by."""
+    if label == PLAIN:
+        return fit_estimator(data["passes"]["verify"]), 1.0
+    ragged = data["ragged"]
+    sums = [[float(part.sum()) for part in features(*one)] for one in zip(ragged["new"], ragged["cached"], strict=True)]
+    columns = ("batch_new_tokens", "batch_interactions", "batch_cached_tokens")
+    passes = dict(zip(columns, map(list, zip(*sums, strict=True)), strict=True))
+    estimator = fit_estimator(passes | {"phase": ["verify"] * len(sums), "seconds_median": ragged["seconds"]})
+    batches = zip(ragged["new"], ragged["cached"], ragged["seconds"], strict=True)
+    ratios = [seconds / estimator.seconds(np.array(new), np.array(cached)) for new, cached, seconds in batches]
+    return estimator, float(np.quantile(ratios, COVERED))
+
+
+def predict(requests: dict[str, list[Any]], data: dict[str, Any], method: str, label: str) -> dict[str, float]:
+    """Return what a policy yields if passes take what is estimated."""
+    estimator, factor = known_to(label, data)
+    return play(requests, estimator.scaled(factor, factor), method, estimator.seconds)[0]
+
+
+def requests_of(estimator: VerificationTime, settings: Settings, scene: int) -> dict[str, list[float]]:
+    """Return the requests of a scene, as columns."""
+    random = np.random.default_rng((settings.seed, scene))
+    many = settings.requests
+    low, high = settings.cached_tokens
+    drafts = random.integers(1, settings.most_drafts + 1, size=many)
+    cached = random.integers(low, high + 1, size=many)
+    unit = estimator.seconds(np.full(8, drafts.mean() + 1), np.full(8, cached.mean()))
+    arrival = np.cumsum(random.exponential(unit / settings.loads[scene], size=many))
+    return {
+        "arrival_seconds": arrival.tolist(),
+        "deadline_seconds": (arrival + unit * random.uniform(*settings.slack, size=many)).tolist(),
+        "new_tokens": (drafts + 1).tolist(),
+        "cached_tokens": cached.tolist(),
+        "expected_tokens": expected_tokens(np.full(many, settings.acceptance_rate), drafts).tolist(),
+    }
+
+
+def play(
+    requests: dict[str, list[Any]],
+    estimator: VerificationTime,
+    method: str,
+    seconds_of: Callable[[Any, Any], float],
+) -> tuple[dict[str, float], list[dict[str, Any]]]:
+    """Serve requests until none is left that could be; return totals, and the batches.
+
+    Parameters
+    ----------
+    requests
+        As `requests_of` returns them.
+    estimator
+        What the method knows of times.
+    method
+        Chooses each batch.
+    seconds_of
+        What a batch takes, by new and cached tokens of its requests.
+    """
+    columns = {name: np.array(values) for name, values in requests.items()}
+    arrival, deadline = columns["arrival_seconds"], columns["deadline_seconds"]
+    waiting = np.ones(len(arrival), dtype=bool)
+    now, tokens, busy = 0.0, 0.0, 0.0
+    batches = []
+    while waiting.any():
+        pending = np.flatnonzero(waiting & (arrival <= now))
+        waiting[pending[deadline[pending] <= now]] = False
+        pending = pending[deadline[pending] > now]
+        batch = pending[_chosen(columns, pending, now, estimator, method)] if len(pending) else pending
+        if not len(batch):
+            later = np.concatenate([arrival[arrival > now], deadline[pending]])
+            if not len(later):
+                break
+            now = float(later.min())
+            continue
+        new, cached = columns["new_tokens"][batch], columns["cached_tokens"][batch]
+        seconds = seconds_of(new, cached)
+        now, busy = now + seconds, busy + seconds
+        tokens += float(columns["expected_tokens"][batch][deadline[batch] >= now].sum())
+        waiting[batch] = False
+        batches.append({"requests": batch.tolist(), "seconds": seconds, "end": now})
+    return {"tokens_on_time": tokens, "busy_seconds": busy}, batches
+
+
+def carry_out(laboratory: Laboratory, data: dict[str, Any], trial: dict[str, Any]) -> dict[str, Any]:
+    """Play a policy with real passes."""
+
+    def seconds_of(new: Any, cached: Any) -> float:
+        found: float = laboratory.verify.ask("ragged", new=new, cached=cached)
+        return found
+
+    estimator, factor = known_to(trial["label"], data)
+    requests, (method,) = data["requests"][trial["scene"]], trial["methods"]
+    totals, batches = play(requests, estimator.scaled(factor, factor), method, seconds_of)
+    return {**totals, "batches": batches}
+
+
+def _chosen(columns: dict[str, Any], pending: Any, now: float, estimator: VerificationTime, method: str) -> Any:
+    """Return places in `pending`."""
+    problem = VerificationBatchProblem(
+        now_seconds=now,
+        memory_bytes=AMPLE_BYTES,
+        expected_tokens=columns["expected_tokens"][pending],
+        new_tokens=columns["new_tokens"][pending],
+        cached_tokens=columns["cached_tokens"][pending],
+        request_memory_bytes=np.zeros(len(pending)),
+        deadline_seconds=columns["deadline_seconds"][pending],
+        estimator=estimator,
+    )
+    plan = solve(problem, method).plan
+    assert isinstance(plan, VerificationBatchPlan), "the empty batch is a plan"
+    return plan.batch

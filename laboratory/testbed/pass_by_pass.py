@@ -1,0 +1,80 @@
+"""Serving latency predicted pass by pass, as the testbed runs it; what Eq. 17-22 leave out of it is in here.
+
+A round's first draft pass takes in the token that the verify model chose, and the last draft where that was accepted:
+two new tokens, not one, which is another pass on a processor. Passes take what was measured at their batch and new
+tokens, interpolated. A batch goes on until its last task has its tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
+from specopt.models.serving_schedule import stage_seconds
+from testbed.calibration import Passes
+from testbed.explanation import pipeline_seconds
+
+REPLICATIONS = 60
+
+
+def pass_seconds(passes: Passes, batch: int, new: int) -> float:
+    """Return the seconds of a pass over a cache, between those measured; beyond them, as at the end."""
+    columns = ("phase", "batch", "new_tokens", "seconds_median")
+    found: dict[int, dict[int, list[float]]] = {}
+    for phase, size, tokens, seconds in zip(*(passes[name] for name in columns), strict=True):
+        if phase != "prefill":
+            found.setdefault(tokens, {}).setdefault(size, []).append(seconds)
+    by_tokens = {
+        tokens: np.interp(batch, sorted(sizes), [np.mean(sizes[size]) for size in sorted(sizes)])
+        for tokens, sizes in sorted(found.items())
+    }
+    return float(np.interp(new, list(by_tokens), list(by_tokens.values())))
+
+
+def steps_of(problem: ServingLatencyProblem, plan: ServingLatencyPlan, random: np.random.Generator) -> list[int]:
+    """Draw the steps of each batch: those of its slowest task, each draft accepted with the problem's rate."""
+    length, rate, found = plan.speculation_length, problem.common_rate or 0.0, []
+    for batch in plan.batches:
+        slowest = 0
+        for wanted in problem.output_tokens[list(batch)].tolist():
+            made = step = 0
+            while made < wanted:
+                step += 1
+                made += 1
+                for _ in range(length):
+                    if random.random() >= rate:
+                        break
+                    made += 1
+            slowest = max(slowest, step)
+        found.append(slowest)
+    return found
+
+
+def predict_by_passes(
+    problem: ServingLatencyProblem, plan: ServingLatencyPlan, draft: Passes, verify: Passes, seed: int = 0
+) -> float:
+    """Return the mean total seconds of a plan over random acceptances, 60 of them."""
+    length, mechanism = plan.speculation_length, problem.mechanism_of(plan)
+    first = [stage_seconds(problem, plan, batch, 1) for batch in plan.batches]
+    later = [_round(draft, verify, len(batch), length) for batch in plan.batches]
+    random = np.random.default_rng(seed)
+    totals = []
+    for _ in range(REPLICATIONS if length else 1):
+        times = {
+            (step, number): first[number] if step == 1 else later[number]
+            for number, steps in enumerate(steps_of(problem, plan, random))
+            for step in range(1, steps + 1)
+        }
+        totals.append(pipeline_seconds(times, mechanism))
+    return problem.evaluate(plan).terms["communication_seconds"] + float(np.mean(totals))
+
+
+def _round(draft: Passes, verify: Passes, batch: int, length: int) -> tuple[float, float]:
+    """Return draft and verify seconds of a round behind the first."""
+    verified = pass_seconds(verify, batch, length + 1)
+    if not length:
+        return 0.0, verified
+    news: Sequence[int] = (2, *[1] * (length - 1))
+    return sum(pass_seconds(draft, batch, new) for new in news), verified

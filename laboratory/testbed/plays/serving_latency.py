@@ -1,0 +1,231 @@
+"""Plans of serving-latency, carried out: uploads over shares of a band, then batches through both processes.
+
+A static batch keeps all of its tasks until the last one has its tokens (Eq. 8). Each step of a rebatched plan serves
+the tasks that lack tokens, in the batches of its phase, the last one's to the end; a batch of other tasks than before
+gathers their rows of the caches, which is part of its stage. Decoding steps never overlap (Eq. 22), and what a task has
+beyond its length is cut off.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from specopt.models.fields import Floats
+from specopt.models.rebatched_serving import Phase
+from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
+from specopt.models.uplink import spectral_efficiency
+from testbed.decoding import Drafter, Drafts, LanguageModel, Sampling, Verdict, Verifier, no_drafts
+from testbed.processes import Laboratory, Session
+from testbed.shaper import Link, Shaper
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Run:
+    """What happened; seconds since the first upload began.
+
+    Parameters
+    ----------
+    seconds, communication_seconds
+        Until the last batch's last verdict was back, and until the last upload had arrived.
+    first_token_seconds
+        Per task.
+    outputs
+        Tokens of each task, as many as it asked for.
+    steps
+        Decoding steps of each batch, of rebatched plans each place in the order.
+    accepted, drafted
+        Drafts accepted, and drafts looked at until the first rejection, of all rounds together.
+    draft, verify
+        Stages in the order in which each process did them: columns step (from 1), batch, start, end, and the
+        processor seconds between them, which are less where something else ran.
+    """
+
+    seconds: float
+    communication_seconds: float
+    first_token_seconds: Floats
+    outputs: list[list[int]]
+    steps: list[int]
+    accepted: int
+    drafted: int
+    draft: Floats
+    verify: Floats
+
+
+def play(
+    laboratory: Laboratory,
+    problem: ServingLatencyProblem,
+    plan: ServingLatencyPlan,
+    prompts: Sequence[Sequence[int]],
+    sampling: Sampling,
+) -> Run:
+    """Carry out a plan; `prompts` are the tasks' tokens, as many as the problem's inputs."""
+    mechanism = problem.mechanism_of(plan)
+    phases = plan.phases or (Phase(first_step=1, batches=plan.batches),)
+    laboratory.play(
+        "serving_latency",
+        prompts=[list(prompt) for prompt in prompts],
+        outputs=problem.output_tokens.tolist(),
+        phases=[
+            (phase.first_step, [list(batch) for batch in phase.batches], list(phase.lengths(plan.speculation_length)))
+            for phase in phases
+        ],
+        rebatched=bool(plan.phases),
+        overlapped=mechanism == "pipelined",
+        sampling=vars(sampling),
+    )
+    assert laboratory.draft.answer() == laboratory.verify.answer() == "ready"
+    bits = problem.bits_per_token(mechanism) * problem.input_tokens
+    rates = plan.bandwidth_share * problem.bandwidth_hz * spectral_efficiency(problem.snr)
+    begin = time.monotonic()
+    for size, rate in zip(bits.tolist(), rates.tolist(), strict=True):
+        flow = Shaper(Link(rates_bits_per_second=(rate,)), begin)
+        laboratory.draft.channel.send({"embeddings": bytes(int(size) // 8)}, bits=size, shaper=flow)
+    told, verified = laboratory.finish()
+    draft, verify = (np.array(rows, dtype=np.float64).reshape(-1, 5) for rows in (told["stages"], verified["stages"]))
+    for rows in (draft, verify):
+        rows[:, 2:4] -= begin
+    back = np.array(told["back"]) - begin
+    steps = np.bincount(verify[:, 1].astype(np.int64)).tolist()
+    first = np.empty(problem.tasks)
+    for (step, batch, *_), seconds in zip(verify, back, strict=True):
+        if step == 1:
+            first[list(phases[0].batches[int(batch)])] = seconds
+    return Run(
+        seconds=float(back.max()),
+        communication_seconds=told["uploaded"] - begin,
+        first_token_seconds=first,
+        outputs=[told_one[:most] for told_one, most in zip(told["outputs"], problem.output_tokens, strict=True)],
+        steps=steps,
+        accepted=told["accepted"],
+        drafted=told["drafted"],
+        draft=draft,
+        verify=verify,
+    )
+
+
+class _Clock:
+    """Times one stage."""
+
+    def __init__(self) -> None:
+        self.start, self.busy = time.monotonic(), time.thread_time()
+
+    def read(self) -> tuple[float, float, float]:
+        """Return its start, its end, and processor seconds."""
+        return self.start, time.monotonic(), time.thread_time() - self.busy
+
+
+@dataclass
+class _Order:
+    """What both sides are told; a phase is its first step, its batches, and the draft tokens of each."""
+
+    prompts: list[list[int]]
+    outputs: list[int]
+    phases: list[tuple[int, list[list[int]], list[int]]]
+    rebatched: bool
+    overlapped: bool
+    sampling: dict[str, Any]
+
+
+class _Tasks:
+    """All tasks on one side, in the batches that they last ran in."""
+
+    def __init__(self, order: _Order, side: type[Drafter | Verifier], model: LanguageModel) -> None:
+        self.order = order
+        law = Sampling(**order.sampling)
+        length = max(length for _, _, lengths in order.phases for length in lengths)
+        room = max(map(len, order.prompts)) + (max(order.outputs) + 1) * (length + 1)  # a step gives one token at least
+        self.places: dict[int, tuple[Any, list[int], int]] = {}  # of each task: its batch, whose tasks, its row
+        for tasks in order.phases[0][1]:
+            self._place(tasks, side(model, tasks, [order.prompts[task] for task in tasks], room=room, sampling=law))
+
+    def batch(self, tasks: list[int]) -> Any:
+        """Return a batch of just these tasks."""
+        first, together, _ = self.places[tasks[0]]
+        if together != tasks:
+            rows = [(side, row) for side, _, row in map(self.places.__getitem__, tasks)]
+            self._place(tasks, first.gathered(rows))
+        return self.places[tasks[0]][0]
+
+    def running(self, step: int) -> list[tuple[int, list[int], int]]:
+        """Return the batches of a step: number, tasks, draft tokens."""
+        _, batches, lengths = [phase for phase in self.order.phases if phase[0] <= step][-1]
+        found = []
+        for number, (tasks, length) in enumerate(zip(batches, lengths, strict=True)):
+            left = [task for task in tasks if len(self.output(task)) < self.order.outputs[task]]
+            if left:
+                found.append((number, left if self.order.rebatched else tasks, length))
+        return found
+
+    def output(self, task: int) -> list[int]:
+        """Return a task's tokens beyond its prompt."""
+        side, _, row = self.places[task]
+        tokens: list[int] = side.tokens[row][len(self.order.prompts[task]) :]
+        return tokens
+
+    def _place(self, tasks: list[int], side: Any) -> None:
+        self.places |= {task: (side, tasks, row) for row, task in enumerate(tasks)}
+
+
+def draft(session: Session, **content: Any) -> dict[str, Any]:
+    """Play the draft process: it takes the uploads, drafts, and learns the verdicts; it drafts nothing if l = 0."""
+    order = _Order(**content)
+    everyone = _Tasks(order, Drafter, session.model)
+    session.control.send({"answer": "ready"})
+    for _ in order.prompts:
+        session.control.receive()
+    uploaded = time.monotonic()
+    stages: list[tuple[float, ...]] = []
+    back: list[float] = []
+    counts = np.zeros(2, dtype=np.int64)
+    sent: list[tuple[Any, Drafts]] = []
+    step = 1
+
+    def settle() -> None:
+        verdict = Verdict(**session.peer.receive())
+        back.append(time.monotonic())
+        side, drafts = sent.pop(0)
+        side.settle(drafts.tokens, verdict)
+        looked = np.minimum(verdict.accepted + 1, drafts.tokens.shape[1])
+        counts[:] += int(verdict.accepted.sum()), int(looked.sum())
+
+    while running := everyone.running(step):
+        for number, tasks, length in running:
+            clock = _Clock()
+            side = everyone.batch(tasks)
+            drafts = side.draft(length) if length else Drafts(tokens=no_drafts(len(tasks)), laws=None)
+            if length:
+                stages.append((step, number, *clock.read()))
+            sent.append((side, drafts))
+            session.peer.send({"step": step, "batch": number, "tasks": tasks, **vars(drafts)})
+            if not order.overlapped:
+                settle()
+        while sent:
+            settle()
+        step += 1
+    session.peer.send({"end": True})
+    return {
+        "uploaded": uploaded,
+        "stages": stages,
+        "back": back,
+        "outputs": [everyone.output(task) for task in range(len(order.prompts))],
+        "accepted": int(counts[0]),
+        "drafted": int(counts[1]),
+    }
+
+
+def verify(session: Session, **content: Any) -> dict[str, Any]:
+    """Play the verify process: it verifies what comes, in the order in which it comes."""
+    everyone = _Tasks(_Order(**content), Verifier, session.model)
+    session.control.send({"answer": "ready"})
+    stages: list[tuple[float, ...]] = []
+    while "end" not in (content := session.peer.receive()):
+        clock = _Clock()
+        verdict = everyone.batch(content["tasks"]).verify(Drafts(tokens=content["tokens"], laws=content["laws"]))
+        stages.append((content["step"], content["batch"], *clock.read()))
+        session.peer.send(vars(verdict))
+    return {"stages": stages}

@@ -1,0 +1,115 @@
+"""Stopping at the first predicted rejection, as paper 2 does, on recorded drafts of prompts that nothing was fitted to.
+
+A round drafts until the predictor says that the verifier will reject: that draft is not sent. Recorded rounds are
+played from their beginning; what is behind their last position is not known.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from specopt.instances.drafts.recorded import FEATURES, RecordedDrafts
+from specopt.models.drafting import ACCEPTED, AFTER
+from specopt.models.fields import Floats
+from specopt.solvers.drafting.predictors import Kind, fit_predictor, roc
+from testbed.prompts import KINDS
+
+PARTS = 3
+BINS = 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rejections:
+    """A predictor at one temperature, trained on all prompts but a part, judged on that part.
+
+    Parameters
+    ----------
+    temperature, predictor, part
+        Which.
+    by_position
+        Share accepted at each position of a round, of those that were reached.
+    accuracy, recall, specificity, area
+        Of accepted and first rejected drafts, cut at one half, as in Table 4; under the receiver operating
+        characteristic.
+    goes_on_after
+        Share of the drafts behind a first rejection that the predictor takes for accepted ones.
+    off, on
+        Accepted drafts over those sent, by the longest round: whole rounds, and with the predictor (Table 5).
+    """
+
+    temperature: float
+    predictor: str
+    part: int
+    by_position: tuple[float, ...]
+    accuracy: float
+    recall: float
+    specificity: float
+    area: float
+    goes_on_after: float
+    off: tuple[float, ...]
+    on: tuple[float, ...]
+
+
+def rejections(log: RecordedDrafts, predictor: Kind, part: int) -> list[Rejections]:
+    """Return each temperature of the log.
+
+    Parameters
+    ----------
+    log
+        Recorded drafts.
+    predictor
+        As in `specopt.solvers.drafting.predictors`.
+    part
+        Which third of the prompts judges: blocks of 8, one of each kind of task, take turns.
+    """
+    return [_of(log.select(log.temperature == each), predictor, part) for each in np.unique(log.temperature)]
+
+
+def _of(log: RecordedDrafts, kind: Kind, part: int) -> Rejections:
+    judging = np.unique(log.prompt, return_inverse=True)[1] // len(KINDS) % PARTS == part
+    model = fit_predictor(log.select(~judging).draft_log(), kind)
+    log = log.select(judging)
+    probability = model.probability(log.draft_log().features)
+    goes_on, accepted, after = probability >= 0.5, log.outcome == ACCEPTED, log.outcome == AFTER
+    rejected = ~accepted & ~after
+    numbers = log.round_numbers
+    stops = np.cumsum(~goes_on)  # so far, over all rounds
+    sent = goes_on & (stops == (stops - ~goes_on)[log.position == 0][numbers])
+    recall, specificity = float(goes_on[accepted].mean()), float((~goes_on)[rejected].mean())
+    judged, most = ~after, int(log.position.max()) + 1
+    within = [log.position < length for length in range(1, most + 1)]
+    return Rejections(
+        temperature=float(log.temperature[0]),
+        predictor=kind,
+        part=part,
+        by_position=tuple(float(accepted[judged & (log.position == place)].mean()) for place in range(most)),
+        accuracy=float((goes_on == accepted)[judged].mean()),
+        recall=recall,
+        specificity=specificity,
+        area=roc(probability[judged], accepted[judged]).area,
+        goes_on_after=float(goes_on[after].mean()),
+        off=tuple(float(accepted[round_].mean()) for round_ in within),
+        on=tuple(float(accepted[sent & round_].mean()) for round_ in within),
+    )
+
+
+def correlations(log: RecordedDrafts) -> dict[str, tuple[float, float]]:
+    """Return how the statistics of the draft distribution go with acceptance (Figures 2 and 3), by feature.
+
+    Returns
+    -------
+    The rank correlation of the share accepted over ten equally filled bins, and the correlation draft by draft.
+    """
+    log = log.select(log.outcome != AFTER)
+    accepted = (log.outcome == ACCEPTED).astype(np.float64)
+    return {name: _correlation(getattr(log, name), accepted) for name in FEATURES}
+
+
+def _correlation(feature: Floats, accepted: Floats) -> tuple[float, float]:
+    from scipy.stats import rankdata
+
+    bins = np.array_split(np.argsort(feature, kind="stable"), BINS)
+    rank = np.corrcoef(rankdata([accepted[one].mean() for one in bins]), np.arange(BINS))[0, 1]
+    return float(rank), float(np.corrcoef(feature, accepted)[0, 1])

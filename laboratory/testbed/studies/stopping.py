@@ -1,0 +1,164 @@
+"""Predictors of rejection trained on some prompts, and policies on top of them replayed on others (paper 2).
+
+A third of the prompts trains the predictor, a third says how its score falls and what the best policies are, and the
+last third is played: a policy reads the recorded scores of a round until it stops, and gets what was accepted by then.
+
+Easy and hard rounds mix. What a belief over the difficulty adds is told by a predictor that sees, beside the statistics
+of the draft distribution, how earlier rounds of the same run went and how far the round is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from specopt.instances.drafts.recorded import RecordedDrafts
+from specopt.models.draft_stopping import AcceptanceRate, DraftStoppingPlan, DraftStoppingProblem, RoundClass
+from specopt.models.drafting import ACCEPTED, AFTER, DraftLog
+from specopt.models.fields import Floats, Ints
+from specopt.solve import solve
+from specopt.solvers.draft_stopping.replay import replay
+from specopt.solvers.drafting.predictors import Kind, fit_predictor, roc, score_bins
+from testbed.studies.resampling import Interval, interval
+
+PARTS = 3
+MEMORY = 4.0
+"""Drafts that the mean acceptance counts for in a run's own acceptance so far."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stopping:
+    """Policies at one temperature, on prompts that nothing was fitted to.
+
+    Parameters
+    ----------
+    temperature, predictor, knows_history
+        Which.
+    false_accept, false_reject
+        Share of first rejections taken for accepted drafts, and of accepted drafts taken for rejections, where the
+        predicted probability is cut at one half.
+    area
+        Under the receiver operating characteristic.
+    window
+        The best fixed window of the second part.
+    fixed, best_fixed, stopping
+        Tokens per second on the last part: of that window, of the one that is best there, and of optimal stopping.
+    gain
+        Of stopping over the window, as a share of its speed.
+    promised
+        What the policies' own model promises.
+    """
+
+    temperature: float
+    predictor: str
+    knows_history: bool
+    false_accept: float
+    false_reject: float
+    area: float
+    window: int
+    fixed: float
+    best_fixed: float
+    stopping: float
+    gain: Interval
+    promised: float
+
+
+def stopping(
+    log: RecordedDrafts,
+    *,
+    draft_seconds: float,
+    round_seconds: float,
+    predictor: Kind = "logistic",
+    knows_history: bool = False,
+) -> list[Stopping]:
+    """Return what stopping is worth at each temperature.
+
+    Parameters
+    ----------
+    log
+        Recorded drafts.
+    draft_seconds, round_seconds
+        What a draft takes, and a round beside its drafts.
+    predictor
+        As in `specopt.solvers.drafting.predictors`.
+    knows_history
+        Whether the predictor sees how earlier rounds went.
+    """
+    found = []
+    for temperature in np.unique(log.temperature):
+        mine = log.select(log.temperature == temperature)
+        found.append(_of(mine, draft_seconds, round_seconds, predictor, knows_history))
+    return found
+
+
+def _of(log: RecordedDrafts, draft_seconds: float, round_seconds: float, kind: Kind, history: bool) -> Stopping:
+    table = _features(log, history)
+    part = np.unique(log.prompt, return_inverse=True)[1] // 8 % PARTS  # blocks of 8 prompts have one of each kind
+    train, tune, test = (_log(log, table, part == number) for number in range(PARTS))
+    predictor = fit_predictor(train, kind)
+    bins = score_bins(predictor, tune)
+    problem = DraftStoppingProblem(
+        max_draft_tokens=int(log.position.max()) + 1,
+        draft_seconds_per_token=draft_seconds,
+        round_seconds=round_seconds,
+        rounds=(RoundClass(probability=1.0, acceptance_rate=AcceptanceRate(np.array(tune.acceptance_rate))),),
+        scores=bins.predictor,
+    )
+    best, simple = (solve(problem, method) for method in ("optimal-stopping", "fixed-window"))
+    assert isinstance(best.plan, DraftStoppingPlan) and best.objective and simple.objective
+    played = log.select(part == PARTS - 1)
+    scores = bins.of(predictor.probability(test.features))
+
+    def speed(made: Floats | Ints, drafted: Floats | Ints) -> float:
+        return float((made + 1.0).sum() / (round_seconds + draft_seconds * drafted).sum())
+
+    sizes = np.bincount(played.round_numbers)
+    lengths = np.bincount(played.round_numbers, weights=played.outcome == ACCEPTED)
+    each = [speed(np.minimum(lengths, w), np.minimum(sizes, w)) for w in range(problem.max_draft_tokens + 1)]
+    window = simple.stats["window"]
+    fixed = each[window]
+    made, drafted = replay(best.plan, scores, played.outcome, sizes)
+    worth = fixed * (round_seconds + draft_seconds * drafted)  # tokens of the window in the same time
+    gained = interval(made + 1.0 - worth, played.prompt[played.position == 0], weights=worth)
+    judged = test.judged
+    probability, accepted = predictor.probability(test.features)[judged], test.outcomes[judged] == ACCEPTED
+    return Stopping(
+        temperature=float(log.temperature[0]),
+        predictor=kind,
+        knows_history=history,
+        false_accept=float((probability[~accepted] >= 0.5).mean()),
+        false_reject=float((probability[accepted] < 0.5).mean()),
+        area=roc(probability, accepted).area,
+        window=window,
+        fixed=fixed,
+        best_fixed=max(each),
+        stopping=speed(made, drafted),
+        gain=gained,
+        promised=best.objective / simple.objective - 1.0,
+    )
+
+
+def _log(log: RecordedDrafts, table: Floats, mine: Ints) -> DraftLog:
+    rounds = log.round_numbers[mine]
+    return DraftLog(features=table[mine], outcomes=log.outcome[mine], rounds=rounds)
+
+
+def _features(log: RecordedDrafts, history: bool) -> Floats:
+    """Return the predictor's features: paper 2's four, and what earlier rounds of the run came to."""
+    table = log.draft_log().features
+    if not history:
+        return table
+    judged = log.outcome != AFTER
+    accepted = (log.outcome == ACCEPTED).astype(np.float64)
+    mean = accepted[judged].mean()
+    run = np.unique(np.stack([log.prompt, log.seed]), axis=1, return_inverse=True)[1]
+    so_far = np.empty(len(log))
+    for number in range(int(run.max()) + 1):
+        mine = np.flatnonzero(run == number)
+        rounds = log.round[mine]
+        counts = np.bincount(rounds, weights=judged[mine])
+        hits = np.bincount(rounds, weights=accepted[mine])
+        before = np.cumsum(counts) - counts, np.cumsum(hits) - hits
+        so_far[mine] = ((before[1] + MEMORY * mean) / (before[0] + MEMORY))[rounds]
+    return np.column_stack([table, so_far, log.position])

@@ -1,0 +1,1 @@
+"""What records and recorded drafts come to, as tables, pictures and a page."""

@@ -1,0 +1,183 @@
+"""Records of the laboratory: predicted against measured, as a table and as a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from rich.console import Console
+
+from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
+from specopt.views.canvas import COLOURS
+from specopt.views.panels import Line, Panel, draw
+from specopt.views.terminal import sentence, table_of, title
+from testbed.comparison import Gain, gains_of, points_of, quantities, summarise
+from testbed.experiments import experiment
+from testbed.explanation import explain
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Record = Mapping[str, Any]
+
+TERMS = ("communication", "steps", "passes", "between", "waiting")
+
+
+def comparison_of(record: Record) -> dict[str, Any]:
+    """Return everything that can be said of a record as JSON-like data; NaN becomes None."""
+    summaries = [
+        {"predictor": predictor, "quantity": quantity, **asdict(summarise(points_of(record, predictor, quantity)))}
+        for predictor, quantity in quantities(record)
+    ]
+    return {
+        "kind": record["kind"],
+        "pair": record["pair"],
+        "date": record["date"],
+        "summaries": _known(summaries),
+        "gains": _known([asdict(gain) for gain in _gains(record)]),
+        "terms": _terms(record),
+        "differences": _differences(record),
+    }
+
+
+def tables_of(said: Mapping[str, Any], *, narrow: bool = False) -> dict[str, list[dict[str, Any]]]:
+    """Return what `comparison_of` says as rows of tables, by their captions; a table without rows is left out.
+
+    Narrow ones leave out the interval of the bias.
+    """
+    of = "% of theirs; least and most of any two repetitions"
+    of += ", undisturbed" if any(one["quantity"] == "undisturbed_seconds" for one in said["summaries"]) else ""
+    found: dict[str, list[dict[str, Any]]] = {
+        "How good predictions were (%)": [
+            {
+                "predictor": one["predictor"], "quantity": words(one["quantity"]), "plans": one["points"],
+                "median error": _interval(one["median_error"]),
+                "bias": _interval(one["bias"] | {"low": None} if narrow else one["bias"]),
+                "pairs": one["pairs"], "right order": _interval(one["right_order"]),
+            }
+            for one in said["summaries"]
+        ],
+        f"What ours gained over rivals ({of})": [
+            {
+                "scene": one["scene"] + 1, "plans": one["label"], "ours": one["ours"], "theirs": one["theirs"],
+                "predicted": 100.0 * one["predicted"], "measured": _interval(one["measured"]),
+            }
+            for one in said["gains"]
+        ],
+        "Measured less predicted, shares of the measured total (%, medians)": [
+            {"plans": label, **{name: 100.0 * share for name, share in shares.items()}}
+            for label, shares in said["terms"].items()
+        ],
+    }  # fmt: skip
+    return {caption: rows for caption, rows in found.items() if rows}
+
+
+def print_comparison(record: Record, out: Console) -> None:
+    """Print how good predictions were, what methods gained, and where time went that was not predicted."""
+    title(out, f"{record['kind']}, pair ", str(record["pair"]), after=f", {record['date']}")
+    said = comparison_of(record)
+    for caption, rows in tables_of(said, narrow=True).items():
+        out.print(f"\n{caption}:\n", soft_wrap=True)
+        out.print(table_of(rows, lambda cell: f"{cell:+.1f}" if isinstance(cell, float) else str(cell)))
+    told = said["differences"]
+    if told is not None:
+        out.print()
+        text = f"{told['differing']} of {told['outputs']} outputs differ from those of the verify model alone"
+        worst = f", first where its two best logits are {told['widest_margin']:.2g} apart at most"
+        sentence(out, text + (worst if told["differing"] else "") + ".")
+    out.print()
+
+
+def draw_comparison(records: Sequence[Record]) -> Figure:
+    """Draw predicted against measured, a point per plan and a panel per quantity of the model."""
+    panels = [_panel(record, quantity) for record in records for quantity in drawn_quantities(record)]
+    return draw(*panels, size=(4.6 * len(panels), 4.2))
+
+
+def drawn_quantities(record: Record) -> list[str]:
+    """Return the quantities of the model that are worth a picture."""
+    parts = ("communication_seconds", "undisturbed_seconds")
+    return [quantity for predictor, quantity in quantities(record) if predictor == "model" and quantity not in parts]
+
+
+def _panel(record: Record, quantity: str) -> Panel:
+    points = points_of(record, "model", quantity)
+    values = [value for point in points for value in (point.predicted, *point.repetitions)]
+    ends = (0.9 * min(values), 1.1 * max(values))
+    marks = [Line(x=ends, y=ends, style="-", colour="lightgrey")]
+    for label, colour in zip(dict.fromkeys(point.label for point in points), COLOURS, strict=False):
+        of = [point for point in points if point.label == label]
+        measured = np.array([point.measured for point in of])
+        spread = np.array([[m - min(p.repetitions), max(p.repetitions) - m] for m, p in zip(measured, of, strict=True)])
+        marks.append(
+            Line(x=[p.predicted for p in of], y=measured, label=label, style="o", colour=colour, spread=spread.T)
+        )
+    name = words(quantity)
+    return Panel(
+        title=f"{record['kind']}, {record['pair']}",
+        x=f"predicted {name}",
+        y=f"measured {name}",
+        marks=marks,
+        log=True,
+        x_range=ends,
+        y_range=ends,
+    )
+
+
+def _gains(record: Record) -> list[Gain]:
+    played = experiment(record["kind"])
+    known = [quantity for predictor, quantity in quantities(record) if predictor == "model"]
+    quantity = next((one for one in ("undisturbed_seconds", *known) if one in known), "")
+    points = points_of(record, "model", quantity)
+    smaller = quantity.endswith("_seconds")
+    return [gain for rival in played.RIVALS for gain in gains_of(points, played.OURS, rival, smaller_is_better=smaller)]
+
+
+def _terms(record: Record) -> dict[str, dict[str, float]]:
+    """Return the terms of plans of serving latency, by label."""
+    if record["kind"] != ServingLatencyProblem.kind:
+        return {}
+    found: dict[str, list[dict[str, float]]] = {}
+    for trial in record["trials"]:
+        problem = ServingLatencyProblem.from_dict(record["problems"][trial["problem"]])
+        plan = ServingLatencyPlan.from_dict(trial["plan"])
+        for measured in trial["measured"]:
+            terms = explain(problem, plan, measured)
+            shares = {name: getattr(terms, name) / measured["total_seconds"] for name in TERMS}
+            found.setdefault(trial["label"], []).append(shares)
+    return {
+        label: {name: float(np.median([one[name] for one in shares])) for name in TERMS}
+        for label, shares in found.items()
+    }
+
+
+def _differences(record: Record) -> dict[str, float] | None:
+    """Return how many outputs differ from the verify model's own; None where none were compared."""
+    runs = [measured for trial in record["trials"] for measured in trial["measured"] if "differences" in measured]
+    if not runs:
+        return None
+    margins = [one["margin"] for run in runs for one in run["differences"]]
+    outputs = sum(len(record["alone"][trial["scene"]]) * len(trial["measured"]) for trial in record["trials"])
+    return {"outputs": outputs, "differing": len(margins), "widest_margin": max(margins, default=0.0)}
+
+
+def _interval(share: Mapping[str, float | None]) -> str:
+    value, low, high = (share[name] for name in ("value", "low", "high"))
+    if value is None:
+        return "-"
+    return f"{100 * value:.1f}" + ("" if low is None or high is None else f" [{100 * low:.1f}, {100 * high:.1f}]")
+
+
+def words(quantity: str) -> str:
+    """Return the name of a quantity as people write it."""
+    return quantity.replace("_", " ")
+
+
+def _known(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _known(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_known(one) for one in value]
+    return None if isinstance(value, float) and not np.isfinite(value) else value

@@ -1,0 +1,139 @@
+"""Speculative decoding on tables: what comes out has the law of the verify model, whatever is drafted."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from bigrams import Bigrams
+from hypothesis import given
+from hypothesis import strategies as st
+
+from specopt import InvalidInput
+from specopt.models.codes.lattice import nearest_counts, quantised
+from specopt.models.fields import Floats
+from testbed.decoding import Drafter, Sampling, Verifier, first_difference, greedy
+
+SIZE = 5
+
+
+def table(seed: int) -> Floats:
+    """Return random logits of every token behind every other."""
+    logits: Floats = np.random.default_rng(seed).normal(size=(SIZE, SIZE))
+    return logits
+
+
+def decode(
+    verify: Floats, draft: Floats, prompts: list[list[int]], lengths: list[int], sampling: Sampling
+) -> tuple[list[list[int]], list[int]]:
+    """Decode so many rounds; return what came out, and the drafts accepted in all."""
+    room = max(map(len, prompts)) + sum(lengths) + len(lengths) + 1
+    tasks = range(len(prompts))
+    drafter = Drafter(Bigrams(draft), tasks, prompts, room=room, sampling=sampling)
+    verifier = Verifier(Bigrams(verify), tasks, prompts, room=room, sampling=sampling)
+    accepted = np.zeros(len(prompts), dtype=np.int64)
+    for length in lengths:
+        drafts = drafter.draft(length)
+        verdict = verifier.verify(drafts)
+        drafter.settle(drafts.tokens, verdict)
+        accepted += verdict.accepted
+    assert drafter.tokens == verifier.tokens
+    return [tokens[len(prompt) :] for tokens, prompt in zip(verifier.tokens, prompts, strict=True)], accepted.tolist()
+
+
+@given(
+    seed=st.integers(0, 1000),
+    prompts=st.lists(st.lists(st.integers(0, SIZE - 1), min_size=1, max_size=6), min_size=1, max_size=4),
+    lengths=st.lists(st.integers(0, 4), min_size=1, max_size=6),
+    same=st.booleans(),
+)
+def test_greedy_output_is_the_verify_models(
+    seed: int, prompts: list[list[int]], lengths: list[int], same: bool
+) -> None:
+    """Tests that at temperature 0 every round's length gives the verify model's tokens, one and the accepted a round.
+
+    A draft model that is the verify model has all of its drafts accepted.
+    """
+    verify = table(seed)
+    outputs, accepted = decode(verify, verify if same else table(seed + 1), prompts, lengths, Sampling())
+    for prompt, output, count in zip(prompts, outputs, accepted, strict=True):
+        assert output == greedy(Bigrams(verify), prompt, len(output))[0]
+        assert len(output) == len(lengths) + count
+        if same:
+            assert count == sum(lengths)
+
+
+@pytest.mark.parametrize("length", [0, 1, 3])
+def test_sampled_output_has_the_verify_models_law(length: int) -> None:
+    """Tests that the first two tokens of 20 000 outputs have the verify model's law, within 4 standard errors."""
+    many, sampling = 20_000, Sampling(temperature=0.7, seed=3)
+    verify = table(1)
+    outputs, _ = decode(verify, table(2), [[0]] * many, [length] * 2, sampling)
+    first_two = np.array([output[:2] for output in outputs])
+    counts = np.zeros((SIZE, SIZE))
+    np.add.at(counts, (first_two[:, 0], first_two[:, 1]), 1)
+    laws = sampling.laws(verify)
+    expected = laws[0][:, None] * laws
+    assert (np.abs(counts / many - expected) <= 4 * np.sqrt(expected * (1 - expected) / many)).all()
+
+
+def test_quantised_drafts_leave_the_law_as_it_is() -> None:
+    """Tests that drafts drawn from quantised laws and verified with them give the verify model's law all the same."""
+    many, sampling = 20_000, Sampling(temperature=0.7, seed=6)
+    drafter = Drafter(Bigrams(table(2)), range(many), [[0]] * many, room=4, sampling=sampling)
+    verifier = Verifier(Bigrams(table(1)), range(many), [[0]] * many, room=4, sampling=sampling)
+    drafts = drafter.draft(1, lambda laws: quantised(nearest_counts(laws, 3)))
+    assert drafts.laws is not None
+    assert set(np.unique(drafts.laws * 3)) <= {0.0, 1.0, 2.0, 3.0}
+    verifier.verify(drafts)
+    counts = np.bincount([tokens[1] for tokens in verifier.tokens], minlength=SIZE) / many
+    expected = sampling.laws(table(1))[0]
+    assert (np.abs(counts - expected) <= 4 * np.sqrt(expected * (1 - expected) / many)).all()
+
+
+def test_acceptance_is_one_minus_the_distance_of_the_laws() -> None:
+    """Tests that single drafts are accepted as often as 1 - TV says, within 4 standard errors."""
+    many, sampling = 20_000, Sampling(temperature=1.0, seed=4)
+    _, accepted = decode(table(1), table(2), [[0]] * many, [1], sampling)
+    verify, draft = (sampling.laws(table(seed))[0] for seed in (1, 2))
+    rate = np.minimum(verify, draft).sum()
+    assert np.mean(accepted) == pytest.approx(rate, abs=4 * np.sqrt(rate * (1 - rate) / many))
+
+
+def test_output_does_not_depend_on_the_batch() -> None:
+    """Tests that a task draws the same tokens alone and in a batch, at any temperature."""
+    prompts, sampling = [[0, 1], [2], [3, 3, 3]], Sampling(temperature=1.0, seed=5)
+    together, _ = decode(table(1), table(2), prompts, [2] * 5, sampling)
+    drafter = Drafter(Bigrams(table(2)), [2], prompts[2:], room=30, sampling=sampling)
+    verifier = Verifier(Bigrams(table(1)), [2], prompts[2:], room=30, sampling=sampling)
+    for _ in range(5):
+        drafts = drafter.draft(2)
+        drafter.settle(drafts.tokens, verifier.verify(drafts))
+    assert verifier.tokens[0][3:] == together[2]
+
+
+def test_steps_are_plain_decoding() -> None:
+    """Tests that steps without drafts decode greedily at temperature 0, a token each."""
+    verifier = Verifier(Bigrams(table(1)), range(2), [[0], [1, 2]], room=20, sampling=Sampling())
+    for _ in range(6):
+        assert verifier.step().accepted.tolist() == [0, 0]
+    assert verifier.tokens[1][2:] == greedy(Bigrams(table(1)), [1, 2], 6)[0]
+
+
+def test_margins_are_those_of_the_two_largest_logits() -> None:
+    """Tests that greedy decoding says how far the largest logit was above the second."""
+    logits = table(1)
+    tokens, margins = greedy(Bigrams(logits), [0], 3)
+    for last, margin in zip([0, *tokens], margins, strict=False):
+        assert margin == pytest.approx(np.diff(np.sort(logits[last])[-2:])[0])
+
+
+def test_first_difference_is_the_first() -> None:
+    """Tests that outputs are compared as far as both go."""
+    assert first_difference([1, 2, 3], [1, 5, 4]) == 1
+    assert first_difference([1, 2], [1, 2, 3]) is None
+
+
+def test_temperatures_below_0_are_refused() -> None:
+    """Tests that a temperature is refused by its name."""
+    with pytest.raises(InvalidInput, match="temperature"):
+        Sampling(temperature=-0.1)

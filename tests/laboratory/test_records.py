@@ -1,0 +1,72 @@
+"""Records: begun, gone on with, and refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from specopt import InvalidInput
+from testbed.__main__ import run
+from testbed.records import Record, read_record
+
+HEAD = {"kind": "serving-latency", "pair": "tiny", "settings": {"seed": 0}}
+
+
+def test_a_record_goes_on_where_it_ended(tmp_path: Path) -> None:
+    """Tests that what was saved is there when the same record is begun again."""
+    path = tmp_path / "record.json"
+    record = Record.begin(path, HEAD)
+    assert not path.exists()
+    record.data["trials"].append({"measured": []})
+    record.save()
+    again = Record.begin(path, HEAD)
+    assert again.data == record.data == read_record(path)
+    assert again.data["machine"]["cores"] >= 1
+
+
+def test_another_records_file_is_not_overwritten(tmp_path: Path) -> None:
+    """Tests that a file with other settings is refused by what differs."""
+    path = tmp_path / "record.json"
+    Record.begin(path, HEAD).save()
+    with pytest.raises(InvalidInput, match="another settings"):
+        Record.begin(path, HEAD | {"settings": {"seed": 1}})
+
+
+def test_other_files_are_no_records(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests that `compare` refuses a file that is no record, with one line."""
+    path = tmp_path / "record.json"
+    path.write_text('{"format": "specopt/1"}')
+    assert run(["compare", str(path)]) == 2
+    assert "specopt-testbed/1" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nothing"], "kind: expected one of"),
+        (["serving-latency", "--records", "nowhere"], "nowhere: expected a folder"),
+        (["serving-latency", "--set", "repeats"], "--set"),
+        (["serving-latency", "--set", "repeats=x"], "expected JSON"),
+        (["serving-latency", "--set", "repeat=1"], "repeat"),
+        (["serving-latency", "--set", "repeats=1.5"], "repeats"),
+        (["serving-latency", "--pair", "huge"], "pair"),
+    ],
+)
+def test_impossible_plays_are_refused(
+    arguments: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Tests that `play` names what it cannot take before it starts anything."""
+    folder = [] if "--records" in arguments else ["--records", str(tmp_path)]
+    assert run(["play", *arguments, *folder]) == 2
+    assert message in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+def test_without_torch_one_line_says_what_to_install(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tests that the laboratory names its requirements where torch is missing."""
+    monkeypatch.setitem(__import__("sys").modules, "torch", None)
+    assert run(["play", "serving-latency", "--records", str(tmp_path)]) == 2
+    assert capsys.readouterr().err.strip().endswith("pip install -r laboratory/requirements.txt")

@@ -1,0 +1,188 @@
+"""What must hold of any laboratory record, recomputed from its raw numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from specopt.instances.runtimes.cloud_delay import fit_cloud_delay
+from specopt.models.draft_control import DraftControlPlan, DraftControlProblem
+from specopt.models.fair_goodput import FairGoodputPlan, FairGoodputProblem
+from specopt.models.prompt_chunking import PromptChunkingPlan, PromptChunkingProblem
+from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
+from testbed.calibration import acceptance_rate, fit_passes
+from testbed.experiments import draft_control, fair_goodput, verification_batch
+from testbed.explanation import explain, undisturbed_seconds
+from testbed.pass_by_pass import predict_by_passes
+
+FLOPS = np.geomspace(1e3, 1e12, 100)
+"""Where runtimes are compared."""
+
+CLOSE_LOGITS = 1e-3
+"""In single precision the order of sums may decide between logits that are closer than this, and nothing else may."""
+
+ROUNDED = 2e-6
+"""Records keep seconds to the microsecond."""
+
+
+def check_record(data: dict[str, Any]) -> None:
+    """Check that problems follow from measurements, predictions from problems, and totals from raw times."""
+    assert data["trials"]
+    for trial in data["trials"]:
+        for measured in trial["measured"]:
+            for difference in measured.get("differences", []):
+                assert difference["margin"] <= CLOSE_LOGITS
+    CHECKS[data["kind"]](data)
+
+
+def check_serving_latency(data: dict[str, Any]) -> None:
+    """Check a record of serving latency."""
+    rate = acceptance_rate(data["accepted"], data["settings"]["max_speculation_length"])
+    rate = min(max(rate, 1e-3), 1 - 1e-3)
+    for trial in data["trials"]:
+        problem = ServingLatencyProblem.from_dict(data["problems"][trial["problem"]])
+        plan = ServingLatencyPlan.from_dict(trial["plan"])
+        assert problem.violations(plan) == []
+        assert problem.mechanism == trial["label"]
+        assert problem.acceptance_rate == rate
+        passes = ("prefill", "decode" if trial["label"] == "autoregressive" else "verify")
+        fitted = fit_passes(data["passes"]["verify"], passes).runtime
+        np.testing.assert_allclose(problem.verify_runtime.seconds(4, FLOPS), fitted.seconds(4, FLOPS), rtol=1e-6)
+        found = problem.evaluate(plan)
+        predicted = trial["predicted"]["model"]
+        assert predicted["total_seconds"] == pytest.approx(found.objective, rel=1e-9)
+        assert predicted["communication_seconds"] == pytest.approx(found.terms["communication_seconds"], rel=1e-9)
+        mean = predict_by_passes(problem, plan, data["passes"]["draft"], data["passes"]["verify"])
+        assert trial["predicted"]["passes"]["total_seconds"] == pytest.approx(mean, rel=1e-5)
+        for measured in trial["measured"]:
+            _check_run(problem, plan, measured)
+
+
+def check_rebatched_serving(data: dict[str, Any]) -> None:
+    """Check a record of rebatched and static plans of the same tasks."""
+    rate = acceptance_rate(data["accepted"], data["settings"]["max_speculation_length"])
+    for trial in data["trials"]:
+        problem = ServingLatencyProblem.from_dict(data["problems"][trial["problem"]])
+        plan = ServingLatencyPlan.from_dict(trial["plan"])
+        assert problem.violations(plan) == []
+        assert (problem.mechanism, problem.batching == "rebatched") == (trial["label"], bool(plan.phases))
+        assert problem.acceptance_rate == min(max(rate, 1e-3), 1 - 1e-3)
+        assert trial["predicted"]["model"]["total_seconds"] == pytest.approx(problem.evaluate(plan).objective, rel=1e-9)
+        batches = (plan.phases[0] if plan.phases else plan).batches
+        for measured in trial["measured"]:
+            verify = np.array(measured["verify"])
+            assert (verify[:, 0] == 1).sum() == len(batches) and sum(measured["steps"]) == len(verify)
+            assert verify[:, 3].max() <= measured["total_seconds"]
+            assert measured["communication_seconds"] <= verify[:, 2].min()
+            undisturbed = undisturbed_seconds(measured, problem.mechanism_of(plan))
+            assert measured["undisturbed_seconds"] == pytest.approx(undisturbed, abs=1e-3)
+            assert problem.mechanism == "autoregressive" or 0 < measured["accepted"] < measured["drafted"]
+
+
+def _check_run(problem: ServingLatencyProblem, plan: ServingLatencyPlan, measured: dict[str, Any]) -> None:
+    stages = {side: np.array(measured[side]).reshape(-1, 5) for side in ("draft", "verify")}
+    for number, steps in enumerate(measured["steps"]):
+        assert (stages["verify"][:, 1] == number).sum() == steps
+    assert measured["total_seconds"] >= stages["verify"][:, 3].max()
+    assert measured["communication_seconds"] <= stages["verify"][:, 2].min()
+    assert measured["accepted"] <= measured["drafted"]
+    undisturbed = undisturbed_seconds(measured, problem.mechanism_of(plan))
+    assert measured["undisturbed_seconds"] == pytest.approx(undisturbed, abs=1e-3)
+    terms = explain(problem, plan, measured)
+    assert terms.total == pytest.approx(measured["total_seconds"] - problem.evaluate(plan).objective, abs=1e-6)
+    assert terms.between >= -1e-3  # nothing overlaps that the model says cannot
+
+
+def check_prompt_chunking(data: dict[str, Any]) -> None:
+    """Check a record of prompt chunking."""
+    layers = data["layers"]
+    sizes = np.array(layers["tokens"], dtype=np.float64)
+    for trial in data["trials"]:
+        problem = PromptChunkingProblem.from_dict(data["problems"][trial["problem"]])
+        plan = PromptChunkingPlan.from_dict(trial["plan"])
+        assert problem.violations(plan) == []
+        assert trial["predicted"]["model"]["first_token_seconds"] == pytest.approx(problem.evaluate(plan).objective)
+        fitted = fit_cloud_delay(sizes, layers["middle"], knots=sizes).cloud_delay
+        np.testing.assert_allclose(problem.cloud_delay.seconds, fitted.seconds, rtol=1e-6)
+        for measured in trial["measured"]:
+            device, cloud = np.array(measured["device"]), np.array(measured["cloud"])
+            assert len(device) == len(cloud) == len(plan.chunks)
+            uploads = plan.chunks * problem.bytes_per_token / problem.uplink_bytes_per_second
+            least = problem.message_overhead_seconds + uploads + problem.link_latency_seconds
+            assert (cloud[:, 0] >= device[:, 1] + least - ROUNDED).all()
+            back = problem.link_latency_seconds + uploads[-1] * (
+                problem.uplink_bytes_per_second / problem.downlink_bytes_per_second
+            )
+            assert measured["first_token_seconds"] >= cloud[-1, 1] + back - ROUNDED
+
+
+def check_draft_control(data: dict[str, Any]) -> None:
+    """Check a record of draft control."""
+    known = data["known"]
+    rates = [acceptance_rate([accepted], known["length"]) for accepted in known["accepted"]]
+    for trial in data["trials"]:
+        problem = DraftControlProblem.from_dict(data["problems"][trial["problem"]])
+        plan, states = DraftControlPlan.from_dict(trial["plan"]), data["states"][trial["scene"]]
+        assert problem.violations(plan) == []
+        assert all(state.acceptance_rates.tolist() == pytest.approx(rates) for state in problem.states)
+        for predictor, numbers in draft_control.predict(problem, plan, states).items():
+            assert trial["predicted"][predictor] == pytest.approx(numbers)
+        lengths = np.array([plan.policy[state].draft_length for state in states])
+        for measured in trial["measured"]:
+            accepted, seconds = np.array(measured["accepted"]), np.array(measured["seconds"])
+            assert (accepted <= lengths).all()
+            # each round's seconds are kept to the microsecond
+            whole = (accepted + 1).sum() / measured["tokens_per_second"]
+            assert whole == pytest.approx(seconds.sum(), rel=1e-6, abs=0.5e-6 * len(seconds))
+            busy = np.array(measured["draft_seconds"]) + np.array(measured["verify_seconds"])
+            assert (seconds >= busy - 2 * ROUNDED).all()
+
+
+def check_verification_batch(data: dict[str, Any]) -> None:
+    """Check a record of verification batches."""
+    for trial in data["trials"]:
+        requests = data["requests"][trial["scene"]]
+        again = verification_batch.predict(requests, data, trial["methods"][0], trial["label"])
+        assert trial["predicted"]["model"] == pytest.approx(again)
+        for measured in trial["measured"]:
+            assert measured["busy_seconds"] == pytest.approx(
+                sum(one["seconds"] for one in measured["batches"]), abs=1e-3
+            )
+            served = [request for one in measured["batches"] for request in one["requests"]]
+            assert len(served) == len(set(served))
+            tokens = sum(
+                requests["expected_tokens"][request]
+                for one in measured["batches"]
+                for request in one["requests"]
+                if requests["deadline_seconds"][request] >= one["end"]
+            )
+            assert measured["tokens_on_time"] == pytest.approx(tokens, abs=1e-5)
+
+
+def check_fair_goodput(data: dict[str, Any]) -> None:
+    """Check a record of fair goodput."""
+    for trial in data["trials"]:
+        problem = FairGoodputProblem.from_dict(data["problems"][trial["problem"]])
+        plan = FairGoodputPlan.from_dict(trial["plan"])
+        again = fair_goodput.problem_of(data["known"], problem.budget_tokens)
+        assert problem.acceptance_rates.tolist() == pytest.approx(again.acceptance_rates.tolist())
+        assert problem.violations(plan) == []
+        assert trial["predicted"]["model"] == pytest.approx(fair_goodput.worth(problem.realised(plan.schedule)[0]))
+        rounds = np.array(fair_goodput.rounds_of(plan, data["settings"]["rounds"]))
+        for measured in trial["measured"]:
+            accepted = np.array(measured["accepted"])
+            assert (accepted <= rounds).all()
+            for name, value in fair_goodput.worth(accepted.mean(axis=0) + 1.0).items():
+                assert measured[name] == pytest.approx(value, abs=1e-5)
+
+
+CHECKS = {
+    "serving-latency": check_serving_latency,
+    "rebatched-serving": check_rebatched_serving,
+    "prompt-chunking": check_prompt_chunking,
+    "draft-control": check_draft_control,
+    "verification-batch": check_verification_batch,
+    "fair-goodput": check_fair_goodput,
+}
