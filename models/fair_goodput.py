@@ -39,7 +39,7 @@ from specopt.models.fields import (
     TokenBudget,
     read,
 )
-from specopt.models.problem import Evaluation, Plan, Problem
+from specopt.models.problem import ROUNDING, Evaluation, Plan, Problem
 from specopt.models.schema import told
 
 MAX_FAIRNESS = 100.0
@@ -414,6 +414,12 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
             return math.exp(min(value / weight, LARGEST_EXPONENT))
         mean = value / weight * power
         return math.exp(min(math.log(mean) / power, LARGEST_EXPONENT)) if mean > 0 else math.nan
+
+    @classmethod
+    def widened(cls, bound: float, scale: Sequence[float] = ()) -> float:
+        """Return a bound of which the certainty equivalent is `ROUNDING` larger."""
+        power = 1.0 - scale[1]
+        return bound + ROUNDING * (scale[0] if power == 0.0 else power * bound)
 
     def utility(self, goodput: Floats) -> float:
         """Return the utility of some rates, all of them positive."""

@@ -27,6 +27,10 @@ LONG_COLUMN = 1000
 TOLERANCE = 1e-9
 """Relative: what a constraint on amounts may be missed by, and within what a bound proves an objective optimal."""
 
+ROUNDING = 1e-11
+"""Relative: by how much a bound is widened for the rounding of the sums behind it, 90,000 times half a unit in the last
+place. A bound that cancels, or that a solver with tolerances gives, pays for that itself."""
+
 
 def exceeds(amount: float, limit: float) -> bool:
     """Tell whether a constraint amount <= limit is violated, whatever its unit.
@@ -139,6 +143,11 @@ class Problem(ABC, Generic[P]):
     def worth(cls, value: float, scale: Sequence[float] = ()) -> float:
         """Return what gaps are taken on: the objective itself, unless it has no natural zero; NaN if out of range."""
         return value
+
+    @classmethod
+    def widened(cls, bound: float, scale: Sequence[float] = ()) -> float:
+        """Return a bound that the rounding of sums does not take across the truth: by its worth `ROUNDING` further."""
+        return bound * (1.0 + ROUNDING if (cls.sense == "maximize") == (bound > 0.0) else 1.0 - ROUNDING)
 
     @classmethod
     def distance(cls, objective: float, bound: float, scale: Sequence[float] = (), size: float = 0.0) -> float:

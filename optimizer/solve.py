@@ -27,7 +27,7 @@ from specopt.models.errors import (
 )
 from specopt.models.fields import describe
 from specopt.models.judge import Proof, proof_of
-from specopt.models.problem import P, Plan, Problem
+from specopt.models.problem import ROUNDING, P, Plan, Problem
 from specopt.models.result import Result, Status, Termination
 from specopt.plugins import blamed, plugged_method, plugged_methods
 from specopt.solvers.budget import MEMORY_LIMIT, Budget, Callback
@@ -266,7 +266,8 @@ def _judged(
     problem: Problem[P], digest: str, fixed: float, method: Method, outcome: Outcome, budget: Budget
 ) -> Result[P]:
     """Turn an outcome into a result whose objective is the judge's; `fixed` seconds went into validation and digest."""
-    objective, terms, proof, stats = None, {}, Proof(outcome.bound), dict(outcome.stats)
+    bound = None if outcome.bound is None else problem.widened(outcome.bound, problem.scale)
+    objective, terms, proof, stats = None, {}, Proof(bound), dict(outcome.stats)
     status, explanation = Status.NONE, outcome.explanation
     termination = outcome.termination
     if outcome.plan is None and termination is Termination.INFEASIBLE:
@@ -283,8 +284,9 @@ def _judged(
         evaluation = budget.evaluate(outcome.plan)
         fixed += budget.judging_seconds
         objective, terms = evaluation.objective, evaluation.terms
-        proof = proof_of(type(problem), objective, outcome.bound, method.tolerance, problem.scale, evaluation.size)
-        optimal = proof.gap is not None and proof.gap <= budget.gap
+        proof = proof_of(type(problem), objective, bound, method.tolerance, problem.scale, evaluation.size)
+        asked = budget.gap + 2.0 * ROUNDING * (1.0 + budget.gap)  # by a method that did not count the rounding
+        optimal = proof.gap is not None and proof.gap <= asked
         status = Status.OPTIMAL if optimal else Status.FEASIBLE
         if optimal and proof.gap != 0.0:
             termination = Termination.GAP

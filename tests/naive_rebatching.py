@@ -1,12 +1,16 @@
 """A second opinion on rebatched plans, arrivals, rates per task and samples: one step and one task at a time.
 
-Works on JSON forms and imports nothing of specopt, as `naive`, whose models it shares. A task gains L(alpha_k, l) in a
-step of speculation length l; all that depends on the step is worked out at that step, for every task alone.
+Works on JSON forms and imports nothing of specopt, as `naive`, whose models it shares. It plays plans, and tries all.
+A task gains L(alpha_k, l) in a step of speculation length l; all that depends on the step is worked out at that step,
+for every task alone.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 from naive import (
     Json,
@@ -156,51 +160,118 @@ def static(problem: Json, plan: Json, mechanism: str, Q: list[int], ready: list[
     )
 
 
-def rebatched(problem: Json, plan: Json, mechanism: str, Q: list[int], ready: list[float]) -> tuple[list[float], bool]:
-    """When each task has finished, and whether all that ran together fitted."""
-    I, K = problem["input_tokens"], len(ready)  # noqa: E741
-    served: list[dict[int, int]] = [{} for _ in range(K)]  # steps by speculation length
-    lacks = [float(tokens) for tokens in I]  # tokens that the draft model has not seen
-    finish: list[float | None] = [None] * K
-    clock, n, fits = min(ready), 0, True
+@dataclass
+class World:
+    """What has become of the tasks, if each needs so many tokens and is ready at such a time."""
 
-    def gained(k: int) -> float:
-        return sum(count * gain(problem, k, l) for l, count in sorted(served[k].items()))  # noqa: E741
+    problem: Json
+    mechanism: str
+    Q: list[int]
+    ready: list[float]
+    clock: float
+    served: list[dict[int, int]]  # steps by speculation length
+    lacks: list[float]  # tokens that the draft model has not seen
+    finish: list[float | None]
+    fits: bool = True
 
-    while None in finish:
-        active = {k for k in range(K) if finish[k] is None and ready[k] <= clock * (1 + 1e-12)}
-        if not active:
-            clock = min(ready[k] for k in range(K) if finish[k] is None)
-            continue
-        n += 1
-        at = max(p for p, phase in enumerate(plan["phases"]) if phase["first_step"] <= n)
-        phase = plan["phases"][at]
-        length = phase.get("speculation_length", plan["speculation_length"])
+    @staticmethod
+    def before(problem: Json, mechanism: str, Q: list[int], ready: list[float]) -> World:
+        """Nothing has been served yet."""
+        K, lacks = len(ready), [float(tokens) for tokens in problem["input_tokens"]]
+        return World(problem, mechanism, Q, ready, min(ready), [{} for _ in range(K)], lacks, [None] * K)
+
+    def gained(self, k: int) -> float:
+        """The tokens that a task has."""
+        return sum(count * gain(self.problem, k, l) for l, count in sorted(self.served[k].items()))  # noqa: E741
+
+    def active(self) -> set[int]:
+        """The tasks of the next step; the clock goes on to the next that is ready where none is."""
+        left = {k for k in range(len(self.finish)) if self.finish[k] is None}
+        if left and min(self.ready[k] for k in left) > self.clock * (1 + 1e-12):
+            self.clock = min(self.ready[k] for k in left)
+        return {k for k in left if self.ready[k] <= self.clock * (1 + 1e-12)}
+
+    def after(self, batches: list[list[int]], lengths: list[int], old: list[list[int]] | None) -> World:
+        """What one step of these batches makes of it; `old` are those that they replace, if any."""
+        new = replace(self, served=[dict(one) for one in self.served], lacks=[*self.lacks], finish=[*self.finish])
+        active, problem, I = self.active(), self.problem, self.problem["input_tokens"]  # noqa: E741
         times, runs = [], []
-        for m, batch in enumerate(phase["batches"]):
-            l = length[m] if isinstance(length, list) else length  # noqa: E741
-            members = [k for k in batch if k in active]
+        for batch, l in zip(batches, lengths, strict=True):  # noqa: E741
             for prefill in (True, False):
-                run = [k for k in members if (not served[k]) == prefill]
+                run = [k for k in batch if k in active and (not self.served[k]) == prefill]
                 if not run:
                     continue
-                reached, unseen = max(I[k] + gained(k) for k in run), max(lacks[k] for k in run)
+                reached, unseen = max(I[k] + self.gained(k) for k in run), max(self.lacks[k] for k in run)
                 draft, verify = stages(problem, len(run), reached, l, prefill, unseen)
-                if not prefill and at > 0 and n == phase["first_step"]:
-                    together = max(len(set(run) & set(old)) for old in plan["phases"][at - 1]["batches"])
+                if not prefill and old is not None:
+                    together = max(len(set(run) & set(other)) for other in old)
                     moving = problem.get("regroup_seconds", 0.0) * (len(run) - together)
                     draft, verify = draft + (moving if l else 0.0), verify + moving
                 times.append((draft, verify))
                 runs.append((run, l))
-        done = ends(mechanism, times)
+        done = ends(self.mechanism, times)
         for (run, l), end in zip(runs, done, strict=True):  # noqa: E741
             for k in run:
-                served[k][l] = served[k].get(l, 0) + 1
-                lacks[k] = 1.0 if l else lacks[k] + 1.0
+                new.served[k][l] = new.served[k].get(l, 0) + 1
+                new.lacks[k] = 1.0 if l else new.lacks[k] + 1.0
                 L = gain(problem, k, l)
-                if gained(k) >= Q[k] - 1e-12 * max(L, Q[k]):
-                    finish[k] = clock + end
-            longest = max(I[k] + min(Q[k], gained(k)) for k in run)
-            fits = fits and holds(problem, mechanism if l else "autoregressive", len(run), longest)
-        clock += done[-1]
-    return [f for f in finish if f is not None], fits
+                if new.gained(k) >= self.Q[k] - 1e-12 * max(L, self.Q[k]):
+                    new.finish[k] = self.clock + end
+            longest = max(I[k] + min(self.Q[k], new.gained(k)) for k in run)
+            new.fits = new.fits and holds(problem, self.mechanism if l else "autoregressive", len(run), longest)
+        new.clock = self.clock + (done[-1] if done else 0.0)
+        return new
+
+
+def rebatched(problem: Json, plan: Json, mechanism: str, Q: list[int], ready: list[float]) -> tuple[list[float], bool]:
+    """When each task has finished, and whether all that ran together fitted."""
+    world, phases, n = World.before(problem, mechanism, Q, ready), plan["phases"], 0
+    while world.active():
+        n += 1
+        at = max(p for p, phase in enumerate(phases) if phase["first_step"] <= n)
+        length = phases[at].get("speculation_length", plan["speculation_length"])
+        batches = phases[at]["batches"]
+        lengths = length if isinstance(length, list) else [length] * len(batches)
+        begins = at > 0 and n == phases[at]["first_step"]
+        world = world.after(batches, lengths, phases[at - 1]["batches"] if begins else None)
+    return [f for f in world.finish if f is not None], world.fits
+
+
+def ordered_partitions(items: list[int]) -> Iterator[list[list[int]]]:
+    """Every way to put items in batches, and the batches in order."""
+    if not items:
+        yield []
+    for size in range(1, len(items) + 1):
+        for batch in itertools.combinations(items, size):
+            for rest in ordered_partitions([k for k in items if k not in batch]):
+                yield [[*batch], *rest]
+
+
+def least(problem: Json, mechanism: str, share: list[float]) -> float:
+    """The least objective of all rebatched plans under a mechanism with these shares; infinite if none fits."""
+    upload = [need / w for need, w in zip(upload_need(problem, mechanism), share, strict=True)]
+    given = problem.get("arrival_seconds")
+    arrival = [0.0] * len(share) if given is None else [a - min(given) for a in given]
+    ready = [max(upload)] * len(share) if given is None else [a + u for a, u in zip(arrival, upload, strict=True)]
+    drafting = range(problem.get("min_speculation_length", 1), problem.get("max_speculation_length", 0) + 1)
+    lengths = [0] if mechanism == "autoregressive" else [*drafting]
+
+    def value(world: World) -> float:
+        finish = [f for f in world.finish if f is not None]
+        if problem.get("objective", "makespan") == "makespan":
+            return max(finish)
+        return sum(f - a for f, a in zip(finish, arrival, strict=True)) / len(finish)
+
+    def rest(worlds: list[World], before: list[list[int]] | None) -> float:
+        active = sorted(set().union(*(world.active() for world in worlds)))
+        if not active:
+            return sum(map(value, worlds)) / len(worlds)
+        found = math.inf
+        for batches in ordered_partitions(active):
+            for chosen in itertools.product(lengths, repeat=len(batches)):
+                after = [world.after(batches, [*chosen], before) for world in worlds]
+                if all(world.fits for world in after):
+                    found = min(found, rest(after, batches))
+        return found
+
+    return rest([World.before(problem, mechanism, Q, ready) for Q in samples(problem)], None)

@@ -75,9 +75,9 @@ def lagrangian_bound(problem: DraftAllocationProblem, price: float) -> float:
     by rounding has a marginal equal to the price to rounding, and changes the maximum by less than that.
     """
     w, a, most = problem.weights, problem.acceptance_rates, problem.caps
-    with np.errstate(divide="ignore", invalid="ignore", under="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
         if price > 0:
-            count = np.floor((np.log(price) - np.log(w)) / np.log(a))
+            count = np.floor(np.log(price / w) / np.log(a))  # the quotient first: logarithms of like size cancel
             chosen = np.clip(np.where(w * a > price, count, 0.0), 0.0, most).astype(np.int64)
         else:
             chosen = np.where(w * a > 0.0, most, 0)

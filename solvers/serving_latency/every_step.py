@@ -128,7 +128,7 @@ class _Search:
 
     def finished(self, counts: Counts, k: int) -> bool:
         """Tell whether a task that has had these steps is done."""
-        return bool(self.gained(counts, k) >= self.outputs[k] * (1 - ROUNDING))
+        return bool(self.gained(counts, k) >= self.outputs[k] - ROUNDING * self.outputs[k])
 
     def least(self, counts: Counts, before: Partition | None) -> tuple[float, Choice | None, Counts]:
         """Return the least latency from here on, how the next step is served for it, and the state after that."""

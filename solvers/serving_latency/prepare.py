@@ -15,6 +15,7 @@ import numpy as np
 from specopt.models.acceptance import decoding_steps, expected_tokens_per_step
 from specopt.models.decoder import Decoder
 from specopt.models.fields import Floats, Ints
+from specopt.models.problem import TOLERANCE
 from specopt.models.rates import Rates
 from specopt.models.rebatched_serving import Phase
 from specopt.models.runtime import Runtime
@@ -42,7 +43,8 @@ class Prepared:
     draft_pieces, verify_pieces
         Upper envelope of each runtime, shape (P, 3): rows (c1, c2, largest b F).
     memory
-        (KV bytes per draft token, bytes free for them, the same two of the verify model).
+        (KV bytes per draft token, bytes free for them, the same two of the verify model); free as the judge has it,
+        which lets a limit be missed by `TOLERANCE`.
     """
 
     problem: ServingLatencyProblem
@@ -220,14 +222,12 @@ class Prepared:
             task = int(self.order[position])
             tokens = int(self.inputs[position] + self.outputs[position])
             problem = self.problem
-            for label, model, limit in (
-                ("draft", problem.draft if self.mechanism != "autoregressive" else None, problem.draft_memory_bytes),
-                ("verify", problem.verify, problem.verify_memory_bytes),
+            for label, model, limit, free in (
+                ("draft", problem.draft, problem.draft_memory_bytes, free_draft),
+                ("verify", problem.verify, problem.verify_memory_bytes, free_verify),
             ):
-                if model is None or limit is None:
-                    continue
-                needed = model.parameter_bytes + model.kv_bytes_per_token * tokens
-                if needed > limit and (label == "verify" or free_draft < math.inf):
+                if model is not None and limit is not None and model.kv_bytes_per_token * tokens > free:
+                    needed = model.parameter_bytes + model.kv_bytes_per_token * tokens
                     return (
                         f"task {task} needs {needed / 1e9:.3f} GB ({needed:.0f} bytes) of {label}-model memory alone; "
                         f"{limit / 1e9:.3f} GB ({limit:.0f} bytes) are available"
@@ -284,7 +284,7 @@ def _work(model: Decoder | None) -> Floats:
 def _memory(model: Decoder | None, limit: float | None) -> tuple[float, float]:
     if model is None or limit is None:
         return 0.0, math.inf
-    return float(model.kv_bytes_per_token), limit - model.parameter_bytes
+    return float(model.kv_bytes_per_token), limit * (1.0 + TOLERANCE) - model.parameter_bytes
 
 
 def quick_batches(prepared: Prepared) -> list[list[int]] | None:

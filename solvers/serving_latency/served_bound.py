@@ -21,6 +21,15 @@ some weight and verifying with what is left. Without overlap every run is charge
 Memory holds b times the longest of a run: at least the sum over its tasks of what each alone takes, m_k as a share.
 So M runs have sum m_k <= M (tau_M is the price of that), and many runs pay overhead for at least sum m_k.
 
+Reached to rounding
+-------------------
+The judge lets a task go that lacks 1e-12 of its tokens, max(Q_k, L) times that: where acceptance is next to 1, a step
+of 2 - 1e-13 tokens finishes one of 2. It lets one begin 1e-12 before it is ready, and memory be missed by 1e-9. So Q_k
+stands for what a task cannot do without, `SHORT` less, in every sum and in the question which tasks may end with the
+first step; a time at which one is ready is so much earlier; and a limit on memory is as large as the judge takes it.
+
+Prices
+------
 Then (1) holds if for every M there are weights whose overhead is no less than M tau_M plus, over all tasks, what is
 positive of: earned, less charged at the cheapest place, speculation length and progress, less tau_M m_k. Prices, q,
 weights, tau are the variables; what is maximised is what the tasks of the problem earn. Tasks are priced in groups
@@ -44,6 +53,7 @@ import numpy as np
 
 from specopt.models.errors import OutOfTime
 from specopt.models.fields import Floats, Ints
+from specopt.models.rebatched_serving import ROUNDING
 from specopt.solvers.budget import Budget
 from specopt.solvers.serving_latency.prepare import Prepared
 
@@ -56,8 +66,11 @@ STAGES = 3
 GROUPS = {False: (8, 2, 2), True: (10, 3, 3)}
 """Groups of tasks by tokens needed, in each by prompt, in each by acceptance, at most; more if tasks arrive apart."""
 
-ROUNDING = 1e-9
+LESS = 1e-9
 """What is taken off the prices for the rounding of their sums."""
+
+SHORT = 4 * ROUNDING
+"""Relative: by how much a length or a clock may be short of what it must reach; the judge's part, and that of sums."""
 
 _BYTES_PER_COST = 1e5  # of what speculation lengths cost a group of tasks, roughly
 _SECONDS_PER_PAIR = 1.2e-5  # of speculation lengths, roughly
@@ -163,7 +176,8 @@ class Prices:
         self.prepared = prepared
         lengths = prepared.served_lengths
         self.tokens = np.stack([problem.tokens_per_step(length)[prepared.order] for length in lengths], axis=1)
-        self.outputs = np.array([outputs[prepared.order] for outputs in problem.scenarios], dtype=np.float64)
+        asked = np.array([outputs[prepared.order] for outputs in problem.scenarios], dtype=np.float64)
+        self.outputs = asked - SHORT * np.maximum(asked, self.tokens.max(axis=1))
         self.apart = problem.arrival_seconds is not None  # first steps are many steps
         kv_draft, free_draft, kv_verify, free_verify = prepared.memory
         drafting = kv_draft / free_draft if problem.min_speculation_length else 0.0  # else it may be spared
@@ -283,7 +297,7 @@ class Prices:
             self.price, self.first, self.tau = ((1.0 - less) * part for part in (price, first, tau))
             if self.holds():
                 break
-        self.price, self.first, self.tau = ((1.0 - ROUNDING) * part for part in (self.price, self.first, self.tau))
+        self.price, self.first, self.tau = ((1.0 - LESS) * part for part in (self.price, self.first, self.tau))
 
     def holds(self) -> bool:
         """Tell whether no step earns more than it takes, whatever it serves."""
@@ -329,7 +343,7 @@ class Prices:
             x = x if self.prepared.mechanism == "pipelined" else 1.0
             rest = (x * more_drafting + y * more_verifying - earned).min(axis=1)
             found = max(found, x * drafting + y * verifying + float(rest.sum()))
-        return found * (1.0 - ROUNDING)
+        return found * (1.0 - LESS)
 
 
 def served_bound(prepared: Prepared, budget: Budget) -> float:
@@ -358,9 +372,10 @@ def _bound(prices: Prices, outputs: Floats) -> float:
         return prepared.communication_seconds + float(np.append(ends, alone[~later]).mean())
     upload = prepared.upload_seconds[prepared.order]  # over the whole band
     arrival = (problem.arrival_seconds - problem.arrival_seconds.min())[prepared.order]
+    ready = (arrival + upload) * (1.0 - SHORT)
     if problem.objective == "makespan":
-        return max(float((arrival + upload).min() + work.sum()), float((arrival + upload + alone).max()))
-    ends = np.maximum(preemptive_ends(arrival + upload, work), np.sort(arrival + upload + alone))
+        return max(float(ready.min() + work.sum()), float((ready + alone).max()))
+    ends = np.maximum(preemptive_ends(ready, work), np.sort(ready + alone))
     return float(ends.mean() - arrival.mean())
 
 

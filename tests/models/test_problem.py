@@ -11,9 +11,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from specopt import DraftAllocationPlan, DraftAllocationProblem, FairGoodputProblem, InvalidInput, PromptChunkingPlan
+from specopt import (
+    DraftAllocationPlan,
+    DraftAllocationProblem,
+    FairGoodputProblem,
+    InvalidInput,
+    Problem,
+    PromptChunkingPlan,
+    PromptChunkingProblem,
+)
 from specopt.models.problem import (
     LONG_COLUMN,
+    ROUNDING,
     _needs_no_exponent,
     canonical_json,
     exceeds,
@@ -102,6 +111,33 @@ def test_gaps_are_taken_on_what_an_objective_is_worth() -> None:
     assert DraftAllocationProblem.distance(0.0, 2.0) == math.inf
     problem = DraftAllocationProblem(acceptance_rates=np.array([0.5]), weights=np.array([1.0]), budget_tokens=1)
     assert problem.gap(0.0, 2.0) == math.inf
+
+
+@pytest.mark.parametrize("kind", [DraftAllocationProblem, PromptChunkingProblem])
+@pytest.mark.parametrize("bound", [3.0, -3.0, 1e300, 1e-300, 0.0, math.inf, -math.inf])
+def test_a_bound_is_widened_away_from_the_plans(kind: type[Problem], bound: float) -> None:
+    """Tests that rounding is paid for on the side that leaves more room: relative, whatever a bound's sign and size."""
+    found = kind.widened(bound)
+    if not math.isfinite(bound) or bound == 0.0:
+        assert found == bound
+        return
+    assert (found > bound) == (kind.sense == "maximize") and found != bound
+    assert abs(found - bound) / abs(bound) == pytest.approx(ROUNDING, rel=1e-4)
+
+
+@pytest.mark.parametrize("fairness", [0.0, 0.5, 1.0, 2.0, 30.0])
+def test_a_bound_on_utility_is_widened_by_what_it_is_worth(fairness: float) -> None:
+    """Tests that the certainty equivalent of a widened bound is larger by just so much, also where utility is 0."""
+    problem = FairGoodputProblem.from_dict(
+        {"format": "specopt/1", "kind": "fair-goodput", "acceptance_rates": [0.5, 0.25], "budget_tokens": 4}
+        | {"fairness": fairness, "weights": [1.0, 3.0]}
+    )
+    for rates in ([1.0, 1.0], [1.5, 1.25]):
+        bound = problem.utility(np.array(rates))
+        before, after = (
+            problem.worth(value, problem.scale) for value in (bound, problem.widened(bound, problem.scale))
+        )
+        assert after / before - 1.0 == pytest.approx(ROUNDING, rel=1e-3)
 
 
 def test_equality() -> None:
