@@ -77,4 +77,4 @@ def _tight(rng: random.Random, model: dict[str, Any], tokens: int) -> float:
     else:
         parameters = 2 * model["layers"] * (4 * model["hidden"] ** 2 + 2 * model["hidden"] * model["ffn"])
         kv = 4 * model["layers"] * model["hidden"]
-    return (parameters + kv * tokens * rng.choice([1, 1, 1.5, 2])) * rng.choice([1.0, 1.0, 1 - 5e-10])
+    return float((parameters + kv * tokens * rng.choice([1, 1, 1.5, 2])) * rng.choice([1.0, 1.0, 1 - 5e-10]))

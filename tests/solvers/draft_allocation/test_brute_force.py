@@ -34,7 +34,7 @@ def test_all_agree(method: type[Method], problem: DraftAllocationProblem) -> Non
     """Tests that every method finds and proves the same optimum, to 1e-12."""
     optimum = solve(problem, "brute-force").objective
     result = solve(problem, method.name)
-    assert result.objective == pytest.approx(optimum, rel=1e-12)
+    assert optimum is not None and result.objective == pytest.approx(optimum, rel=1e-12)
     assert result.bound == pytest.approx(problem.widened(optimum), rel=1e-12)
     assert result.status is Status.OPTIMAL
     assert isinstance(result.plan, DraftAllocationPlan)

@@ -38,6 +38,7 @@ def test_optimum_is_that_of_all_policies(problem: DraftControlProblem) -> None:
     result = solve(problem, "policy-iteration")
     assert result.status is Status.OPTIMAL
     assert result.objective == pytest.approx(float(naive.optimum(problem.to_dict())), rel=1e-12)
+    assert result.objective is not None
     assert result.bound == pytest.approx(problem.widened(result.objective), rel=1e-12)
     assert result.stats["price"] == pytest.approx(result.objective, rel=1e-12)
     assert abs(result.stats["mean_violation"]) <= 1e-12
