@@ -63,7 +63,7 @@ def _instances() -> dict[str, Problem]:
             base, batching="rebatched", output_lengths="known", arrival_seconds=np.array([0.0, 0.1, 0.1, 2.0, 40.0])
         ),
         "rebatched, predicted": ServingLatencyProblem.from_dict(base.to_dict() | predicted | {"batching": "rebatched"}),
-        "infeasible": replace(base, draft_memory_bytes=float(parameters + kv * tokens - 1)),
+        "infeasible": replace(base, draft_memory_bytes=float(parameters + kv * tokens - 100)),
         "infeasible autoregressive": replace(base, mechanism="autoregressive", verify_memory_bytes=1e9),
     }
 
