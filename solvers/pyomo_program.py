@@ -57,15 +57,18 @@ def solve_program(program: Any, budget: Budget) -> SolvedProgram:
     from pyomo.contrib.solver.common.results import SolutionStatus, TerminationCondition
     from pyomo.contrib.solver.solvers.highs import Highs
 
-    results = Highs().solve(
-        program,
-        load_solutions=False,
-        raise_exception_on_nonoptimal_result=False,
-        time_limit=None if math.isinf(budget.remaining) else budget.remaining,
-        rel_gap=budget.gap,
-        abs_gap=0.0,
-        solver_options={**HIGHS_OPTIONS, "random_seed": budget.seed % 2**31},
-    )
+    from specopt.solvers.highs import silent_highs
+
+    with silent_highs():
+        results = Highs().solve(
+            program,
+            load_solutions=False,
+            raise_exception_on_nonoptimal_result=False,
+            time_limit=None if math.isinf(budget.remaining) else budget.remaining,
+            rel_gap=budget.gap,
+            abs_gap=0.0,
+            solver_options={**HIGHS_OPTIONS, "random_seed": budget.seed % 2**31},
+        )
     condition, bound = results.termination_condition, results.objective_bound
     ended = {
         TerminationCondition.convergenceCriteriaSatisfied: Termination.CONVERGED,

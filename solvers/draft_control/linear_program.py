@@ -21,7 +21,7 @@ from specopt.solvers.draft_control.method import (
 from specopt.solvers.draft_control.prepare import Prepared, prepare
 from specopt.solvers.method import Outcome
 
-OPTIONS = {"output_flag": False, "primal_feasibility_tolerance": 1e-9, "dual_feasibility_tolerance": 1e-9}
+OPTIONS = {"primal_feasibility_tolerance": 1e-9, "dual_feasibility_tolerance": 1e-9}
 
 VISITED = 1e-7
 """Share of a state below which the program's tolerances say nothing about its action."""
@@ -63,9 +63,11 @@ class LinearProgram(DraftControlMethod):
         self, highspy: Any, kernels: Any, prepared: Prepared, chain: Floats, weights: Floats, budget: Budget
     ) -> Outcome:
         """Return the outcome of the program of a chain whose visits to each state count with a weight."""
+        from specopt.solvers.highs import Highs
+
         tokens, seconds, lengths, indices = prepared.all_actions()
         typical = _typical_seconds(kernels, prepared)  # the measure then sums to about 1, whatever the unit of time
-        model = highspy.Highs()
+        model = Highs()
         for name, value in OPTIONS.items():
             if model.setOptionValue(name, value) != highspy.HighsStatus.kOk:
                 raise AssertionError(f"HiGHS has no option {name}")

@@ -96,6 +96,14 @@ def fairest_rates(
     return np.asarray(x.value, dtype=np.float64), status
 
 
+def solve_exactly(cp: Any, program: Any) -> None:
+    """Solve a linear program by HiGHS, silently."""
+    from specopt.solvers.highs import silent_highs
+
+    with silent_highs():
+        program.solve(solver=cp.HIGHS, **EXACT)
+
+
 def check_least(problem: FairGoodputProblem, columns: Floats, least: Floats, unit: float, cp: Any) -> None:
     """Make sure that some mixture gives all least rates, which are in a unit.
 
@@ -107,7 +115,7 @@ def check_least(problem: FairGoodputProblem, columns: Floats, least: Floats, uni
     due = np.flatnonzero(least > 0)
     share, reach = cp.Variable(columns.shape[1], nonneg=True), cp.Variable()
     limits = [columns[due] @ share >= cp.multiply(reach, least[due]), cp.sum(share) == 1.0, reach <= 2.0]
-    cp.Problem(cp.Maximize(reach), limits).solve(solver=cp.HIGHS, **EXACT)
+    solve_exactly(cp, cp.Problem(cp.Maximize(reach), limits))
     if reach.value >= 1.0 - 1e-10:
         return
     alone = np.flatnonzero(columns.max(axis=1) < least)
@@ -123,7 +131,7 @@ def nearest_mixture(columns: Floats, rates: Floats, least: Floats, cp: Any) -> F
     share, off = cp.Variable(columns.shape[1], nonneg=True), cp.Variable()
     unit = 1.0 / rates
     limits = [columns @ share >= least, (columns * unit[:, None]) @ share >= 1.0 - off, cp.sum(share) == 1.0]
-    cp.Problem(cp.Minimize(off), limits).solve(solver=cp.HIGHS, **EXACT)
+    solve_exactly(cp, cp.Problem(cp.Minimize(off), limits))
     return np.maximum(0.0, np.asarray(share.value, dtype=np.float64))
 
 
@@ -134,7 +142,7 @@ def worth_of_best(problem: FairGoodputProblem, columns: Floats, rates: Floats, l
         return float(values.max())
     share = cp.Variable(columns.shape[1], nonneg=True)
     best = cp.Problem(cp.Maximize(values @ share), [columns @ share >= least, cp.sum(share) == 1.0])
-    best.solve(solver=cp.HIGHS, **EXACT)
+    solve_exactly(cp, best)
     return float(best.value)
 
 

@@ -42,6 +42,7 @@ import numpy as np
 
 from specopt.models.fields import Floats, Ints
 from specopt.solvers.budget import Budget
+from specopt.solvers.highs import Highs
 from specopt.solvers.serving_latency.known_bound import entries
 from specopt.solvers.serving_latency.stages import Stages
 
@@ -116,8 +117,7 @@ class ColumnBound:
         self._smooth = False
         self._stale = 0
         self._value = np.inf
-        self._model = highspy.Highs()  # type: ignore[no-untyped-call]  # highspy's constructor has no annotations
-        self._model.setOptionValue("output_flag", False)
+        self._model = Highs()
         self._write_rows()
         self._write_pairs()
         self._write_plan(batches)

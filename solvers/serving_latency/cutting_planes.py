@@ -11,6 +11,7 @@ import highspy
 import numpy as np
 
 from specopt.models.fields import Floats
+from specopt.solvers.highs import Highs
 
 
 class CuttingPlanes:
@@ -33,8 +34,7 @@ class CuttingPlanes:
         self._scale = scale
         rows, columns = weights.shape
         self._size = rows * columns
-        self._model = highspy.Highs()  # type: ignore[no-untyped-call]  # highspy's constructor has no annotations
-        self._model.setOptionValue("output_flag", False)
+        self._model = Highs()
         for _ in range(self._size):
             self._model.addVar(0.0, 1.0)
         self._model.addVar(-highspy.kHighsInf, highspy.kHighsInf)

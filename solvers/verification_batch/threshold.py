@@ -17,8 +17,7 @@ from specopt.solvers.verification_batch.method import VerificationBatchMethod, e
 from specopt.solvers.verification_batch.pareto import Labels
 from specopt.solvers.verification_batch.prepare import Prepared
 
-OPTIONS: dict[str, float | str | bool | int] = {
-    "output_flag": False,
+OPTIONS: dict[str, float | str] = {
     "parallel": "off",  # not "threads": HiGHS refuses another number than that of its first run in the process
     "mip_rel_gap": 0.0,
     "mip_abs_gap": 0.0,
@@ -170,10 +169,12 @@ def knapsack(values: Floats, seconds: Floats, memory: Floats, room: float, space
     """
     import highspy
 
+    from specopt.solvers.highs import Highs
+
     count = len(values)
     if count == 0:
         return np.empty(0, dtype=np.int64)
-    model = highspy.Highs()  # type: ignore[no-untyped-call]  # highspy's constructor has no annotations
+    model = Highs()
     for name, value in OPTIONS.items():
         assert model.setOptionValue(name, value) == highspy.HighsStatus.kOk, name
     if math.isfinite(budget.remaining):

@@ -1,0 +1,48 @@
+"""HiGHS that prints nothing: every HiGHS object of ours, and those that Pyomo and CVXPY make for us.
+
+HiGHS 1.16.0 prints a banner, once in a process, while its Python object is made: too early for an option.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import highspy
+
+
+class Highs(highspy.Highs):
+    """HiGHS without output."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]  # highspy's constructor has no annotations
+        self.setOptionValue("output_flag", False)  # for HiGHS 1.7, whose constructor enables no callbacks
+
+    def enableCallbacks(self) -> None:
+        """Turn the output off before the constructor makes the call that prints the banner."""
+        self.setOptionValue("output_flag", False)
+        super().enableCallbacks()  # type: ignore[no-untyped-call]
+
+
+_lock = threading.Lock()
+_inside = 0
+
+
+@contextmanager
+def silent_highs() -> Iterator[None]:
+    """Put our class in the place of `highspy.Highs`, from which Pyomo and CVXPY make theirs, in the enclosed code.
+
+    It may be open in several threads. What other code makes meanwhile prints nothing either until it sets `output_flag`.
+    """
+    global _inside
+    with _lock:
+        _inside += 1
+        highspy.Highs = Highs  # type: ignore[misc]
+    try:
+        yield
+    finally:
+        with _lock:
+            _inside -= 1
+            if not _inside:
+                highspy.Highs = Highs.__base__  # type: ignore[misc,assignment]

@@ -1,0 +1,81 @@
+"""HiGHS prints nothing: objects of ours, of Pyomo and of CVXPY, at the level of descriptors."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import highspy
+
+from specopt.solvers.highs import Highs, silent_highs
+
+PROGRAM = """
+import ctypes, dataclasses, os, sys
+import specopt
+from specopt.solvers.highs import Highs
+from specopt.solvers.verification_batch.threshold import Threshold
+
+made = []
+def counting(self, make=Highs.__init__):
+    made.append(self)
+    make(self)
+Highs.__init__ = counting
+Threshold.few_labels, Threshold.polished = -1, 0
+fair = specopt.generate("fair-goodput/per-second", clients=2, seed=1)
+some = specopt.solve(fair).plan.goodput
+fair = dataclasses.replace(fair, min_goodput=tuple(0.5 * rate for rate in some))
+for problem, method in (
+    (specopt.generate("draft-control/random", seed=1), "linear-program"),
+    (specopt.generate("verification-batch/mixed", requests=40, seed=0), "threshold"),
+    (specopt.generate("verification-batch/mixed", requests=5, seed=0), "milp"),
+    (specopt.generate("draft-allocation/uniform", clients=2, seed=1), "milp"),
+    (specopt.generate("serving-latency/paper-1", tasks=2, max_input=64, max_output=4, seed=1), "milp"),
+    (specopt.generate("serving-latency/known-lengths", tasks=12, seed=1), "length-aware"),
+    (fair, "enumeration"),
+):
+    del made[:]
+    specopt.solve(problem, method, time_limit=600.0)
+    ctypes.CDLL(None).fflush(None)
+    assert made, f"{problem.kind} {method} did not reach HiGHS"
+    assert os.fstat(1).st_size == 0, f"{problem.kind} {method} printed"
+from specopt.comparison.worker import keep_highs_to_one_thread
+keep_highs_to_one_thread()
+"""
+
+
+def test_solving_by_highs_prints_nothing(tmp_path: Path) -> None:
+    """Tests that no method that reaches HiGHS, directly, by Pyomo or by CVXPY, writes to descriptor 1 or 2.
+
+    In a process of its own: HiGHS prints its banner once in a process.
+    """
+    printed = tmp_path / "printed"
+    with printed.open("wb") as stream:
+        done = subprocess.run([sys.executable, "-P", "-c", PROGRAM], stdout=stream, stderr=subprocess.PIPE, check=False)
+    assert (done.returncode, done.stderr.decode(), printed.read_text()) == (0, "", "")
+
+
+def test_no_other_place_makes_a_highs_object() -> None:
+    """Tests that the product has one place from which its HiGHS objects come."""
+    root = Path(__file__).parents[2]
+    for folder in ("optimizer", "solvers", "models", "instances"):
+        for path in (root / folder).rglob("*.py"):
+            text = path.read_text(encoding="utf-8")
+            assert path.name == "highs.py" or "highspy.Highs(" not in text, path
+            assert "silent_highs()" in text or not ("cp.HIGHS" in text or "pyomo.contrib.solver.solvers" in text), path
+
+
+def test_the_class_of_highspy_comes_back() -> None:
+    """Tests that others' HiGHS objects are ours in the enclosed code alone, nested or not, also after an error."""
+    own = highspy.Highs
+    try:
+        with silent_highs(), silent_highs():
+            assert highspy.Highs is Highs
+            raise KeyboardInterrupt
+    except KeyboardInterrupt:
+        assert highspy.Highs is own
+    with silent_highs():
+        with silent_highs():
+            pass
+        assert highspy.Highs is Highs
+    assert highspy.Highs is own
