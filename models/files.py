@@ -24,6 +24,11 @@ from specopt.models.problem import Problem, problem_type, strip_header
 from specopt.models.reading import read_bytes
 from specopt.models.result import Result, Status, Termination
 
+STDOUT = "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"
+
+stdout = 1
+"""The descriptor that standard output goes to; that of the command is a duplicate."""
+
 T = TypeVar("T", bound=Problem[Any] | Result[Any])
 
 
@@ -203,7 +208,7 @@ def write_bytes(path: str | os.PathLike[str], content: bytes) -> None:
     """
     try:
         if not is_replaced(path):
-            with open(os.dup(1) if is_stdout(path) else path, "wb") as stream:
+            with open(os.dup(stdout) if is_stdout(path) else path, "wb") as stream:
                 stream.write(content)
             return
         target = Path(os.path.realpath(path))
@@ -240,7 +245,10 @@ def is_replaced(path: str | os.PathLike[str]) -> bool:
 def is_stdout(path: str | os.PathLike[str]) -> bool:
     """Tell whether a path leads to where standard output goes: /dev/stdout, or the file behind it."""
     try:
-        return os.path.samestat(os.stat(path), os.fstat(1))
+        found = os.stat(path)  # before links are followed: it refuses a circle of them
+        while (name := os.fspath(path)) not in STDOUT and os.path.islink(name):
+            path = os.path.join(os.path.dirname(name), os.readlink(name))
+        return name in STDOUT or os.path.samestat(found, os.fstat(stdout))
     except (OSError, ValueError):
         return False
 

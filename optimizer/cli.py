@@ -36,7 +36,9 @@ from specopt.commands import (
 from specopt.commands.shared import BAD_INPUT, FOUND, INTERNAL, INTERRUPTED, UNREAD
 from specopt.console.interrupts import interruptible, leave
 from specopt.console.progress import end_progress, showing_kernels
-from specopt.console.streams import complain, discard, open_closed, say, set_loudness
+from specopt.console.stdout import answering, take_stdout
+from specopt.console.streams import complain, discard, say, set_loudness
+from specopt.models import files
 from specopt.models.errors import InternalError, InvalidInput, RefutedProof, SpecoptError
 
 app = typer.Typer(
@@ -52,8 +54,8 @@ app = typer.Typer(
 
 def main() -> None:
     """Run the command line and exit."""
-    open_closed()
-    sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # where not all of Unicode is known
+    take_stdout()
+    files.stdout = sys.stdout.fileno()
     with interruptible():
         try:
             code = run(sys.argv[1:])
@@ -62,7 +64,7 @@ def main() -> None:
                 complain(text)
             code = INTERNAL
     if code == INTERRUPTED:
-        leave(code)  # now: sys.exit would wait for threads that nobody needs any more
+        leave()  # now: sys.exit would wait for threads that nobody needs any more
     sys.exit(code)
 
 
@@ -178,3 +180,7 @@ for command in COMMANDS:
     name = command.__name__.rstrip("_").replace("_", "-")
     app.command(name, cls=HELP.get(name))(command)
 app.add_typer(export.export)
+for part in (app, export.export):
+    for entry in part.registered_commands:
+        assert entry.callback is not None
+        entry.callback = answering()(entry.callback)

@@ -1,12 +1,15 @@
 """Methods and families of other distributions: entry points `specopt.methods` and `specopt.families`, KIND.NAME each.
 
 Only what is asked for is loaded. What cannot be used is one message that names the entry point and its distribution:
-an exception for those who ask for it by name, a warning in the log for those who ask for all there is.
+an exception for those who ask for it by name, a warning in the log for those who ask for all there is. Each is loaded
+in a thread of its own: one that does not answer in time is left behind, and an exit or a KeyboardInterrupt that it raises
+ends the thread alone, while Ctrl-C interrupts whoever waits.
 """
 
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -23,6 +26,9 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 METHODS, FAMILIES = "specopt.methods", "specopt.families"
+
+LOAD_SECONDS = 10.0
+"""For importing a plug-in that nobody asked for by name."""
 
 logger = logging.getLogger("specopt")
 
@@ -80,7 +86,7 @@ def blamed(method: type[Method]) -> Iterator[None]:
         yield
     except (SpecoptError, MemoryError):
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         entry = _entry_of(method, METHODS, f"{method.solves.kind}.{method.name}")
         if entry is None:
             raise
@@ -94,7 +100,7 @@ def _entry_of(value: object, group: str, name: str) -> EntryPoint | None:
 def _one(group: str, kind: str, name: str) -> Any:
     for entry in _entries(group):
         if entry.name == f"{kind}.{name}":
-            value, wrong = _loaded(entry)
+            value, wrong = _loaded(entry, impatient=False)
             if wrong is not None:
                 raise BrokenPlugin(wrong)
             return value
@@ -113,6 +119,8 @@ def _all(group: str, kind: str | None) -> Iterator[Any]:
 
 
 _reported: set[EntryPoint] = set()
+_hanging: set[str] = set()
+"""Modules that did not answer."""
 
 
 @cache
@@ -122,9 +130,25 @@ def _entries(group: str) -> tuple[EntryPoint, ...]:
     return tuple(entry_points(group=group))
 
 
+def _loaded(entry: EntryPoint, impatient: bool = True) -> tuple[Any, str | None]:
+    """Return what an entry point stands for, or why it cannot be used; that it takes too long is a reason, or none."""
+    thread, found = _loading(entry)
+    thread.join(0.0 if impatient and entry.module in _hanging else LOAD_SECONDS if impatient else None)
+    if found:
+        return found[0]
+    _hanging.add(entry.module)
+    return None, printable(f"{_where(entry)}: does not answer: its import has not ended after {LOAD_SECONDS:g} s")
+
+
 @cache
-def _loaded(entry: EntryPoint) -> tuple[Any, str | None]:
-    """Return what an entry point stands for, or why it cannot be used."""
+def _loading(entry: EntryPoint) -> tuple[threading.Thread, list[tuple[Any, str | None]]]:
+    found: list[tuple[Any, str | None]] = []
+    thread = threading.Thread(target=lambda: found.append(_load(entry)), daemon=True)
+    thread.start()
+    return thread, found
+
+
+def _load(entry: EntryPoint) -> tuple[Any, str | None]:
     where = _where(entry)
     try:
         if sum(other.name == entry.name for other in _entries(entry.group)) > 1:
@@ -133,7 +157,7 @@ def _loaded(entry: EntryPoint) -> tuple[Any, str | None]:
         (_check_method if entry.group == METHODS else _check_family)(value, entry.name)
     except InvalidInput as error:
         return None, printable(f"{where}: {error}")
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
         return None, printable(f"{where}: cannot be loaded ({type(error).__name__}: {error})")
     return value, None
 

@@ -20,6 +20,7 @@ from specopt.commands.shared import (
     read_decoder,
     read_result,
 )
+from specopt.console.stdout import stdout
 from specopt.console.streams import say
 from specopt.models.errors import InvalidInput
 
@@ -136,7 +137,7 @@ def show_speculation_table(
         data = found.to_dict()
         data["notes"] += advice
         own = config or {}  # beside `config` too, a line per field: easy to copy from
-        typer.echo(to_json({**own, "engine": engine.name, "config": config, **data, **(beside or {})}))
+        typer.echo(to_json({**own, "engine": engine.name, "config": config, **data, **(beside or {})}), file=stdout())
         return
     from specopt.views.speculation_table import print_speculation_table
     from specopt.views.terminal import console

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from specopt.commands.shared import AsJson, Output, Seed, check_picture, check_target, count, number, read_decoder
+from specopt.console.stdout import stdout
 from specopt.console.streams import say
 from specopt.instances.runtimes.forms import FORMS
 from specopt.models.errors import InvalidInput
@@ -169,7 +170,7 @@ def fit(
     if output is not None:
         write_text(output, text + "\n")
     if as_json:
-        typer.echo(text)
+        typer.echo(text, file=stdout())
     else:
         from specopt.views.fit import print_fit, print_measured
         from specopt.views.terminal import console

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from specopt.console.interrupts import INTERRUPTED as INTERRUPTED
+from specopt.console.stdout import stdout
 from specopt.console.streams import say
 from specopt.models.errors import InvalidInput
 from specopt.models.files import is_replaced, is_stdout
@@ -128,7 +129,7 @@ def hand_over(text: str, path: Path | None) -> None:
     from specopt.models.files import write_text
 
     if path is None:
-        typer.echo(text, nl=False)
+        typer.echo(text, nl=False, file=stdout())
     else:
         write_text(path, text)
         say(f"written to {path}")
@@ -178,4 +179,4 @@ def print_json(data: Any) -> None:
     """Print JSON on stdout."""
     from specopt.models.files import json_text
 
-    typer.echo(json_text(data, indent=1))
+    typer.echo(json_text(data, indent=1), file=stdout())

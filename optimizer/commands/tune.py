@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from specopt.commands.shared import AsJson, EngineVersion, Output, check_target, count, number
+from specopt.console.stdout import stdout
 from specopt.console.streams import say
 from specopt.models.errors import InvalidInput
 
@@ -96,9 +97,9 @@ def tune(
     if ask and not tuner.is_comparable:
         points = tuner.ask(max(1, budget))
         if as_json:
-            typer.echo(to_json({"ask": [_point(point) for point in points]}))
+            typer.echo(to_json({"ask": [_point(point) for point in points]}), file=stdout())
         else:
-            typer.echo("Measure first, to have something to compare:")
+            typer.echo("Measure first, to have something to compare:", file=stdout())
             _print_points(points)
         return
     tuning = tuner.result()
@@ -111,7 +112,7 @@ def tune(
     if output is not None:
         write_text(output, to_json(data) + "\n")
     if as_json:
-        typer.echo(to_json(data))
+        typer.echo(to_json(data), file=stdout())
         return
     from specopt.views.terminal import console
     from specopt.views.tuning import print_tuning
@@ -119,7 +120,8 @@ def tune(
     print_tuning(tuning, config, advice, console())
     if ask:
         typer.echo(
-            f"\nMeasure next (to certify a regret of at most {regret:.1%}):" if points else "\nNothing to measure."
+            f"\nMeasure next (to certify a regret of at most {regret:.1%}):" if points else "\nNothing to measure.",
+            file=stdout(),
         )
         _print_points(points, {measurement.point for measurement in tuner.measurements})
     if output is not None:
@@ -152,4 +154,4 @@ def _print_points(points: Sequence[Point], known: Collection[Point] = ()) -> Non
 
     for point in points:
         text = ", ".join(f"{key} {printable(str(value))}" for key, value in _point(point).items())
-        typer.echo(f"  {text}{' (again: noise decides)' if point in known else ''}")
+        typer.echo(f"  {text}{' (again: noise decides)' if point in known else ''}", file=stdout())

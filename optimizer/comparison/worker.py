@@ -9,12 +9,14 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import signal
 import sys
 import threading
 import time
 from functools import cache
 from typing import TYPE_CHECKING, Any, TextIO
 
+from specopt.console.interrupts import SIGNALS
 from specopt.console.progress import showing_kernels
 from specopt.models.fields import printable
 
@@ -26,6 +28,8 @@ def main() -> None:
     """Answer requests until stdin closes."""
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
+    for number in SIGNALS:  # a batch system sends them to every process: what becomes of a cell is the parent's to say
+        signal.signal(number, signal.SIG_IGN)
     threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     keep_highs_to_one_thread()
     with showing_kernels():

@@ -1,4 +1,4 @@
-"""Ctrl-C: an exception while a command works; the end, at once and without a traceback, while it loads and leaves.
+"""Ctrl-C, SIGTERM, SIGHUP: an exception while a command works; the end, without a traceback, while it loads and leaves.
 
 The package imports this first, so that the seconds in which the command loads all else are covered.
 """
@@ -11,42 +11,58 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import FrameType
 from typing import NoReturn
 
+from specopt.console.stdout import take_stdout
+
 INTERRUPTED = 130
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+_first: int | None = None
+"""The signal that interrupted the command."""
 
 
-def end(*_: object) -> NoReturn:
+def end(number: int | None = None, _: FrameType | None = None) -> NoReturn:
     """End the process; nothing is to be saved."""
     with contextlib.suppress(OSError):
         os.write(2, b"specopt: interrupted\n")
-    os._exit(INTERRUPTED)
+    os._exit(128 + (_first or number or signal.SIGINT))
 
 
-def leave(code: int) -> NoReturn:
-    """End the process at once with what it has printed, whatever its threads are doing."""
+def leave() -> NoReturn:
+    """End an interrupted process at once with what it has printed, whatever its threads are doing."""
     with contextlib.suppress(OSError):
         sys.stdout.flush()
-    os._exit(code)
+    os._exit(128 + (_first or signal.SIGINT))
+
+
+def _interrupt(number: int, _: FrameType | None) -> NoReturn:
+    global _first
+    _first = _first or number
+    raise KeyboardInterrupt
 
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Let Ctrl-C raise inside, as Python does by itself, and end the process from then on.
+    """Let the signals raise KeyboardInterrupt inside, and end the process from then on.
 
-    A process that was started to ignore it, as by nohup, still does.
+    A signal that the process was started to ignore, as by nohup, is still ignored.
     """
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        yield
-        return
     try:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        _handle(_interrupt)
         yield
-        signal.signal(signal.SIGINT, end)
+        _handle(end)
     except KeyboardInterrupt:
         end()
+
+
+def _handle(by: Callable[[int, FrameType | None], NoReturn]) -> None:
+    for number in SIGNALS:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, by)
 
 
 AFTER_SECONDS = 0.01
@@ -65,7 +81,8 @@ def _unraisable(found: sys.UnraisableHookArgs) -> None:
     What a Ctrl-C left half-made may fail to end itself: that of LLVM lacks the attributes it had not got yet.
     """
     if issubclass(found.exc_type, KeyboardInterrupt):
-        later = threading.Timer(AFTER_SECONDS, _thread.interrupt_main)  # at once, it would be raised in here
+        again = _first or signal.SIGINT
+        later = threading.Timer(AFTER_SECONDS, _thread.interrupt_main, [again])  # at once, it would be raised in here
         later.daemon = True
         later.start()
         return
@@ -75,6 +92,7 @@ def _unraisable(found: sys.UnraisableHookArgs) -> None:
         sys.__unraisablehook__(found)
 
 
-if _is_command() and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-    signal.signal(signal.SIGINT, end)
+if _is_command():
+    _handle(end)
     sys.unraisablehook = _unraisable
+    take_stdout()

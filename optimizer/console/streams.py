@@ -10,13 +10,6 @@ from typing import TextIO
 from specopt.models.fields import printable
 
 
-def open_closed() -> None:
-    """Let what is written to a stream that was closed before the start go nowhere."""
-    for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 - as long as the process lives
-
-
 def discard(stream: TextIO) -> None:
     """Point a stream at nothing: what is still buffered cannot be written, and must not fail again at exit."""
     try:

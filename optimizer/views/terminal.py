@@ -6,7 +6,6 @@ terminal as a control sequence.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -15,6 +14,7 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
+from specopt.console.stdout import stdout
 from specopt.models.fields import escaped, printable
 from specopt.models.result import Status
 
@@ -29,8 +29,12 @@ class _Terminal(Console):
     """A console on which text is text: what is printed may come from anywhere."""
 
     def __init__(self) -> None:
-        width = None if sys.stdout.isatty() else PLAIN_WIDTH
-        super().__init__(file=sys.stdout, highlight=False, markup=False, emoji=False, width=width)
+        width = None if stdout().isatty() else PLAIN_WIDTH
+        super().__init__(file=stdout(), highlight=False, markup=False, emoji=False, width=width)
+
+    def on_broken_pipe(self) -> None:
+        """Let the command end as wherever nobody reads: rich would point `sys.stdout`, here stderr, at nothing."""
+        raise  # noqa: PLE0704 - rich calls this where it has caught the error
 
     def render_str(self, text: str, **how: Any) -> Text:
         """Return a text to print, escaped before it is measured."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -108,6 +109,7 @@ class Mine(FirstComeFirstServed):
 BROKEN = [
     ("mine", "import nowhere_to_be_found", "cannot be loaded (ModuleNotFoundError: No module named"),
     ("mine", "raise SystemExit(3)", "cannot be loaded (SystemExit: 3)"),
+    ("mine", "raise KeyboardInterrupt", "cannot be loaded (KeyboardInterrupt: )"),
     ("mine", "Mine = 3", "expected a subclass of Method with a run of its own, got 3"),
     (
         "mine",
@@ -152,7 +154,7 @@ def test_a_broken_plug_in_is_one_line(name: str, text: str, message: str, tmp_pa
         assert message in used.stderr
 
 
-@pytest.mark.parametrize("body", ["return problem.nothing", "return 3", "raise ZeroDivisionError"])
+@pytest.mark.parametrize("body", ["return problem.nothing", "return 3", "raise ZeroDivisionError", "raise SystemExit"])
 def test_a_plug_in_that_fails_is_one_line(body: str, tmp_path: Path) -> None:
     """Tests that what a plug-in raises, or returns instead of an outcome, is one line that names it."""
     plug_in(tmp_path, "mine", METHOD.format(name="mine", body=body))
@@ -161,3 +163,81 @@ def test_a_plug_in_that_fails_is_one_line(body: str, tmp_path: Path) -> None:
     line = done.stderr.strip().splitlines()[-1]
     assert line.startswith("specopt: plug-in verification-batch.mine (specopt.methods) of mine 1.0: ")
     assert "Traceback" not in done.stderr
+
+
+NOISE = """
+import ctypes, os, subprocess, sys
+def noise(when):
+    print(when, "Python")
+    os.write(1, f"{when} raw\\n".encode())
+    libc = ctypes.CDLL(None)
+    libc.puts(f"{when} C".encode())
+    libc.fflush(None)
+noise("importing")
+"""
+
+
+def test_what_a_plug_in_prints_is_no_part_of_the_answer(tmp_path: Path) -> None:
+    """Tests that a pipe gets the JSON alone and stderr all else; a process that a plug-in leaves behind has no pipe."""
+    body = 'noise("solving"); open("child", "w").write(str(subprocess.Popen(["sleep", "600"], stderr=-3).pid))'
+    plug_in(tmp_path, "mine", NOISE + METHOD.format(name="mine", body=f"{body}; return super().run(problem, budget)"))
+    done = python(tmp_path, "-m", "specopt", "methods", "verification-batch", "--json")
+    assert json.loads(done.stdout)[-1]["name"] == "mine"
+    assert sorted(done.stderr.splitlines()) == ["importing C", "importing Python", "importing raw"]
+    solve = "-m", "specopt", "-q", "solve", problem_file(tmp_path), "--method", "mine"
+    for rest in (["--json"], ["-o", "/dev/stdout"]):
+        # it is read to its end: the child is alive, and would keep the pipe open
+        command = [sys.executable, "-P", *solve, *rest]
+        with open(tmp_path / "errors", "w+") as errors:
+            out = subprocess.run(
+                command, stdout=subprocess.PIPE, stderr=errors, timeout=120, check=True, cwd=tmp_path,
+                env={**os.environ, "PYTHONPATH": str(tmp_path)},
+            ).stdout  # fmt: skip
+            os.kill(int((tmp_path / "child").read_text()), signal.SIGKILL)
+            errors.seek(0)
+            printed = set(errors.read().splitlines())
+        assert json.loads(out)["method"] == "mine"
+        assert {f"{when} {how}" for when in ("importing", "solving") for how in ("Python", "raw", "C")} <= printed
+
+
+HANGING = "import sys, time; print('hanging', file=sys.stderr, flush=True); time.sleep(600.0)"
+
+
+def test_a_plug_in_that_hangs_keeps_nobody_waiting(tmp_path: Path) -> None:
+    """Tests that one that does not answer is named where all are listed, once each, and not loaded by others."""
+    plug_in(tmp_path, "mine", HANGING)
+    entries = tmp_path / "mine-1.0.dist-info" / "entry_points.txt"
+    entries.write_text(entries.read_text() + "verification-batch.other = mine:Other\n")
+    listing = (
+        "import sys, threading; from specopt import cli, plugins; plugins.LOAD_SECONDS = 0.5\n"
+        "waits = []; join = threading.Thread.join\n"
+        "threading.Thread.join = lambda self, timeout=None: (waits.append(timeout), join(self, timeout))[1]\n"
+        "code = cli.run(['methods', 'verification-batch', '--json'])\n"
+        "assert waits.count(0.5) == 1, waits\n"
+        "sys.exit(code)"
+    )
+    done = python(tmp_path, "-c", listing)
+    assert done.returncode == 0, done.stderr
+    assert "threshold" in [entry["name"] for entry in json.loads(done.stdout)]
+    for name in ("mine", "other"):
+        assert done.stderr.count(f"plug-in verification-batch.{name} (specopt.methods) of mine 1.0: does not answer") == 1
+    for words in (["solve", problem_file(tmp_path), "--json"], ["compare", "problem.json", "--method", "edf", "--json"]):
+        unused = python(tmp_path, "-m", "specopt", *words)
+        assert (unused.returncode, "hanging" in unused.stderr) == (0, False)
+
+
+def test_ctrl_c_while_a_plug_in_loads(tmp_path: Path) -> None:
+    """Tests that a user's interrupt ends a command that waits for a plug-in, by name or for all."""
+    plug_in(tmp_path, "mine", HANGING)
+    for words in (["methods"], ["solve", problem_file(tmp_path), "--method", "mine"]):
+        child = subprocess.Popen(
+            [sys.executable, "-P", "-m", "specopt", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(tmp_path)},
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+        )  # fmt: skip
+        assert child.stderr is not None
+        while (line := child.stderr.readline()) != "hanging\n":
+            assert line
+        child.send_signal(signal.SIGINT)
+        _, err = child.communicate(timeout=60)
+        assert (child.returncode, err) == (130, "specopt: interrupted\n")

@@ -1,7 +1,8 @@
-"""Ctrl-C and SIGTERM at any moment: the exit code of an interrupt, no traceback, no process left behind."""
+"""Ctrl-C, SIGTERM and SIGHUP at any moment: the exit code of the signal, no traceback, no process left behind."""
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
@@ -20,7 +21,23 @@ COMMANDS = {
     "solve": "solve PROBLEM --method brute-force",
     "simulate": "simulate PROBLEM RESULT --replications 100000",
     "compare": "compare PROBLEM --jobs 2 --time-limit 60 --method brute-force --method exact",
+    "keep": "compare PROBLEM --jobs 1 --time-limit 600 --method no-batching --method brute-force --json -o FOLDER",
 }
+
+
+FOREVER = """
+import sys, time
+sys.argv = sys.orig_argv = sys.argv[1:]
+from specopt.cli import main
+from specopt.solvers.draft_allocation.greedy import Greedy
+def run(self, problem, budget, run=Greedy.run):
+    run(self, problem, budget)
+    print("found", flush=True)
+    time.sleep(600.0)
+Greedy.run = run
+main()
+"""
+"""The command with a method that prints that it has a plan, and goes on."""
 
 
 def started(tmp_path: Path, name: str, cold: bool = False) -> subprocess.Popen[str]:
@@ -30,7 +47,8 @@ def started(tmp_path: Path, name: str, cold: bool = False) -> subprocess.Popen[s
         hard = specopt.generate("serving-latency/paper-1", tasks=8, max_output=8000, seed=2)
         specopt.save(hard, problem)
         specopt.save(specopt.solve(hard, time_limit=2.0), result)
-    words = [{"PROBLEM": str(problem), "RESULT": str(result)}.get(word, word) for word in COMMANDS[name].split()]
+    paths = {"PROBLEM": str(problem), "RESULT": str(result), "FOLDER": str(tmp_path / "folder")}
+    words = [paths.get(word, word) for word in COMMANDS[name].split()]
     environment = dict(os.environ)
     if cold:
         environment["NUMBA_CACHE_DIR"] = str(tmp_path / "cache")
@@ -107,7 +125,7 @@ def test_ctrl_c_while_loading(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="needs /proc")
 @pytest.mark.parametrize("cold", [False, True], ids=["warm", "cold"])
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", ["help", "solve", "simulate", "compare"])
 def test_ctrl_c_at_any_moment(name: str, cold: bool, tmp_path: Path) -> None:
     """Tests that an interrupt at a random moment, compilation included, is exit 130 without a traceback."""
     rng = random.Random(f"{name} {cold}")
@@ -130,7 +148,48 @@ def test_sigterm_ends_workers_too(tmp_path: Path) -> None:
     assert len(below) >= 2
     child.terminate()
     child.communicate(timeout=60)
-    assert child.returncode == -signal.SIGTERM
+    assert child.returncode == 143
+    assert gone(below, 20.0)
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+def test_a_signal_writes_the_best_plan_so_far(number: signal.Signals, code: int, tmp_path: Path) -> None:
+    """Tests that a solve that is told to end prints and writes the plan that it has, and says by its code what told it."""
+    problem, plan = tmp_path / "problem.json", tmp_path / "plan.json"
+    specopt.save(specopt.generate("draft-allocation/uniform", seed=1), problem)
+    words = ["specopt", "solve", str(problem), "--method", "greedy", "--json", "-o", str(plan)]
+    command, pipe = [sys.executable, "-P", "-c", FOREVER, *words], subprocess.PIPE
+    child = subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, preexec_fn=restore)
+    assert child.stderr is not None
+    while (line := child.stderr.readline()) != "found\n":
+        assert line
+    child.send_signal(number)
+    out, err = child.communicate(timeout=60)
+    assert (child.returncode, "Traceback" in err) == (code, False)
+    printed, written = json.loads(out), json.loads(plan.read_text())
+    assert printed["plan"] == written["plan"] is not None
+    assert printed["termination"] == written["termination"] == "interrupted"
+
+
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="needs /proc")
+def test_a_comparison_that_is_terminated_keeps_what_is_done(tmp_path: Path) -> None:
+    """Tests that finished cells are kept and the one at work is no failure, also where its worker gets the signal first.
+
+    A batch system sends it to all processes of a job.
+    """
+    child = started(tmp_path, "keep")
+    while not any(path.read_text().endswith("\n") for path in (tmp_path / "folder").glob("records-*.jsonl")):
+        assert child.poll() is None
+        time.sleep(0.02)
+    below = descendants(child.pid)
+    for pid in below:
+        if not compiles(pid):
+            os.kill(pid, signal.SIGTERM)
+    time.sleep(0.2)
+    child.terminate()
+    out, _ = child.communicate(timeout=60)
+    assert child.returncode == 143
+    assert [(row["method"], row["status"]) for row in json.loads(out)] == [("no-batching", "feasible")]
     assert gone(below, 20.0)
 
 
@@ -138,12 +197,16 @@ def test_a_process_that_ignores_ctrl_c_goes_on() -> None:
     """Tests that what nohup and shells in the background ask for is kept to."""
     command = [sys.executable, "-P", "-m", "specopt", "schema", "draft-control"]
     pipe = subprocess.PIPE
-    child = subprocess.Popen(
-        command, stdout=pipe, stderr=pipe, text=True, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN)
-    )
+
+    def ignore() -> None:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+    child = subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, preexec_fn=ignore)
     for _ in range(10):
         time.sleep(0.1)
         child.send_signal(signal.SIGINT)
+        child.send_signal(signal.SIGHUP)
     out, err = child.communicate(timeout=60)
     assert (child.returncode, err) == (0, "")
     assert out.startswith("{")
