@@ -2,8 +2,8 @@
 
 Only what is asked for is loaded. What cannot be used is one message that names the entry point and its distribution:
 an exception for those who ask for it by name, a warning in the log for those who ask for all there is. Each is loaded
-in a thread of its own: one that does not answer in time is left behind, and an exit or a KeyboardInterrupt that it raises
-ends the thread alone, while Ctrl-C interrupts whoever waits.
+in a thread of its own: the thread is left behind if it does not end in time, SystemExit and KeyboardInterrupt end it
+alone, and Ctrl-C interrupts the main thread, which waits.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 METHODS, FAMILIES = "specopt.methods", "specopt.families"
 
 LOAD_SECONDS = 10.0
-"""For importing a plug-in that nobody asked for by name."""
+"""For importing a plug-in where all are asked for; one that is asked for by name has no limit."""
 
 logger = logging.getLogger("specopt")
 
@@ -100,7 +100,7 @@ def _entry_of(value: object, group: str, name: str) -> EntryPoint | None:
 def _one(group: str, kind: str, name: str) -> Any:
     for entry in _entries(group):
         if entry.name == f"{kind}.{name}":
-            value, wrong = _loaded(entry, impatient=False)
+            value, wrong = _loaded(entry, patient=True)
             if wrong is not None:
                 raise BrokenPlugin(wrong)
             return value
@@ -130,10 +130,10 @@ def _entries(group: str) -> tuple[EntryPoint, ...]:
     return tuple(entry_points(group=group))
 
 
-def _loaded(entry: EntryPoint, impatient: bool = True) -> tuple[Any, str | None]:
-    """Return what an entry point stands for, or why it cannot be used; that it takes too long is a reason, or none."""
+def _loaded(entry: EntryPoint, patient: bool = False) -> tuple[Any, str | None]:
+    """Return what an entry point stands for, or why it cannot be used: it takes too long, unless one is patient."""
     thread, found = _loading(entry)
-    thread.join(0.0 if impatient and entry.module in _hanging else LOAD_SECONDS if impatient else None)
+    thread.join(None if patient else 0.0 if entry.module in _hanging else LOAD_SECONDS)
     if found:
         return found[0]
     _hanging.add(entry.module)

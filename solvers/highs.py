@@ -33,7 +33,7 @@ _inside = 0
 def silent_highs() -> Iterator[None]:
     """Put our class in the place of `highspy.Highs`, from which Pyomo and CVXPY make theirs, in the enclosed code.
 
-    It may be open in several threads. What other code makes meanwhile prints nothing either until it sets `output_flag`.
+    Several threads may be inside. What other code makes meanwhile is silent, too, until it sets `output_flag`.
     """
     global _inside
     with _lock:

@@ -34,7 +34,7 @@ class _Terminal(Console):
 
     def on_broken_pipe(self) -> None:
         """Let the command end as wherever nobody reads: rich would point `sys.stdout`, here stderr, at nothing."""
-        raise  # noqa: PLE0704 - rich calls this where it has caught the error
+        raise
 
     def render_str(self, text: str, **how: Any) -> Text:
         """Return a text to print, escaped before it is measured."""

@@ -220,8 +220,13 @@ def test_a_plug_in_that_hangs_keeps_nobody_waiting(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "threshold" in [entry["name"] for entry in json.loads(done.stdout)]
     for name in ("mine", "other"):
-        assert done.stderr.count(f"plug-in verification-batch.{name} (specopt.methods) of mine 1.0: does not answer") == 1
-    for words in (["solve", problem_file(tmp_path), "--json"], ["compare", "problem.json", "--method", "edf", "--json"]):
+        assert (
+            done.stderr.count(f"plug-in verification-batch.{name} (specopt.methods) of mine 1.0: does not answer") == 1
+        )
+    for words in (
+        ["solve", problem_file(tmp_path), "--json"],
+        ["compare", "problem.json", "--method", "edf", "--json"],
+    ):
         unused = python(tmp_path, "-m", "specopt", *words)
         assert (unused.returncode, "hanging" in unused.stderr) == (0, False)
 

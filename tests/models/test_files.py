@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 from specopt import InvalidInput, Result, ServingLatencyProblem, generate, load, save, solve
+from specopt.models import files
 from specopt.models.files import csv_text, from_dict, write_text
 
 BASE: dict[str, Any] = {
@@ -356,3 +357,20 @@ def test_cells_of_tables_are_inert() -> None:
     assert row[: len(texts)] == [f"'{one}" for one in texts[:6]] + texts[6:]
     assert row[len(texts) :] == ["-1.5", "-1.5e-3", "+2", "-.5", "3", "", "-", ""]
     assert csv_text([["a", "b"], [1, 2]]) == "a,b\n1,2\n"
+
+
+def test_stdout_by_its_names_and_by_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that what is written to stdout, by name, link or file, goes to its duplicate, and other files do not."""
+    real, link, other = tmp_path / "real", tmp_path / "link", tmp_path / "other"
+    link.symlink_to("/dev/stdout")
+    other.write_text("other")
+    (tmp_path / "circle").symlink_to("circle")
+    with real.open("wb") as stream:
+        monkeypatch.setattr(files, "stdout", stream.fileno())
+        for path in ("/dev/stdout", "/proc/self/fd/1", link, real):
+            assert files.is_stdout(path)
+            files.write_text(path, f"{path}\n")
+        for path in (other, "/dev/stderr", tmp_path / "circle", tmp_path / "none"):
+            assert not files.is_stdout(path)
+    assert real.read_text() == f"/dev/stdout\n/proc/self/fd/1\n{link}\n{real}\n"
+    assert link.is_symlink()

@@ -8,11 +8,11 @@ import sys
 HIGHS_WITH_TWO_THREADS = """
 import highspy
 from specopt.comparison.worker import keep_highs_to_one_thread
+from specopt.solvers.highs import Highs
 if {kept}:
     keep_highs_to_one_thread()
 for threads in (2, 0):
-    model = highspy.Highs()
-    model.setOptionValue("output_flag", False)
+    model = Highs()
     model.setOptionValue("threads", threads)
     model.addVar(0.0, 1.0)
     print(model.run() == highspy.HighsStatus.kOk)

@@ -154,7 +154,7 @@ def test_sigterm_ends_workers_too(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_a_signal_writes_the_best_plan_so_far(number: signal.Signals, code: int, tmp_path: Path) -> None:
-    """Tests that a solve that is told to end prints and writes the plan that it has, and says by its code what told it."""
+    """Tests that a solve that is told to end prints and writes its plan, and that its exit code names the signal."""
     problem, plan = tmp_path / "problem.json", tmp_path / "plan.json"
     specopt.save(specopt.generate("draft-allocation/uniform", seed=1), problem)
     words = ["specopt", "solve", str(problem), "--method", "greedy", "--json", "-o", str(plan)]
@@ -173,7 +173,7 @@ def test_a_signal_writes_the_best_plan_so_far(number: signal.Signals, code: int,
 
 @pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="needs /proc")
 def test_a_comparison_that_is_terminated_keeps_what_is_done(tmp_path: Path) -> None:
-    """Tests that finished cells are kept and the one at work is no failure, also where its worker gets the signal first.
+    """Tests that finished cells are kept and the one at work is no failure, even if its worker gets the signal first.
 
     A batch system sends it to all processes of a job.
     """

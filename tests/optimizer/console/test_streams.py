@@ -90,6 +90,26 @@ def test_names_beyond_the_encoding_of_stdout(tmp_path: Path) -> None:
     assert "Zo\\xeb \\u4e2d" in out
 
 
+def test_help_version_and_completion_go_to_stdout() -> None:
+    """Tests that what typer prints by itself is on stdout, and nothing on stderr."""
+    shell = {"_SPECOPT_COMPLETE": "complete_bash", "COMP_WORDS": "specopt sol", "COMP_CWORD": "1"}
+    for words, environment, expected in (
+        (["--version"], {}, "specopt "),
+        (["export", "--help"], {}, "Usage: specopt export"),
+        ([], shell, "solve"),
+    ):
+        out, err = run_as_specopt(words, environment)
+        assert out.startswith(expected) and err == ""
+
+
+def run_as_specopt(words: list[str], environment: dict[str, str]) -> tuple[str, str]:
+    """Run the installed script, and return its stdout and stderr."""
+    script = str(Path(sys.executable).parent / "specopt")
+    env = os.environ | environment
+    done = subprocess.run([script, *words], capture_output=True, text=True, env=env, timeout=60, check=True)
+    return done.stdout, done.stderr
+
+
 # ---------------------------------------------------------------------------- -o
 
 
