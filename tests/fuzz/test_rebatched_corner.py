@@ -11,10 +11,10 @@ import os
 import traceback
 from pathlib import Path
 
-import naive_rebatching as naive
 import pytest
 from fuzz.rebatched_corner import corner_problem
-from naive import upload_need
+from oracles import rebatched_serving as naive
+from oracles.serving_latency import upload_need
 
 from specopt import ServingLatencyProblem, Status, load, methods, solve
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from bigrams import Bigrams
+from helpers.bigrams import Bigrams
 from hypothesis import given
 from hypothesis import strategies as st
 

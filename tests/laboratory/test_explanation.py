@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from three_tasks import three_tasks
+from helpers.three_tasks import three_tasks
 
 from specopt.models.serving_latency import Mechanism, ServingLatencyPlan, ServingLatencyProblem
 from specopt.models.serving_schedule import step_schedule, steps_per_batch

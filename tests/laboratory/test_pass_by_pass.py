@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from three_tasks import three_tasks
+from helpers.three_tasks import three_tasks
 
 from specopt.models.serving_latency import Mechanism
 from specopt.models.serving_schedule import stage_seconds

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-import naive
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from oracles import serving_latency as naive
 
 from specopt.models.acceptance import decoding_steps, expected_tokens_per_step
 

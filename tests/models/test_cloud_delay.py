@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import naive_prompt_chunking as naive
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from oracles import prompt_chunking as naive
 from strategies_prompt_chunking import cloud_delays
 
 from specopt import CloudDelay

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import naive
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from oracles import serving_latency as naive
 from strategies import decoders
 
 from specopt import ExactDecoder, InvalidInput, PaperDecoder

@@ -6,11 +6,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-import naive_draft_allocation as naive
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from oracles import draft_allocation as naive
 from strategies_goodput import draft_allocations
 
 from specopt import DraftAllocationPlan, DraftAllocationProblem, InvalidInput, load, save

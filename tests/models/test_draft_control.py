@@ -7,11 +7,11 @@ import re
 from pathlib import Path
 from typing import Any
 
-import naive_draft_control as naive
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from oracles import draft_control as naive
 from strategies_draft_control import draft_controls
 
 from specopt import (

@@ -7,11 +7,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-import naive_fair_goodput as naive
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from oracles import fair_goodput as naive
 from strategies_fair_goodput import fair_goodputs, plans
 
 from specopt import FairGoodputPlan, FairGoodputProblem, InvalidInput, Schedule, load, save, solve

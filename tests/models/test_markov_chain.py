@@ -8,11 +8,11 @@ import subprocess
 import sys
 from typing import Any
 
-import naive_draft_control as naive
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from oracles import draft_control as naive
 from strategies_draft_control import transitions
 
 from specopt import InvalidInput, TransitionMatrix

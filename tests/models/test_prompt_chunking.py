@@ -7,11 +7,11 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import naive_prompt_chunking as naive
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from oracles import prompt_chunking as naive
 from strategies_prompt_chunking import plans, prompt_chunkings
 
 from specopt import CloudDelay, InvalidInput, PromptChunkingPlan, PromptChunkingProblem, load, save

@@ -5,11 +5,11 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-import naive_rebatching as naive
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from oracles import rebatched_serving as naive
 from strategies import problems_with_plans, served_problems, served_problems_with_plans
 
 from specopt import InvalidInput, ServingLatencyPlan, ServingLatencyProblem

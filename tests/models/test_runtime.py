@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import naive
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from oracles import serving_latency as naive
 from strategies import linear_runtimes, runtimes
 
 from specopt import InvalidInput, LinearRuntime, PiecewiseRuntime

@@ -6,11 +6,11 @@ import dataclasses
 import itertools
 from typing import Any
 
-import naive
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from oracles import serving_latency as naive
 from strategies import problems, problems_with_plans
 
 from specopt import InvalidInput, LinearRuntime, ServingLatencyPlan, ServingLatencyProblem

@@ -5,12 +5,12 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-import naive_quantisation as naive
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from oracles import quantisation as naive
 
 from specopt.models.codes.lattice import nearest_counts, quantised
 from specopt.models.errors import InvalidInput

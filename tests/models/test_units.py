@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers.units import in_other_seconds, in_other_worth
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import problems as serving_latencies
@@ -16,7 +17,6 @@ from strategies_fair_goodput import fair_goodputs
 from strategies_goodput import draft_allocations
 from strategies_prompt_chunking import prompt_chunkings
 from strategies_verification import verification_batches
-from units import in_other_seconds, in_other_worth
 
 from specopt import (
     DraftAllocationPlan,

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from report_cases import problem_and_plan, result_of
+from helpers.report_cases import problem_and_plan, result_of
 
 from specopt import InvalidInput, Problem, Result, Status, Termination, load, solve
 from specopt.claims import held_against

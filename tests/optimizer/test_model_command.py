@@ -7,9 +7,9 @@ import os
 from pathlib import Path
 from typing import Any
 
-import naive
 import pytest
-from model_cases import SMALL
+from helpers.model_cases import SMALL
+from oracles import serving_latency as naive
 
 from specopt.cli import run
 from specopt.models.decoder import ExactDecoder, PaperDecoder

@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from model_cases import (
+from helpers.model_cases import (
     DEEPSEEK_V2_LITE,
     DEEPSEEK_V3,
     EAGLE3_8B,
@@ -21,6 +19,8 @@ from model_cases import (
     SMALL,
     small,
 )
+from hypothesis import given
+from hypothesis import strategies as st
 from strategies_model_config import junk
 
 from specopt.instances.checkpoints.model_config import ModelConfig, parse_model_config

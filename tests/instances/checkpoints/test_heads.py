@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from model_cases import DEEPSEEK_V3, EAGLE3_8B, GPT_OSS_20B, LLAMA_8B, MIMO_7B, QWEN35_27B, SMALL
+from helpers.model_cases import DEEPSEEK_V3, EAGLE3_8B, GPT_OSS_20B, LLAMA_8B, MIMO_7B, QWEN35_27B, SMALL
 
 from specopt.instances.checkpoints.model_config import parse_model_config
 from specopt.models.errors import InvalidInput

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from model_cases import META_COUNTS, SMALL
+from helpers.model_cases import META_COUNTS, SMALL
 
 from specopt.instances.checkpoints.model_config import parse_model_config
 

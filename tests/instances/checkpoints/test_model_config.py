@@ -7,10 +7,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-import naive_model_config
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from oracles import model_config as naive_model_config
 from strategies_model_config import broken_configs, configs
 
 from specopt import InvalidInput

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from helpers.model_cases import DEEPSEEK_V3, GPT_OSS_20B, LLAMA_8B, SMALL
 from hypothesis import given
 from hypothesis import strategies as st
-from model_cases import DEEPSEEK_V3, GPT_OSS_20B, LLAMA_8B, SMALL
 from strategies_model_config import junk
 
 from specopt.instances.checkpoints.model_config import ModelConfig, parse_model_config

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 
-import naive_quantisation as naive
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from oracles import quantisation as naive
 
 from specopt.models.codes import binomial_bits as module
 from specopt.models.codes.binomial_bits import binomial_bits, diagonal_bits, row_bits

@@ -6,11 +6,11 @@ import math
 from fractions import Fraction
 from typing import Any
 
-import naive_quantisation as naive
 import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from oracles import quantisation as naive
 
 from specopt.models.codes.lattice import (
     all_distribution_bits,

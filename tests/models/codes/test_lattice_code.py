@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import naive_quantisation as naive
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from oracles import quantisation as naive
 
 from specopt.models.codes.lattice import distribution_bits, nearest_counts
 from specopt.models.codes.lattice_code import decode_lattice, encode_lattice

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-import naive_quantisation as naive
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from oracles import quantisation as naive
 
 from specopt.models.codes.lattice import nearest_counts, quantised
 from specopt.models.codes.losslessness import (

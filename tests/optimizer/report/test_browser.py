@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from report_cases import SWEEP, problem_and_plan, result_of
+from helpers.report_cases import SWEEP, problem_and_plan, result_of
 
 from specopt.report.page import to_html
 from specopt.report.result import result_page

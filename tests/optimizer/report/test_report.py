@@ -9,9 +9,9 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from helpers.report_cases import PLANS, SWEEP, problem_and_plan, result_of
 from hypothesis import given
 from hypothesis import strategies as st
-from report_cases import PLANS, SWEEP, problem_and_plan, result_of
 
 from specopt import Status, save
 from specopt.cli import run

@@ -6,11 +6,11 @@ import importlib
 import math
 from typing import Any
 
-import naive_draft_control as naive
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from oracles import draft_control as naive
 from strategies_draft_control import draft_controls, transitions
 
 from specopt import DraftControlProblem

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import naive_draft_control_simulation as naive
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from oracles import draft_control_simulation as naive
 from strategies_draft_control import draft_controls
 
 from specopt import DraftControlProblem

@@ -6,10 +6,10 @@ import math
 from itertools import pairwise
 from typing import Any
 
-import naive_prompt_chunking_exact as naive
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from oracles import prompt_chunking_exact as naive
 from strategies_prompt_chunking import plans, prompt_chunkings
 
 from specopt import PromptChunkingProblem

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
-import naive_draft_allocation as naive
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from oracles import draft_allocation as naive
 from strategies_goodput import draft_allocations
 
 from specopt import DraftAllocationPlan, DraftAllocationProblem, Status, Unsupported, generate, methods, solve

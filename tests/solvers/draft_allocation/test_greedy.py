@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import naive_draft_allocation as naive
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from oracles import draft_allocation as naive
 from strategies_goodput import draft_allocations
 
 from specopt import (

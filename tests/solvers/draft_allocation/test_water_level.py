@@ -6,11 +6,11 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-import naive_draft_allocation as naive
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from oracles import draft_allocation as naive
 from strategies_goodput import NEXT_TO_1, draft_allocations
 
 from specopt import DraftAllocationPlan, DraftAllocationProblem, Status, generate, solve

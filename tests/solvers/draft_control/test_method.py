@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import importlib
 
-import naive_draft_control as naive
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from oracles import draft_control as naive
 from strategies_draft_control import draft_controls
 
 from specopt import DraftControlProblem

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import naive_draft_control as naive
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from oracles import draft_control as naive
 from strategies_draft_control import draft_controls
 
 from specopt import DraftControlPlan, DraftControlProblem, Result, Status, generate, solve

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import naive_draft_control_simulation as naive
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from oracles import draft_control_simulation as naive
 from strategies_draft_control import draft_controls
 
 from specopt import DraftControlProblem, InvalidInput, generate, solve

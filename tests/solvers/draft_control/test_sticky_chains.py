@@ -11,8 +11,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-import naive_draft_control as naive
 import pytest
+from oracles import draft_control as naive
 
 from specopt import DraftControlProblem, load, solve
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import naive_draft_control as naive
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from oracles import draft_control as naive
 from strategies_draft_control import acceptance, draft_controls, uplinks
 
 from specopt import DraftControlProblem, Status, solve

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import naive_draft_control as naive
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from oracles import draft_control as naive
 from strategies_draft_control import draft_controls
 
 from specopt import DraftControlProblem, Status, TransitionMatrix, generate, solve

@@ -5,10 +5,10 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 
-import naive_fair_goodput as naive
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
+from oracles import fair_goodput as naive
 from strategies_fair_goodput import fair_goodputs
 
 from specopt import FairGoodputPlan, FairGoodputProblem, InvalidInput, generate, solve

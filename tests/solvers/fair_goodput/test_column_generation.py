@@ -5,11 +5,11 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-import naive_fair_goodput as naive
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from oracles import fair_goodput as naive
 from strategies_fair_goodput import fair_goodputs
 
 from specopt import FairGoodputPlan, FairGoodputProblem, Status, generate, solve

@@ -5,11 +5,11 @@ from __future__ import annotations
 import dataclasses
 import re
 
-import naive_fair_goodput as naive
 import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from oracles import fair_goodput as naive
 from strategies_fair_goodput import fair_goodputs, rates
 
 from specopt import DraftAllocationProblem, FairGoodputPlan, FairGoodputProblem, Status, generate, solve

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import naive_fair_goodput as naive
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from oracles import fair_goodput as naive
 from strategies_fair_goodput import rates
 
 from specopt import FairGoodputProblem

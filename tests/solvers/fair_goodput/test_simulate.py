@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import naive_online
 import numpy as np
 import pytest
-from naive_online import GradientClient, RobustClient
+from oracles import fair_goodput_online as naive_online
+from oracles.fair_goodput_online import GradientClient, RobustClient
 
 from specopt import InvalidInput
 from specopt.instances.fair_goodput.paper_5 import acceptance_rates

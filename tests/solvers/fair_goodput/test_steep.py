@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 
-import naive_fair_goodput as naive
 import numpy as np
 import pytest
+from helpers.units import in_other_seconds, in_other_worth
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from oracles import fair_goodput as naive
 from strategies_fair_goodput import fair_goodputs
-from units import in_other_seconds, in_other_worth
 
 from specopt import FairGoodputPlan, FairGoodputProblem, InvalidInput, Status, solve
 

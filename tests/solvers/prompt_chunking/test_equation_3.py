@@ -6,10 +6,10 @@ import dataclasses
 from fractions import Fraction
 from typing import Any
 
-import naive_prompt_chunking as naive
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from oracles import prompt_chunking as naive
 from strategies_prompt_chunking import prompt_chunkings
 
 from specopt import PromptChunkingPlan, PromptChunkingProblem, solve

@@ -5,12 +5,12 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-import naive_prompt_chunking as rational
-import naive_prompt_chunking_exact as naive
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from oracles import prompt_chunking as rational
+from oracles import prompt_chunking_exact as naive
 from strategies_prompt_chunking import prompt_chunkings
 
 from specopt import Progress, PromptChunkingPlan, PromptChunkingProblem, Result, Unsupported, generate, solve

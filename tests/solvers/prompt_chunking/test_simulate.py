@@ -7,11 +7,11 @@ import itertools
 import math
 from typing import Any
 
-import naive_prompt_simulation
 import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from oracles import prompt_chunking_simulation as naive_prompt_simulation
 
 from specopt.instances.prompt_chunking.workload import paper_4_workload
 from specopt.models.errors import InvalidInput

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import naive
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from oracles import serving_latency as naive
 from strategies import linear_runtimes, piecewise_runtimes, problems
 
 from specopt import ServingLatencyPlan, ServingLatencyProblem, Status, generate, solve

@@ -6,10 +6,10 @@ import dataclasses
 import itertools
 from typing import Any
 
-import naive
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from oracles import serving_latency as naive
 from strategies import problems
 
 from specopt import InvalidInput, ServingLatencyPlan, ServingLatencyProblem, generate, solve

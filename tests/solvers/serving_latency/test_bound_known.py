@@ -5,11 +5,11 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-import naive
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from oracles import serving_latency as naive
 from strategies import ALL_MECHANISMS, problems, problems_with_plans
 
 from specopt import ServingLatencyPlan, ServingLatencyProblem, generate, solve

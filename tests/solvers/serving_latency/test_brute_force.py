@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
-import naive
 import pytest
 from hypothesis import given, settings
+from oracles import serving_latency as naive
 from strategies import problems
 
 from specopt import ServingLatencyPlan, ServingLatencyProblem, Status, Unsupported, generate, methods, solve

@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 import time
 
-import naive
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from oracles import serving_latency as naive
 from strategies import problems
 
 from specopt import InvalidInput, ServingLatencyProblem, Status, Termination, Unsupported, generate, solve

@@ -7,11 +7,11 @@ import itertools
 import json
 from typing import Any
 
-import naive_rebatching as naive
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from oracles import rebatched_serving as naive
 from strategies import served_problems
 
 from specopt import InvalidInput, LinearRuntime, ServingLatencyProblem, Unsupported, generate

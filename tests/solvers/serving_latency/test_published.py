@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-import naive
 import numpy as np
 import pytest
+from oracles import serving_latency as naive
 
 from specopt import ServingLatencyPlan, ServingLatencyProblem, Status, load, solve
 from specopt.models.uplink import spectral_efficiency

@@ -6,10 +6,10 @@ import dataclasses
 import itertools
 from typing import Any
 
-import naive_rebatching as naive
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from oracles import rebatched_serving as naive
 from strategies import served_problems, served_problems_with_plans
 
 from specopt import ServingLatencyPlan, ServingLatencyProblem, Status, load, solve

@@ -8,11 +8,11 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-import naive
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from oracles import serving_latency as naive
 from strategies import problems_with_plans
 
 import specopt

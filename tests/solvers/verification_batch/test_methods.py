@@ -5,11 +5,11 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-import naive_verification_batch as naive
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from oracles import verification_batch as naive
 from strategies_verification import verification_batches
 
 from specopt import (

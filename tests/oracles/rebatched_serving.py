@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from naive import (
+from oracles.serving_latency import (
     Json,
     draft_flops,
     exact_flops,

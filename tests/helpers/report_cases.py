@@ -7,7 +7,7 @@ from typing import Any
 
 from specopt import Plan, Problem, Result, Status, Termination, generate
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 SWEEP = ROOT / "instances" / "data" / "measured" / "vllm-cpu-ngram.csv"
 
 PLANS: dict[str, dict[str, Any]] = {
