@@ -32,13 +32,13 @@ ROUNDING = 1e-11
 place. A bound that cancels, or that a solver with tolerances gives, pays for that itself."""
 
 
-def exceeds(amount: float, limit: float) -> bool:
-    """Tell whether a constraint amount <= limit is violated, whatever its unit.
+def exceeds(amount: float, limit: float, readings: float = 0.0) -> bool:
+    """Return whether a constraint amount <= limit is violated, whatever its unit.
 
     The terms of every amount here have one sign, so that its size is the sum of theirs. Counts are compared as they
-    are, never here; a clock reading enters as a difference of two.
+    are, never here; a limit that is a difference of two clock readings brings what these may be off, their spacing.
     """
-    return amount > limit + TOLERANCE * max(abs(limit), abs(amount))
+    return amount > limit + TOLERANCE * max(abs(limit), abs(amount)) + readings
 
 
 @dataclass(frozen=True)

@@ -2,11 +2,12 @@
 
 One dispatch epoch t_k of problem (13)-(15): the batch that is expected to yield the most verified tokens, among those
 that fit the memory M(t_k) and end before the deadline of every member. A request can be late already: if it cannot
-meet its deadline even alone, now + c + w_i > d_i, no feasible batch holds it. It stays out, whatever it is worth.
+meet its deadline even alone, c + w_i > d_i - now, no feasible batch holds it. It stays out, whatever it is worth.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
@@ -114,20 +115,20 @@ class VerificationBatchProblem(Problem[VerificationBatchPlan]):
         batch = plan.batch.tolist()
         a, b_compute = self.estimator.seconds_per_new_token, self.estimator.seconds_per_interaction
         b_read, c = self.estimator.seconds_per_cached_token, self.estimator.overhead_seconds
-        linear, interactions, cached, memory = 0, 0, 0, 0.0
+        linear, interactions, cached = 0, 0, 0
         for i in batch:
             new, old = int(self.new_tokens[i]), int(self.cached_tokens[i])
             linear += new
             interactions += (old + new) * new  # Eq. 18
             cached += old
-            memory += float(self.request_memory_bytes[i])
+        memory = math.fsum(self.request_memory_bytes[batch])  # the same in every order of the batch
         seconds = a * linear + b_compute * interactions + b_read * cached + c  # Eq. 19
         if exceeds(memory, self.memory_bytes):
             found.append(f"batch: needs {memory:.6g} bytes of memory, {self.memory_bytes:.6g} are available")
         for i in batch:
             due = float(self.deadline_seconds[i])
             readings = float(np.spacing(abs(due)) + np.spacing(abs(self.now_seconds)))
-            if exceeds(seconds - readings, due - self.now_seconds):
+            if exceeds(seconds, due - self.now_seconds, readings):
                 found.append(
                     f"batch: takes {seconds:.9g} s, request {i} is due in {due - self.now_seconds:.9g} s (at {due!r} s)"
                 )

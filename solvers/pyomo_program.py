@@ -10,12 +10,6 @@ from typing import Any
 from specopt.models.result import Termination
 from specopt.solvers.budget import Budget
 
-HIGHS_OPTIONS = {
-    "mip_feasibility_tolerance": 1e-9,
-    "primal_feasibility_tolerance": 1e-9,
-    "dual_feasibility_tolerance": 1e-9,
-}
-
 
 @dataclass(frozen=True, eq=False)
 class SolvedProgram:
@@ -44,7 +38,11 @@ class SolvedProgram:
     @property
     def nodes(self) -> int:
         """Nodes of the branch and bound."""
-        return max(0, int(self.results.extra_info.mip_node_count))
+        return self.count("mip_node_count")
+
+    def count(self, name: str) -> int:
+        """Return a counter of HiGHS; 0 if it was done before it counted, as Pyomo then leaves it out."""
+        return max(0, int(getattr(self.results.extra_info, name, 0)))
 
     def values(self, variables: Sequence[Any]) -> Mapping[Any, float]:
         """Return the values of variables at the feasible point."""
@@ -67,7 +65,7 @@ def solve_program(program: Any, budget: Budget) -> SolvedProgram:
             time_limit=None if math.isinf(budget.remaining) else budget.remaining,
             rel_gap=budget.gap,
             abs_gap=0.0,
-            solver_options={**HIGHS_OPTIONS, "random_seed": budget.seed % 2**31},
+            solver_options={"random_seed": budget.seed % 2**31},
         )
     condition, bound = results.termination_condition, results.objective_bound
     ended = {

@@ -5,8 +5,8 @@ import numpy as np
 from specopt.solvers._kernels.kernel import helper, inlined, kernel, record
 from specopt.solvers._kernels.sorting import sort_by
 
-ROUNDING = 1e-13
-"""More than the relative error of the sums here: bounds are raised by it."""
+DIGIT = 2.3e-16
+"""More than the relative error of two roundings: bounds are raised by those of their sums."""
 
 PASSES = 30
 """Bisections of the mix of time and memory in `bound_thresholds`."""
@@ -16,13 +16,11 @@ FEW = 10
 
 Items = record(
     "Items",
-    value="f8[::1]",  # by decreasing deadline
+    value="f8[::1]",  # by decreasing room
     seconds="f8[::1]",
     memory="f8[::1]",
-    deadline="f8[::1]",
-    now="f8",
-    overhead="f8",  # c, seconds of every batch
-    memory_bytes="f8",  # M
+    room="f8[::1]",  # what the seconds of a batch may sum to, its overhead aside
+    memory_room="f8",  # and what its memory may
 )
 
 
@@ -34,8 +32,8 @@ def ratio(value, cost):
 
 @inlined
 def fits(items, i, t, memory, D):
-    """Tell whether an item fits a threshold with what takes some time and memory."""
-    return memory + items.memory[i] <= items.memory_bytes and items.now + (items.overhead + (t + items.seconds[i])) <= D
+    """Return whether an item fits a room D with what takes some time and memory."""
+    return memory + items.memory[i] <= items.memory_room and t + items.seconds[i] <= D
 
 
 @helper
@@ -50,34 +48,35 @@ def by_density(items, end, per_second, per_byte, order):
 
 @helper
 def lagrangian(items, start, end, D, per_second, per_byte):
-    """Return the bound of a threshold at given prices: no batch whose tightest deadline is D has more.
+    """Return the bound of a threshold at given prices: no batch whose least room is D has more.
 
-    start, end: the items that are due at D itself; a batch holds one of them at least, even if it does not pay.
+    start, end: the items whose room is D itself; a batch holds one of them at least, even if it does not pay. Every
+    term of the sum is rounded as it is added, each reduced value by a few digits of the value itself.
     """
-    now, c = items.now, items.overhead
-    bound = per_second * max(D - now - c, 0.0) + per_byte * items.memory_bytes
-    forced = -np.inf
+    bound = per_second * max(D, 0.0) + per_byte * items.memory_room
+    forced, largest = -np.inf, 0.0
+    values = 0.0
     for i in range(end):
         reduced = items.value[i] - per_second * items.seconds[i] - per_byte * items.memory[i]
-        if now + (c + items.seconds[i]) <= D:
-            bound += max(0.0, reduced)
-        if i >= start:
-            forced = max(forced, reduced)
-    bound += min(forced, 0.0)
-    return bound + ROUNDING * (bound + per_second * (abs(D) + abs(now) + c))
+        if items.seconds[i] <= D and reduced > 0.0:
+            bound += reduced
+            values += items.value[i]
+        if i >= start and reduced > forced:
+            forced = reduced
+            largest = abs(reduced) + items.value[i]
+    return bound + min(forced, 0.0) + DIGIT * ((end + 8.0) * bound + 4.0 * (values + largest))
 
 
 @helper
 def prices(items, order, end, D, per_second, per_byte):
     """Return the prices of time and memory at the item where a greedy in the given order first fails to fit.
 
-    per_second, per_byte: the cost that the order is by. Also whether the relaxed solution wants more memory than M.
+    per_second, per_byte: the cost that the order is by. Also whether the relaxed solution wants more memory than there is.
     """
-    now, c = items.now, items.overhead
-    capacity = per_second * max(D - now - c, 0.0) + per_byte * items.memory_bytes
+    capacity = per_second * max(D, 0.0) + per_byte * items.memory_room
     used, memory, price = 0.0, 0.0, 0.0
     for i in order:
-        if i < end and now + (c + items.seconds[i]) <= D:
+        if i < end and items.seconds[i] <= D:
             cost = per_second * items.seconds[i] + per_byte * items.memory[i]
             if used + cost > capacity:
                 price = ratio(items.value[i], cost)
@@ -85,7 +84,7 @@ def prices(items, order, end, D, per_second, per_byte):
                 break
             used += cost
             memory += items.memory[i]
-    return price * per_second, price * per_byte, memory > items.memory_bytes
+    return price * per_second, price * per_byte, memory > items.memory_room
 
 
 @helper
@@ -94,7 +93,7 @@ def dual(items, by_time, start, end, D, passes, order):
 
     by_time: items, at least those below `end`, by decreasing value per second; order: scratch.
     """
-    scale_t, scale_memory = ratio(1.0, D - items.now - items.overhead), ratio(1.0, items.memory_bytes)
+    scale_t, scale_memory = ratio(1.0, D), ratio(1.0, items.memory_room)
     if not scale_t < np.inf:
         scale_t = 0.0
     if not scale_memory < np.inf:
@@ -137,7 +136,7 @@ def bound_thresholds(ends, items, enough, bound, per_second, per_byte, stop):
     for j in range(len(ends)):
         if stop[0]:
             return
-        start, end, D = ends[j - 1] if j > 0 else 0, ends[j], items.deadline[ends[j] - 1]
+        start, end, D = ends[j - 1] if j > 0 else 0, ends[j], items.room[ends[j] - 1]
         bound[j] = np.inf
         too_much = True
         for attempt in range(4):

@@ -9,7 +9,7 @@ BatchLabel = rows("BatchLabel", seconds="f8", memory="f8", value="f8", node="i8"
 """What a batch takes and is worth, and the node from which its items can be traced."""
 
 Threshold = rows("Threshold", end="i8", D="f8", per_second="f8", per_byte="f8")
-"""Its items are those below `end`; the tightest deadline; prices."""
+"""Its items are those below `end`; the least room; prices."""
 
 
 @helper
@@ -20,8 +20,8 @@ def promising(first, items, thresholds, rest, t, memory, value, enough):
     """
     for k in range(first, len(thresholds)):
         threshold = thresholds[k]
-        if items.now + (items.overhead + t) <= threshold.D:
-            seconds, bytes_left = threshold.D - items.now - items.overhead - t, items.memory_bytes - memory
+        if t <= threshold.D:
+            seconds, bytes_left = threshold.D - t, items.memory_room - memory
             if value + threshold.per_second * seconds + threshold.per_byte * bytes_left + rest[k] > enough:
                 return True
     return False
@@ -74,7 +74,7 @@ def extend(i, count, base, labels, items, thresholds, rest, enough, out, parents
     first = 0  # of the thresholds still to come
     while first < len(thresholds) and thresholds[first].end <= i + 1:
         first += 1
-    weight, due = items.seconds[i], items.deadline[i]
+    weight, room = items.seconds[i], items.room[i]
     front_memory, front_value = np.empty(2 * count + 1), np.empty(2 * count + 1)
     front, size, nodes = 0, 0, 0
     best, best_node = -np.inf, -1
@@ -86,7 +86,7 @@ def extend(i, count, base, labels, items, thresholds, rest, enough, out, parents
         if takes:
             taking += 1
             t, memory, value = t + weight, memory + items.memory[i], value + items.value[i]
-            if memory > items.memory_bytes or items.now + (items.overhead + t) > due:
+            if memory > items.memory_room or t > room:
                 continue
         else:
             without += 1

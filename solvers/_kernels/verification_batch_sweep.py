@@ -1,9 +1,9 @@
 """Verification batching (paper 2, Eq. 13-15 at one epoch): greedy batches and exchanges, threshold by threshold.
 
-Fix the tightest deadline D that a batch admits: what is left is a knapsack in time (D - now - c) and memory over the
-requests that are due no earlier. With requests sorted by decreasing deadline ("items" below) the requests of every
-threshold are a prefix, and the room in time shrinks as the prefix grows. A batch of weights summing to t fits the
-threshold D if now + (c + t) <= D, in floating point, in every kernel.
+Fix the tightest deadline that a batch admits: what is left is a knapsack in the room D that it leaves for the weights,
+and in memory, over the requests that are due no earlier. With requests sorted by decreasing room ("items" below) those
+of every threshold are a prefix, and the room shrinks as the prefix grows. A batch of weights summing to t fits the
+threshold if t <= D, in floating point, in every kernel: the caller's rooms bear all tolerance.
 """
 
 import math
@@ -64,8 +64,8 @@ def use(items, end, taken):
 
 @inlined
 def admits(items, t, memory, D):
-    """Tell whether a batch of some time and memory is within a threshold."""
-    return memory <= items.memory_bytes and items.now + (items.overhead + t) <= D
+    """Return whether a batch of some time and memory is within a threshold."""
+    return memory <= items.memory_room and t <= D
 
 
 @helper
@@ -122,7 +122,7 @@ def improve(items, order, end, D, stop, trial, taken):
                     hole_t += w[chosen]
                     hole_memory += m[chosen]
             else:  # in with one, out with the least dense, refill
-                if items.now + (items.overhead + w[item]) > D:
+                if w[item] > D:
                     continue
                 hole_t, hole_memory, more = t + w[item], memory + m[item], value + v[item]
                 while at > 0 and not admits(items, hole_t, hole_memory, D):
@@ -163,7 +163,7 @@ def enumerate_core(items, order, end, D, per_second, per_byte, core, taken):
     size = 0
     for i in range(end):
         reduced = v[i] - per_second * w[i] - per_byte * m[i]
-        fitting = items.now + (items.overhead + w[i]) <= D
+        fitting = w[i] <= D
         taken[i] = fitting and v[i] > per_second * w[i] + per_byte * m[i]
         if not fitting:
             continue
@@ -201,50 +201,50 @@ def enumerate_core(items, order, end, D, per_second, per_byte, core, taken):
 
 
 @helper
-def sort_items(values, seconds, memory, deadlines, now, overhead, memory_bytes):
-    """Return the requests that are worth something and fit alone, by decreasing deadline, ties by index."""
+def sort_items(values, seconds, memory, rooms, memory_room):
+    """Return the requests that are worth something and fit alone, by decreasing room, ties by index."""
     key = np.empty(len(values))
     found = np.empty(len(values), np.int64)
     size = 0
     for i in range(len(values)):
-        key[i] = -deadlines[i]
-        if values[i] > 0.0 and memory[i] <= memory_bytes and now + (overhead + seconds[i]) <= deadlines[i]:
+        key[i] = -rooms[i]
+        if values[i] > 0.0 and memory[i] <= memory_room and seconds[i] <= rooms[i]:
             found[size] = i
             size += 1
     sort_by(key, found[:size])
     return found[:size]
 
 
-@kernel("i8(const f8[::1], const f8[::1], const f8[::1], const f8[::1], f8, f8, f8, i8[::1], u1[::1])")
-def sweep(values, seconds, memory, deadlines, now, overhead, memory_bytes, out, stop):
+@kernel("i8(const f8[::1], const f8[::1], const f8[::1], const f8[::1], f8, i8[::1], u1[::1])")
+def sweep(values, seconds, memory, rooms, memory_room, out, stop):
     """Fill `out` with a batch, in the order of its indices, and return how many requests it has.
 
     stop: its entry turns 1 when the caller has no more time; what is found so far counts.
     """
     n = len(values)
-    if len(seconds) != n or len(memory) != n or len(deadlines) != n or len(out) != n:
-        raise ValueError("values, seconds, memory, deadlines and out must have one length")
-    found = sort_items(values, seconds, memory, deadlines, now, overhead, memory_bytes)
+    if len(seconds) != n or len(memory) != n or len(rooms) != n or len(out) != n:
+        raise ValueError("the columns of the requests and out must have one length")
+    found = sort_items(values, seconds, memory, rooms, memory_room)
     size = len(found)
     if size == 0:
         return 0
     columns = np.empty((4, size))
-    ends = np.empty(size, np.int64)  # for each distinct deadline, of the items that are due no earlier
+    ends = np.empty(size, np.int64)  # for each distinct room, of the items that have no less
     thresholds = 0
     needed = 0.0
     single = 0
     for k in range(size):
         i = found[k]
-        columns[0, k], columns[1, k], columns[2, k], columns[3, k] = values[i], seconds[i], memory[i], deadlines[i]
+        columns[0, k], columns[1, k], columns[2, k], columns[3, k] = values[i], seconds[i], memory[i], rooms[i]
         needed += memory[i]
         if values[i] > columns[0, single]:
             single = k
-        if k + 1 == size or deadlines[found[k + 1]] != deadlines[i]:
+        if k + 1 == size or rooms[found[k + 1]] != rooms[i]:
             ends[thresholds] = k + 1
             thresholds += 1
-    items = Items(columns[0], columns[1], columns[2], columns[3], now, overhead, memory_bytes)
-    d = items.deadline
-    binding = needed > memory_bytes
+    items = Items(columns[0], columns[1], columns[2], columns[3], memory_room)
+    d = items.room
+    binding = needed > memory_room
     flags = np.zeros((3, size), np.bool_)
     best, taken, trial = flags[0], flags[1], flags[2]
     orders = np.empty((3, size), np.int64)
@@ -264,9 +264,9 @@ def sweep(values, seconds, memory, deadlines, now, overhead, memory_bytes, out, 
             copy_order(by_memory, order)
         else:
             share = (mix - 1.0) / (GRID + 1.0)
-            room = d[ends[top] - 1] - now - overhead
+            room = d[ends[top] - 1]
             per_second = (1.0 - share) * ratio(1.0, room) if room > 0.0 else 0.0
-            by_density(items, size, per_second, share / max(memory_bytes, 1e-300), order)
+            by_density(items, size, per_second, share / max(memory_room, 1e-300), order)
         for j in range(thresholds):
             if stop[0]:
                 break

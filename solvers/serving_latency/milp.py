@@ -373,7 +373,7 @@ def solve_case(case: Case, budget: Budget, bounds: dict[Case, float], stats: dic
     solved = solve_program(program, budget)
     stats["programs"] += 1
     stats["nodes"] += solved.nodes
-    stats["simplex_iterations"] += max(0, solved.results.extra_info.simplex_iteration_count)
+    stats["simplex_iterations"] += solved.count("simplex_iteration_count")
     if solved.infeasible:
         bounds[case] = max(bounds[case], budget.objective)  # no plan of this case is better than the known one
         return Termination.CONVERGED

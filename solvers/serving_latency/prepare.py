@@ -15,13 +15,13 @@ import numpy as np
 from specopt.models.acceptance import decoding_steps, expected_tokens_per_step
 from specopt.models.decoder import Decoder
 from specopt.models.fields import Floats, Ints
-from specopt.models.problem import TOLERANCE
 from specopt.models.rates import Rates
 from specopt.models.rebatched_serving import Phase
 from specopt.models.runtime import Runtime
 from specopt.models.serving_latency import Mechanism, ServingLatencyPlan, ServingLatencyProblem
 from specopt.models.serving_stages import draft_seconds, verify_seconds
 from specopt.models.uplink import spectral_efficiency
+from specopt.solvers.room import whole_room
 
 MECHANISM_CODES: dict[Mechanism, int] = {"pipelined": 0, "sequential": 1, "autoregressive": 2}
 
@@ -43,8 +43,7 @@ class Prepared:
     draft_pieces, verify_pieces
         Upper envelope of each runtime, shape (P, 3): rows (c1, c2, largest b F).
     memory
-        (KV bytes per draft token, bytes free for them, the same two of the verify model); free as the judge has it,
-        which lets a limit be missed by `TOLERANCE`.
+        (KV bytes per draft token, bytes free for them, the same two of the verify model); free as the judge has it.
     """
 
     problem: ServingLatencyProblem
@@ -284,7 +283,7 @@ def _work(model: Decoder | None) -> Floats:
 def _memory(model: Decoder | None, limit: float | None) -> tuple[float, float]:
     if model is None or limit is None:
         return 0.0, math.inf
-    return float(model.kv_bytes_per_token), limit * (1.0 + TOLERANCE) - model.parameter_bytes
+    return float(model.kv_bytes_per_token), whole_room(limit) - model.parameter_bytes
 
 
 def quick_batches(prepared: Prepared) -> list[list[int]] | None:

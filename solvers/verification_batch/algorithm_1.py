@@ -46,21 +46,13 @@ def algorithm_1(
 ) -> tuple[list[int], int]:
     """Return the batch of Algorithm 1, and how many requests of the queue are critical."""
     problem = prepared.problem
-    _, c, M = prepared.clock
-    own = c if cost == "alone" else 0.0
+    own = problem.estimator.overhead_seconds if cost == "alone" else 0.0
     seconds, values = (prepared.seconds + own).tolist(), problem.expected_tokens.tolist()
-    due, memory = prepared.due.tolist(), problem.request_memory_bytes.tolist()
-    adds = prepared.seconds.tolist()
+    due = (problem.deadline_seconds - problem.now_seconds).tolist()
 
     utility = [v / s if s > 0 else math.inf for v, s in zip(values, seconds, strict=True)]  # line 8
     is_critical = [due[i] - seconds[i] - problem.guard_seconds <= 0.0 for i in range(problem.requests)]  # line 9, 11
     critical = sorted((i for i in queue if is_critical[i]), key=lambda i: (due[i], i))  # line 13
     others = sorted((i for i in queue if not is_critical[i]), key=lambda i: (-utility[i], i))  # line 14
-    batch: list[int] = []
-    t, used, earliest = 0.0, 0.0, math.inf
-    for i in critical + others:  # lines 17-33: a violation among the critical ones stops the others, too
-        if used + memory[i] > M or c + (t + adds[i]) > min(earliest, due[i]):
-            break
-        batch.append(i)
-        t, used, earliest = t + adds[i], used + memory[i], min(earliest, due[i])
-    return batch, len(critical)
+    # lines 17-33: a violation among the critical ones stops the others, too
+    return prepared.in_order(critical + others, skip=False), len(critical)

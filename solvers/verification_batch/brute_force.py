@@ -1,4 +1,4 @@
-"""Brute force: every subset of the requests, rated by the judge's equations. It is the oracle of the others."""
+"""Brute force: every subset of the requests; where last digits matter, the judge decides. The oracle of the others."""
 
 from __future__ import annotations
 

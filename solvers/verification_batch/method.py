@@ -22,7 +22,7 @@ SLACK = 1e-11
 class VerificationBatchMethod(Method):
     """Base of the methods for `verification-batch`.
 
-    A request that cannot be served in time even alone, now + c + w_i > d_i, or that needs more memory than there is,
+    A request that cannot be served in time even alone, c + w_i > d_i - now, or that needs more memory than there is,
     is hopeless: no feasible batch holds it. All methods leave these out, and the stats list them.
     """
 
@@ -44,7 +44,7 @@ def offer_first_plan(prepared: Prepared, budget: Budget) -> None:
 
     The plan takes requests by decreasing value per second; the first fits alone, so it is empty only if nothing fits.
     """
-    values, seconds, _, _ = prepared.columns
+    values, seconds, *_ = prepared.columns
     with np.errstate(divide="ignore", over="ignore"):
         order = prepared.items[np.argsort(-(values / seconds), kind="stable")]
     budget.offer(plan_of(prepared.in_order(order.tolist(), skip=True)))

@@ -5,9 +5,11 @@ Nothing is assumed about thresholds: every request has its own row for its own d
 
 from __future__ import annotations
 
-import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
+
+import numpy as np
 
 from specopt.models.verification_batch import VerificationBatchProblem
 from specopt.solvers.budget import Budget
@@ -16,13 +18,18 @@ from specopt.solvers.pyomo_program import solve_program
 from specopt.solvers.verification_batch.method import VerificationBatchMethod, offer_first_plan, plan_of
 from specopt.solvers.verification_batch.prepare import Prepared
 
-UNITS = 100.0
-"""The value of all items in the program's own unit: the tolerances of HiGHS are absolute."""
+UNITS = 1e4
+"""Rooms and the largest value in the program's own units: the tolerances of HiGHS are absolute, 1e-6 and less."""
 
 
 @dataclass(frozen=True)
 class MilpBatch(VerificationBatchMethod):
-    """One binary per request, one row for the memory, one per request for its deadline."""
+    """One binary per request, one row for the memory, one per request for its deadline.
+
+    The rows bear the judge's tolerance, and HiGHS may exceed them by its own: its program contains every batch that the
+    judge admits, so that its bound holds, raised by what HiGHS may overlook. A solution that the judge refuses adds the
+    row that not all of its requests go together, and HiGHS starts again.
+    """
 
     name: ClassVar[str] = "milp"
     exact: ClassVar[bool] = True
@@ -36,30 +43,33 @@ class MilpBatch(VerificationBatchMethod):
         """State the program, solve it, and round its solution."""
         prepared = Prepared(problem)
         offer_first_plan(prepared, budget)
-        stats = {"hopeless": prepared.hopeless}
+        stats: dict[str, Any] = {"nodes": 0, "programs": 0, "hopeless": prepared.hopeless}
         if len(prepared.items) == 0:
             return Outcome(plan=budget.incumbent, bound=0.0, stats=stats)
-        unit = math.fsum(prepared.columns[0]) / UNITS
+        unit = float(prepared.columns[0].max()) / UNITS
         program = formulate(prepared, unit)
-        budget.check()
-        solved = solve_program(program, budget)
-        if solved.bound is not None:
-            budget.improve_bound(solved.bound * unit)
-        if solved.has_solution:
+        missed = (1e-6 + 1e-7 * len(prepared.items)) * unit  # by the cut-off of HiGHS and the tolerance of its duals
+        while True:
+            budget.check()
+            solved = solve_program(program, budget)
+            stats["nodes"] += solved.nodes
+            stats["programs"] += 1
+            if solved.bound is not None:
+                budget.improve_bound(solved.bound * unit + missed)
+            if not solved.has_solution:
+                break
             values = solved.values(list(program.takes.values()))
-            batch = [int(prepared.items[k]) for k in program.pending if values[program.takes[k]] > 0.5]
-            if prepared.admits(batch):  # it may exceed a limit by the tolerances of HiGHS
+            chosen = [k for k in program.pending if values[program.takes[k]] > 0.5]
+            batch = [int(prepared.items[k]) for k in chosen]
+            if prepared.admits(batch):
                 budget.offer(plan_of(batch))
-        return Outcome(
-            plan=budget.incumbent,
-            bound=budget.bound,
-            termination=solved.termination,
-            stats={"nodes": solved.nodes, **stats},
-        )
+                break
+            program.refused.add(sum(program.takes[k] for k in cover(prepared, chosen)) <= len(chosen) - 1)
+        return Outcome(plan=budget.incumbent, bound=budget.bound, termination=solved.termination, stats=stats)
 
 
 def formulate(prepared: Prepared, unit: float) -> Any:
-    """Return the program as a Pyomo model; times are in units of the longest room, memory of what there is.
+    """Return the program as a Pyomo model; times are in parts of the longest room, memory of what there is.
 
     Parameters
     ----------
@@ -70,15 +80,14 @@ def formulate(prepared: Prepared, unit: float) -> Any:
     """
     import pyomo.environ as pyo
 
-    values, seconds, memory, deadlines = (column.tolist() for column in prepared.columns)
-    _, c, M = prepared.clock
-    room = [due - c for due in deadlines]
-    longest, bytes_ = max(room) or 1.0, M or 1.0
+    *columns, memory_room = prepared.columns
+    values, seconds, memory, rooms = (column.tolist() for column in columns)
+    longest, bytes_ = max(rooms) / UNITS or 1.0, memory_room / UNITS or 1.0
 
     program = pyo.ConcreteModel()
     program.pending = pyo.RangeSet(0, len(values) - 1)
     program.takes = pyo.Var(program.pending, domain=pyo.Binary)  # the request is in the batch
-    program.time = pyo.Var(bounds=(0.0, 1.0))  # sum of the weights of the batch
+    program.time = pyo.Var(bounds=(0.0, max(rooms) / longest))  # sum of the weights of the batch
 
     program.worth = pyo.Objective(
         expr=sum(values[k] / unit * program.takes[k] for k in program.pending), sense=pyo.maximize
@@ -89,10 +98,30 @@ def formulate(prepared: Prepared, unit: float) -> Any:
     )
     # Eq. 14
     program.memory = pyo.Constraint(
-        expr=sum(memory[k] / bytes_ * program.takes[k] for k in program.pending) <= M / bytes_
+        expr=sum(memory[k] / bytes_ * program.takes[k] for k in program.pending) <= memory_room / bytes_
     )
     # Eq. 15: a member's deadline holds; whoever is not a member leaves the longest room.
     program.due = pyo.Constraint(
-        program.pending, rule=lambda p, k: p.time <= room[k] / longest + (1.0 - room[k] / longest) * (1.0 - p.takes[k])
+        program.pending,
+        rule=lambda p, k: p.time <= rooms[k] / longest + (max(rooms) - rooms[k]) / longest * (1.0 - p.takes[k]),
     )
+    program.refused = pyo.ConstraintList()  # batches that exceed a limit by less than HiGHS can tell
     return program
+
+
+def cover(prepared: Prepared, chosen: Sequence[int]) -> list[int]:
+    """Return the positions of which no batch holds as many as are chosen, since these are refused.
+
+    They are those chosen, and whoever takes as much as any of them, of everything, and is due as early.
+    """
+    problem, items = prepared.problem, prepared.items
+    heavy = np.ones(len(items), dtype=np.bool_)
+    for column in (
+        problem.new_tokens,
+        problem.cached_tokens,
+        problem.request_memory_bytes,
+        -problem.deadline_seconds,
+    ):
+        heavy &= column[items] >= column[items[chosen]].max()
+    heavy[chosen] = True
+    return [int(k) for k in np.flatnonzero(heavy)]

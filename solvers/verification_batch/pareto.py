@@ -14,7 +14,7 @@ from specopt.models.verification_batch import VerificationBatchProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Outcome
 from specopt.solvers.verification_batch.method import VerificationBatchMethod, enough, offer_first_plan, plan_of
-from specopt.solvers.verification_batch.prepare import Prepared
+from specopt.solvers.verification_batch.prepare import MOST, SURE, Prepared
 from specopt.solvers.verification_batch.sweep import sweep
 
 MOST_LABELS = 2_000_000
@@ -25,7 +25,9 @@ class Pareto(VerificationBatchMethod):
     """Requests join in order of decreasing deadline; whoever joins last sets the time that a label may take.
 
     A label with more time, more memory and less value than another after the same requests goes. So does one that the
-    prices of every threshold still to come hold below the best batch known. Labels are exact, whatever the numbers.
+    prices of every threshold still to come hold below the best batch known. Labels may take the larger of the two rooms
+    of `Prepared`, so that the best of them bounds what the judge admits. Where it refuses one of these, a second pass
+    finds the best batch in the smaller rooms, and the bound stays.
     """
 
     name: ClassVar[str] = "pareto"
@@ -41,20 +43,15 @@ class Pareto(VerificationBatchMethod):
         objective = budget.offer(plan_of(sweep(prepared, budget)))
         budget.check()
         bound, per_second, per_byte = prepared.bounds(budget, enough(objective, budget.gap))
-        limit = max(objective, float(bound.max(initial=0.0)))
-        budget.improve_bound(limit)
+        budget.improve_bound(max(objective, float(bound.max(initial=0.0))))
         alive = bound > enough(objective, budget.gap)
         search = Labels(prepared, np.flatnonzero(alive), per_second, per_byte, enough(objective, budget.gap))
         complete = search.run(budget)
-        if search.batch is not None:
-            objective = budget.offer(plan_of(search.batch))
         if complete:
-            limit = min(limit, max(search.enough, objective))
-            if budget.gap == 0:
-                limit = objective
+            budget.improve_bound(search.bound)
         return Outcome(
             plan=budget.incumbent,
-            bound=limit,
+            bound=budget.bound,
             termination=Termination.CONVERGED if complete else Termination.INTERRUPTED,
             stats={"thresholds": int(alive.sum()), "labels": search.seen, "hopeless": prepared.hopeless},
         )
@@ -91,40 +88,49 @@ class Labels:
         self.starts = np.where(alive > 0, prepared.ends[alive - 1], 0)
         self.prices = per_second[alive], per_byte[alive]
         self.enough = enough
-        self.batch: list[int] | None = None
+        self.refused = 0.0
         self.seen = 0
         self.most = most
 
+    @property
+    def bound(self) -> float:
+        """What no batch of the thresholds exceeds after a complete search, but for the best one known before."""
+        return max(self.enough, self.refused)
+
     def run(self, budget: Budget) -> bool:
-        """Search; tell whether the pass is complete."""
+        """Search, and offer every better batch; return whether the search is complete."""
         if len(self.ends) == 0:
             return True
+        complete = self._pass(budget, MOST)
+        if complete and self.refused > self.enough:
+            self._pass(budget, SURE)
+        return complete
+
+    def _pass(self, budget: Budget, which: int) -> bool:
         kernels = budget.load("verification_batch_labels")
-        values, seconds, memory, deadlines = self.prepared.columns
-        now, c, M = self.prepared.clock
+        values, seconds, memory, rooms, memory_room = self.prepared.columns_within(which)
         last = int(self.ends[-1])
-        binding = memory[:last].sum() > M
-        limits = deadlines[self.ends - 1]
+        binding = memory[:last].sum() > memory_room
+        limits = rooms[self.ends - 1]
         a, b = self.prices
         gains = values[:, None] - a * seconds[:, None] - b * memory[:, None]
         forced = [
             min(0.0, float(gains[i:j, k].max())) for k, (i, j) in enumerate(zip(self.starts, self.ends, strict=True))
         ]
         gains = np.where(
-            (np.arange(len(values))[:, None] < self.ends) & (now + (c + seconds[:, None]) <= limits),
+            (np.arange(len(values))[:, None] < self.ends) & (seconds[:, None] <= limits),
             np.maximum(gains, 0.0),
             0.0,
         )
         rest = np.vstack([np.cumsum(gains[::-1], axis=0)[::-1], np.zeros(len(a))])
         for k, start in enumerate(self.starts):  # a batch of the threshold holds one of its own items at least
             rest[: start + 1, k] += forced[k]
-        items = kernels.Items(values, seconds, memory if binding else np.zeros_like(memory), deadlines, now, c, M)
+        items = kernels.Items(values, seconds, memory if binding else np.zeros_like(memory), rooms, memory_room)
         thresholds = np.empty(len(a), dtype=kernels.Threshold)
         thresholds["end"], thresholds["D"] = self.ends, limits
         thresholds["per_second"], thresholds["per_byte"] = self.prices
         labels, count, base = np.zeros(1, dtype=kernels.BatchLabel), 1, 1
         history: list[tuple[int, Ints]] = []  # first node and parents of each item's new nodes
-        best_node = -1
         for item in range(last):
             budget.check()
             out, parents = np.empty(2 * count, dtype=kernels.BatchLabel), np.empty(count, dtype=np.int64)
@@ -135,9 +141,11 @@ class Labels:
             history.append((base, parents[:nodes].copy()))
             base += nodes
             if best > self.enough:
-                best_node, self.enough = found, enough(best, budget.gap)
-                self.batch = self._trace(best_node, history)
-                budget.offer(plan_of(self.batch))
+                batch = self._trace(found, history)
+                if self.prepared.admits(batch):
+                    self.enough = enough(budget.offer(plan_of(batch)), budget.gap)
+                else:
+                    self.refused = max(self.refused, enough(best, 0.0))
             self.seen += count
             if count == 0:
                 return True

@@ -27,6 +27,7 @@ import numpy as np
 
 from specopt.models.arguments import boolean, number, one_of
 from specopt.models.verification_time import COEFFICIENTS, VerificationTime
+from specopt.solvers.room import whole_room
 
 PolicyName = Literal["fcfs", "edf", "algorithm-1", "algorithm-1-drop", "per-epoch", "slack"]
 Eviction = Literal["due-last", "least-recently-used"]
@@ -99,7 +100,7 @@ class Policy:
             costs=np.array([getattr(estimator, name) for name in COEFFICIENTS], dtype=np.float64),
             bytes_per_token=kv_bytes_per_token,
             guard=guard_seconds,
-            memory=math.inf if memory_bytes is None else memory_bytes,
+            memory=math.inf if memory_bytes is None else whole_room(memory_bytes),
             cap=float(cap),
             defer=-1.0 if self.defer_seconds is None else float(self.defer_seconds),
             give_up=float(self.give_up_seconds),

@@ -11,18 +11,39 @@ from typing import Any, TypeVar
 import numpy as np
 
 from specopt.models.fields import Floats, Ints
-from specopt.models.verification_batch import VerificationBatchProblem
+from specopt.models.verification_batch import VerificationBatchPlan, VerificationBatchProblem
 from specopt.solvers.budget import Budget
+from specopt.solvers.room import room
 
 LARGE = 2000
 """Requests from which on one compiled call may outlast a time limit: it is then watched."""
 
+SURE, MOST = 0, 1
+"""Which of two rooms: what fits the one is feasible, what does not fit the other is not."""
+
 T = TypeVar("T")
+
+
+def digits_of(requests: int) -> float:
+    """Return how many last digits the sums over a batch may be off, beside those of weights and rooms themselves."""
+    return requests + 8.0
+
+
+def seconds_room(deadlines: Floats, now: float, overhead: float, digits: float) -> Floats:
+    """Return what the weights of a batch may sum to for each deadline, so many last digits more or less."""
+    with np.errstate(over="ignore"):
+        found: Floats = room(deadlines - now, np.spacing(np.abs(deadlines)) + np.spacing(abs(now)), digits) - overhead
+    return found
 
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """A problem's requests with what they cost, and feasibility as the methods test it."""
+    """A problem's requests with what they cost, and feasibility as the methods decide it.
+
+    Deadlines and memory are rooms: what the weights of a batch may sum to, the judge's tolerance included. A batch that
+    does not fit the larger of two rooms is infeasible, whatever the order it is summed in: bounds and exact searches go
+    by it. One that fits the smaller is feasible: heuristics do. Between lie last digits, and the judge is asked.
+    """
 
     problem: VerificationBatchProblem
 
@@ -32,17 +53,30 @@ class Prepared:
         return self.problem.estimator.weights(self.problem.new_tokens, self.problem.cached_tokens)
 
     @cached_property
-    def due(self) -> Floats:
-        """d_i - t_k of every request: the methods know durations, and no clock that could swallow their digits."""
-        return self.problem.deadline_seconds - self.problem.now_seconds
+    def rooms(self) -> tuple[Floats, Floats]:
+        """The smaller and the larger room for the weights of a batch with each request: d_i - t_k - c."""
+        problem = self.problem
+        return tuple(
+            seconds_room(problem.deadline_seconds, problem.now_seconds, problem.estimator.overhead_seconds, digits)
+            for digits in self._digits
+        )  # type: ignore[return-value]  # two
+
+    @cached_property
+    def memory_rooms(self) -> tuple[float, float]:
+        """The smaller and the larger room in memory."""
+        less, more = (float(room(self.problem.memory_bytes, digits=digits)) for digits in self._digits)
+        return less, more
+
+    @property
+    def _digits(self) -> tuple[float, float]:
+        return -digits_of(self.problem.requests), digits_of(self.problem.requests)
 
     @cached_property
     def hopeless(self) -> list[int]:
         """Requests that no feasible batch holds."""
-        problem = self.problem
-        late = problem.estimator.overhead_seconds + self.seconds > self.due
-        large = problem.request_memory_bytes > problem.memory_bytes
-        return [int(i) for i in np.flatnonzero(late | large)]
+        late = self.seconds > self.rooms[SURE]
+        large = self.problem.request_memory_bytes > self.memory_rooms[SURE]
+        return [int(i) for i in np.flatnonzero(late | large) if not self.admits([i])]
 
     @cached_property
     def items(self) -> Ints:
@@ -50,55 +84,58 @@ class Prepared:
         useful = self.problem.expected_tokens > 0
         useful[self.hopeless] = False
         found = np.flatnonzero(useful)
-        return found[np.argsort(-self.due[found], kind="stable")]
+        return found[np.argsort(-self.rooms[MOST][found], kind="stable")]
 
     @cached_property
-    def columns(self) -> tuple[Floats, Floats, Floats, Floats]:
-        """Values, seconds, memory and seconds until the deadlines of the items."""
+    def columns(self) -> tuple[Floats, Floats, Floats, Floats, float]:
+        """Values, seconds, memory and rooms of the items, and the room in memory: what proofs go by."""
+        return self.columns_within(MOST)
+
+    def columns_within(self, which: int) -> tuple[Floats, Floats, Floats, Floats, float]:
+        """Return the columns with the one or the other rooms."""
         problem, items = self.problem, self.items
         return (
             problem.expected_tokens[items],
             self.seconds[items],
             problem.request_memory_bytes[items],
-            self.due[items],
+            self.rooms[which][items],
+            self.memory_rooms[which],
         )
-
-    @property
-    def clock(self) -> tuple[float, float, float]:
-        """Start of the batch, the zero of `due`; its constant overhead; and the memory."""
-        return 0.0, self.problem.estimator.overhead_seconds, self.problem.memory_bytes
 
     @cached_property
     def ends(self) -> Ints:
-        """For each distinct deadline, the end of the prefix of items that are due no earlier."""
-        deadlines = self.columns[3]
-        found: Ints = np.flatnonzero(np.append(deadlines[1:] != deadlines[:-1], True)) + 1 if len(deadlines) else (
+        """For each distinct room, the end of the prefix of items that have no less."""
+        rooms = self.columns[3]
+        found: Ints = np.flatnonzero(np.append(rooms[1:] != rooms[:-1], True)) + 1 if len(rooms) else (
             np.empty(0, dtype=np.int64)
         )  # fmt: skip
         return found
 
     def admits(self, batch: Sequence[int]) -> bool:
-        """Tell whether a batch is feasible, without any slack."""
-        if not batch:
-            return True
+        """Return whether the judge finds a batch feasible; it is asked where the last digits matter."""
         members = list(batch)
-        problem = self.problem
-        seconds = problem.estimator.overhead_seconds + math.fsum(self.seconds[members])
-        memory = math.fsum(problem.request_memory_bytes[members])
-        return memory <= problem.memory_bytes and seconds <= float(self.due[members].min())
+        if not members:
+            return True
+        seconds = math.fsum(self.seconds[members])
+        memory = math.fsum(self.problem.request_memory_bytes[members])
+        less, more = (
+            seconds <= float(rooms[members].min()) and memory <= memory_room
+            for rooms, memory_room in zip(self.rooms, self.memory_rooms, strict=True)
+        )
+        return less or (more and not self.problem.violations(VerificationBatchPlan(batch=np.array(members))))
 
     def in_order(self, order: Iterable[int], skip: bool) -> list[int]:
         """Return the batch that takes requests in an order; at one that does not fit it stops, or skips it."""
-        problem = self.problem
-        _, c, M = self.clock
+        seconds, memory = self.seconds, self.problem.request_memory_bytes
+        rooms, memory_room = self.rooms[SURE], self.memory_rooms[SURE]
         batch: list[int] = []
-        t, memory, earliest = 0.0, 0.0, math.inf
+        t, used, least = 0.0, 0.0, math.inf
         for i in order:
-            more_t, more_memory = t + float(self.seconds[i]), memory + float(problem.request_memory_bytes[i])
-            due = min(earliest, float(self.due[i]))
-            if more_memory <= M and c + more_t <= due:
+            more_t, more_used = t + float(seconds[i]), used + float(memory[i])
+            left = min(least, float(rooms[i]))
+            if more_used <= memory_room and more_t <= left:
                 batch.append(int(i))
-                t, memory, earliest = more_t, more_memory, due
+                t, used, least = more_t, more_used, left
             elif not skip:
                 break
         return batch
@@ -112,7 +149,7 @@ class Prepared:
         ends = self.ends if ends is None else np.ascontiguousarray(ends)
         count = len(ends)
         found = np.empty(count), np.empty(count), np.empty(count)
-        items = kernels.Items(*self.columns, *self.clock)
+        items = kernels.Items(*self.columns)
         self.call(budget, kernels.bound_thresholds, ends, items, enough, *found)
         return found
 

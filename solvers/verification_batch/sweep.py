@@ -11,7 +11,7 @@ from specopt.models.verification_batch import VerificationBatchProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Outcome
 from specopt.solvers.verification_batch.method import VerificationBatchMethod, certify, offer_first_plan
-from specopt.solvers.verification_batch.prepare import Prepared
+from specopt.solvers.verification_batch.prepare import SURE, Prepared
 
 
 @dataclass(frozen=True)
@@ -40,5 +40,5 @@ def sweep(prepared: Prepared, budget: Budget) -> list[int]:
     """Return the batch of the sweep."""
     kernels = budget.load("verification_batch_sweep")
     out = np.empty(len(prepared.items), dtype=np.int64)
-    count = prepared.call(budget, kernels.sweep, *prepared.columns, *prepared.clock, out, partial=True)
+    count = prepared.call(budget, kernels.sweep, *prepared.columns_within(SURE), out, partial=True)
     return [int(i) for i in prepared.items[out[:count]]]

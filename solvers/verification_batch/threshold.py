@@ -15,16 +15,17 @@ from specopt.solvers.budget import Budget
 from specopt.solvers.method import Outcome
 from specopt.solvers.verification_batch.method import VerificationBatchMethod, enough, offer_first_plan, plan_of
 from specopt.solvers.verification_batch.pareto import Labels
-from specopt.solvers.verification_batch.prepare import Prepared
+from specopt.solvers.verification_batch.prepare import SURE, Prepared
 
 OPTIONS: dict[str, float | str] = {
     "parallel": "off",  # not "threads": HiGHS refuses another number than that of its first run in the process
     "mip_rel_gap": 0.0,
     "mip_abs_gap": 0.0,
-    "mip_feasibility_tolerance": 1e-9,
-    "primal_feasibility_tolerance": 1e-9,
     "dual_feasibility_tolerance": 1e-9,
 }
+
+UNITS = 1e4
+"""Room, space and the largest value in a program's own units: the tolerances of HiGHS are absolute."""
 
 FEW_REQUESTS = 16
 """Up to so many requests labels settle every threshold as fast without a good batch to begin with, and the kernel that
@@ -48,8 +49,7 @@ class Threshold(VerificationBatchMethod):
     Among many requests, the best thresholds are polished first: the best subset of the requests next to the prices,
     then exchanges. If few labels, as those of `pareto`, settle what is left, they do. Else prices fix each request
     whose exchange would cost more than the bound exceeds the best batch known, and HiGHS solves the small programs that
-    remain. A solution that exceeds a limit by the tolerances of HiGHS does not count: labels then search that threshold
-    to the end.
+    remain. A solution that the judge refuses does not count: labels then search that threshold to the end.
     """
 
     name: ClassVar[str] = "threshold"
@@ -87,20 +87,23 @@ class Threshold(VerificationBatchMethod):
         search = Labels(prepared, alive, per_second, per_byte, self._enough(budget), self.few_labels)
         if search.run(budget):
             stats |= {"thresholds": len(alive), "labels": search.seen}
-            limit = budget.objective if budget.gap == 0 else min(limit, max(search.enough, budget.objective))
-            budget.improve_bound(limit)
-            return Outcome(plan=budget.incumbent, bound=limit, stats=stats)
+            budget.improve_bound(min(limit, search.bound))
+            return Outcome(plan=budget.incumbent, bound=budget.bound, stats=stats)
+        settled = 0.0  # the bound of the thresholds before
         for k in order:
-            limit = max(budget.objective, float(bound[k]))  # of this threshold and all that follow
-            if limit <= self._enough(budget):
+            limit = max(budget.objective, settled, float(bound[k]))  # of this threshold and all that follow
+            if bound[k] <= self._enough(budget):
                 break
             budget.improve_bound(limit)
             budget.check()
             stats["thresholds"] += 1
-            size = self._solve(prepared, int(k), float(per_second[k]), float(per_byte[k]), float(bound[k]), budget)
+            size, found = self._solve(
+                prepared, int(k), float(per_second[k]), float(per_byte[k]), float(bound[k]), budget
+            )
+            settled = max(settled, found)
             stats["largest_program"] = max(stats["largest_program"], size)
         else:
-            limit = budget.objective
+            limit = max(settled, self._enough(budget))
         return Outcome(plan=budget.incumbent, bound=limit, termination=Termination.CONVERGED, stats=stats)
 
     @staticmethod
@@ -116,42 +119,43 @@ class Threshold(VerificationBatchMethod):
 
     def _solve(
         self, prepared: Prepared, k: int, per_second: float, per_byte: float, bound: float, budget: Budget
-    ) -> int:
-        """Offer the best batch of a threshold, if it is better than the best known; return the program's size."""
+    ) -> tuple[int, float]:
+        """Offer the best batch of a threshold, if it is better than the best known; return its program's size, and what
+        no batch of the threshold exceeds."""
         assert budget.objective is not None
-        now, c, M = prepared.clock
         end = int(prepared.ends[k])
-        values, seconds, memory, deadlines = (column[:end] for column in prepared.columns)
-        due = float(deadlines[-1])
-        able = now + (c + seconds) <= due
+        *columns, memory_room = prepared.columns
+        values, seconds, memory, rooms = (column[:end] for column in columns)
+        able = seconds <= rooms[-1]
         reduced = values - per_second * seconds - per_byte * memory
         spare = bound - budget.objective
         fixed_in = able & (reduced > spare)
-        left = np.flatnonzero(able & (np.abs(reduced) <= spare))
         inside = np.flatnonzero(fixed_in)
-        room = due - now - c - math.fsum(seconds[inside])
-        memory_left = M - math.fsum(memory[inside])
-        if room < 0 or memory_left < 0:
-            return len(left)  # what a better batch would have to hold does not fit
-        chosen = knapsack(values[left], seconds[left], memory[left], room, memory_left, budget)
+        room = float(rooms[-1]) - math.fsum(seconds[inside])
+        space = memory_room - math.fsum(memory[inside])
+        left = np.flatnonzero(able & (np.abs(reduced) <= spare) & (seconds <= room) & (memory <= space))
+        if room < 0 or space < 0:
+            return len(left), self._enough(budget)  # what a better batch would have to hold does not fit
+        chosen = knapsack(values[left], seconds[left], memory[left], room, space, budget)
         batch = [int(i) for i in prepared.items[np.concatenate([inside, left[chosen]])]]
         if prepared.admits(batch):
             budget.offer(plan_of(batch))
-            return len(left)
+            missed = float(values[left].max(initial=0.0)) * (1e-6 + 1e-9 * len(left)) / UNITS  # by HiGHS, at most
+            return len(left), self._enough(budget) + missed
         search = Labels(prepared, np.array([k]), np.full(k + 1, per_second), np.full(k + 1, per_byte), budget.objective)
         if not search.run(budget):
             raise MemoryError("the labels of one threshold are too many")
-        return len(left)
+        return len(left), search.bound
 
 
 def polish(prepared: Prepared, end: int, per_second: float, per_byte: float, budget: Budget) -> None:
     """Offer a good batch of the items below `end`: prices, the best subset of the requests next to them, exchanges."""
     kernels = budget.load("verification_batch_sweep")
-    items = kernels.Items(*prepared.columns, *prepared.clock)
+    items = kernels.Items(*prepared.columns_within(SURE))
     taken = np.zeros(len(items.value), dtype=np.bool_)
-    due = float(items.deadline[end - 1])
+    room = float(items.room[end - 1])
     value = prepared.call(
-        budget, kernels.polish, end, Threshold.core, items, due, per_second, per_byte, taken, partial=True
+        budget, kernels.polish, end, Threshold.core, items, room, per_second, per_byte, taken, partial=True
     )
     if value >= 0:
         batch = [int(i) for i in prepared.items[taken]]
@@ -161,6 +165,10 @@ def polish(prepared: Prepared, end: int, per_second: float, per_byte: float, bud
 
 def knapsack(values: Floats, seconds: Floats, memory: Floats, room: float, space: float, budget: Budget) -> Ints:
     """Return the positions of the best choice within room and space, by HiGHS from bare arrays.
+
+    HiGHS may exceed a row by 1e-6, overlook what gains less, and be off by the tolerance of its duals per column: units
+    are small beside that. Sums that meet a limit itself leave ten times as much of a row, as the rooms bear the judge's
+    tolerance of 1e-9, and are not lost among these.
 
     Raises
     ------
@@ -183,15 +191,15 @@ def knapsack(values: Floats, seconds: Floats, memory: Floats, room: float, space
     lp = highspy.HighsLp()
     lp.num_col_, lp.num_row_ = count, 2
     lp.sense_ = highspy.ObjSense.kMaximize
-    lp.col_cost_ = values / values.max()
+    lp.col_cost_ = UNITS * (values / values.max())
     lp.col_lower_, lp.col_upper_ = np.zeros(count), np.ones(count)
     lp.integrality_ = [highspy.HighsVarType.kInteger] * count
     lp.row_lower_ = np.full(2, -highspy.kHighsInf)
-    lp.row_upper_ = np.array([room / (room or 1.0), space / (space or 1.0)])
+    lp.row_upper_ = np.array([UNITS * float(room > 0), UNITS * float(space > 0)])
     lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
     lp.a_matrix_.start_ = np.arange(0, 2 * count + 1, 2, dtype=np.int32)
     lp.a_matrix_.index_ = np.tile(np.array([0, 1], dtype=np.int32), count)
-    lp.a_matrix_.value_ = np.column_stack([seconds / (room or 1.0), memory / (space or 1.0)]).ravel()
+    lp.a_matrix_.value_ = UNITS * np.column_stack([seconds / (room or 1.0), memory / (space or 1.0)]).ravel()
     model.passModel(lp)
     model.run()
     if model.getModelStatus() != highspy.HighsModelStatus.kOptimal:
