@@ -71,7 +71,7 @@ def lagrangian(items, start, end, D, per_second, per_byte):
 def prices(items, order, end, D, per_second, per_byte):
     """Return the prices of time and memory at the item where a greedy in the given order first fails to fit.
 
-    per_second, per_byte: the cost that the order is by. Also whether the relaxed solution wants more memory than there is.
+    per_second, per_byte: the cost that the order is by. Also whether the relaxed solution wants too much memory.
     """
     capacity = per_second * max(D, 0.0) + per_byte * items.memory_room
     used, memory, price = 0.0, 0.0, 0.0

@@ -30,18 +30,23 @@ class BruteForceBatch(VerificationBatchMethod):
         """Enumerate."""
         prepared = Prepared(problem)
         offer_first_plan(prepared, budget)
-        values = problem.expected_tokens.tolist()
-        best, seen = 0.0, 0
-        best_batch: tuple[int, ...] = ()
-        for size in range(1, problem.requests + 1):
-            for batch in combinations(range(problem.requests), size):
-                seen += 1
-                if seen % SUBSETS_PER_CHECK == 0:
-                    budget.check()
-                value = sum(values[i] for i in batch)
-                if value > best and prepared.admits(batch):
-                    best, best_batch = value, batch
-        objective = budget.offer(plan_of(best_batch))
-        return Outcome(
-            plan=plan_of(best_batch), bound=objective, stats={"subsets": seen + 1, "hopeless": prepared.hopeless}
-        )
+        batch, seen = best_subset(prepared, budget)
+        objective = budget.offer(plan_of(batch))
+        return Outcome(plan=plan_of(batch), bound=objective, stats={"subsets": seen, "hopeless": prepared.hopeless})
+
+
+def best_subset(prepared: Prepared, budget: Budget) -> tuple[tuple[int, ...], int]:
+    """Return the best of all batches, and how many there are."""
+    problem = prepared.problem
+    values = problem.expected_tokens.tolist()
+    best, seen = 0.0, 1
+    best_batch: tuple[int, ...] = ()
+    for size in range(1, problem.requests + 1):
+        for batch in combinations(range(problem.requests), size):
+            seen += 1
+            if seen % SUBSETS_PER_CHECK == 0:
+                budget.check()
+            value = sum(values[i] for i in batch)
+            if value > best and prepared.admits(batch):
+                best, best_batch = value, batch
+    return best_batch, seen

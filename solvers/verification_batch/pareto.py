@@ -13,6 +13,7 @@ from specopt.models.result import Termination
 from specopt.models.verification_batch import VerificationBatchProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Outcome
+from specopt.solvers.verification_batch.brute_force import BruteForceBatch, best_subset
 from specopt.solvers.verification_batch.method import VerificationBatchMethod, enough, offer_first_plan, plan_of
 from specopt.solvers.verification_batch.prepare import MOST, SURE, Prepared
 from specopt.solvers.verification_batch.sweep import sweep
@@ -26,8 +27,9 @@ class Pareto(VerificationBatchMethod):
 
     A label with more time, more memory and less value than another after the same requests goes. So does one that the
     prices of every threshold still to come hold below the best batch known. Labels may take the larger of the two rooms
-    of `Prepared`, so that the best of them bounds what the judge admits. Where it refuses one of these, a second pass
-    finds the best batch in the smaller rooms, and the bound stays.
+    of `Prepared`, so that the best of them bounds what the judge admits. Where it refuses one of these, for its last
+    digits, all subsets of few requests are tried; among many a second pass finds the best batch in the smaller rooms,
+    and the bound stays, above it.
     """
 
     name: ClassVar[str] = "pareto"
@@ -103,7 +105,11 @@ class Labels:
             return True
         complete = self._pass(budget, MOST)
         if complete and self.refused > self.enough:
-            self._pass(budget, SURE)
+            if self.prepared.problem.requests <= BruteForceBatch.max_size:
+                best, _ = best_subset(self.prepared, budget)
+                self.enough, self.refused = enough(budget.offer(plan_of(best)), budget.gap), 0.0
+            else:
+                self._pass(budget, SURE)
         return complete
 
     def _pass(self, budget: Budget, which: int) -> bool:

@@ -5,6 +5,7 @@ Slow and obvious: every subset, every constraint.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import combinations
@@ -33,13 +34,21 @@ def objective(problem: dict[str, Any], batch: Sequence[int]) -> Fraction:
 
 
 def feasible(problem: dict[str, Any], batch: Sequence[int]) -> bool:
-    """Whether memory and every member's deadline hold (Eq. 14-15), without any tolerance."""
+    """Whether memory and every member's deadline hold (Eq. 14-15), within the tolerance of the format."""
     memory = sum((Fraction(problem["request_memory_bytes"][i]) for i in batch), Fraction(0))
-    end = Fraction(problem["now_seconds"]) + seconds(problem, batch)
+    now, time = problem["now_seconds"], seconds(problem, batch)
     return not batch or (
-        memory <= Fraction(problem["memory_bytes"])
-        and all(end <= Fraction(problem["deadline_seconds"][i]) for i in batch)
+        fits(memory, Fraction(problem["memory_bytes"]))
+        and all(
+            fits(time, Fraction(due) - Fraction(now), Fraction(math.ulp(due)) + Fraction(math.ulp(now)))
+            for due in (problem["deadline_seconds"][i] for i in batch)
+        )
     )
+
+
+def fits(amount: Fraction, limit: Fraction, readings: Fraction = Fraction(0)) -> bool:
+    """Whether amount <= limit, a difference of clock readings perhaps, is no violation."""
+    return amount <= limit + max(abs(limit), amount) / 10**9 + readings
 
 
 def optimum(problem: dict[str, Any]) -> Fraction:

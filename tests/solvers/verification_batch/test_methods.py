@@ -253,7 +253,7 @@ def test_a_sweep_that_is_told_to_end_gives_a_batch() -> None:
     rng = np.random.default_rng(0)
     values, seconds, memory = rng.uniform(1.0, 2.0, 300), rng.uniform(0.01, 0.02, 300), np.zeros(300)
     deadlines, out = rng.uniform(0.5, 1.0, 300), np.empty(300, dtype=np.int64)
-    count = sweep(values, seconds, memory, deadlines, 0.0, 0.1, 1.0, out, np.ones(1, dtype=np.uint8))
+    count = sweep(values, seconds, memory, deadlines - 0.1, 1.0, out, np.ones(1, dtype=np.uint8))
     batch = out[:count]
     assert count >= 1
     assert 0.1 + seconds[batch].sum() <= deadlines[batch].min()
