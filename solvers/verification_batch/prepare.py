@@ -76,7 +76,7 @@ class Prepared:
         """Requests that no feasible batch holds."""
         late = self.seconds > self.rooms[SURE]
         large = self.problem.request_memory_bytes > self.memory_rooms[SURE]
-        return [int(i) for i in np.flatnonzero(late | large) if not self.admits([i])]
+        return [i for i in np.flatnonzero(late | large).tolist() if not self.admits([i])]
 
     @cached_property
     def items(self) -> Ints:

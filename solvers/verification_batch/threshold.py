@@ -97,10 +97,10 @@ class Threshold(VerificationBatchMethod):
             budget.improve_bound(limit)
             budget.check()
             stats["thresholds"] += 1
-            size, found = self._solve(
+            size, most = self._solve(
                 prepared, int(k), float(per_second[k]), float(per_byte[k]), float(bound[k]), budget
             )
-            settled = max(settled, found)
+            settled = max(settled, most)
             stats["largest_program"] = max(stats["largest_program"], size)
         else:
             limit = max(settled, self._enough(budget))

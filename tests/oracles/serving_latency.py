@@ -194,10 +194,10 @@ def evaluate(problem: Json, plan: Json) -> Json:
 
 def exceeds(value: float, limit: float) -> bool:
     """Whether value <= limit is violated."""
-    return value > limit + 1e-9 * max(1.0, abs(limit))
+    return value > limit + 1e-9 * max(abs(limit), abs(value))
 
 
-def fits(problem: Json, mechanism: str, batch: list[int], O: list[int], slack: bool = False) -> bool:  # noqa: E741
+def fits(problem: Json, mechanism: str, batch: list[int], O: list[int]) -> bool:  # noqa: E741
     """Whether a batch fits both memories (Eq. 9, 10 and 24b)."""
     tokens = max(problem["input_tokens"][k] for k in batch) + max(O[k] for k in batch)
     limits = [("verify", problem.get("verify_memory_bytes"))]
@@ -207,7 +207,7 @@ def fits(problem: Json, mechanism: str, batch: list[int], O: list[int], slack: b
         if limit is None:
             continue
         needed = parameter_bytes(problem[which]) + len(batch) * kv_bytes(problem[which]) * tokens
-        if exceeds(needed, limit) if slack else needed > limit:
+        if exceeds(needed, limit):
             return False
     return True
 
@@ -219,7 +219,7 @@ def violations(problem: Json, plan: Json) -> set[str]:
     found = set()
     if sorted(k for batch in plan["batches"] for k in batch) != list(range(K)) or not all(plan["batches"]):
         found.add("batches")
-    elif not all(fits(problem, mechanism, batch, outputs(problem), slack=True) for batch in plan["batches"]):
+    elif not all(fits(problem, mechanism, batch, outputs(problem)) for batch in plan["batches"]):
         found.add("memory")
     lengths = [0] if mechanism == "autoregressive" else range(1, problem["max_speculation_length"] + 1)
     if plan["speculation_length"] not in lengths:

@@ -173,7 +173,7 @@ class TestLastDigits:
             assert exceeds(room(limit, digits=8.0), limit) and not exceeds(room(limit, digits=-8.0), limit)
         assert whole_room(1e9) >= 1e9 + 1 and whole_room(8e9) >= 8e9 + 8 and whole_room(0.0) == 0.0
         late = room(np.array([-1.0, -1e-6, -1e-9]), 1e-6)
-        assert late == pytest.approx([-0.999998999, 1e-15, 9.9900001e-7], abs=0.0)
+        assert late == pytest.approx([-0.999998999, 1e-15, 9.99000001e-7], rel=1e-8, abs=0.0)
         assert not exceeds(float(late[2]) * (1 - 1e-15), -1e-9, 1e-6)
 
 
