@@ -10,6 +10,11 @@ from typing import Any
 from specopt.models.result import Termination
 from specopt.solvers.budget import Budget
 
+CUT_OFF, DUAL_TOLERANCE = 1e-6, 1e-7
+"""By default, and absolute: HiGHS looks for nothing that gains less, and a reduced cost may have the wrong sign by so
+much. A point may exceed rows by the former, so that programs are solved with more room than they state: that lets
+bounds hold, and points have to be judged. Narrower tolerances lose points that meet a row exactly."""
+
 
 @dataclass(frozen=True, eq=False)
 class SolvedProgram:
@@ -20,7 +25,7 @@ class SolvedProgram:
     results
         As Pyomo reports them.
     bound
-        On the objective, in the program's unit; None without a finite one.
+        On the objective, in the program's unit, beyond what HiGHS may overlook; None without a finite one.
     has_solution
         Whether there is a feasible point.
     termination
@@ -54,6 +59,7 @@ def solve_program(program: Any, budget: Budget) -> SolvedProgram:
     """Solve a program to the budget's gap, within its time; no exception where there is no solution."""
     from pyomo.contrib.solver.common.results import SolutionStatus, TerminationCondition
     from pyomo.contrib.solver.solvers.highs import Highs
+    from pyomo.environ import Objective, Var
 
     from specopt.solvers.highs import silent_highs
 
@@ -68,6 +74,10 @@ def solve_program(program: Any, budget: Budget) -> SolvedProgram:
             solver_options={"random_seed": budget.seed % 2**31},
         )
     condition, bound = results.termination_condition, results.objective_bound
+    if bound is not None:
+        binaries = sum(variable.is_binary() for variable in program.component_data_objects(Var))
+        (objective,) = program.component_data_objects(Objective, active=True)
+        bound -= objective.sense * (CUT_OFF + DUAL_TOLERANCE * binaries)
     ended = {
         TerminationCondition.convergenceCriteriaSatisfied: Termination.CONVERGED,
         TerminationCondition.maxTimeLimit: Termination.TIME_LIMIT,

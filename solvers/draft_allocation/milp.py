@@ -18,7 +18,7 @@ from specopt.solvers.draft_allocation.method import DraftAllocationMethod, offer
 from specopt.solvers.method import Outcome
 from specopt.solvers.pyomo_program import solve_program
 
-UNITS = 100.0
+UNITS = 1e4
 """The value of the plan without drafts in the program's own unit: the tolerances of HiGHS are absolute."""
 
 

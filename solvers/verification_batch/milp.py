@@ -27,7 +27,7 @@ class MilpBatch(VerificationBatchMethod):
     """One binary per request, one row for the memory, one per request for its deadline.
 
     The rows bear the judge's tolerance, and HiGHS may exceed them by its own: its program contains every batch that the
-    judge admits, so that its bound holds, raised by what HiGHS may overlook. A solution that the judge refuses adds the
+    judge admits, so that its bound holds. A solution that the judge refuses adds the
     row that not all of its requests go together, and HiGHS starts again.
     """
 
@@ -48,14 +48,13 @@ class MilpBatch(VerificationBatchMethod):
             return Outcome(plan=budget.incumbent, bound=0.0, stats=stats)
         unit = float(prepared.columns[0].max()) / UNITS
         program = formulate(prepared, unit)
-        missed = (1e-6 + 1e-7 * len(prepared.items)) * unit  # by the cut-off of HiGHS and the tolerance of its duals
         while True:
             budget.check()
             solved = solve_program(program, budget)
             stats["nodes"] += solved.nodes
             stats["programs"] += 1
             if solved.bound is not None:
-                budget.improve_bound(solved.bound * unit + missed)
+                budget.improve_bound(solved.bound * unit)
             if not solved.has_solution:
                 break
             values = solved.values(list(program.takes.values()))
