@@ -10,10 +10,9 @@ from typing import Any
 from specopt.models.result import Termination
 from specopt.solvers.budget import Budget
 
-CUT_OFF, DUAL_TOLERANCE = 1e-6, 1e-7
-"""By default, and absolute: HiGHS looks for nothing that gains less, and a reduced cost may have the wrong sign by so
-much. A point may exceed rows by the former, so that programs are solved with more room than they state: that lets
-bounds hold, and points have to be judged. Narrower tolerances lose points that meet a row exactly."""
+TOLERANCE = 1e-6
+"""The default of HiGHS, absolute: it looks for nothing that gains less, and a point may exceed rows by as much.
+Programs are solved with more room than they state: that lets bounds hold, and points have to be judged."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,14 +54,18 @@ class SolvedProgram:
         return found
 
 
-def solve_program(program: Any, budget: Budget) -> SolvedProgram:
-    """Solve a program to the budget's gap, within its time; no exception where there is no solution."""
+def solve_program(program: Any, budget: Budget, tolerance: float = TOLERANCE) -> SolvedProgram:
+    """Solve a program to the budget's gap, within its time; no exception where there is no solution.
+
+    A tolerance below the default is for programs none of whose rows is met exactly: HiGHS loses such points with it.
+    """
     from pyomo.contrib.solver.common.results import SolutionStatus, TerminationCondition
     from pyomo.contrib.solver.solvers.highs import Highs
     from pyomo.environ import Objective, Var
 
     from specopt.solvers.highs import silent_highs
 
+    of_duals = min(tolerance, 1e-7)  # by so much a reduced cost may have the wrong sign
     with silent_highs():
         results = Highs().solve(
             program,
@@ -71,13 +74,18 @@ def solve_program(program: Any, budget: Budget) -> SolvedProgram:
             time_limit=None if math.isinf(budget.remaining) else budget.remaining,
             rel_gap=budget.gap,
             abs_gap=0.0,
-            solver_options={"random_seed": budget.seed % 2**31},
+            solver_options={
+                "mip_feasibility_tolerance": tolerance,
+                "primal_feasibility_tolerance": of_duals,
+                "dual_feasibility_tolerance": of_duals,
+                "random_seed": budget.seed % 2**31,
+            },
         )
     condition, bound = results.termination_condition, results.objective_bound
     if bound is not None:
         binaries = sum(variable.is_binary() for variable in program.component_data_objects(Var))
         (objective,) = program.component_data_objects(Objective, active=True)
-        bound -= objective.sense * (CUT_OFF + DUAL_TOLERANCE * binaries)
+        bound -= objective.sense * (tolerance + of_duals * binaries)
     ended = {
         TerminationCondition.convergenceCriteriaSatisfied: Termination.CONVERGED,
         TerminationCondition.maxTimeLimit: Termination.TIME_LIMIT,

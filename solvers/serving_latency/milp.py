@@ -370,7 +370,7 @@ def solve_case(case: Case, budget: Budget, bounds: dict[Case, float], stats: dic
     unit = known / UNITS if known > 0 else 1.0
     program = formulate(case, unit, known * (1 + 1e-9))
     budget.check()
-    solved = solve_program(program, budget)
+    solved = solve_program(program, budget, 1e-9)  # its rows are times that follow each other; memory is in the shapes
     stats["programs"] += 1
     stats["nodes"] += solved.nodes
     stats["simplex_iterations"] += solved.count("simplex_iteration_count")
