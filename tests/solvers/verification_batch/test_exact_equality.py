@@ -24,7 +24,7 @@ from specopt.solvers.room import room, whole_room
 from specopt.solvers.verification_batch import METHODS, fast
 from specopt.solvers.verification_batch.threshold import Threshold
 
-DATA = Path(__file__).parents[2] / "data"
+DATA = Path(__file__).parents[2] / "data" / "edges"
 EXACT = [method.name for method in METHODS if method.exact]
 EPOCH = 1.7e9
 """Seconds since 1970, as clocks read: their last digit is 2.4e-7 s."""
