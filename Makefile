@@ -5,7 +5,9 @@ INSTALL := -m pip install -q --disable-pip-version-check
 LOCKED := $(INSTALL) -c requirements.lock
 PLAYED := serving-latency rebatched-serving prompt-chunking draft-control verification-batch fair-goodput
 PAIR := real
-BACKENDS := tests/test_conformance.py::test_solves
+BACKENDS := $(addprefix tests/,test_conformance.py::test_solves instances/acceptance instances/drafts \
+  solvers/drafting/test_predictors.py $(addprefix optimizer/,test_cli.py::test_demo test_cli.py::test_bad_usage \
+  test_export_command.py report/test_report.py views/test_canvas.py comparison/test_compare.py::test_a_dask_cluster_of_processes))
 REACHED := dask,plot,predict,report
 NUMERICS := $(addprefix tests/solvers/,$(addprefix fair_goodput/,test_master.py test_steep.py test_column_generation.py) draft_control)
 
@@ -107,6 +109,6 @@ types: # the package as one folder of links: type checkers do not follow the edi
 	@touch $@
 
 help: ## this list
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+	@grep -hE '^[a-z -]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 .PHONY: run test quick numerics bounds mutants lock minima newest bench library draft logs testbed engine docs check types browser-test help

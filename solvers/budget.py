@@ -195,9 +195,18 @@ class Budget:
         Raises
         ------
         OutOfTime
-            If the module is not imported in time; asking it for a kernel that is not compiled in time does the same.
+            If the module is not imported in time: a process then compiles its kernels for the solves after this one.
+            Asking it for a kernel that is not compiled in time does the same.
         """
-        return Kernels(self.load_library(f"specopt.solvers._kernels.{module}"), self)
+        from specopt.solvers._kernels import prepare
+
+        try:
+            return Kernels(self.load_library(f"specopt.solvers._kernels.{module}"), self)
+        except OutOfTime:
+            with contextlib.suppress(OSError):  # no place for a cache, or no more processes
+                if self.time_limit > 0 and not prepare.was_begun(module):
+                    prepare.start(module)
+            raise
 
     def prepare(self, kernel: Any) -> None:
         """Compile a kernel, or read it from the cache, without overrunning the time limit.
@@ -261,9 +270,10 @@ class Budget:
         running = prepare.is_running(name)
         if not running and self.remaining > COMPILING_SECONDS:
             return
-        child = None if running else prepare.start(name)
+        if not running:
+            prepare.start(name)
         with told(name.partition(":")[0]):
-            while prepare.is_running(name) if child is None else child.poll() is None and not is_cached(kernel):
+            while prepare.is_running(name) and not is_cached(kernel):
                 time.sleep(min(POLL_SECONDS, self.remaining))
                 self.check()
 

@@ -1,7 +1,8 @@
-"""Compile kernels into the cache, in a process that outlives its caller: python -m ... MODULE:KERNEL ...
+"""Compile kernels into the cache, in a process that outlives its caller: python -m ... LOCK MODULE:KERNEL ...
 
 Whoever is at work on a kernel holds the lock of a file in the cache's folder, which the system frees however it ends;
-the file stays. Numba, which takes long to import, is not needed here but by the process that is started.
+the file stays. A process gets the lock of its first kernel handed over: it is at work on it before it has begun.
+Numba, which takes long to import, is not needed here but by the process that is started.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import pkgutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from io import FileIO
 from pathlib import Path
 from typing import Any
@@ -26,16 +27,19 @@ _children: list[subprocess.Popen[bytes]] = []  # kept, as Python warns of one th
 def start(*names: str) -> subprocess.Popen[bytes]:
     """Start a process that compiles kernels one after another, but those that another is at, and return it.
 
+    The name of a module alone stands for all its kernels.
+
     Raises
     ------
     OSError
         If it cannot be started, or there is no folder for what it compiles.
     """
-    _folder()
-    child = subprocess.Popen(
-        [sys.executable, "-P", "-m", __name__, *names],
-        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
-    )  # fmt: skip
+    with _locked(names[0]) or nullcontext() as mark:
+        handed = [] if mark is None else [mark.fileno()]
+        child = subprocess.Popen(
+            [sys.executable, "-P", "-m", __name__, "".join(map(str, handed)), *names], pass_fds=handed,
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+        )  # fmt: skip
     _children.append(child)
     return child
 
@@ -104,18 +108,24 @@ def _folder() -> Path:
     return found
 
 
-def main(*names: str) -> None:
-    """Compile kernels, unless another process is at them."""
-    from specopt.solvers._kernels.kernel import is_cached, prepare
+def main(handed: str, *names: str) -> None:
+    """Compile kernels, unless another process is at them; the lock of the first, if `handed` over, is a descriptor."""
+    from specopt.solvers._kernels.kernel import is_cached, name_of, prepare
 
+    mark = FileIO(int(handed), "a") if handed else None
     for name in names:
+        mark = mark or _locked(name)
+        if mark is None:
+            continue
         module, _, function = name.partition(":")
-        dispatcher = getattr(importlib.import_module(f"{__package__}.{module}"), function)
-        mark = _locked(name)
-        if mark is not None:
-            if not is_cached(dispatcher):
-                prepare(dispatcher)
-            mark.close()
+        members = vars(importlib.import_module(f"{__package__}.{module}"))
+        for each in [members[function]] if function else [*members.values()]:
+            if _is_declared_in(each, f"{__package__}.{module}"):
+                with marked(name_of(each)):
+                    if not is_cached(each):
+                        prepare(each)
+        mark.close()
+        mark = None
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ MODEL = "model draft-15m.config.json"
 def run(verb: str, file: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run the script."""
     command = [sys.executable, "-P", str(SCRIPT), verb, str(file), *arguments, "--jobs", "1"]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
 
 
 @pytest.mark.slow

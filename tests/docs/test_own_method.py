@@ -41,7 +41,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
             (folder / "source" / file.name).write_bytes(file.read_bytes())
     command = [sys.executable, "-m", "pip", "install", "-q", "--no-index", "--no-deps", "--no-build-isolation"]
     command += ["--disable-pip-version-check", "--target", str(folder / "target"), str(folder / "source")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr
     return folder / "target"
 
@@ -50,7 +50,7 @@ def python(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run Python where a folder's distributions are installed."""
     path = os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])])
     return subprocess.run(
-        [sys.executable, "-P", *arguments], capture_output=True, text=True, timeout=180, check=False, cwd=folder,
+        [sys.executable, "-P", *arguments], capture_output=True, text=True, timeout=600, check=False, cwd=folder,
         env={**os.environ, "PYTHONPATH": path},
     )  # fmt: skip
 
@@ -190,7 +190,7 @@ def test_what_a_plug_in_prints_is_no_part_of_the_answer(tmp_path: Path) -> None:
         command = [sys.executable, "-P", *solve, *rest]
         with open(tmp_path / "errors", "w+") as errors:
             out = subprocess.run(
-                command, stdout=subprocess.PIPE, stderr=errors, timeout=120, check=True, cwd=tmp_path,
+                command, stdout=subprocess.PIPE, stderr=errors, timeout=600, check=True, cwd=tmp_path,
                 env={**os.environ, "PYTHONPATH": str(tmp_path)},
             ).stdout  # fmt: skip
             os.kill(int((tmp_path / "child").read_text()), signal.SIGKILL)
@@ -244,5 +244,5 @@ def test_ctrl_c_while_a_plug_in_loads(tmp_path: Path) -> None:
         while (line := child.stderr.readline()) != "hanging\n":
             assert line
         child.send_signal(signal.SIGINT)
-        _, err = child.communicate(timeout=60)
+        _, err = child.communicate(timeout=600)
         assert (child.returncode, err) == (130, "specopt: interrupted\n")

@@ -57,7 +57,7 @@ def test_refused_or_read(file: InputFile, tmp_path: Path, capfd: pytest.CaptureF
         path = folder / file.name
         path.write_bytes(case(number, file))
         command = file.commands[number % len(file.commands)]
-        started = time.monotonic()
+        started = time.process_time()
         try:
             code = run(arguments(command, path, others))
             out, err = capfd.readouterr()
@@ -67,7 +67,7 @@ def test_refused_or_read(file: InputFile, tmp_path: Path, capfd: pytest.CaptureF
                 assert code in (0, 1), f"exit code {code}"
                 check_printed(out)
                 check_printed(err)
-            assert time.monotonic() - started < MOST_SECONDS
+            assert time.process_time() - started < MOST_SECONDS
         except (Exception, SystemExit):
             capfd.readouterr()
             failures.append(

@@ -559,7 +559,7 @@ def test_interrupt_signal_writes_the_best_plan(tmp_path: Path) -> None:
     while processor_seconds(child.pid) < 3.0:  # it has a plan then, however busy the machine is
         time.sleep(0.1)
     child.send_signal(signal.SIGINT)
-    out, err = child.communicate(timeout=120)
+    out, err = child.communicate(timeout=600)
     assert child.returncode == 130, err
     assert "Traceback" not in err
     assert "interrupted" in out
@@ -578,7 +578,7 @@ def test_compiling_is_said_on_stderr_once(tmp_path: Path, monkeypatch: pytest.Mo
     specopt.save(specopt.generate("draft-allocation/uniform", seed=1), path)
     for expected in (1, 0):
         child = process("solve", path, "--json", stdout=subprocess.PIPE)
-        out, err = child.communicate(timeout=120)
+        out, err = child.communicate(timeout=600)
         assert json.loads(out)["status"] == "optimal"
         assert err.count("preparing draft-allocation kernels, once on this machine ...\n") == expected
 
@@ -595,7 +595,7 @@ def test_ctrl_c_while_compiling(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         assert "preparing" in said
         time.sleep(moment)
         child.send_signal(signal.SIGINT)
-        _, err = child.communicate(timeout=120)
+        _, err = child.communicate(timeout=600)
         assert child.returncode == 130, err
         assert "Traceback" not in err and "Exception" not in err
 

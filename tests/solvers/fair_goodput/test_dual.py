@@ -245,8 +245,8 @@ def test_sampled_first_price() -> None:
 
 
 @pytest.mark.slow
-def test_a_million_clients() -> None:
-    """Tests that a million clients take seconds, schedule and judge included."""
+def test_a_million_clients(own_clock: None) -> None:
+    """Tests that a million clients take seconds of the processor, schedule and judge included."""
     rates = np.random.default_rng(1).uniform(0.05, 0.95, 1_000_000)
     problem = FairGoodputProblem(acceptance_rates=rates, budget_tokens=4_000_000)
     solve(generate("fair-goodput/paper-5"))

@@ -144,7 +144,7 @@ def test_default() -> None:
     assert solve(paper_1(tasks=7, max_output=20), time_limit=0).method == "length-aware"
 
 
-def test_time_limit() -> None:
+def test_time_limit(own_clock: None) -> None:
     """Tests that the limit is kept, with a plan and a bound, and that no time still gives a plan."""
     problem = paper_1(tasks=300, seed=1)
     solve(paper_1(tasks=7), LengthAware(moves=100))  # compiles

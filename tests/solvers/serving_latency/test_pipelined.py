@@ -193,18 +193,18 @@ def test_incumbent_and_bound_are_valid_at_every_moment(seed: int) -> None:
     assert bounds[-1] <= result.objective * (1 + 1e-9) and objectives[-1] >= result.objective * (1 - 1e-12)
 
 
-def test_time_limit(hard: Problem) -> None:
+def test_time_limit(hard: Problem, own_clock: None) -> None:
     """Tests that a limit far too short gives a plan, a bound and the reason."""
     solve(generate("serving-latency/paper-1", tasks=12, seed=0), "exact")  # compiled
     result = solve(hard, "exact", time_limit=0.3)
     assert result.status is Status.FEASIBLE and result.termination is Termination.TIME_LIMIT
     assert result.bound is not None and result.objective is not None and result.bound < result.objective
-    assert result.seconds <= 0.3 * 1.05 + 0.05 + 0.2  # the last is for a busy machine
+    assert result.seconds <= 0.3 * 1.05 + 0.05 + 0.2
 
 
 def test_gap(hard: Problem) -> None:
     """Tests that a wide gap ends the search early, with a plan inside it."""
-    result = solve(hard, "exact", gap=0.02, time_limit=20)
+    result = solve(hard, "exact", gap=0.02, time_limit=600)
     assert result.status is Status.OPTIMAL and result.termination is Termination.GAP
     assert result.gap is not None and 0 < result.gap <= 0.02
 
@@ -218,7 +218,7 @@ def test_stop_from_the_callback(hard: Problem) -> None:
 
 def test_warm_start(hard: Problem) -> None:
     """Tests that a warm start's plan is never lost, even without time to improve it."""
-    first: Result = solve(hard, "exact", gap=0.01, time_limit=20)
+    first: Result = solve(hard, "exact", gap=0.01, time_limit=600)
     again = solve(hard, "exact", warm_start=first, time_limit=0.05)
     assert first.objective is not None and again.objective is not None
     assert again.objective <= first.objective * (1 + 1e-12)
