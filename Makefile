@@ -64,7 +64,7 @@ lock: ## requirements.lock anew: the newest versions that go together, for every
 
 minima newest: ## tests that reach every backend, with the least versions that are declared, or the newest of today
 	@rm -rf build/$@ && python3 -m venv build/$@
-	@python3 tests/minima.py $(REACHED) > build/$@/minima.txt
+	@python3 tests/helpers/minima.py $(REACHED) > build/$@/minima.txt
 	@build/$@/bin/python $(INSTALL) $(if $(filter minima,$@),-c build/$@/minima.txt) \
 	-e '.[$(REACHED)]' pytest pytest-xdist hypothesis
 	@build/$@/bin/python -m pip list | grep -iE "$$(sed 's/=.*/ /' build/$@/minima.txt | paste -sd '|')"

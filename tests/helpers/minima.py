@@ -1,4 +1,4 @@
-"""The least versions that pyproject.toml declares, as constraints for pip: `python tests/minima.py EXTRA,EXTRA`."""
+"""The least versions that pyproject.toml declares, as constraints for pip: `python tests/helpers/minima.py EXTRA,EXTRA`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 def minima(*extras: str) -> list[str]:
     """Return NAME==LEAST of what the package requires, alone and with some extras."""
-    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
     wanted = [project["dependencies"], *(project["optional-dependencies"][extra] for extra in extras)]
     return [each.partition(",")[0].replace(">=", "==") for part in wanted for each in part]
 
