@@ -23,6 +23,7 @@ import json
 import math
 import os
 import queue
+import re
 import shutil
 import subprocess
 import sys
@@ -53,6 +54,8 @@ PATIENCE = 5.0
 DEFAULT = "(default)"
 DIGITS = 6
 """Of the numbers of a plan, where a tolerance is given."""
+
+NUMBER = re.compile(r"(-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)")
 
 RATES = {"acceptance_histogram": [100, 80, 60, 160], "num_draft_tokens": 1200}
 SHORT = {
@@ -353,6 +356,10 @@ def differences_of(before: Any, now: Any, tolerance: float, place: str = "") -> 
                 yield from differences_of(before[name], now[name], tolerance, where)
     elif isinstance(before, list) and isinstance(now, list):
         if all(isinstance(each, str) for each in (*before, *now)):
+            if tolerance and len(before) == len(now):
+                now = [
+                    one if _is_close(one, other, tolerance) else other for one, other in zip(before, now, strict=True)
+                ]
             lines = list(difflib.unified_diff(before, now, lineterm="", n=0))[2:]
             yield from (f"{place}: {line}" for line in lines if not line.startswith("@@"))
         elif len(before) != len(now):
@@ -364,6 +371,14 @@ def differences_of(before: Any, now: Any, tolerance: float, place: str = "") -> 
         are_numbers = isinstance(before, float) and isinstance(now, float)
         if not (are_numbers and math.isclose(before, now, rel_tol=tolerance, abs_tol=0.0)):
             yield f"{place} {before!r} -> {now!r}"
+
+
+def _is_close(one: str, other: str, tolerance: float) -> bool:
+    """Return whether two lines differ in nothing but numbers, and in those by no more than a relative tolerance."""
+    parts, others = NUMBER.split(one), NUMBER.split(other)
+    return parts[::2] == others[::2] and all(
+        math.isclose(float(a), float(b), rel_tol=tolerance) for a, b in zip(parts[1::2], others[1::2], strict=True)
+    )
 
 
 def main() -> int:

@@ -78,3 +78,7 @@ def test_differences() -> None:
     ]  # fmt: skip
     assert differences({"a": [1]}, {"a": [1, 2]}) == ["a has 1 entries, now 2"]
     assert differences({"text": ["x", "y"]}, {"text": ["x", "z"]}) == ["text: -y", "text: +z"]
+    printed, again = {"text": ["bound: 8.2, 3 of 4", "-1e-5"]}, {"text": ["bound: 8.20000000001, 3 of 4", "-1e-05"]}
+    assert len(differences(printed, again)) == 4 and not differences(printed, again, 1e-9)
+    assert len(differences(printed, {"text": ["bound: 8.3, 3 of 4", "-1e-5"]}, 1e-9)) == 2
+    assert len(differences(printed, {"text": ["bounds: 8.2, 3 of 4", "-1e-5"]}, 1e-9)) == 2
