@@ -6,7 +6,7 @@ import dataclasses
 from typing import Any
 
 import pytest
-from three_tasks import three_tasks
+from helpers.three_tasks import three_tasks
 
 from specopt import ServingLatencyProblem, methods, solve
 from specopt.solvers.serving_latency.prepare import prepare

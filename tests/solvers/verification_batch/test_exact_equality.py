@@ -11,9 +11,9 @@ import os
 from pathlib import Path
 from typing import Any
 
-import naive_verification_batch as naive
 import numpy as np
 import pytest
+from oracles import verification_batch as naive
 
 from specopt import Status, VerificationBatchPlan, VerificationBatchProblem, solve
 from specopt.models.fields import Ints
