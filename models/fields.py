@@ -91,6 +91,11 @@ OpenUnit = Annotated[float, Meta(gt=0, lt=1)]
 HalfOpenUnit = Annotated[float, Meta(ge=0, lt=1)]
 TokenBudget = Annotated[int, Meta(ge=0, le=MAX_BUDGET)]
 
+# of data that is read as it is: the bounds exclude infinity, and NaN with it
+Number = Annotated[float, Meta(ge=-sys.float_info.max, le=sys.float_info.max)]
+Amount = Annotated[float, Meta(ge=0, le=sys.float_info.max)]
+Count = Annotated[int, Meta(ge=0, le=2**53)]
+
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 

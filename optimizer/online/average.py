@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from specopt.online.base import Amount, Count
+from specopt.models.fields import Amount, Count
 
 _FEW = 5
 """Observations of a quantity that are believed as they are: before them nobody knows what is far off."""

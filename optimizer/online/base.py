@@ -7,29 +7,21 @@ are held, and end with plain assignments. Whatever is raised before them leaves 
 from __future__ import annotations
 
 import math
-import sys
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import wraps
-from typing import Annotated, Any, Concatenate, Literal, ParamSpec, TypeVar
+from typing import Any, Concatenate, Literal, ParamSpec, Self, TypeVar
 
 import msgspec
-from msgspec import Meta
 
 from specopt.models.arguments import Key, key_of
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import describe, read
+from specopt.models.fields import Amount, describe, read
 
 P = ParamSpec("P")
 T = TypeVar("T")
 O = TypeVar("O", bound="Online")  # noqa: E741
-S = TypeVar("S", bound=msgspec.Struct)
-
-# fields of states; the bounds exclude NaN and infinity
-Number = Annotated[float, Meta(ge=-sys.float_info.max, le=sys.float_info.max)]
-Amount = Annotated[float, Meta(ge=0, le=sys.float_info.max)]
-Count = Annotated[int, Meta(ge=0, le=2**53)]
 
 Unbounded = Amount | Literal["inf"]
 """A duration that may be infinite, which JSON has no number for."""
@@ -37,6 +29,12 @@ Unbounded = Amount | Literal["inf"]
 
 class Saved(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """Base of what a state says: declared fields, which are checked when it is read."""
+
+    @classmethod
+    def read(cls, state: object) -> Self:
+        """Return a state whose fields are as declared."""
+        found: Self = read(cls, state, "state")
+        return found
 
 
 class Online(ABC):
@@ -79,12 +77,6 @@ def restoring(method: Callable[P, T]) -> Callable[P, T]:
             raise InvalidInput(message if message.startswith("state") else f"state.{message}") from None
 
     return named
-
-
-def saved(form: type[S], state: Mapping[str, Any]) -> S:
-    """Return a state whose fields are as declared, and without two rows of one key."""
-    found: S = read(form, state, "state")
-    return found
 
 
 def distinct(name: str, keys: list[Key]) -> list[Key]:

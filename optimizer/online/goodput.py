@@ -19,10 +19,9 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from types import ModuleType
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
 import numpy as np
 from msgspec import Meta
@@ -32,40 +31,10 @@ from specopt.models.acceptance import expected_tokens
 from specopt.models.arguments import LARGEST, Key, integer, key_of, number, one_of, positive, sequence
 from specopt.models.errors import InvalidInput
 from specopt.models.fair_goodput import MAX_FAIRNESS, FairGoodputProblem
-from specopt.models.fields import MAX_TOKENS, Floats, Ints, describe, parse
-from specopt.online.base import (
-    Count,
-    Number,
-    Online,
-    Saved,
-    distinct,
-    expect,
-    locked,
-    restoring,
-    saved,
-)
-from specopt.solvers._kernels.fair_goodput_columns import (
-    ABSENT,
-    BY_PLACE,
-    CAP,
-    COUNTS,
-    DRAFT_SECONDS,
-    ESTIMATE,
-    GOODPUT,
-    MEMORIES,
-    MOST,
-    NETWORK_SECONDS,
-    PATIENCE,
-    PRESSURE,
-    PRIOR,
-    PROMISE,
-    RATES,
-    ROUNDS,
-    SILENT,
-    SMOOTHING,
-    UNHEARD,
-    WEIGHT,
-)
+from specopt.models.fields import MAX_TOKENS, Count, Floats, Ints, Number, describe, parse
+from specopt.online import base
+from specopt.online.base import Online, Saved, locked
+from specopt.solvers._kernels import fair_goodput_columns as col
 from specopt.solvers.budget import Budget
 from specopt.solvers.fair_goodput.policies import (
     Gradient,
@@ -94,8 +63,7 @@ _LEFT = -3
 """In place of the drafts of a client that has left since."""
 
 
-@dataclass(frozen=True)
-class _Round:
+class _Round(NamedTuple):
     """The drafts of a round, by client: ABSENT ones were not in it or have reported."""
 
     clients: tuple[Key, ...]
@@ -239,12 +207,12 @@ class GoodputScheduler(Online):
     @property
     def estimates(self) -> Floats:
         """The estimated acceptance rate of each client."""
-        return self._facts[:, ESTIMATE].copy()
+        return self._facts[:, col.ESTIMATE].copy()
 
     @property
     def goodput(self) -> Floats:
         """What each client gets per round, or per second, as smoothed by the policy (Eq. 4)."""
-        return np.asarray(self._facts[:, GOODPUT] / self._round_seconds)
+        return np.asarray(self._facts[:, col.GOODPUT] / self._round_seconds)
 
     @locked
     def join(
@@ -272,9 +240,9 @@ class GoodputScheduler(Online):
         cap = MAX_TOKENS if max_draft_tokens is None else integer("max_draft_tokens", max_draft_tokens, 0, MAX_TOKENS)
         estimate = None if initial_estimate is None else [number("initial_estimate", initial_estimate, 0.0, 1.0)]
         facts = first_facts(self.policy, [weight], estimate)
-        facts[0, PROMISE] = number("min_goodput", min_goodput, 0.0, LARGEST)
-        facts[0, DRAFT_SECONDS] = number("draft_seconds_per_token", draft_seconds_per_token, 0.0, LARGEST)
-        facts[0, NETWORK_SECONDS] = number("network_seconds", network_seconds, 0.0, LARGEST)
+        facts[0, col.PROMISE] = number("min_goodput", min_goodput, 0.0, LARGEST)
+        facts[0, col.DRAFT_SECONDS] = number("draft_seconds_per_token", draft_seconds_per_token, 0.0, LARGEST)
+        facts[0, col.NETWORK_SECONDS] = number("network_seconds", network_seconds, 0.0, LARGEST)
         self._check_seconds(facts)
         self._begin_anew(
             np.concatenate([self._facts, facts]), np.concatenate([self._counts, first_counts([cap])]), self._budget,
@@ -284,7 +252,7 @@ class GoodputScheduler(Online):
     def _check_seconds(self, facts: Floats) -> None:
         """Refuse clients with whom a round per second takes no time: its rates would be infinite."""
         if self.per == "second" and len(facts):
-            quickest = self.verify_overhead_seconds + facts[:, NETWORK_SECONDS].min()
+            quickest = self.verify_overhead_seconds + facts[:, col.NETWORK_SECONDS].min()
             if quickest < 1.0 / LARGEST:
                 raise InvalidInput(
                     f"network_seconds: expected more than 0 with no verify_overhead_seconds, got {quickest}"
@@ -318,7 +286,7 @@ class GoodputScheduler(Online):
     ) -> None:  # fmt: skip
         """Average goodput from here on: what was fair before is not any more, and need not be made up for."""
         counts = counts.copy()
-        counts[:, ROUNDS] = 0
+        counts[:, col.ROUNDS] = 0
         self._facts, self._counts, self._clients, self._budget = facts, counts, clients, budget
         self._rounds, self._timed_rounds = self._rounds if rounds is None else rounds, 0
 
@@ -350,15 +318,15 @@ class GoodputScheduler(Online):
             ready = {key_of("clients", key) for key in clients}
             for key in ready - set(self._clients):
                 raise InvalidInput(f"clients: expected some of the clients, got {describe(key)}")
-            drafts[[key not in ready for key in self._clients]] = ABSENT
-        absent = drafts == ABSENT
+            drafts[[key not in ready for key in self._clients]] = col.ABSENT
+        absent = drafts == col.ABSENT
         facts, seconds, timed = self._facts, self._round_seconds, self._timed_rounds
         if self.per == "second" and not absent.all():
             facts, drafts, seconds, timed = self._best_per_second(drafts)
         else:
             _kernels().allocate(self.policy.code, self._options, facts, self._counts, self._budget, drafts)
         number = self._last_round + 1
-        rounds = self._rounds | {number: _Round(self._clients, np.where(absent, ABSENT, drafts))}
+        rounds = self._rounds | {number: _Round(self._clients, np.where(absent, col.ABSENT, drafts))}
         rounds.pop(number - _OPEN_ROUNDS, None)
         self._facts, self._round_seconds, self._timed_rounds = facts, seconds, timed
         self._rounds, self._last_round = rounds, number
@@ -371,37 +339,39 @@ class GoodputScheduler(Online):
         its promise weighs more and more: in real time drafts cost what they delay, and more of them for one client may
         be less for it.
         """
-        ready = np.flatnonzero(drafts != ABSENT)
+        ready = np.flatnonzero(drafts != col.ABSENT)
         learned = self._facts.copy()
-        learned[:, [WEIGHT, PROMISE]] = 0.0
+        learned[:, [col.WEIGHT, col.PROMISE]] = 0.0
         _kernels().allocate(self.policy.code, self._options, learned, self._counts, self._budget, drafts)
         learned[:] = self._facts
         facts, due = self._facts[ready], drafts[ready]
         one = FairGoodputProblem(
-            acceptance_rates=np.minimum(facts[:, ESTIMATE], MOST),
+            acceptance_rates=np.minimum(facts[:, col.ESTIMATE], col.MOST),
             budget_tokens=self._budget,
-            max_draft_tokens=np.where(self._counts[ready, SILENT] < PATIENCE, self._counts[ready, CAP], due),
+            max_draft_tokens=np.where(
+                self._counts[ready, col.SILENT] < col.PATIENCE, self._counts[ready, col.CAP], due
+            ),
             per="second",
-            draft_seconds_per_token=facts[:, DRAFT_SECONDS],
-            network_seconds=facts[:, NETWORK_SECONDS],
+            draft_seconds_per_token=facts[:, col.DRAFT_SECONDS],
+            network_seconds=facts[:, col.NETWORK_SECONDS],
             verify_overhead_seconds=self.verify_overhead_seconds,
             verify_seconds_per_token=self.verify_seconds_per_token,
         )
-        logs = np.log(facts[:, WEIGHT]) - self.fairness * np.log(facts[:, GOODPUT]) + facts[:, PRESSURE]
+        logs = np.log(facts[:, col.WEIGHT]) - self.fairness * np.log(facts[:, col.GOODPUT]) + facts[:, col.PRESSURE]
         prices = np.exp(logs - logs.max())
         best = np.maximum(Rounds(one).best_sum(prices, Budget(one))[1], due)
         while best.sum() > self._budget:  # what is due displaces what is worth least
-            last = np.where(best > due, prices * facts[:, ESTIMATE] ** best, math.inf)
+            last = np.where(best > due, prices * facts[:, col.ESTIMATE] ** best, math.inf)
             best[last.argmin()] -= 1
         timed = self._timed_rounds + 1
-        share = max(self._options[SMOOTHING], 1.0 / timed)
+        share = max(self._options[col.SMOOTHING], 1.0 / timed)
         seconds = (1.0 - share) * self._round_seconds + share * one.round_seconds(best)
-        promised = facts[:, PROMISE] > 0.0
-        kept = expected_tokens(facts[promised, ESTIMATE], best[promised])
+        promised = facts[:, col.PROMISE] > 0.0
+        kept = expected_tokens(facts[promised, col.ESTIMATE], best[promised])
         with np.errstate(over="ignore"):  # of next to nothing, infinitely much is kept
-            kept = kept / (facts[promised, PROMISE] * seconds)
-        learned[ready[promised], PRESSURE] = np.clip(
-            facts[promised, PRESSURE] + _PRESSURE_STEP * (1.0 - kept), 0.0, _MOST_PRESSURE
+            kept = kept / (facts[promised, col.PROMISE] * seconds)
+        learned[ready[promised], col.PRESSURE] = np.clip(
+            facts[promised, col.PRESSURE] + _PRESSURE_STEP * (1.0 - kept), 0.0, _MOST_PRESSURE
         )
         drafts[ready] = best
         return learned, drafts, float(seconds), timed
@@ -445,10 +415,10 @@ class GoodputScheduler(Online):
         roster, drafts = current.clients, current.drafts
         known = drafts.copy()
         if isinstance(accepted, Mapping):
-            known[drafts >= 0] = ABSENT if current.reported else UNHEARD
+            known[drafts >= 0] = col.ABSENT if current.reported else col.UNHEARD
             for key in (key_of("accepted", key) for key in accepted):
                 place = roster.index(key) if key in roster else -1
-                if place < 0 or drafts[place] == ABSENT:
+                if place < 0 or drafts[place] == col.ABSENT:
                     raise InvalidInput(f"accepted: expected clients of the round, each once, got {describe(key)}")
                 known[place] = drafts[place]
         taken = _column("accepted", accepted, accepted, roster, "iu")
@@ -468,14 +438,15 @@ class GoodputScheduler(Online):
                 )
             evidence = np.maximum(drafts, 0).astype(np.float64)
             hits = ratios * evidence
-        left = np.where(heard, ABSENT, drafts)
-        rounds = self._rounds | {number: _Round(roster, left, True)}
-        if not (left >= 0).any():
-            del rounds[number]
+        left = np.where(heard, col.ABSENT, drafts)
+        rounds = self._rounds.copy()
+        del rounds[number]
+        if (left >= 0).any():
+            rounds[number] = _Round(roster, left, True)
         if roster != self._clients:
             places = [roster.index(key) if key in roster else -1 for key in self._clients]
             there = np.array(places, dtype=np.int64)
-            known = np.where(there >= 0, known[there], ABSENT)
+            known = np.where(there >= 0, known[there], col.ABSENT)
             taken, hits, evidence = taken[there], hits[there], evidence[there]
         facts, counts = self._facts.copy(), self._counts.copy()
         _kernels().observe(
@@ -507,7 +478,7 @@ class GoodputScheduler(Online):
         )
 
     @classmethod
-    @restoring
+    @base.restoring
     def from_state(cls, state: Mapping[str, Any]) -> Self:
         """Return the scheduler whose `state` this is.
 
@@ -516,7 +487,7 @@ class GoodputScheduler(Online):
         InvalidInput
             If it is not the state of a scheduler.
         """
-        found = saved(_State, state)
+        found = _State.read(state)
         options = dict(found.policy)
         policy: Any = parse(type(as_policy(options.pop("name", None))), options, "policy")
         per: Any = found.per
@@ -525,31 +496,35 @@ class GoodputScheduler(Online):
             verify_overhead_seconds=found.verify_overhead_seconds,
             verify_seconds_per_token=found.verify_seconds_per_token,
         )  # fmt: skip
-        clients, width = tuple(distinct("clients", found.clients)), scheduler._facts.shape[1]
-        for name, rows, size in (("facts", found.facts, width), ("counts", found.counts, COUNTS)):
-            expect(len(rows) == len(clients), name, "one row per client", rows)
-            expect(all(len(row) == size for row in rows), name, f"rows of {size} numbers", rows)
+        clients, width = tuple(base.distinct("clients", found.clients)), scheduler._facts.shape[1]
+        for name, rows, size in (("facts", found.facts, width), ("counts", found.counts, col.COUNTS)):
+            base.expect(len(rows) == len(clients), name, "one row per client", rows)
+            base.expect(all(len(row) == size for row in rows), name, f"rows of {size} numbers", rows)
         facts = np.array(found.facts, dtype=np.float64).reshape(-1, width)
-        counts = np.array(found.counts, dtype=np.int64).reshape(-1, COUNTS)
+        counts = np.array(found.counts, dtype=np.int64).reshape(-1, col.COUNTS)
         least, most = np.zeros(width), np.full(width, math.inf)
-        least[[WEIGHT, GOODPUT]] = 5e-324
-        most[[ESTIMATE, PRIOR]], most[PRESSURE] = 1.0, _MOST_PRESSURE
+        least[[col.WEIGHT, col.GOODPUT]] = 5e-324
+        most[[col.ESTIMATE, col.PRIOR]], most[col.PRESSURE] = 1.0, _MOST_PRESSURE
         if isinstance(policy, Robust):
-            beliefs = range(MEMORIES + 2 * len(scheduler._discounts), width)
-            most[[BY_PLACE, *range(RATES, MEMORIES), *beliefs]] = 1.0 + 1e-9  # sums of beliefs are rounded
+            beliefs = range(col.MEMORIES + 2 * len(scheduler._discounts), width)
+            most[[col.BY_PLACE, *range(col.RATES, col.MEMORIES), *beliefs]] = 1.0 + 1e-9  # sums of beliefs are rounded
         for row, values in enumerate(facts):
             for column in np.flatnonzero(~((least <= values) & (values <= most))):
-                name = f"facts[{row}][{column}]"
-                expect(False, name, f"a number from {least[column]} to {most[column]}", float(values[column]))
-        expect(bool((counts[:, CAP] <= MAX_TOKENS).all()), "counts", f"caps of at most {MAX_TOKENS}", found.counts)
+                range_of = f"a number from {least[column]} to {most[column]}"
+                base.expect(False, f"facts[{row}][{column}]", range_of, float(values[column]))
+        base.expect(
+            bool((counts[:, col.CAP] <= MAX_TOKENS).all()), "counts", f"caps of at most {MAX_TOKENS}", found.counts
+        )
         scheduler._check_seconds(facts)
         for index, one in enumerate(found.rounds):
             where = f"rounds[{index}]"
-            expect(len(one.drafts) == len(one.clients), f"{where}.drafts", "one entry per client", one.drafts)
+            base.expect(len(one.drafts) == len(one.clients), f"{where}.drafts", "one entry per client", one.drafts)
             late = found.last_round - _OPEN_ROUNDS < one.number <= found.last_round
-            expect(late and one.number not in scheduler._rounds, f"{where}.number", "another round", one.number)
+            base.expect(late and one.number not in scheduler._rounds, f"{where}.number", "another round", one.number)
             scheduler._rounds[one.number] = _Round(
-                tuple(distinct(f"{where}.clients", one.clients)), np.array(one.drafts, dtype=np.int64), one.reported
+                tuple(base.distinct(f"{where}.clients", one.clients)),
+                np.array(one.drafts, dtype=np.int64),
+                one.reported,
             )
         scheduler._clients, scheduler._facts, scheduler._counts = clients, facts, counts
         scheduler._round_seconds, scheduler._timed_rounds = found.round_seconds, found.timed_rounds

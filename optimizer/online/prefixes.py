@@ -11,8 +11,8 @@ import numpy as np
 from msgspec import Meta
 
 from specopt.models.arguments import LARGEST, Key
-from specopt.models.fields import Floats
-from specopt.online.base import Amount, Number, Saved, distinct, expect
+from specopt.models.fields import Amount, Floats, Number
+from specopt.online.base import Saved, distinct, expect
 
 _SIZE, _CACHED, _DUE, _WINDOW, _AWAY, _SPEED, _AHEAD = range(7)  # rows of `Prefixes._columns`
 _RECENT_BATCHES = 50

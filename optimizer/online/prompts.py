@@ -23,10 +23,10 @@ from specopt.models.arguments import LARGEST, Key, key_of, number, one_of
 from specopt.models.cloud_delay import CloudDelay
 from specopt.models.device_speculation import parallel_steps
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import Floats
+from specopt.models.fields import Amount, Floats
 from specopt.models.prompt_chunking import PromptChunkingProblem
 from specopt.online.average import Average
-from specopt.online.base import Amount, Online, Saved, distinct, expect, locked, restoring, saved
+from specopt.online.base import Online, Saved, distinct, expect, locked, restoring
 
 KNOTS = (0.0, 16.0, 64.0, 256.0, 1024.0, 4096.0)
 """Where g may bend if nothing else is known."""
@@ -90,7 +90,7 @@ class PromptMonitor(Online):
         self.outlier_limit = math.inf if outlier_limit is None else number("outlier_limit", outlier_limit, 1.0)
         self._given = _measured(uplink_bytes_per_second, downlink_bytes_per_second, draft_seconds)
         self._tokens: Floats = np.array(KNOTS) if cloud_delay is None else cloud_delay.tokens
-        self._g = cloud_delay
+        self._seconds = None if cloud_delay is None else cloud_delay.seconds
         self._batches = Average()
         # of g, relative, by nearest knot: what a small batch shows says nothing about large ones
         self._errors = [Average()] * len(self._tokens)
@@ -112,10 +112,10 @@ class PromptMonitor(Online):
             size, self.smoothing, math.inf
         )  # counted, not measured: a large batch is no error
         errors = self._errors.copy()
-        if self._g is None:
+        if self._seconds is None:
             g = np.full(len(self._tokens), delay)
         else:
-            g = self._g.seconds.copy()
+            g = self._seconds.copy()
             place = size if self.pinned == "observed" else batches.value
             left, weight = self._place(place)
             before = float((1.0 - weight) * g[left] + weight * g[left + 1])
@@ -125,8 +125,11 @@ class PromptMonitor(Online):
             step, deviation = error.limited((delay - before) / unit, 1.0, self.smoothing, self.outlier_limit)
             errors[near] = Average(0.0, deviation, error.seen + 1)
             _pin(g, left, weight, before, max(0.0, before + (1.0 - self.smoothing) * step * unit))
-        known = CloudDelay(tokens=self._tokens, seconds=g)
-        self._batches, self._errors, self._g = batches, errors, known
+        with np.errstate(over="ignore"):
+            steep = not np.isfinite(np.diff(g) / np.diff(self._tokens)).all()
+        if steep:
+            raise InvalidInput(f"seconds: expected a delay with which the slopes of g are finite, got {delay}")
+        self._batches, self._errors, self._seconds = batches, errors, g
 
     @locked
     def observe_device(
@@ -172,9 +175,9 @@ class PromptMonitor(Online):
         InvalidInput
             If nothing is known of it.
         """
-        if self._g is None:
+        if self._seconds is None:
             raise InvalidInput("cloud_delay: expected a batch to be observed first, or a g to begin with")
-        return self._g
+        return CloudDelay(tokens=self._tokens, seconds=self._seconds)
 
     @property
     def devices(self) -> tuple[Key, ...]:
@@ -257,7 +260,7 @@ class PromptMonitor(Online):
             outlier_limit=None if math.isinf(self.outlier_limit) else self.outlier_limit,
             given=self._given,
             tokens=self._tokens.tolist(),
-            seconds=None if self._g is None else self._g.seconds.tolist(),
+            seconds=None if self._seconds is None else self._seconds.tolist(),
             batches=self._batches,
             errors=self._errors,
             devices=list(self._devices.items()),
@@ -273,14 +276,14 @@ class PromptMonitor(Online):
         InvalidInput
             If it is not the state of a monitor.
         """
-        found = saved(_State, state)
+        found = _State.read(state)
         seconds = np.zeros(len(found.tokens)) if found.seconds is None else np.array(found.seconds)
         g = CloudDelay(tokens=np.array(found.tokens), seconds=seconds)
         monitor = cls(g, smoothing=found.smoothing, pinned=found.pinned, outlier_limit=found.outlier_limit,
                       **found.given)  # fmt: skip
         expect(len(found.errors) == len(g.tokens), "errors", f"{len(g.tokens)} entries, one per knot", found.errors)
         keys = distinct("devices", [key for key, _ in found.devices])
-        monitor._g = None if found.seconds is None else g
+        monitor._seconds = None if found.seconds is None else g.seconds
         monitor._batches, monitor._errors = found.batches, found.errors
         monitor._devices = {key: _NOTHING | averages for key, (_, averages) in zip(keys, found.devices, strict=True)}
         return monitor

@@ -20,16 +20,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Self
-
-from msgspec import Meta
+from typing import Any, Self
 
 from specopt.models.acceptance import expected_tokens_per_step
 from specopt.models.arguments import Key, integer, key_of, number, one_of
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import MAX_TOKENS, HalfOpenUnit, describe
+from specopt.models.fields import MAX_TOKENS, describe
 from specopt.models.serving_latency import Mechanism, ServingLatencyProblem
-from specopt.online.base import Amount, Count, Online, Saved, distinct, locked, restoring, saved
+from specopt.online.base import Online, Saved, distinct, locked, restoring
 from specopt.solvers.serving_latency.step_choice import Learned, StepChoice, Task
 
 
@@ -68,21 +66,10 @@ class Step:
     seconds: float
 
 
-class _Task(Saved):
-    reached: Annotated[float, Meta(ge=1, le=1e15)]
-    unseen: Amount
-    rate: HalfOpenUnit
-    gained: Amount
-    first: bool
-
-
 class _State(Saved):
     mechanism: str
-    tasks: list[tuple[Key, _Task]]
-    outputs: Annotated[float, Meta(ge=Learned().outputs, le=1e200)]
-    squares: Amount
-    joined: Count
-    seconds: Amount
+    tasks: list[tuple[Key, Task]]
+    learned: Learned
 
 
 class ServingScheduler(Online):
@@ -229,8 +216,7 @@ class ServingScheduler(Online):
     # ------------------------------------------------------------------ state
 
     def _saved(self) -> _State:
-        tasks = [(key, _Task(**task._asdict())) for key, task in self._tasks.items()]
-        return _State(mechanism=self.mechanism, tasks=tasks, **self._learned._asdict())
+        return _State(mechanism=self.mechanism, tasks=list(self._tasks.items()), learned=self._learned)
 
     @classmethod
     @restoring
@@ -242,13 +228,12 @@ class ServingScheduler(Online):
         InvalidInput
             If it is not the state of a scheduler, or the problem is not for its mechanism.
         """
-        found = saved(_State, state)
+        found = _State.read(state)
         mechanism: Any = found.mechanism
         scheduler = cls(deployment, mechanism)
         keys = distinct("tasks", [key for key, _ in found.tasks])
-        rows = (Task(row.reached, row.unseen, row.rate, row.gained, row.first) for _, row in found.tasks)
-        scheduler._tasks = dict(zip(keys, rows, strict=True))
-        scheduler._learned = Learned(found.outputs, found.squares, found.joined, found.seconds)
+        scheduler._tasks = dict(zip(keys, [task for _, task in found.tasks], strict=True))
+        scheduler._learned = found.learned
         return scheduler
 
     # ------------------------------------------------------------------ inside

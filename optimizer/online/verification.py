@@ -36,22 +36,10 @@ from numpy.typing import NDArray
 
 from specopt.models.arguments import LARGEST, Key, key_of, number
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import MAX_TOKENS, Floats, Ints, describe, parse
+from specopt.models.fields import MAX_TOKENS, Amount, Count, Floats, Ints, Number, describe, parse
 from specopt.models.verification_time import COEFFICIENTS, VerificationTime, features
-from specopt.online.base import (
-    Amount,
-    Count,
-    Number,
-    Online,
-    Saved,
-    Unbounded,
-    bounded,
-    distinct,
-    expect,
-    locked,
-    restoring,
-    saved,
-)
+from specopt.online import base
+from specopt.online.base import Online, Saved, Unbounded, locked
 from specopt.online.prefixes import Prefixes, SavedPrefixes
 from specopt.solvers.verification_batch.policies import Policy, PolicyName, as_policy
 
@@ -374,10 +362,10 @@ class VerificationScheduler(Online):
             seconds = number("seconds", seconds, high=LARGEST, above=0)
         served = self._running
         if isinstance(batch, Batch):
-            keys = [key_of("batch", key) for key in batch.keys]
-            if len(batch.serials) != len(keys):
-                raise InvalidInput(f"batch: expected one that next_batch returned, got {describe(batch)}")
-            asked = dict(zip(keys, batch.serials, strict=True))
+            try:
+                asked = dict(zip(batch.keys, batch.serials, strict=True))
+            except (TypeError, ValueError):
+                raise InvalidInput(f"batch: expected one that next_batch returned, got {describe(batch)}") from None
             served = tuple([key for key, serial in asked.items() if self._rows.serial_of.get(key) == serial])
         elif batch is not None:
             named = {key_of("batch", key) for key in batch}
@@ -403,7 +391,7 @@ class VerificationScheduler(Online):
         rows = self._rows
         keys = rows.keys_of(_WAITS, _RUNS)
         columns = np.delete(rows.columns[:, rows.places(keys)], _LATEST, axis=0)  # which follows from the others
-        policy = {name: bounded(value) for name, value in dataclasses.asdict(self.policy).items()}
+        policy = {name: base.bounded(value) for name, value in dataclasses.asdict(self.policy).items()}
         fields = _Request.__struct_fields__[2:]
         return _State(
             estimator=dataclasses.asdict(self.estimator),
@@ -413,13 +401,13 @@ class VerificationScheduler(Online):
             kv_bytes_per_token=self.kv_bytes_per_token,
             cache_memory_bytes=self.cache_memory_bytes,
             prefixes=None if self._prefixes is None else self._prefixes.state(),
-            lost_after_seconds=bounded(self.lost_after_seconds),
+            lost_after_seconds=base.bounded(self.lost_after_seconds),
             requests=[
                 _Request(key=key, serial=rows.serial_of[key], **dict(zip(fields, values, strict=True)))
                 for key, values in zip(keys, columns.T.tolist(), strict=True)
             ],
             running=list(self._running),
-            running_until=bounded(self._deadline_of_running),
+            running_until=base.bounded(self._deadline_of_running),
             work=self._work.tolist(),
             calibration=_Calibration(
                 **{name: getattr(self._calibration, name).tolist() for name in self._calibration._fields}
@@ -428,7 +416,7 @@ class VerificationScheduler(Online):
         )
 
     @classmethod
-    @restoring
+    @base.restoring
     def from_state(cls, state: Mapping[str, Any], *, shift_seconds: float = 0.0) -> Self:
         """Return the scheduler whose `state` this is; a batch that ran then still runs.
 
@@ -444,7 +432,7 @@ class VerificationScheduler(Online):
         InvalidInput
             If it is not the state of a scheduler.
         """
-        found, shift = saved(_State, state), number("shift_seconds", shift_seconds, -LARGEST, LARGEST)
+        found, shift = _State.read(state), number("shift_seconds", shift_seconds, -LARGEST, LARGEST)
         policy = {name: math.inf if value == "inf" else value for name, value in found.policy.items()}
         scheduler = cls(
             parse(VerificationTime, found.estimator, "estimator"),
@@ -455,16 +443,18 @@ class VerificationScheduler(Online):
             cache_memory_bytes=found.cache_memory_bytes,
             lost_after_seconds=float(found.lost_after_seconds),
         )
-        expect(
+        base.expect(
             (found.prefixes is None) == (scheduler._prefixes is None), "prefixes", "those of a cache", found.prefixes
         )
         if scheduler._prefixes is not None and found.prefixes is not None:
             scheduler._prefixes.restore(found.prefixes, shift)
-        running, last = set(distinct("running", found.running)), -1
-        keys = distinct("requests", [one.key for one in found.requests])
-        expect(running <= set(keys), "running", "keys of requests", found.running)
+        running, last = set(base.distinct("running", found.running)), -1
+        keys = base.distinct("requests", [one.key for one in found.requests])
+        base.expect(running <= set(keys), "running", "keys of requests", found.running)
         for key, one in zip(keys, found.requests, strict=True):
-            expect(last < one.serial < found.next_serial, "requests", "rising serials below next_serial", one.serial)
+            base.expect(
+                last < one.serial < found.next_serial, "requests", "rising serials below next_serial", one.serial
+            )
             last = one.serial
             values = (
                 one.expected_tokens, *scheduler._tokens(one.new_tokens, one.cached_tokens),
@@ -475,7 +465,9 @@ class VerificationScheduler(Online):
         scheduler._running, scheduler._next_serial = tuple(found.running), found.next_serial
         scheduler._work = np.array(found.work)
         least = _kernels().LEAST_ERROR
-        expect(found.calibration.error[0] >= least, "calibration.error", f"at least {least}", found.calibration.error)
+        base.expect(
+            found.calibration.error[0] >= least, "calibration.error", f"at least {least}", found.calibration.error
+        )
         for name in scheduler._calibration._fields:
             getattr(scheduler._calibration, name)[:] = getattr(found.calibration, name)
         scheduler._deadline_of_running = float(found.running_until) + shift

@@ -6,10 +6,12 @@ Output lengths are not known: how long tasks stay is learned from those that hav
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
+from msgspec import Meta
 
+from specopt.models.fields import Amount, Count, HalfOpenUnit
 from specopt.models.serving_latency import Mechanism, ServingLatencyProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.serving_latency.prepare import prepare
@@ -24,10 +26,10 @@ WEIGHT = 8.0
 class Task(NamedTuple):
     """What is known of a task: tokens that it has, tokens that the draft model lacks, acceptance, tokens gained."""
 
-    reached: float
-    unseen: float
-    rate: float
-    gained: float = 0.0
+    reached: Annotated[float, Meta(ge=1, le=1e15)]
+    unseen: Amount
+    rate: HalfOpenUnit
+    gained: Amount = 0.0
     first: bool = True
 
     def after(self, tokens: float, length: int) -> Task:
@@ -39,10 +41,10 @@ class Task(NamedTuple):
 class Learned(NamedTuple):
     """What is known of tasks in general: sums over what finished, tasks that came, and seconds of the steps."""
 
-    outputs: float = WEIGHT * USUAL_TOKENS
-    squares: float = WEIGHT * USUAL_TOKENS**2
-    joined: int = 0
-    seconds: float = 0.0
+    outputs: Annotated[float, Meta(ge=WEIGHT * USUAL_TOKENS, le=1e15)] = WEIGHT * USUAL_TOKENS
+    squares: Amount = WEIGHT * USUAL_TOKENS**2
+    joined: Count = 0
+    seconds: Amount = 0.0
 
     @property
     def stay_tokens(self) -> float:
@@ -77,11 +79,10 @@ class StepChoice:
         """Return the seconds of a step, and its batches: places of their tasks, draft tokens of each, and end."""
         if len(tasks) > len(self._finish):
             self._make_room(2 * len(tasks))
-        columns = np.array([(task.reached, task.unseen, task.rate) for task in tasks]).T.copy()
-        first = np.array([task.first for task in tasks])
+        reached, unseen, rate, _, first = np.array(list(tasks)).T.copy()
         members, ends, guesses = self._members
         seconds, count = self._kernels.choose(
-            self._server, self._kernels.Active(columns[0], columns[1], first, columns[2]), self._lengths,
+            self._server, self._kernels.Active(reached, unseen, first > 0.0, rate), self._lengths,
             learned.stay_tokens, learned.joined / (learned.seconds or 1.0), self._room, members, ends, guesses,
             self._finish,
         )  # fmt: skip

@@ -155,7 +155,7 @@ def test_a_broken_state_is_refused() -> None:
     scheduler = ServingScheduler(deployment())
     scheduler.submit("a", input_tokens=10)
     state = scheduler.state()
-    older = {name: value for name, value in state.items() if name != "joined"}
+    older = {name: value for name, value in state.items() if name != "learned"}
     broken: list[Any] = [{}, None, older, {**state, "tasks": [["a", {"reached": 1.0}]]}, {**state, "tasks": ["a"]}]
     for each in broken:
         with pytest.raises(InvalidInput, match=r"^state(\.\w+(\[\d\])*)*: "):
