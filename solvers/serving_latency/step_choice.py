@@ -79,10 +79,10 @@ class StepChoice:
         """Return the seconds of a step, and its batches: places of their tasks, draft tokens of each, and end."""
         if len(tasks) > len(self._finish):
             self._make_room(2 * len(tasks))
-        reached, unseen, rate, _, first = np.array(list(tasks)).T.copy()
+        reached, unseen, rate, _, first = map(np.array, zip(*tasks, strict=True))
         members, ends, guesses = self._members
         seconds, count = self._kernels.choose(
-            self._server, self._kernels.Active(reached, unseen, first > 0.0, rate), self._lengths,
+            self._server, self._kernels.Active(reached, unseen, first, rate), self._lengths,
             learned.stay_tokens, learned.joined / (learned.seconds or 1.0), self._room, members, ends, guesses,
             self._finish,
         )  # fmt: skip

@@ -230,6 +230,60 @@ def test_a_refused_call_changes_nothing(name: str, data: st.DataObject) -> None:
     assert still(one) == still(twin)
 
 
+def test_no_tokens_expected_where_the_cache_is_bounded() -> None:
+    """Tests that a request that expects no token is served from a cache that is too small, and others after it."""
+    scheduler = made_for("verification", 1)
+    for name in "ab":
+        scheduler.submit(**request(name, expected_tokens=0, tokens_done=30))
+    assert scheduler.complete(scheduler.next_batch(10.0)) == ("a", "b")
+    still_verifies(scheduler, 20.0)
+
+
+def test_a_refused_report_credits_nobody() -> None:
+    """Tests that one NaN among three leaves the step running and all as they were, and a refused task is none."""
+    scheduler = ServingScheduler(DEPLOYMENT)
+    for name in "abc":
+        scheduler.submit(name, input_tokens=10)
+    scheduler.next_step()
+    before = scheduler.state()
+    with pytest.raises(InvalidInput, match="gained: expected"):
+        scheduler.complete({"a": 1, "b": 2, "c": math.nan})
+    with pytest.raises(InvalidInput, match="acceptance_rate: expected"):
+        scheduler.submit("d", input_tokens=10, acceptance_rate=math.nan)
+    assert scheduler.state() == before
+    scheduler.cancel("b")
+    scheduler.submit("b", input_tokens=500)
+    scheduler.complete({"a": 1, "b": 2, "c": 3})
+    assert [task.reached for task in scheduler._tasks.values()] == [11.0, 13.0, 500.0]  # the new b was not served
+
+
+@pytest.mark.parametrize("bad", [math.nan, 1.0, True, b"x", None, [1], ("a",), 2**128, "\ud800"])
+def test_keys_are_strings_or_integers(bad: Any) -> None:
+    """Tests that every call refuses what is no key, by the parameter's name, and takes integers of 128 bits."""
+    verifier, clients = made_for("verification", 1), made_for("goodput", 0)
+    server, monitor = made_for("serving", 0), made_for("prompts", 1)
+    calls: tuple[Any, ...] = (
+        lambda: verifier.submit(**request(bad)),
+        lambda: verifier.update(bad, new_tokens=1, cached_tokens=1),
+        lambda: verifier.cancel(bad),
+        lambda: verifier.forget(bad),
+        lambda: verifier.complete([bad]),
+        lambda: clients.join(bad),
+        lambda: clients.leave(bad),
+        lambda: clients.allocate([bad]),
+        lambda: server.submit(bad, input_tokens=1),
+        lambda: server.cancel(bad),
+        lambda: monitor.observe_device(bad),
+        lambda: monitor.forget(bad),
+        lambda: monitor.device(bad, "draft_seconds"),
+    )
+    for call in calls:
+        with pytest.raises(InvalidInput, match=r"(key|batch|client|clients|device): expected a string or an integer"):
+            call()
+    verifier.submit(**request(2**128 - 1))  # type: ignore[arg-type]
+    assert restored(verifier).pending == (2**128 - 1,)
+
+
 def fails_at(place: int, call: Callable[[], Any]) -> bool:
     """Make a call in which the n-th call of anything is out of memory; return whether it failed."""
     left, done = place, False
