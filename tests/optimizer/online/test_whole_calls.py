@@ -236,6 +236,8 @@ def test_no_tokens_expected_where_the_cache_is_bounded() -> None:
     for name in "ab":
         scheduler.submit(**request(name, expected_tokens=0, tokens_done=30))
     assert scheduler.complete(scheduler.next_batch(10.0)) == ("a", "b")
+    with pytest.raises(InvalidInput, match="class_speed: expected one by which"):
+        scheduler.submit(**request("never", class_speed=5e-324))
     still_verifies(scheduler, 20.0)
 
 
@@ -282,6 +284,11 @@ def test_keys_are_strings_or_integers(bad: Any) -> None:
             call()
     verifier.submit(**request(2**128 - 1))  # type: ignore[arg-type]
     assert restored(verifier).pending == (2**128 - 1,)
+
+
+def all_of(one: Any) -> tuple[Any, ...]:
+    """What can be seen of an object."""
+    return one.state(), getattr(one, "_running", None), getattr(one, "pending", None)
 
 
 def fails_at(place: int, call: Callable[[], Any]) -> bool:
@@ -378,12 +385,12 @@ def test_a_call_that_fails_in_the_middle_changes_nothing(name: str) -> None:
     for method in changes_of(in_the_middle(name, "")):
         one, place = in_the_middle(name, method), 1
         call = changes_of(one)[method]
-        before, running = one.state(), getattr(one, "_running", None)
+        before = all_of(one)
         while fails_at(place, call):
-            assert (one.state(), getattr(one, "_running", None)) == (before, running), (method, place)
+            assert all_of(one) == before, (method, place)
             place += 1
         assert place > 2, method
-        assert (one.state(), getattr(one, "_running", None)) != (before, running), method
+        assert all_of(one) != before, method
 
 
 @pytest.mark.parametrize("name", CALLS)
