@@ -14,10 +14,11 @@ from functools import wraps
 from typing import Any, Concatenate, Literal, ParamSpec, Self, TypeVar
 
 import msgspec
+import numpy as np
 
 from specopt.models.arguments import Key, key_of
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import Amount, describe, read
+from specopt.models.fields import SMALLEST, Amount, Floats, describe, read
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -91,6 +92,11 @@ def expect(good: bool, name: str, expected: str, value: object) -> None:
     """Refuse a part of a state that does not go with the others."""
     if not good:
         raise InvalidInput(f"{name}: expected {expected}, got {describe(value)}")
+
+
+def normal(values: Floats) -> Floats:
+    """Return values that may go into a problem, which refuses denormal ones: averages that decay count as 0 then."""
+    return np.where(np.abs(values) < SMALLEST, 0.0, values)
 
 
 def bounded(value: float) -> Any:

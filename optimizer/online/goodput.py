@@ -345,17 +345,20 @@ class GoodputScheduler(Online):
         _kernels().allocate(self.policy.code, self._options, learned, self._counts, self._budget, drafts)
         learned[:] = self._facts
         facts, due = self._facts[ready], drafts[ready]
+        overhead, per_token = base.normal(
+            np.array([self.verify_overhead_seconds, self.verify_seconds_per_token])
+        ).tolist()
         one = FairGoodputProblem(
-            acceptance_rates=np.minimum(facts[:, col.ESTIMATE], col.MOST),
+            acceptance_rates=base.normal(np.minimum(facts[:, col.ESTIMATE], col.MOST)),
             budget_tokens=self._budget,
             max_draft_tokens=np.where(
                 self._counts[ready, col.SILENT] < col.PATIENCE, self._counts[ready, col.CAP], due
             ),
             per="second",
-            draft_seconds_per_token=facts[:, col.DRAFT_SECONDS],
-            network_seconds=facts[:, col.NETWORK_SECONDS],
-            verify_overhead_seconds=self.verify_overhead_seconds,
-            verify_seconds_per_token=self.verify_seconds_per_token,
+            draft_seconds_per_token=base.normal(facts[:, col.DRAFT_SECONDS]),
+            network_seconds=base.normal(facts[:, col.NETWORK_SECONDS]),
+            verify_overhead_seconds=overhead,
+            verify_seconds_per_token=per_token,
         )
         logs = np.log(facts[:, col.WEIGHT]) - self.fairness * np.log(facts[:, col.GOODPUT]) + facts[:, col.PRESSURE]
         prices = np.exp(logs - logs.max())

@@ -23,10 +23,10 @@ from specopt.models.arguments import LARGEST, Key, key_of, number, one_of
 from specopt.models.cloud_delay import CloudDelay
 from specopt.models.device_speculation import parallel_steps
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import Amount, Floats
+from specopt.models.fields import SMALLEST, Amount, Floats, refuse_denormal
 from specopt.models.prompt_chunking import PromptChunkingProblem
 from specopt.online.average import Average
-from specopt.online.base import Online, Saved, distinct, expect, locked, restoring
+from specopt.online.base import Online, Saved, distinct, expect, locked, normal, restoring
 
 KNOTS = (0.0, 16.0, 64.0, 256.0, 1024.0, 4096.0)
 """Where g may bend if nothing else is known."""
@@ -89,6 +89,8 @@ class PromptMonitor(Online):
         self.pinned: Literal["observed", "smoothed"] = one_of("pinned", pinned, ("observed", "smoothed"))
         self.outlier_limit = math.inf if outlier_limit is None else number("outlier_limit", outlier_limit, 1.0)
         self._given = _measured(uplink_bytes_per_second, downlink_bytes_per_second, draft_seconds)
+        if cloud_delay is not None:
+            refuse_denormal(cloud_delay, "cloud_delay")
         self._tokens: Floats = np.array(KNOTS) if cloud_delay is None else cloud_delay.tokens
         self._seconds = None if cloud_delay is None else cloud_delay.seconds
         self._batches = Average()
@@ -129,6 +131,7 @@ class PromptMonitor(Online):
             steep = not np.isfinite(np.diff(g) / np.diff(self._tokens)).all()
         if steep:
             raise InvalidInput(f"seconds: expected a delay with which the slopes of g are finite, got {delay}")
+        g = normal(g)
         self._batches, self._errors, self._seconds = batches, errors, g
 
     @locked
@@ -164,7 +167,7 @@ class PromptMonitor(Online):
     @property
     def background_tokens(self) -> float:
         """mu of Eq. 1; 0 before the first batch."""
-        return self._batches.value
+        return float(normal(np.array(self._batches.value)))
 
     @property
     def cloud_delay(self) -> CloudDelay:
@@ -283,6 +286,8 @@ class PromptMonitor(Online):
                       **found.given)  # fmt: skip
         expect(len(found.errors) == len(g.tokens), "errors", f"{len(g.tokens)} entries, one per knot", found.errors)
         keys = distinct("devices", [key for key, _ in found.devices])
+        known = [one.value for _, averages in found.devices for one in averages.values() if one.seen]
+        expect(min(known, default=1.0) >= SMALLEST, "devices", "positive averages of what was observed", known)
         monitor._seconds = None if found.seconds is None else g.seconds
         monitor._batches, monitor._errors = found.batches, found.errors
         monitor._devices = {key: _NOTHING | averages for key, (_, averages) in zip(keys, found.devices, strict=True)}
@@ -302,7 +307,7 @@ class PromptMonitor(Online):
 def _measured(*values: float | None) -> dict[_Field, float]:
     """Return what is given of a device, by name."""
     given = zip(_FIELDS, values, strict=True)
-    return {name: number(name, value, high=LARGEST, above=0) for name, value in given if value is not None}
+    return {name: number(name, value, SMALLEST, LARGEST) for name, value in given if value is not None}
 
 
 def _pin(s: Floats, left: int, weight: float, before: float, target: float) -> None:

@@ -20,6 +20,7 @@ from specopt.instances.verification_batch.workload import TABLE_12
 from specopt.models.errors import InvalidInput
 from specopt.online import GoodputScheduler, PromptMonitor, ServingScheduler, VerificationScheduler
 from specopt.online.verification import Batch
+from specopt.solvers._kernels.fair_goodput_columns import ESTIMATE
 
 KEYS = ("a", "b", 1, 2, np.int64(3))
 HASHABLE = (*KEYS, True, 1.0, math.nan, b"x", None, ("a",), 10**40, "\ud800", "")
@@ -284,6 +285,19 @@ def test_keys_are_strings_or_integers(bad: Any) -> None:
             call()
     verifier.submit(**request(2**128 - 1))  # type: ignore[arg-type]
     assert restored(verifier).pending == (2**128 - 1,)
+
+
+def test_averages_that_decay_for_long_count_as_nothing() -> None:
+    """Tests that an idle cloud and drafts that are never accepted, whose averages get denormal, are served."""
+    monitor = made_for("prompts", 1)
+    monitor.observe_batch(10.0, 0.03)
+    for _ in range(3400):
+        monitor.observe_batch(0.0, 0.03)
+    assert monitor.background_tokens == 0.0
+    still_knows(monitor)
+    state = made_for("goodput", 3).state()
+    state["facts"][0][ESTIMATE] = 1e-310
+    still_allocates(GoodputScheduler.from_state(state))
 
 
 def all_of(one: Any) -> tuple[Any, ...]:
