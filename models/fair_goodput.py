@@ -406,6 +406,10 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
 
         The weighted power mean of the rates, geometric at fairness 1; from logarithms, so that no fairness underflows.
         NaN where no rates have such a utility; the utility itself where no scale is given.
+
+        At fairness g close to 1 the utility is about weight / (1 - g), and what
+        tells plans apart is small beside it: of two plans that floating point gives the same utility, or neighbouring
+        ones, the common rates may differ by 1e-16 / |1 - g|, which is the tenth digit at g = 1.000001.
         """
         if not scale:
             return value

@@ -30,7 +30,7 @@ class BestConstant(FairGoodputMethod):
         """Find the allocation by greedy: the gains of a client's tokens fall."""
         offer_first_plan(problem, budget)
         if problem.per == "second":
-            _, allocation = Rounds(problem).best_utility(budget)
+            allocation = Rounds(problem).best_utility(budget)
         else:
             allocation = best_allocation(problem, budget)
         plan: FairGoodputPlan = mixture(problem, np.ones(1), allocation[None])

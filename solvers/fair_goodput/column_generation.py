@@ -8,20 +8,23 @@ round is found exactly (`specopt.solvers.fair_goodput.rounds`), so the proof is 
 
 from __future__ import annotations
 
+import contextlib
 import math
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from specopt.models.errors import Infeasible
+from specopt.models.errors import Infeasible, InvalidInput
 from specopt.models.fair_goodput import FairGoodputPlan, FairGoodputProblem
 from specopt.models.fields import Floats, Ints
+from specopt.models.problem import TOLERANCE
 from specopt.models.result import Termination
 from specopt.solvers.budget import Budget
-from specopt.solvers.fair_goodput.common_rate import prices_at, raised
-from specopt.solvers.fair_goodput.master import fairest_mixture, keep_least
+from specopt.solvers.fair_goodput.common_rate import log_common_rate, prices_at, raised
+from specopt.solvers.fair_goodput.master import ACCURATE, beyond, fairest_mixture, keep_least
 from specopt.solvers.fair_goodput.method import PER_SECOND, FairGoodputMethod, drafts_at_most
+from specopt.solvers.fair_goodput.region import LAST_DIGITS
 from specopt.solvers.fair_goodput.rounds import Rounds, mixture, rates_of
 from specopt.solvers.fair_goodput.tokens_per_round import fair_per_round
 from specopt.solvers.method import Condition, Outcome
@@ -63,11 +66,14 @@ class Search:
         self.problem = problem
         self.budget = budget
         self.rounds = Rounds(problem)
-        self.least = np.zeros(problem.clients) if problem.min_goodput is None else problem.min_goodput
+        least = np.zeros(problem.clients) if problem.min_goodput is None else problem.min_goodput
+        self.least = least * (1.0 - LAST_DIGITS)
         self.known: dict[bytes, int] = {}
         self.allocations: list[Ints] = []
         self.rates: list[Floats] = []
         self.bound = math.inf
+        self.best_log = -math.inf  # of the common rate of the best mixture, and of what no mixture exceeds
+        self.bound_log = math.inf
         self.mixtures = 0
 
     def run(self) -> Outcome:
@@ -77,18 +83,19 @@ class Search:
         equal = np.minimum(problem.budget_tokens // problem.clients, problem.most_tokens)
         if problem.min_goodput is None:
             budget.offer(mixture(problem, np.ones(1), equal[None]))
-            self.add(self.rounds.best_utility(budget)[1])
+            self.add(self.rounds.best_utility(budget))
             if self.is_best(np.ones(1), np.zeros(problem.clients)):  # of few clients one round often is
                 return self.outcome()
         for allocation in (none, equal):
             self.add(allocation)
-        fair = fair_per_round(problem, budget)  # it may miss least rates: its rounds count
-        if not problem.violations(fair):
-            budget.offer(fair)
-        for _, allocation in fair.schedule.allocations():
-            self.add(allocation)
+        with contextlib.suppress(InvalidInput):  # a utility of rates per round may be out of range: do without
+            fair = fair_per_round(problem, budget)  # it may miss least rates: its rounds count
+            if not problem.violations(fair):
+                budget.offer(fair)
+            for _, allocation in fair.schedule.allocations():
+                self.add(allocation)
         if problem.min_goodput is not None:
-            self.add(self.rounds.best_utility(budget)[1])
+            self.add(self.rounds.best_utility(budget))
             self.reach_least()
         while True:
             budget.check()
@@ -103,16 +110,17 @@ class Search:
         """Offer a mixture; tell whether it is proven, or add the round that its prices and extra ones make best."""
         problem, budget = self.problem, self.budget
         used = np.flatnonzero(shares)
-        objective = budget.offer(mixture(problem, shares[used], np.array(self.allocations)[used]))
+        budget.offer(mixture(problem, shares[used], np.array(self.allocations)[used]))
         x = np.array(self.rates).T @ shares
         prices = prices_at(problem, x) + extra
         worth, allocation = self.rounds.best_sum(prices, budget)
         factor = max(1.0, worth - float(extra @ self.least))
         self.bound = min(self.bound, raised(problem, problem.utility(x), factor))
         budget.improve_bound(self.bound)
-        assert budget.objective is not None, "a plan was offered"
-        objective = max(objective, budget.objective)
-        return problem.gap(objective, self.bound) <= max(budget.gap, PROVEN) or not self.add(allocation)
+        log = log_common_rate(problem, x)
+        self.best_log = max(self.best_log, log)
+        self.bound_log = min(self.bound_log, log + math.log(factor))
+        return math.expm1(self.bound_log - self.best_log) <= max(budget.gap, PROVEN) or not self.add(allocation)
 
     def outcome(self) -> Outcome:
         """Return the best plan offered, and the bound."""
@@ -138,6 +146,9 @@ class Search:
     def reach_least(self) -> None:
         """Add rounds until some mixture gives every least rate.
 
+        Where they are missed by no more than the judge allows, they are lowered to the most that some mixture gives
+        of all of them.
+
         Raises
         ------
         Infeasible
@@ -155,7 +166,7 @@ class Search:
             price[client] = 1.0
             best, allocation = self.rounds.best_sum(price, self.budget)
             self.add(allocation)
-            if best < self.least[client] * (1.0 - 1e-12):
+            if best < self.least[client] * (1.0 - TOLERANCE):
                 alone.append(
                     f"client {client} needs {self.least[client]:.6g} tokens per second, and gains at most {best:.6g}"
                 )
@@ -163,24 +174,26 @@ class Search:
             raise Infeasible("; ".join(alone[:3]) + (f", and {len(alone) - 3} more" if len(alone) > 3 else ""))
         while True:
             self.budget.check()
-            reach = np.array(self.rates)[:, due] / need  # one row per round
-            count = len(reach)
-            # Maximise the part of the least rates that a mixture gives to all who are due one.
+            spare, size = beyond(np.array(self.rates).T[due], need)
+            count = spare.shape[1]
+            # Maximise the part of the least rates that a mixture gives to all who are due one; the variable is 1 less.
             found = linprog(
                 np.append(np.zeros(count), -1.0),
-                A_ub=np.column_stack((-reach.T, np.ones(len(due)))),
+                A_ub=np.column_stack((-spare, need / size)),
                 b_ub=np.zeros(len(due)),
                 A_eq=np.append(np.ones(count), 0.0)[None],
                 b_eq=[1.0],
-                method="highs",
+                bounds=[*[(0.0, None)] * count, (-1.0, 1.0)],
+                options=ACCURATE,
             )
-            if -found.fun >= 1.0 + 1e-9:
+            more = -float(found.fun)
+            if more >= TOLERANCE:
                 return
             prices = np.zeros(self.problem.clients)
-            prices[due] = np.maximum(0.0, -found.ineqlin.marginals) / need
+            prices[due] = np.maximum(0.0, -found.ineqlin.marginals) / size
             total = float(prices @ self.least)
             best, allocation = self.rounds.best_sum(prices / total, self.budget)
-            if best < 1.0 - 1e-10:
+            if best < 1.0 - TOLERANCE:
                 names = ", ".join(
                     f"client {i} {self.least[i]:.6g}" for i in due[np.argsort(-prices[due] * need, kind="stable")][:3]
                 )
@@ -189,4 +202,5 @@ class Search:
                     f"{', ...' if len(due) > 3 else ''}): at best {best:.4%} of all of them"
                 )
             if not self.add(allocation):
+                self.least = self.least * (1.0 + min(0.0, more))
                 return

@@ -14,14 +14,17 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from specopt.models.acceptance import expected_tokens
 from specopt.models.errors import Infeasible
 from specopt.models.fair_goodput import FairGoodputProblem
-from specopt.models.fields import Floats
+from specopt.models.fields import Floats, Ints
+from specopt.models.problem import TOLERANCE
 from specopt.models.result import Termination
 from specopt.solvers.budget import Budget
-from specopt.solvers.fair_goodput.common_rate import prices_at, raised
-from specopt.solvers.fair_goodput.convex import SOLVED, run_clarabel, utility
+from specopt.solvers.fair_goodput.common_rate import raised, slope
+from specopt.solvers.fair_goodput.convex import SOLVED, maximise
 from specopt.solvers.fair_goodput.method import FairGoodputMethod, offer_first_plan
+from specopt.solvers.fair_goodput.region import LAST_DIGITS
 from specopt.solvers.fair_goodput.rounds import mixture, rates_of
 from specopt.solvers.method import Outcome
 
@@ -57,43 +60,48 @@ class Enumeration(FairGoodputMethod):
         table = np.array(list(allocations(problem)), dtype=np.int64)
         budget.check()
         columns = np.array([rates_of(problem, allocation) for allocation in table]).T
-        least = np.zeros(problem.clients) if problem.min_goodput is None else problem.min_goodput
-        unit = float(columns.max())  # the tolerances of the solvers are absolute
-        columns, least = columns / unit, least / unit
+        unit = columns.max(axis=1)  # the tolerances of the solvers are absolute
+        columns /= unit[:, None]
+        log_weights = np.log(problem.weight) + (1.0 - problem.fairness) * np.log(unit)
         cp = budget.load_library("cvxpy")
         budget.check()
+        spare, theta = np.zeros((0, len(table))), None
         if problem.min_goodput is not None:
-            check_least(problem, columns, least, unit, cp)
-        rates, status = fairest_rates(cp, problem, columns, least, budget)
+            spare, theta = beyond_least(problem, table, cp)
+        rates, status = fairest_rates(cp, columns, log_weights, problem.fairness, spare, budget)
         stats = {"allocations": len(table), "solver_status": status}
-        if rates is None:
+        if rates is None and theta is None:
             ended = Termination.TIME_LIMIT if status == cp.USER_LIMIT else Termination.CONVERGED
             return Outcome(plan=budget.incumbent, termination=ended, stats=stats)
-        worth = prices_at(problem, rates) @ columns
-        near = worth >= (1.0 - NEAR) * worth.max()  # the same again with fewer columns is more accurate as a rule
-        polished, _ = fairest_rates(cp, problem, columns[:, near], least, budget)
-        found = [rates] if polished is None else [rates, polished]
-        rates = min(found, key=lambda x: worth_of_best(problem, columns, x, least, cp))
-        theta = nearest_mixture(columns, rates, least, cp)
+        if rates is not None:
+            worth = slope(rates, log_weights, problem.fairness) @ columns
+            near = worth >= (1.0 - NEAR) * worth.max()  # the same again, with fewer columns and rates next to 1
+            weights = log_weights + (1.0 - problem.fairness) * np.log(rates)
+            polished, _ = fairest_rates(
+                cp, columns[:, near] / rates[:, None], weights, problem.fairness, spare[:, near], budget
+            )
+            found = [rates] if polished is None else [rates, rates * polished]
+            rates = min(found, key=lambda x: worth_of_best(columns, x, log_weights, problem.fairness, spare, cp))
+            theta = nearest_mixture(columns, rates, spare, cp, theta)
         used = np.flatnonzero(theta > DROPPED)
         plan = mixture(problem, theta[used], table[used])
         budget.offer(plan)
-        factor = worth_of_best(problem, columns, plan.goodput / unit, least, cp)
+        factor = worth_of_best(columns, plan.goodput / unit, log_weights, problem.fairness, spare, cp)
         bound = raised(problem, problem.utility(plan.goodput), max(1.0, factor))
         return Outcome(plan=plan, bound=bound, stats=stats | {"entries": len(used)})
 
 
 def fairest_rates(
-    cp: Any, problem: FairGoodputProblem, columns: Floats, least: Floats, budget: Budget
+    cp: Any, columns: Floats, log_weights: Floats, fairness: float, spare: Floats, budget: Budget
 ) -> tuple[Floats | None, str]:
     """Return the rates of the fairest mixture of some columns, None if there are none, and the solver's status."""
     share = cp.Variable(columns.shape[1], nonneg=True)
-    x = cp.Variable(problem.clients)
-    constraints = [x == columns @ share, cp.sum(share) == 1.0, x >= least]
-    status = run_clarabel(cp, cp.Problem(cp.Maximize(utility(cp, problem, x)), constraints), budget)
+    x = cp.Variable(len(columns))
+    limits = [x == columns @ share, *mixed(cp, share, spare)]
+    status = maximise(cp, x, log_weights, fairness, limits, budget)
     if x.value is None or status not in SOLVED:
         return None, status
-    return np.asarray(x.value, dtype=np.float64), status
+    return np.asarray(columns @ np.maximum(0.0, share.value), dtype=np.float64), status
 
 
 def solve_exactly(cp: Any, program: Any) -> None:
@@ -104,46 +112,77 @@ def solve_exactly(cp: Any, program: Any) -> None:
         program.solve(solver=cp.HIGHS, **EXACT)
 
 
-def check_least(problem: FairGoodputProblem, columns: Floats, least: Floats, unit: float, cp: Any) -> None:
-    """Make sure that some mixture gives all least rates, which are in a unit.
+def mixed(cp: Any, share: Any, spare: Floats) -> list[Any]:
+    """Return the constraints on the shares of columns: they sum to 1, and give the least rates."""
+    return [cp.sum(share) == 1.0] + ([spare @ share >= 0.0] if len(spare) else [])
+
+
+def beyond_least(problem: FairGoodputProblem, table: Ints, cp: Any) -> tuple[Floats, Floats]:
+    """Return what allocations give beyond the least rates due, and a mixture that gives these.
+
+    Rows are in units of their largest entry, so that the tolerance of a solver is no part of a rate, but of what
+    drafts change. Drafts and the server's own token are summed last: the token would hide what drafts give at low
+    acceptance. Where the least rates are missed by no more than the judge allows, they are lowered to the most that
+    some mixture gives of all of them.
 
     Raises
     ------
     Infeasible
-        If none does.
+        If no mixture does.
     """
-    due = np.flatnonzero(least > 0)
-    share, reach = cp.Variable(columns.shape[1], nonneg=True), cp.Variable()
-    limits = [columns[due] @ share >= cp.multiply(reach, least[due]), cp.sum(share) == 1.0, reach <= 2.0]
-    solve_exactly(cp, cp.Problem(cp.Maximize(reach), limits))
-    if reach.value >= 1.0 - 1e-10:
-        return
-    alone = np.flatnonzero(columns.max(axis=1) < least)
-    clients = ", ".join(f"client {i} {unit * least[i]:.6g}" for i in (alone if len(alone) else due)[:3])
+    assert problem.min_goodput is not None
+    due = np.flatnonzero(problem.min_goodput > 0)
+    least, a, drafts = problem.min_goodput[due], problem.acceptance_rates[due, None], table.T[due]
+    gain = np.where(drafts > 0, a * expected_tokens(a, np.maximum(0, drafts - 1)), 0.0)
+    seconds = np.array([problem.round_seconds(row) if problem.per == "second" else 1.0 for row in table])
+
+    def beyond(part: float) -> tuple[Floats, Floats]:
+        spare = (gain - (part * least[:, None] * seconds - 1.0)) / seconds + LAST_DIGITS * least[:, None]
+        size = np.maximum(np.abs(spare).max(axis=1), 1e-12 * least)
+        return spare / size[:, None], size
+
+    spare, size = beyond(1.0)
+    share, more = cp.Variable(len(table), nonneg=True), cp.Variable()  # 1 + more is the part
+    limits = [spare @ share >= cp.multiply(more, least / size), cp.sum(share) == 1.0, more <= 0.0]
+    solve_exactly(cp, cp.Problem(cp.Maximize(more), limits))
+    part = 1.0 + min(0.0, float(more.value))
+    if part >= 1.0 - 1.1 * TOLERANCE:
+        return beyond(part)[0], np.maximum(0.0, share.value)
+    alone = due[spare.max(axis=1) < 0.0]
+    clients = ", ".join(f"client {i} {problem.min_goodput[i]:.6g}" for i in (alone if len(alone) else due)[:3])
     raise Infeasible(
         f"no mixture of allocations gives the minimum rates (tokens per {problem.per}: {clients}): "
-        f"at best {float(reach.value):.4%} of all of them"
+        f"at best {part:.4%} of all of them"
     )
 
 
-def nearest_mixture(columns: Floats, rates: Floats, least: Floats, cp: Any) -> Floats:
-    """Return the mixture of few columns that lacks the smallest part of some rates and keeps the least ones."""
+def nearest_mixture(columns: Floats, rates: Floats, spare: Floats, cp: Any, other: Floats | None) -> Floats:
+    """Return the mixture of few columns that lacks the smallest part of some rates and keeps the least ones.
+
+    If HiGHS finds none, the other mixture.
+    """
     share, off = cp.Variable(columns.shape[1], nonneg=True), cp.Variable()
-    unit = 1.0 / rates
-    limits = [columns @ share >= least, (columns * unit[:, None]) @ share >= 1.0 - off, cp.sum(share) == 1.0]
+    limits = [(columns / rates[:, None]) @ share >= 1.0 - off, *mixed(cp, share, spare)]
     solve_exactly(cp, cp.Problem(cp.Minimize(off), limits))
-    return np.maximum(0.0, np.asarray(share.value, dtype=np.float64))
+    found: Floats = other if share.value is None and other is not None else np.maximum(0.0, share.value)
+    return found
 
 
-def worth_of_best(problem: FairGoodputProblem, columns: Floats, rates: Floats, least: Floats, cp: Any) -> float:
-    """Return what the best mixture that keeps the least rates is worth, at prices at which some rates are worth 1."""
-    values = prices_at(problem, rates) @ columns
-    if not least.any():
-        return float(values.max())
-    share = cp.Variable(columns.shape[1], nonneg=True)
-    best = cp.Problem(cp.Maximize(values @ share), [columns @ share >= least, cp.sum(share) == 1.0])
-    solve_exactly(cp, best)
-    return float(best.value)
+def worth_of_best(
+    columns: Floats, rates: Floats, log_weights: Floats, fairness: float, spare: Floats, cp: Any
+) -> float:
+    """Return at least what a mixture that keeps the least rates is worth, at prices at which some rates are worth 1.
+
+    Any multipliers >= 0 of what columns give beyond the least rates prove that; HiGHS finds the best ones.
+    """
+    values = slope(rates, log_weights, fairness) @ columns
+    if len(spare):
+        share = cp.Variable(columns.shape[1], nonneg=True)
+        limits = mixed(cp, share, spare)
+        solve_exactly(cp, cp.Problem(cp.Maximize(values @ share), limits))
+        if limits[1].dual_value is not None:
+            values = values + np.maximum(0.0, limits[1].dual_value) @ spare
+    return float(values.max())
 
 
 def count_allocations(problem: FairGoodputProblem, enough: int) -> float:

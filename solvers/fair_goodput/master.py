@@ -92,12 +92,12 @@ def keep_least(rates: Floats, shares: Floats, least: Floats) -> Floats:
 
     unit = rates.max(axis=1)
     count = len(shares)
+    due = least > 0
+    spare, _ = beyond(rates[due], least[due])
     found = linprog(  # the smallest part of any rate to give up
         np.append(np.zeros(count), 1.0),
-        A_ub=np.block(
-            [[-rates / unit[:, None], -(x / unit)[:, None]], [-rates / unit[:, None], np.zeros((len(x), 1))]]
-        ),
-        b_ub=-np.concatenate((x, least)) / np.concatenate((unit, unit)),
+        A_ub=np.block([[-rates / unit[:, None], -(x / unit)[:, None]], [-spare, np.zeros((len(spare), 1))]]),
+        b_ub=-np.concatenate((x / unit, np.zeros(len(spare)))),
         A_eq=np.append(np.ones(count), 0.0)[None],
         b_eq=[1.0],
         options=ACCURATE,
@@ -106,6 +106,16 @@ def keep_least(rates: Floats, shares: Floats, least: Floats) -> Floats:
         return shares
     kept: Floats = np.maximum(0.0, found.x[:-1])
     return np.asarray(kept / kept.sum(), dtype=np.float64)
+
+
+def beyond(rates: Floats, least: Floats) -> tuple[Floats, Floats]:
+    """Return what rounds give beyond least rates, all > 0, each row in a unit, and the units.
+
+    A solver's tolerance is then a part of what drafts change, not of the rates: it is no slack.
+    """
+    spare = rates - least[:, None]
+    unit = np.maximum(np.abs(spare).max(axis=1), 1e-12 * least)
+    return spare / unit[:, None], unit
 
 
 def _largest_sum(rates: Floats, weights: Floats, least: Floats) -> Mixture:
@@ -117,10 +127,11 @@ def _largest_sum(rates: Floats, weights: Floats, least: Floats) -> Mixture:
     if len(due):
         from scipy.optimize import linprog
 
+        spare, unit = beyond(rates[due], least[due])
         found = linprog(
             -values / values.max(),
-            A_ub=-rates[due] / least[due, None],
-            b_ub=-np.ones(len(due)),
+            A_ub=-spare,
+            b_ub=np.zeros(len(due)),
             A_eq=np.ones((1, len(values))),
             b_eq=[1.0],
             options=ACCURATE,
@@ -130,7 +141,7 @@ def _largest_sum(rates: Floats, weights: Floats, least: Floats) -> Mixture:
             shares = (np.arange(len(values)) == int(reach.argmax())).astype(np.float64)
         else:
             shares = np.maximum(0.0, found.x) / np.maximum(0.0, found.x).sum()
-            extra[due] = np.maximum(0.0, -found.ineqlin.marginals) / least[due] * values.max() / float(values @ shares)
+            extra[due] = np.maximum(0.0, -found.ineqlin.marginals) / unit * values.max() / float(values @ shares)
     return _checked(rates, np.log(weights), 0.0, least, shares, extra)
 
 

@@ -14,6 +14,7 @@ from specopt.models.acceptance import expected_tokens
 from specopt.models.errors import Infeasible
 from specopt.models.fair_goodput import FairGoodputPlan, FairGoodputProblem, Schedule
 from specopt.models.fields import Floats, Ints
+from specopt.models.problem import TOLERANCE
 
 UNIT = 1 << 52
 """Fractional parts are integers in these units: shares are exact, and no entry breaks the budget by rounding."""
@@ -21,11 +22,9 @@ UNIT = 1 << 52
 SNAP = 1 << 8
 """Fractional parts so close to 0 or 1, in units, are taken for rounding."""
 
-ROUNDING = 1e-12
-"""Relative slack with which least rates count as reachable: their own rounding."""
 
-LAST_DIGITS = 4e-15
-"""Taken off least rates: where another token gains next to nothing, their last digits are worth many tokens."""
+LAST_DIGITS = 2.0**-51
+"""Relative rounding of a least rate that was computed: where another token gains less, it is worth many tokens."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +44,9 @@ class Region:
 def region_of(problem: FairGoodputProblem) -> Region:
     """Return the allowed mean allocations per round.
 
+    Where the least rates are missed by no more than the judge allows, they are lowered to the largest part of all of
+    them that can be had.
+
     Raises
     ------
     Infeasible
@@ -53,42 +55,62 @@ def region_of(problem: FairGoodputProblem) -> Region:
     most = problem.most_tokens.astype(np.float64)
     if problem.min_goodput is None:
         return Region(np.zeros(problem.clients), most)
-    best = expected_tokens(problem.acceptance_rates, most)
-    short = np.flatnonzero(problem.min_goodput > best * (1.0 + ROUNDING))
+    due, rates = problem.min_goodput, problem.acceptance_rates
+    best = expected_tokens(rates, most)
+    short = np.flatnonzero(due * (1.0 - TOLERANCE) > best)
     if len(short):
         parts = [
-            f"client {i} needs {problem.min_goodput[i]:.6g} tokens per round, and gains at most {best[i]:.6g} "
+            f"client {i} needs {due[i]:.6g} tokens per round, and gains at most {best[i]:.6g} "
             f"with {most[i]:.0f} draft tokens"
             for i in short[:3]
         ]
         raise Infeasible("; ".join(parts) + _and_more(len(short) - 3))
-    due = np.minimum(problem.min_goodput, best) * (1.0 - LAST_DIGITS)
-    least = tokens_for(problem.acceptance_rates, due, most)
-    needed = float(least.sum(dtype=np.longdouble))
-    if needed > problem.budget_tokens + ROUNDING * max(1.0, problem.budget_tokens):
+
+    def needed(part: float) -> tuple[Floats, float]:
+        """Return the draft tokens that a part of the least rates needs, by client and in all."""
+        least = tokens_for(rates, np.minimum(part * due, best) - LAST_DIGITS * due, most)
+        return least, float(least.sum(dtype=np.longdouble))
+
+    least, total = needed(1.0)
+    if total <= problem.budget_tokens:
+        return Region(least, most)
+    low, high = 1.0 - TOLERANCE, 1.0
+    if needed(low)[1] > problem.budget_tokens:
         order = np.argsort(-least, kind="stable")
         order = order[least[order] > 0]
-        parts = [f"client {i} {least[i]:.6g} for {problem.min_goodput[i]:.6g} tokens per round" for i in order[:3]]
+        parts = [f"client {i} {least[i]:.6g} for {due[i]:.6g} tokens per round" for i in order[:3]]
         raise Infeasible(
-            f"the minimum rates need {needed:.6g} draft tokens per round, {problem.budget_tokens} are available: "
+            f"the minimum rates need {total:.6g} draft tokens per round, {problem.budget_tokens} are available: "
             + ", ".join(parts)
             + _and_more(len(order) - 3)
         )
-    return Region(least, most)
+    while low < (middle := 0.5 * (low + high)) < high:
+        low, high = (low, middle) if needed(middle)[1] > problem.budget_tokens else (middle, high)
+    return Region(needed(low)[0], most)
 
 
 def tokens_for(acceptance_rates: Floats, goodput: Floats, most: Floats) -> Floats:
-    """Return the least mean draft tokens s with f(s) = goodput, for rates that `most` tokens reach."""
+    """Return the least mean draft tokens s with f(s) = goodput, for rates that `most` tokens reach.
+
+    The server's own token is left out on both sides: its digits would hide what drafts gain at low acceptance.
+    """
+    gain = goodput - 1.0
     low = np.zeros(len(goodput))
-    high = np.where(goodput > 1.0, most, 1.0)  # mu(low) < goodput <= mu(high) where goodput > 1
+    high = np.where(gain > 0.0, most, 1.0)  # mu(low) < goodput <= mu(high) where goodput > 1
     while (high - low > 1.0).any():
         middle = np.floor(0.5 * (low + high))
-        reached = (expected_tokens(acceptance_rates, middle) >= goodput) & (middle > low)
+        reached = (_gain(acceptance_rates, middle) >= gain) & (middle > low)
         low, high = np.where(reached, low, middle), np.where(reached, middle, high)
     slope = acceptance_rates**high
-    over = expected_tokens(acceptance_rates, high) - goodput
+    over = _gain(acceptance_rates, high) - gain
     back = np.divide(over, slope, out=np.zeros_like(over), where=(over > 0) & (slope > 0))
-    return np.asarray(np.where(goodput <= 1.0, 0.0, high - np.clip(back, 0.0, 1.0)), dtype=np.float64)
+    return np.asarray(np.where(gain <= 0.0, 0.0, high - np.clip(back, 0.0, 1.0)), dtype=np.float64)
+
+
+def _gain(acceptance_rates: Floats, tokens: Floats) -> Floats:
+    """Return what draft tokens yield beside the server's own token."""
+    gain = acceptance_rates * expected_tokens(acceptance_rates, np.maximum(0.0, tokens - 1.0))
+    return np.asarray(np.where(tokens > 0.0, gain, 0.0), dtype=np.float64)
 
 
 def goodput_of(acceptance_rates: Floats, tokens: Floats) -> Floats:

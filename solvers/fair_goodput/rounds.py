@@ -65,28 +65,39 @@ class Rounds:
 
     def best_sum(self, prices: Floats, budget: Budget) -> tuple[float, Ints]:
         """Return the largest sum of prices x rates per second over all allocations, and an allocation that has it."""
-        return self._best(prices[self.clients] * self._chances, float(prices.sum()), 1.0, 0.0, budget)
+        return self._best(prices[self.clients] * self._chances, float(prices.sum()), 0.0, 1.0, budget)
 
-    def best_utility(self, budget: Budget) -> tuple[float, Ints]:
-        """Return the largest utility of a single allocation, and the allocation."""
-        g, weight = self.problem.fairness, self.problem.weight
-        total = float(weight.sum())
+    def best_utility(self, budget: Budget) -> Ints:
+        """Return the single allocation of the largest utility.
+
+        A steep utility of tokens, and of seconds, may each leave the range of numbers where that of rates does not:
+        both count in units amid those that occur.
+        """
+        g, weight = self.problem.fairness, self.problem.weight / self.problem.weight.sum()
         rates = self.problem.acceptance_rates[self.clients]
-        before = expected_tokens(rates, self.tokens - 1)
+        most = expected_tokens(self.problem.acceptance_rates, useful_drafts(self.problem))
+        shortest = self.problem.round_seconds(np.zeros(self.problem.clients, dtype=np.int64))
+        longest = self.problem.round_seconds(useful_drafts(self.problem))
+        unit = math.sqrt(float(most.max())) if g > 1.0 else 1.0
+        before = expected_tokens(rates, self.tokens - 1) / unit
+        chances = self._chances / unit
         if g == 1.0:
-            gain = np.log1p(self._chances / before)
+            gain = np.log1p(chances / before)
         elif g == 0.0:
-            gain = self._chances
+            gain = chances
         else:
-            gain = before ** (1.0 - g) * np.expm1((1.0 - g) * np.log1p(self._chances / before)) / (1.0 - g)
+            gain = before ** (1.0 - g) * np.expm1((1.0 - g) * np.log1p(chances / before)) / (1.0 - g)
         if g > 1.0:
-            end = self.problem.utility(expected_tokens(self.problem.acceptance_rates, useful_drafts(self.problem)))
+            end = float((weight * (most / unit) ** (1.0 - g)).sum()) / (1.0 - g)
         else:
-            end = 0.0 if g == 1.0 else total / (1.0 - g)
-        return self._best(weight[self.clients] * gain, end, total, g, budget)
+            end = 0.0 if g == 1.0 else 1.0 / (1.0 - g)
+        return self._best(weight[self.clients] * gain, end, g, math.sqrt(shortest * longest), budget)[1]
 
-    def _best(self, gain: Floats, end: float, weight: float, g: float, budget: Budget) -> tuple[float, Ints]:
-        """Return the best allocation by its tokens' gains; `end` is the value of no token, of all of them if g > 1."""
+    def _best(self, gain: Floats, end: float, g: float, unit: float, budget: Budget) -> tuple[float, Ints]:
+        """Return the best allocation by its tokens' gains and seconds in a unit.
+
+        `end` is the value of no token, of all of them if g > 1.
+        """
         kernels = budget.load("fair_goodput")
         problem = self.problem
         order = np.argsort(-gain, kind="stable")  # within a client by rising token, too
@@ -98,8 +109,9 @@ class Rounds:
             prefix = np.cumsum(np.concatenate(([end], gain)))
         best = np.array([-math.inf, 0.0, 0.0])
         rounds = kernels.Rounds(
-            finish=finish, gain=gain, prefix=prefix, limits=self._limits, overhead=problem.verify_overhead_seconds,
-            per_token=problem.verify_seconds_per_token, weight=weight, g=g, C=problem.budget_tokens,
+            finish=finish / unit, gain=gain, prefix=prefix, limits=self._limits / unit,
+            overhead=problem.verify_overhead_seconds / unit, per_token=problem.verify_seconds_per_token / unit,
+            weight=1.0, g=g, C=problem.budget_tokens,
         )  # fmt: skip
         chunk = max(1, CHUNK // (len(order) + 1))
         for first in range(0, len(self._limits), chunk):

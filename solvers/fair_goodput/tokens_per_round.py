@@ -6,13 +6,23 @@ import dataclasses
 from dataclasses import dataclass
 from typing import ClassVar
 
+from specopt.models.errors import InvalidInput
 from specopt.models.fair_goodput import FairGoodputPlan, FairGoodputProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.fair_goodput.dual import optimise
 from specopt.solvers.fair_goodput.method import NO_LEAST_RATES, PER_SECOND, FairGoodputMethod, offer_first_plan
 from specopt.solvers.fair_goodput.region import plan_of, region_of
 from specopt.solvers.fair_goodput.rounds import declared, in_time
-from specopt.solvers.method import Condition, Outcome
+from specopt.solvers.method import Condition, Method, Outcome
+
+
+def _out_of_range(method: Method, problem: FairGoodputProblem) -> str | None:
+    """Return why the utility of rates per round cannot be computed, or None."""
+    try:
+        per_round(problem)
+    except InvalidInput:
+        return "a utility of rates per round out of the range of floating-point numbers"
+    return None
 
 
 @dataclass(frozen=True)
@@ -23,7 +33,9 @@ class TokensPerRound(FairGoodputMethod):
     source: ClassVar[str] = "paper 5, problem (1): goodput counted per round"
     guarantee: ClassVar[str] = "none per second"
     complexity: ClassVar[str] = "that of `dual`"
-    takes: ClassVar[tuple[Condition, ...]] = (PER_SECOND, NO_LEAST_RATES)
+    takes: ClassVar[tuple[Condition, ...]] = (
+        PER_SECOND, NO_LEAST_RATES, Condition("a utility of rates per round within it", _out_of_range)
+    )  # fmt: skip
 
     def run(self, problem: FairGoodputProblem, budget: Budget) -> Outcome:
         """Solve per round; rounds keep their numbers, so time goes where rounds are long."""
@@ -33,8 +45,13 @@ class TokensPerRound(FairGoodputMethod):
         return Outcome(plan=plan)
 
 
+def per_round(problem: FairGoodputProblem) -> FairGoodputProblem:
+    """Return the problem with rates per round and without least rates, if its utility is in range."""
+    return dataclasses.replace(problem, per="round", min_goodput=None)
+
+
 def fair_per_round(problem: FairGoodputProblem, budget: Budget) -> FairGoodputPlan:
     """Return the plan per second that the optimum per round makes."""
-    per_round = dataclasses.replace(problem, per="round", min_goodput=None)
-    plan = plan_of(per_round, optimise(per_round, region_of(per_round), budget).tokens)
+    counted = per_round(problem)
+    plan = plan_of(counted, optimise(counted, region_of(counted), budget).tokens)
     return declared(problem, in_time(problem, plan.schedule))

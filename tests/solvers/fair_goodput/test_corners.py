@@ -1,0 +1,122 @@
+"""Corners of fair goodput: all exact methods agree, and each one ends with a plan, a proof or a reason.
+
+`SPECOPT_CORNERS=1000` in the environment takes so many random problems, by default 40.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from decimal import Decimal, localcontext
+from pathlib import Path
+
+import numpy as np
+import pytest
+from corners_fair_goodput import corner
+
+from specopt import FairGoodputPlan, FairGoodputProblem, Result, Status, load, solve
+from specopt.solvers.fair_goodput.common_rate import log_common_rate
+
+CASES = int(os.environ.get("SPECOPT_CORNERS", "40"))
+
+EDGES = Path(__file__).parents[2] / "data" / "edges"
+
+
+def methods(problem: FairGoodputProblem) -> tuple[str, ...]:
+    """The exact methods of a problem, the default first."""
+    return ("dual", "convex", "enumeration") if problem.per == "round" else ("column-generation", "enumeration")
+
+
+def common_rate(problem: FairGoodputProblem, goodput: np.ndarray) -> Decimal:
+    """The common rate of some goodput, to 50 digits."""
+    with localcontext() as context:
+        context.prec = 50
+        weights, power = [Decimal(w) for w in problem.weight.tolist()], 1 - Decimal(problem.fairness)
+        logs = [Decimal(x).ln() for x in goodput.tolist()]
+        if not power:
+            return (sum(w * u for w, u in zip(weights, logs, strict=True)) / sum(weights)).exp()
+        mean = sum(w * (power * u).exp() for w, u in zip(weights, logs, strict=True)) / sum(weights)
+        return (mean.ln() / power).exp()
+
+
+def check(problem: FairGoodputProblem) -> dict[str, Result]:
+    """Solve by all exact methods without a warning; check that they agree, each to its tolerance."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        results = {method: solve(problem, method) for method in methods(problem)}
+    if any(result.status is Status.INFEASIBLE for result in results.values()):
+        assert all(result.status is Status.INFEASIBLE and result.explanation for result in results.values())
+        return results
+    rates = {}
+    for method, result in results.items():
+        assert result.status is Status.OPTIMAL, (method, result.status, result.gap, result.stats)
+        assert isinstance(result.plan, FairGoodputPlan)
+        rates[method] = float(common_rate(problem, problem.realised(result.plan.schedule)[0]))
+    best = rates[methods(problem)[0]]
+    for method, result in results.items():
+        assert rates[method] == pytest.approx(best, rel=1e-6), method
+        assert rates[method] <= best * (1 + 2e-9), method
+        assert result.bound is not None and problem.worth(result.bound, problem.scale) >= best * (1 - 1e-9), method
+    return results
+
+
+@pytest.mark.parametrize("seed", range(CASES))
+def test_exact_methods_agree_in_random_corners(seed: int) -> None:
+    """Tests that all methods agree at steep fairness, weights over 12 decades and least rates at the edge."""
+    check(corner(seed))
+
+
+def test_a_utility_out_of_range_per_round_is_proven_per_second() -> None:
+    """Tests that a problem whose rates per round leave the range of the utility is proven, by all methods alike."""
+    problem = load(EDGES / "fair-goodput-refused-half-way.json")
+    assert isinstance(problem, FairGoodputProblem)
+    assert all(result.status is Status.OPTIMAL for result in check(problem).values())
+    assert solve(problem).status is Status.OPTIMAL
+    constant = solve(problem, "best-constant")
+    assert constant.status is Status.FEASIBLE
+
+
+def test_least_rates_that_only_slack_made_free() -> None:
+    """Tests that a least rate worth a quarter of a draft token in the tenth digit is kept, and paid for, by all."""
+    problem = load(EDGES / "fair-goodput-enumeration-traceback.json")
+    assert isinstance(problem, FairGoodputProblem)
+    assert problem.min_goodput is not None
+    drafts = (float(problem.min_goodput[0]) - 1.0) / 1e-9  # per round, at one accepted token in 10^9
+    for method, result in check(problem).items():
+        assert isinstance(result.plan, FairGoodputPlan), method
+        assert result.plan.mean_draft_tokens[0] == pytest.approx(drafts, rel=1e-5), method
+
+
+@pytest.mark.parametrize("part", [1.0, 1.0 + 1e-10, 1.0 + 9e-10, 1.0 + 2e-9])
+@pytest.mark.parametrize("per", ["round", "second"])
+def test_least_rates_are_reachable_as_the_judge_says(part: float, per: str) -> None:
+    """Tests that all least rates together at the edge are met to the judge's tolerance, beyond it proven infeasible."""
+    data = {
+        "format": "specopt/1", "kind": "fair-goodput", "acceptance_rates": [0.5, 0.5], "budget_tokens": 2,
+        "min_goodput": [1.5 * part, 1.5 * part], "per": per, "draft_seconds_per_token": [0.0, 0.0],
+        "network_seconds": [1.0, 1.0], "verify_overhead_seconds": 0.0, "verify_seconds_per_token": 0.0,
+    }  # fmt: skip
+    problem = FairGoodputProblem.from_dict(data)
+    expected = Status.INFEASIBLE if part > 1.0 + 1e-9 else Status.OPTIMAL
+    assert [result.status for result in check(problem).values()] == [expected] * len(methods(problem))
+
+
+@pytest.mark.parametrize("fairness", [0.999999, 1.000001])
+@pytest.mark.parametrize("per", ["round", "second"])
+def test_next_to_fairness_1_the_plans_agree_where_their_utilities_do_not_say(fairness: float, per: str) -> None:
+    """Tests that plans agree to 1e-11, where the common rate read off the utility is right to nine digits only."""
+    problem = FairGoodputProblem.from_dict(
+        {
+            "format": "specopt/1", "kind": "fair-goodput", "acceptance_rates": [0.9, 0.55, 0.3], "budget_tokens": 5,
+            "weights": [1.0, 1.7, 0.6], "fairness": fairness, "per": per, "draft_seconds_per_token": [0.1, 0.02, 0.05],
+            "network_seconds": [0.1, 0.3, 0.0], "verify_overhead_seconds": 0.1, "verify_seconds_per_token": 0.01,
+        }
+    )  # fmt: skip
+    rates = []
+    for result in check(problem).values():
+        assert isinstance(result.plan, FairGoodputPlan) and result.objective is not None
+        goodput = problem.realised(result.plan.schedule)[0]
+        rates.append(float(common_rate(problem, goodput)))
+        assert log_common_rate(problem, goodput) == pytest.approx(float(common_rate(problem, goodput).ln()), rel=1e-14)
+        assert problem.worth(result.objective, problem.scale) == pytest.approx(rates[-1], rel=1e-9)
+    assert rates == pytest.approx([rates[0]] * len(rates), rel=1e-11)
