@@ -83,6 +83,7 @@ class Enumeration(FairGoodputMethod):
             found = [rates] if polished is None else [rates, rates * polished]
             rates = min(found, key=lambda x: worth_of_best(columns, x, log_weights, problem.fairness, spare, cp))
             theta = nearest_mixture(columns, rates, spare, cp, theta)
+        assert theta is not None
         used = np.flatnonzero(theta > DROPPED)
         plan = mixture(problem, theta[used], table[used])
         budget.offer(plan)

@@ -100,6 +100,7 @@ class Rounds:
         """
         kernels = budget.load("fair_goodput")
         problem = self.problem
+        assert problem.verify_overhead_seconds is not None and problem.verify_seconds_per_token is not None
         order = np.argsort(-gain, kind="stable")  # within a client by rising token, too
         order = order[gain[order] > 0]
         finish, gain = self._finish[order], gain[order]

@@ -10,11 +10,11 @@ import warnings
 from decimal import Decimal, localcontext
 from pathlib import Path
 
-import numpy as np
 import pytest
 from corners_fair_goodput import corner
 
 from specopt import FairGoodputPlan, FairGoodputProblem, Result, Status, load, solve
+from specopt.models.fields import Floats
 from specopt.solvers.fair_goodput.common_rate import log_common_rate
 
 CASES = int(os.environ.get("SPECOPT_CORNERS", "40"))
@@ -27,19 +27,19 @@ def methods(problem: FairGoodputProblem) -> tuple[str, ...]:
     return ("dual", "convex", "enumeration") if problem.per == "round" else ("column-generation", "enumeration")
 
 
-def common_rate(problem: FairGoodputProblem, goodput: np.ndarray) -> Decimal:
+def common_rate(problem: FairGoodputProblem, goodput: Floats) -> Decimal:
     """The common rate of some goodput, to 50 digits."""
     with localcontext() as context:
         context.prec = 50
         weights, power = [Decimal(w) for w in problem.weight.tolist()], 1 - Decimal(problem.fairness)
         logs = [Decimal(x).ln() for x in goodput.tolist()]
         if not power:
-            return (sum(w * u for w, u in zip(weights, logs, strict=True)) / sum(weights)).exp()
-        mean = sum(w * (power * u).exp() for w, u in zip(weights, logs, strict=True)) / sum(weights)
+            return (sum((w * u for w, u in zip(weights, logs, strict=True)), Decimal(0)) / sum(weights)).exp()
+        mean = sum((w * (power * u).exp() for w, u in zip(weights, logs, strict=True)), Decimal(0)) / sum(weights)
         return (mean.ln() / power).exp()
 
 
-def check(problem: FairGoodputProblem) -> dict[str, Result]:
+def check(problem: FairGoodputProblem) -> dict[str, Result[FairGoodputPlan]]:
     """Solve by all exact methods without a warning; check that they agree, each to its tolerance."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
