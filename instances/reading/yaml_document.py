@@ -33,6 +33,7 @@ class _Loader(yaml.SafeLoader):  # type: ignore[misc]  # PyYAML has no annotatio
     """Without aliases: one onto itself never ends, and a nest of them unfolds to more than any memory holds."""
 
     def compose_node(self, parent: Any, index: Any) -> Any:
+        """Return a node that is no alias."""
         if self.check_event(yaml.AliasEvent):
             event = self.peek_event()
             message = f"alias *{event.anchor}: write out what it stands for"
@@ -40,6 +41,7 @@ class _Loader(yaml.SafeLoader):  # type: ignore[misc]  # PyYAML has no annotatio
         return super().compose_node(parent, index)
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[str, Any]:
+        """Return a mapping, its keys as strings."""
         pairs = []
         for key_node, value_node in node.value:
             key = self.construct_object(key_node, deep=True)

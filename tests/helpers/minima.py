@@ -1,4 +1,4 @@
-"""The least versions that pyproject.toml declares, as constraints for pip: `python tests/helpers/minima.py EXTRA,EXTRA`."""
+"""The least versions that pyproject.toml declares, for pip: `python tests/helpers/minima.py EXTRA,EXTRA`."""
 
 from __future__ import annotations
 

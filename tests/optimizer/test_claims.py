@@ -154,7 +154,7 @@ def test_evaluate_says_what_is_refuted(tmp_path: Path, capsys: pytest.CaptureFix
 
 
 def test_a_bound_proves_what_its_side_allows() -> None:
-    """Tests the rules by hand, in both senses: gap, rounding, the wrong side, an objective of 0."""
+    """Tests that the rules hold by hand, in both senses: gap, rounding, the wrong side, an objective of 0."""
     least, most = problem_type("serving-latency"), problem_type("draft-allocation")
     for kind, sign in ((least, 1.0), (most, -1.0)):
         assert proof_of(kind, 10.0, None) == (None, None, False)

@@ -180,7 +180,7 @@ class TestLastDigits:
 @pytest.mark.parametrize("labels", [Threshold.few_labels, -1])
 @pytest.mark.parametrize("part", range(4))
 def test_random(part: int, labels: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests random batches at the limits against enumeration in rational numbers, also where HiGHS settles them."""
+    """Tests that random batches at the limits are those of rational enumeration, also where HiGHS settles them."""
     monkeypatch.setattr(Threshold, "few_labels", labels)
     first, count = int(os.environ.get("SPECOPT_BATCHES_FROM", 0)), int(os.environ.get("SPECOPT_BATCHES", 40))
     for seed in range(first + part, first + count, 4):
