@@ -115,7 +115,7 @@ def test_simple_bound_holds(problem: ServingLatencyProblem) -> None:
     assert min(Case(p, length).simple_bound() for p in options for length in p.lengths) <= optimum * (1 + 1e-12)
 
 
-def test_time_limit_keeps_plan_and_bound() -> None:
+def test_time_limit_keeps_plan_and_bound(own_clock: None) -> None:
     """Tests that a limit within a program gives its incumbent, a valid bound and the reason."""
     problem = generated(6, 64, output_lengths="known", max_speculation_length=3)
     solve(generated(1, 4), "milp")  # loads the solver
