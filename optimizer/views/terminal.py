@@ -32,10 +32,6 @@ class _Terminal(Console):
         width = None if stdout().isatty() else PLAIN_WIDTH
         super().__init__(file=stdout(), highlight=False, markup=False, emoji=False, width=width)
 
-    def on_broken_pipe(self) -> None:
-        """Let the command end as wherever nobody reads: rich would point `sys.stdout`, here stderr, at nothing."""
-        raise
-
     def render_str(self, text: str, **how: Any) -> Text:
         """Return a text to print, escaped before it is measured."""
         return super().render_str(_printable(text), **how)

@@ -179,7 +179,8 @@ noise("importing")
 
 def test_what_a_plug_in_prints_is_no_part_of_the_answer(tmp_path: Path) -> None:
     """Tests that a pipe gets the JSON alone and stderr all else; a process that a plug-in leaves behind has no pipe."""
-    body = 'noise("solving"); open("child", "w").write(str(subprocess.Popen(["sleep", "600"], stderr=-3).pid))'
+    child = 'subprocess.Popen(["sleep", "6000"], stderr=-3, close_fds=False).pid'
+    body = f'noise("solving"); open("child", "w").write(str({child}))'
     plug_in(tmp_path, "mine", NOISE + METHOD.format(name="mine", body=f"{body}; return super().run(problem, budget)"))
     done = python(tmp_path, "-m", "specopt", "methods", "verification-batch", "--json")
     assert json.loads(done.stdout)[-1]["name"] == "mine"
