@@ -54,10 +54,13 @@ class SolvedProgram:
         return found
 
 
-def solve_program(program: Any, budget: Budget, tolerance: float = TOLERANCE) -> SolvedProgram:
+def solve_program(
+    program: Any, budget: Budget, tolerance: float = TOLERANCE, *, presolve: bool = True
+) -> SolvedProgram:
     """Solve a program to the budget's gap, within its time; no exception where there is no solution.
 
     A tolerance below the default is for programs none of whose rows is met exactly: HiGHS loses such points with it.
+    Its presolve loses feasible points where rows are met nearly, with any tolerance: it is for programs without such.
     """
     from pyomo.contrib.solver.common.results import SolutionStatus, TerminationCondition
     from pyomo.contrib.solver.solvers.highs import Highs
@@ -75,6 +78,7 @@ def solve_program(program: Any, budget: Budget, tolerance: float = TOLERANCE) ->
             rel_gap=budget.gap,
             abs_gap=0.0,
             solver_options={
+                "presolve": "choose" if presolve else "off",
                 "mip_feasibility_tolerance": tolerance,
                 "primal_feasibility_tolerance": of_duals,
                 "dual_feasibility_tolerance": of_duals,

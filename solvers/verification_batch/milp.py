@@ -50,7 +50,7 @@ class MilpBatch(VerificationBatchMethod):
         program = formulate(prepared, unit)
         while True:
             budget.check()
-            solved = solve_program(program, budget)
+            solved = solve_program(program, budget, presolve=False)
             stats["nodes"] += solved.nodes
             stats["programs"] += 1
             if solved.bound is not None:

@@ -22,6 +22,7 @@ OPTIONS: dict[str, float | str] = {
     "mip_rel_gap": 0.0,
     "mip_abs_gap": 0.0,
     "dual_feasibility_tolerance": 1e-9,
+    "presolve": "off",  # where rows are nearly met it loses feasible points, with any tolerance
 }
 
 UNITS = 1e4

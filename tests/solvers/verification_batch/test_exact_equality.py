@@ -89,7 +89,13 @@ def check(problem: VerificationBatchProblem, tried: tuple[type[Method], ...] = M
 
 @pytest.mark.parametrize(
     ("name", "best"),
-    [("one-request-0.3", 1.0), ("methods-disagree", 3.0), ("memory-sum", 3.0), ("milp-traceback", 3.0000002)],
+    [
+        ("one-request-0.3", 1.0),
+        ("methods-disagree", 3.0),
+        ("memory-sum", 3.0),
+        ("milp-traceback", 3.0000002),
+        ("presolve-loses", 9.633),
+    ],
 )
 def test_known_cases(name: str, best: float) -> None:
     """Tests that every exact method has the optimum of cases that went wrong."""
