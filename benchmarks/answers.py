@@ -35,13 +35,13 @@ from pathlib import Path
 from typing import Any
 
 import specopt
+from specopt.api.library import load_saved, saved
+from specopt.api.simulate import SIMULATORS
+from specopt.api.solve import choose
 from specopt.comparison.child import Child, Crashed, Overstayed
 from specopt.comparison.worker import keep_highs_to_one_thread
 from specopt.engines import ENGINES
 from specopt.kinds import KINDS
-from specopt.library import load_saved, saved
-from specopt.simulate import SIMULATORS
-from specopt.solve import choose
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = (ROOT / "instances" / "data" / "measured", ROOT / "tests" / "data")
@@ -158,7 +158,7 @@ def answer(case: str) -> tuple[Any, float]:
 
 def _printed(case: str) -> tuple[Any, float]:
     """Return what the commands of a case print, in the folder of the examples."""
-    from specopt.cli import run
+    from specopt.commands.cli import run
 
     *before, last = commands()[case]
     for line in before:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import specopt
-from specopt.library import best_known, saved
+from specopt.api.library import best_known, saved
 from specopt.models.files import write_text
 from specopt.reproductions.ledger import TITLES, entries, paper
 

@@ -22,11 +22,11 @@ from typing import Any
 import msgspec
 
 import specopt
+from specopt.api.library import BestKnown, Recipe, SavedInstance, is_solved
+from specopt.api.solve import choose
 from specopt.kinds import KINDS
-from specopt.library import BestKnown, Recipe, SavedInstance, is_solved
 from specopt.models.files import write_text
 from specopt.models.problem import Problem
-from specopt.solve import choose
 
 FOLDER = Path(__file__).parents[1] / "instances" / "data" / "library"
 MOST_PROBLEM_BYTES = 16_000

@@ -18,7 +18,7 @@ import numpy as np
 from table import Benchmark, Row
 
 import specopt
-from specopt.generate import problem_from_trace
+from specopt.api.generate import problem_from_trace
 from specopt.instances.traces import Trace, read_trace
 from specopt.models.files import write_text
 from specopt.models.serving_latency import ServingLatencyProblem

@@ -16,12 +16,12 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
+from specopt.api.solve import methods as methods_of
 from specopt.kinds import kind_of
 from specopt.models.schema import rows as schema_rows
 from specopt.models.schema import schema as schema_of
 from specopt.reproductions.ledger import STATUSES, TITLES, entries, paper
 from specopt.reproductions.views import HEAD, assumption_cells, cells
-from specopt.solve import methods as methods_of
 from specopt.views.methods import method_entry
 
 RESULTS = Path(__file__).parents[1] / "benchmarks" / "results"
@@ -103,7 +103,7 @@ def results(pattern: str) -> Iterator[str]:
 
 def commands(_: str) -> Iterator[str]:
     """Yield the commands with their arguments and options, a section each."""
-    command = [sys.executable, "-P", "-m", "typer", "specopt.cli", "utils", "docs", "--name", "specopt"]
+    command = [sys.executable, "-P", "-m", "typer", "specopt.commands.cli", "utils", "docs", "--name", "specopt"]
     page = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     yield page[page.index("\n## ") :]
 

@@ -14,10 +14,14 @@ from specopt.console import interrupts as _interrupts  # noqa: F401 - before all
 # isort: split
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
+from specopt.api.frames import to_arrow, to_pandas, to_polars
+from specopt.api.generate import generate
+from specopt.api.robustness import Robustness, robustness
+from specopt.api.sensitivity import Change, Sensitivity, sensitivity
+from specopt.api.simulate import simulate
+from specopt.api.solve import methods, solve
 from specopt.comparison.compare import compare
 from specopt.comparison.table import Comparison
-from specopt.frames import to_arrow, to_pandas, to_polars
-from specopt.generate import generate
 from specopt.models.cloud_delay import CloudDelay
 from specopt.models.decoder import ExactDecoder, PaperDecoder
 from specopt.models.draft_allocation import DraftAllocationPlan, DraftAllocationProblem
@@ -42,10 +46,6 @@ from specopt.models.runtime import LinearRuntime, PiecewiseRuntime
 from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
 from specopt.models.verification_batch import VerificationBatchPlan, VerificationBatchProblem
 from specopt.models.verification_time import VerificationTime
-from specopt.robustness import Robustness, robustness
-from specopt.sensitivity import Change, Sensitivity, sensitivity
-from specopt.simulate import simulate
-from specopt.solve import methods, solve
 from specopt.solvers.simulation import Simulation
 
 if _TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """`python -m specopt` and the `specopt` command."""
 
-from specopt.cli import main
+from specopt.commands.cli import main
 
 if __name__ == "__main__":
     main()

@@ -15,13 +15,13 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 from pathlib import Path
 
-from specopt.library import instances_of_kind
+from specopt.api.library import instances_of_kind
+from specopt.api.solve import methods, solve
 from specopt.models.errors import InvalidInput, Unsupported
 from specopt.models.files import load, save
 from specopt.models.judge import verify
 from specopt.models.problem import Problem
 from specopt.models.result import Progress, Result, Status, Termination
-from specopt.solve import methods, solve
 from specopt.solvers.method import Method
 
 QUICK_SECONDS = 0.5

@@ -70,7 +70,7 @@ FAMILIES = {
 FOLLOW = """
 import json, sys
 from specopt import generate, solve
-from specopt.cli import run
+from specopt.commands.cli import run
 
 family, options = json.loads(sys.argv[1])
 result = solve(generate(family, **options), "your-method")

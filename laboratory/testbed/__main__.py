@@ -47,7 +47,7 @@ def play(
 
     A record that was begun on the same day with the same settings goes on where it ended.
     """
-    from specopt.arguments import pairs_of
+    from specopt.api.arguments import pairs_of
     from testbed.campaign import run
     from testbed.experiments import experiment, settings_of
 

@@ -30,8 +30,8 @@ def demo(
     time_limit: Seconds = 60.0,
 ) -> int:
     """Solve the setting of paper 1 by every method."""
-    from specopt.generate import generate
-    from specopt.solve import solve
+    from specopt.api.generate import generate
+    from specopt.api.solve import solve
     from specopt.views.result import print_result
     from specopt.views.serving_latency import default_steps, text_gantt
     from specopt.views.terminal import console
@@ -59,7 +59,7 @@ def demo(
 
 def comparison_rows(problem: ServingLatencyProblem, best: Result) -> list[Entry]:
     """Return the best result, every other method's, and the paper's rivals without pipeline or draft model."""
-    from specopt.solve import methods
+    from specopt.api.solve import methods
     from specopt.views.result import Entry
 
     rows = [Entry(best.method, best)]
@@ -81,7 +81,7 @@ def comparison_rows(problem: ServingLatencyProblem, best: Result) -> list[Entry]
 
 def _solve(problem: ServingLatencyProblem, method: str) -> Result:
     """Solve, and leave the demo altogether on Ctrl-C instead of going on with the next method."""
-    from specopt.solve import solve
+    from specopt.api.solve import solve
 
     result = solve(problem, method)
     if result.termination == "interrupted":

@@ -39,9 +39,9 @@ def evaluate(
 
     With intervals also the worst case in them and the mean over samples; a worst case that violates exits with 1.
     """
-    from specopt.claims import held_against
+    from specopt.api.claims import held_against
+    from specopt.api.robustness import robustness
     from specopt.models.judge import verify
-    from specopt.robustness import robustness
 
     problem, claimed = read_problem(file), read_result(result)
     try:

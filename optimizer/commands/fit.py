@@ -91,7 +91,7 @@ def fit(
     output: Output = None,
 ) -> None:
     """Fit a runtime to a table of measured passes."""
-    from specopt.arguments import pairs_of
+    from specopt.api.arguments import pairs_of
     from specopt.instances.runtimes.fit import fit_runtime
     from specopt.instances.runtimes.measured import FORM, MeasuredRuntime
     from specopt.instances.runtimes.table import TableColumns, read_runtime_table

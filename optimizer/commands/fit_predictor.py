@@ -41,8 +41,8 @@ def fit_predictor(
 
     Writes a draft-stopping problem; the rules are compared on rounds that were held out.
     """
+    from specopt.api.solve import solve
     from specopt.instances.drafts.table import read_draft_log
-    from specopt.solve import solve
     from specopt.solvers.draft_stopping.fitted import fit_stopping
 
     check_target(output, log)

@@ -24,7 +24,7 @@ class WithFamilies(TyperCommand):
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
         """Write every family and what its problems are."""
-        from specopt.generate import FAMILIES
+        from specopt.api.generate import FAMILIES
 
         with formatter.section("Families"):
             formatter.write_dl([(family.name, family.summary) for family in FAMILIES.values()])
@@ -39,8 +39,8 @@ def generate(
     output: Output = None,
 ) -> None:
     """Make a problem from a named family."""
-    from specopt.arguments import parameters_of, with_fields
-    from specopt.generate import generate as generate_problem
+    from specopt.api.arguments import parameters_of, with_fields
+    from specopt.api.generate import generate as generate_problem
     from specopt.models.files import to_json
 
     check_target(output, runtimes)

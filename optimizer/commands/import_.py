@@ -63,8 +63,8 @@ def import_(
     output: Output = None,
 ) -> None:
     """Make a problem from rows of a trace."""
-    from specopt.arguments import pairs_of, parameters_of, with_fields
-    from specopt.generate import from_trace, problem_from_trace
+    from specopt.api.arguments import pairs_of, parameters_of, with_fields
+    from specopt.api.generate import from_trace, problem_from_trace
     from specopt.instances.traces import read_trace
     from specopt.models.files import to_json
 

@@ -14,8 +14,8 @@ def methods(
     as_json: AsJson = False,
 ) -> None:
     """List the methods: what they solve, promise and cost."""
+    from specopt.api.solve import methods as methods_of
     from specopt.kinds import kind_of
-    from specopt.solve import methods as methods_of
     from specopt.views.methods import method_entry, print_methods
     from specopt.views.terminal import console
 

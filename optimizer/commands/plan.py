@@ -86,8 +86,8 @@ def plan(
     The result of a KIND is written as solve writes it, that of an ENGINE as its configuration. What no option says is
     taken from a published setting, and named as assumed.
     """
+    from specopt.api.generate import from_deployment
     from specopt.engines import ENGINES
-    from specopt.generate import from_deployment
 
     for source in (draft, verify, runtimes, trace, acceptance):
         for target in (output, problem):
@@ -143,7 +143,7 @@ def _deployment(
 
 def _replaced(proposal: Proposal, values: Sequence[str]) -> Proposal:
     """Return a proposal with some fields of its problem replaced."""
-    from specopt.arguments import pairs_of, with_fields
+    from specopt.api.arguments import pairs_of, with_fields
 
     own = {path.partition(".")[0]: "--set" for path in pairs_of(values, "--set")}
     replaced = with_fields(proposal.problem, values)
@@ -154,8 +154,8 @@ def _kind(
     proposal: Proposal, time_limit: float | None, seed: int, target: Path | None, as_json: bool, output: Path | None
 ) -> int:
     """Solve a proposal's problem, have the result judged, and show both."""
+    from specopt.api.solve import solve
     from specopt.models.judge import verify
-    from specopt.solve import solve
     from specopt.views.planning import print_next, print_values
     from specopt.views.result import print_result
     from specopt.views.terminal import console, line

@@ -32,7 +32,7 @@ def sensitivity(
     A serving-latency problem is solved again with it.
     """
     from specopt import sensitivity as differences
-    from specopt.arguments import method_of
+    from specopt.api.arguments import method_of
 
     problem = read_problem(file)
     chosen = method_of(problem, method, option or ())

@@ -110,7 +110,7 @@ def read_result(path: Path) -> Result:
 
 def measured(problem: Problem, runtimes: Path | None) -> Problem:
     """Return a problem with the runtimes of a file, if there is one."""
-    from specopt.generate import with_runtimes
+    from specopt.api.generate import with_runtimes
     from specopt.models.files import read_json
 
     return problem if runtimes is None else with_runtimes(problem, read_json(runtimes), str(runtimes))

@@ -67,8 +67,8 @@ def simulate(
     the tasks of a problem.
     """
     from specopt import simulate as play
+    from specopt.api.simulate import simulator_of
     from specopt.models.judge import verify
-    from specopt.simulate import simulator_of
 
     flags = {"drop_finished": drop_finished or None, "iterations": iterations, "response_tokens": response_tokens}
     options: dict[str, Any] = {name: value for name, value in flags.items() if value is not None}
@@ -109,8 +109,8 @@ def _policy_on_workload(
     kind: str, policy: str | None, workload: str | None, param: Sequence[str], seed: int
 ) -> tuple[Any, str, dict[str, Any]]:
     """Return the workload, the policy and the options of the simulator."""
+    from specopt.api.simulate import SIMULATORS
     from specopt.models.arguments import one_of
-    from specopt.simulate import SIMULATORS
 
     simulator = SIMULATORS[one_of("KIND", kind, [one for one, simulator in SIMULATORS.items() if simulator.policies])]
     name = one_of("--policy", policy, simulator.policies)
@@ -127,7 +127,7 @@ def _parameters(
     simulator: Simulator, family: Family | None, param: Sequence[str]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the given parameters of the family and options of the simulator."""
-    from specopt.arguments import pairs_of, typed
+    from specopt.api.arguments import pairs_of, typed
 
     own = {} if family is None else family.plain
     given: dict[str, Any] = {}

@@ -43,8 +43,8 @@ def solve(
     output: Output = None,
 ) -> int:
     """Solve a problem and show or save the result."""
-    from specopt.arguments import method_of
-    from specopt.unasked import solve_beside
+    from specopt.api.arguments import method_of
+    from specopt.api.unasked import solve_beside
 
     check_target(output, file)
     problem = read_problem(file)

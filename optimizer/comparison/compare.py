@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
 from dataclasses import dataclass
 
+from specopt.api.solve import choose, method_named
+from specopt.api.solve import methods as methods_for
 from specopt.comparison.cell import Cell, Record
 from specopt.comparison.executors import executor_of
 from specopt.comparison.run import GRACE_SECONDS, run_cell
@@ -20,8 +22,6 @@ from specopt.models.arguments import integer, number
 from specopt.models.errors import InvalidInput, Unsupported
 from specopt.models.fields import describe, printable
 from specopt.models.problem import Problem
-from specopt.solve import choose, method_named
-from specopt.solve import methods as methods_for
 from specopt.solvers.method import Method
 
 logger = logging.getLogger("specopt")

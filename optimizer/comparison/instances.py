@@ -6,9 +6,9 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from specopt.generate import family_named, family_names, generate
+from specopt.api.generate import family_named, family_names, generate
+from specopt.api.library import load_saved, saved
 from specopt.kinds import KINDS
-from specopt.library import load_saved, saved
 from specopt.models.arguments import integer
 from specopt.models.errors import InvalidInput
 from specopt.models.files import load

@@ -6,11 +6,11 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 from typing import get_type_hints
 
-from specopt.arguments import pairs_of, typed
+from specopt.api.arguments import pairs_of, typed
+from specopt.api.solve import method_named
+from specopt.api.solve import methods as methods_for
 from specopt.models.errors import InvalidInput
 from specopt.models.problem import Problem
-from specopt.solve import method_named
-from specopt.solve import methods as methods_for
 from specopt.solvers.method import Method
 
 

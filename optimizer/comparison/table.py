@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from specopt.api.library import known_values
 from specopt.comparison.cell import Record
 from specopt.kinds import kind_of
-from specopt.library import known_values
 from specopt.models.files import csv_text, write_bytes, write_text
 from specopt.models.judge import proof_of
 from specopt.models.result import Status

@@ -44,8 +44,8 @@ def main() -> None:
 
 def answer(request: dict[str, Any]) -> dict[str, Any]:
     """Solve one cell; whatever goes wrong is the answer, too."""
+    from specopt.api.solve import solve
     from specopt.kinds import kind_of
-    from specopt.solve import solve
 
     try:
         problem = kind_of(request["problem"]["kind"]).problem.from_dict(request["problem"])

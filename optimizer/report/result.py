@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import Any
 
-from specopt.claims import held_against
+from specopt.api.claims import held_against
+from specopt.api.solve import method_named
 from specopt.kinds import kind_of
 from specopt.models.errors import InvalidInput, SpecoptError
 from specopt.models.judge import Report, verify
@@ -16,7 +17,6 @@ from specopt.models.result import Result, Status
 from specopt.report.certificate import certificate
 from specopt.report.markup import MOST_ROWS, facts, folded, items, paragraph, section, table
 from specopt.report.page import Page, figure
-from specopt.solve import method_named
 from specopt.views.view import view_of
 
 NOT_JUDGED = "As the file claims: with --problem FILE the plan is judged again, and drawn."

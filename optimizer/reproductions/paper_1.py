@@ -13,12 +13,12 @@ from itertools import pairwise
 
 import numpy as np
 
+from specopt.api.solve import solve
 from specopt.instances.serving_latency.paper_1 import LLAMA_7B, paper_1
 from specopt.models.fields import Floats
 from specopt.models.serving_latency import ServingLatencyProblem
 from specopt.models.uplink import spectral_efficiency
 from specopt.reproductions.experiment import Curves, Experiment, Found, Point
-from specopt.solve import solve
 from specopt.solvers.method import Method
 from specopt.solvers.serving_latency.fixed_length import FixedLength
 from specopt.solvers.serving_latency.heuristic_batching import HeuristicBatching

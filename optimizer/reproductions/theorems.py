@@ -14,6 +14,7 @@ from itertools import product
 
 import numpy as np
 
+from specopt.api.solve import solve
 from specopt.models.codes.losslessness import quantise_then_sample_law, sample_then_quantise_law
 from specopt.models.drafting import BinaryPredictor, first_flag_round, waste_bound
 from specopt.models.fair_goodput import FairGoodputPlan, FairGoodputProblem
@@ -22,7 +23,6 @@ from specopt.models.goodput_workload import GoodputWorkload
 from specopt.models.uplink import spectral_efficiency, upload_seconds
 from specopt.online import GoodputScheduler
 from specopt.reproductions.ledger import THEOREMS, TITLES, Statement, paper
-from specopt.solve import solve
 from specopt.solvers.draft_allocation import fast
 from specopt.solvers.fair_goodput.policies import Gradient
 from specopt.solvers.fair_goodput.simulate import simulate

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from specopt.plugins import distribution_of
+from specopt.api.plugins import distribution_of
 from specopt.solvers.method import Method
 
 

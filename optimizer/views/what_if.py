@@ -5,9 +5,9 @@ from __future__ import annotations
 from rich.console import Console
 from rich.text import Text
 
+from specopt.api.robustness import Robustness
+from specopt.api.sensitivity import Change, Sensitivity
 from specopt.models.problem import Problem
-from specopt.robustness import Robustness
-from specopt.sensitivity import Change, Sensitivity
 from specopt.views.terminal import line, percent, table, title
 
 

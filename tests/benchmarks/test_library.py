@@ -13,8 +13,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from specopt.api.library import BestKnown, SavedInstance, load_saved, saved_instance
 from specopt.kinds import KINDS
-from specopt.library import BestKnown, SavedInstance, load_saved, saved_instance
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "library.py"
 SHORT = "verification-batch/mixed/n14"

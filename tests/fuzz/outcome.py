@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from specopt import Problem, load, verify
+from specopt.api.solve import methods
 from specopt.models.files import result_from_dict
 from specopt.models.result import Result, Status
-from specopt.solve import methods
 
 MOST_CHARACTERS = 420
 PROGRESS = re.compile(r" *[0-9.]+ s  .*")

@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 from specopt import InvalidInput, generate
-from specopt.generate import FAMILIES
+from specopt.api.generate import FAMILIES
 
 SMALL = 5
 """What whole-number parameters of a family are cut to, where the family takes it: tasks, clients, states."""

@@ -13,7 +13,7 @@ from fuzz.outcome import check_refusal
 from fuzz.seed_problems import seed_problem
 
 from specopt import solve
-from specopt.cli import run
+from specopt.commands.cli import run
 from specopt.kinds import KINDS
 from specopt.models.files import from_dict
 from specopt.models.problem import Problem

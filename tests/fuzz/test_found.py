@@ -11,7 +11,7 @@ import pytest
 from fuzz.outcome import check_refusal
 
 from specopt import DraftControlProblem, InvalidInput, ServingLatencyPlan, ServingLatencyProblem, generate
-from specopt.cli import run
+from specopt.commands.cli import run
 from specopt.models.fields import describe
 
 

@@ -15,7 +15,7 @@ from fuzz.cases import harmed, harmed_bytes, harmed_lines
 from fuzz.input_files import INPUT_FILES, InputFile
 from fuzz.outcome import check_printed, check_refusal
 
-from specopt.cli import run
+from specopt.commands.cli import run
 
 CASES = int(os.environ.get("SPECOPT_FUZZ_FILES", "24"))
 MOST_SECONDS = 20.0

@@ -9,7 +9,7 @@ import pytest
 from fuzz.input_files import AZURE, CONFIG, PLAIN, RUNTIME, TABLE, problem, result
 from fuzz.outcome import check_refusal
 
-from specopt.cli import run
+from specopt.commands.cli import run
 
 FILES = {
     "P": lambda: problem("serving-latency"),

@@ -17,7 +17,7 @@ from fuzz.outcome import check_printed
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from specopt.cli import run
+from specopt.commands.cli import run
 from specopt.views.terminal import console, line, sentence, table, title
 
 NASTY = ("\x1b[31m", "\x1b]0;t\x07", "\x1b]8;;http://x\x1b\\", "\x9b2J", "\x7f", "\x85", "\u2028", "\u202e", "\u2066",

@@ -17,7 +17,7 @@ from fuzz.cases import problem_case
 from fuzz.outcome import check_refusal, check_result
 from fuzz.seed_problems import families_of
 
-from specopt.cli import run
+from specopt.commands.cli import run
 from specopt.kinds import KINDS
 
 CASES = int(os.environ.get("SPECOPT_FUZZ", "600"))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from specopt import InvalidInput, LinearRuntime, PaperDecoder, ServingLatencyProblem, generate
-from specopt.generate import FAMILIES
+from specopt.api.generate import FAMILIES
 
 FAMILY = "serving-latency/paper-1"
 

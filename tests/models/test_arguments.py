@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from specopt.generate import FAMILIES
+from specopt.api.generate import FAMILIES
+from specopt.api.simulate import SIMULATORS, simulate
 from specopt.instances.drafts.confidence_trace import synthetic_trace
 from specopt.instances.drafts.logs import acceptance_probability, draft_log
 from specopt.instances.drafts.softmax_pairs import softmax_pairs
@@ -22,7 +23,6 @@ from specopt.models.errors import InvalidInput, SpecoptError
 from specopt.models.goodput_workload import GoodputWorkload
 from specopt.models.prompt_workload import Rounds
 from specopt.online import GoodputScheduler, PromptMonitor, VerificationScheduler
-from specopt.simulate import SIMULATORS, simulate
 from specopt.solvers.verification_batch.policies import Policy
 from specopt.solvers.verification_batch.simulate import capacity, run_once
 

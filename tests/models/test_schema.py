@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from specopt import Problem, generate, load
-from specopt.cli import run
+from specopt.commands.cli import run
 from specopt.kinds import KINDS
 from specopt.models.errors import InvalidInput
 from specopt.models.schema import range_of, rows, schema, unit_of

@@ -10,8 +10,8 @@ import pytest
 from helpers.report_cases import problem_and_plan, result_of
 
 from specopt import InvalidInput, Problem, Result, Status, Termination, load, solve
-from specopt.claims import held_against
-from specopt.cli import run
+from specopt.api.claims import held_against
+from specopt.commands.cli import run
 from specopt.comparison.cell import Record
 from specopt.comparison.report import print_comparison_summary
 from specopt.comparison.table import Comparison

@@ -16,12 +16,12 @@ from typing import Any
 import pytest
 
 import specopt
-from specopt.cli import run
+from specopt.api.generate import FAMILIES
+from specopt.api.solve import methods
+from specopt.commands.cli import run
 from specopt.console.progress import end_progress, print_progress, showing_kernels
-from specopt.generate import FAMILIES
 from specopt.kinds import KINDS
 from specopt.models.result import Progress
-from specopt.solve import methods
 from specopt.solvers._kernels.compiling import told
 
 Invoke = Callable[..., "Outcome"]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from specopt.cli import run
+from specopt.commands.cli import run
 
 
 def test_generate_solve_evaluate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

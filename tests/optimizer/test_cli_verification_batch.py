@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from specopt.cli import run
+from specopt.commands.cli import run
 
 
 @pytest.mark.parametrize("family", ["warm", "mixed", "tight", "memory-bound"])

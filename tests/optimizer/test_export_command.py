@@ -11,9 +11,9 @@ import pytest
 import yaml
 
 from specopt import Result, Status, load, save, solve
-from specopt.cli import run
+from specopt.api.generate import FAMILIES, generate
+from specopt.commands.cli import run
 from specopt.engines import ENGINES
-from specopt.generate import FAMILIES, generate
 from specopt.kinds import KINDS
 
 RUNTIME = {

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from specopt import MissingDependency
-from specopt.cli import run
+from specopt.commands.cli import run
 from specopt.measuring.measure import COLUMNS
 
 CONFIG = {

@@ -10,8 +10,8 @@ import pytest
 from strategies_traces import AZURE_2023, BURSTGPT
 
 import specopt
-from specopt.cli import run
-from specopt.generate import problem_from_trace
+from specopt.api.generate import problem_from_trace
+from specopt.commands.cli import run
 from specopt.instances.traces import read_trace
 
 

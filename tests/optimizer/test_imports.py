@@ -38,11 +38,11 @@ def loaded_by(code: str) -> set[str]:
     [
         "import specopt",
         "import specopt.views.serving_latency",
-        "from specopt.cli import run; assert run(['--help']) == 0",
-        "from specopt.cli import run; assert run(['solve', '--help']) == 0",
-        "from specopt.cli import run; assert run(['--version']) == 0",
-        "from specopt.cli import run; assert run(['methods']) == 0",
-        "from specopt.cli import run; assert run(['schema', 'serving-latency']) == 0",
+        "from specopt.commands.cli import run; assert run(['--help']) == 0",
+        "from specopt.commands.cli import run; assert run(['solve', '--help']) == 0",
+        "from specopt.commands.cli import run; assert run(['--version']) == 0",
+        "from specopt.commands.cli import run; assert run(['methods']) == 0",
+        "from specopt.commands.cli import run; assert run(['schema', 'serving-latency']) == 0",
     ],
 )
 def test_start_loads_nothing_heavy(code: str) -> None:

@@ -15,7 +15,7 @@ import pytest
 
 import specopt
 from specopt import DraftAllocationPlan, DraftAllocationProblem, Status, generate, solve
-from specopt.cli import run
+from specopt.commands.cli import run
 from specopt.models.errors import Infeasible, InternalError, RefutedProof
 from specopt.solvers.budget import Budget
 from specopt.solvers.draft_allocation.greedy import Greedy

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from specopt.cli import run
+from specopt.commands.cli import run
 from specopt.instances.runtimes.forms import FORMS
 
 SHIPPED = files("specopt.instances") / "data" / "measured"

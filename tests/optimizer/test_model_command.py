@@ -11,7 +11,7 @@ import pytest
 from helpers.model_cases import SMALL
 from oracles import serving_latency as naive
 
-from specopt.cli import run
+from specopt.commands.cli import run
 from specopt.models.decoder import ExactDecoder, PaperDecoder
 from specopt.models.fields import parse
 

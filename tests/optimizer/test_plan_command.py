@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from specopt.cli import run
-from specopt.generate import FAMILIES
+from specopt.api.generate import FAMILIES
+from specopt.commands.cli import run
 
 SHIPPED = files("specopt.instances") / "data" / "measured"
 TABLE = str(SHIPPED / "cpu-pair.csv")

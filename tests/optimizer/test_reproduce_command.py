@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from specopt.cli import run
+from specopt.commands.cli import run
 from specopt.models.errors import MissingDependency
 from specopt.reproductions import paper_5, views
 from specopt.reproductions.experiment import Found

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from specopt import InvalidInput, ServingLatencyProblem, Unsupported, generate, save, solve
-from specopt.cli import run
-from specopt.generate import FAMILIES
-from specopt.robustness import robustness
+from specopt.api.generate import FAMILIES
+from specopt.api.robustness import robustness
+from specopt.commands.cli import run
 
 
 def small(seed: int, lengths: str = "conservative") -> ServingLatencyProblem:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from specopt.cli import run
+from specopt.commands.cli import run
 
 SHIPPED = files("specopt.instances") / "data" / "measured"
 PAIR = ["--draft", "model=draft-15m", "--verify", "model=verify-100m"]

@@ -27,8 +27,8 @@ from specopt import (
     sensitivity,
     solve,
 )
+from specopt.api.sensitivity import _bounds
 from specopt.kinds import kind_of
-from specopt.sensitivity import _bounds
 
 UNITS: dict[str, Any] = {
     "bandwidth_hz": lambda p: p.bandwidth_hz + 1e6,
@@ -204,7 +204,7 @@ def test_an_interrupt_ends_the_series(small: ServingLatencyProblem, monkeypatch:
     """Tests that after Ctrl-C in one solve the others are not begun, and what was found is kept."""
     import importlib
 
-    module = importlib.import_module("specopt.sensitivity")
+    module = importlib.import_module("specopt.api.sensitivity")
     calls = 0
 
     def interrupted(*arguments: Any, **options: Any) -> Result:

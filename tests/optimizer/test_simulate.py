@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import specopt
-from specopt.cli import run
+from specopt.commands.cli import run
 from specopt.commands.simulate import POLICIES, WORKLOADS
 from specopt.kinds import KINDS
 from specopt.kinds.kind import Kind

@@ -20,7 +20,7 @@ from specopt.solvers.draft_allocation.greedy import Greedy
 from specopt.solvers.method import Outcome
 from specopt.solvers.serving_latency.static_batching import StaticBatching
 
-front_door: Any = importlib.import_module("specopt.solve")  # the function has the module's name
+front_door: Any = importlib.import_module("specopt.api.solve")  # the function has the module's name
 
 
 def solved(problem: ServingLatencyProblem, **kwargs: Any) -> tuple[specopt.Result, ServingLatencyPlan]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from specopt.cli import run
+from specopt.commands.cli import run
 from specopt.engines import ENGINES
 
 HEADER = "concurrency,draft_length,output_tokens_per_second"

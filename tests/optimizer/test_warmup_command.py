@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from specopt.cli import run
+from specopt.commands.cli import run
 from specopt.kinds import KINDS
 from specopt.solvers._kernels.prepare import kernels_of
 

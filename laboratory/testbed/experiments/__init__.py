@@ -8,11 +8,11 @@ from importlib import import_module
 from pkgutil import iter_modules
 from typing import Any, TypeVar
 
+from specopt.api.solve import solve
 from specopt.models.arguments import one_of
 from specopt.models.errors import Unsupported
 from specopt.models.fields import parse
 from specopt.models.problem import Plan, Problem
-from specopt.solve import solve
 
 P = TypeVar("P", bound=Plan)
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from specopt.api.solve import solve
 from specopt.models.errors import Unsupported
 from specopt.models.fair_goodput import FairGoodputPlan, FairGoodputProblem
 from specopt.models.fields import Floats
-from specopt.solve import solve
 from testbed.calibration import acceptance_rate
 from testbed.decoding import Sampling
 from testbed.pairs import draw_prompts

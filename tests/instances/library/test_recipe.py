@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from specopt import generate
+from specopt.api.library import Recipe, instances_of_kind
 from specopt.instances.rounded import rounded
 from specopt.kinds import KINDS
-from specopt.library import Recipe, instances_of_kind
 from specopt.models.draft_control import DraftControlProblem
 from specopt.models.serving_latency import ServingLatencyProblem
 

@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from specopt import InvalidInput, SpecoptError, Status, solve
-from specopt.generate import FAMILIES
-from specopt.kinds import KINDS
-from specopt.library import (
+from specopt.api.generate import FAMILIES
+from specopt.api.library import (
     FIRST_NAMES,
     SavedInstance,
     best_known,
@@ -21,6 +20,7 @@ from specopt.library import (
     saved,
     saved_instance,
 )
+from specopt.kinds import KINDS
 
 SECOND_ROUTES = [  # exact methods that share no code with the one that proved it
     ("serving-latency/paper-1/K7-68M-7B", "brute-force"),
@@ -155,7 +155,7 @@ def test_recipes_alone_and_kinds_without_a_file_are_not_saved_yet(
     line = data.read_text().partition("\n")[0]
     alone = {key: value for key, value in json.loads(line).items() if key in ("name", "size", "seed", "parameters")}
     (tmp_path / "draft-allocation.jsonl").write_text(json.dumps(alone | {"name": "a/b/c"}) + "\n" + line)
-    monkeypatch.setattr("specopt.library.files", lambda _: tmp_path)
+    monkeypatch.setattr("specopt.api.library.files", lambda _: tmp_path)
     assert list(instances_of_kind.__wrapped__("draft-allocation")) == [json.loads(line)["name"]]
     assert instances_of_kind.__wrapped__("fair-goodput") == {}
 

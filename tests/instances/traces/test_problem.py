@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from specopt import InvalidInput, ServingLatencyProblem, VerificationBatchProblem, generate, solve
-from specopt.generate import problem_from_trace
+from specopt.api.generate import problem_from_trace
 from specopt.instances.traces import Trace
 from specopt.instances.verification_batch.pending import AMPLE_BYTES, KV_BYTES_PER_TOKEN, with_contexts
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from specopt import InvalidInput
-from specopt.cli import run
+from specopt.commands.cli import run
 from specopt.comparison.cell import Record
 from specopt.comparison.leaderboard import merged
 from specopt.comparison.profiles import shortfall_profile

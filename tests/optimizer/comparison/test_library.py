@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from specopt.api.library import best_known, load_saved, saved
 from specopt.comparison.compare import compare
 from specopt.comparison.instances import instances_of
 from specopt.comparison.table import Comparison
 from specopt.kinds import KINDS
-from specopt.library import best_known, load_saved, saved
 
 
 def test_sources() -> None:

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from specopt import generate, save
-from specopt.cli import run
+from specopt.commands.cli import run
 from specopt.comparison.cell import Record
 from specopt.comparison.profiles import gap_profile, profile_figure, time_profile
 from specopt.comparison.summary import shifted_geometric_mean, summaries, time_of, who_wins

@@ -28,7 +28,7 @@ COMMANDS = {
 FOREVER = """
 import sys, time
 sys.argv = sys.orig_argv = sys.argv[1:]
-from specopt.cli import main
+from specopt.commands.cli import main
 from specopt.solvers.draft_allocation.greedy import Greedy
 def run(self, problem, budget, run=Greedy.run):
     run(self, problem, budget)

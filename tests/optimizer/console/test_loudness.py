@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from specopt import generate, save, solve
-from specopt.cli import run
+from specopt.commands.cli import run
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import specopt
-from specopt.cli import run
+from specopt.commands.cli import run
 
 
 def process(*arguments: str | Path, **options: Any) -> subprocess.Popen[str]:

@@ -32,7 +32,7 @@ COMMANDS: dict[str, list[str]] = {
 }
 DRIVER = """
 import contextlib, io, json, sys
-from specopt.cli import run
+from specopt.commands.cli import run
 outcomes = {}
 for name, command in json.load(sys.stdin).items():
     out, err = io.StringIO(), io.StringIO()

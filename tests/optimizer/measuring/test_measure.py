@@ -18,7 +18,7 @@ from strategies_model_config import configs
 
 import specopt.measuring.measure as module
 from specopt import InvalidInput, MissingDependency
-from specopt.cli import run
+from specopt.commands.cli import run
 from specopt.instances.checkpoints.model_config import ModelConfig, parse_model_config
 from specopt.measuring.forward_pass import ForwardPass, OutOfMemory
 from specopt.measuring.measure import COLUMNS, Settings, measure, measure_with

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from specopt import Status, save
-from specopt.cli import run
+from specopt.commands.cli import run
 from specopt.models.errors import InvalidInput
 from specopt.models.problem import problem_type
 from specopt.report import page as pages

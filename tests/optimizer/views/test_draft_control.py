@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import specopt
-from specopt.cli import run
+from specopt.commands.cli import run
 
 Invoke = Callable[..., tuple[int, str, str]]
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import specopt
-from specopt.cli import run
+from specopt.commands.cli import run
 
 Invoke = Callable[..., tuple[int, str, str]]
 

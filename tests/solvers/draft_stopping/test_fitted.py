@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from specopt import DraftStoppingPlan, InvalidInput, solve
-from specopt.cli import run
+from specopt.commands.cli import run
 from specopt.instances.drafts.logs import draft_log
 from specopt.instances.drafts.table import read_draft_log
 from specopt.models.drafting import DraftLog

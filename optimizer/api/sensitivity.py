@@ -11,6 +11,7 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
+from specopt.api.solve import choose, solve
 from specopt.console.progress import end_progress, print_step
 from specopt.kinds import KINDS, kind_of
 from specopt.kinds.perturbation import Perturbation
@@ -18,7 +19,6 @@ from specopt.models.errors import InvalidInput, Unsupported
 from specopt.models.fields import describe
 from specopt.models.problem import Plan, Problem
 from specopt.models.result import Result, Termination
-from specopt.solve import choose, solve
 from specopt.solvers.method import Method
 
 

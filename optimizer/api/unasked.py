@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from specopt.api.solve import methods, solve
 from specopt.kinds import kind_of
 from specopt.models.problem import Problem
 from specopt.models.result import Result
-from specopt.solve import methods, solve
 from specopt.solvers.method import Method
 
 SHARE = 0.02

@@ -12,6 +12,7 @@ from functools import cache
 from tempfile import NamedTemporaryFile
 from typing import Any
 
+from specopt.api.plugins import blamed, plugged_method, plugged_methods
 from specopt.kinds import KINDS, kind_of
 from specopt.models.arguments import integer, is_number, number
 from specopt.models.errors import (
@@ -29,7 +30,6 @@ from specopt.models.fields import describe
 from specopt.models.judge import Proof, proof_of
 from specopt.models.problem import ROUNDING, P, Plan, Problem
 from specopt.models.result import Result, Status, Termination
-from specopt.plugins import blamed, plugged_method, plugged_methods
 from specopt.solvers.budget import MEMORY_LIMIT, Budget, Callback
 from specopt.solvers.method import Method, Outcome
 

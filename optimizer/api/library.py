@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from specopt.generate import FAMILIES
+from specopt.api.generate import FAMILIES
 from specopt.instances.rounded import rounded
 from specopt.kinds import KINDS, kind_of
 from specopt.models.errors import InvalidInput, SpecoptError

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from specopt.api.solve import method_named
 from specopt.models.errors import SpecoptError
 from specopt.models.judge import Report, proof_of
 from specopt.models.problem import TOLERANCE, Problem, problem_type
 from specopt.models.result import Result, Status, Termination
-from specopt.solve import method_named
 
 
 def held_against(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from specopt.api.plugins import plugged_families, plugged_family
 from specopt.instances.deployment.deployment import Deployment
 from specopt.instances.deployment.proposal import Proposal
 from specopt.instances.family import Family
@@ -14,7 +15,6 @@ from specopt.kinds import KINDS, kind_of
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import describe
 from specopt.models.problem import Problem
-from specopt.plugins import plugged_families, plugged_family
 
 FAMILIES: dict[str, Family] = {family.name: family for kind in KINDS for family in kind.families}
 """Those of specopt itself."""

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from specopt.generate import family_named, family_names
+from specopt.api.generate import family_named, family_names
+from specopt.api.solve import choose
 from specopt.models.errors import InvalidInput
 from specopt.models.problem import Problem
-from specopt.solve import choose
 from specopt.solvers.budget import MEMORY_LIMIT
 from specopt.solvers.method import Method
 

@@ -1,0 +1,1 @@
+"""The front door: what Python calls, and what the commands stand on."""
