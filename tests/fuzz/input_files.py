@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
 from specopt import compare, generate, solve
@@ -13,6 +15,10 @@ from specopt import compare, generate, solve
 RUNTIME = {
     "draft": {"seconds_per_token": 2e-5, "overhead_seconds": 0.002},
     "verify": {"seconds_per_token": 2e-4, "overhead_seconds": 0.03},
+}
+FLOP_RUNTIME = {
+    "draft": {"seconds_per_flop": 2e-14, "overhead_seconds": 0.002},
+    "verify": {"seconds_per_flop": 2e-13, "overhead_seconds": 0.03},
 }
 CONFIG = {
     "model_type": "llama", "_name_or_path": "a/model", "hidden_size": 64, "intermediate_size": 128,
@@ -79,16 +85,22 @@ class InputFile:
         return self.name.endswith(".json")
 
 
+FAMILIES: dict[str, dict[str, Any]] = {
+    "serving-latency/paper-1": {"tasks": 3, "max_output": 20},
+    "draft-control/alternating": {},
+    "draft-allocation/uniform": {"clients": 3},
+    "fair-goodput/per-second": {"clients": 3, "budget": 5},
+    "verification-batch/warm": {},
+    "prompt-chunking/paper-4": {},
+    "draft-stopping/mixed": {},
+}
+
+
 @cache
 def problem(kind: str) -> str:
     """Return a small problem file."""
-    families: dict[str, dict[str, Any]] = {
-        "serving-latency/paper-1": {"tasks": 3, "max_output": 20},
-        "draft-control/alternating": {},
-        "draft-allocation/uniform": {"clients": 3},
-    }
-    family = next(name for name in families if name.startswith(kind))
-    return json.dumps(generate(family, **families[family]).to_dict())
+    family = next(name for name in FAMILIES if name.startswith(kind))
+    return json.dumps(generate(family, **FAMILIES[family]).to_dict())
 
 
 @cache
@@ -109,6 +121,12 @@ def records() -> str:
     return "".join(json.dumps(record.to_dict()) + "\n" for record in table)
 
 
+def laboratory() -> str:
+    """Return a record of the laboratory, cut to its first trials."""
+    found = json.loads(min((Path(__file__).parents[2] / "laboratory" / "records").glob("*.json")).read_text())
+    return json.dumps(found | {"trials": found["trials"][:4]})
+
+
 def _file(name: str, content: str | Callable[[], str], *commands: str, **others: str | Callable[[], str]) -> InputFile:
     def lazily(text: str | Callable[[], str]) -> Callable[[], str]:
         return text if callable(text) else lambda: text
@@ -118,17 +136,90 @@ def _file(name: str, content: str | Callable[[], str], *commands: str, **others:
 
 _VLLM = "export vllm --max-batch 16 --max-length 4 --runtime"
 _FIT = "fit FILE --x tokens --y time_ms --y-unit ms"
+_PLAN = "plan --draft CONFIG --verify FILE --runtimes RUNTIME --trace TRACE --tasks 2 --time-limit 0.1 --for"
+_REPORTS = ("report FILE -o PAGE", "report FILE --problem PROBLEM -o PAGE", "evaluate PROBLEM FILE --json")
+_SWEPT = ("tune FILE --json", "report FILE -o PAGE")
+_VLLM_RUN: dict[str, Any] = {
+    "model_id": "a/model", "max_concurrency": 8, "completed": 8, "failed": 0, "output_throughput": 90.5,
+    "request_rate": "inf", "total_output_tokens": 900, "mean_ttft_ms": 11.0,
+}  # fmt: skip
+BENCH = _VLLM_RUN | {
+    "output_throughput": 99.5, "spec_decode_acceptance_rate": 50.0, "spec_decode_acceptance_length": 2.8,
+    "spec_decode_num_drafts": 500, "spec_decode_draft_tokens": 1500, "spec_decode_accepted_tokens": 900,
+    "spec_decode_per_position_acceptance_rates": [1.0, 0.6, 0.2],
+}  # fmt: skip
+SGLANG = [
+    {"backend": "sglang", "max_concurrency": batch, "completed": 8, "output_throughput": 99.0, "accept_length": 2.5}
+    for batch in (1, 8)
+]
+GUIDELLM = {"metadata": {"version": 1}, "benchmarks": [
+    {"config": {"strategy": {"type_": "concurrent", "streams": 8, "max_concurrency": 8}},
+     "metrics": {"request_totals": {"successful": 9, "errored": 0, "incomplete": 0, "total": 9},
+                 "output_tokens_per_second": {"successful": {"mean": 9.0}, "total": {"mean": 18.0}}}}
+]}  # fmt: skip
+GOLDEN = "some-model:\n  on-mode:\n    1: 1.84\n    2: 2.51\n    3: 2.97\n  other:\n    1: 1.9\n    3: 3\n"
+LOG = "round,outcome,margin,entropy\n" + "".join(
+    f"{one},{1 if token < one % 4 else -1 if token > one % 4 else 0},{0.1 * one % 1:.3f},{token}\n"
+    for one in range(40)
+    for token in range(3)
+)
+STATEMENTS = {"title": "paper-9", "pictures": ["a.png"], "statements": [
+    {"item": "figure-3", "place": "Figure 3", "statement": "rises", "printed": 5, "ours": 4.0, "holds": False,
+     "status": "simulated", "share": 0.25, "split": "half"}
+]}  # fmt: skip
 INPUT_FILES = (
     _file(
         "result.json",
         lambda: result("serving-latency"),
-        "evaluate PROBLEM FILE",
+        "evaluate PROBLEM FILE --acceptance 0.6:0.9 --samples 3",
         "simulate PROBLEM FILE --replications 3",
-        "solve PROBLEM --warm-start FILE --method local-search --time-limit 0.2",
+        "solve PROBLEM --warm-start FILE --method exact --time-limit 0.2",
         "export csv FILE",
         "export yaml FILE",
+        *_REPORTS,
         PROBLEM=lambda: problem("serving-latency"),
     ),
+    *(
+        _file(f"{kind}.json", partial(result, kind), *_REPORTS, "export csv FILE", PROBLEM=partial(problem, kind))
+        for kind in ("draft-allocation", "fair-goodput", "verification-batch", "prompt-chunking", "draft-stopping")
+    ),
+    *(
+        _file(
+            f"{family.partition('/')[0]}-problem.json",
+            partial(problem, family.partition("/")[0]),
+            "evaluate FILE RESULT",
+            "report RESULT --problem FILE -o PAGE",
+            "solve FILE --time-limit 0",
+            "solve FILE --time-limit 0.05 --json",
+            RESULT=partial(result, family.partition("/")[0]),
+        )
+        for family in FAMILIES
+    ),
+    _file("problem.json", partial(problem, "serving-latency"), "sensitivity FILE --time-limit 0"),
+    _file("laboratory.json", laboratory, "report FILE -o PAGE"),
+    _file("paper-9.json", json.dumps(STATEMENTS), "report FILE -o PAGE", "report FOLDER -o PAGE"),
+    _file("records-here.jsonl", records, "compare --table FOLDER", "report FOLDER -o PAGE",
+          "compare --table FOLDER --json"),
+    _file("golden.yaml", GOLDEN, f"{_VLLM} RUNTIME --acceptance FILE --mode other --extrapolate",
+          f"{_VLLM} RUNTIME --acceptance FILE --mode on-mode", RUNTIME=json.dumps(RUNTIME)),
+    _file("own.json", '{"acceptance_lengths": {"1": 1.5, "2": 1.9, "4": 2.4}, "level": 0.9}',
+          f"{_VLLM} RUNTIME --acceptance FILE", RUNTIME=json.dumps(RUNTIME)),
+    _file("bench.json", json.dumps(BENCH), f"{_VLLM} RUNTIME --acceptance FILE", RUNTIME=json.dumps(RUNTIME)),
+    _file("runs.json", json.dumps([_VLLM_RUN, BENCH]), *_SWEPT),
+    _file("sglang.jsonl", "".join(json.dumps(run) + "\n" for run in SGLANG),
+          "tune FILE@3 SWEEP --json", "report FILE@3 SWEEP -o PAGE", SWEEP=SWEEP),
+    _file("guidellm.json", json.dumps(GUIDELLM), "tune FILE@none SWEEP --json", SWEEP=SWEEP),
+    _file("log.csv", LOG, "fit-predictor FILE --draft-seconds 0.001 --round-seconds 0.03 --json",
+          "fit-predictor FILE --draft-seconds 0.001 --round-seconds 0.03 --feature margin --bins 3 --max-draft 2"),
+    _file("verify.json", json.dumps(CONFIG), f"{_PLAN.replace('RUNTIME', 'FLOPS')} serving-latency",
+          f"{_PLAN} vllm --acceptance RATES", f"{_PLAN} prompt-chunking", f"{_PLAN} fair-goodput",
+          CONFIG=json.dumps(CONFIG), RUNTIME=json.dumps(RUNTIME), FLOPS=json.dumps(FLOP_RUNTIME),
+          RATES=json.dumps(PLAIN), TRACE=AZURE),
+    _file("passes.json", json.dumps(FLOP_RUNTIME),
+          f"{_PLAN.replace('FILE', 'CONFIG').replace('RUNTIME', 'FILE')} serving-latency",
+          "generate serving-latency/paper-1 --param tasks=2 --runtimes FILE",
+          "import TRACE --as serving-latency --tasks 2 --runtimes FILE",
+          CONFIG=json.dumps(CONFIG), TRACE=AZURE),
     _file(
         "policy.json",
         lambda: result("draft-control"),
@@ -152,8 +243,11 @@ INPUT_FILES = (
         "scrape.txt",
         SCRAPE,
         f"{_VLLM} RUNTIME --acceptance FILE",
-        f"{_VLLM} RUNTIME --acceptance FILE --before FILE",
+        f"{_VLLM} RUNTIME --acceptance FILE --before EARLIER",
+        f"{_VLLM} RUNTIME --acceptance LATER --before FILE",
         RUNTIME=json.dumps(RUNTIME),
+        EARLIER=re.sub(r"0\.0$", ".0", SCRAPE, flags=re.MULTILINE),
+        LATER=re.sub(r"([0-9]+)\.0$", r"\g<1>0.0", SCRAPE, flags=re.MULTILINE),
     ),
     _file("azure.csv", AZURE, "import FILE --as serving-latency", "import FILE --as verification-batch"),
     _file("mooncake.jsonl", MOONCAKE, "import FILE --as serving-latency"),
@@ -169,7 +263,8 @@ INPUT_FILES = (
         f"{_FIT} --where model=large --form linear",
         f"{_FIT} --draft model=small --verify model=large --form roofline",
     ),
-    _file("sweep.csv", SWEEP, "tune FILE --json", "tune FILE --ask --budget 2", "tune FILE --robust --engine sglang"),
+    _file("sweep.csv", SWEEP, "tune FILE --json", "tune FILE --ask --budget 2", "tune FILE --robust --engine sglang",
+          "tune FILE --tpot 9 --extrapolate --max-length 4", "report FILE -o PAGE"),
     _file("weights.json", '{"1": 2.5, "8": 1}', "tune SWEEP --weights FILE", SWEEP=SWEEP),
     _file(
         "records-elsewhere.jsonl",
