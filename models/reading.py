@@ -59,8 +59,8 @@ def opened(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             if stat.S_ISBLK(mode) or (stat.S_ISCHR(mode) and not stream.isatty()):
                 raise InvalidInput(f"{path}: cannot be read (is a device)")
             yield stream
-    except OSError as error:
-        raise InvalidInput(f"{path}: cannot be read ({error.strerror or error})") from None
+    except (OSError, UnicodeEncodeError) as error:  # the latter: half of a surrogate pair in the path
+        raise InvalidInput(f"{path}: cannot be read ({getattr(error, 'strerror', None) or error})") from None
 
 
 def too_large(path: str | os.PathLike[str], most: int) -> InvalidInput:

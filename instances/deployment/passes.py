@@ -58,8 +58,7 @@ class Passes:
         if not isinstance(data, Mapping):
             raise InvalidInput(f"{path}: expected an object with draft and verify, got {describe(data)}")
         for name, config in models.items():
-            part = data.get(name)
-            found = data.get(f"{name}_model", part.get("model") if isinstance(part, Mapping) else None)
+            found = data.get(f"{name}_model", _mapping(data.get(name)).get("model"))
             if isinstance(found, Mapping) and _has_operations(config) and _shape(found) != _shape(dump(config.exact)):
                 raise InvalidInput(f"{path}.{name}: expected passes of {config.name}, got those of another model")
         return cls(path=str(path), models=models, data=data)
@@ -81,7 +80,7 @@ class Passes:
             missing = {
                 f"{name}_model": dump(config.exact)
                 for name, config in self.models.items()
-                if _has_operations(config) and "model" not in self.data.get(name, {})
+                if _has_operations(config) and "model" not in _mapping(self.data.get(name))
             }
             return {**missing, **self.data}
         return {name: self._fitted(name, form) for name in self.models}
@@ -124,3 +123,8 @@ def _has_operations(config: ModelConfig) -> bool:
 def _shape(model: Mapping[str, Any]) -> str:
     """Return what a cost model says of a decoder, without its name."""
     return json.dumps({key: value for key, value in model.items() if key != "name"}, sort_keys=True)
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    """Return an object of a file; what is none is refused where its fields are read."""
+    return value if isinstance(value, Mapping) else {}

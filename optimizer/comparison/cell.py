@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from specopt.kinds import kind_of
+from specopt.models.arguments import number
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import describe, read
 from specopt.models.problem import Problem
@@ -200,7 +201,12 @@ class Record:
             If the data is no record, or of a kind that is not known here.
         """
         record: Record = read(cls, data, "")
-        kind_of(record.kind)
+        for name in ("time_limit", "gap_limit", "seconds", "wall_seconds"):
+            number(name, getattr(record, name) or 0.0, 0)
+        try:
+            kind_of(record.kind).problem.distance(1.0, 1.0, record.scale)
+        except (ArithmeticError, LookupError):
+            raise InvalidInput(f"scale: expected that of {record.kind}, got {describe(record.scale)}") from None
         if record.status not in (*Status, FAILED):
             raise InvalidInput(f"status: expected one of {', '.join((*Status, FAILED))}, got {describe(record.status)}")
         return record

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -23,8 +22,6 @@ from specopt.models.errors import InvalidInput, Unsupported
 from specopt.models.fields import describe, printable
 from specopt.models.problem import Problem
 from specopt.solvers.method import Method
-
-logger = logging.getLogger("specopt")
 
 MOST_WAITING = 1000
 """Cells handed to an executor at a time: a huge comparison does not fill its queue."""
@@ -88,8 +85,8 @@ def compare(
     cells = cells_of(methods, problems, time_limit=time_limit, gap=gap, seeds=seeds)
     store = None if folder is None else Store(folder)
     known = {} if store is None else store.records()
-    for damaged in [] if store is None else store.damaged:
-        logger.warning("%s; left out, and run again where it is due", damaged)
+    if store is not None:
+        store.say_damaged()
     records = [known[cell.key] for cell in cells if cell.key in known]
     pending = [cell for cell in cells if cell.key not in known]
     if store is not None and pending:

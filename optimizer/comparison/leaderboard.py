@@ -24,9 +24,12 @@ def merged(folders: Sequence[str | os.PathLike[str]]) -> Comparison:
     """
     records: list[Record] = []
     for folder in folders:
-        found = Store(folder).records() if Path(folder).is_dir() else {}
-        if not found:
-            raise InvalidInput(f"{folder}: expected a folder with results of a comparison, got none")
+        store = Store(folder) if Path(folder).is_dir() else None
+        found = {} if store is None else store.records()
+        if store is None or not found:
+            why = "" if store is None or not store.damaged else f"; {store.damaged[0]}"
+            raise InvalidInput(f"{folder}: expected a folder with results of a comparison, got none{why}")
+        store.say_damaged()
         records += found.values()
     owners: dict[tuple[str, str], str] = {}
     for record in newest(records):

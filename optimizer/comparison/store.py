@@ -9,6 +9,7 @@ Nothing is ever taken out: what was run with earlier sources stays as history.
 from __future__ import annotations
 
 import json
+import logging
 import os
 import platform
 import uuid
@@ -20,6 +21,8 @@ from specopt.comparison.cell import Record
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import printable
 from specopt.models.reading import read_bytes
+
+logger = logging.getLogger("specopt")
 
 PATTERN = "records-*.jsonl"
 
@@ -66,6 +69,11 @@ class Store:
                 else:
                     found.setdefault(record.key, record)
         return found
+
+    def say_damaged(self) -> None:
+        """Log which lines were no records when they were read last."""
+        for damaged in self.damaged:
+            logger.warning("%s; left out, and run again where it is due", damaged)
 
     def check(self) -> None:
         """Refuse a folder that cannot be written, before any work is done.

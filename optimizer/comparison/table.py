@@ -131,9 +131,9 @@ class Comparison:
             row |= {
                 "best_objective": best,
                 "best_bound": bound,
-                "gap_to_best_bound": self.gap(record),
+                "gap_to_best_bound": _finite(self.gap(record)),
                 "shortfall": self.shortfall(record),
-                "excess_over_best": self.excess(record),
+                "excess_over_best": _finite(self.excess(record)),
             }
             found.append(row)
         return found
@@ -199,6 +199,10 @@ def _held_against(record: Record, best: float | None) -> Record:
     alike = gap is not None and record.gap is not None and abs(record.gap - gap) <= LEAST_GAP * max(1.0, gap)
     status = Status.OPTIMAL if claimed and optimal else Status.FEASIBLE
     return replace(record, status=status.value, gap=record.gap if alike else gap)
+
+
+def _finite(distance: float | None) -> float | None:
+    return distance if distance is not None and math.isfinite(distance) else None
 
 
 def _gap(record: Record, reference: float) -> float:

@@ -10,6 +10,7 @@ import faulthandler
 import json
 import os
 import random
+import re
 import time
 import traceback
 from collections.abc import Iterator
@@ -41,11 +42,24 @@ def content_of(rng: random.Random, file: InputFile) -> bytes:
     content = file.content()
     if rng.random() < 0.15:
         return harmed_bytes(rng, content.encode())
+    if rng.random() < 0.4:
+        return other_numbers(rng, content).encode()
     if file.is_json:
         data = json.loads(content)
         schema = {"properties": {key: {"type": "object"} for key in data}} if isinstance(data, dict) else None
         return harmed(rng, data, schema or {"properties": {"a": {}}}).encode("utf-8", "surrogatepass")
     return harmed_lines(rng, content).encode("utf-8", "surrogatepass")
+
+
+def other_numbers(rng: random.Random, content: str) -> str:
+    """Return a text with one to three of its numbers replaced: harm that leaves the shape of a file whole."""
+    for _ in range(rng.choice((1, 1, 2, 3))):
+        there = list(re.finditer(r"-?\b[0-9]+(\.[0-9]+)?(e-?[0-9]+)?\b", content))
+        if there:
+            at = rng.choice(there)
+            near = (0, -1, 1, 2, 7, 10**6, 2**53, 0.0, -0.5, 1e-12, 5e-324, 1e150, 1e308, float(at[0]), -float(at[0]))
+            content = f"{content[: at.start()]}{rng.choice(near)}{content[at.end() :]}"
+    return content
 
 
 def wrong_line(rng: random.Random, words: list[str]) -> list[str]:

@@ -240,3 +240,15 @@ def test_a_result_is_still_read_as_it_is(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match=r"r\.json: kind"):
         (tmp_path / "r.json").write_text(json.dumps(result.to_dict() | {"kind": "x"}))
         load(tmp_path / "r.json")
+
+
+def test_what_makes_no_record_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Tests that a table of records names the line that is none, and that a gap beyond all numbers is null in JSON."""
+    lines = [json.dumps(record(*numbers, "feasible").to_dict()) for numbers in ((0.0, -1.0), (1.0, None))]
+    text = "\n".join([*lines, lines[0].replace("-1.0", "-1e400"), ""])
+    (tmp_path / "records-x.jsonl").write_text(text)
+    assert run(["compare", "--table", str(tmp_path), "--json"]) == 0
+    assert [row["gap_to_best_bound"] for row in json.loads(capsys.readouterr().out)] == [None]
+    assert "records-x.jsonl:3: no record" in caplog.text

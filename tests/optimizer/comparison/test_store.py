@@ -116,6 +116,10 @@ def harmed() -> dict[str, bytes]:
     line = json.dumps(whole).encode()
     made: dict[str, Any] = {
         "wrong type": whole | {"seconds": "fast"},
+        "negative seconds": whole | {"seconds": -1.0},
+        "a limit below 0": whole | {"time_limit": -1.0},
+        "no scale": whole | {"kind": "fair-goodput", "scale": [1.0]},
+        "a scale of nothing": whole | {"kind": "fair-goodput", "scale": [0.0, 1.0]},
         "no options": whole | {"options": [1]},
         "foreign kind": whole | {"kind": "../../etc"},
         "escape in a status": whole | {"status": "\x1b[2Joptimal"},
