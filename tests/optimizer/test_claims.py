@@ -246,7 +246,7 @@ def test_what_makes_no_record_is_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     """Tests that a table of records names the line that is none, and that a gap beyond all numbers is null in JSON."""
-    lines = [json.dumps(record(*numbers, "feasible").to_dict()) for numbers in ((0.0, -1.0), (1.0, None))]
+    lines = [json.dumps(record(numbers[0], numbers[1], "feasible").to_dict()) for numbers in ((0.0, -1.0), (1.0, None))]
     text = "\n".join([*lines, lines[0].replace("-1.0", "-1e400"), ""])
     (tmp_path / "records-x.jsonl").write_text(text)
     assert run(["compare", "--table", str(tmp_path), "--json"]) == 0
