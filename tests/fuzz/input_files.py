@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
-from pathlib import Path
 from typing import Any
 
 from specopt import compare, generate, solve
@@ -121,12 +120,6 @@ def records() -> str:
     return "".join(json.dumps(record.to_dict()) + "\n" for record in table)
 
 
-def laboratory() -> str:
-    """Return a record of the laboratory, cut to its first trials."""
-    found = json.loads(min((Path(__file__).parents[2] / "laboratory" / "records").glob("*.json")).read_text())
-    return json.dumps(found | {"trials": found["trials"][:4]})
-
-
 def _file(name: str, content: str | Callable[[], str], *commands: str, **others: str | Callable[[], str]) -> InputFile:
     def lazily(text: str | Callable[[], str]) -> Callable[[], str]:
         return text if callable(text) else lambda: text
@@ -196,7 +189,6 @@ INPUT_FILES = (
         for family in FAMILIES
     ),
     _file("problem.json", partial(problem, "serving-latency"), "sensitivity FILE --time-limit 0"),
-    _file("laboratory.json", laboratory, "report FILE -o PAGE"),
     _file("paper-9.json", json.dumps(STATEMENTS), "report FILE -o PAGE", "report FOLDER -o PAGE"),
     _file("records-here.jsonl", records, "compare --table FOLDER", "report FOLDER -o PAGE",
           "compare --table FOLDER --json"),
