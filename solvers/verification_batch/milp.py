@@ -86,14 +86,11 @@ def formulate(prepared: Prepared, unit: float) -> Any:
     program = pyo.ConcreteModel()
     program.pending = pyo.RangeSet(0, len(values) - 1)
     program.takes = pyo.Var(program.pending, domain=pyo.Binary)  # the request is in the batch
-    program.time = pyo.Var(bounds=(0.0, max(rooms) / longest))  # sum of the weights of the batch
+    # Eq. 19, of the batch; no variable of its own: with one HiGHS loses feasible batches where rows are nearly met
+    time = sum(seconds[k] / longest * program.takes[k] for k in program.pending)
 
     program.worth = pyo.Objective(
         expr=sum(values[k] / unit * program.takes[k] for k in program.pending), sense=pyo.maximize
-    )
-    # Eq. 19
-    program.adds = pyo.Constraint(
-        expr=program.time == sum(seconds[k] / longest * program.takes[k] for k in program.pending)
     )
     # Eq. 14
     program.memory = pyo.Constraint(
@@ -102,7 +99,7 @@ def formulate(prepared: Prepared, unit: float) -> Any:
     # Eq. 15: a member's deadline holds; whoever is not a member leaves the longest room.
     program.due = pyo.Constraint(
         program.pending,
-        rule=lambda p, k: p.time <= rooms[k] / longest + (max(rooms) - rooms[k]) / longest * (1.0 - p.takes[k]),
+        rule=lambda p, k: time <= rooms[k] / longest + (max(rooms) - rooms[k]) / longest * (1.0 - p.takes[k]),
     )
     program.refused = pyo.ConstraintList()  # batches that exceed a limit by less than HiGHS can tell
     return program
