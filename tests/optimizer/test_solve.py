@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 import specopt
-from specopt import InvalidInput, ServingLatencyPlan, ServingLatencyProblem, Status, Termination, Unsupported, plugins
+from specopt import InvalidInput, ServingLatencyPlan, ServingLatencyProblem, Status, Termination, Unsupported
+from specopt.api import plugins
 from specopt.models import problem as problem_module
 from specopt.models.errors import BrokenPlugin, OutOfMemory, OutOfTime, Stopped
 from specopt.solvers.draft_allocation.greedy import Greedy
