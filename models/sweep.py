@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from specopt.models.arguments import integer, number
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import MAX_TOKENS, describe
+from specopt.models.fields import MAX_TOKENS, describe, refuse_denormal
 
 MOST_CONCURRENCY = 65_536
 MOST_DRAFTS = 1_000
@@ -73,7 +73,8 @@ class Measurement:
         if length is not None:
             integer("draft_length", length, 0, MOST_DRAFTS)
         if self.tokens_per_second is not None:
-            number("output_tokens_per_second", self.tokens_per_second, above=0, below=1e18)
+            speed = number("output_tokens_per_second", self.tokens_per_second, above=0, below=1e18)
+            refuse_denormal(speed, "output_tokens_per_second")
         if self.acceptance_length is not None:
             most = (length or 0) + 1
             found = number("mean_acceptance_length", self.acceptance_length, 1)

@@ -85,6 +85,7 @@ def test_rows_that_tell_nothing_are_counted(tmp_path: Path) -> None:
         ("1,,5", "line 6, draft_length: expected an integer, or none, got ''"),
         ("1,off,5", "line 6, draft_length: expected an integer, or none, got 'off'"),
         ("1,3,-5", "line 6, output_tokens_per_second: expected a number in (0, 1e+18), got -5.0"),
+        ("1,3,5e-324", "line 6, output_tokens_per_second: expected 0 or a number of size >= "),
         ("1,3,nan", "line 6, output_tokens_per_second: expected a number, or nothing, got 'nan'"),
         ("1,3,1e999", "line 6, output_tokens_per_second: expected a number, or nothing, got '1e999'"),
         ("1,3,\u0663", "line 6, output_tokens_per_second: expected a number, or nothing"),
