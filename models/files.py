@@ -181,11 +181,20 @@ def csv_text(rows: Iterable[Iterable[Any]]) -> str:
 
 
 def _inert(cell: Any) -> Any:
-    if not isinstance(cell, str) or len(cell) < 2 or cell[0] not in "=+-@\t\r" or DECIMAL.fullmatch(cell):
-        return cell
-    return f"'{cell}"
+    return f"'{cell}" if isinstance(cell, str) and _runs(cell) else cell
 
 
+def written_cell(cell: str) -> str:
+    """Return the text that `csv_text` wrote as a cell."""
+    return cell[1:] if cell.startswith("'") and _runs(cell[1:]) else cell
+
+
+def _runs(text: str) -> bool:
+    """Return whether a spreadsheet would run a text, with or without apostrophes before it."""
+    return _FORMULA.match(text) is not None and not DECIMAL.fullmatch(text)
+
+
+_FORMULA = re.compile(r"'*[-=+@\t\r].", re.DOTALL)
 DECIMAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 """A number in a table."""
 

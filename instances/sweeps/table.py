@@ -10,7 +10,7 @@ from specopt.instances.reading.lines import Lines
 from specopt.instances.sweeps.rows import Rows
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import describe
-from specopt.models.files import csv_text
+from specopt.models.files import csv_text, written_cell
 from specopt.models.sweep import Measurement, Sweep
 
 REQUIRED = ("concurrency", "draft_length", "output_tokens_per_second")
@@ -54,7 +54,7 @@ class _Row:
             self.number("output_tokens_per_second"),
             self.number("mean_acceptance_length"),
             context_tokens=self.integer("context_tokens") if self.cells.get("context_tokens") else 0,
-            workload=self.cells.get("workload", ""),
+            workload=written_cell(self.cells.get("workload", "")),
         )
 
     def integer(self, name: str, expected: str = "an integer") -> int:
@@ -74,7 +74,7 @@ class _Row:
 
 
 def write_csv(sweep: Sweep) -> str:
-    """Return a sweep as a CSV table that reads as the same one; its notes are not in it, and see `csv_text` for names.
+    """Return a sweep as a CSV table that reads as the same one; its notes are not in it.
 
     Examples
     --------

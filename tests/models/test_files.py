@@ -18,7 +18,7 @@ import pytest
 
 from specopt import InvalidInput, Result, ServingLatencyProblem, generate, load, save, solve
 from specopt.models import files
-from specopt.models.files import csv_text, from_dict, write_text
+from specopt.models.files import csv_text, from_dict, write_text, written_cell
 
 BASE: dict[str, Any] = {
     "format": "specopt/1",
@@ -356,6 +356,9 @@ def test_cells_of_tables_are_inert() -> None:
     (row,) = csv.reader(io.StringIO(csv_text([[*texts, *numbers]]), newline=""))
     assert row[: len(texts)] == [f"'{one}" for one in texts[:6]] + texts[6:]
     assert row[len(texts) :] == ["-1.5", "-1.5e-3", "+2", "-.5", "3", "", "-", ""]
+    for text in (*texts, *numbers, "'", "''", "'=1", "'-5", "''=", "'a"):
+        ((cell,),) = csv.reader(io.StringIO(csv_text([[text]]), newline=""))
+        assert not isinstance(text, str) or not text or written_cell(cell) == text
     assert csv_text([["a", "b"], [1, 2]]) == "a,b\n1,2\n"
 
 
