@@ -129,8 +129,10 @@ class Threshold(VerificationBatchMethod):
         values, seconds, memory, rooms = (column[:end] for column in columns)
         able = seconds <= rooms[-1]
         reduced = values - per_second * seconds - per_byte * memory
-        spare = bound - budget.objective
+        spare = np.full(end, bound - budget.objective)
         fixed_in = able & (reduced > spare)
+        own = slice(int(prepared.ends[k - 1]) if k else 0, end)
+        spare[own] -= min(0.0, float(reduced[own].max()))  # a batch holds one of these: the bound has its loss already
         inside = np.flatnonzero(fixed_in)
         room = float(rooms[-1]) - math.fsum(seconds[inside])
         space = memory_room - math.fsum(memory[inside])

@@ -191,3 +191,10 @@ def test_random(part: int, labels: int, monkeypatch: pytest.MonkeyPatch) -> None
     first, count = int(os.environ.get("SPECOPT_BATCHES_FROM", 0)), int(os.environ.get("SPECOPT_BATCHES", 40))
     for seed in range(first + part, first + count, 4):
         check(at_equality(seed), METHODS if labels >= 0 else (Threshold,))
+
+
+@pytest.mark.parametrize("seed", [20704, 21447])
+def test_requests_of_the_threshold_itself(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that prices do not leave out all requests of a threshold, of which its bound has counted one already."""
+    monkeypatch.setattr(Threshold, "few_labels", -1)
+    check(at_equality(seed), (Threshold,))
