@@ -19,6 +19,9 @@ from specopt.models.pass_time.measured import MeasuredPasses, PassTable
 from specopt.models.pass_time.pass_time import PassTime, Which
 from specopt.models.pass_time.staircase import Staircase
 
+MAX_COEFFICIENT = 1e100
+"""Seconds per unit of work: a pass of any size stays a floating-point number."""
+
 LEAST_SECONDS_PER_TOKEN = 1e-9
 """No hardware takes less for a token; what is faster must be meant per operation."""
 
@@ -120,6 +123,9 @@ def _fitted(data: Mapping[str, Any], where: str, decoder: Decoder | None, all_lo
         apart = coefficients[name] - coefficients["fitted"]
         if ((apart > 0.0) if name == "lower" else (apart < 0.0)).any():
             raise InvalidInput(f"{where}.{name}: expected a limit of each coefficient in {key}, on its {name} side")
+    largest = max(float(column.max()) for column in coefficients.values())
+    if largest > MAX_COEFFICIENT:
+        raise InvalidInput(f"{where}: expected coefficients of at most {MAX_COEFFICIENT:g}, got {largest:g}")
     misfit = None if key is None else data.get("misfit")
     counted = form.unit == "seconds_per_flop" and isinstance(work, Tokens)  # as tokens, so a range of them is not told
     ranges = None if key is None or counted else data.get("range")

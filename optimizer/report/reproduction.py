@@ -34,6 +34,8 @@ def read_reproduction(data: object, path: Path) -> Reproduction:
         found = msgspec.convert(data, Reproduction)
         for one in found.statements:
             cells(one)
+            if not isinstance(one["status"], str) or not isinstance(one.get("holds", True), bool):
+                raise TypeError("expected text as status, true or false as holds")
     except (msgspec.ValidationError, KeyError, TypeError, ValueError) as error:
         raise InvalidInput(f"{path}: expected what reproduce writes ({str(error).replace('`', '')})") from None
     return found

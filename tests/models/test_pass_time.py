@@ -107,6 +107,10 @@ def test_limits_hold_the_misfit() -> None:
         ([], r"file: expected a runtime, got \[\]"),
         ({"seconds_per_flop": 4e-13, "overhead_seconds": 0.1}, "file.seconds_per_flop: 4e-13 is per operation"),
         ({"seconds_per_token": -1.0, "overhead_seconds": 0.1}, "seconds_per_token"),
+        (
+            {"seconds_per_token": 1e308, "overhead_seconds": 0.1},
+            r"file: expected coefficients of at most 1e\+100, got 1e\+308",
+        ),
         ({"seconds_per_token": 1.0}, "overhead_seconds"),
         ({"seconds_per_token": 1.0, "overhead_seconds": 0.1, "unit": "s"}, "unit"),
         ({"pieces": []}, "pieces: expected at least 1 entry, got 0"),

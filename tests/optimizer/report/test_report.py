@@ -227,6 +227,8 @@ def test_what_makes_no_report_is_refused(tmp_path: Path) -> None:
     save(result_of(problem, plan), tmp_path / "r.json")
     (tmp_path / "empty").mkdir()
     (tmp_path / "bad.json").write_text(json.dumps({"title": "x", "statements": 3}))
+    said = dict.fromkeys(("item", "place", "statement", "printed", "ours", "status"), "x") | {"holds": "yes"}
+    (tmp_path / "odd.json").write_text(json.dumps({"title": "x", "statements": [said], "pictures": []}))
     (tmp_path / "record.json").write_text(json.dumps({"format": "specopt-testbed/1", "kind": "serving-latency"}))
     other = type(problem).from_dict(problem.to_dict() | {"budget_tokens": 21})
     for sources, given_, words in (
@@ -235,6 +237,7 @@ def test_what_makes_no_report_is_refused(tmp_path: Path) -> None:
         (["r.json", "r.json"], None, "expected nothing beside"),
         (["empty"], None, "expected a folder of compare or reproduce, got neither"),
         (["bad.json"], None, "expected what reproduce writes"),
+        (["odd.json"], None, "true or false as holds"),
         (["none.csv"], None, "none.csv"),
         (["record.json"], None, "record.json: is a record of the laboratory, whose own command"),
     ):
