@@ -14,6 +14,8 @@ from specopt.models.errors import InvalidInput
 from specopt.models.fields import printable
 
 MOST_TOKENS = 10_000_000
+MAX_FEATURE = 1e100
+"""Beyond it squares and ratios of features overflow."""
 ROUND, OUTCOME = "round", "outcome"
 
 
@@ -46,8 +48,8 @@ def read_draft_log(path: str | os.PathLike[str], features: Sequence[str] = ()) -
         for line, fields in rows:
             values = [decimal(fields[column].strip()) for column in places]
             for column, value in zip(places, values, strict=True):
-                if value is None:
-                    raise lines.refuse(line, "a number", fields[column], header[column])
+                if value is None or abs(value) > MAX_FEATURE:
+                    raise lines.refuse(line, f"a number of size <= {MAX_FEATURE:g}", fields[column], header[column])
             if values[0] != int(values[0] or 0.0) or abs(values[0]) > 2**53:
                 raise lines.refuse(line, "an integer", fields[places[0]], ROUND)
             if values[1] not in (ACCEPTED, FIRST_REJECTION, AFTER):

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from fuzz.input_files import LOG
 from fuzz.outcome import check_refusal
 
 from specopt import DraftControlProblem, InvalidInput, ServingLatencyPlan, ServingLatencyProblem, generate
@@ -87,3 +88,13 @@ def test_a_share_so_small_that_its_upload_never_ends_is_a_defect() -> None:
 def test_numbers_too_long_to_write_are_described() -> None:
     """Tests that a message about an integer of many digits can be made."""
     assert describe(10**10_000) == "a value of int that is too long to write"
+
+
+def test_features_that_overflow_are_refused(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Tests that a log of drafts with a feature whose square overflows is refused by line and column."""
+    (tmp_path / "log.csv").write_text(LOG.replace("0.300,1", "1e308,1", 1))
+    times = ["--draft-seconds", "0.001", "--round-seconds", "0.03"]
+    code = run(["fit-predictor", str(tmp_path / "log.csv"), *times])
+    out, err = capfd.readouterr()
+    check_refusal(code, out, err)
+    assert "margin" in err and "a number of size <= 1e+100" in err
