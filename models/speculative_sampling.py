@@ -1,4 +1,4 @@
-"""Accept or resample: one round of verification, and the law of what comes out (paper 3, Eq. 1-2).
+"""Accept or resample: chances of a draft, and the law of what comes out (paper 3, Eq. 1-2).
 
 A draft token is drawn from a draft law and verified with a verification law; p is the server's law. Where they are the
 same law (quantise, then sample), the token that comes out has law p (Proposition 1). Where the draft is drawn from q
@@ -20,7 +20,7 @@ import numpy as np
 
 from specopt.models.codes.lattice import checked_distributions
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import Floats, describe
+from specopt.models.fields import Floats
 
 
 def total_variation(first: Any, second: Any) -> Floats:
@@ -68,7 +68,7 @@ def acceptance_rate(p: Any, draft_law: Any, verification_law: Any = None) -> Flo
         kept = np.minimum(a, drawn)
     else:
         a, drawn, checked = _laws(p=p, draft_law=draft_law, verification_law=verification_law)
-        kept = drawn * _accepted(a, checked)
+        kept = drawn * acceptance_chance(a, checked)
     rates: Floats = np.minimum(kept.sum(axis=-1), 1.0)
     return rates
 
@@ -98,75 +98,24 @@ def output_law(p: Any, draft_law: Any, verification_law: Any) -> Floats:
     [0.375, 0.625]
     """
     a, drawn, checked = _laws(p=p, draft_law=draft_law, verification_law=verification_law)
-    kept = drawn * _accepted(a, checked)
+    kept = drawn * acceptance_chance(a, checked)
     rejected = np.maximum(drawn.sum(axis=-1, keepdims=True) - kept.sum(axis=-1, keepdims=True), 0.0)
-    law: Floats = kept + rejected * _residual(a, checked)
+    law: Floats = kept + rejected * replacement_law(a, checked)
     return law
 
 
-def verify_round(server_laws: Any, verification_laws: Any, tokens: Any, rng: np.random.Generator) -> tuple[int, int]:
-    """Verify the drafts of one round, one after the other, up to the first that is rejected (Eq. 1-2).
-
-    Parameters
-    ----------
-    server_laws
-        p_1, ..., p_{L+1}, shape (L + 1, V).
-    verification_laws
-        q-hat_1, ..., q-hat_L, shape (L, V).
-    tokens
-        The drafts, L integers below V.
-    rng
-        Source of the acceptances and of the server's token.
-
-    Returns
-    -------
-    accepted, token
-        N, the number of drafts accepted, and the server's own token: in place of the first draft that was rejected,
-        or the one after L accepted drafts.
-
-    Raises
-    ------
-    InvalidInput
-        If a law is no distribution, or shapes do not fit.
-    """
-    p, _ = checked_distributions("server_laws", server_laws)
-    drafts = np.asarray(tokens)
-    length, size = len(p) - 1, p.shape[-1]
-    if p.ndim != 2 or not length >= 0:
-        raise InvalidInput(f"server_laws: expected shape (L + 1, V), got {p.shape}")
-    if drafts.shape != (length,) or (
-        length and (drafts.dtype.kind not in "iu" or drafts.min() < 0 or drafts.max() >= size)
-    ):
-        raise InvalidInput(f"tokens: expected {length} integers from 0 to {size - 1}, got {describe(tokens)}")
-    if length == 0:
-        return 0, _draw(p[0], rng)
-    checked, _ = checked_distributions("verification_laws", verification_laws)
-    if checked.shape != (length, size):
-        raise InvalidInput(f"verification_laws: expected shape {(length, size)}, got {checked.shape}")
-    for place, token in enumerate(drafts.tolist()):
-        if rng.random() >= _accepted(p[place, token], checked[place, token]):
-            return place, _draw(_residual(p[place], checked[place]), rng)
-    return length, _draw(p[length], rng)
-
-
-def _accepted(p: Any, checked: Any) -> Floats:
+def acceptance_chance(p: Any, checked: Any) -> Floats:
     """Return each token's probability to be accepted when drafted (Eq. 1): min(1, p / q-hat), 1 or 0 for q-hat = 0."""
     accepted: Floats = np.where(p >= checked, p > 0.0, p / np.where(checked > 0.0, checked, 1.0))
     return accepted
 
 
-def _residual(p: Floats, checked: Floats) -> Floats:
+def replacement_law(p: Floats, checked: Floats) -> Floats:
     """Return the law that replaces a rejected draft (Eq. 2); where p has no mass above q-hat, p itself."""
     above = np.maximum(p - checked, 0.0)
     mass = above.sum(axis=-1, keepdims=True)
     residual: Floats = np.where(mass > 0.0, above / np.where(mass > 0.0, mass, 1.0), p)
     return residual
-
-
-def _draw(law: Floats, rng: np.random.Generator) -> int:
-    """Return a token of positive probability; laws that sum to 1 within rounding are scaled."""
-    ends = np.cumsum(law)
-    return int(np.searchsorted(ends, rng.random() * ends[-1], side="right"))
 
 
 def _laws(**values: Any) -> tuple[Floats, ...]:

@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 
 from specopt.instances.channels.trace import ChannelTrace
 from specopt.models.arguments import integer, number
-from specopt.models.codes.quantised_acceptance import QuantisedAcceptance
 from specopt.models.draft_control import ChannelState, DraftControlProblem
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import Floats, Ints, describe
@@ -174,12 +173,13 @@ def line_in_distance(loss: float, distances: Mapping[int, float], *, measured_di
     measured_distance
         TV(q, q-hat) of what the trace was measured with; 0: nothing was quantised.
     """
+    loss = number("loss", loss)
 
     def rate(measured: float, resolution: int) -> float:
         if resolution not in distances:
             raise InvalidInput(f"distances: expected one for resolution {resolution}, got {describe(dict(distances))}")
-        line = QuantisedAcceptance(unquantised_rate=min(1.0, measured + loss * measured_distance), loss=loss)
-        return float(line.predict(distances[resolution]))
+        unquantised = min(1.0, measured + loss * measured_distance)
+        return min(1.0, max(0.0, unquantised - loss * distances[resolution]))
 
     return rate
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from specopt.models.arguments import number
 from specopt.models.fields import Floats, Ints
-from specopt.models.speculative_sampling import verify_round
+from testbed.rounds import verify_round
 
 
 class LanguageModel(Protocol):

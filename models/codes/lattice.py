@@ -5,6 +5,7 @@ A point of the lattice of resolution l is a distribution o_1 / l, ..., o_V / l w
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
@@ -12,12 +13,17 @@ from typing import Any
 import numpy as np
 
 from specopt.models.arguments import integer
-from specopt.models.codes.binomial_bits import binomial_bits, diagonal_bits
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import Floats, Ints, describe
 
 SUM_TOLERANCE = 1e-5
 """What the sum of a distribution may differ from 1 by: single-precision softmax passes, logits do not."""
+
+_DIRECT = 2000
+"""Up to this k, a binomial coefficient in integers takes less time than matters."""
+
+_LOGARITHM_ERROR = 1e-12
+"""Relative error allowed for sums of logarithms of factorials, thousands of times theirs; in doubt integers decide."""
 
 LARGEST_RESOLUTION = 10**9
 """Up to here, rounding errors cannot make the rounded-down counts sum to more than the resolution."""
@@ -40,22 +46,13 @@ def distribution_bits(resolution: int, vocabulary_size: int) -> int:
     """
     integer("resolution", resolution, 1)
     integer("vocabulary_size", vocabulary_size, 1)
-    return binomial_bits(resolution + vocabulary_size - 1, vocabulary_size - 1)
-
-
-def all_distribution_bits(max_resolution: int, vocabulary_size: int) -> Ints:
-    """Return the bits of Eq. 6 for every resolution 1..max_resolution, exact, shape (max_resolution,).
-
-    About a millisecond for 10^4 resolutions at V = 50272.
-
-    Examples
-    --------
-    >>> all_distribution_bits(8, 2).tolist()
-    [1, 2, 2, 3, 3, 3, 3, 4]
-    """
-    integer("max_resolution", max_resolution, 1)
-    integer("vocabulary_size", vocabulary_size, 1)
-    return diagonal_bits(vocabulary_size - 1, max_resolution)[1:]
+    n, k = resolution + vocabulary_size - 1, min(resolution, vocabulary_size - 1)
+    if k > _DIRECT:
+        size = math.lgamma(n + 1.0)
+        bits = (size - math.lgamma(k + 1.0) - math.lgamma(n - k + 1.0)) / math.log(2.0)
+        if math.ceil(bits - _LOGARITHM_ERROR * size) == math.ceil(bits + _LOGARITHM_ERROR * size):
+            return math.ceil(bits)
+    return (math.comb(n, k) - 1).bit_length()  # ceil(log2 m) is the bit length of m - 1
 
 
 def nearest_counts(distributions: Any, resolution: int) -> Ints:

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from specopt.instances.runtimes.cloud_delay import fit_cloud_delay
 from specopt.models.draft_control import DraftControlPlan, DraftControlProblem
 from specopt.models.fair_goodput import FairGoodputPlan, FairGoodputProblem
 from specopt.models.prompt_chunking import PromptChunkingPlan, PromptChunkingProblem
 from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
 from testbed.calibration import acceptance_rate, fit_passes
+from testbed.cloud_delay import fit_cloud_delay
 from testbed.experiments import draft_control, fair_goodput, verification_batch
 from testbed.explanation import explain, undisturbed_seconds
 from testbed.pass_by_pass import predict_by_passes

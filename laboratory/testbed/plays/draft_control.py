@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from specopt.models.codes.lattice import nearest_counts, quantised
-from specopt.models.codes.lattice_code import decode_lattice, encode_lattice
 from specopt.models.draft_control import DraftControlPlan, DraftControlProblem
 from specopt.models.fields import Floats, Ints
+from testbed.codes.lattice_code import decode_lattice, encode_lattice
 from testbed.decoding import Drafter, Drafts, Sampling, Verdict, Verifier, no_drafts
 from testbed.processes import Laboratory, Session
 from testbed.shaper import Link

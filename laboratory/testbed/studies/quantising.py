@@ -13,10 +13,10 @@ import numpy as np
 
 from specopt.instances.drafts.recorded import RecordedDrafts
 from specopt.models.codes.lattice import distribution_bits
-from specopt.models.codes.quantised_acceptance import QuantisedAcceptance
-from specopt.models.codes.support_code import support_code_bits
 from specopt.models.drafting import AFTER
 from specopt.models.fields import Floats
+from testbed.codes.quantised_acceptance import QuantisedAcceptance
+from testbed.codes.support_code import support_code_bits
 
 RESOLUTIONS = (4, 8, 16, 32, 64, 128)
 VOCABULARY = 49152

@@ -10,9 +10,9 @@ import itertools
 import math
 from typing import Any
 
-from specopt.models.codes.bits import checked_counts, fixed_width, read_fixed_width
 from specopt.models.codes.lattice import distribution_bits
-from specopt.models.codes.subset_index import subset_at, subset_index
+from testbed.codes.bits import checked_counts, fixed_width, read_fixed_width
+from testbed.codes.subset_index import subset_at, subset_index
 
 
 def encode_lattice(counts: Any) -> str:

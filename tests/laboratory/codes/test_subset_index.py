@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from specopt.models.codes.subset_index import subset_at, subset_index
+from testbed.codes.subset_index import subset_at, subset_index
 
 
 @pytest.mark.parametrize("universe", range(10))

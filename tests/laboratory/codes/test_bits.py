@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from specopt.models.codes.bits import checked_counts, fixed_width, read_fixed_width
 from specopt.models.errors import InvalidInput
+from testbed.codes.bits import checked_counts, fixed_width, read_fixed_width
 
 
 @given(st.integers(0, 2**90), st.integers(0, 5), st.text("01", max_size=5), st.text("01", max_size=5))

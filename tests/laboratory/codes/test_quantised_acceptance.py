@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from specopt.models.codes.quantised_acceptance import QuantisedAcceptance
 from specopt.models.errors import InvalidInput
+from testbed.codes.quantised_acceptance import QuantisedAcceptance
 
 
 @given(st.floats(0.3, 1.0), st.floats(-0.1, 0.3), st.lists(st.integers(0, 100), min_size=2, max_size=20))

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from specopt.instances.prompt_chunking.workload import FIGURE_1
-from specopt.instances.runtimes.cloud_delay import fit_cloud_delay
 from specopt.models.cloud_delay import CloudDelay
 from specopt.models.errors import InvalidInput
+from testbed.cloud_delay import fit_cloud_delay
 
 
 def loss(delay: CloudDelay, tokens: list[float], seconds: list[float]) -> float:

@@ -59,19 +59,6 @@ def row_bits(n: int, largest: int) -> Ints:
     return bits[np.minimum(np.arange(largest + 1), n - np.arange(largest + 1))]
 
 
-def diagonal_bits(gap: int, largest: int) -> Ints:
-    """Return ceil(log2 C(gap + k, k)) for k = 0..largest, exact, shape (largest + 1,).
-
-    Parameters
-    ----------
-    gap, largest
-        Integers >= 0.
-    """
-    k = np.arange(1, largest + 1)
-    terms = np.log1p(gap / k) / math.log(2.0)
-    return np.concatenate([[0], _rounded_up(terms, lambda index: _exact(gap + index + 1, index + 1))])
-
-
 def _exact(n: int, k: int) -> int:
     return (math.comb(n, k) - 1).bit_length()  # ceil(log2 m) is the bit length of m - 1
 

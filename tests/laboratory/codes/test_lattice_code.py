@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from oracles import quantisation as naive
 
 from specopt.models.codes.lattice import distribution_bits, nearest_counts
-from specopt.models.codes.lattice_code import decode_lattice, encode_lattice
 from specopt.models.errors import InvalidInput
+from testbed.codes.lattice_code import decode_lattice, encode_lattice
 
 
 @pytest.mark.parametrize("vocabulary", range(1, 6))

@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 from oracles import quantisation as naive
 
 from specopt.models.codes.lattice import distribution_bits, nearest_counts
-from specopt.models.codes.support_code import (
+from specopt.models.errors import InvalidInput
+from testbed.codes.support_code import (
     counts_bits,
     decode_support,
     encode_support,
     expected_bits,
     support_code_bits,
 )
-from specopt.models.errors import InvalidInput
 
 
 @pytest.mark.parametrize("vocabulary", range(1, 6))

@@ -16,12 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from specopt.models.codes.binomial_bits import binomial_bits, row_bits
-from specopt.models.codes.bits import checked_counts, fixed_width, read_fixed_width
 from specopt.models.codes.lattice import nearest_counts
-from specopt.models.codes.subset_index import subset_at, subset_index
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import Floats, Ints, describe
+from testbed.codes.binomial_bits import binomial_bits, row_bits
+from testbed.codes.bits import checked_counts, fixed_width, read_fixed_width
+from testbed.codes.subset_index import subset_at, subset_index
 
 
 def support_code_bits(resolution: int, vocabulary_size: int) -> Ints:

@@ -1,0 +1,1 @@
+"""Codes of quantised distributions as texts of zeros and ones: that of Eq. 6 of paper 3, and one for few tokens."""
