@@ -18,12 +18,12 @@ from typing import Any
 import numpy as np
 from table import Benchmark, Row, exponent
 
-from specopt.instances.runtimes.batches import batch_table
 from specopt.instances.runtimes.fit import fit_runtime
+from specopt.instances.runtimes.table import RuntimeTable, TableColumns
 from specopt.instances.runtimes.work import work_of
 from specopt.instances.verification_batch.workload import TABLE_12
 from specopt.models.errors import InvalidInput
-from specopt.models.verification_time import VerificationTime
+from specopt.models.verification_time import VerificationTime, features
 from specopt.online import AsyncScheduler
 from specopt.online.verification import Batch, VerificationScheduler
 from specopt.solvers.verification_batch.policies import POLICIES
@@ -119,7 +119,18 @@ def estimates(smoke: bool) -> list[Row]:
         for batch in (batch for measured in trial["measured"] for batch in measured["batches"]):
             batches.append((new[batch["requests"]], cached[batch["requests"]]))
             seconds.append(batch["seconds"])
-    table = batch_table(batches, seconds)
+    count = len(batches)
+    table = RuntimeTable(
+        columns=TableColumns(x=("batch_new_tokens", "batch_interactions", "batch_cached_tokens"), y=("seconds",)),
+        x=np.array([[column.sum() for column in features(*batch)] for batch in batches]),
+        cached=np.zeros(count),
+        batch=np.ones(count),
+        seconds=np.array(seconds),
+        lines=np.arange(1, count + 1),
+        source="batches",
+        rows=(count, count),
+        warnings=(),
+    )
     best = fit_runtime(table, work_of(table), "additive", errors="relative").estimator
     hindsight = _errors(best, batches, seconds, learns=False)
     rows = []

@@ -1,8 +1,7 @@
-"""Speculation on a device that drafts for the cloud: thresholds, parallel drafting, and what a round costs (paper 4).
+"""Speculation on a device that drafts for the cloud: parallel drafting, and what a round costs (paper 4).
 
-A draft ends with the first token whose top probability is below a threshold (Eq. 5); that token is sent as well. While
-the cloud verifies, the device goes on from the top-k candidates for the token that may be corrected, for as many steps
-as fit (Eq. 6). If the verifier's token is among the candidates, that many steps of the next draft are done.
+While the cloud verifies, the device goes on from the top-k candidates for the token that may be corrected, for as many
+steps as fit (Eq. 6). If the verifier's token is among the candidates, that many steps of the next draft are done.
 
 mu_i of Eq. 6, the tokens of the draft, is another thing than mu^t of Eq. 1, the tokens of a batch.
 """
@@ -10,56 +9,15 @@ mu_i of Eq. 6, the tokens of the draft, is another thing than mu^t of Eq. 1, the
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-import numpy as np
 from msgspec import Meta
 
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import Column, Floats, Ints, NonNegative, Positive, check, describe
+from specopt.models.fields import Column, Floats, NonNegative, Positive, check, describe
 
 Unit = Annotated[float, Meta(ge=0, le=1)]
-Bit = Annotated[int, Meta(ge=0, le=1)]
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class ConfidenceTrace:
-    """Drafts as they were logged: for each, the top probability of every token, and whether it was right.
-
-    Every draft should be as long as the longest that a threshold may ask for: drafts end where the trace does.
-
-    Parameters
-    ----------
-    draft
-        Which draft each token belongs to, non-decreasing, shape (M,).
-    confidence
-        Top probability of each token, in [0, 1], shape (M,).
-    accepted
-        1 if the verifier would take the token given that it took all before it, else 0, shape (M,). Tokens after the
-        first 0 of a draft do not count.
-
-    Raises
-    ------
-    InvalidInput
-        If a value is outside its domain, or the drafts are not in order.
-    """
-
-    draft: Annotated[Ints, Column(Annotated[int, Meta(ge=0)], "token")]
-    confidence: Annotated[Floats, Column(Unit, "token")]
-    accepted: Annotated[Ints, Column(Bit, "token")]
-
-    def __post_init__(self) -> None:
-        check(self)
-        if (np.diff(self.draft) < 0).any():
-            raise InvalidInput("draft: expected non-decreasing numbers, the tokens of a draft one after the other")
-
-    @property
-    def starts(self) -> Ints:
-        """Where each draft begins, and the end of the last one."""
-        edges: Ints = np.flatnonzero(np.diff(self.draft)) + 1
-        return np.concatenate([[0], edges, [len(self.draft)]]).astype(np.int64)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,26 +52,6 @@ class RoundCost:
         link = 1.0 / self.uplink_bytes_per_second + 1.0 / self.downlink_bytes_per_second
         per_token = self.bytes_per_token * link + self.cloud_seconds_per_token
         return self.fixed_seconds + self.cloud_seconds + sent_tokens * per_token
-
-    def seconds(self, drafted_tokens: float, hidden_tokens: float = 0.0) -> float:
-        """Return the time of a round that drafts and sends so many tokens, some of them drafted before it began."""
-        return max(0.0, drafted_tokens - hidden_tokens) * self.draft_seconds + self.verify_seconds(drafted_tokens)
-
-
-def draft_length(confidences: Sequence[float] | Floats, threshold: float) -> int:
-    """Return n of Eq. 5: tokens up to the first whose top probability is below the threshold, that one included.
-
-    All of them if there is none.
-
-    Examples
-    --------
-    >>> draft_length([0.9, 0.8, 0.5, 0.9], 0.6), draft_length([0.9, 0.8], 0.6)
-    (3, 2)
-    """
-    for index, confidence in enumerate(confidences):
-        if confidence < threshold:
-            return index + 1
-    return len(confidences)
 
 
 def parallel_steps(

@@ -1,4 +1,4 @@
-"""When to stop drafting: waste, rejection predictors and what a round yields (paper 2, Sec. 3.2 and 4.1).
+"""When to stop drafting: rejection predictors and what a round yields (paper 2, Sec. 3.2 and 4.1).
 
 A round drafts up to `most_tokens` tokens. Each is accepted with probability alpha, independently, until the first
 rejection; what is drafted after it is wasted. Behind each drafted token a predictor reads a score. What is assumed of
@@ -10,14 +10,14 @@ predicted rejected, although sending it would cost no drafting time; `sends_flag
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
-from typing import Annotated, Literal
+from typing import Annotated
 
 import numpy as np
 from msgspec import Meta
 from numpy.typing import NDArray
 
+from specopt.models.acceptance import expected_tokens_per_step
 from specopt.models.arguments import random_generator
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import Column, Floats, Ints, check, describe
@@ -26,88 +26,6 @@ Unit = Annotated[float, Meta(ge=0, le=1)]
 
 ACCEPTED, FIRST_REJECTION, AFTER = 1, 0, -1
 """What a drafted token turned out to be, as a `DraftLog` counts it."""
-
-
-# ---------------------------------------------------------------------------- waste and tokens of a fixed window
-
-
-def wasted_tokens(drafted: int, accepted: int) -> int:
-    """Return the drafted tokens beyond the accepted prefix, W = max(0, K - L) (Eq. 7)."""
-    return max(0, drafted - accepted)
-
-
-def drafting_seconds(drafted: int, accepted: int, seconds_per_token: float) -> tuple[float, float]:
-    """Return the useful and the wasted part of a round's drafting time (Eq. 8-9); they sum to all of it.
-
-    Examples
-    --------
-    >>> drafting_seconds(8, 3, 0.25)
-    (0.75, 1.25)
-    """
-    waste = wasted_tokens(drafted, accepted)
-    return seconds_per_token * (drafted - waste), seconds_per_token * waste
-
-
-def geometric_sum(x: float, terms: int) -> float:
-    """Return S(x, n) = 1 + x + ... + x^(n-1), with S(1, n) = n and 0^0 = 1, without cancellation near 1."""
-    if terms <= 0:
-        return 0.0
-    if x == 1.0:
-        return float(terms)
-    if x <= 0.5:
-        return float((1.0 - x**terms) / (1.0 - x))
-    return math.expm1(terms * math.log1p(x - 1.0)) / (x - 1.0)
-
-
-def accepted_tokens(
-    acceptance_rate: float, drafted: int, *, rate: Literal["per-token", "fraction"] = "per-token"
-) -> float:
-    """Return E[L], the mean number of accepted tokens of a fixed window.
-
-    Parameters
-    ----------
-    acceptance_rate
-        alpha in [0, 1].
-    drafted
-        Tokens in the window.
-    rate
-        What alpha is: ``"fraction"``, the share of drafted tokens that are accepted (Table 5), for which Eq. 5's
-        alpha N_d is right, or ``"per-token"``, the probability that a token is accepted given that all before it were,
-        for which it is alpha S(alpha, N_d).
-
-    Examples
-    --------
-    >>> round(accepted_tokens(0.73, 8), 2), round(accepted_tokens(0.73, 8, rate="fraction"), 2)
-    (2.49, 5.84)
-    """
-    _check_rate(acceptance_rate)
-    if rate == "fraction":
-        return acceptance_rate * drafted
-    return acceptance_rate * geometric_sum(acceptance_rate, drafted)
-
-
-def verified_tokens(
-    acceptance_rate: float, drafted: int, *, rate: Literal["per-token", "fraction"] = "per-token"
-) -> float:
-    """Return E[L] + 1: what a round adds to the response, the server's own token included (Eq. 5, calibrated)."""
-    return accepted_tokens(acceptance_rate, drafted, rate=rate) + 1.0
-
-
-def per_token_rate(fraction: float, window: int) -> float:
-    """Return the per-token acceptance rate for which a fixed window has this share of its tokens accepted.
-
-    Examples
-    --------
-    >>> round(per_token_rate(0.311111, 8), 3)
-    0.73
-    """
-    _check_rate(fraction)
-    if window < 1:
-        raise InvalidInput(f"window: expected an integer >= 1, got {window}")
-    from scipy.optimize import brentq
-
-    found: float = brentq(lambda rate: accepted_tokens(rate, window) - fraction * window, 0.0, 1.0, xtol=1e-15)
-    return found
 
 
 # ---------------------------------------------------------------------------- predictors
@@ -230,15 +148,16 @@ def first_flag_round(
     _check_rate(acceptance_rate)
     f, g, h = predictor.false_accept, predictor.false_reject, predictor.after
     p, q = acceptance_rate * (1.0 - g), (1.0 - acceptance_rate) * f
-    accepted = p * geometric_sum(p, most_tokens)
-    wasted = q * sum(h**j * geometric_sum(p, most_tokens - j) for j in range(most_tokens))
+    tokens = [expected_tokens_per_step(p, most_tokens - 1 - j) for j in range(most_tokens)]  # S(p, Kmax - j), Eq. 7
+    accepted = p * tokens[0]
+    wasted = q * sum(h**j * of for j, of in enumerate(tokens))
     going, gone_wrong = 1.0, 0.0  # still going on with all accepted, and past a rejection
     drafted = 0.0
     for _ in range(most_tokens):
         drafted += going + gone_wrong
         going, gone_wrong = going * p, going * q + gone_wrong * h
     if sends_flagged:
-        accepted = acceptance_rate * geometric_sum(p, most_tokens)
+        accepted = acceptance_rate * tokens[0]
         wasted = drafted - accepted
     return ExpectedRound(accepted=accepted, wasted=wasted, drafted=drafted)
 

@@ -79,10 +79,5 @@ def sample_then_quantise_law(p: Sequence[Fraction], q: Sequence[Fraction], resol
     return exact_output_law(p, q, _quantised(q, resolution))
 
 
-def exact_total_variation(first: Sequence[Fraction], second: Sequence[Fraction]) -> Fraction:
-    """Return the total variation distance of two laws."""
-    return sum((abs(a - b) for a, b in zip(first, second, strict=True)), Fraction(0)) / 2
-
-
 def _quantised(q: Sequence[Fraction], resolution: int) -> list[Fraction]:
     return [Fraction(count, resolution) for count in nearest_counts_exactly(q, resolution)]

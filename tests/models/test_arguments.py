@@ -12,7 +12,6 @@ import pytest
 
 from specopt.api.generate import FAMILIES
 from specopt.api.simulate import SIMULATORS, simulate
-from specopt.instances.drafts.confidence_trace import synthetic_trace
 from specopt.instances.drafts.logs import acceptance_probability, draft_log
 from specopt.instances.drafts.softmax_pairs import softmax_pairs
 from specopt.instances.prompt_chunking.workload import FIGURE_1, paper_4_workload
@@ -97,7 +96,6 @@ CALLS: dict[str, tuple[Callable[..., Any], list[str]]] = {
         for kind, one in SIMULATORS.items()
         if one.policies
     },
-    "synthetic_trace": (synthetic_trace, keywords(synthetic_trace)),
     "draft_log": (draft_log, keywords(draft_log)),
     "acceptance_probability": (
         lambda **options: acceptance_probability([0.0], **options), keywords(acceptance_probability),
@@ -171,10 +169,3 @@ def test_wrong_values_are_refused_or_accepted(name: str) -> None:
                 assert isinstance(error, InvalidInput), (keyword, value, error)
             except Exception as error:
                 raise AssertionError(f"{name}({keyword}={value!r}): {error!r}") from error
-
-
-def test_the_example_of_a_raw_error() -> None:
-    """Tests that counts of a trace are refused by name."""
-    for value in (2.5, True, "3", None, 0):
-        with pytest.raises(InvalidInput, match=r"drafts: expected an integer >= 1, got"):
-            synthetic_trace(drafts=value)  # type: ignore[arg-type]

@@ -1,9 +1,8 @@
-"""Waste, closed forms and logs of drafting against enumeration, written straight from the definitions."""
+"""Closed forms and logs of drafting against enumeration, written straight from the definitions."""
 
 from __future__ import annotations
 
 import itertools
-import math
 
 import numpy as np
 import pytest
@@ -15,14 +14,8 @@ from specopt.models.drafting import (
     BinaryPredictor,
     DraftLog,
     Scores,
-    accepted_tokens,
-    drafting_seconds,
     first_flag_round,
-    geometric_sum,
-    per_token_rate,
-    verified_tokens,
     waste_bound,
-    wasted_tokens,
 )
 
 units = st.one_of(st.sampled_from([0.0, 0.5, 1.0]), st.floats(0.0, 1.0))
@@ -92,44 +85,13 @@ def test_theorem_1_fails_as_stated() -> None:
     assert waste_bound(0.5, 2, 0.75) < waste_bound(0.5, 2, 1.0)
 
 
-@given(st.integers(0, 50), st.integers(0, 50), st.floats(0.001, 1.0))
-def test_waste(drafted: int, accepted: int, seconds: float) -> None:
-    """Tests that waste is never negative and that the two parts make up the drafting time (Eq. 7-9)."""
-    useful, wasted = drafting_seconds(drafted, accepted, seconds)
-    assert wasted == seconds * max(0, drafted - accepted) == seconds * wasted_tokens(drafted, accepted)
-    assert useful + wasted == pytest.approx(seconds * drafted)
-
-
-@given(st.one_of(units, st.floats(0.999999, 1.0)), st.integers(0, 40))
-def test_geometric_sum(x: float, terms: int) -> None:
-    """Tests that S(x, n) is the sum that it stands for, next to 1 and at 0 too."""
-    assert geometric_sum(x, terms) == pytest.approx(math.fsum(x**i for i in range(terms)), rel=1e-12, abs=0)
-
-
-def test_the_two_readings_of_equation_5() -> None:
-    """Tests that alpha N_d overestimates E[L] for a per-token alpha and not for the fraction accepted."""
-    assert accepted_tokens(0.73, 8, rate="fraction") == pytest.approx(5.84)
-    assert accepted_tokens(0.73, 8) == pytest.approx(2.485, abs=1e-3)
-    assert verified_tokens(0.73, 8) == pytest.approx(3.485, abs=1e-3)
-    assert verified_tokens(0.73, 0) == 1.0
-
-
-@given(st.floats(0.0, 1.0), st.integers(1, 30))
-def test_per_token_rate_inverts(rate: float, window: int) -> None:
-    """Tests that the share of a window's tokens accepted gives back the per-token rate."""
-    fraction = min(1.0, accepted_tokens(rate, window) / window)
-    found = per_token_rate(fraction, window)
-    assert accepted_tokens(found, window) == pytest.approx(fraction * window, abs=1e-9)
-
-
 @pytest.mark.parametrize(
     ("build", "message"),
     [
         (lambda: BinaryPredictor(false_accept=1.5, false_reject=0.0), "false_accept"),
         (lambda: Scores(accepted=np.array([0.5, 0.4]), first_rejection=np.ones(2) / 2, after=np.ones(2) / 2), "sum"),
         (lambda: Scores(accepted=np.ones(1), first_rejection=np.ones(2) / 2, after=np.ones(2) / 2), "entries"),
-        (lambda: accepted_tokens(1.2, 3), "acceptance_rate"),
-        (lambda: per_token_rate(0.5, 0), "window"),
+        (lambda: waste_bound(1.2, 3, 0.5), "acceptance_rate"),
         (lambda: DraftLog(features=np.zeros(3), outcomes=np.zeros(3, int)), "features"),
         (lambda: DraftLog(features=np.array([[np.nan]]), outcomes=np.zeros(1, int)), r"features\[0\]"),
         (lambda: DraftLog(features=np.zeros((2, 1)), outcomes=np.array([2, 0])), "outcomes"),

@@ -1,19 +1,18 @@
-"""Measured batches: features, the additive form fitted to them, regimes, refusals."""
+"""Measured batches: the additive form fitted to their features."""
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import numpy as np
 import pytest
 
 from specopt import InvalidInput
-from specopt.instances.runtimes.batches import COLUMNS, batch_features, batch_table, regimes
 from specopt.instances.runtimes.fit import RuntimeFit, fit_runtime
+from specopt.instances.runtimes.table import RuntimeTable, TableColumns
 from specopt.instances.runtimes.work import work_of
 from specopt.measuring.measure import COLUMNS as MEASURED
-from specopt.models.verification_time import COEFFICIENTS, VerificationTime
+from specopt.models.verification_time import COEFFICIENTS, VerificationTime, features
 
 TABLE_12 = VerificationTime(
     seconds_per_new_token=3.314e-5,
@@ -22,6 +21,12 @@ TABLE_12 = VerificationTime(
     overhead_seconds=1.486e-2,
 )
 Batch = tuple[list[int], list[int]]
+COLUMNS = ("batch_new_tokens", "batch_interactions", "batch_cached_tokens")
+
+
+def batch_features(batches: list[Batch]) -> np.ndarray[Any, Any]:
+    """Features of each batch, the sums of those of its requests."""
+    return np.array([[column.sum() for column in features(np.array(new), np.array(cached))] for new, cached in batches])
 
 
 def measured(count: int, noise: float, seed: int) -> tuple[list[Batch], np.ndarray[Any, Any]]:
@@ -40,7 +45,18 @@ def measured(count: int, noise: float, seed: int) -> tuple[list[Batch], np.ndarr
 
 def fitted(batches: list[Batch], seconds: Any, **options: Any) -> RuntimeFit:
     """Fit the additive form to measured batches."""
-    table = batch_table(batches, seconds)
+    count = len(batches)
+    table = RuntimeTable(
+        columns=TableColumns(x=COLUMNS, y=("seconds",)),
+        x=batch_features(batches),
+        cached=np.zeros(count),
+        batch=np.ones(count),
+        seconds=np.asarray(seconds),
+        lines=np.arange(1, count + 1),
+        source="batches",
+        rows=(count, count),
+        warnings=(),
+    )
     return fit_runtime(table, work_of(table), "additive", **options)
 
 
@@ -83,29 +99,7 @@ def test_coefficients_are_not_negative() -> None:
     assert found.estimator.seconds_per_cached_token == 0.0
 
 
-def test_regimes() -> None:
-    """Tests that cold batches are compute-bound and long caches memory-bound, and that shares sum to 1."""
-    batches: list[Batch] = [([1500], [0]), ([1], [2000]), ([20, 800], [1900, 0])]
-    found = regimes(TABLE_12, batches)
-    assert found.names[:2] == ("compute-bound", "memory-bound")
-    assert found.shares.sum(axis=1) == pytest.approx(1.0)
-    assert sum(found.counts().values()) == 3
-    assert COEFFICIENTS[found.dominant[0]] == "seconds_per_interaction"
-
-
-def test_bad_batches_are_refused() -> None:
-    """Tests that empty, ragged and negative batches, and times that are none, are refused with their place."""
-    for batch in (([], []), ([1], [1, 2]), ([-1], [0])):
-        with pytest.raises(InvalidInput, match=r"batches\[1\]"):
-            batch_features([([1], [1]), batch])
-    batches: list[Batch] = [([1], [1]), ([2], [1])]
-    with pytest.raises(InvalidInput, match="seconds: expected 2 numbers"):
-        batch_table(batches, [1.0])
-    with pytest.raises(InvalidInput, match=r"seconds\[1\]: expected seconds > 0"):
-        batch_table(batches, [1.0, 0.0])
+def test_dependent_features_are_refused() -> None:
+    """Tests that batches whose features are linearly dependent are refused."""
     with pytest.raises(InvalidInput, match="linearly dependent"):
         fitted([([i], [i]) for i in range(1, 9)], np.ones(8))
-    with pytest.raises(InvalidInput, match="margin"):
-        regimes(TABLE_12, batches, margin=1.0)
-    with pytest.raises(InvalidInput, match="batches: expected some that take time"):
-        regimes(dataclasses.replace(TABLE_12, overhead_seconds=0.0), [([0], [0])])
