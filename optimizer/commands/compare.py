@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from specopt.commands.options import filled, from_fields
 from specopt.commands.shared import FOUND, INTERRUPTED, NOT_FOUND, AsJson, count, hand_over, number, print_json
 from specopt.console.streams import say
 
@@ -14,38 +16,44 @@ if TYPE_CHECKING:
     from specopt.comparison.table import Comparison
 
 
-def compare(
+@dataclass(frozen=True, kw_only=True)
+class Compare:
+    """What `compare` takes."""
+
     sources: Annotated[
         list[str],
         typer.Argument(
             metavar="INSTANCES...", help="Problem files, folders, families (KIND/FAMILY), kinds, or library."
         ),
-    ],
+    ]
     method: Annotated[
         list[str] | None,
         typer.Option(metavar="M[:NAME=VALUE,...]", help="A method, with options; default: all that can."),
-    ] = None,
+    ] = None
     time_limit: Annotated[
         float, typer.Option(metavar="S", parser=number, envvar="SPECOPT_TIME_LIMIT", help="Seconds for every cell.")
-    ] = 10.0,
+    ] = 10.0
     gap: Annotated[
         float, typer.Option(metavar="G", parser=number, envvar="SPECOPT_GAP", help="Relative gap at which to stop.")
-    ] = 0.0,
-    seed: Annotated[list[int] | None, typer.Option(metavar="N", parser=count, help="A seed; repeat for more.")] = None,
-    instances: Annotated[int, typer.Option(metavar="N", parser=count, help="Instances of each family.")] = 5,
+    ] = 0.0
+    seed: Annotated[list[int] | None, typer.Option(metavar="N", parser=count, help="A seed; repeat for more.")] = None
+    instances: Annotated[int, typer.Option(metavar="N", parser=count, help="Instances of each family.")] = 5
     jobs: Annotated[
         int | None, typer.Option(metavar="N", parser=count, envvar="SPECOPT_JOBS", help="Worker processes.")
-    ] = None,
-    executor: Annotated[str, typer.Option(metavar="X", help="local, dask://HOST:PORT, or ray.")] = "local",
+    ] = None
+    executor: Annotated[str, typer.Option(metavar="X", help="local, dask://HOST:PORT, or ray.")] = "local"
     output: Annotated[
         Path | None,
         typer.Option(
             "-o", "--output", metavar="FOLDER", help="Keep results here; go on where they end. With --table: a file."
         ),
-    ] = None,
-    table: Annotated[bool, typer.Option("--table", help="Folders of earlier results as one leaderboard.")] = False,
-    as_json: AsJson = False,
-) -> int:
+    ] = None
+    table: Annotated[bool, typer.Option("--table", help="Folders of earlier results as one leaderboard.")] = False
+    as_json: AsJson = False
+
+
+@from_fields
+def compare(given: Compare) -> int:
     """Run methods on instances and summarise.
 
     Gaps, proofs, times and wins; a killed run goes on where it was.
@@ -57,22 +65,21 @@ def compare(
     from specopt.comparison.store import Store
     from specopt.comparison.table import Comparison, newest
 
-    if table:
-        _write_table(sources, output, as_json)
+    if given.table:
+        _write_table(given.sources, given.output, given.as_json)
         return FOUND
-    problems = instances_of(sources, instances=instances)
-    chosen = methods_of(method, problems.values())
-    code = FOUND
+    problems = instances_of(given.sources, instances=given.instances)
+    chosen = methods_of(given.method, problems.values())
+    code, output = FOUND, given.output
     with comparison_progress() as show:
         try:
-            comparison = run_comparison(
-                chosen,
-                problems,
-                time_limit=time_limit,
-                gap=gap,
-                seeds=seed or [0],
-                jobs=jobs or None,
-                executor=executor,
+            comparison = filled(
+                run_comparison,
+                given,
+                methods=chosen,
+                problems=problems,
+                seeds=given.seed or [0],
+                jobs=given.jobs or None,
                 folder=output,
                 callback=show,
             )
@@ -82,7 +89,7 @@ def compare(
                 raise
             comparison, code = Comparison(kept), INTERRUPTED
     written = [] if output is None else _write(comparison, output)
-    if as_json:
+    if given.as_json:
         print_json(comparison.rows())
     else:
         from specopt.comparison.report import print_comparison_summary

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from specopt.commands.options import filled, from_fields
 from specopt.commands.shared import (
     AsJson,
     EngineVersion,
@@ -44,8 +46,11 @@ Config = Annotated[
 ]
 
 
-def table(
-    context: typer.Context,
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """What the export of an engine takes."""
+
+    context: typer.Context
     runtime: Annotated[
         Path,
         typer.Option(
@@ -55,7 +60,7 @@ def table(
             "drafter, draft_model, verify_model, context_tokens, step_overhead_seconds and zero_draft_cost; or the "
             "single fit of a verify model, with --draft-runtime.",
         ),
-    ],
+    ]
     acceptance: Annotated[
         Path,
         typer.Option(
@@ -63,58 +68,61 @@ def table(
             metavar="FILE",
             help="Scrape of /metrics, acceptance histogram, vllm bench serve, golden acceptance lengths, or rates.",
         ),
-    ],
+    ]
     draft_runtime: Annotated[
         Path | None, typer.Option(metavar="FILE", help="The single fit of a draft model, beside that of --runtime.")
-    ] = None,
+    ] = None
     before: Annotated[
         Path | None, typer.Option("--before", metavar="FILE", help="An earlier scrape; the difference counts.")
-    ] = None,
+    ] = None
     model: Annotated[
         str | None, typer.Option(metavar="NAME", help="The model_name to take from scrapes, or of golden lengths.")
-    ] = None,
-    mode: Annotated[str | None, typer.Option(metavar="NAME", help="The mode to take from golden lengths.")] = None,
-    draft_model: Config = None,
-    verify_model: Config = None,
+    ] = None
+    mode: Annotated[str | None, typer.Option(metavar="NAME", help="The mode to take from golden lengths.")] = None
+    draft_model: Config = None
+    verify_model: Config = None
     max_batch: Annotated[
         int | None, typer.Option(metavar="B", parser=count, help="Largest batch; default: as measured, at most 256.")
-    ] = None,
+    ] = None
     max_length: Annotated[
         int | None,
         typer.Option(metavar="K", parser=count, help="Longest draft; default: as acceptance is known and measured."),
-    ] = None,
+    ] = None
     context_tokens: Annotated[
         int | None,
         typer.Option(metavar="N", parser=count, help="Tokens that a request has cached; default: as FILE says."),
-    ] = None,
+    ] = None
     loss: Annotated[
         float, typer.Option(metavar="SHARE", parser=number, help="Goodput that a batch size may lose for fewer ranges.")
-    ] = 0.01,
+    ] = 0.01
     robust: Annotated[
         bool, typer.Option("--robust", help="Best in the worst case inside the limits, and never slower than none.")
-    ] = False,
-    extrapolate: Annotated[bool, typer.Option("--extrapolate", help="Go beyond what was measured.")] = False,
-    engine_version: EngineVersion = None,
-    as_json: AsJson = False,
-    output: Output = None,
-) -> None:
+    ] = False
+    extrapolate: Annotated[bool, typer.Option("--extrapolate", help="Go beyond what was measured.")] = False
+    engine_version: EngineVersion = None
+    as_json: AsJson = False
+    output: Output = None
+
+
+@from_fields
+def table(given: Table) -> None:
     """Compute an engine's drafts per batch size, the goodput-optimal ones, as its own configuration."""
     from specopt.engines import ENGINES
     from specopt.instances.acceptance import read_acceptance
     from specopt.solvers.speculation_table.runtimes import Runtimes
     from specopt.solvers.speculation_table.table import speculation_table
 
-    for path in (runtime, draft_runtime, acceptance, before, draft_model, verify_model):
-        check_target(output, path)
-    data = _with_models(_pair(runtime, draft_runtime), runtime, {"draft": draft_model, "verify": verify_model})
-    if context_tokens is not None and isinstance(data, Mapping):
-        data = {**data, "context_tokens": context_tokens}
-    runtimes = Runtimes.from_dict(data, str(runtime))
-    rates = read_acceptance(acceptance, before, model=model, mode=mode, extrapolate=extrapolate)
-    found = speculation_table(
-        runtimes, rates, max_batch=max_batch, max_length=max_length, loss=loss, robust=robust, extrapolate=extrapolate
-    )
-    show_speculation_table(found, rates, ENGINES[str(context.info_name)], engine_version, as_json, output)
+    configs = {"draft": given.draft_model, "verify": given.verify_model}
+    for path in (given.runtime, given.draft_runtime, given.acceptance, given.before, *configs.values()):
+        check_target(given.output, path)
+    data = _with_models(_pair(given.runtime, given.draft_runtime), given.runtime, configs)
+    if given.context_tokens is not None and isinstance(data, Mapping):
+        data = {**data, "context_tokens": given.context_tokens}
+    runtimes = Runtimes.from_dict(data, str(given.runtime))
+    rates = filled(read_acceptance, given, path=given.acceptance)
+    found = filled(speculation_table, given, runtimes=runtimes, acceptance=rates)
+    engine = ENGINES[str(given.context.info_name)]
+    show_speculation_table(found, rates, engine, given.engine_version, given.as_json, given.output)
 
 
 def show_speculation_table(

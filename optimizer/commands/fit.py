@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from specopt.commands.options import filled, from_fields
 from specopt.commands.shared import AsJson, Output, Seed, check_picture, check_target, count, number, read_decoder
 from specopt.console.stdout import stdout
 from specopt.console.streams import say
@@ -26,8 +27,11 @@ Config = Annotated[
 ]
 
 
-def fit(
-    table: Annotated[Path, typer.Argument(metavar="TABLE", help="A CSV file of measured passes, with a header.")],
+@dataclass(frozen=True, kw_only=True)
+class Fit:
+    """What `fit` takes."""
+
+    table: Annotated[Path, typer.Argument(metavar="TABLE", help="A CSV file of measured passes, with a header.")]
     x: Annotated[
         list[str],
         typer.Option(
@@ -35,61 +39,64 @@ def fit(
             help="Column of the work; for the additive form three of them: sums of new tokens, (cached + new) new, "
             "cached tokens.",
         ),
-    ],
-    y: Annotated[list[str], typer.Option(metavar="COL", help="Column of the time; several are summed.")],
+    ]
+    y: Annotated[list[str], typer.Option(metavar="COL", help="Column of the time; several are summed.")]
     form: Annotated[
         str,
         typer.Option(
             metavar="F",
             help=f"{', '.join(FORMS)}, or auto: chosen by cross-validation; table: the measured passes themselves.",
         ),
-    ] = "auto",
-    x_unit: Annotated[str | None, typer.Option(metavar="UNIT", help="tokens (default) or flops.")] = None,
-    y_unit: Annotated[str | None, typer.Option(metavar="UNIT", help="s (default), ms or us.")] = None,
+    ] = "auto"
+    x_unit: Annotated[str | None, typer.Option(metavar="UNIT", help="tokens (default) or flops.")] = None
+    y_unit: Annotated[str | None, typer.Option(metavar="UNIT", help="s (default), ms or us.")] = None
     cached: Annotated[
         str | None, typer.Option(metavar="COL", help="Column of tokens cached per request; x: new ones per request.")
-    ] = None,
-    batch: Annotated[str | None, typer.Option(metavar="COL", help="Column of requests in the pass.")] = None,
+    ] = None
+    batch: Annotated[str | None, typer.Option(metavar="COL", help="Column of requests in the pass.")] = None
     spread: Annotated[
         str | None,
         typer.Option(metavar="LOW,HIGH", help="With --form table: columns of low and high quantiles of the time."),
-    ] = None,
-    where: Where = None,
+    ] = None
+    where: Where = None
     sum_over: Annotated[
         str | None, typer.Option(metavar="COL", help="Sum the times over the values of this column, such as layers.")
-    ] = None,
+    ] = None
     repeat: Annotated[
         list[str] | None,
         typer.Option(
             metavar="[NAME=]N", help="Count times N times: all, or those of a value of --sum-over or of a --y column."
         ),
-    ] = None,
-    model: Config = None,
+    ] = None
+    model: Config = None
     logits: Annotated[
         str, typer.Option(metavar="last|all", help="Positions that --model scores: all in a verification.")
-    ] = "last",
+    ] = "last"
     draft: Annotated[
         list[str] | None,
         typer.Option(metavar="COL=VALUE", help="Fit these rows as the draft model's, and those of --verify."),
-    ] = None,
+    ] = None
     verify: Annotated[
         list[str] | None, typer.Option(metavar="COL=VALUE", help="Fit these rows as the verify model's.")
-    ] = None,
-    draft_model: Config = None,
-    verify_model: Config = None,
-    flat: Annotated[bool, typer.Option("--flat", help="A roofline whose first piece is constant.")] = False,
-    errors: Annotated[
-        str, typer.Option(metavar="absolute|relative", help="Which errors' squares to minimise.")
-    ] = "absolute",
-    level: Annotated[float, typer.Option(metavar="P", parser=number, help="Confidence level of the limits.")] = 0.95,
-    folds: Annotated[int, typer.Option(metavar="N", parser=count, help="Folds of the cross-validation.")] = 5,
-    seed: Seed = 0,
+    ] = None
+    draft_model: Config = None
+    verify_model: Config = None
+    flat: Annotated[bool, typer.Option("--flat", help="A roofline whose first piece is constant.")] = False
+    errors: Annotated[str, typer.Option(metavar="absolute|relative", help="Which errors' squares to minimise.")] = (
+        "absolute"
+    )
+    level: Annotated[float, typer.Option(metavar="P", parser=number, help="Confidence level of the limits.")] = 0.95
+    folds: Annotated[int, typer.Option(metavar="N", parser=count, help="Folds of the cross-validation.")] = 5
+    seed: Seed = 0
     picture: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Draw measurements, fit and residuals (png, pdf or svg).")
-    ] = None,
-    as_json: AsJson = False,
-    output: Output = None,
-) -> None:
+    ] = None
+    as_json: AsJson = False
+    output: Output = None
+
+
+@from_fields
+def fit(given: Fit) -> None:
     """Fit a runtime to a table of measured passes."""
     from specopt.api.arguments import pairs_of
     from specopt.instances.runtimes.fit import fit_runtime
@@ -98,78 +105,41 @@ def fit(
     from specopt.instances.runtimes.work import work_of
     from specopt.models.files import to_json, write_text
 
-    for target in (output, picture):
-        check_target(target, table)
-    check_picture(picture)
-    if x_unit not in (None, "tokens", "flops"):
-        raise InvalidInput(f"--x-unit: expected tokens or flops, got {x_unit!r}")
-    if logits not in ("last", "all"):
-        raise InvalidInput(f"--logits: expected last or all, got {logits!r}")
-    quantiles = [] if spread is None else [column.strip() for column in spread.split(",")]
-    if form == FORM:
-        given = {"--x-unit flops": x_unit == "flops", "--flat": flat, "--picture": picture is not None}
-        given |= {"--errors relative": errors != "absolute", "--logits all": logits == "all"}
-        given |= {"--level": level != 0.95, "--folds": folds != 5, "--seed": seed != 0}
-        given |= {"--model": any(one is not None for one in (model, draft_model, verify_model))}
-        if useless := next((option for option, is_given in given.items() if is_given), None):
-            raise InvalidInput(f"{useless}: expected a form that is fitted, got --form {FORM}")
-    if spread is not None and (form != FORM or len(quantiles) != 2):
-        raise InvalidInput(f"--spread: expected LOW,HIGH with --form {FORM}, got {spread!r} with --form {form}")
-    if logits == "all" and model is None and draft_model is None:  # of a verify model all count anyhow
-        raise InvalidInput("--logits all: expected --model or --draft-model, too: nothing else counts positions")
-    parts = _parts(draft, verify, model, draft_model, verify_model)
-    times, named = _repeats(repeat or ())
-    shared = pairs_of(where or (), "--where")
+    for target in (given.output, given.picture):
+        check_target(target, given.table)
+    check_picture(given.picture)
+    _check(given)
+    parts = _parts(given)
+    times, named = _repeats(given.repeat or ())
+    where = pairs_of(given.where or (), "--where")
     fits: dict[str, RuntimeFit] = {}
     tables: dict[str, MeasuredRuntime] = {}
     for name, (rows, config) in parts.items():
         own = pairs_of(rows, f"--{name}")
-        if twice := set(own) & set(shared):
+        if twice := set(own) & set(where):
             raise InvalidInput(f"--{name} {min(twice)}: given twice, in --where, too")
-        columns = TableColumns(
-            x=tuple(x),
-            y=tuple(y),
-            cached=cached,
-            batch=batch,
-            sum_over=sum_over,
-            where=shared | own,
-            repeat=times,
-            repeats=named,
-            y_unit=y_unit,
+        columns = filled(
+            TableColumns, given, x=tuple(given.x), y=tuple(given.y), where=where | own, repeat=times, repeats=named
         )
         decoder = None if config is None else read_decoder(config)
-        read = read_runtime_table(table, columns)
-        if form == FORM:
-            apart = [read_runtime_table(table, replace(columns, y=(column,))).seconds for column in quantiles]
+        read = read_runtime_table(given.table, columns)
+        if given.form == FORM:
+            apart = [read_runtime_table(given.table, replace(columns, y=(one,))).seconds for one in _quantiles(given)]
             tables[name] = MeasuredRuntime.from_table(read, (apart[0], apart[1]) if apart else None)
             continue
-        work = work_of(
-            read,
-            x_unit,  # type: ignore[arg-type]
-            decoder=decoder,
-            all_logits=logits == "all" or name == "verify",
-        )
-        fits[name] = fit_runtime(
-            read,
-            work,
-            form,
-            flat=flat,
-            errors=errors,  # type: ignore[arg-type]
-            decoder=decoder,
-            level=level,
-            folds=folds,
-            seed=seed,
-        )
+        all_logits = given.logits == "all" or name == "verify"
+        work = filled(work_of, given, table=read, decoder=decoder, all_logits=all_logits)
+        fits[name] = filled(fit_runtime, given, table=read, work=work, decoder=decoder)
     data: dict[str, Any] = {name: found.to_dict() for name, found in (fits | tables).items()}
     text = to_json(data.get("", data))
-    if picture is not None:
+    if given.picture is not None:
         from specopt.views.canvas import save_figure
         from specopt.views.fit import fit_figure
 
-        save_figure(fit_figure(fits), picture)
-    if output is not None:
-        write_text(output, text + "\n")
-    if as_json:
+        save_figure(fit_figure(fits), given.picture)
+    if given.output is not None:
+        write_text(given.output, text + "\n")
+    if given.as_json:
         typer.echo(text, file=stdout())
     else:
         from specopt.views.fit import print_fit, print_measured
@@ -179,28 +149,57 @@ def fit(
             print_fit(name, found, console())
         for name, kept in tables.items():
             print_measured(name, kept, console())
-    for target in (output, picture):
+    for target in (given.output, given.picture):
         if target is not None:
             say(f"written to {target}")
 
 
-def _parts(
-    draft: list[str] | None,
-    verify: list[str] | None,
-    model: Path | None,
-    draft_model: Path | None,
-    verify_model: Path | None,
-) -> dict[str, tuple[list[str], Path | None]]:
+def _quantiles(given: Fit) -> list[str]:
+    return [] if given.spread is None else [column.strip() for column in given.spread.split(",")]
+
+
+def _check(given: Fit) -> None:
+    """Refuse options that contradict each other or have no effect."""
+    from specopt.instances.runtimes.measured import FORM
+
+    if given.x_unit not in (None, "tokens", "flops"):
+        raise InvalidInput(f"--x-unit: expected tokens or flops, got {given.x_unit!r}")
+    if given.logits not in ("last", "all"):
+        raise InvalidInput(f"--logits: expected last or all, got {given.logits!r}")
+    if given.form == FORM:
+        no_effect = {
+            "--x-unit flops": given.x_unit == "flops",
+            "--flat": given.flat,
+            "--picture": given.picture is not None,
+            "--errors relative": given.errors != Fit.errors,
+            "--logits all": given.logits == "all",
+            **{f"--{name}": getattr(given, name) != getattr(Fit, name) for name in ("level", "folds", "seed")},
+            "--model": any((given.model, given.draft_model, given.verify_model)),
+        }
+        if useless := next((option for option, is_given in no_effect.items() if is_given), None):
+            raise InvalidInput(f"{useless}: expected a form that is fitted, got --form {FORM}")
+    if given.spread is not None and (given.form != FORM or len(_quantiles(given)) != 2):
+        raise InvalidInput(
+            f"--spread: expected LOW,HIGH with --form {FORM}, got {given.spread!r} with --form {given.form}"
+        )
+    if (
+        given.logits == "all" and given.model is None and given.draft_model is None
+    ):  # of a verify model all count anyhow
+        raise InvalidInput("--logits all: expected --model or --draft-model, too: nothing else counts positions")
+
+
+def _parts(given: Fit) -> dict[str, tuple[list[str], Path | None]]:
     """Return filter and model of each fit; one fit has no name."""
+    draft, verify = given.draft, given.verify
     if bool(draft) != bool(verify):
         raise InvalidInput("--draft, --verify: expected both or neither")
     if draft and verify:
-        if model is not None:
+        if given.model is not None:
             raise InvalidInput("--model: expected --draft-model and --verify-model beside --draft and --verify")
-        return {"draft": (draft, draft_model), "verify": (verify, verify_model)}
-    if draft_model is not None or verify_model is not None:
+        return {"draft": (draft, given.draft_model), "verify": (verify, given.verify_model)}
+    if given.draft_model is not None or given.verify_model is not None:
         raise InvalidInput("--draft-model, --verify-model: expected --draft and --verify, too; for one fit: --model")
-    return {"": ([], model)}
+    return {"": ([], given.model)}
 
 
 def _repeats(values: list[str] | tuple[()]) -> tuple[int, dict[str, int]]:

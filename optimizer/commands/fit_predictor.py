@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from specopt.commands.options import filled, from_fields
 from specopt.commands.shared import AsJson, Output, Seed, check_target, count, number, print_json, write
 from specopt.console.streams import say
 
 
-def fit_predictor(
+@dataclass(frozen=True, kw_only=True)
+class FitPredictor:
+    """What `fit-predictor` takes."""
+
     log: Annotated[
         Path,
         typer.Argument(
@@ -19,24 +24,27 @@ def fit_predictor(
             help="A CSV file, a row per drafted token: round, outcome (1 accepted, 0 first rejection, -1 behind it), "
             "columns of features.",
         ),
-    ],
-    draft_seconds: Annotated[float, typer.Option(metavar="S", parser=number, help="Drafting time of a token.")],
+    ]
+    draft_seconds: Annotated[float, typer.Option(metavar="S", parser=number, help="Drafting time of a token.")]
     round_seconds: Annotated[
         float, typer.Option(metavar="S", parser=number, help="What a round costs beside drafting.")
-    ],
+    ]
     feature: Annotated[
         list[str] | None, typer.Option(metavar="COL", help="Take this column as a feature; default: all others.")
-    ] = None,
-    predictor: Annotated[str, typer.Option(metavar="P", help="logistic, perceptron or trees.")] = "logistic",
+    ] = None
+    predictor: Annotated[str, typer.Option(metavar="P", help="logistic, perceptron or trees.")] = "logistic"
     max_draft: Annotated[
         int | None,
         typer.Option(metavar="L", parser=count, help="Longest draft; default: the median of the log's rounds."),
-    ] = None,
-    bins: Annotated[int, typer.Option(metavar="B", parser=count, help="Most bins of the score.")] = 8,
-    seed: Seed = 0,
-    as_json: AsJson = False,
-    output: Output = None,
-) -> None:
+    ] = None
+    bins: Annotated[int, typer.Option(metavar="B", parser=count, help="Most bins of the score.")] = 8
+    seed: Seed = 0
+    as_json: AsJson = False
+    output: Output = None
+
+
+@from_fields
+def fit_predictor(given: FitPredictor) -> None:
     """Fit a rejection predictor to logged drafts, and say when to stop drafting by it.
 
     Writes a draft-stopping problem; the rules are compared on rounds that were held out.
@@ -45,15 +53,10 @@ def fit_predictor(
     from specopt.instances.drafts.table import read_draft_log
     from specopt.solvers.draft_stopping.fitted import fit_stopping
 
-    check_target(output, log)
-    fitted = fit_stopping(
-        read_draft_log(log, feature or ()),
-        draft_seconds_per_token=draft_seconds,
-        round_seconds=round_seconds,
-        max_draft_tokens=max_draft,
-        predictor=predictor,  # type: ignore[arg-type]  # checked there
-        bins=bins,
-        seed=seed,
+    check_target(given.output, given.log)
+    log = read_draft_log(given.log, given.feature or ())
+    fitted = filled(
+        fit_stopping, given, log=log, draft_seconds_per_token=given.draft_seconds, max_draft_tokens=given.max_draft
     )
     rules = []
     window = solve(fitted.problem, "fixed-window").plan
@@ -68,18 +71,18 @@ def fit_predictor(
             }
         )  # fmt: skip
     found = {
-        "predictor": predictor, "features": list(fitted.predictor.features),
+        "predictor": given.predictor, "features": list(fitted.predictor.features),
         "coefficients": fitted.predictor.coefficients, "edges": fitted.bins.edges.tolist(),
         "rounds": fitted.rounds, "dropped": fitted.dropped, "false_accept": fitted.false_accept,
         "false_reject": fitted.false_reject, "area": fitted.area, "rules": rules, "problem": fitted.problem.to_dict(),
     }  # fmt: skip
-    if as_json:
+    if given.as_json:
         print_json(found)
     else:
         from specopt.views.fitted_predictor import print_fitted
         from specopt.views.terminal import console
 
         print_fitted(found, console())
-    write(fitted.problem, output)
-    if output is not None:
-        say(f"written to {output}")
+    write(fitted.problem, given.output)
+    if given.output is not None:
+        say(f"written to {given.output}")

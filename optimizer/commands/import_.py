@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from specopt.commands.options import from_fields
 from specopt.commands.shared import (
     Output,
     Parameters,
@@ -27,65 +29,73 @@ if TYPE_CHECKING:
     from specopt.instances.traces import Trace
 
 
-def import_(
-    trace: Annotated[Path, typer.Argument(metavar="TRACE", help="A file of requests: CSV or JSON lines.")],
-    kind: Annotated[str, typer.Option("--as", metavar="KIND", help="serving-latency or verification-batch.")],
+@dataclass(frozen=True, kw_only=True)
+class Import:
+    """What `import` takes."""
+
+    trace: Annotated[Path, typer.Argument(metavar="TRACE", help="A file of requests: CSV or JSON lines.")]
+    kind: Annotated[str, typer.Option("--as", metavar="KIND", help="serving-latency or verification-batch.")]
     tasks: Annotated[
         int | None, typer.Option(metavar="N", parser=count, help="Rows to take; default: all from the start on.")
-    ] = None,
+    ] = None
     start: Annotated[
         int | None, typer.Option(metavar="N", parser=count, help="First row, from 0; dropped ones do not count.")
-    ] = None,
+    ] = None
     from_seconds: Annotated[
         float | None, typer.Option(metavar="S", parser=number, help="Take what arrives from then on; first row: 0.")
-    ] = None,
+    ] = None
     to_seconds: Annotated[
         float | None, typer.Option(metavar="S", parser=number, help="Take what arrives before then.")
-    ] = None,
-    family: Annotated[
-        str | None, typer.Option(metavar="F", help="Family of KIND that gives what no trace says.")
-    ] = None,
-    param: Parameters = None,
-    seed: Seed = 0,
-    runtimes: RuntimesFile = None,
-    set_: Replacements = None,
+    ] = None
+    family: Annotated[str | None, typer.Option(metavar="F", help="Family of KIND that gives what no trace says.")] = (
+        None
+    )
+    param: Parameters = None
+    seed: Seed = 0
+    runtimes: RuntimesFile = None
+    set_: Replacements = None
     format_: Annotated[
         str | None,
         typer.Option("--format", metavar="F", help="azure, burstgpt, mooncake, vidur or csv; default: recognised."),
-    ] = None,
+    ] = None
     column: Annotated[
         list[str] | None,
         typer.Option(metavar="KEY=NAME", help="A column of a CSV file; KEY: arrival, input, output, name."),
-    ] = None,
+    ] = None
     time_unit: Annotated[
         str | None, typer.Option(metavar="UNIT", help="Unit of arrivals in a CSV file: s, ms, us, ns or date.")
-    ] = None,
-    output: Output = None,
-) -> None:
+    ] = None
+    output: Output = None
+
+
+@from_fields
+def import_(given: Import) -> None:
     """Make a problem from rows of a trace."""
     from specopt.api.arguments import pairs_of, parameters_of, with_fields
-    from specopt.api.generate import from_trace, problem_from_trace
+    from specopt.api.generate import from_trace
     from specopt.instances.traces import read_trace
     from specopt.models.files import to_json
 
-    for path in (trace, runtimes):
-        check_target(output, path)
-    by_time = from_seconds is not None or to_seconds is not None
-    if by_time and (start is not None or tasks is not None):
+    for path in (given.trace, given.runtimes):
+        check_target(given.output, path)
+    by_time = given.from_seconds is not None or given.to_seconds is not None
+    if by_time and (given.start is not None or given.tasks is not None):
         raise InvalidInput("--from-seconds, --to-seconds: expected rows by time or by number, got both")
-    if tasks == 0:
+    if given.tasks == 0:
         raise InvalidInput("--tasks: expected an integer >= 1, got 0")
-    name = from_trace(kind).family(family).name
-    parameters = parameters_of(name, param or ())
-    columns = pairs_of(column or (), "--column")
-    read = read_trace(trace, format_, columns=columns, time_unit=time_unit, start=start or 0, rows=tasks)
+    maker = from_trace(given.kind)
+    name = maker.family(given.family).name
+    parameters = parameters_of(name, given.param or ())
+    columns = pairs_of(given.column or (), "--column")
+    read = read_trace(
+        given.trace, given.format_, columns=columns, time_unit=given.time_unit, start=given.start or 0, rows=given.tasks
+    )
     if by_time:
-        low = 0.0 if from_seconds is None else from_seconds
-        read = read.between(low, math.inf if to_seconds is None else to_seconds)
-    problem = problem_from_trace(read, kind, name, seed=seed, **parameters)
-    problem = with_fields(measured(problem, runtimes), set_ or ())
-    say(_summary(read, kind, from_trace(kind).unused))
-    hand_over(to_json(problem.to_dict()) + "\n", output)
+        read = read.between(given.from_seconds or 0.0, math.inf if given.to_seconds is None else given.to_seconds)
+    problem = maker.problem(read, name, seed=given.seed, **parameters)
+    problem = with_fields(measured(problem, given.runtimes), given.set_ or ())
+    say(_summary(read, given.kind, maker.unused))
+    hand_over(to_json(problem.to_dict()) + "\n", given.output)
 
 
 def _summary(trace: Trace, kind: str, unused: str) -> str:

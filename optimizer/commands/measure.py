@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from specopt.commands.options import filled, from_fields
 from specopt.commands.shared import FOUND, INTERRUPTED, Seed, check_target, count
 from specopt.console.streams import say
 from specopt.models.errors import InvalidInput
@@ -17,24 +19,30 @@ NewTokens = Annotated[str, typer.Option(metavar="N,...", help="New tokens of a p
 CachedTokens = Annotated[str, typer.Option(metavar="N,...", help="Tokens cached before it; 0: a prefill.")]
 
 
-def measure(
-    config: Annotated[list[Path], typer.Argument(metavar="CONFIG...", help="Hugging Face config.json files.")],
-    output: Annotated[Path, typer.Option("-o", "--output", metavar="TABLE", help="Write the CSV table to this file.")],
-    batch: Batch = "1,2,4,8",
-    new_tokens: NewTokens = "1,4,16,64,256",
-    cached_tokens: CachedTokens = "0,128,512",
-    repeats: Annotated[int, typer.Option(metavar="N", parser=count, help="Passes that count, per row.")] = 10,
-    warm_up: Annotated[int, typer.Option(metavar="N", parser=count, help="Passes before them that do not.")] = 2,
-    dtype: Annotated[
-        str | None, typer.Option(metavar="D", help="float32 (default on a CPU), bfloat16 or float16.")
-    ] = None,
-    device: Annotated[str, typer.Option(metavar="auto|cpu|cuda", help="Where to measure.")] = "auto",
-    threads: Annotated[int | None, typer.Option(metavar="N", parser=count, help="Threads of a CPU.")] = None,
+@dataclass(frozen=True, kw_only=True)
+class Measure:
+    """What `measure` takes."""
+
+    config: Annotated[list[Path], typer.Argument(metavar="CONFIG...", help="Hugging Face config.json files.")]
+    output: Annotated[Path, typer.Option("-o", "--output", metavar="TABLE", help="Write the CSV table to this file.")]
+    batch: Batch = "1,2,4,8"
+    new_tokens: NewTokens = "1,4,16,64,256"
+    cached_tokens: CachedTokens = "0,128,512"
+    repeats: Annotated[int, typer.Option(metavar="N", parser=count, help="Passes that count, per row.")] = 10
+    warm_up: Annotated[int, typer.Option(metavar="N", parser=count, help="Passes before them that do not.")] = 2
+    dtype: Annotated[str | None, typer.Option(metavar="D", help="float32 (default on a CPU), bfloat16 or float16.")] = (
+        None
+    )
+    device: Annotated[str, typer.Option(metavar="auto|cpu|cuda", help="Where to measure.")] = "auto"
+    threads: Annotated[int | None, typer.Option(metavar="N", parser=count, help="Threads of a CPU.")] = None
     graphs: Annotated[
         bool, typer.Option("--graphs/--no-graphs", help="On a GPU: replay passes as CUDA graphs, as engines do.")
-    ] = True,
-    seed: Seed = 0,
-) -> int:
+    ] = True
+    seed: Seed = 0
+
+
+@from_fields
+def measure(given: Measure) -> int:
     """Time forward passes of decoders with random weights.
 
     The table is what runtimes are fitted to.
@@ -44,26 +52,19 @@ def measure(
     from specopt.measuring.measure import measure as run
     from specopt.models.files import write_text
 
-    for path in config:
-        check_target(output, path)
-    settings = Settings(
-        batch=_numbers("--batch", batch),
-        new_tokens=_numbers("--new-tokens", new_tokens),
-        cached_tokens=_numbers("--cached-tokens", cached_tokens),
-        repeats=repeats,
-        warm_up=warm_up,
-        dtype=dtype,
-        device=device,
-        threads=threads,
-        seed=seed,
-        graphs=graphs,
-    )
-    found = run([read_model_config(path) for path in config], settings, verbose=True)
+    for path in given.config:
+        check_target(given.output, path)
+    lists = {
+        name: _numbers(f"--{name.replace('_', '-')}", getattr(given, name))
+        for name in ("batch", "new_tokens", "cached_tokens")
+    }
+    settings = filled(Settings, given, **lists)
+    found = run([read_model_config(path) for path in given.config], settings, verbose=True)
     for line in found.skipped:
         say(f"left out: {line}")
     if found.rows:
-        write_text(output, found.to_csv())
-        say(f"{len(found.rows)} rows written to {output}")
+        write_text(given.output, found.to_csv())
+        say(f"{len(found.rows)} rows written to {given.output}")
     if found.unsteady:
         text = f"warning: {found.unsteady} of {len(found.rows)} rows vary by more than half between repeats"
         say(f"{text}; other work on the device, or too many --threads?")

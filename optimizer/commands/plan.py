@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from specopt.commands.export import show_speculation_table
+from specopt.commands.options import from_fields
 from specopt.commands.shared import (
     FOUND,
     AsJson,
@@ -39,13 +41,16 @@ RATE = 0.8
 TASKS = 100
 
 
-def plan(
-    draft: Annotated[Path, typer.Option(metavar="CONFIG", help="The draft model's Hugging Face config.json.")],
-    verify: Annotated[Path, typer.Option(metavar="CONFIG", help="The verify model's.")],
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What `plan` takes."""
+
+    draft: Annotated[Path, typer.Option(metavar="CONFIG", help="The draft model's Hugging Face config.json.")]
+    verify: Annotated[Path, typer.Option(metavar="CONFIG", help="The verify model's.")]
     runtimes: Annotated[
         Path,
         typer.Option(metavar="FILE|TABLE", help="Runtimes as fit writes them (JSON), or a table of measure (CSV)."),
-    ],
+    ]
     for_: Annotated[
         str,
         typer.Option(
@@ -54,14 +59,14 @@ def plan(
             help="serving-latency, verification-batch, prompt-chunking or fair-goodput; vllm, sglang, tensorrt-llm or "
             "llama.cpp.",
         ),
-    ],
-    trace: Annotated[Path | None, typer.Option(metavar="FILE", help="Requests, as import reads them.")] = None,
+    ]
+    trace: Annotated[Path | None, typer.Option(metavar="FILE", help="Requests, as import reads them.")] = None
     tasks: Annotated[
         int | None, typer.Option(metavar="N", parser=count, help=f"Rows of the trace to take; default: {TASKS}.")
-    ] = None,
+    ] = None
     link: Annotated[
         str | None, typer.Option(metavar="MBITS[,RTT_MS]", help="Between the machines that draft and verify.")
-    ] = None,
+    ] = None
     memory: Annotated[
         float | None,
         typer.Option(
@@ -69,18 +74,21 @@ def plan(
             parser=number,
             help="10^9 bytes of the machine that verifies; for serving-latency: of the one that drafts.",
         ),
-    ] = None,
+    ] = None
     acceptance: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Rates of acceptance, as export reads them.")
-    ] = None,
-    set_: Replacements = None,
-    engine_version: EngineVersion = None,
-    time_limit: Seconds = 60.0,
-    seed: Seed = 0,
-    problem: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the problem to this file.")] = None,
-    as_json: AsJson = False,
-    output: Output = None,
-) -> int:
+    ] = None
+    set_: Replacements = None
+    engine_version: EngineVersion = None
+    time_limit: Seconds = 60.0
+    seed: Seed = 0
+    problem: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the problem to this file.")] = None
+    as_json: AsJson = False
+    output: Output = None
+
+
+@from_fields
+def plan(given: Plan) -> int:
     """Make a judged plan from what you have, and say what is assumed.
 
     The result of a KIND is written as solve writes it, that of an ENGINE as its configuration. What no option says is
@@ -89,36 +97,27 @@ def plan(
     from specopt.api.generate import from_deployment
     from specopt.engines import ENGINES
 
-    for source in (draft, verify, runtimes, trace, acceptance):
-        for target in (output, problem):
+    for source in (given.draft, given.verify, given.runtimes, given.trace, given.acceptance):
+        for target in (given.output, given.problem):
             check_target(target, source)
-    if tasks == 0 or (tasks is not None and trace is None):
+    if given.tasks == 0 or (given.tasks is not None and given.trace is None):
         raise InvalidInput("--tasks: expected an integer >= 1, with --trace")
-    kinds = from_deployment()
+    kinds, for_ = from_deployment(), given.for_
     if for_ not in {*kinds, *ENGINES}:
         raise InvalidInput(f"--for: expected one of {', '.join((*kinds, *ENGINES))}, got {for_!r}")
-    known = _deployment(draft, verify, runtimes, trace, tasks, link, memory, acceptance)
+    known = _deployment(given)
     if for_ in ENGINES:
-        for option, given in (("--set", set_), ("--problem", problem)):
-            if given:
+        for option, value in (("--set", given.set_), ("--problem", given.problem)):
+            if value:
                 raise InvalidInput(f"{option}: expected a kind of problem, got --for {for_}")
-        _engine(ENGINES[for_], known, engine_version, as_json, output)
+        _engine(ENGINES[for_], known, given)
         return FOUND
-    if engine_version is not None:
+    if given.engine_version is not None:
         raise InvalidInput(f"--engine-version: expected an engine, got --for {for_}")
-    return _kind(_replaced(kinds[for_](known, seed), set_ or ()), time_limit, seed, problem, as_json, output)
+    return _kind(_replaced(kinds[for_](known, given.seed), given.set_ or ()), given)
 
 
-def _deployment(
-    draft: Path,
-    verify: Path,
-    runtimes: Path,
-    trace: Path | None,
-    tasks: int | None,
-    link: str | None,
-    memory: float | None,
-    acceptance: Path | None,
-) -> Deployment:
+def _deployment(given: Plan) -> Deployment:
     from specopt.instances.acceptance import read_acceptance
     from specopt.instances.checkpoints.model_config import read_model_config
     from specopt.instances.deployment.deployment import Deployment
@@ -127,17 +126,17 @@ def _deployment(
     from specopt.instances.traces import read_trace
     from specopt.models import arguments
 
-    models = {"draft": read_model_config(draft), "verify": read_model_config(verify)}
-    read = None if trace is None else read_trace(trace, rows=tasks)
-    if read is not None and tasks is None:
+    models = {"draft": read_model_config(given.draft), "verify": read_model_config(given.verify)}
+    read = None if given.trace is None else read_trace(given.trace, rows=given.tasks)
+    if read is not None and given.tasks is None:
         read = read.window(0, min(TASKS, len(read)))
     return Deployment(
         **models,
-        passes=Passes.read(runtimes, models),
+        passes=Passes.read(given.runtimes, models),
         trace=read,
-        link=None if link is None else Link.parse(link, "--link"),
-        memory_bytes=None if memory is None else arguments.number("--memory", memory, above=0) * 1e9,
-        acceptance=None if acceptance is None else read_acceptance(acceptance),
+        link=None if given.link is None else Link.parse(given.link, "--link"),
+        memory_bytes=None if given.memory is None else arguments.number("--memory", given.memory, above=0) * 1e9,
+        acceptance=None if given.acceptance is None else read_acceptance(given.acceptance),
     )
 
 
@@ -150,9 +149,7 @@ def _replaced(proposal: Proposal, values: Sequence[str]) -> Proposal:
     return dataclasses.replace(proposal, problem=replaced, sources={**proposal.sources, **own}).labelled()
 
 
-def _kind(
-    proposal: Proposal, time_limit: float | None, seed: int, target: Path | None, as_json: bool, output: Path | None
-) -> int:
+def _kind(proposal: Proposal, given: Plan) -> int:
     """Solve a proposal's problem, have the result judged, and show both."""
     from specopt.api.solve import solve
     from specopt.models.judge import verify
@@ -161,14 +158,14 @@ def _kind(
     from specopt.views.terminal import console, line
 
     problem, out = proposal.problem, console()
-    if not as_json:
+    if not given.as_json:
         print_values(problem.kind, proposal.values, proposal.unused, out)
         line(out, "assumed from", f"{proposal.family.name}: {proposal.family.summary}")
-    result = solve(problem, time_limit=time_limit, seed=seed, verbose=True)
-    write(problem, target)
-    write(result, output)
+    result = solve(problem, time_limit=given.time_limit, seed=given.seed, verbose=True)
+    write(problem, given.problem)
+    write(result, given.output)
     report = None if result.plan is None else verify(problem, result)
-    if as_json:
+    if given.as_json:
         judged = None if report is None else {"feasible": report.feasible, "objective": report.objective}
         own = {"problem": problem.to_dict(), "result": result.to_dict(), "judged": judged}
         print_json({**own, **_told(proposal.values, proposal.unused, proposal.next)})
@@ -177,13 +174,13 @@ def _kind(
         if report is not None:
             line(out, "judged", "feasible" if report.feasible else "; ".join(report.violations))
         print_next(proposal.next, out)
-        for path in (target, output):
+        for path in (given.problem, given.output):
             if path is not None:
                 say(f"written to {path}")
     return exit_code(result)
 
 
-def _engine(engine: Engine, known: Deployment, version: str | None, as_json: bool, output: Path | None) -> None:
+def _engine(engine: Engine, known: Deployment, given: Plan) -> None:
     """Compute an engine's drafts per batch size, and show what they rest on."""
     from specopt.instances.deployment.proposal import Value
     from specopt.instances.runtimes.measured import FORM
@@ -225,12 +222,13 @@ def _engine(engine: Engine, known: Deployment, version: str | None, as_json: boo
         *(["context_tokens: --trace FILE, a log of requests"] if known.trace is None else []),
         "zero_draft_cost: throughput at a few concurrencies with and without drafts, for `specopt tune SWEEP --ask`",
     ]
-    if as_json:
-        show_speculation_table(found, rates, engine, version, as_json, output, _told(values, unused, advice))
+    show = (found, rates, engine, given.engine_version, given.as_json, given.output)
+    if given.as_json:
+        show_speculation_table(*show, _told(values, unused, advice))
         return
     out = console()
     print_values(engine.name, values, unused, out)
-    show_speculation_table(found, rates, engine, version, as_json, output)
+    show_speculation_table(*show)
     print_next(advice, out)
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from specopt.commands.options import from_fields
 from specopt.commands.shared import FOUND, INTERRUPTED, AsJson, count, print_json
 from specopt.console.streams import say
 
@@ -20,66 +22,82 @@ QUICK_SAMPLES, QUICK_SEEDS = 4, 1
 THEOREMS = "theorems"
 
 
-def reproduce(
-    paper: Annotated[str | None, typer.Argument(metavar="[PAPER]", help="paper-1 to paper-5, or theorems.")] = None,
+@dataclass(frozen=True, kw_only=True)
+class Reproduce:
+    """What `reproduce` takes."""
+
+    paper: Annotated[str | None, typer.Argument(metavar="[PAPER]", help="paper-1 to paper-5, or theorems.")] = None
     item: Annotated[
         str | None, typer.Argument(metavar="[ITEM]", help="A statement, or the beginning of some, such as figure-7.")
-    ] = None,
+    ] = None
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="FOLDER", help="Default: build/reproductions/PAPER.")
-    ] = None,
+    ] = None
     samples: Annotated[
         int | None, typer.Option(metavar="N", parser=count, help="Points of the box of assumptions; default: 64.")
-    ] = None,
-    seeds: Annotated[int | None, typer.Option(metavar="N", parser=count, help="Draws to average; default: 5.")] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Few points and draws, to see that everything runs.")] = False,
-    list_: Annotated[bool, typer.Option("--list", help="List the statements and what is recorded of them.")] = False,
-    as_json: AsJson = False,
-) -> int:
+    ] = None
+    seeds: Annotated[int | None, typer.Option(metavar="N", parser=count, help="Draws to average; default: 5.")] = None
+    quick: Annotated[bool, typer.Option("--quick", help="Few points and draws, to see that everything runs.")] = False
+    list_: Annotated[bool, typer.Option("--list", help="List the statements and what is recorded of them.")] = False
+    as_json: AsJson = False
+
+
+@from_fields
+def reproduce(given: Reproduce) -> int:
     """Compute what the papers state again: the printed values, ours, and under which assumptions they hold.
 
     Without arguments, and with --list, what the last full run recorded. Theorems are checked, or refuted by example.
     """
-    from specopt.console.progress import end_progress, print_step
-    from specopt.models.errors import InvalidInput, MissingDependency
-    from specopt.models.files import json_text, write_text
+    from specopt.models.errors import InvalidInput
     from specopt.reproductions import views
-    from specopt.reproductions.experiment import run
-    from specopt.reproductions.ledger import TITLES, entries, entry
+    from specopt.reproductions.ledger import TITLES, entries
     from specopt.reproductions.ledger import paper as paper_of
     from specopt.views.terminal import console
 
-    if paper == THEOREMS:
-        return _theorems(as_json)
-    papers = [paper_of(name) for name in TITLES] if paper is None else [paper_of(paper)]
-    if paper is None or list_:
-        listed = [each for each in entries(*papers) if item is None or _means(item, each["item"])]
-        if as_json:
+    if given.paper == THEOREMS:
+        return _theorems(given.as_json)
+    papers = [paper_of(name) for name in (TITLES if given.paper is None else (given.paper,))]
+    if given.paper is None or given.list_:
+        listed = [each for each in entries(*papers) if given.item is None or _means(given.item, each["item"])]
+        if given.as_json:
             print_json(listed)
         else:
-            if paper is not None:
+            if given.paper is not None:
                 views.print_entries(listed, console())
             views.print_counts(papers, listed, console())
         return FOUND
-    chosen = papers[0]
-    wanted = _wanted(chosen, item)
-    if samples is not None and samples < 2:
-        raise InvalidInput(f"samples: expected at least 2, got {samples}")
-    if seeds is not None and seeds < 1:
-        raise InvalidInput(f"seeds: expected at least 1, got {seeds}")
-    folder = output or Path("build") / "reproductions" / chosen.name
+    wanted = _wanted(papers[0], given.item)
+    for name, least in (("samples", 2), ("seeds", 1)):
+        value = getattr(given, name)
+        if value is not None and value < least:
+            raise InvalidInput(f"{name}: expected at least {least}, got {value}")
+    return _run(papers[0], wanted, given)
+
+
+def _run(paper: Paper, wanted: tuple[str, ...], given: Reproduce) -> int:
+    """Run the experiments of statements; what is finished is written at once, and outlives what is not."""
+    from specopt.console.progress import end_progress, print_step
+    from specopt.models.errors import MissingDependency
+    from specopt.models.files import json_text, write_text
+    from specopt.reproductions import views
+    from specopt.reproductions.experiment import run
+    from specopt.reproductions.ledger import entry
+    from specopt.views.terminal import console
+
+    folder = given.output or Path("build") / "reproductions" / paper.name
     views.make_folder(folder)
     start, out, code, pictures = time.monotonic(), console(), FOUND, True
+    samples, seeds = (QUICK_SAMPLES, QUICK_SEEDS) if given.quick else (SAMPLES, SEEDS)
     runs: list[Run] = []
     found: list[dict[str, Any]] = []
-    target = folder / f"{chosen.name if item is None else f'{chosen.name}-{item}'}.md"
-    if quick:
+    title, target = f"{paper.name}: {paper.title}", folder / f"{'-'.join(filter(None, (paper.name, given.item)))}.md"
+    if given.quick:
         say("quick: few points and draws; shares mean nothing")
+        title += " (quick: shares mean nothing)"
     try:
-        for name in dict.fromkeys(chosen.statements[one].by for one in wanted):
+        for name in dict.fromkeys(paper.statements[one].by for one in wanted):
             one = run(
-                chosen, name, samples=samples or (QUICK_SAMPLES if quick else SAMPLES),
-                seeds=seeds or (QUICK_SEEDS if quick else SEEDS),
+                paper, name, samples=given.samples or samples, seeds=given.seeds or seeds,
                 say=lambda text: print_step(time.monotonic() - start, text),
             )  # fmt: skip
             end_progress()
@@ -90,22 +108,21 @@ def reproduce(
                 say(f"no pictures: {error}")
                 pictures = False
             these = [
-                {"unit": "", "reason": "", **entry(chosen, each.said, each.to_dict())}
+                {"unit": "", "reason": "", **entry(paper, each.said, each.to_dict())}
                 for each in one.findings
                 if each.said.id in wanted
             ]
             found += these
-            title = f"{chosen.name}: {chosen.title}{' (quick: shares mean nothing)' if quick else ''}"
             drawn = views.pictures_of(runs, folder)
-            write_text(target, views.page(title, found, runs, drawn))  # what is finished outlives what is not
+            write_text(target, views.page(title, found, runs, drawn))
             data = {"title": title, "statements": found, "pictures": drawn}
             write_text(target.with_suffix(".json"), json_text(data, indent=1) + "\n")  # for `specopt report`
-            if not as_json:
+            if not given.as_json:
                 views.print_entries(these, out)
     except KeyboardInterrupt:
         code = INTERRUPTED
     end_progress()
-    if as_json:
+    if given.as_json:
         print_json(found)
     if found:
         say(f"written to {folder}: {target.name}, {target.stem}.json, points and pictures")

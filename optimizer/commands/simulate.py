@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from specopt.commands.options import from_fields
 from specopt.commands.shared import AsJson, Seed, count, print_json, read_problem, read_result
 from specopt.models.errors import InvalidInput, SpecoptError
 
@@ -26,19 +28,22 @@ WORKLOADS = (
 )
 
 
-def simulate(
-    source: Annotated[str, typer.Argument(metavar="FILE|KIND", help="A problem file (JSON), or a kind with --policy.")],
+@dataclass(frozen=True, kw_only=True)
+class Simulate:
+    """What `simulate` takes."""
+
+    source: Annotated[str, typer.Argument(metavar="FILE|KIND", help="A problem file (JSON), or a kind with --policy.")]
     result: Annotated[
         Path | None, typer.Argument(metavar="[RESULT]", help="A result file (JSON) of the problem in FILE.")
-    ] = None,
+    ] = None
     policy: Annotated[
         str | None, typer.Option(metavar="P", help=f"Play this policy of KIND, or on FILE. {POLICIES}")
-    ] = None,
-    workload: Annotated[str | None, typer.Option(metavar="FAMILY", help=f"What it meets. {WORKLOADS}")] = None,
+    ] = None
+    workload: Annotated[str | None, typer.Option(metavar="FAMILY", help=f"What it meets. {WORKLOADS}")] = None
     param: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME=VALUE", help="A parameter of the workload family, or an option of the simulator."),
-    ] = None,
+    ] = None
     replications: Annotated[
         int | None,
         typer.Option(
@@ -46,20 +51,23 @@ def simulate(
             parser=count,
             help="How often: [1000] for plans ([200] rebatched), [100] rounds, [5] long runs.",
         ),
-    ] = None,
+    ] = None
     drop_finished: Annotated[
         bool, typer.Option("--drop-finished", help="Serving latency: tasks that have finished leave at once.")
-    ] = False,
+    ] = False
     iterations: Annotated[
         int | None, typer.Option(metavar="I", parser=count, help="Draft control: iterations of a replication [1000].")
-    ] = None,
+    ] = None
     response_tokens: Annotated[
         int | None,
         typer.Option(metavar="N", parser=count, help="Draft control: also play responses of N tokens (Eq. 12)."),
-    ] = None,
-    seed: Seed = 0,
-    as_json: AsJson = False,
-) -> None:
+    ] = None
+    seed: Seed = 0
+    as_json: AsJson = False
+
+
+@from_fields
+def simulate(given: Simulate) -> None:
     """Play a plan with random acceptances, or a policy on a workload.
 
     FILE RESULT: the real latency of a serving-latency plan, or the tokens per second of a draft-control plan, beside
@@ -70,33 +78,34 @@ def simulate(
     from specopt.api.simulate import simulator_of
     from specopt.models.judge import verify
 
-    flags = {"drop_finished": drop_finished or None, "iterations": iterations, "response_tokens": response_tokens}
+    policy, workload, result, param = given.policy, given.workload, given.result, given.param or ()
+    flags = {"drop_finished": given.drop_finished or None}
+    flags |= {name: getattr(given, name) for name in ("iterations", "response_tokens", "replications")}
     options: dict[str, Any] = {name: value for name, value in flags.items() if value is not None}
-    name = ""
+    what = f"policy {policy} on {workload or given.source}"
+    world: Any = None
+    played: Any = policy
     if policy is None and workload is None:
         if result is None:
             raise InvalidInput("RESULT: required beside FILE; or give a KIND with --policy and --workload")
-        world: Any = read_problem(Path(source))
-        played: Any = read_result(result)
+        world, played = read_problem(Path(given.source)), read_result(result)
+        what = f"plan by {played.method}"
         try:
             verify(world, played)
         except SpecoptError as error:
             raise InvalidInput(f"{result}: {error}") from None
-        options |= _parameters(simulator_of(world)[1], None, param or ())[1]
-        what, name = f"plan by {played.method}", world.name or ""
+    elif result is not None:
+        raise InvalidInput(f"RESULT: expected none beside --policy and --workload, got {result}")
+    elif workload is None and Path(given.source).exists():
+        world = read_problem(Path(given.source))
+    if world is not None:
+        options |= _parameters(simulator_of(world)[1], None, param)[1]
+        name = world.name or ""
     else:
-        if result is not None:
-            raise InvalidInput(f"RESULT: expected none beside --policy and --workload, got {result}")
-        if workload is None and Path(source).exists():
-            world, played = read_problem(Path(source)), policy
-            options |= _parameters(simulator_of(world)[1], None, param or ())[1]
-            name = world.name or ""
-        else:
-            world, played, more = _policy_on_workload(source, policy, workload, param or (), seed)
-            options |= more
-        what = f"policy {policy} on {workload or source}"
-    found = play(world, played, seed=seed, replications=replications, verbose=True, **options)
-    if as_json:
+        world, played, more = _policy_on_workload(given.source, policy, workload, param, given.seed)
+        options, name = options | more, ""
+    found = play(world, played, seed=given.seed, verbose=True, **options)
+    if given.as_json:
         print_json(found.to_dict())
         return
     from specopt.views.simulation import print_simulation

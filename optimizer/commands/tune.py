@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from specopt.commands.options import filled, from_fields
 from specopt.commands.shared import AsJson, EngineVersion, Output, check_target, count, number
 from specopt.console.stdout import stdout
 from specopt.console.streams import say
@@ -17,7 +19,10 @@ if TYPE_CHECKING:
     from specopt.models.sweep import Point
 
 
-def tune(
+@dataclass(frozen=True, kw_only=True)
+class Tune:
+    """What `tune` takes."""
+
     sweep: Annotated[
         list[str],
         typer.Argument(
@@ -25,46 +30,49 @@ def tune(
             help="Measured throughput: CSV, vllm bench serve or sweep, GuideLLM, SGLang bench_serving; FILE@K or "
             "FILE@none where a file does not say the draft length.",
         ),
-    ],
-    engine: Annotated[str, typer.Option(metavar="E", help="vllm, sglang, tensorrt-llm or llama.cpp.")] = "vllm",
-    engine_version: EngineVersion = None,
+    ]
+    engine: Annotated[str, typer.Option(metavar="E", help="vllm, sglang, tensorrt-llm or llama.cpp.")] = "vllm"
+    engine_version: EngineVersion = None
     max_batch: Annotated[
         int | None, typer.Option(metavar="B", parser=count, help="Largest batch; default: the largest measured.")
-    ] = None,
+    ] = None
     max_length: Annotated[
         int | None, typer.Option(metavar="K", parser=count, help="Longest draft; default: the longest measured.")
-    ] = None,
+    ] = None
     tpot: Annotated[
         float | None,
         typer.Option(metavar="MS", parser=number, help="The longest draft whose time per output token stays below."),
-    ] = None,
+    ] = None
     loss: Annotated[
         float, typer.Option(metavar="SHARE", parser=number, help="Throughput that a batch may lose for fewer ranges.")
-    ] = 0.01,
+    ] = 0.01
     robust: Annotated[
         bool, typer.Option("--robust", help="Best at the lower end of the bands; nothing that may be slower.")
-    ] = False,
+    ] = False
     weights: Annotated[
         Path | None, typer.Option(metavar="FILE", help="How often each concurrency occurs: JSON {concurrency: weight}.")
-    ] = None,
+    ] = None
     workload: Annotated[
         str | None, typer.Option(metavar="NAME", help="The one that is served; default: all, in equal shares.")
-    ] = None,
-    model: Annotated[str | None, typer.Option(metavar="NAME", help="The one to take from files with several.")] = None,
-    draft: Annotated[str | None, typer.Option(metavar="NAME", help="The same, of draft models.")] = None,
+    ] = None
+    model: Annotated[str | None, typer.Option(metavar="NAME", help="The one to take from files with several.")] = None
+    draft: Annotated[str | None, typer.Option(metavar="NAME", help="The same, of draft models.")] = None
     context: Annotated[
         int | None, typer.Option(metavar="TOKENS", parser=count, help="Context that is served; default: all.")
-    ] = None,
-    ask: Annotated[bool, typer.Option("--ask", help="Say which points to measure next.")] = False,
-    budget: Annotated[int, typer.Option(metavar="N", parser=count, help="Ask for at most so many points.")] = 4,
+    ] = None
+    ask: Annotated[bool, typer.Option("--ask", help="Say which points to measure next.")] = False
+    budget: Annotated[int, typer.Option(metavar="N", parser=count, help="Ask for at most so many points.")] = 4
     regret: Annotated[
         float, typer.Option(metavar="SHARE", parser=number, help="Ask until no more than this may be lost.")
-    ] = 0.02,
-    confidence: Annotated[float, typer.Option(metavar="SHARE", parser=number, help="Coverage of the bands.")] = 0.9,
-    extrapolate: Annotated[bool, typer.Option("--extrapolate", help="Look beyond the measured range, too.")] = False,
-    as_json: AsJson = False,
-    output: Output = None,
-) -> None:
+    ] = 0.02
+    confidence: Annotated[float, typer.Option(metavar="SHARE", parser=number, help="Coverage of the bands.")] = 0.9
+    extrapolate: Annotated[bool, typer.Option("--extrapolate", help="Look beyond the measured range, too.")] = False
+    as_json: AsJson = False
+    output: Output = None
+
+
+@from_fields
+def tune(given: Tune) -> None:
     """Choose draft lengths per batch size from measured throughput.
 
     The table that an engine takes, what it is worth with bands from held-out measurements, and whether to leave
@@ -76,56 +84,50 @@ def tune(
     from specopt.solvers.speculation_table.tuning.decision import Goal
     from specopt.solvers.speculation_table.tuning.tuner import Tuner
 
-    if engine not in ENGINES:
-        raise InvalidInput(f"--engine: expected one of {', '.join(ENGINES)}, got {engine!r}")
-    for source in sweep:
-        check_target(output, Path(parse_source(source)[0]))
-    check_target(output, weights)
-    goal = Goal(
-        max_batch=max_batch,
-        max_length=max_length,
-        tpot_seconds=None if tpot is None else tpot / 1000.0,
-        loss=loss,
-        robust=robust,
-        weights=None if weights is None else _weights(weights),
-        workload=workload,
-        context_tokens=context,
-        extrapolate=extrapolate,
-        single=ENGINES[engine].single,
+    if given.engine not in ENGINES:
+        raise InvalidInput(f"--engine: expected one of {', '.join(ENGINES)}, got {given.engine!r}")
+    for source in given.sweep:
+        check_target(given.output, Path(parse_source(source)[0]))
+    check_target(given.output, given.weights)
+    engine = ENGINES[given.engine]
+    goal = filled(
+        Goal,
+        given,
+        tpot_seconds=None if given.tpot is None else given.tpot / 1000.0,
+        weights=None if given.weights is None else _weights(given.weights),
+        context_tokens=given.context,
+        single=engine.single,
     )
-    tuner = Tuner.from_sweep(read_sweeps(sweep, model=model, draft=draft), goal, regret, confidence)
-    if ask and not tuner.is_comparable:
-        points = tuner.ask(max(1, budget))
-        if as_json:
+    sweep = read_sweeps(given.sweep, model=given.model, draft=given.draft)
+    tuner = Tuner.from_sweep(sweep, goal, given.regret, given.confidence)
+    if given.ask and not tuner.is_comparable:
+        points = tuner.ask(max(1, given.budget))
+        if given.as_json:
             typer.echo(to_json({"ask": [_point(point) for point in points]}), file=stdout())
         else:
             typer.echo("Measure first, to have something to compare:", file=stdout())
             _print_points(points)
         return
     tuning = tuner.result()
-    points = tuner.ask(budget) if ask and budget else []
-    chosen = ENGINES[engine]
-    config = chosen.config(tuning.schedule, engine_version)
-    advice = chosen.notes(tuning.schedule, engine_version)
-    data = tuning.to_dict() | {"engine": engine, "config": config, "ask": [_point(point) for point in points]}
+    points = tuner.ask(given.budget) if given.ask and given.budget else []
+    config, advice = (of(tuning.schedule, given.engine_version) for of in (engine.config, engine.notes))
+    data = tuning.to_dict() | {"engine": given.engine, "config": config, "ask": [_point(point) for point in points]}
     data["notes"] = [*tuning.notes, *advice]
-    if output is not None:
-        write_text(output, to_json(data) + "\n")
-    if as_json:
+    if given.output is not None:
+        write_text(given.output, to_json(data) + "\n")
+    if given.as_json:
         typer.echo(to_json(data), file=stdout())
         return
     from specopt.views.terminal import console
     from specopt.views.tuning import print_tuning
 
     print_tuning(tuning, config, advice, console())
-    if ask:
-        typer.echo(
-            f"\nMeasure next (to certify a regret of at most {regret:.1%}):" if points else "\nNothing to measure.",
-            file=stdout(),
-        )
+    if given.ask:
+        more = f"Measure next (to certify a regret of at most {given.regret:.1%}):" if points else "Nothing to measure."
+        typer.echo(f"\n{more}", file=stdout())
         _print_points(points, {measurement.point for measurement in tuner.measurements})
-    if output is not None:
-        say(f"written to {output}")
+    if given.output is not None:
+        say(f"written to {given.output}")
 
 
 def _weights(path: Path) -> dict[int, float]:
