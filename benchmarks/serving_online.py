@@ -18,7 +18,7 @@ import numpy as np
 from table import Benchmark, Row
 
 import specopt
-from specopt.api.generate import problem_from_trace
+from specopt.api.generate import from_trace
 from specopt.instances.traces import Trace, read_trace
 from specopt.models.files import write_text
 from specopt.models.serving_latency import ServingLatencyProblem
@@ -155,7 +155,7 @@ def main(folder: Path, *names: str) -> None:
         trace = read_trace(folder / file, rows=requests)
 
         def build(rate: float, trace: Trace = trace, memory: float = memory) -> ServingLatencyProblem:
-            problem = problem_from_trace(trace, "serving-latency", "arrivals", requests_per_second=rate)
+            problem = from_trace("serving-latency").problem(trace, "arrivals", requests_per_second=rate)
             assert isinstance(problem, ServingLatencyProblem)
             return dataclasses.replace(problem, draft_memory_bytes=memory)
 

@@ -49,7 +49,7 @@ class FromTrace:
         known = ", ".join(family.label for family in self.families)
         raise InvalidInput(f"family: expected one of {known} for {self.families[0].kind}, got {describe(name)}")
 
-    def problem(self, trace: Trace, family: str | None, *, seed: int, **parameters: Any) -> Problem:
+    def problem(self, trace: Trace, family: str | None = None, *, seed: int = 0, **parameters: Any) -> Problem:
         """Return the requests of a trace as one problem.
 
         Raises

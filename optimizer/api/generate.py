@@ -10,7 +10,6 @@ from specopt.instances.deployment.deployment import Deployment
 from specopt.instances.deployment.proposal import Proposal
 from specopt.instances.family import Family
 from specopt.instances.traces.problem import FromTrace
-from specopt.instances.traces.trace import Trace
 from specopt.kinds import KINDS, kind_of
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import describe
@@ -57,32 +56,6 @@ def generate(family: str, *, seed: int = 0, **parameters: Any) -> Problem:
     if found is None:
         raise InvalidInput(f"family: expected one of {', '.join(family_names())}, got {family!r}")
     return found.generate(seed=seed, **parameters)
-
-
-def problem_from_trace(
-    trace: Trace, kind: str, family: str | None = None, *, seed: int = 0, **parameters: Any
-) -> Problem:
-    """Return the requests of a trace as one problem; take a `window` of the trace first where it is long.
-
-    Parameters
-    ----------
-    trace
-        The requests.
-    kind
-        A kind that a trace says enough of, such as ``"serving-latency"``.
-    family
-        Where what no trace says comes from, FAMILY or KIND/FAMILY; None: the first of the kind.
-    seed
-        Seed of the family.
-    parameters
-        Parameters of the family; those that the trace decides are refused.
-
-    Raises
-    ------
-    InvalidInput
-        If there is no such kind, family or parameter, or the problem refuses what the trace holds.
-    """
-    return from_trace(kind).problem(trace, family, seed=seed, **parameters)
 
 
 def from_trace(kind: str) -> FromTrace:

@@ -7,7 +7,6 @@ its recipe alone; `make library` adds what is best known.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -98,12 +97,6 @@ class Recipe:
     def family(self) -> str:
         """KIND/FAMILY."""
         return self.name.rpartition("/")[0]
-
-    @property
-    def hardness(self) -> str:
-        """What the family's documentation says of it, without its parameters."""
-        text = inspect.getdoc(FAMILIES[self.family].build) or ""
-        return text.partition("\n\nParameters\n")[0]
 
     def generate(self) -> Problem:
         """Return the problem, its numbers rounded; without its name."""

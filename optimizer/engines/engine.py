@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from specopt.models.errors import InvalidInput
 from specopt.solvers.speculation_table.schedule import Schedule
 
 Config = dict[str, Any]
@@ -26,8 +25,6 @@ class Engine:
         out. Raises `InvalidInput` where the engine cannot be told so.
     notes
         From the same: what an operator must know beside the configuration.
-    check
-        From a configuration and the version: raises `InvalidInput` where the engine's own rules are broken.
     single
         Whether the engine takes one draft length for every batch size.
     """
@@ -35,7 +32,6 @@ class Engine:
     name: str
     config: Callable[[Schedule, str | None], Config | None]
     notes: Callable[[Schedule, str | None], tuple[str, ...]]
-    check: Callable[[Mapping[str, Any], str | None], None]
     single: bool = False
 
 
@@ -59,13 +55,3 @@ def other_rules(known: str, version: str | None) -> tuple[str, ...]:
     if version is None or version == known:
         return ()
     return (f"the rules are those of {known}; {version} may have others: check its documentation",)
-
-
-def counts(name: str, entries: Mapping[Any, Any]) -> list[tuple[int, Any]]:
-    """Return entries by batch size, increasing; JSON has the sizes as text."""
-    for key in entries:
-        if not str(key).isdecimal() or int(key) < 1:
-            raise InvalidInput(f"{name}: expected batch sizes >= 1 as keys, got {key!r}")
-    if not entries:
-        raise InvalidInput(f"{name}: expected entries, got none")
-    return sorted((int(key), value) for key, value in entries.items())

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 
 from specopt.engines.engine import Config, Engine, leave_out, other_rules
-from specopt.models.arguments import integer, number
 from specopt.models.errors import InvalidInput
 from specopt.solvers.speculation_table.schedule import Schedule
 
@@ -52,19 +48,6 @@ def notes(schedule: Schedule, version: str | None = None) -> tuple[str, ...]:
     return tuple(known)
 
 
-def check(found: Mapping[str, Any], version: str | None = None) -> None:
-    """Raise where llama.cpp would refuse flags.
-
-    Raises
-    ------
-    InvalidInput
-        With the flag, what was expected and what came.
-    """
-    most = integer(MOST, found.get(MOST), 1)
-    integer(LEAST, found.get(LEAST, 0), 0, most)
-    number(CONFIDENCE, found.get(CONFIDENCE, 0.0), 0, 1)
-
-
 def single_length(schedule: Schedule) -> int | None:
     """Return the one length to draft with at every batch size; None: none pays."""
     if not schedule.speculates:
@@ -77,4 +60,4 @@ def single_length(schedule: Schedule) -> int | None:
     return best[0] if best[1] > 1.0 else None
 
 
-LLAMA_CPP = Engine(single=True, name="llama.cpp", config=config, notes=notes, check=check)
+LLAMA_CPP = Engine(single=True, name="llama.cpp", config=config, notes=notes)

@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-from specopt.engines.engine import Config, Engine, counts, leave_out, other_rules, tail
-from specopt.models.arguments import integer
-from specopt.models.errors import InvalidInput
-from specopt.models.fields import describe
+from specopt.engines.engine import Config, Engine, leave_out, other_rules, tail
 from specopt.solvers.speculation_table.schedule import Schedule
 
 RULES = "0.5.23"
@@ -47,32 +41,4 @@ def notes(schedule: Schedule, version: str | None = None) -> tuple[str, ...]:
     return (*known, *other_rules(RULES, version))
 
 
-def check(found: Mapping[str, Any], version: str | None = None) -> None:
-    """Raise where SGLang would refuse a configuration, or let acceptance move the length.
-
-    Keys of the adaptive configuration are lower bounds of the batch size; a batch below the first takes the first.
-
-    Raises
-    ------
-    InvalidInput
-        With the entry, what was expected and what came.
-    """
-    most = integer("speculative_num_steps", found.get("speculative_num_steps"), 1)
-    integer("speculative_eagle_topk", found.get("speculative_eagle_topk"), 1, 1)
-    integer("speculative_num_draft_tokens", found.get("speculative_num_draft_tokens"), most + 1, most + 1)
-    if not found.get("speculative_adaptive"):
-        return
-    adaptive = found.get(ADAPTIVE)
-    if not isinstance(adaptive, Mapping) or adaptive.get("strategy", "ema") not in ("ema", "throughput_aware"):
-        raise InvalidInput(f"{ADAPTIVE}: expected an object with strategy ema or throughput_aware")
-    entries = counts(ADAPTIVE, {key: entry for key, entry in adaptive.items() if str(key).isdecimal()})
-    if entries[0][0] != 1:
-        raise InvalidInput(f"{ADAPTIVE}: expected the first batch size 1, got {entries[0][0]}")
-    for batch, entry in entries:
-        steps = entry.get("candidate_steps") if isinstance(entry, Mapping) else None
-        if not isinstance(steps, list) or len(steps) != 1:
-            raise InvalidInput(f"{ADAPTIVE}.{batch}.candidate_steps: expected one number, got {describe(steps)}")
-        integer(f"{ADAPTIVE}.{batch}.candidate_steps[0]", steps[0], 0, most)
-
-
-SGLANG = Engine(name="sglang", config=config, notes=notes, check=check)
+SGLANG = Engine(name="sglang", config=config, notes=notes)

@@ -8,11 +8,8 @@ Either way the smallest key must have the longest drafts, ``max_draft_len``.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any
 
-from specopt.engines.engine import Config, Engine, counts, leave_out, tail
-from specopt.models.arguments import integer
+from specopt.engines.engine import Config, Engine, leave_out, tail
 from specopt.models.errors import InvalidInput
 from specopt.solvers.speculation_table.schedule import Schedule
 
@@ -57,29 +54,6 @@ def notes(schedule: Schedule, version: str | None) -> tuple[str, ...]:
     )
 
 
-def check(found: Mapping[str, Any], version: str | None) -> None:
-    """Raise where TensorRT-LLM would refuse a configuration.
-
-    Raises
-    ------
-    InvalidInput
-        With the entry, what was expected and what came.
-    """
-    upper = has_upper_bounds(version)
-    most = integer("max_draft_len", found.get("max_draft_len"), 1)
-    if found.get("max_concurrency") is not None:
-        raise InvalidInput(f"max_concurrency: expected none beside {SCHEDULE}")
-    entries = found.get(SCHEDULE)
-    if not isinstance(entries, Mapping):
-        raise InvalidInput(f"{SCHEDULE}: expected an object of drafts by batch size")
-    sizes = counts(SCHEDULE, entries)
-    if not upper and sizes[0][0] != 1:
-        raise InvalidInput(f"{SCHEDULE}: expected a batch size 1 before {BORDER}, got {sizes[0][0]} first")
-    integer(f"{SCHEDULE}.{sizes[0][0]}", sizes[0][1], most, most)
-    for batch, drafts in sizes:
-        integer(f"{SCHEDULE}.{batch}", drafts, 0, most)
-
-
 def has_upper_bounds(version: str | None) -> bool:
     """Tell whether a version reads keys as the largest batch sizes.
 
@@ -107,4 +81,4 @@ def _order(version: str) -> tuple[float, ...]:
     return int(major), int(minor), int(patch or 0), float("inf") if candidate is None else int(candidate)
 
 
-TENSORRT_LLM = Engine(name="tensorrt-llm", config=config, notes=notes, check=check)
+TENSORRT_LLM = Engine(name="tensorrt-llm", config=config, notes=notes)

@@ -10,7 +10,7 @@ import pytest
 from strategies_traces import AZURE_2023, BURSTGPT
 
 import specopt
-from specopt.api.generate import problem_from_trace
+from specopt.api.generate import from_trace
 from specopt.commands.cli import run
 from specopt.instances.traces import read_trace
 
@@ -58,7 +58,7 @@ def test_problem_in_a_file(burstgpt: Path, tmp_path: Path, capsys: pytest.Captur
     assert captured.out == ""
     assert "4 rows read, 2 dropped (2 with 0 output tokens); rows 0 to 1, 113 s of arrivals" in captured.err
     assert captured.err.endswith(f"written to {target}\n")
-    assert specopt.load(target) == problem_from_trace(read_trace(burstgpt), "verification-batch", seed=4)
+    assert specopt.load(target) == from_trace("verification-batch").problem(read_trace(burstgpt), seed=4)
     assert run(["solve", str(target), "-o", str(result)]) == 0
     assert run(["evaluate", str(target), str(result)]) == 0
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from specopt import InvalidInput, ServingLatencyProblem, VerificationBatchProblem, generate, solve
-from specopt.api.generate import problem_from_trace
+from specopt.api.generate import from_trace
 from specopt.instances.traces import Trace
 from specopt.instances.verification_batch.pending import AMPLE_BYTES, KV_BYTES_PER_TOKEN, with_contexts
 
@@ -24,14 +24,14 @@ TRACE = Trace(
 
 def serving(seed: int = 0, **parameters: Any) -> ServingLatencyProblem:
     """The trace as tasks."""
-    found = problem_from_trace(TRACE, "serving-latency", seed=seed, **parameters)
+    found = from_trace("serving-latency").problem(TRACE, seed=seed, **parameters)
     assert isinstance(found, ServingLatencyProblem)
     return found
 
 
 def verification(family: str | None = None, seed: int = 0, **parameters: Any) -> VerificationBatchProblem:
     """The trace as pending requests."""
-    found = problem_from_trace(TRACE, "verification-batch", family, seed=seed, **parameters)
+    found = from_trace("verification-batch").problem(TRACE, family, seed=seed, **parameters)
     assert isinstance(found, VerificationBatchProblem)
     return found
 
@@ -53,7 +53,7 @@ def test_serving_latency() -> None:
 
 def test_arrivals_are_stretched_to_a_rate() -> None:
     """Tests that a family with arrivals takes the trace's, at the mean rate that is asked for."""
-    found = problem_from_trace(TRACE, "serving-latency", "arrivals", requests_per_second=5.0, seed=7)
+    found = from_trace("serving-latency").problem(TRACE, "arrivals", requests_per_second=5.0, seed=7)
     assert isinstance(found, ServingLatencyProblem) and found.arrival_seconds is not None
     assert found.arrival_seconds.tolist() == pytest.approx((TRACE.arrival_seconds / 9.0).tolist())
     assert found.batching == "rebatched" and found.output_tokens.tolist() == TRACE.output_tokens.tolist()
@@ -126,7 +126,7 @@ def test_problems_are_solved() -> None:
 def test_bad_requests(kind: str, family: str | None, parameters: dict[str, Any], message: str) -> None:
     """Tests that kinds, families and parameters that do not exist are refused by name."""
     with pytest.raises(InvalidInput, match=message):
-        problem_from_trace(TRACE, kind, family, **parameters)
+        from_trace(kind).problem(TRACE, family, **parameters)
 
 
 def test_families_by_their_full_name() -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from oracles.engine_rules import RULES
 
 from specopt.commands.export import export
 from specopt.engines import ENGINES
@@ -82,7 +83,7 @@ def test_engines_do_what_the_schedule_says(
             engine.config(schedule, version)
         return
     config = json.loads(json.dumps(engine.config(schedule, version)))
-    engine.check(config, version)
+    RULES[name](config, version)
     batches = range(1, schedule.largest_batch + 1)
     assert [drafted(config, batch) for batch in batches] == [schedule.at(batch) for batch in batches]
     assert engine.notes(schedule, version)
@@ -165,7 +166,7 @@ def test_llama_cpp_takes_the_best_single_length() -> None:
     """Tests that one length is chosen by its mean over all batch sizes, and what that loses is said."""
     config = ENGINES["llama.cpp"].config(MIXED, None)
     assert config == {"--spec-draft-n-max": 1, "--spec-draft-n-min": 0, "--spec-draft-p-min": 0.0}
-    ENGINES["llama.cpp"].check(config, None)
+    RULES["llama.cpp"](config, None)
     notes = " ".join(ENGINES["llama.cpp"].notes(MIXED, None))
     assert "1 reaches 1.236x of no speculation on average, a length per batch size 1.409x; 12.3 % are lost" in notes
     assert "slower than no speculation at 1 of 3 batch sizes, from 16 to 16" in notes
@@ -205,7 +206,7 @@ TABLE = "num_speculative_tokens_per_batch_size"
 def test_what_an_engine_refuses_is_refused(name: str, version: str | None, config: Any, message: str) -> None:
     """Tests that each broken rule of an engine is named."""
     with pytest.raises(InvalidInput, match=message):
-        ENGINES[name].check(config, version)
+        RULES[name](config, version)
 
 
 @pytest.mark.parametrize(
@@ -228,4 +229,4 @@ def test_sglang_slots_are_checked(slots: dict[str, Any], message: str) -> None:
         "speculative_adaptive_config": slots,
     }
     with pytest.raises(InvalidInput, match=message):
-        ENGINES["sglang"].check(config, None)
+        RULES["sglang"](config, None)
