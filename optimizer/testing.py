@@ -59,15 +59,11 @@ def check_method(method: Method, problems: Iterable[Problem] | None = None) -> N
     for problem in chosen:
         check_answer(method, problem)
         check_rivals(method, problem, [other() for other in methods(problem) if other.exact][:1])
-        check_seed(method, problem)
-        check_no_time(method, problem)
-        check_gap(method, problem)
-        check_callback(method, problem)
-        check_stop(method, problem)
-        check_interrupt(method, problem)
-        check_files(method, problem)
-        check_warm_start(method, problem)
-        check_arguments(method, problem)
+        for check in (
+            check_seed, check_no_time, check_gap, check_callback, check_stop, check_interrupt, check_files,
+            check_warm_start, check_arguments,
+        ):  # fmt: skip
+            check(method, problem)
 
 
 def small_problems(method: Method) -> list[Problem]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -48,15 +48,25 @@ def method_of(problem: Problem, name: str | None, values: Sequence[str], memory_
         If there is no such method, or it cannot take the problem.
     """
     method = choose(problem, name, memory_limit)
-    known = {field.name for field in dataclasses.fields(method)}
-    hints = get_type_hints(type(method))
-    options = {}
-    for option, text in pairs_of(values, "--option").items():
-        if option not in known:
-            has = ", ".join(f"{key}={value}" for key, value in method.options.items()) or "no options"
-            raise InvalidInput(f"--option {option}: method {method.name} has no such option; it has {has}")
-        options[option] = typed(f"--option {option}", hints[option], text)
+    has = ", ".join(f"{key}={value}" for key, value in method.options.items()) or "no options"
+    otherwise = f"method {method.name} has no such option; it has {has}"
+    options = _typed_pairs(values, "--option", option_types(type(method)), otherwise)
     return choose(problem, dataclasses.replace(method, **options), memory_limit)
+
+
+def option_types(method: type[Method]) -> dict[str, Any]:
+    """Return the types of a method's options."""
+    hints = get_type_hints(method)
+    return {field.name: hints[field.name] for field in dataclasses.fields(method)}
+
+
+def _typed_pairs(values: Sequence[str], option: str, types: Mapping[str, Any], otherwise: str) -> dict[str, Any]:
+    found = {}
+    for name, text in pairs_of(values, option).items():
+        if name not in types:
+            raise InvalidInput(f"{option} {name}: {otherwise}")
+        found[name] = typed(f"{option} {name}", types[name], text)
+    return found
 
 
 def parameters_of(family: str, values: Sequence[str]) -> dict[str, Any]:
@@ -71,13 +81,9 @@ def parameters_of(family: str, values: Sequence[str]) -> dict[str, Any]:
     if found is None:
         raise InvalidInput(f"KIND/FAMILY: expected one of {', '.join(family_names())}, got {family!r}")
     defaults = {name: value for name, value in found.defaults.items() if name != "seed"}
-    parameters = {}
-    for name, text in pairs_of(values, "--param").items():
-        if name not in defaults:
-            has = ", ".join(f"{key}={value}" for key, value in defaults.items())
-            raise InvalidInput(f"--param {name}: {family} has no such parameter; it has {has}; the seed is --seed")
-        parameters[name] = typed(f"--param {name}", type(defaults[name]), text)
-    return parameters
+    has = ", ".join(f"{key}={value}" for key, value in defaults.items())
+    otherwise = f"{family} has no such parameter; it has {has}; the seed is --seed"
+    return _typed_pairs(values, "--param", {name: type(value) for name, value in defaults.items()}, otherwise)
 
 
 def with_fields(problem: Problem, values: Sequence[str]) -> Problem:

@@ -124,7 +124,8 @@ def robustness(
     rng = np.random.default_rng(seed)
 
     def case(rates: float | Floats | None, scale: float) -> Case:
-        variant, adapted = uncertainty.vary(problem, plan, rates, scale)
+        unchanged = rates is None and scale == 1.0
+        variant, adapted = (problem, plan) if unchanged else uncertainty.vary(problem, plan, rates, scale)
         return Case(
             acceptance=None if rates is None else float(np.mean(rates)),
             output_scale=scale,
@@ -136,9 +137,12 @@ def robustness(
     for _ in range(samples):
         rates = None if acceptance is None else rng.uniform(*acceptance, size=shape)
         drawn.append(case(rates, float(rng.uniform(*output_scale))))
-    candidates, exact = _worst_candidates(uncertainty, problem, plan, acceptance, output_scale[1])
+    candidates: tuple[list[Any], bool] = [None if acceptance is None else np.full(shape or (), acceptance[0])], True
+    if acceptance is not None and uncertainty.worst is not None:
+        candidates = uncertainty.worst(problem, plan, acceptance, output_scale[1])
     worse = max if problem.sense == "minimize" else min
-    worst = worse((*(case(rates, output_scale[1]) for rates in candidates), *drawn), key=lambda one: one.objective)
+    tried = [case(rates, output_scale[1]) for rates in candidates[0]]
+    worst = worse((*tried, *drawn), key=lambda one: one.objective)
     objectives = np.array([one.objective for one in drawn])
     estimate = Estimate.of(objectives)
     return Robustness(
@@ -146,7 +150,7 @@ def robustness(
         output_scale=output_scale,
         nominal=nominal,
         worst=worst,
-        worst_is_exact=exact,
+        worst_is_exact=candidates[1],
         mean=estimate.mean,
         interval=estimate.confidence_interval,
         quantiles={level: float(np.quantile(objectives, level)) for level in QUANTILES},
@@ -182,14 +186,3 @@ def _check(problem: Problem, acceptance: Interval | None, output_scale: Interval
         raise Unsupported(f"output_scale: {kind.name} has no output lengths; {', '.join(have)} has")
     integer("samples", samples, 2)
     return kind.uncertainty
-
-
-def _worst_candidates(
-    uncertainty: Uncertainty, problem: Problem, plan: Plan, acceptance: Interval | None, scale: float
-) -> tuple[list[Any], bool]:
-    """Return acceptance rates among which the worst lies, and whether that is certain."""
-    if acceptance is None:
-        return [None], True
-    if uncertainty.worst is None:
-        return [np.full(uncertainty.shape(problem), acceptance[0])], True
-    return uncertainty.worst(problem, plan, acceptance, scale)

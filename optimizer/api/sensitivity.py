@@ -90,19 +90,13 @@ class Sensitivity:
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the plans as JSON-like data."""
-        base = self.base
+        base = self.base.to_dict()
+        names = ("method", "options", "status", "termination", "objective", "bound", "gap", "explanation")
         return {
-            "kind": base.kind,
-            "problem_sha256": base.problem_sha256,
+            "kind": base["kind"],
+            "problem_sha256": base["problem_sha256"],
             "how": "finite differences on re-solved optima",
-            "method": base.method,
-            "options": base.options,
-            "status": base.status.value,
-            "termination": base.termination.value,
-            "objective": base.objective,
-            "bound": base.bound,
-            "gap": base.gap,
-            "explanation": base.explanation,
+            **{name: base[name] for name in names},
             "changes": [change.to_dict() for change in self.changes],
             "seconds": self.seconds,
         }

@@ -7,12 +7,13 @@ import logging
 import math
 import time
 import warnings
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from functools import cache
 from tempfile import NamedTemporaryFile
 from typing import Any
 
 from specopt.api.plugins import blamed, plugged_method, plugged_methods
+from specopt.console.progress import end_progress, print_progress, showing_kernels
 from specopt.kinds import KINDS, kind_of
 from specopt.models.arguments import integer, is_number, number
 from specopt.models.errors import (
@@ -105,7 +106,7 @@ def solve(
         started=started,
     )
     try:
-        with _showing_kernels() if verbose else nullcontext():
+        with showing_kernels() if verbose else nullcontext():
             outcome = _run(chosen, problem, budget)
     except Infeasible as clash:
         refuting = budget.incumbent is not None and not problem.violations(budget.incumbent)
@@ -124,7 +125,7 @@ def solve(
         )  # fmt: skip
     finally:
         if verbose:
-            _end_printing()
+            end_progress()
     result = _judged(problem, digest, fixed, chosen, outcome, budget)
     logger.info(
         "%s by %s: %s (%s), objective %s, bound %s, %.3g s", problem.kind, result.method, result.status.value,
@@ -241,25 +242,11 @@ def _warm_plan(problem: Problem, method: Method, warm_start: Result | Plan | Non
 
 
 def _printing(callback: Callback | None) -> Callback:
-    from specopt.console.progress import print_progress
-
     def both(progress: Any) -> bool | None:
         print_progress(progress)
         return callback(progress) if callback is not None else None
 
     return both
-
-
-def _showing_kernels() -> AbstractContextManager[None]:
-    from specopt.console.progress import showing_kernels
-
-    return showing_kernels()
-
-
-def _end_printing() -> None:
-    from specopt.console.progress import end_progress
-
-    end_progress()
 
 
 def _judged(

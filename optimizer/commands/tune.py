@@ -110,7 +110,8 @@ def tune(given: Tune) -> None:
         return
     tuning = tuner.result()
     points = tuner.ask(given.budget) if given.ask and given.budget else []
-    config, advice = (of(tuning.schedule, given.engine_version) for of in (engine.config, engine.notes))
+    config = engine.config(tuning.schedule, given.engine_version)
+    advice = engine.notes(tuning.schedule, given.engine_version)
     data = tuning.to_dict() | {"engine": given.engine, "config": config, "ask": [_point(point) for point in points]}
     data["notes"] = [*tuning.notes, *advice]
     if given.output is not None:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Sequence
-from typing import get_type_hints
 
-from specopt.api.arguments import pairs_of, typed
+from specopt.api.arguments import option_types, pairs_of, typed
 from specopt.api.solve import method_named
 from specopt.api.solve import methods as methods_for
 from specopt.models.errors import InvalidInput
@@ -36,13 +34,12 @@ def methods_of(texts: Sequence[str] | None, problems: Iterable[Problem]) -> list
             found.append(name)
             continue
         for method in meant:
-            hints = get_type_hints(method)
-            names = [field.name for field in dataclasses.fields(method)]
+            types = option_types(method)
             values = {}
             for option, value in pairs_of(options.split(","), f"--method {name}").items():
-                if option not in names:
-                    has = ", ".join(names) or "no options"
+                if option not in types:
+                    has = ", ".join(types) or "no options"
                     raise InvalidInput(f"--method {name}: no option {option!r}; it has {has}")
-                values[option] = typed(f"--method {name}:{option}", hints[option], value)
+                values[option] = typed(f"--method {name}:{option}", types[option], value)
             found.append(method(**values))
     return found

@@ -20,7 +20,7 @@ def _rows(plan: DraftAllocationPlan) -> Iterator[Row]:
 def _vary(
     problem: DraftAllocationProblem, plan: DraftAllocationPlan, rates: Any, scale: float
 ) -> tuple[DraftAllocationProblem, DraftAllocationPlan]:
-    return (problem if rates is None else dataclasses.replace(problem, acceptance_rates=rates)), plan
+    return dataclasses.replace(problem, acceptance_rates=rates), plan
 
 
 KIND = Kind(

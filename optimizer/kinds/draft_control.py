@@ -23,8 +23,6 @@ def _rows(plan: DraftControlPlan) -> Iterator[Row]:
 def _vary(
     problem: DraftControlProblem, plan: DraftControlPlan, rates: Any, scale: float
 ) -> tuple[DraftControlProblem, DraftControlPlan]:
-    if rates is None:
-        return problem, plan
     states = tuple(
         dataclasses.replace(state, acceptance_rates=row) for state, row in zip(problem.states, rates, strict=True)
     )

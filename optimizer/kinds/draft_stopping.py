@@ -24,8 +24,6 @@ def _rows(plan: DraftStoppingPlan) -> Iterator[Row]:
 def _vary(
     problem: DraftStoppingProblem, plan: DraftStoppingPlan, rates: Any, scale: float
 ) -> tuple[DraftStoppingProblem, DraftStoppingPlan]:
-    if rates is None:
-        return problem, plan
     rows = np.broadcast_to(rates, (len(problem.rounds), problem.max_draft_tokens))
     rounds = tuple(
         dataclasses.replace(one, acceptance_rate=AcceptanceRate.parse(row, "acceptance_rate"))

@@ -26,8 +26,6 @@ def _vary(
     problem: FairGoodputProblem, plan: FairGoodputPlan, rates: Any, scale: float
 ) -> tuple[FairGoodputProblem, FairGoodputPlan]:
     """Other rates realise another goodput: what the plan declares follows, so that only real violations show."""
-    if rates is None:
-        return problem, plan
     variant = dataclasses.replace(problem, acceptance_rates=rates)
     goodput, tokens = variant.realised(plan.schedule)
     return variant, dataclasses.replace(plan, goodput=goodput, mean_draft_tokens=tokens)

@@ -18,8 +18,9 @@ class Uncertainty:
     Parameters
     ----------
     vary
-        Function of a problem, a plan, acceptance rates (None: the problem's) and a factor of all output lengths;
-        returns the problem so changed, and the plan with whatever it declares adapted.
+        Function of a problem, a plan, acceptance rates and a factor of all output lengths; returns the problem so
+        changed, and the plan with whatever it declares adapted. Where the kind has output lengths, the rates may be
+        None: the problem's.
     shape
         Of the acceptance rates of a problem.
     zero, one

@@ -200,7 +200,7 @@ def test_what_a_method_may_spend(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_log(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests that a solve says what it begins with and how it ends, and in detail what the method counted."""
-    monkeypatch.setattr(front_door, "_showing_kernels", None)  # is not asked for
+    monkeypatch.setattr(front_door, "showing_kernels", None)  # is not asked for
     with caplog.at_level(logging.DEBUG, logger="specopt"):
         result = specopt.solve(
             specopt.generate("draft-allocation/uniform", seed=1), "greedy", time_limit=5.0, gap=0.25, seed=3
