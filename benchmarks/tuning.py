@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -17,13 +18,15 @@ from pathlib import Path
 import numpy as np
 from table import Benchmark, Row
 
-from specopt.instances.sweeps import read_sweep
-from specopt.instances.sweeps.drawn import CONCURRENCIES, OPTIONS, drawn_table, sweep_of
+from specopt.instances.sweeps import read_sweeps
 from specopt.models.sweep import Condition, Measurement, Point, Sweep
 from specopt.solvers.speculation_table.schedule import Schedule
 from specopt.solvers.speculation_table.tuning.decision import Goal, decide
 from specopt.solvers.speculation_table.tuning.predictions import Predictor
 from specopt.solvers.speculation_table.tuning.tuner import Tuner
+
+sys.path.append(str(Path(__file__).parents[1] / "tests"))
+from helpers.drawn_sweeps import CONCURRENCIES, OPTIONS, drawn_table, sweep_of
 
 LENGTHS = (None, 3, 5, 7)
 SPEED_GRID = (None, 0, 1, 3, 5)
@@ -211,7 +214,7 @@ def _groups(path: Path) -> Iterator[list[Measurement]]:
     for model, benchmarks in bundle.items():
         names = {m["Name"] for b in benchmarks.values() for run in b["results"] for m in run["metrics"]}
         for draft in sorted(name for name in names if "EAGLE3" not in name.split()):
-            measured = {m.point: m for m in read_sweep(path, model=model, draft=draft).measurements}
+            measured = {m.point: m for m in read_sweeps([path], model=model, draft=draft).measurements}
             complete = {p.condition for p in measured if all(Point(p.condition, k) in measured for k in LENGTHS)}
             yield [m for p, m in measured.items() if p.condition in complete and p.draft_length in LENGTHS]
 

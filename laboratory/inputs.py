@@ -16,13 +16,13 @@ from typing import Any, get_args
 import numpy as np
 from pyarrow import parquet
 
-from specopt.instances.drafts.recorded import RecordedDrafts, read_recorded
 from specopt.models.drafting import AFTER
 from specopt.models.fields import Floats
 from specopt.models.files import write_text
 from specopt.reproductions.paper_3 import SETS, Laws
 from specopt.solvers.drafting.predictors import Kind
 from testbed.prompts import KINDS
+from testbed.recorded import RecordedDrafts, read_recorded
 from testbed.studies.overlap import rouge_2
 from testbed.studies.rejections import PARTS as THIRDS
 from testbed.studies.rejections import correlations, rejections

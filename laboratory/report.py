@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from specopt.instances.drafts.recorded import RecordedDrafts, read_recorded
 from specopt.views.canvas import COLOURS
 from specopt.views.panels import Line, Panel, draw
 from testbed.comparison import APART, points_of, quantities
@@ -32,6 +31,7 @@ from testbed.engine.results import (
     regrets,
     throughput,
 )
+from testbed.recorded import RecordedDrafts, read_recorded
 from testbed.records import read_record
 from testbed.studies.clients import clients
 from testbed.studies.costs import round_costs

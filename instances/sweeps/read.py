@@ -32,38 +32,6 @@ _HEAD = 4096
 """Bytes that tell JSON from a table."""
 
 
-def read_sweep(
-    path: str | os.PathLike[str],
-    *,
-    draft_length: DraftLength = ...,
-    workload: str | None = None,
-    model: str | None = None,
-    draft: str | None = None,
-) -> Sweep:
-    """Read the runs of one file, or of a folder; those that failed are left out and counted in the notes.
-
-    Parameters
-    ----------
-    path
-        A CSV table, results of ``vllm bench serve`` or ``vllm bench sweep serve`` (the folder, too), a report of
-        GuideLLM, lines of SGLang's ``bench_serving``, or a bundle of SpecForge.
-    draft_length
-        What the runs drafted where the file does not say it; None: no speculation was configured; ``...``: not said.
-    workload
-        The workload to take; None: all.
-    model, draft
-        The model and the draft model to take, where there are several.
-
-    Raises
-    ------
-    InvalidInput
-        If the file cannot be read or is no sweep; the message names what was expected and what came.
-    """
-    rows = Rows()
-    _read(rows, os.fspath(path), draft_length)
-    return rows.sweep(workload, model, draft)
-
-
 def read_sweeps(
     sources: Iterable[str | os.PathLike[str]],
     *,
@@ -71,14 +39,18 @@ def read_sweeps(
     model: str | None = None,
     draft: str | None = None,
 ) -> Sweep:
-    """Read the runs of several files as one sweep; a text may end in ``@K`` or ``@none``, see `parse_source`.
+    """Read the runs of files, or of folders, as one sweep; those that failed are left out and counted in the notes.
 
     Parameters
     ----------
     sources
-        The files.
-    workload, model, draft
-        As in `read_sweep`.
+        Each a CSV table, results of ``vllm bench serve`` or ``vllm bench sweep serve`` (the folder, too), a report of
+        GuideLLM, lines of SGLang's ``bench_serving``, or a bundle of SpecForge. A text may end in ``@K`` or ``@none``:
+        what the runs drafted where the file does not say it, see `parse_source`.
+    workload
+        The workload to take; None: all.
+    model, draft
+        The model and the draft model to take, where there are several.
 
     Raises
     ------

@@ -10,8 +10,7 @@ from specopt.instances.reading.lines import Lines
 from specopt.instances.sweeps.rows import Rows
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import describe
-from specopt.models.files import csv_text, written_cell
-from specopt.models.sweep import Measurement, Sweep
+from specopt.models.files import written_cell
 
 REQUIRED = ("concurrency", "draft_length", "output_tokens_per_second")
 OPTIONAL = ("mean_acceptance_length", "context_tokens", "workload", "repeat")
@@ -71,29 +70,3 @@ class _Row:
         if value is None and cell:
             raise self.lines.refuse(self.line, "a number, or nothing", cell, name)
         return value
-
-
-def write_csv(sweep: Sweep) -> str:
-    """Return a sweep as a CSV table that reads as the same one; its notes are not in it.
-
-    Examples
-    --------
-    >>> from specopt.models.sweep import Condition, Point
-    >>> write_csv(Sweep((Measurement(Point(Condition(8), None), 812.5),)))
-    'concurrency,draft_length,output_tokens_per_second\\n8,none,812.5\\n'
-    """
-    rows = [_cells(one) for one in sweep.measurements]
-    columns = [*REQUIRED, *(name for name in OPTIONAL if any(row.get(name) for row in rows))]
-    return csv_text([columns, *([row[name] for name in columns] for row in rows)])
-
-
-def _cells(one: Measurement) -> dict[str, str]:
-    condition, length = one.point.condition, one.point.draft_length
-    return {
-        "concurrency": str(condition.concurrency),
-        "draft_length": NO_SPECULATION if length is None else str(length),
-        "output_tokens_per_second": "" if one.tokens_per_second is None else repr(float(one.tokens_per_second)),
-        "mean_acceptance_length": "" if one.acceptance_length is None else repr(float(one.acceptance_length)),
-        "context_tokens": str(condition.context_tokens) if condition.context_tokens else "",
-        "workload": condition.workload,
-    }

@@ -105,7 +105,7 @@ def study(
     Run lengths against the geometric law, acceptance by kind of task, rejection predictors and stopping on unseen
     prompts, and what quantising costs.
     """
-    from specopt.instances.drafts.recorded import read_recorded
+    from testbed.recorded import read_recorded
     from testbed.records import read_record
     from testbed.studies.costs import round_costs
     from testbed.views.studies import print_studies, studies_of

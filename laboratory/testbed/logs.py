@@ -105,7 +105,7 @@ def record(
 
     Returns
     -------
-    Columns as `specopt.instances.drafts.recorded.read_recorded` reads them.
+    Columns as `testbed.recorded.read_recorded` reads them.
     """
     columns: dict[str, list[Any]] = {}
     numbers = range(first, first + len(asked))

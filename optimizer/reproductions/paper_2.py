@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 
-from specopt.instances.drafts.recorded import FEATURES
 from specopt.instances.verification_batch.workload import CLASS_SPEEDS, TABLE_12, mixed_classes
 from specopt.models.fields import Floats
 from specopt.models.verification_time import VerificationTime
@@ -261,8 +260,10 @@ def statistics(point: Point, _: Sequence[int]) -> Found:
     """Say how statistics of the real pair's draft distributions go with acceptance."""
     told = lines("statistics", temperature=point["temperature"], task=point["task"])[0]
     falling = ("draft_entropy", "deviation")
-    signed = {name: [-one if name in falling else one for one in told[name]] for name in FEATURES}
-    names = dict(zip(FEATURES, ("confidence", "entropy", "margin", "dispersion"), strict=True))
+    names = {
+        "draft_probability": "confidence", "draft_entropy": "entropy", "margin": "margin", "deviation": "dispersion",
+    }  # fmt: skip
+    signed = {name: [-one if name in falling else one for one in told[name]] for name in names}
     return Found(
         {f"figure-2.{names[name]}": ranks for name, (ranks, _) in signed.items()}
         | {"figure-3": min(each for _, each in signed.values())}

@@ -10,11 +10,11 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from specopt.instances.drafts.recorded import RecordedDrafts, read_recorded  # noqa: E402
 from specopt.models.drafting import ACCEPTED, AFTER, FIRST_REJECTION  # noqa: E402
 from testbed.decoding import greedy  # noqa: E402
 from testbed.logs import Recording, record, write_log  # noqa: E402
 from testbed.prompts import Prompt  # noqa: E402
+from testbed.recorded import RecordedDrafts, read_recorded  # noqa: E402
 from testbed.tiny import tiny_draft_model, tiny_verify_model  # noqa: E402
 
 PROMPTS = [[1, 2, 3], [4, 5, 6, 7, 8], [9, 10]]

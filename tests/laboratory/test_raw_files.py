@@ -14,9 +14,9 @@ import report
 from oracles.laboratory_records import check_record
 from pyarrow import parquet
 
-from specopt.instances.drafts.recorded import RecordedDrafts, read_recorded
 from specopt.models.drafting import ACCEPTED, AFTER, FIRST_REJECTION
 from testbed.prompts import KINDS, prompts
+from testbed.recorded import RecordedDrafts, read_recorded
 from testbed.records import read_record
 from testbed.studies.rejections import rejections
 

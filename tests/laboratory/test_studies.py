@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from helpers.draft_logs import draft_log
 
-from specopt.instances.drafts.logs import draft_log
-from specopt.instances.drafts.recorded import RecordedDrafts, RecordedLaws
 from specopt.models.codes.lattice import nearest_counts
 from specopt.models.drafting import ACCEPTED, AFTER
 from specopt.solvers.draft_stopping.prepare import window_plan
 from specopt.solvers.draft_stopping.replay import replay
 from specopt.solvers.drafting.predictors import fit_predictor
 from testbed.prompts import KINDS
+from testbed.recorded import RecordedDrafts, RecordedLaws
 from testbed.studies.clients import clients
 from testbed.studies.overlap import rouge_2
 from testbed.studies.quantising import nearest_of_list

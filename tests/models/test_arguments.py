@@ -12,7 +12,6 @@ import pytest
 
 from specopt.api.generate import FAMILIES
 from specopt.api.simulate import SIMULATORS, simulate
-from specopt.instances.drafts.logs import acceptance_probability, draft_log
 from specopt.instances.drafts.softmax_pairs import softmax_pairs
 from specopt.instances.prompt_chunking.workload import FIGURE_1, paper_4_workload
 from specopt.kinds import KINDS
@@ -96,10 +95,6 @@ CALLS: dict[str, tuple[Callable[..., Any], list[str]]] = {
         for kind, one in SIMULATORS.items()
         if one.policies
     },
-    "draft_log": (draft_log, keywords(draft_log)),
-    "acceptance_probability": (
-        lambda **options: acceptance_probability([0.0], **options), keywords(acceptance_probability),
-    ),
     "softmax_pairs": (
         lambda **options: softmax_pairs(**{"count": 2, "vocabulary_size": 4, **options}), keywords(softmax_pairs),
     ),

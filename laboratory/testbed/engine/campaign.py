@@ -15,12 +15,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from specopt.instances.sweeps import write_csv
 from specopt.models.files import read_json, write_text
 from specopt.models.sweep import Sweep
 from testbed.checkpoints import DRAFT
 from testbed.engine.checkpoints import write_folders
 from testbed.engine.results import LENGTHS, TABLE, read_runs, seen, sweep_of
+from testbed.engine.tables import write_csv
 
 RUNS = Path("laboratory/engine")
 """Where raw results are."""

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from specopt.instances.drafts.recorded import RecordedDrafts
 from specopt.models.drafting import AFTER
 from testbed.prompts import KINDS
+from testbed.recorded import RecordedDrafts
 from testbed.studies.resampling import Interval, interval
 
 EARLY = 5

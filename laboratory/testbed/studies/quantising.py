@@ -11,12 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from specopt.instances.drafts.recorded import RecordedDrafts
 from specopt.models.codes.lattice import distribution_bits
 from specopt.models.drafting import AFTER
 from specopt.models.fields import Floats
 from testbed.codes.quantised_acceptance import QuantisedAcceptance
 from testbed.codes.support_code import support_code_bits
+from testbed.recorded import RecordedDrafts
 
 RESOLUTIONS = (4, 8, 16, 32, 64, 128)
 VOCABULARY = 49152

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from specopt.instances.drafts.recorded import FEATURES, RecordedDrafts
 from specopt.models.drafting import ACCEPTED, AFTER
 from specopt.models.fields import Floats
 from specopt.solvers.drafting.predictors import Kind, fit_predictor, roc
 from testbed.prompts import KINDS
+from testbed.recorded import FEATURES, RecordedDrafts
 
 PARTS = 3
 BINS = 10

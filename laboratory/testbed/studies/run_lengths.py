@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from specopt.instances.drafts.recorded import RecordedDrafts
 from specopt.models.acceptance import expected_tokens_per_step
 from specopt.models.drafting import ACCEPTED, AFTER
+from testbed.recorded import RecordedDrafts
 from testbed.studies.resampling import Interval, interval
 
 

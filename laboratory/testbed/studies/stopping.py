@@ -14,12 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from specopt.api.solve import solve
-from specopt.instances.drafts.recorded import RecordedDrafts
 from specopt.models.draft_stopping import AcceptanceRate, DraftStoppingPlan, DraftStoppingProblem, RoundClass
 from specopt.models.drafting import ACCEPTED, AFTER, DraftLog
 from specopt.models.fields import Floats, Ints
 from specopt.solvers.draft_stopping.replay import replay
 from specopt.solvers.drafting.predictors import Kind, fit_predictor, roc, score_bins
+from testbed.recorded import RecordedDrafts
 from testbed.studies.resampling import Interval, interval
 
 PARTS = 3

@@ -7,8 +7,8 @@ from typing import Any
 
 from rich.console import Console
 
-from specopt.instances.drafts.recorded import RecordedDrafts
 from specopt.views.terminal import sentence, table_of
+from testbed.recorded import RecordedDrafts
 from testbed.studies.clients import clients
 from testbed.studies.quantising import quantising
 from testbed.studies.resampling import Interval

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers.sweeps import read_sweep
 
-from specopt.instances.sweeps import read_sweep, read_sweeps
+from specopt.instances.sweeps import read_sweeps
 from specopt.models.errors import InvalidInput
 from specopt.models.sweep import Condition, Measurement, Point, Sweep
 

@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 from fuzz.cases import harmed, harmed_bytes, harmed_lines
+from helpers.sweeps import read_sweep
 
-from specopt.instances.sweeps import read_sweep, write_csv
 from specopt.models.errors import InvalidInput
+from testbed.engine.tables import write_csv
 
 CASES = int(os.environ.get("SPECOPT_FUZZ_FILES", "40"))
 VLLM = {

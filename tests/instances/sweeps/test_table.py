@@ -5,12 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from helpers.sweeps import read_sweep
 from hypothesis import given
 from hypothesis import strategies as st
 
-from specopt.instances.sweeps import read_sweep, read_sweeps, write_csv
+from specopt.instances.sweeps import read_sweeps
 from specopt.models.errors import InvalidInput
 from specopt.models.sweep import MOST_ROWS, Condition, Measurement, Point, Sweep
+from testbed.engine.tables import write_csv
 
 PLAIN = "concurrency,draft_length,output_tokens_per_second\n1,none,40\n1,3,61.5\n8,0,2.5e2\n8,0,251\n"
 FULL = (

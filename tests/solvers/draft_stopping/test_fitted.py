@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers.draft_logs import draft_log
 
 from specopt import DraftStoppingPlan, InvalidInput, solve
 from specopt.commands.cli import run
-from specopt.instances.drafts.logs import draft_log
 from specopt.instances.drafts.table import read_draft_log
 from specopt.models.drafting import DraftLog
 from specopt.solvers.draft_stopping.fitted import FittedStopping, fit_stopping

@@ -7,9 +7,9 @@ from typing import get_args
 
 import numpy as np
 import pytest
+from helpers.draft_logs import acceptance_probability, draft_log, ease_of
 
 from specopt import DraftStoppingPlan, DraftStoppingProblem, InvalidInput, MissingDependency, solve
-from specopt.instances.drafts.logs import acceptance_probability, draft_log, ease_of
 from specopt.models.draft_stopping import AcceptanceRate, RoundClass
 from specopt.models.drafting import DraftLog
 from specopt.solvers.draft_stopping.replay import replay

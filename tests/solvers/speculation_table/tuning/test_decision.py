@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from helpers.drawn_sweeps import CONCURRENCIES, OPTIONS, drawn_table, sweep_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from specopt.instances.sweeps.drawn import CONCURRENCIES, OPTIONS, drawn_table, sweep_of
 from specopt.models.errors import InvalidInput
 from specopt.models.sweep import Condition, Measurement, Point, Sweep
 from specopt.solvers.speculation_table.tuning.decision import Goal, Tuning, decide
@@ -61,9 +61,9 @@ def test_a_robust_table_of_a_real_engine_is_never_slower() -> None:
     """Tests that `robust` keeps its promise on the sweep that was measured in vLLM."""
     from importlib.resources import files
 
-    from specopt.instances.sweeps import read_sweep
+    from specopt.instances.sweeps import read_sweeps
 
-    sweep = read_sweep(str(files("specopt.instances") / "data" / "measured" / "vllm-cpu-ngram.csv"))
+    sweep = read_sweeps([str(files("specopt.instances") / "data" / "measured" / "vllm-cpu-ngram.csv")])
     found = _decide(sweep, robust=True)
     speeds = {m.point: m.tokens_per_second or 0.0 for m in sweep.measurements}
     for concurrency in (1, 4, 8):

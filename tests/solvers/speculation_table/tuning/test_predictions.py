@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from helpers.drawn_sweeps import drawn_table, sweep_of
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from specopt.instances.sweeps.drawn import drawn_table, sweep_of
 from specopt.models.errors import InvalidInput
 from specopt.models.sweep import Condition, Measurement, Point, Sweep
 from specopt.solvers.speculation_table.tuning.acceptance_length import logit_rate, tokens_of

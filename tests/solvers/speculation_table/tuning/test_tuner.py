@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from helpers.drawn_sweeps import CONCURRENCIES, drawn_table, sweep_of
 
-from specopt.instances.sweeps.drawn import CONCURRENCIES, drawn_table, sweep_of
 from specopt.models.errors import InvalidInput
 from specopt.models.sweep import Condition, Measurement, Point
 from specopt.solvers.speculation_table.tuning.decision import Tuning

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
-from specopt import InvalidInput
-from specopt.instances.drafts.logs import FEATURES, acceptance_probability, draft_log, ease_of
+from helpers.draft_logs import FEATURES, acceptance_probability, draft_log, ease_of
 
 
 def test_outcomes_follow_the_stated_truth() -> None:
@@ -24,7 +22,7 @@ def test_outcomes_follow_the_stated_truth() -> None:
 
 
 def test_rounds_are_whole() -> None:
-    """Tests that a round is accepted tokens, at most one first rejection, and only what is behind it after that."""
+    """Tests that a round is accepted tokens, at most one first rejection, and only what comes after it."""
     log = draft_log(500, window=6, seed=1)
     for row in log.outcomes.reshape(500, 6).tolist():
         text = "".join("ARX"[1 - one] for one in row)
@@ -43,18 +41,3 @@ def test_the_seed_decides() -> None:
 def test_no_signal() -> None:
     """Tests that without signal every token is as likely accepted."""
     assert acceptance_probability([-2.0, 0.0, 2.0], acceptance_rate=0.4, signal=0.0) == pytest.approx([0.4] * 3)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"rounds": 0}, "rounds"),
-        ({"window": 1.5}, "window"),
-        ({"acceptance_rate": 1.0}, "acceptance_rate"),
-        ({"signal": -1.0}, "signal"),
-    ],
-)
-def test_bad_parameters_are_named(change: dict[str, float], message: str) -> None:
-    """Tests that parameters outside their domain are refused by name."""
-    with pytest.raises(InvalidInput, match=message):
-        draft_log(**change)  # type: ignore[arg-type]

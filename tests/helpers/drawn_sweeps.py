@@ -6,7 +6,6 @@ from collections.abc import Collection
 
 import numpy as np
 
-from specopt.models.arguments import random_generator
 from specopt.models.sweep import Condition, Measurement, Point, Sweep
 
 CONCURRENCIES = (1, 2, 4, 8, 16, 32, 64)
@@ -15,7 +14,7 @@ OPTIONS = (None, *range(8))
 
 def drawn_table(seed: int) -> dict[Point, Measurement]:
     """Return the throughput of every option at every concurrency: a law of acceptance, a staircase, an idle cost."""
-    rng = random_generator(seed)
+    rng = np.random.default_rng(seed)
     acceptance = np.cumprod(rng.uniform(0.3, 0.9) * rng.uniform(0.9, 1.0) ** np.arange(OPTIONS[-1] or 0))
     base, slope = rng.uniform(5e-3, 3e-2), rng.uniform(0.002, 0.03)
     jump, edge, captured = rng.uniform(0.0, 0.4), rng.choice([32, 64, 128, 256]), rng.random() < 0.5

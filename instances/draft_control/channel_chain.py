@@ -14,18 +14,18 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 
-from specopt.instances.channels.trace import ChannelTrace
 from specopt.models.arguments import integer, number
-from specopt.models.draft_control import ChannelState, DraftControlProblem
+from specopt.models.draft_control import ChannelState, DraftControlProblem, Probability, Resolution
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import Floats, Ints, describe
+from specopt.models.fields import Column, Floats, Ints, NonNegativeInt, Positive, check, describe
 from specopt.models.markov_chain import TransitionMatrix
 
-MOST_BINS = 1000
+MAX_BINS = 1000
 
 Acceptance = Callable[[float, int], float]
 """Maps a state's measured acceptance rate and a resolution to the acceptance rate at that resolution."""
@@ -33,6 +33,44 @@ Acceptance = Callable[[float, int], float]
 
 class RarelySeenState(UserWarning):
     """A state of a chain was seen in too few iterations for its transitions or its acceptance rate to be trusted."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ChannelTrace:
+    """Iterations of one device, in order.
+
+    Parameters
+    ----------
+    uplink_bits_per_second
+        C_u of each iteration, shape (n,).
+    confidence
+        The draft model's confidence in [0, 1], as known at the start of the iteration.
+    accepted, drafted
+        Tokens accepted before the first rejection, and drafted; an iteration without drafts tells nothing of
+        acceptance, but counts for the channel.
+    resolution
+        Lattice resolution of each iteration; None: all had the same, whichever it was.
+    """
+
+    uplink_bits_per_second: Annotated[Floats, Column(Positive, "iteration")]
+    confidence: Annotated[Floats, Column(Probability, "iteration")]
+    accepted: Annotated[Ints, Column(NonNegativeInt, "iteration")]
+    drafted: Annotated[Ints, Column(NonNegativeInt, "iteration")]
+    resolution: Annotated[Ints, Column(Resolution, "iteration")] | None = None
+
+    def __post_init__(self) -> None:
+        check(self)
+        if len(self) < 2:
+            raise InvalidInput(f"uplink_bits_per_second: expected at least 2 iterations, got {len(self)}")
+        wrong = self.accepted > self.drafted
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            raise InvalidInput(
+                f"accepted[{row}]: expected at most the {self.drafted[row]} drafted tokens, got {self.accepted[row]}"
+            )
+
+    def __len__(self) -> int:
+        return len(self.uplink_bits_per_second)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -81,7 +119,7 @@ class ChannelChain:
         """Return the state of a measurement; where its cell was never seen, the nearest cell, rates first."""
         rate = int(np.searchsorted(self.rate_edges, uplink_bits_per_second))
         sure = int(np.searchsorted(self.confidence_edges, confidence))
-        distance = np.abs(self.cells - [rate, sure]) @ [MOST_BINS, 1]
+        distance = np.abs(self.cells - [rate, sure]) @ [MAX_BINS, 1]
         return int(np.argmin(distance))
 
     def problem(
@@ -279,7 +317,7 @@ def _tested(
 def _edges(name: str, bins: int | Sequence[float], values: Floats) -> Floats:
     """Return the inner edges of bins: those given, or between equally many values."""
     if isinstance(bins, (int, np.integer)):
-        integer(name, bins, 1, MOST_BINS)
+        integer(name, bins, 1, MAX_BINS)
         distinct = np.unique(values)
         if len(distinct) <= bins:
             middle: Floats = 0.5 * (distinct[1:] + distinct[:-1])
@@ -291,7 +329,7 @@ def _edges(name: str, bins: int | Sequence[float], values: Floats) -> Floats:
         given: Floats = np.array(bins, dtype=np.float64)
     except (TypeError, ValueError):
         given = np.array([np.nan])
-    good = given.ndim == 1 and len(given) < MOST_BINS and np.isfinite(given).all() and (np.diff(given) > 0).all()
+    good = given.ndim == 1 and len(given) < MAX_BINS and np.isfinite(given).all() and (np.diff(given) > 0).all()
     if not good or isinstance(bins, str):
         raise InvalidInput(f"{name}: expected a number of bins or increasing inner edges, got {describe(bins)}")
     return given

@@ -11,8 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from specopt import InvalidInput, Status, solve
-from specopt.instances.channels.chain import ChannelChain, RarelySeenState, chain_from_trace, line_in_distance
-from specopt.instances.channels.trace import ChannelTrace
+from specopt.instances.draft_control.channel_chain import (
+    ChannelChain,
+    ChannelTrace,
+    RarelySeenState,
+    chain_from_trace,
+    line_in_distance,
+)
 from specopt.models.markov_chain import recurrent_classes, stationary_distribution
 
 UPLINKS = np.array([1e5, 1e5, 2e6, 2e6])
@@ -228,3 +233,16 @@ def test_type() -> None:
     """Tests that the length of a chain is its number of states."""
     chain = chain_from_trace(drawn(3000)[0])
     assert isinstance(chain, ChannelChain) and len(chain) == len(chain.cells)
+
+
+def test_trace_checks_itself() -> None:
+    """Tests that arrays of different lengths and impossible counts are refused."""
+    ones = np.ones(3)
+    with pytest.raises(InvalidInput, match="confidence: expected 3 entries"):
+        ChannelTrace(
+            uplink_bits_per_second=ones, confidence=np.ones(2), accepted=np.ones(3, int), drafted=np.ones(3, int)
+        )
+    with pytest.raises(InvalidInput, match=r"accepted\[1\]: expected at most the 1 drafted"):
+        ChannelTrace(
+            uplink_bits_per_second=ones, confidence=ones, accepted=np.array([1, 2, 0]), drafted=np.array([1, 1, 1])
+        )

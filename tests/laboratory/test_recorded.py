@@ -10,9 +10,9 @@ import pyarrow
 import pytest
 from pyarrow import parquet
 
-from specopt.instances.drafts.recorded import FEATURES, read_recorded
 from specopt.models.drafting import ACCEPTED, AFTER, FIRST_REJECTION
 from specopt.models.errors import InvalidInput
+from testbed.recorded import FEATURES, read_recorded
 
 COLUMNS: dict[str, list[Any]] = {
     "prompt": [4, 4, 4, 4, 5, 5],
