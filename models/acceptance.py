@@ -36,7 +36,7 @@ def expected_tokens_per_step(acceptance_rate: float, speculation_length: int) ->
 def rate_that_yields(
     tokens_per_step: float, speculation_length: int, low: float = 1e-9, high: float = 1.0 - 1e-9
 ) -> float:
-    """Return the acceptance rate in an interval at which a step yields so many tokens (Eq. 7), else its nearer end.
+    """Return the acceptance rate in an interval at which a step yields this many tokens (Eq. 7), else its nearer end.
 
     Examples
     --------

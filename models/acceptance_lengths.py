@@ -17,7 +17,7 @@ from specopt.models.errors import InvalidInput
 from specopt.models.fields import Floats, describe
 from specopt.models.position_acceptance import LEVEL, PositionAcceptance
 
-MOST_LENGTH = 1_000
+MAX_LENGTH = 1_000
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -50,7 +50,7 @@ class AcceptanceLengths:
 
     def __post_init__(self) -> None:
         for length in self.lengths:
-            integer("lengths", length, 1, MOST_LENGTH)
+            integer("lengths", length, 1, MAX_LENGTH)
         if not self.lengths or list(self.lengths) != sorted(set(self.lengths)):
             raise InvalidInput(f"lengths: expected increasing draft lengths, got {describe(list(self.lengths))}")
         most = np.array(self.lengths) + 1.0

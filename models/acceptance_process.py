@@ -15,7 +15,7 @@ from specopt.models.errors import InvalidInput
 from specopt.models.fields import MAX_TOKENS, Floats, describe
 from specopt.models.markov_chain import recurrent_classes, stationary_distribution
 
-MOST_MODES = 5000
+MAX_MODES = 5000
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +115,7 @@ class AcceptanceProcess:
         Parameters
         ----------
         path_points
-            At most so many rounds stand for a drifting path.
+            Maximum number of rounds that stand for a drifting path.
 
         Raises
         ------
@@ -124,8 +124,8 @@ class AcceptanceProcess:
         """
         P, R, N = self.rates.shape
         chosen = np.unique(np.linspace(0, P - 1, min(P, path_points)).astype(np.int64))
-        if float(R) ** N * len(chosen) > MOST_MODES:
-            raise InvalidInput(f"process: expected at most {MOST_MODES} joint modes, got {len(chosen)} x {R}^{N}")
+        if float(R) ** N * len(chosen) > MAX_MODES:
+            raise InvalidInput(f"process: expected at most {MAX_MODES} joint modes, got {len(chosen)} x {R}^{N}")
         joint = np.array(list(itertools.product(range(R), repeat=N)))
         rates = self.rates[chosen][:, joint, np.arange(N)].reshape(-1, N)
         shares = np.tile(self.regime_shares[joint].prod(axis=1), len(chosen)) / len(chosen)

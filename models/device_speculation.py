@@ -148,7 +148,7 @@ class ParallelDrafting:
         return self.cost.draft_seconds * (1.0 + self.seconds_per_candidate * (k - 1))
 
     def round_seconds(self, steps: int, k: int) -> float:
-        """Return the expected time of a round with so many steps of parallel drafting from k candidates.
+        """Return the expected time of a round with `steps` steps of parallel drafting from k candidates.
 
         A step that is under way when the answer comes is finished first; what is drafted beyond the next draft's
         length is wasted. Without steps or candidates it is the round without parallel drafting.

@@ -18,7 +18,7 @@ from specopt.models.errors import InvalidInput
 from specopt.models.fields import Floats, describe
 
 LEVEL = 0.95
-MOST_BOUNDED = 32
+MAX_BOUNDED = 32
 """Most positions for which totals bound the yields jointly: a linear program each."""
 
 
@@ -170,7 +170,7 @@ class PositionAcceptance:
         else:
             least, most_shares = (share[: len(n)] for share in shares)
             rates = even_hazards(mean, np.concatenate((seen / n, unseen + 1.0)))[: len(n)]
-            if len(k) <= MOST_BOUNDED:
+            if len(k) <= MAX_BOUNDED:
                 of_all = _clopper_pearson(np.full(len(k), float(drafts)), k, (1.0 - level) / 2.0 / len(k))
                 tokens = yield_limits(mean, np.concatenate((lower, unseen)), *of_all)
             cause = (

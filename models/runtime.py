@@ -36,7 +36,7 @@ class LinearRuntime:
 
     @staticmethod
     def is_marked(data: Mapping[str, Any]) -> bool:
-        """Tell whether JSON-like data means this form."""
+        """Return whether JSON-like data means this form."""
         return "pieces" not in data
 
     @property
@@ -66,7 +66,7 @@ class PiecewiseRuntime:
 
     @staticmethod
     def is_marked(data: Mapping[str, Any]) -> bool:
-        """Tell whether JSON-like data means this form."""
+        """Return whether JSON-like data means this form."""
         return "pieces" in data
 
     def seconds(self, batch_size: float | Ints, flops: Floats) -> Floats:

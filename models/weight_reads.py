@@ -48,12 +48,12 @@ class ExpertLayers:
             )
 
     def expected_experts(self, tokens: int) -> float:
-        """Return the distinct experts of a layer that so many tokens need on average, routed uniformly."""
+        """Return the distinct experts of a layer that `tokens` tokens need on average, routed uniformly."""
         integer("tokens", tokens, 0)
         return self.experts * (1 - (1 - self.experts_per_token / self.experts) ** tokens)
 
     def expert_limits(self, tokens: int) -> tuple[int, int]:
-        """Return the fewest and the most distinct experts of a layer that so many tokens can need."""
+        """Return the fewest and the most distinct experts of a layer that `tokens` tokens can need."""
         integer("tokens", tokens, 0)
         fewest = self.experts_per_token if tokens else 0
         return fewest, min(self.experts, self.experts_per_token * tokens)
@@ -83,7 +83,7 @@ class WeightReads:
     experts: tuple[ExpertLayers, ...] = ()
 
     def bytes(self, tokens: int) -> float:
-        """Return the bytes that a pass over so many tokens, b (1 + K) in a verification, reads on average.
+        """Return the bytes that a pass over `tokens` tokens, b (1 + K) in a verification, reads on average.
 
         Exact for dense models; for routed experts under uniform independent routing.
         """

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from specopt.models.acceptance_lengths import MOST_LENGTH, AcceptanceLengths
+from specopt.models.acceptance_lengths import MAX_LENGTH, AcceptanceLengths
 from specopt.models.arguments import boolean, number
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import describe
@@ -92,7 +92,7 @@ def _lengths(name: str, table: object) -> dict[int, float]:
     if not isinstance(table, Mapping) or not _is_table(table):
         raise InvalidInput(f"{name}: expected mean tokens by draft length, got {describe(table)}")
     for key in table:
-        if not 1 <= int(key) <= MOST_LENGTH:
-            raise InvalidInput(f"{name}: expected draft lengths from 1 to {MOST_LENGTH}, got {key}")
+        if not 1 <= int(key) <= MAX_LENGTH:
+            raise InvalidInput(f"{name}: expected draft lengths from 1 to {MAX_LENGTH}, got {key}")
     return {length: number(f"{name}.{length}", value, 1, 1 + length)
             for length, value in sorted((int(key), value) for key, value in table.items())}  # fmt: skip

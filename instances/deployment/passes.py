@@ -116,7 +116,7 @@ class Passes:
 
 
 def _has_operations(config: ModelConfig) -> bool:
-    """Tell whether a cost model can count the operations of a model."""
+    """Return whether a cost model can count the operations of a model."""
     return config.dense is not None and not config.projected
 
 

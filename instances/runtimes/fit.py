@@ -31,14 +31,14 @@ from specopt.models.verification_time import VerificationTime
 
 Errors = Literal["absolute", "relative"]
 
-MOST_CONTEXTS = 32
-"""A fit's file names so many of the cached tokens that its passes had."""
+MAX_CONTEXTS = 32
+"""Maximum number of the cached tokens of its passes that a fit's file lists."""
 
 WORTH_TELLING = 0.10
 """A relative error above this is warned of."""
 
-LEAST_SECONDS_PER_FLOP = 1e-19
-MOST_SECONDS_PER_FLOP = 1e-6
+MIN_SECONDS_PER_FLOP = 1e-19
+MAX_SECONDS_PER_FLOP = 1e-6
 """No device of today computes faster or slower: units must be wrong."""
 
 
@@ -261,21 +261,21 @@ def fit_runtime(
 
 
 def _some(values: Floats) -> list[float]:
-    """Return the distinct values, or as many of them as `MOST_CONTEXTS` says, from the least to the largest."""
+    """Return the distinct values, or as many of them as `MAX_CONTEXTS` says, from the least to the largest."""
     distinct = np.unique(values)
-    places = np.linspace(0, len(distinct) - 1, min(len(distinct), MOST_CONTEXTS)).round().astype(np.int64)
+    places = np.linspace(0, len(distinct) - 1, min(len(distinct), MAX_CONTEXTS)).round().astype(np.int64)
     return [float(one) for one in distinct[places]]
 
 
 def _warnings(fit: RuntimeFit) -> list[str]:
-    told = []
+    found = []
     off = fit.relative_errors
     worst = int(np.argmax(np.abs(off)))
     if abs(off[worst]) > WORTH_TELLING:
         at = ", ".join(f"{name} = {value:g}" for name, value in fit.table.inputs_at(worst).items())
         many = int((np.abs(off) > WORTH_TELLING).sum())
         rows = f"{many} of {len(off)} rows" if many > 1 else "one row"
-        told.append(
+        found.append(
             f"the {fit.form.name} form is off by more than {WORTH_TELLING:.0%} in {rows}, most by {off[worst]:+.1%} "
             f"at {at} (line {fit.table.lines[worst]})"
         )
@@ -283,7 +283,7 @@ def _warnings(fit: RuntimeFit) -> list[str]:
     if validation is not None and fit.form.name in validation.mape:
         best = min(validation.mape, key=validation.mean)
         if validation.mean(best) < 0.8 * validation.mean(fit.form.name) - 1e-4:
-            told.append(
+            found.append(
                 f"the {best} form predicts held-out inputs better: {validation.mean(best):.2%} against "
                 f"{validation.mean(fit.form.name):.2%}"
             )
@@ -291,12 +291,12 @@ def _warnings(fit: RuntimeFit) -> list[str]:
         steepest = float(fit.coefficients[:, 0].max())
         least, most = LEAST_SECONDS_PER_TOKEN, np.inf
         if fit.slope == "seconds_per_flop":
-            least, most = LEAST_SECONDS_PER_FLOP, MOST_SECONDS_PER_FLOP
+            least, most = MIN_SECONDS_PER_FLOP, MAX_SECONDS_PER_FLOP
         if steepest == 0.0:
-            told.append("the times do not grow with the work")
+            found.append("the times do not grow with the work")
         elif not least <= steepest <= most:
-            told.append(f"{fit.slope}: {steepest:.3g} is no speed of a device: are the units right?")
-    return told
+            found.append(f"{fit.slope}: {steepest:.3g} is no speed of a device: are the units right?")
+    return found
 
 
 def _check(form: object, errors: object, level: object, folds: object, seed: object) -> None:

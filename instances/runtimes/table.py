@@ -18,11 +18,11 @@ from specopt.models.fields import Floats, Ints, describe
 UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6}
 """Units of times, in seconds."""
 
-MOST_ROWS = 200_000
-LEAST_WORK, MOST_WORK = 1e-9, 1e30
-LEAST_SECONDS, MOST_SECONDS = 1e-12, 1e9
+MAX_ROWS = 200_000
+MIN_WORK, MAX_WORK = 1e-9, 1e30
+MIN_SECONDS, MAX_SECONDS = 1e-12, 1e9
 REPEATS_APART = 1.5
-"""Rows of one input whose times differ by more than this factor are told: a filter may be missing."""
+"""Rows of one input whose times differ by more than this factor are warned of: a filter may be missing."""
 
 _SUFFIX = re.compile(r"(?:^|[_. (\[])(us|µs|ms|ns|seconds|sec|s)[)\]]?$", re.ASCII | re.IGNORECASE)
 
@@ -197,25 +197,25 @@ class _Reader:
             taken = taken and _same(cell, value)
         if not taken:
             return
-        if len(self.times) >= MOST_ROWS:
-            raise self._refuse(f"line {line}: expected at most {MOST_ROWS:,} rows that fulfil the filter")
+        if len(self.times) >= MAX_ROWS:
+            raise self._refuse(f"line {line}: expected at most {MAX_ROWS:,} rows that fulfil the filter")
         inputs = []
         for name in columns.numbers:
             value, least = cells[header[name]], 1.0 if name == columns.batch else 0.0
             number = decimal(value)
-            if number is None or not least <= number <= MOST_WORK or 0.0 < number < LEAST_WORK:
+            if number is None or not least <= number <= MAX_WORK or 0.0 < number < MIN_WORK:
                 raise self.lines.refuse(line, f"a finite number >= {least:g}", value, name)
             inputs.append(number)
         total = 0.0
         for name in columns.y:
             number = decimal(cells[header[name]])
-            if number is None or not 0.0 <= number * self.scale <= MOST_SECONDS:
+            if number is None or not 0.0 <= number * self.scale <= MAX_SECONDS:
                 raise self.lines.refuse(line, "a time >= 0", cells[header[name]], name)
             total += number * self._times(name)
         part = "" if columns.sum_over is None else cells[header[columns.sum_over]].strip()
         if columns.sum_over is not None:
             total *= self._times(part)
-        elif total * self.scale < LEAST_SECONDS:
+        elif total * self.scale < MIN_SECONDS:
             raise self.lines.refuse(line, "a time > 0", cells[header[columns.y[0]]], columns.y[0])
         self.inputs.append(tuple(inputs))
         self.parts.append(part)
@@ -282,7 +282,7 @@ class _Reader:
                 "as for other inputs"
             )
         total = (sums / counts).sum(axis=1)
-        if not (total >= LEAST_SECONDS).all():
+        if not (total >= MIN_SECONDS).all():
             raise self._refuse(f"line {lines[first[int(np.argmin(total))]]}: expected times that sum to more than 0")
         return keys, total, lines[first]
 

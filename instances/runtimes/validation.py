@@ -14,7 +14,7 @@ from specopt.models.fields import Floats, Ints
 NO_MATTER = 0.02
 """A simpler form is taken, too, where its held-out error is larger by no more than this share."""
 
-MOST_MISFIT = 1e3
+MAX_MISFIT = 1e3
 """A form that predicts less than 1/1000 of a measured time, even none, says nothing about it."""
 
 
@@ -109,7 +109,7 @@ def cross_validate(
     groups
         Rows of one group are in the same fold, shape (n,).
     folds
-        At most so many parts.
+        Maximum number of parts.
     rng
         Deals groups to parts.
     """
@@ -136,7 +136,7 @@ def cross_validate(
 
 def misfit(predicted: Floats, measured: Floats) -> tuple[float, float]:
     """Return the least and largest difference between measured and predicted times, relative to the latter."""
-    apart = measured / np.maximum(predicted, measured / MOST_MISFIT) - 1.0
+    apart = measured / np.maximum(predicted, measured / MAX_MISFIT) - 1.0
     return float(apart.min()), float(apart.max())
 
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-import numpy as np
-
 from specopt.instances.runtimes.table import RuntimeTable
 from specopt.models.decoder import Decoder
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import Floats
-from specopt.models.verification_time import features as request_features
+from specopt.models.pass_time.fitted import Additive, Operations, Tokens
 
 XUnit = Literal["tokens", "flops"]
 Slope = Literal["seconds_per_token", "seconds_per_flop"]
@@ -79,11 +77,9 @@ def work_of(
         if columns.cached is not None:
             raise InvalidInput("cached: expected no such column beside operations, which count attention already")
         return Work(total=(x * batch)[:, None], features=None, slope="seconds_per_flop")
-    features = np.column_stack(request_features(x, cached)) * batch[:, None]
-    if decoder is None:
-        return Work(total=(x * batch)[:, None], features=features, slope="seconds_per_token")
-    logits = x if all_logits else np.minimum(x, 1.0)
-    flops = (
-        decoder.flops_per_token * x + decoder.flops_per_token_pair * x * (cached + x) + decoder.flops_per_logit * logits
+    counted = Tokens() if decoder is None else Operations(decoder, all_logits, attends=True)
+    return Work(
+        total=counted.most(batch, x, cached)[:, :1],
+        features=Additive().features(batch, x, cached)[:, :3],
+        slope="seconds_per_token" if decoder is None else "seconds_per_flop",
     )
-    return Work(total=(batch * flops)[:, None], features=features, slope="seconds_per_flop")

@@ -109,9 +109,9 @@ class FittedPasses(PassTime):
         How far measured times lie from predicted ones, below and above, relative to these, passes that were held out
         from the fit included.
     ranges
-        Least and most measured, of each feature of `work.ranged` and of the batch; what is missing is not told.
+        Least and most measured, of each feature of `work.ranged` and of the batch; what is missing is not known.
     contexts
-        Cached tokens per request of the passes that were fitted; none: not told.
+        Cached tokens per request of the passes that were fitted; none: not known.
     notes
         What a reader should know.
     """
@@ -151,7 +151,7 @@ class FittedPasses(PassTime):
         return times("fitted")
 
     def covers(self, batch: Floats, new_tokens: Floats, cached_tokens: Floats) -> Truths:
-        """Tell whether batch, context and features are within their ranges, a rounding error aside."""
+        """Return whether batch, context and features are within their ranges, a rounding error aside."""
         found = self.work.features(batch, new_tokens, cached_tokens)
         sizes = dict(zip(self.work.ranged, np.moveaxis(found, -1, 0), strict=False)) | {BATCH: np.asarray(batch)}
         inside = np.ones(found.shape[:-1], dtype=np.bool_)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 from msgspec import Meta
@@ -34,11 +34,6 @@ class TokenRuntime:
 
     def __post_init__(self) -> None:
         check(self)
-
-    @staticmethod
-    def is_marked(data: Mapping[str, Any]) -> bool:
-        """Tell whether JSON-like data means this form."""
-        return "seconds_per_token" in data
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,7 +116,7 @@ def read_form(data: object, where: str) -> Form:
     several = isinstance(data, Mapping) and "pieces" in data
     pieces = data["pieces"] if isinstance(data, Mapping) and several else [data]
     first = pieces[0] if isinstance(pieces, list) and pieces else None
-    if isinstance(first, Mapping) and TokenRuntime.is_marked(first):
+    if isinstance(first, Mapping) and "seconds_per_token" in first:
         parts = parse(PiecewiseTokenRuntime, data, where).pieces if several else (parse(TokenRuntime, data, where),)
         rows, unit = [(part.seconds_per_token, part.overhead_seconds) for part in parts], "seconds_per_token"
     else:

@@ -140,7 +140,7 @@ class MeasuredPasses(PassTime):
         return ", ".join(interval(name, axis[0], axis[-1]) for name, axis in zip(names, self.axes, strict=True))
 
     def covers(self, batch: Floats, new_tokens: Floats, cached_tokens: Floats) -> Truths:
-        """Tell which passes lie in the grid's box."""
+        """Return which passes lie in the grid's box."""
         inside = [
             (axis[0] <= np.asarray(x)) & (np.asarray(x) <= axis[-1])
             for axis, x in zip(self.axes, (batch, new_tokens, cached_tokens), strict=True)

@@ -6,7 +6,7 @@ import numpy as np
 
 from specopt.models.fields import Floats
 
-MOST_ROUNDS = 300
+MAX_ROUNDS = 300
 CLOSE = 1e-9
 
 
@@ -18,7 +18,7 @@ def isotonic(values: Floats) -> Floats:
     from scipy.optimize import isotonic_regression
 
     found, corrections = values.astype(np.float64), [np.zeros(values.shape) for _ in range(values.ndim)]
-    for _ in range(MOST_ROUNDS):
+    for _ in range(MAX_ROUNDS):
         before = found
         for axis, correction in enumerate(corrections):
             if values.shape[axis] == 1:

@@ -31,7 +31,7 @@ class PassTime(ABC):
 
     @abstractmethod
     def covers(self, batch: Floats, new_tokens: Floats, cached_tokens: Floats) -> Truths:
-        """Tell which passes are within what was measured; all, where nothing tells."""
+        """Return which passes are within what was measured; all, where nothing is known of that."""
 
     @property
     @abstractmethod
@@ -45,7 +45,7 @@ class PassTime(ABC):
 
     @property
     def contexts(self) -> tuple[float, ...]:
-        """Cached tokens per request that passes were measured with; none where that is not told."""
+        """Cached tokens per request that passes were measured with; none where that is not known."""
         return ()
 
 

@@ -89,7 +89,7 @@ def _rows(table: PassTable, of: np.ndarray) -> PassTable:
 
 
 def _sizes(data: Mapping[str, Any], where: str) -> Floats | None:
-    """Return the captured batches; None: not told."""
+    """Return the captured batches; None: not known."""
     given = data.get("captured_batches")
     if given is None:
         if "beyond" in data:

@@ -62,7 +62,7 @@ class Staircase(PassTime):
         return np.where(batch > self.sizes[-1], np.maximum(captured, beyond), captured)
 
     def covers(self, batch: Floats, new_tokens: Floats, cached_tokens: Floats) -> Truths:
-        """Tell whether the size that a batch runs as was measured."""
+        """Return whether the size that a batch runs as was measured."""
         return np.where(
             batch > self.sizes[-1],
             self.outside.covers(np.maximum(batch, self.start), new_tokens, cached_tokens),

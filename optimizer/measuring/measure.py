@@ -30,7 +30,7 @@ MEMORY_SHARE = 0.9
 
 
 STEADY_RATIO = 1.5
-"""Rows whose 90 % quantile is more than so many times the 10 % one were disturbed."""
+"""Rows whose 90 % quantile is more than this factor times the 10 % one were disturbed."""
 
 
 @dataclass(frozen=True, kw_only=True)

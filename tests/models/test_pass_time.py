@@ -123,7 +123,7 @@ def test_limits_hold_the_misfit() -> None:
         ({"runtime": TOKENS, "misfit": [0, 1]}, r"file.misfit: expected low and high"),
         ({"runtime": TOKENS, "misfit": {"low": -1.0, "high": 0}}, "file.misfit.low: expected a number in"),
         ({"runtime": TOKENS, "range": {"flops": [1, 2]}}, "file.range: unknown field 'flops'; known: batch, tokens"),
-        ({"runtime": TOKENS, "range": {"tokens": [2, 1]}}, r"file.range.tokens\[1\]: expected a number"),
+        ({"runtime": TOKENS, "range": {"tokens": [2, 1]}}, r"file.range.tokens\[1\]: expected a finite number >= 2"),
         ({"runtime": TOKENS, "contexts": 3}, "file.contexts: expected a list of cached tokens, got 3"),
         ({"runtime": TOKENS, "contexts": [-1]}, r"file.contexts\[0\]: expected a number"),
         ({**TOKENS, "seconds_per_kv_byte": 1e-9}, "file.seconds_per_kv_byte: expected a model"),

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from specopt.instances.runtimes.forms.form import Form, nonnegative_least_squares, with_ones
+from specopt.instances.runtimes.forms.form import Form, with_ones
 from specopt.instances.runtimes.work import Slope, Work
 from specopt.models.fields import Floats
 from specopt.models.verification_time import COEFFICIENTS
@@ -38,14 +38,6 @@ class Additive(Form):
             "expected rows that tell its three features and a constant apart (vary new and cached tokens), "
             "got columns that are linearly dependent"
         )
-
-    def fit(self, inputs: Floats, seconds: Floats, weights: Floats) -> Floats:
-        """Return the optimal coefficients; see `Form.fit`."""
-        return nonnegative_least_squares(with_ones(inputs) * weights[:, None], seconds * weights)[0]
-
-    def design(self, coefficients: Floats, inputs: Floats) -> Floats:
-        """Return the columns of the coefficients; see `Form.design`."""
-        return with_ones(inputs)
 
     def formula(self, work: str) -> str:
         """Return the form as people write it."""

@@ -21,7 +21,6 @@ class Form(ABC):
     field: ClassVar[str] = "runtime"
     """Field of a fit's file that holds the coefficients."""
 
-    @abstractmethod
     def fit(self, inputs: Floats, seconds: Floats, weights: Floats) -> Floats:
         """Return the coefficients >= 0 that minimise the sum of (weights (prediction - seconds))^2.
 
@@ -32,10 +31,11 @@ class Form(ABC):
         seconds, weights
             Shape (n,); weights > 0.
         """
+        return nonnegative_least_squares(with_ones(inputs) * weights[:, None], seconds * weights)[0]
 
-    @abstractmethod
     def design(self, coefficients: Floats, inputs: Floats) -> Floats:
         """Return the derivatives of the predictions in the coefficients, shape (n, p); times these, predictions."""
+        return with_ones(inputs)
 
     @abstractmethod
     def formula(self, work: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from specopt.instances.runtimes.forms.form import Form, nonnegative_least_squares, with_ones
+from specopt.instances.runtimes.forms.form import Form
 from specopt.instances.runtimes.work import Slope
 from specopt.models.fields import Floats
 
@@ -17,11 +17,7 @@ class Linear(Form):
 
     def fit(self, inputs: Floats, seconds: Floats, weights: Floats) -> Floats:
         """Return the optimal coefficients; see `Form.fit`."""
-        return nonnegative_least_squares(with_ones(inputs) * weights[:, None], seconds * weights)[0][None, :]
-
-    def design(self, coefficients: Floats, inputs: Floats) -> Floats:
-        """Return the columns of the coefficients; see `Form.design`."""
-        return with_ones(inputs)
+        return super().fit(inputs, seconds, weights)[None, :]
 
     def formula(self, work: str) -> str:
         """Return the form as people write it."""

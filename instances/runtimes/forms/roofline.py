@@ -11,11 +11,11 @@ from specopt.instances.runtimes.forms.form import Form, nonnegative_least_square
 from specopt.instances.runtimes.work import Slope
 from specopt.models.fields import Floats, Ints
 
-MOST_SPLITS = 2000
+MAX_SPLITS = 2000
 """Breakpoints tried at most by a fit; tables with more distinct values are searched on evenly spaced ones."""
 
 POLISHED = 8
-"""So many of the breakpoints that look best are fitted again, without normal equations."""
+"""Number of the best-looking breakpoints that are fitted again, without normal equations."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Roofline(Form):
         """Return the optimal coefficients; see `Form.fit`."""
         x = inputs[:, 0]
         levels, where = np.unique(x, return_inverse=True)
-        splits = _spread(len(levels) - 1, MOST_SPLITS)
+        splits = _spread(len(levels) - 1, MAX_SPLITS)
         errors = self._screen(levels / levels[-1], where, seconds, weights, splits)
         candidates = splits[np.argsort(errors, kind="stable")[:POLISHED]]
         found = [self._at(k, levels, where, x, seconds, weights) for k in candidates]
@@ -107,5 +107,5 @@ class Roofline(Form):
 
 
 def _spread(many: int, most: int) -> Ints:
-    """Return 0, 1, ... many - 1, or at most so many of them, evenly spaced."""
+    """Return 0, 1, ... many - 1, or at most `most` of them, evenly spaced."""
     return np.unique(np.linspace(0, many - 1, min(many, most)).round().astype(np.int64))
