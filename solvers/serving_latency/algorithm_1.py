@@ -1,4 +1,4 @@
-"""Algorithm 1 of paper 1: a dynamic program over contiguous batches, and the best speculation length.
+"""Algorithm 1 of paper 1: a dynamic program over contiguous batches, and the best speculation length; two rivals on it.
 
 Tasks are sorted by input length. Y[i, n, 0] and Y[i, n, 1] are the times at which both stages have finished the
 first i tasks at step n, under the one partition of those tasks that gives the least total latency (Eq. 29-32, with
@@ -11,17 +11,24 @@ cost is O(K^2 P) per speculation length, P the number of linear pieces (a handfu
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from specopt.models.fields import Floats
+from specopt.models.fields import Floats, PositiveInt
 from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Condition, Outcome
 from specopt.solvers.serving_latency.contiguous import algorithm_1_batches
-from specopt.solvers.serving_latency.method import PIPELINED, ServingLatencyMethod, best_of_mechanisms, certify
+from specopt.solvers.serving_latency.method import (
+    PIPELINED,
+    ServingLatencyMethod,
+    certify,
+    offer_first_plan,
+    prepare_all,
+)  # fmt: skip
 from specopt.solvers.serving_latency.prepare import Prepared, quick_batches
 
 TIE = 1e-12
@@ -39,34 +46,64 @@ class Algorithm1(ServingLatencyMethod):
 
     def run(self, problem: ServingLatencyProblem, budget: Budget) -> Outcome:
         """Run the dynamic program for every l and keep the best; on known lengths it plans with O_max."""
+        (prepared,) = prepare_all(problem)
+        offer_first_plan(prepared, budget)
+        return certify(prepared, self.plan(prepared, budget), budget)
 
-        def solve(prepared: Prepared) -> Outcome:
-            return certify(prepared, best_plan(prepared, budget, prepared.shares), budget)
+    def plan(self, prepared: Prepared, budget: Budget) -> ServingLatencyPlan:
+        """Return the plan that the method chooses."""
+        return best_plan(prepared, budget, prepared.shares)
 
-        return best_of_mechanisms(problem, budget, solve)
+
+@dataclass(frozen=True)
+class FixedLength(Algorithm1):
+    """Algorithm 1's batches at one speculation length.
+
+    Parameters
+    ----------
+    length
+        Draft tokens per step; l_max if that is smaller.
+    """
+
+    length: PositiveInt = 7
+
+    name: ClassVar[str] = "fixed-length"
+    source: ClassVar[str] = "paper 1, Sec. IV-A, benchmark 3"
+    guarantee: ClassVar[str] = "none"
+    complexity: ClassVar[str] = "O(K^2)"
+
+    def plan(self, prepared: Prepared, budget: Budget) -> ServingLatencyPlan:
+        """Run Algorithm 1 for one speculation length."""
+        length = min(self.length, prepared.problem.max_speculation_length or 1)
+        return best_plan(prepared, budget, prepared.shares, [length])
 
 
-def best_plan(prepared: Prepared, budget: Budget, shares: Floats) -> ServingLatencyPlan:
-    """Return Algorithm 1's batches at the best speculation length, with the given bandwidth shares."""
-    best = np.inf
-    plan = None
-    for length in prepared.lengths:
+@dataclass(frozen=True)
+class UniformBandwidth(Algorithm1):
+    """Algorithm 1's batches and speculation length, the band divided evenly."""
+
+    name: ClassVar[str] = "uniform-bandwidth"
+    source: ClassVar[str] = "paper 1, Sec. IV-C"
+    guarantee: ClassVar[str] = "none"
+    complexity: ClassVar[str] = "O(l_max K^2)"
+
+    def plan(self, prepared: Prepared, budget: Budget) -> ServingLatencyPlan:
+        """Take Algorithm 1's batches and speculation length with shares 1/K."""
+        return best_plan(prepared, budget, np.full(prepared.tasks, 1.0 / prepared.tasks))
+
+
+def best_plan(prepared: Prepared, budget: Budget, shares: Floats, lengths: Sequence[int] = ()) -> ServingLatencyPlan:
+    """Return Algorithm 1's batches at the best of some speculation lengths (default: all), with the given shares."""
+    lengths = lengths or prepared.lengths
+    best, plan = np.inf, None
+    for length in lengths:
         batches, seconds = algorithm_1_batches(prepared, length, budget)
         if batches is not None and (plan is None or seconds < best * (1 - TIE)):
-            best = seconds
-            plan = prepared.plan(batches, length, shares)
+            best, plan = seconds, prepared.plan(batches, length, shares)
             budget.offer(plan)
-    if plan is None:
-        plan = plan_without_maximum(prepared, prepared.lengths[0], shares)
+    if plan is None:  # it plans with O_max and has no feasible boundary where known lengths fit although O_max does not
+        batches = quick_batches(prepared)
+        assert batches is not None, "every task fits alone"
+        plan = prepared.plan(batches, lengths[0], shares)
         budget.offer(plan)
     return plan
-
-
-def plan_without_maximum(prepared: Prepared, length: int, shares: Floats | None = None) -> ServingLatencyPlan:
-    """Return batches as large as memory allows, for known lengths that fit although O_max does not.
-
-    Algorithm 1 plans with O_max and has no feasible boundary there.
-    """
-    batches = quick_batches(prepared)
-    assert batches is not None, "every task fits alone"
-    return prepared.plan(batches, length, shares)

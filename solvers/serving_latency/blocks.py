@@ -82,15 +82,13 @@ class Tables:
 def widths(prepared: Prepared) -> Ints:
     """Return, for every end e = 1..K, the largest block that ends there and fits; conservative output lengths."""
     outputs = float(prepared.problem.longest_output)
-    kv_draft, free_draft, kv_verify, free_verify = prepared.memory
     width = np.zeros(prepared.tasks + 1, dtype=np.int64)
     for e in range(1, prepared.tasks + 1):
-        tokens = float(prepared.inputs[e - 1]) + outputs
-        limits = [free / (kv * tokens) for kv, free in ((kv_draft, free_draft), (kv_verify, free_verify)) if kv > 0]
-        size = int(min([e, *limits]))
-        while size < e and prepared.fits(size + 1, float(prepared.inputs[e - 1]), outputs):
+        padded = float(prepared.inputs[e - 1])
+        size = int(min(e, prepared.room_for(padded + outputs)))
+        while size < e and prepared.fits(size + 1, padded, outputs):
             size += 1
-        while size > 0 and not prepared.fits(size, float(prepared.inputs[e - 1]), outputs):
+        while size > 0 and not prepared.fits(size, padded, outputs):
             size -= 1
         width[e] = size
     return width

@@ -32,10 +32,8 @@ higher price, so the program has a column for each such pair that enforces it.
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import highspy
 import numpy as np
@@ -60,8 +58,7 @@ _NEAR = 0.01  # the same at which another speculation length gains more
 _STALE = 10  # rounds that move neither the bound nor the program's value after which none is expected
 
 
-@dataclass(frozen=True)
-class _Prices:
+class _Prices(NamedTuple):
     """Prices of tasks, of a step as first and as last, and the weights between the two stage rows."""
 
     task: Floats
@@ -71,10 +68,7 @@ class _Prices:
 
     def towards(self, other: _Prices, share: float) -> _Prices:
         """Return the prices at this share of the way to others."""
-        pairs = (
-            (self.task, other.task), (self.first, other.first), (self.last, other.last), (self.weight, other.weight)
-        )  # fmt: skip
-        return _Prices(*((1.0 - share) * a + share * b for a, b in pairs))
+        return _Prices(*((1.0 - share) * mine + share * its for mine, its in zip(self, other, strict=True)))
 
 
 class ColumnBound:
@@ -141,12 +135,10 @@ class ColumnBound:
             self.near = self.done = True
             return
         value = self._model.getObjectiveValue() * self._scale
-        proposed = self._proposal()
+        prices = self._proposal()
         smoothed = self._center is not None and self._smooth
-        prices = proposed
-        if smoothed:
-            assert self._center is not None
-            prices = self._center.towards(proposed, 0.7)
+        if self._center is not None and smoothed:
+            prices = self._center.towards(prices, 0.7)
         raised, found = self._price(prices)
         self._smooth = raised
         self._stale = 0 if raised or value < self._value * (1 - 1e-7) else self._stale + 1
@@ -184,7 +176,7 @@ class ColumnBound:
         raised = value > self.bound or self._center is None
         if raised:
             task = prices.task * worst[1] if scaled > max(shifted, 0.0) else prices.task
-            self._center = dataclasses.replace(prices, task=task)
+            self._center = prices._replace(task=task)
             self.bound = max(self.bound, value)
         places = np.concatenate(rows)
         if len(places):

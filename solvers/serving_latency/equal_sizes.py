@@ -8,12 +8,13 @@ pipelined plan judged on the `sequential` problem, autoregressive serving is `he
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
+from specopt.models.fields import PositiveInt
 from specopt.models.serving_latency import ServingLatencyProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Outcome
@@ -41,7 +42,7 @@ def slices_of(tasks: int, size: int) -> list[list[int]]:
 
 
 def feasible(prepared: Prepared, batches: list[list[int]]) -> bool:
-    """Tell whether every batch fits the memory."""
+    """Return whether every batch fits the memory."""
     return all(
         prepared.fits(len(batch), prepared.inputs[batch].max(), prepared.outputs[batch].max()) for batch in batches
     )
@@ -56,10 +57,6 @@ def largest_feasible(prepared: Prepared, size: int) -> list[list[int]]:
     return slices_of(prepared.tasks, 1)
 
 
-Candidates = Callable[[Prepared, int], Iterable[list[list[int]]]]
-"""Batches to try, in order, for one speculation length."""
-
-
 @dataclass(frozen=True)
 class EqualSizes(ServingLatencyMethod):
     """Base of the batching baselines."""
@@ -67,19 +64,100 @@ class EqualSizes(ServingLatencyMethod):
     complexity: ClassVar[str] = "O(l_max M N) per size tried, M batches"
     guarantee: ClassVar[str] = "none"
 
+    def run(self, problem: ServingLatencyProblem, budget: Budget) -> Outcome:
+        """Return the best of the candidates over mechanisms and speculation lengths."""
 
-def best_of_sizes(problem: ServingLatencyProblem, budget: Budget, candidates: Candidates) -> Outcome:
-    """Return the best of the candidates over mechanisms and speculation lengths."""
-
-    def solve(prepared: Prepared) -> Outcome:
-        best, plan = np.inf, None
-        for length in prepared.lengths:
-            for batches in candidates(prepared, length):
+        def solve(prepared: Prepared) -> Outcome:
+            best, plan = np.inf, None
+            for length in prepared.lengths:
                 budget.check()
+                batches = self.candidate(prepared, length, budget)
                 seconds = inference_seconds(prepared, batches, length, budget)
                 if plan is None or seconds < best * (1 - TIE):
                     best, plan = seconds, prepared.plan(batches, length)
-        assert plan is not None, "every rule falls back to sizes that fit"
-        return certify(prepared, plan, budget)
+            assert plan is not None, "there is a speculation length"
+            return certify(prepared, plan, budget)
 
-    return best_of_mechanisms(problem, budget, solve)
+        return best_of_mechanisms(problem, budget, solve)
+
+    @abstractmethod
+    def candidate(self, prepared: Prepared, length: int, budget: Budget) -> list[list[int]]:
+        """Return the batches to try with a speculation length."""
+
+
+@dataclass(frozen=True)
+class NoBatching(EqualSizes):
+    """One task at a time through the pipeline, shortest input first."""
+
+    name: ClassVar[str] = "no-batching"
+    source: ClassVar[str] = "paper 1, Sec. IV-A, benchmark 2"
+
+    def candidate(self, prepared: Prepared, length: int, budget: Budget) -> list[list[int]]:
+        """Batch no tasks."""
+        return slices_of(prepared.tasks, 1)
+
+
+@dataclass(frozen=True)
+class StaticBatching(EqualSizes):
+    """Batches of a small fixed size.
+
+    Parameters
+    ----------
+    size
+        Tasks per batch; a smaller size is used where this one does not fit the memory.
+    """
+
+    size: PositiveInt = 8
+
+    name: ClassVar[str] = "static-batching"
+    source: ClassVar[str] = "paper 1, Sec. IV-B, benchmark 1"
+
+    def candidate(self, prepared: Prepared, length: int, budget: Budget) -> list[list[int]]:
+        """Batch by the fixed size."""
+        return largest_feasible(prepared, self.size)
+
+
+@dataclass(frozen=True)
+class MaxBatching(EqualSizes):
+    """Batches of the largest size that fits with the longest input and output."""
+
+    name: ClassVar[str] = "max-batching"
+    source: ClassVar[str] = "paper 1, Sec. IV-B, benchmark 2"
+
+    def candidate(self, prepared: Prepared, length: int, budget: Budget) -> list[list[int]]:
+        """Batch by the largest size that fits any tasks."""
+        padded, outputs = float(prepared.inputs.max()), float(prepared.outputs.max())
+        size = prepared.tasks
+        while size > 1 and not prepared.fits(size, padded, outputs):
+            size -= 1
+        return slices_of(prepared.tasks, size)
+
+
+@dataclass(frozen=True)
+class HeuristicBatching(EqualSizes):
+    """Sizes 2, 3, ... until the latency first rises or a batch no longer fits, for every speculation length.
+
+    Parameters
+    ----------
+    first_size
+        The size to begin with.
+    """
+
+    first_size: PositiveInt = 2
+
+    name: ClassVar[str] = "heuristic-batching"
+    source: ClassVar[str] = "paper 1, Sec. IV-A, benchmark 4, and Sec. IV-B, benchmark 3"
+
+    def candidate(self, prepared: Prepared, length: int, budget: Budget) -> list[list[int]]:
+        """Return batches of the last size before the latency rises."""
+        previous, found = np.inf, None
+        for size in range(min(self.first_size, prepared.tasks), prepared.tasks + 1):
+            budget.check()
+            batches = slices_of(prepared.tasks, size)
+            if not feasible(prepared, batches):
+                break
+            seconds = inference_seconds(prepared, batches, length, budget)
+            if seconds > previous:
+                break
+            previous, found = seconds, batches
+        return found or largest_feasible(prepared, self.first_size)

@@ -48,7 +48,7 @@ def inference_bound(at: Stages, budget: Budget) -> float:
     room = max(8, int(_ENTRIES / entries(at)))
     if len(ends) - 1 > room:  # the prefill step, then ranges of about equally many finishing tasks
         ends = np.unique(np.concatenate([ends[:2], ends[np.linspace(1, len(ends) - 1, room, dtype=np.int64)]]))
-    return float(_sum_ranges(at, ends, budget))
+    return _sum_ranges(at, ends, budget)
 
 
 def _ends(steps: Ints) -> Ints:
@@ -59,11 +59,8 @@ def _ends(steps: Ints) -> Ints:
 def entries(at: Stages) -> float:
     """Return about how many batches of sorted tasks fit the memory."""
     prepared = at.prepared
-    tasks = prepared.tasks
-    tokens = float(prepared.inputs.mean() + prepared.outputs.min())
-    kv_draft, free_draft, kv_verify, free_verify = prepared.memory
-    limits = [free / (kv * tokens) for kv, free in ((kv_draft, free_draft), (kv_verify, free_verify)) if kv > 0]
-    return float(max(1.0, tasks * max(1.0, min([tasks / 2, *limits]))))
+    room = prepared.room_for(float(prepared.inputs.mean() + prepared.outputs.min()))
+    return max(1.0, prepared.tasks * max(1.0, min(prepared.tasks / 2, room)))
 
 
 def _sum_ranges(at: Stages, ends: Ints, budget: Budget) -> float:

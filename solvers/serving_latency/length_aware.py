@@ -40,13 +40,13 @@ if TYPE_CHECKING:
     from specopt.solvers.serving_latency.column_bound import ColumnBound
 
 _MANY = 300  # tasks above which bounds gain more than annealing, and than paths of several weights
-_MOST_ORDERS = 2000  # tasks up to which every order is tried
+_MAX_ORDERED = 2000  # tasks up to which every order is tried
 _DEAR_BOUND = 1e7  # batches rated per range of steps above which the bound of `rebatching` takes too long
 _HOPELESS = 1.05  # an l at which another's batches take so much longer than the best is no longer constructed for
 _WORK_PER_CALL = 3_000_000  # of a kernel call, some 0.02 s: cut by work, never by the clock, a seed gives one plan
 _ROWS_PER_CALL = 200_000  # batches rated per call of the shortest path
 _WEIGHTS = ((1.0, 0.0), (0.5, 0.5), (0.0, 1.0))  # of draft and verify time in the shortest path
-_MOST_RANGES = 9  # of steps, for the bounds
+_MAX_RANGES = 9  # of steps, for the bounds
 _HEAT = 0.01  # relative worsening that annealing starts with
 
 
@@ -183,7 +183,7 @@ class _Search:
             self.offer()
             if part == 1 and tasks <= _MANY:
                 self._certify()
-        self._certify(_MOST_RANGES)
+        self._certify(_MAX_RANGES)
         self.stats = {
             "moves": tried,
             "rounds": self.rounds_done,
@@ -352,10 +352,8 @@ def _orders(at: Stages) -> list[Ints]:
     ranks = np.empty(tasks)
     ranks[by_output] = np.arange(tasks)
     position = np.arange(tasks)
-    orders = [position, by_output] if tasks <= _MOST_ORDERS else []
-    if tasks <= _MOST_ORDERS:
-        orders += [np.argsort(w * position + (1 - w) * ranks, kind="stable") for w in (0.2, 0.4, 0.6, 0.8)]
-        orders += [np.lexsort((position, ranks * classes // tasks)) for classes in (2, 3, 4, 6)]
-    for classes in (2, 3, 4, 6) if tasks <= _MOST_ORDERS else (3, 9):
-        orders.append(np.lexsort((ranks, position * classes // tasks)))
-    return [np.ascontiguousarray(order, dtype=np.int64) for order in orders]
+    if tasks > _MAX_ORDERED:
+        return [np.lexsort((ranks, position * classes // tasks)) for classes in (3, 9)]
+    orders = [np.argsort(w * position + (1 - w) * ranks, kind="stable") for w in (1.0, 0.0, 0.2, 0.4, 0.6, 0.8)]
+    orders += [np.lexsort((position, ranks * classes // tasks)) for classes in (2, 3, 4, 6)]
+    return orders + [np.lexsort((ranks, position * classes // tasks)) for classes in (2, 3, 4, 6)]

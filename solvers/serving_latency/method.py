@@ -80,14 +80,14 @@ def prepare_all(problem: ServingLatencyProblem) -> list[Prepared]:
 
 
 def offer_first_plan(prepared: Prepared, budget: Budget) -> None:
-    """Offer batches as large as memory allows: the plan of last resort, which exists if every task fits alone."""
+    """Offer batches as large as memory allows: the fallback plan, which exists if every task fits alone."""
     batches = quick_batches(prepared)
     if batches is not None:
         budget.offer(prepared.plan(batches, prepared.lengths[0]))
 
 
 def offer_if_feasible(problem: ServingLatencyProblem, plan: ServingLatencyPlan, budget: Budget) -> bool:
-    """Offer a plan if it violates nothing; tell whether it does not."""
+    """Offer a plan if it violates nothing; return whether it does not."""
     feasible = not problem.violations(plan)
     if feasible:
         budget.offer(plan)

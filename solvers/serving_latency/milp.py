@@ -17,14 +17,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from specopt.models.decoder import Decoder
 from specopt.models.fields import Floats, PositiveInt
 from specopt.models.result import Termination
-from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
+from specopt.models.serving_latency import ServingLatencyProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Condition, Outcome, at_most
 from specopt.solvers.pyomo_program import solve_program
@@ -138,17 +138,8 @@ def simple_batches(prepared: Prepared) -> list[list[list[int]]]:
     return [quick, *(batches for batches in equal if feasible(prepared, batches))]
 
 
-@dataclass(frozen=True)
-class Shape:
-    """What the stage times and the memory of a batch depend on.
-
-    Parameters
-    ----------
-    size
-        Number of tasks b.
-    padded_input, longest_output
-        Lengths that its tasks are padded to (Eq. 8, 11).
-    """
+class Shape(NamedTuple):
+    """What the stage times and the memory of a batch depend on: its size b, and what it is padded to (Eq. 8, 11)."""
 
     size: int
     padded_input: float
@@ -201,7 +192,7 @@ class Case:
         return self._table(self._verify_seconds)
 
     def takes(self, shape: Shape, task: int) -> bool:
-        """Tell whether a task may join a batch of a shape: it is padded, never cut."""
+        """Return whether a task may join a batch of a shape: it is padded, never cut."""
         prepared = self.prepared
         return bool(prepared.inputs[task] <= shape.padded_input and prepared.outputs[task] <= shape.longest_output)
 
@@ -213,15 +204,9 @@ class Case:
         draft, verify = self.draft.sum(axis=1), self.verify.sum(axis=1)
         loads = [draft, verify] if self.prepared.mechanism == "pipelined" else [draft + verify]
         sizes = np.array([shape.size for shape in self.shapes])
-        inference = 0.0
-        for load in loads:
-            share = load / sizes
-            least = [
-                min(share[s] for s, shape in enumerate(self.shapes) if self.takes(shape, task))
-                for task in range(self.prepared.tasks)
-            ]
-            inference = max(inference, sum(least))
-        return float(inference) + self.prepared.communication_seconds
+        able = np.array([[self.takes(shape, task) for shape in self.shapes] for task in range(self.prepared.tasks)])
+        inference = max(sum(np.where(able, load / sizes, math.inf).min(axis=1).tolist()) for load in loads)
+        return inference + self.prepared.communication_seconds
 
     def _table(self, stage: Callable[[Shape, int], float]) -> Floats:
         table = np.zeros((len(self.shapes), self.steps))
@@ -286,14 +271,6 @@ def formulate(case: Case, unit_seconds: float, known_seconds: float) -> Any:
     program.drafted = pyo.Var(program.positions, program.steps, domain=pyo.NonNegativeReals)  # Y[m,n,0]
     program.verified = pyo.Var(program.positions, program.steps, domain=pyo.NonNegativeReals)  # Y[m,n,1]
 
-    def seconds(stage: Floats, m: int, n: int) -> Any:
-        """The stage time of position m at step n: that of its shape, 0 if empty or done (Eq. 13-14, 18-19)."""
-        return sum(float(stage[s, n - 1]) * program.has[m, s] for s in program.shapes if stage[s, n - 1] > 0)
-
-    def before(done: Any, m: int, n: int) -> Any:
-        """The time at which a stage is free for position m: 0 for the first."""
-        return done[m - 1, n] if m > 1 else 0.0
-
     # Objective: the makespan of every decoding step, summed (Eq. 21-22)
     last = case.prepared.tasks
     program.inference = pyo.Objective(expr=sum(program.verified[last, n] for n in program.steps))
@@ -325,44 +302,45 @@ def formulate(case: Case, unit_seconds: float, known_seconds: float) -> Any:
         program.positions,
         rule=lambda p, k, m: p.joins[k, m] <= sum(p.has[m, s] for s in p.shapes if case.takes(shapes[s], k)),
     )
-    if case.prepared.mechanism == "pipelined":
-        # The draft stage takes one batch after the other (Eq. 20).
-        program.draft_stage = pyo.Constraint(
-            program.positions,
-            program.steps,
-            rule=lambda p, m, n: p.drafted[m, n] >= before(p.drafted, m, n) + seconds(draft, m, n),
-        )
-        # Verification waits for the guesses of its own batch (Eq. 20) ...
-        program.after_draft = pyo.Constraint(
-            program.positions,
-            program.steps,
-            rule=lambda p, m, n: p.verified[m, n] >= p.drafted[m, n] + seconds(verify, m, n),
-        )
-        # ... and for the batch before (Eq. 20).
-        program.after_verify = pyo.Constraint(
-            program.positions,
-            program.steps,
-            rule=lambda p, m, n: p.verified[m, n] >= before(p.verified, m, n) + seconds(verify, m, n),
-        )
-    else:
-        # Without overlap both stages of a batch wait for the batch before; autoregressive serving drafts nothing.
-        program.one_after_the_other = pyo.Constraint(
-            program.positions,
-            program.steps,
-            rule=lambda p, m, n: p.verified[m, n] >= before(p.verified, m, n) + seconds(draft + verify, m, n),
-        )
+    _follow(program, draft, verify, case.prepared.mechanism == "pipelined")
     return program
 
 
+def _follow(program: Any, draft: Floats, verify: Floats, overlap: bool) -> None:
+    """Let the stages of every step follow each other (Eq. 20)."""
+    import pyomo.environ as pyo
+
+    def seconds(stage: Floats, m: int, n: int) -> Any:
+        """The stage time of position m at step n: that of its shape, 0 if empty or done (Eq. 13-14, 18-19)."""
+        return sum(float(stage[s, n - 1]) * program.has[m, s] for s in program.shapes if stage[s, n - 1] > 0)
+
+    def before(done: Any, m: int, n: int) -> Any:
+        """The time at which a stage is free for position m: 0 for the first."""
+        return done[m - 1, n] if m > 1 else 0.0
+
+    def always(rule: Callable[[Any, int, int], Any]) -> Any:
+        return pyo.Constraint(program.positions, program.steps, rule=rule)
+
+    if overlap:
+        # The draft stage takes one batch after the other.
+        program.draft_stage = always(lambda p, m, n: p.drafted[m, n] >= before(p.drafted, m, n) + seconds(draft, m, n))
+        # Verification waits for the guesses of its own batch ...
+        program.after_draft = always(lambda p, m, n: p.verified[m, n] >= p.drafted[m, n] + seconds(verify, m, n))
+        # ... and for the batch before.
+        program.after_verify = always(
+            lambda p, m, n: p.verified[m, n] >= before(p.verified, m, n) + seconds(verify, m, n)
+        )
+    else:
+        # Without overlap both stages of a batch wait for the batch before; autoregressive serving drafts nothing.
+        program.one_after_the_other = always(
+            lambda p, m, n: p.verified[m, n] >= before(p.verified, m, n) + seconds(draft + verify, m, n)
+        )
+
+
 def solve_case(case: Case, budget: Budget, bounds: dict[Case, float], stats: dict[str, int]) -> Termination:
-    """Offer the best plan of one case if it beats the incumbent, and raise the bound of the case.
+    """Offer the best plan of one case if it beats the incumbent, raise its bound; return why HiGHS stopped.
 
     Modified in place: bounds, stats.
-
-    Returns
-    -------
-    Termination
-        Why HiGHS stopped: converged, time limit, or interrupted.
     """
     assert budget.objective is not None
     communication = case.prepared.communication_seconds
@@ -380,11 +358,7 @@ def solve_case(case: Case, budget: Budget, bounds: dict[Case, float], stats: dic
     if solved.bound is not None:
         bounds[case] = max(bounds[case], solved.bound * unit + communication)
     if solved.has_solution:
-        budget.offer(read_plan(case, program, solved.values(list(program.joins.values()))))
+        values = solved.values(list(program.joins.values()))
+        batches = [[k for k in program.tasks if values[program.joins[k, m]] > 0.5] for m in program.positions]
+        budget.offer(case.prepared.plan([batch for batch in batches if batch], case.length))
     return solved.termination
-
-
-def read_plan(case: Case, program: Any, values: Any) -> ServingLatencyPlan:
-    """Return the plan of a program's solution: the tasks of every position that is not empty."""
-    batches = [[k for k in program.tasks if values[program.joins[k, m]] > 0.5] for m in program.positions]
-    return case.prepared.plan([batch for batch in batches if batch], case.length)

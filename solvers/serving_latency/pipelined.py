@@ -99,17 +99,16 @@ class Part:
     batches: int
     more: bool = False
     first_weight: Floats = field(default_factory=lambda: np.full(RANGES + 1, 0.5))
-    front: int = 0
-    specials: int = 0
+    front: int = field(init=False)
+    specials: int = field(init=False)
     weights: Floats | None = None
     effort: float = field(default_factory=lambda: _PATH)
     work: float = 0.0
     refined: float = 0.0
 
     def __post_init__(self) -> None:
-        if self.weights is None:
-            self.specials = min(_FIRST_POSITIONS, self.batches)
-            self.front = (self.specials + 1) // 2
+        self.specials = min(_FIRST_POSITIONS, self.batches)
+        self.front = (self.specials + 1) // 2
 
     def positions(self, another: bool = False) -> Positions:
         """Return which positions are told apart, and those with another one."""
@@ -216,7 +215,7 @@ class PipelinedSearch:
         return self.bound
 
     def _prune(self) -> bool:
-        """Drop the parts whose bound has reached the incumbent; tell whether any are left."""
+        """Drop the parts whose bound has reached the incumbent; return whether any are left."""
         self.open = [part for part in self.open if part.bound < self.cut]
         return bool(self.open)
 
@@ -352,10 +351,9 @@ class PipelinedSearch:
         k = int(np.argmin(out))
         if out[k] < self.best * (1 - 1e-13):
             batches = [list(range(end - size, end)) for end, size in zip(ends[k], sizes[k], strict=True)]
-            plan = self.prepared.plan(batches, length)
             self.best = float(out[k])
-            self.plan = plan
-            self.budget.offer(plan)
+            self.plan = self.prepared.plan(batches, length)
+            self.budget.offer(self.plan)
 
     def _improve(self, length: int, ends: Ints, sizes: Ints, tries: int = 2000, heat: float = 0.0) -> float:
         """Run the local search from blocks in pipeline order while it helps; return the T_inf reached."""
@@ -410,7 +408,7 @@ class PipelinedSearch:
     # ------------------------------------------------------------------ Lagrangian bound
 
     def _refine(self, part: Part) -> bool:
-        """Let a part's bound be raised further: one more special position or finer cells; tell whether that could be.
+        """Let a part's bound be raised further: one more special position or finer cells; return whether that could be.
 
         The position comes where the innermost special ones have the more weight.
         """
@@ -496,7 +494,7 @@ class PipelinedSearch:
     def _cut(self, length: int) -> bool:
         """Try what Johnson bounds leave at a speculation length, cuts and their orders, while that is promising.
 
-        Tells whether nothing is left; the parts of this length are closed then.
+        Returns whether nothing is left; the parts of this length are closed then.
         """
         if self._entries > _MOST_BLOCKS or self.prepared.tasks > _MOST_TASKS:
             return False
@@ -539,7 +537,7 @@ class PipelinedSearch:
         return int(state[1])
 
     def _enumerate(self, part: Part, patience: float) -> bool:
-        """Try all plans of a part whose bounds stay below the incumbent; tell whether that was done with patience."""
+        """Try all plans of a part whose bounds stay below the incumbent; return whether that was done with patience."""
         assert part.weights is not None, "the part's bound was raised before"
         tables = self._tables(part.length)
         search = Enumeration(PathBound(self.bounds, tables, part.positions(), self.budget), part.weights)
@@ -576,12 +574,12 @@ def late_kernels(prepared: Prepared) -> tuple[str, ...]:
 
 
 def _is_small(tasks: int) -> bool:
-    """Tell whether orders and cuts are so few that they are enumerated at once."""
+    """Return whether orders and cuts are so few that they are enumerated at once."""
     return all(_orders(tasks, m) <= _FEW for m in range(1, tasks + 1))
 
 
 def has_few_plans(prepared: Prepared) -> bool:
-    """Tell whether there are so few contiguous plans that all of them are rated."""
+    """Return whether contiguous plans are so few that all of them are rated."""
     alone = math.factorial(min(prepared.tasks, 8)) * len(prepared.lengths)
     return prepared.runtimes.shape[1] == 1 and alone <= _PLANS
 

@@ -131,7 +131,7 @@ class Prepared:
 
     @cached_property
     def kept(self) -> dict[Any, Any]:
-        """What was computed from these arrays and is asked for again."""
+        """Cache of derived arrays."""
         return {}
 
     @cached_property
@@ -153,20 +153,19 @@ class Prepared:
 
     def plan(self, batches: list[list[int]], length: int, shares: Floats | None = None) -> ServingLatencyPlan:
         """Return a plan from batches of *sorted positions*, in pipeline order; optimal shares unless given."""
-        return ServingLatencyPlan(
-            speculation_length=length,
-            batches=tuple(tuple(np.sort(self.order[batch]).tolist()) for batch in batches),
-            bandwidth_share=self.shares if shares is None else shares,
-            mechanism=self.mechanism if self.problem.mechanism == "any" else None,
-        )
+        own = tuple(tuple(np.sort(self.order[batch]).tolist()) for batch in batches)
+        return self._served(length, shares, batches=own)
 
     def phased(self, phases: Iterable[Phase], length: int, shares: Floats | None = None) -> ServingLatencyPlan:
         """Return a rebatched plan; `length` is what phases without one draft. Optimal shares unless given."""
+        return self._served(length, shares, phases=tuple(phases))
+
+    def _served(self, length: int, shares: Floats | None, **how: Any) -> ServingLatencyPlan:
         return ServingLatencyPlan(
             speculation_length=length,
-            phases=tuple(phases),
             bandwidth_share=self.shares if shares is None else shares,
             mechanism=self.mechanism if self.problem.mechanism == "any" else None,
+            **how,
         )
 
     def stage_seconds(self, size: Any, reached: Floats, length: int, first: Any) -> tuple[Floats, Floats]:
@@ -189,13 +188,14 @@ class Prepared:
     @cached_property
     def widest(self) -> int:
         """A size that no batch exceeds that fits the memory: of the shortest tasks."""
-        kv_draft, free_draft, kv_verify, free_verify = self.memory
-        tokens = float(self.inputs.min() + self.outputs.min())
-        most = min(
-            (free / (kv * tokens) for kv, free in ((kv_draft, free_draft), (kv_verify, free_verify)) if kv > 0.0),
-            default=math.inf,
-        )
+        most = self.room_for(float(self.inputs.min() + self.outputs.min()))
         return self.tasks if most >= self.tasks else max(1, math.ceil(most))
+
+    def room_for(self, tokens: float) -> float:
+        """Return how many tasks of so many tokens fit the memory, but for rounding."""
+        return min(
+            (free / (kv * tokens) for kv, free in self.memory.reshape(2, 2).tolist() if kv > 0.0), default=math.inf
+        )
 
     def rows_end(self, row: int, work: int) -> int:
         """Return where a kernel call ends that begins at a row of a shortest path and may look at so many batches.
@@ -206,7 +206,7 @@ class Prepared:
         return min(self.tasks + 1, row + max(1, min(ahead, work // min(row + ahead, self.widest))))
 
     def fits(self, size: int, padded: float, outputs: float) -> bool:
-        """Tell whether a batch fits the memory of the models that take part (Eq. 9-10)."""
+        """Return whether a batch fits the memory of the models that take part (Eq. 9-10)."""
         tokens = padded + outputs
         kv_draft, free_draft, kv_verify, free_verify = self.memory
         return bool(size * kv_draft * tokens <= free_draft and size * kv_verify * tokens <= free_verify)
@@ -270,7 +270,7 @@ def envelope(runtime: Runtime | None) -> Floats:
 
 
 def _hidden(a: tuple[float, float], b: tuple[float, float], c: tuple[float, float]) -> bool:
-    """Tell whether line b lies nowhere above both a and c (slopes increasing)."""
+    """Return whether line b lies nowhere above both a and c (slopes increasing)."""
     return (a[1] - c[1]) * (b[0] - a[0]) <= (a[1] - b[1]) * (c[0] - a[0])
 
 
@@ -289,7 +289,7 @@ def _memory(model: Decoder | None, limit: float | None) -> tuple[float, float]:
 def quick_batches(prepared: Prepared) -> list[list[int]] | None:
     """Return contiguous batches as large as memory allows, from the longest input down; None if a task misfits.
 
-    Linear in K and free of compiled code: the plan of last resort when time is out at once.
+    Linear in K and free of compiled code: the fallback plan when no time is left.
     """
     batches: list[list[int]] = []
     current: list[int] = []

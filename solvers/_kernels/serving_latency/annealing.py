@@ -21,6 +21,12 @@ from specopt.solvers._kernels.serving_latency.plans import (
 from specopt.solvers._kernels.serving_latency.stages import INPUT, OUTPUT, OVERLAP, STEPS, copy_first, fits
 
 SLOT, ORDER, BEST_SLOT, BEST_ORDER = range(4)  # rows of a plan: batch of each task, batches in pipeline order
+# moves of the annealer, the percentages of draws added up: one task (any, one of its batch's longest output, that of
+# its longest input), two swapped, tasks beyond a threshold to another batch, two batches cut anew, all that another
+# batch takes without growing in length, two merged, one split, two exchanged in the order; the rest shifts one there.
+# With other shares `length-aware` ends with other plans of many tasks.
+ANY, LONGEST_OUTPUT, LONGEST_INPUT, SWAP, BEYOND = 30, 36, 42, 57, 67
+CUT, ABSORB, MERGE, SPLIT, EXCHANGE = 77, 81, 85, 90, 95
 HEAD, AFTER, BEFORE, TARGET, MOVED, OLD_ORDER = range(6)  # rows of the annealer's lists
 ENDS, SIZES, NEW_ENDS, NEW_SIZES, BEST_ENDS, BEST_SIZES = range(6)  # rows of a sequence of blocks
 
@@ -103,9 +109,110 @@ def rebuild(task, batches, lists, a, c):
 
 @helper
 def keeps_memory(task, setting, batches, m):
-    """Tell whether a batch fits, or is empty."""
+    """Return whether a batch fits, or is empty."""
     size = batches[m, SIZE]
     return size == 0.0 or fits(setting, size, task[int(batches[m, TOP]), INPUT] + batches[m, LONGEST])
+
+
+@helper
+def draw_move(task, overlap, ranks, batches, lists, slot, order, M, stream):
+    """Return a move's kind, its batches a and c, how many tasks it moves (-1: it is none), the place of a new batch."""
+    kind = draw_below(stream, 0, 100)
+    if kind >= SPLIT and (not overlap or M == 1):
+        kind = draw_below(stream, 0, SPLIT)
+    if M == 1:
+        kind = MERGE
+    a = order[draw_below(stream, 0, M)]
+    c = a
+    count = 0
+    place = -1
+    if kind < LONGEST_INPUT:  # one task
+        if kind < ANY:
+            k = draw_below(stream, 0, len(slot))
+            a = slot[k]
+        elif kind < LONGEST_OUTPUT:
+            k = lists[HEAD, a]
+            while task[k, OUTPUT] < batches[a, LONGEST]:
+                k = lists[AFTER, k]
+        else:
+            k = int(batches[a, TOP])
+        lists[MOVED, 0] = k
+        count = 1
+    elif kind < SWAP:
+        k, j = draw_below(stream, 0, len(slot)), draw_below(stream, 0, len(slot))
+        a, c = slot[k], slot[j]
+        if a == c:
+            return kind, a, c, -1, place
+        lists[MOVED, 0], lists[MOVED, 1] = k, j
+        count = 2
+    if a == c and kind < MERGE:
+        while c == a:
+            c = order[draw_below(stream, 0, M)]
+    if SWAP <= kind < SPLIT:
+        weight, limit, sign = 0.0, -1.0, 1.0  # all: merge
+        if kind < CUT or kind >= MERGE:  # beyond a threshold
+            mix = draw_below(stream, 0, 5)
+            weight = 1.0 if mix == 0 else 0.0 if mix == 1 else 0.1 * (1 + draw_below(stream, 0, 9))
+            k = lists[HEAD, a]
+            for _ in range(draw_below(stream, 0, int(batches[a, SIZE]))):
+                k = lists[AFTER, k]
+            limit = weight * k + (1.0 - weight) * ranks[k]
+            sign = 1.0 if draw_below(stream, 0, 2) == 0 else -1.0
+            if kind >= MERGE:
+                if len(slot) == M or batches[a, SIZE] < 2.0:
+                    return kind, a, c, -1, place
+                c = order[M]
+                place = draw_below(stream, 0, M + 1)
+        elif kind < ABSORB:
+            weight = -1.0
+        count = collect(task, ranks, batches, lists, weight, limit, sign, False, a, c, 0)
+        if count == 0 or (count == batches[a, SIZE] and weight >= 0.0 and limit >= 0.0):
+            return kind, a, c, -1, place
+        if BEYOND <= kind < CUT:
+            count = collect(task, ranks, batches, lists, weight, limit, -sign, True, c, a, count)
+    return kind, a, c, count, place
+
+
+@helper
+def put_back(batches, lists, slot, a, c, count):
+    """Undo what `regroup` did to batches a and c."""
+    copy_row(batches, len(slot), a)
+    copy_row(batches, len(slot) + 1, c)
+    for t in range(count):
+        k = lists[MOVED, t]
+        lists[TARGET, k] = slot[k]
+
+
+@helper
+def regroup(task, setting, runtimes, batches, lists, slot, order, M, a, c, count, place):
+    """Move the tasks between batches a and c; return how many batches there are then, 0 if one does not fit."""
+    for t in range(count):
+        k = lists[MOVED, t]
+        lists[TARGET, k] = c if slot[k] == a else a
+    copy_row(batches, a, len(slot))
+    copy_row(batches, c, len(slot) + 1)
+    k = lists[MOVED, 0]
+    if count == 1 and k != batches[a, TOP] and task[k, OUTPUT] < batches[a, LONGEST]:
+        batches[a, SIZE] -= 1.0  # keeps its longest input and output
+        take(task, batches, c, k)
+    else:
+        rebuild(task, batches, lists, a, c)
+    if not (keeps_memory(task, setting, batches, a) and keeps_memory(task, setting, batches, c)):
+        put_back(batches, lists, slot, a, c, count)
+        return 0
+    if place >= 0:
+        shift(order, M, place)
+        M += 1
+    elif batches[a, SIZE] == 0.0:
+        p = 0
+        while order[p] != a:
+            p += 1
+        shift(order, p, M - 1)
+        M -= 1
+    for s in (a, c):
+        if batches[s, SIZE] > 0.0:
+            fill(task, setting, runtimes, batches, s)
+    return M
 
 
 Walk = record(
@@ -125,12 +232,11 @@ Walk = record(
 def improve_batches(first, stop, tries, task, setting, runtimes, ranks, heat, walk, stream):
     """Run the attempts first..stop-1 of `tries` of simulated annealing over batches and their pipeline order.
 
-    Moves: a task to another batch, two tasks swapped, all tasks beyond a threshold (of input, output or a mixture
-    of their ranks) to another or a new batch, two batches cut anew, merged, a batch to another position.
+    Thresholds are of input, output or a mixture of their ranks.
     """
     batches, lines, lists, plan, counts, seconds = walk
     slot, order, best_slot, best_order = plan[SLOT], plan[ORDER], plan[BEST_SLOT], plan[BEST_ORDER]
-    target, moved, old_order = lists[TARGET], lists[MOVED], lists[OLD_ORDER]
+    old_order = lists[OLD_ORDER]
     K = len(slot)
     M = counts[0]
     overlap = setting[OVERLAP] > 0.0
@@ -141,104 +247,27 @@ def improve_batches(first, stop, tries, task, setting, runtimes, ranks, heat, wa
     for k in range(K):
         link(lists, k, slot[k])
         take(task, batches, slot[k], k)
-        target[k] = slot[k]
+        lists[TARGET, k] = slot[k]
     for m in range(M):
         fill(task, setting, runtimes, batches, order[m])
     for attempt in range(first, stop):
-        kind = draw_below(stream, 0, 100)
-        if kind >= 90 and (not overlap or M == 1):
-            kind = draw_below(stream, 0, 90)
-        if M == 1:
-            kind = 85
-        a = order[draw_below(stream, 0, M)]
-        c = a
-        count = 0  # tasks moved
-        place = -1  # pipeline position of a new batch
-        if kind < 42:  # one task
-            if kind < 30:
-                k = draw_below(stream, 0, K)
-                a = slot[k]
-            elif kind < 36:
-                k = lists[HEAD, a]
-                while task[k, OUTPUT] < batches[a, LONGEST]:
-                    k = lists[AFTER, k]
-            else:
-                k = int(batches[a, TOP])
-            moved[0] = k
-            count = 1
-        elif kind < 57:  # two swapped
-            k, j = draw_below(stream, 0, K), draw_below(stream, 0, K)
-            a, c = slot[k], slot[j]
-            if a == c:
-                continue
-            moved[0], moved[1] = k, j
-            count = 2
-        if a == c and kind < 85:
-            while c == a:
-                c = order[draw_below(stream, 0, M)]
-        if 57 <= kind < 90:
-            weight, limit, sign = 0.0, -1.0, 1.0  # all: merge
-            if kind < 77 or kind >= 85:  # beyond a threshold
-                mix = draw_below(stream, 0, 5)
-                weight = 1.0 if mix == 0 else 0.0 if mix == 1 else 0.1 * (1 + draw_below(stream, 0, 9))
-                k = lists[HEAD, a]
-                for _ in range(draw_below(stream, 0, int(batches[a, SIZE]))):
-                    k = lists[AFTER, k]
-                limit = weight * k + (1.0 - weight) * ranks[k]
-                sign = 1.0 if draw_below(stream, 0, 2) == 0 else -1.0
-                if kind >= 85:  # to a new batch
-                    if M == K or batches[a, SIZE] < 2.0:
-                        continue
-                    c = order[M]
-                    place = draw_below(stream, 0, M + 1)
-            elif kind < 81:  # what c can take without growing in length
-                weight = -1.0
-            count = collect(task, ranks, batches, lists, weight, limit, sign, False, a, c, 0)
-            if count == 0 or (count == batches[a, SIZE] and weight >= 0.0 and limit >= 0.0):
-                continue
-            if 67 <= kind < 77:  # cut both anew
-                count = collect(task, ranks, batches, lists, weight, limit, -sign, True, c, a, count)
+        kind, a, c, count, place = draw_move(task, overlap, ranks, batches, lists, slot, order, M, stream)
+        if count < 0:
+            continue
         new_M = M
-        if kind >= 90:
-            copy_first(order, old_order, min(K, M + 1))
+        copy_first(order, old_order, min(K, M + 1))
+        if kind >= SPLIT:
             p, q = draw_below(stream, 0, M), draw_below(stream, 0, M)
             if p == q:
                 continue
-            if kind < 95:
+            if kind < EXCHANGE:
                 order[p], order[q] = order[q], order[p]
             else:
                 shift(order, p, q)
         else:
-            for t in range(count):
-                k = moved[t]
-                target[k] = c if slot[k] == a else a
-            copy_row(batches, a, K)
-            copy_row(batches, c, K + 1)
-            k = moved[0]
-            if count == 1 and k != batches[a, TOP] and task[k, OUTPUT] < batches[a, LONGEST]:
-                batches[a, SIZE] -= 1.0  # keeps its longest input and output
-                take(task, batches, c, k)
-            else:
-                rebuild(task, batches, lists, a, c)
-            if not (keeps_memory(task, setting, batches, a) and keeps_memory(task, setting, batches, c)):
-                copy_row(batches, K, a)
-                copy_row(batches, K + 1, c)
-                for t in range(count):
-                    target[moved[t]] = slot[moved[t]]
+            new_M = regroup(task, setting, runtimes, batches, lists, slot, order, M, a, c, count, place)
+            if new_M == 0:
                 continue
-            copy_first(order, old_order, min(K, M + 1))
-            if place >= 0:
-                shift(order, M, place)
-                new_M = M + 1
-            elif batches[a, SIZE] == 0.0:
-                p = 0
-                while order[p] != a:
-                    p += 1
-                shift(order, p, M - 1)
-                new_M = M - 1
-            for s in (a, c):
-                if batches[s, SIZE] > 0.0:
-                    fill(task, setting, runtimes, batches, s)
         rated = inference_seconds(task, setting, runtimes, batches, order, new_M, lines)
         accepted = rated <= current
         if not accepted:
@@ -247,9 +276,9 @@ def improve_batches(first, stop, tries, task, setting, runtimes, ranks, heat, wa
             current = rated
             M = new_M
             for t in range(count):
-                k = moved[t]
+                k = lists[MOVED, t]
                 unlink(lists, k, slot[k])
-                slot[k] = target[k]
+                slot[k] = lists[TARGET, k]
                 link(lists, k, slot[k])
             if current < best * (1.0 - 1e-13):
                 best = current
@@ -258,11 +287,8 @@ def improve_batches(first, stop, tries, task, setting, runtimes, ranks, heat, wa
                 counts[1] = M
         else:
             copy_first(old_order, order, min(K, M + 1))
-            if kind < 90:
-                copy_row(batches, K, a)
-                copy_row(batches, K + 1, c)
-                for t in range(count):
-                    target[moved[t]] = slot[moved[t]]
+            if kind < SPLIT:
+                put_back(batches, lists, slot, a, c, count)
     counts[0] = M
     seconds[0], seconds[1] = current, best
 
