@@ -206,7 +206,7 @@ class Case:
         sizes = np.array([shape.size for shape in self.shapes])
         able = np.array([[self.takes(shape, task) for shape in self.shapes] for task in range(self.prepared.tasks)])
         inference = max(sum(np.where(able, load / sizes, math.inf).min(axis=1).tolist()) for load in loads)
-        return inference + self.prepared.communication_seconds
+        return float(inference) + self.prepared.communication_seconds
 
     def _table(self, stage: Callable[[Shape, int], float]) -> Floats:
         table = np.zeros((len(self.shapes), self.steps))
