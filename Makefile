@@ -7,8 +7,8 @@ PLAYED := serving-latency rebatched-serving prompt-chunking draft-control verifi
 PAIR := real
 BACKENDS := $(addprefix tests/,test_conformance.py::test_solves instances/acceptance instances/drafts \
   solvers/drafting/test_predictors.py $(addprefix optimizer/,test_cli.py::test_demo test_cli.py::test_bad_usage \
-  test_export_command.py report/test_report.py views/test_canvas.py comparison/test_compare.py::test_a_dask_cluster_of_processes))
-REACHED := dask,plot,predict,report
+  test_export_command.py report/test_report.py views/test_chart.py comparison/test_compare.py::test_a_dask_cluster_of_processes))
+REACHED := dask,plot,predict
 NUMERICS := $(addprefix tests/solvers/,$(addprefix fair_goodput/,test_master.py test_steep.py test_column_generation.py) draft_control)
 
 run: .venv/ok ## solve the setting of paper 1 and show plan, rivals and pipeline

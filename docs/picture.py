@@ -8,4 +8,4 @@ import specopt
 from specopt.views.serving_latency import pipeline_figure
 
 problem = specopt.generate("serving-latency/paper-1", tasks=60, seed=1)
-pipeline_figure(problem, specopt.solve(problem).plan).savefig(Path(__file__).parent / "pipeline.png", dpi=100)
+pipeline_figure(problem, specopt.solve(problem).plan).save(Path(__file__).parent / "pipeline.png")

@@ -8,17 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
 
-from specopt.views.canvas import COLOURS
-from specopt.views.panels import Line, Panel, draw
+from specopt.views.chart import Chart, Picture, quantity
 from testbed.comparison import APART, points_of, quantities
 from testbed.engine.loads import ALONE, MIXED
 from testbed.engine.results import (
@@ -375,27 +372,36 @@ def panels() -> list[tuple[Row, tuple[str, str], list[tuple[float, float]]]]:
     return found
 
 
-def picture() -> Figure:
+def picture() -> Picture:
     """Return predicted against measured, a point per plan."""
-    shown = [_panel(*one) for one in panels()]
-    return draw(*shown, size=(9.6, 3.3 * math.ceil(len(shown) / 3)), rows=math.ceil(len(shown) / 3))
+    return Picture([_chart(*one) for one in panels()], columns=3, width=260)
 
 
-def _panel(record: Row, of: tuple[str, str], points: list[tuple[float, float]]) -> Panel:
-    predicted, measured = np.array(points).T
-    ends = 0.9 * min(predicted.min(), measured.min()), 1.1 * max(predicted.max(), measured.max())
-    words = of[1].replace("_", " ")
-    return Panel(
-        title=record["kind"] + (", pass by pass" if of[0] == "passes" else ""), x=f"predicted {words}", y="measured",
-        marks=[
-            Line(x=ends, y=ends, style="-", colour="lightgrey"),
-            Line(x=predicted, y=measured, style="o", size=4.0, colour=COLOURS[0]),
-        ],
-        log=True, x_range=ends, y_range=ends, legend="none",
-    )  # fmt: skip
+def _chart(record: Row, of: tuple[str, str], points: list[tuple[float, float]]) -> Chart:
+    rows = [{"predicted": predicted, "measured": measured} for predicted, measured in points]
+    values = [value for point in points for value in point]
+    ends = [0.9 * min(values), 1.1 * max(values)]
+    how = {"scale": {"type": "log", "domain": ends, "nice": False}, "axis": {"format": "~g", "tickCount": 4}}
+    words = f"predicted {of[1].replace('_', ' ')}"
+    encoding = {"x": quantity("predicted", title=words, **how), "y": quantity("measured", **how)}
+    equal = {"values": [{"predicted": end, "measured": end} for end in ends]}
+    return Chart(
+        title=record["kind"] + (", pass by pass" if of[0] == "passes" else ""),
+        rows=rows,
+        spec={
+            "height": 220,
+            "encoding": encoding,
+            "layer": [
+                {"data": equal, "mark": {"type": "line", "color": "var(--soft)", "strokeDash": [4, 4]}},
+                {"mark": {"type": "point", "filled": True, "size": 30}},
+            ],
+        },
+    )
 
 
 if __name__ == "__main__":
     (HERE / "results.md").write_text(report())
-    picture().savefig(HERE / "predicted-measured.svg", metadata={"Date": None, "Description": f"points {digest()}"})
+    drawing = HERE / "predicted-measured.svg"
+    picture().save(drawing)
+    drawing.write_text(f"{drawing.read_text()}<!-- points {digest()} -->\n")
     print(summary())

@@ -79,7 +79,6 @@ def compare(
     for path in record:
         check_target(picture, path)
     found = [read_record(path) for path in record]
-    from specopt.views.canvas import save_figure
     from testbed.views.comparison import comparison_of, draw_comparison, print_comparison
 
     if as_json:
@@ -90,7 +89,7 @@ def compare(
         for one in found:
             print_comparison(one, console())
     if picture is not None:
-        save_figure(draw_comparison(found), picture)
+        draw_comparison(found).save(picture)
         say(f"written to {picture}")
 
 
@@ -126,7 +125,8 @@ def page(
 ) -> None:
     """Make one page of records: charts, tables, and how good predictions were, in words."""
     from specopt.models.files import write_text
-    from specopt.report.page import MISSING, can_draw, to_html
+    from specopt.report.page import can_draw, to_html
+    from specopt.views.chart import MISSING
     from testbed.records import read_record
     from testbed.views.page import page_of
 

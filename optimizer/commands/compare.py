@@ -114,17 +114,15 @@ def _write_table(folders: list[str], output: Path | None, as_json: bool) -> None
 
 
 def _write(comparison: Comparison, folder: Path) -> list[str]:
-    """Write tables and the picture, and return the names of the files; without matplotlib one line says so."""
+    """Write tables and the picture, and return the names of the files; if nothing can draw, one line says so."""
     from specopt.comparison.profiles import profile_figure
     from specopt.models.errors import MissingDependency
-    from specopt.views.canvas import save_figure
 
     comparison.to_csv(folder / "comparison.csv")
     comparison.to_parquet(folder / "comparison.parquet")
     try:
-        figure = profile_figure(comparison)
+        profile_figure(comparison).save(folder / "profiles.png")
     except MissingDependency as error:
         say(f"no picture: {error}")
         return ["comparison.csv", "comparison.parquet"]
-    save_figure(figure, folder / "profiles.png")
     return ["comparison.csv", "comparison.parquet", "profiles.png"]

@@ -119,13 +119,11 @@ def _compare(problem: ServingLatencyProblem, best: Result, out: Console) -> None
 
 
 def _draw(problem: ServingLatencyProblem, plan: ServingLatencyPlan, picture: Path, out: Console) -> None:
-    from specopt.views.canvas import save_figure
     from specopt.views.serving_latency import pipeline_figure
 
     try:
-        figure = pipeline_figure(problem, plan)
         picture.parent.mkdir(parents=True, exist_ok=True)
-        save_figure(figure, picture)
+        pipeline_figure(problem, plan).save(picture)
     except MissingDependency as error:
         out.print(f"No picture: {error}", soft_wrap=True)
     except OSError as error:

@@ -133,10 +133,9 @@ def fit(given: Fit) -> None:
     data: dict[str, Any] = {name: found.to_dict() for name, found in (fits | tables).items()}
     text = to_json(data.get("", data))
     if given.picture is not None:
-        from specopt.views.canvas import save_figure
         from specopt.views.fit import fit_figure
 
-        save_figure(fit_figure(fits), given.picture)
+        fit_figure(fits).save(given.picture)
     if given.output is not None:
         write_text(given.output, text + "\n")
     if given.as_json:

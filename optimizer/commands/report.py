@@ -29,8 +29,9 @@ def report(
     The page asks for nothing from anywhere, and its text and pictures need no scripts.
     """
     from specopt.models.files import write_text
-    from specopt.report.page import MISSING, can_draw, to_html
+    from specopt.report.page import can_draw, to_html
     from specopt.report.sources import page_of
+    from specopt.views.chart import MISSING
 
     for source in (*map(Path, sources), problem):
         check_target(output, source)

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from specopt.comparison.leaderboard import origins
-from specopt.comparison.profiles import SOLVED, WIDEST_GAP, gap_profile, shortfall_profile, time_profile
+from specopt.comparison.profiles import profile_charts
 from specopt.comparison.summary import SHIFT_SECONDS, MethodSummary, summaries, who_wins
-from specopt.comparison.table import LEAST_GAP, Comparison
+from specopt.comparison.table import Comparison
 from specopt.kinds import kind_of
-from specopt.models.fields import Floats
 from specopt.report.markup import items, paragraph, section, table
 from specopt.report.page import Page, figure
-from specopt.views.chart import Chart, looks, quantity
 
 
 def comparison_page(comparison: Comparison, sources: tuple[str, ...]) -> Page:
@@ -74,51 +70,8 @@ def _kind(comparison: Comparison, kind: str, rows: Sequence[MethodSummary]) -> s
         "Gap: |objective - bound| / |objective|, to the best bound of any method, here or in the instance library. "
         f"Proven: optimal by that bound. Time: shifted geometric mean, shift {SHIFT_SECONDS:g} s."
     )
-    measure = "shortfall" if maximised else "gap"
-    least, widest = 100.0 * LEAST_GAP, 100.0 * WIDEST_GAP
-    gaps = shortfall_profile(comparison, kind) if maximised else gap_profile(comparison, kind)
-    shares = {
-        label: np.where(100.0 * one < widest, np.maximum(100.0 * one, least), np.inf) for label, one in gaps.items()
-    }
-    charts = (
-        _profile(
-            shares, f"Share of the runs within a {measure} to the best bound", f"{measure} (%)",
-            f"What is below {least:g} % is drawn there.",
-        ),
-        _profile(
-            time_profile(comparison, kind),
-            f"Share of the runs solved to {100 * SOLVED:g} % within a factor of the fastest",
-            "time over that of the fastest method", "Solved: a plan that close to the best bound, or a proof.",
-        ),
-    )  # fmt: skip
+    charts = profile_charts(comparison, kind)
     return section(f"{kind}: methods", table(told, "Methods"), paragraph(words, "note"), *map(figure, charts))
-
-
-def _profile(values: Mapping[str, Floats], title: str, x: str, note: str) -> Chart:
-    finite = [value for one in values.values() for value in one[np.isfinite(one)]]
-    end = 1.5 * max(finite, default=1.0)
-    rows = [
-        {"method": label, x: float(at), "share of the runs (%)": 100.0 * share}
-        for label, sorted_ in values.items()
-        for at, share in _steps(sorted_, end)
-    ]
-    encoding = {
-        "x": quantity(x, scale={"type": "log"}, axis={"format": "~g", "tickCount": 6}),
-        "y": quantity("share of the runs (%)", scale={"domain": [0, 100]}),
-        **looks("method", list(values)),
-    }
-    mark = {"type": "line", "interpolate": "step-after", "strokeWidth": 2, "tooltip": {"content": "data"}}
-    return Chart(title=title, rows=rows, spec={"mark": mark, "encoding": encoding}, note=note)
-
-
-def _steps(values: Floats, end: float) -> list[tuple[float, float]]:
-    """Return where a profile steps and to which share, up to the end of the axis."""
-    finite = values[np.isfinite(values)]
-    if not len(finite):
-        return [(end, 0.0)]
-    places, last = np.unique(finite, return_index=True)
-    reached = np.append(last[1:], len(finite)) / len(values)
-    return [(float(places[0]), 0.0), *zip(places.tolist(), reached.tolist(), strict=True), (end, float(reached[-1]))]
 
 
 def _runs(comparison: Comparison) -> list[dict[str, Any]]:

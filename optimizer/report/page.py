@@ -6,17 +6,13 @@ library their tables are shown; nothing on a page asks for anything from elsewhe
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
-from typing import Any
 
 from specopt.report import markup
-from specopt.views.chart import SERIES, Chart
-
-MISSING = "charts need vl-convert-python: pip install 'specopt[report]'"
+from specopt.views.chart import BASE, MISSING, Chart, draw, variables
 
 _WIDTH = 900
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline' 'unsafe-eval'; img-src data:"
@@ -24,27 +20,6 @@ _NOTICE = (
     "Charts by Vega, Vega-Lite and Vega-Embed, "
     "Copyright (c) University of Washington Interactive Data Lab, BSD-3-Clause."
 )
-
-_AXIS = {
-    "labelColor": "var(--soft)", "titleColor": "var(--ink)", "domainColor": "var(--soft)", "tickColor": "var(--soft)",
-    "gridColor": "var(--line)", "labelFontSize": 12, "titleFontSize": 12, "titleFontWeight": "normal",
-}  # fmt: skip
-_CONFIG = {
-    "background": "transparent",
-    "font": "system-ui, Liberation Sans, Arial, sans-serif",
-    "view": {"stroke": "transparent"},
-    "axis": _AXIS,
-    "legend": {
-        "labelColor": "var(--ink)", "titleColor": "var(--soft)", "orient": "bottom", "columns": 4, "labelFontSize": 12,
-        "titleFontWeight": "normal", "symbolStrokeWidth": 2.5, "labelLimit": 280,
-    },
-    "title": {"color": "var(--ink)"},
-    "range": {"category": [f"var(--series-{i})" for i in range(SERIES)]},
-    "mark": {"color": "var(--series-0)"},
-    "rule": {"color": "var(--soft)"},
-    "text": {"color": "var(--ink)"},
-    "customFormatTypes": False,
-}  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +48,7 @@ class Page:
 
 
 def can_draw() -> bool:
-    """Tell whether the library that draws charts is installed."""
+    """Return whether the library that draws charts is installed."""
     try:
         import vl_convert  # noqa: F401
     except ImportError:
@@ -83,24 +58,17 @@ def can_draw() -> bool:
 
 def figure(chart: Chart) -> str:
     """Return a chart with its rows as a table, folded away where the chart is drawn."""
-    rows = [{name: _round(value) for name, value in row.items()} for row in chart.rows]
+    described = chart.to_dict()
+    rows = described["data"]["values"]
     if not rows:
         return markup.paragraph(f"{chart.title}: nothing to show.")
     caption = f"<strong>{markup.text(chart.title)}</strong>{markup.text(chart.note)}"
     table = markup.table(rows, chart.title)
     if not can_draw():
         return f"<figure><figcaption>{caption}</figcaption>{table}</figure>"
-    spec = {
-        "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
-        "description": chart.title,
-        "height": 260,
-        "autosize": {"type": "fit-x", "contains": "padding"},
-        "config": _CONFIG,
-        **chart.spec,
-        "data": {"values": rows},
-    }
+    spec = {**BASE, "autosize": {"type": "fit-x", "contains": "padding"}, **described}
     return (
-        f"<figure><figcaption>{caption}</figcaption><div class=plot>{_svg({**spec, 'width': _WIDTH})}</div>"
+        f"<figure><figcaption>{caption}</figcaption><div class=plot>{draw({**spec, 'width': _WIDTH}, 'svg')}</div>"
         f"<script type='application/json'>{markup.data({**spec, 'width': 'container'})}</script>"
         f"{markup.folded('The figures as a table', table)}</figure>"
     )
@@ -126,7 +94,7 @@ def to_html(page: Page) -> str:
             f'<meta http-equiv=Content-Security-Policy content="{_POLICY}">',
             "<meta name=viewport content='width=device-width, initial-scale=1'>",
             f"<title>{markup.text(page.title)}</title>",
-            f"<style>{_resource('page.css')}</style>",
+            f"<style>{variables(':root')}{_resource('page.css')}</style>",
             "</head>",
             "<body>",
             f"<header><h1>{markup.text(page.title)}</h1>{lead}</header>",
@@ -138,13 +106,6 @@ def to_html(page: Page) -> str:
             "",
         )
     )
-
-
-def _svg(spec: dict[str, Any]) -> str:
-    import vl_convert
-
-    drawn: str = vl_convert.vegalite_to_svg(spec)
-    return drawn
 
 
 GLOBALS = "window.vegaEmbed = vegaEmbed; window.vega = vega; window.vegaLite = vegaLite;"
@@ -161,10 +122,3 @@ def _bundle() -> str:
 
 def _resource(name: str) -> str:
     return (resources.files(__package__) / name).read_text(encoding="utf-8")
-
-
-def _round(value: Any) -> Any:
-    """Return a value for a chart: numbers to a few digits, none that JSON does not know."""
-    if not isinstance(value, float):
-        return value
-    return float(f"{value:.6g}") if math.isfinite(value) else None

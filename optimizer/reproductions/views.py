@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from rich.console import Console
@@ -16,14 +16,9 @@ from specopt.models.errors import InvalidInput
 from specopt.models.files import csv_text, write_text
 from specopt.reproductions.experiment import Curves, Finding, Run
 from specopt.reproductions.ledger import Assumption, Paper
-from specopt.views.canvas import COLOURS, line_style, save_figure
-from specopt.views.panels import Bars, Line, Panel, draw
+from specopt.views.chart import Chart, Picture, category, looks, quantity
 from specopt.views.terminal import table
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-_HOLDS, _FAILS = COLOURS[2], COLOURS[1]
 _ROWS = 16  # of a map, the ones without a printed number first
 
 
@@ -102,7 +97,7 @@ def write_run(run: Run, folder: Path, *, pictures: bool = True) -> None:
     InvalidInput
         If a file cannot be written.
     MissingDependency
-        If pictures need matplotlib; the points are written all the same.
+        If pictures need vl-convert-python; the points are written all the same.
     """
     if run.points:
         columns = {one.said.id: one.values.tolist() for one in run.findings}
@@ -111,8 +106,8 @@ def write_run(run: Run, folder: Path, *, pictures: bool = True) -> None:
         write_text(folder / f"{run.name}.csv", csv_text([(*run.points[0], *columns), *body]))
     if pictures:
         drawn = {f"map-{run.name}": draw_map(run)} if run.points else {}
-        for name, figure in (drawn | {name: draw_curves(name, one) for name, one in run.curves.items()}).items():
-            save_figure(figure, folder / f"{file_name(name)}.png")
+        for name, picture in (drawn | {name: draw_curves(name, one) for name, one in run.curves.items()}).items():
+            picture.save(folder / f"{file_name(name)}.png")
 
 
 def file_name(name: str) -> str:
@@ -152,43 +147,56 @@ def page(title: str, entries: Sequence[Mapping[str, Any]], runs: Sequence[Run], 
 # ---------------------------------------------------------------------------- pictures
 
 
-def draw_curves(name: str, of: Curves) -> Figure:
+def draw_curves(name: str, of: Curves) -> Picture:
     """Return the lines of a figure."""
-    marks = []
-    for i, (label, line) in enumerate(of.lines.items()):
-        colour, dashes = line_style(i)
-        style = f"o{dashes}" if len(of.at) < 30 else dashes
-        marks.append(Line(x=of.at, y=line, label=label, colour=colour, style=style))
-    return draw(Panel(title=name, x=of.x, y=of.y, marks=marks, legend="beside"), size=(6.4, 3.6))
+    rows = [
+        {"line": label, of.x: at, of.y: value}
+        for label, line in of.lines.items()
+        for at, value in zip(of.at, line, strict=True)
+    ]
+    scale = {"scale": {"zero": False}}
+    encoding = {"x": quantity(of.x, **scale), "y": quantity(of.y, **scale), **looks("line", list(of.lines))}
+    spec = {"mark": {"type": "line", "strokeWidth": 1.5, "point": len(of.at) < 30}, "encoding": encoding}
+    return Picture([Chart(title=name, rows=rows, spec=spec)], width=480)
 
 
-def draw_map(run: Run) -> Figure:
+def draw_map(run: Run) -> Picture:
     """Return where statements hold: shares of the box, and the two most open ones over their deciding assumptions."""
-    rows = sorted(run.findings, key=lambda one: one.said.printed is not None)[:_ROWS]
-    shares = [one.share or 0.0 for one in rows]
-    bars = Panel(
-        title=f"{run.name}: holds in", x="share of the box of assumptions", x_range=(0.0, 1.0), legend="none",
-        rows=[one.said.id for one in rows],
-        marks=[Bars(lengths=shares, colour=_HOLDS)],
-    )  # fmt: skip
-    open_ones = sorted((one for one in rows if one.deciding), key=lambda one: abs((one.share or 0.0) - 0.5))[:2]
-    panels = [bars, *(_scatter(run, one) for one in open_ones)]
-    return draw(*panels, size=(4.2 * len(panels) + 1.0, 1.2 + 0.25 * max(8, len(rows))))
+    found = sorted(run.findings, key=lambda one: one.said.printed is not None)[:_ROWS]
+    share_ = "share of the box of assumptions"
+    bars = {
+        "height": 24 * len(found),
+        "mark": {"type": "bar", "color": "var(--good)"},
+        "encoding": {
+            "y": category("statement", title=None, axis={"labelLimit": 300}),
+            "x": quantity(share_, scale={"domain": [0, 1]}),
+        },
+    }
+    rows = [{"statement": one.said.id, share_: one.share or 0.0} for one in found]
+    open_ones = sorted((one for one in found if one.deciding), key=lambda one: abs((one.share or 0.0) - 0.5))[:2]
+    shares = Chart(title=f"{run.name}: holds in", rows=rows, spec=bars)
+    charts = [shares, *(_scatter(run, one) for one in open_ones)]
+    return Picture(charts, columns=len(charts), width=340)
 
 
-def _scatter(run: Run, found: Finding) -> Panel:
+def _scatter(run: Run, found: Finding) -> Chart:
     """Return the sampled points over the assumptions that decide most; a single one stands over the next in the box."""
     names = [name for name, _ in found.deciding[:2]]
     names += [one.name for one in run.box if one.name not in names][: 2 - len(names)]
     box = {one.name: one for one in run.box}
-    holds = np.array([found.said.agrees(one) for one in found.values.tolist()])
-    axes = [_axis(run, box[name]) for name in names] or [np.zeros(len(holds))]
-    x, y = axes[0], axes[-1]
-    marks = [
-        Line(x=x[mask], y=y[mask], style="o", size=4.0, colour=colour, label=label)
-        for mask, colour, label in ((holds, _HOLDS, "holds"), (~holds, _FAILS, "fails"))
+    axes = [_axis(run, box[name]).tolist() for name in names]
+    rows = [
+        {"x": x, "y": y, "statement": "holds" if found.said.agrees(value) else "fails"}
+        for x, y, value in zip(axes[0], axes[-1], found.values.tolist(), strict=True)
     ]
-    return Panel(title=found.said.id, x=_words(box[names[0]]), y=_words(box[names[-1]]), marks=marks)
+    colours = {"domain": ["holds", "fails"], "range": ["var(--good)", "var(--bad)"]}
+    encoding = {
+        "x": quantity("x", title=_words(box[names[0]]), scale={"zero": False}),
+        "y": quantity("y", title=_words(box[names[-1]]), scale={"zero": False}),
+        "color": category("statement", title=None, scale=colours),
+    }
+    spec = {"mark": {"type": "point", "filled": True, "size": 40}, "encoding": encoding}
+    return Chart(title=found.said.id, rows=rows, spec=spec)
 
 
 def _axis(run: Run, one: Assumption) -> np.ndarray[Any, np.dtype[np.float64]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 from rich.console import Console
@@ -11,11 +10,8 @@ from rich.console import Console
 from specopt.instances.runtimes.fit import WORTH_TELLING, RuntimeFit
 from specopt.instances.runtimes.measured import MeasuredRuntime
 from specopt.models.pass_time.measured import AXES
-from specopt.views.canvas import COLOURS, new_figure
+from specopt.views.chart import Chart, Picture, quantity, time_unit
 from specopt.views.terminal import line, sentence, table, title
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 BINS = 8
 MARKS = 13
@@ -97,42 +93,41 @@ def _milliseconds(seconds: float) -> str:
     return f"{1e3 * seconds:.4g} ms"
 
 
-# ---------------------------------------------------------------------------- matplotlib
+# ---------------------------------------------------------------------------- as a picture
 
 
-def fit_figure(fits: Mapping[str, RuntimeFit]) -> Figure:
-    """Return a column of two panels for each fit: times, and errors relative to the measurement.
+def fit_figure(fits: Mapping[str, RuntimeFit]) -> Picture:
+    """Return a column of two charts for each fit: times, and errors relative to the measurement."""
+    pairs = [_charts(name, fit) for name, fit in fits.items()]
+    return Picture([chart for row in zip(*pairs, strict=True) for chart in row], columns=len(fits), width=480)
 
-    Raises
-    ------
-    MissingDependency
-        If matplotlib is not installed.
-    """
-    figure = new_figure(6.5 * len(fits), 6.0)
-    axes = figure.subplots(2, len(fits), squeeze=False, height_ratios=(2, 1), sharex="col")
-    for column, (name, fit) in enumerate(fits.items()):
-        above, below = axes[:, column]
-        x, y = fit.inputs[:, 0], fit.table.seconds
-        most = float(y.max())
-        scale, unit = (1.0, "s") if most >= 2.0 else (1e3, "ms") if most >= 2e-3 else (1e6, "µs")
-        above.plot(x, y * scale, "o", ms=3, color=COLOURS[0], alpha=0.6, mew=0, label="measured")
-        order = np.argsort(x, kind="stable")
-        style = "." if fit.inputs.shape[1] > 1 else "-"  # features are no single abscissa
-        above.plot(
-            x[order], fit.predicted_seconds[order] * scale, style, color=COLOURS[1], ms=3, label=f"{fit.form.name} fit"
-        )
-        above.set_ylabel(f"time of a pass ({unit})")
-        above.set_ylim(bottom=0.0)
-        above.legend(frameon=False, loc="upper left")
-        title = f"{name}: " if name else ""
-        r2 = "" if fit.metrics.r2 is None else f"R² {fit.metrics.r2:.4f}, "
-        above.set_title(f"{title}{fit.form.name}, {r2}MAPE {fit.metrics.mape:.2%}", loc="left", fontsize=10)
-        below.plot(x, 100.0 * fit.relative_errors, "o", ms=3, color=COLOURS[0], alpha=0.6, mew=0)
-        below.axhline(0.0, color=COLOURS[1], lw=1.0)
-        for bound in (-WORTH_TELLING, WORTH_TELLING):
-            below.axhline(100.0 * bound, color="grey", lw=0.7, ls=":")
-        below.set_ylabel("fit too slow by (%)")
-        below.set_xlabel(f"{_work(fit)} of the pass")
-        for axis in (above, below):
-            axis.spines[["top", "right"]].set_visible(False)
-    return figure
+
+def _charts(name: str, fit: RuntimeFit) -> tuple[Chart, Chart]:
+    scale, unit = time_unit(float(fit.table.seconds.max()))
+    work, fitted = f"{_work(fit)} of the pass", f"{fit.form.name} fit"
+    time, error = f"time of a pass ({unit})", "fit too slow by (%)"
+    columns = (fit.inputs[:, 0], scale * fit.table.seconds, scale * fit.predicted_seconds, 100.0 * fit.relative_errors)
+    rows = [dict(zip((work, "measured", fitted, error), row, strict=True)) for row in np.column_stack(columns).tolist()]
+    x = quantity(work, axis={"format": "~s"})
+    points = {"type": "point", "filled": True, "size": 18, "opacity": 0.6}
+    single = fit.inputs.shape[1] == 1  # several features are no abscissa
+    layers = [
+        {
+            "mark": mark,
+            "encoding": {"x": x, "y": quantity(column, title=time), "color": {"datum": column, "title": None}},
+        }
+        for column, mark in (("measured", points), (fitted, "line" if single else {**points, "size": 8}))
+    ]
+    levels = {"values": [{"at": 100.0 * level} for level in (-WORTH_TELLING, 0.0, WORTH_TELLING)]}
+    rules = {
+        "data": levels,
+        "mark": {"type": "rule", "strokeDash": [2, 2]},
+        "encoding": {"y": quantity("at", title=error)},
+    }
+    r2 = "" if fit.metrics.r2 is None else f"R² {fit.metrics.r2:.4f}, "
+    title = f"{f'{name}: ' if name else ''}{fit.form.name}, {r2}MAPE {fit.metrics.mape:.2%}"
+    errors = {"mark": points, "encoding": {"x": x, "y": quantity(error)}}
+    return (
+        Chart(title=title, rows=rows, spec={"layer": layers}),
+        Chart(title="", rows=rows, spec={"height": 130, "layer": [rules, errors]}),
+    )

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.console import Console
 
 from specopt.models.rebatched_serving import Stretch
 from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
-from specopt.views.canvas import COLOURS, new_figure
-from specopt.views.chart import MOST_MARKS, Chart, timeline
+from specopt.views.chart import MAX_MARKS, Chart, timeline
 from specopt.views.terminal import MOST_ROWS, cut, line, table
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 def stretches(problem: ServingLatencyProblem, plan: ServingLatencyPlan) -> list[Stretch]:
@@ -35,34 +31,6 @@ def print_phases(problem: ServingLatencyProblem, plan: ServingLatencyPlan, out: 
     cut(out, len(found), "stretches")
 
 
-def phases_figure(problem: ServingLatencyProblem, plan: ServingLatencyPlan) -> Figure:
-    """Return the tasks in service over time, a colour for each batch.
-
-    Raises
-    ------
-    MissingDependency
-        If matplotlib is not installed.
-    """
-    found = stretches(problem, plan)
-    figure = new_figure(10.0, 3.6)
-    axes = figure.subplots()
-    for place in range(max(len(stretch.sizes) for stretch in found)):
-        shown = [stretch for stretch in found if len(stretch.sizes) > place]
-        axes.bar(
-            [stretch.start for stretch in shown],
-            [stretch.sizes[place] for stretch in shown],
-            width=[stretch.end - stretch.start for stretch in shown],
-            bottom=[sum(stretch.sizes[:place]) for stretch in shown],
-            align="edge",
-            color=COLOURS[place % len(COLOURS)],
-        )
-    axes.set_xlabel("seconds since the earliest arrival")
-    axes.set_ylabel("tasks in service")
-    axes.set_title(f"{problem.mechanism_of(plan)}, a colour for each batch of a step", loc="left", fontsize=10)
-    axes.spines[["top", "right"]].set_visible(False)
-    return figure
-
-
 def phase_charts(problem: ServingLatencyProblem, plan: ServingLatencyPlan) -> tuple[Chart, ...]:
     """Return which batches run from event to event."""
     rows: list[dict[str, Any]] = []
@@ -75,7 +43,7 @@ def phase_charts(problem: ServingLatencyProblem, plan: ServingLatencyPlan) -> tu
                     "begin (s)": stretch.start, "end (s)": stretch.end, "seconds": stretch.end - stretch.start,
                 }
             )  # fmt: skip
-        if len(rows) > MOST_MARKS:
+        if len(rows) > MAX_MARKS:
             break
     return (
         timeline(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from rich.console import Console
@@ -11,22 +11,15 @@ from rich.console import Console
 from specopt.models.errors import InvalidInput
 from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
 from specopt.models.serving_schedule import Slot, step_schedule, steps_per_batch
-from specopt.views.canvas import new_figure
-from specopt.views.chart import MOST_MARKS, Chart, category, quantity, timeline
-from specopt.views.rebatched import phase_charts, phases_figure, print_phases
+from specopt.views.chart import MAX_MARKS, Chart, Picture, category, gantt, quantity, time_unit, timeline
+from specopt.views.rebatched import phase_charts, print_phases
 from specopt.views.terminal import MOST_ROWS, cut, line, table
 from specopt.views.view import View
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 Span = tuple[int, float, float]  # batch, start, end
 
 _SHADES = "█▓▒░"
-_COLOURS = ("#33658a", "#b5495b", "#2f7d4f", "#8a6d1b", "#6a4c93", "#1d7a85")  # all dark enough for white labels
 _MINIMUM_WIDTH = 40
-_FEW_BATCHES = 8  # so few have room for words in their bars
 
 
 def print_plan(problem: ServingLatencyProblem, plan: ServingLatencyPlan, out: Console) -> None:
@@ -91,8 +84,8 @@ def text_gantt(problem: ServingLatencyProblem, plan: ServingLatencyPlan, step: i
 
 def pipeline_figure(
     problem: ServingLatencyProblem, plan: ServingLatencyPlan, steps: Sequence[int] | None = None
-) -> Figure:
-    """Return a Gantt chart of decoding steps, one panel per step; of a rebatched plan the tasks in service over time.
+) -> Picture:
+    """Return a Gantt chart of decoding steps, one panel per step; of a rebatched plan which batches run when.
 
     Parameters
     ----------
@@ -100,22 +93,48 @@ def pipeline_figure(
         What to show; the plan must be feasible.
     steps
         Decoding steps from 1, the prefill, on; None: the prefill and a step in the middle.
-
-    Raises
-    ------
-    MissingDependency
-        If matplotlib is not installed.
     """
     if plan.phases:
-        return phases_figure(problem, plan)
+        return Picture(phase_charts(problem, plan))
     chosen = default_steps(problem, plan) if steps is None else tuple(steps)
     if not chosen:
         raise InvalidInput("steps: expected at least one decoding step, got none")
-    figure = new_figure(10.0, 0.5 + 1.75 * len(chosen))
-    panels = figure.subplots(len(chosen), 1, squeeze=False)[:, 0]
-    for axes, step in zip(panels, chosen, strict=True):
-        _draw(axes, problem, plan, step)
-    return figure
+    return Picture([_step(problem, plan, step) for step in chosen], width=820)
+
+
+def _step(problem: ServingLatencyProblem, plan: ServingLatencyPlan, step: int) -> Chart:
+    slots = step_schedule(problem, plan, step)
+    end = max(slot.verify[1] for slot in slots)
+    labels = {
+        "transform": [
+            {"filter": f"datum.seconds > {0.006 * end!r} + {0.007 * end!r} * length(datum.batch + 1 + '')"},
+            {"calculate": "(datum['begin (s)'] + datum['end (s)']) / 2", "as": "middle"},
+        ],
+        "mark": {
+            "type": "text", "color": "var(--paper)",
+            "text": {
+                "expr": f"datum.seconds < {0.14 * end!r} ? datum.batch + 1 + '' : 'batch ' + (datum.batch + 1) + "
+                "', ' + datum.tasks + (datum.tasks == 1 ? ' task' : ' tasks')"
+            },
+        },
+        "encoding": {"y": category("stage"), "x": quantity("middle")},
+    }  # fmt: skip
+    title = _title(problem, plan, slots, step, end)
+    colour, axis = category("batch", legend=None), "time since the step began"
+    return gantt(title, _rows(slots, step), lane="stage", colour=colour, axis=axis, end=end, labels=labels)
+
+
+def _rows(slots: Sequence[Slot], step: int, began: float = 0.0) -> list[dict[str, Any]]:
+    """Return a row per bar of a step."""
+    return [
+        {
+            "stage": stage, "batch": slot.batch, "tasks": slot.tasks, "step": step,
+            "begin (s)": began + span[0], "end (s)": began + span[1], "seconds": span[1] - span[0],
+        }
+        for slot in slots
+        for stage, span in (("draft", slot.draft), ("verify", slot.verify))
+        if span is not None
+    ]  # fmt: skip
 
 
 # ---------------------------------------------------------------------------- both
@@ -131,13 +150,9 @@ def _title(
 ) -> str:
     last = max(steps_per_batch(problem, plan))
     name = "Prefill step" if step == 1 else "Decoding step"
-    scale, unit = _unit(end)
+    scale, unit = time_unit(end)
     count = f"{len(slots)} batch{'es' if len(slots) != 1 else ''}"
     return f"{name} ({step} of {last}), {problem.mechanism_of(plan)}, {count}, {end * scale:.4g} {unit}"
-
-
-def _unit(end: float) -> tuple[float, str]:
-    return (1.0, "s") if end >= 2.0 else (1e3, "ms") if end >= 2e-3 else (1e6, "µs")
 
 
 # ---------------------------------------------------------------------------- text
@@ -160,7 +175,7 @@ def _bar(spans: Sequence[Span], end: float, columns: int) -> str:
 
 def _axis(end: float, columns: int) -> str:
     """Return the axis: round moments under their columns, the unit at the end."""
-    scale, unit = _unit(end)
+    scale, unit = time_unit(end)
     step = _round_step(end * scale / 6)
     cells = [" "] * (columns + 1)
     moment = 0
@@ -187,48 +202,6 @@ def _round_step(least: float) -> float:
         power *= 10
 
 
-# ---------------------------------------------------------------------------- matplotlib
-
-
-def _draw(axes: Axes, problem: ServingLatencyProblem, plan: ServingLatencyPlan, step: int) -> None:
-    slots = step_schedule(problem, plan, step)
-    end = max(slot.verify[1] for slot in slots)
-    scale, unit = _unit(end)
-    rows = (["draft"] if slots[0].draft is not None else []) + ["verify"]
-    for height, row in enumerate(rows):
-        for slot in slots:
-            span = slot.draft if row == "draft" else slot.verify
-            assert span is not None, "all batches are drafted, or none"
-            _draw_bar(axes, height, slot, (span[0] * scale, span[1] * scale), end * scale, len(slots) <= _FEW_BATCHES)
-    axes.set_yticks(range(len(rows)), rows)
-    axes.set_ylim(len(rows) - 0.45, -0.55)  # the draft stage on top
-    axes.set_xlim(0.0, end * scale)
-    axes.set_xlabel(f"time since the step began ({unit})")
-    axes.set_title(_title(problem, plan, slots, step, end), loc="left", fontsize=10)
-    axes.spines[["top", "right", "left"]].set_visible(False)
-    axes.tick_params(axis="y", length=0)
-
-
-def _draw_bar(axes: Axes, height: int, slot: Slot, span: tuple[float, float], end: float, long_labels: bool) -> None:
-    start, stop = span
-    share = (stop - start) / end
-    number = f"{slot.batch + 1}"
-    axes.barh(
-        height,
-        stop - start,
-        left=start,
-        height=0.8,
-        color=_COLOURS[slot.batch % len(_COLOURS)],
-        edgecolor="white",
-        linewidth=0.8 if share > 0.005 else 0.0,  # the edges of a sliver would hide it
-    )
-    if long_labels and share > 0.08:
-        label = f"batch {number}\n{slot.tasks} task{'s' if slot.tasks != 1 else ''}"
-    else:
-        label = number if share > 0.006 + 0.007 * len(number) else ""
-    axes.text((start + stop) / 2, height, label, ha="center", va="center", fontsize=8, color="white")
-
-
 # ---------------------------------------------------------------------------- in a report
 
 
@@ -241,18 +214,9 @@ def charts(problem: ServingLatencyProblem, plan: ServingLatencyPlan) -> tuple[Ch
     shown = 0
     for step in range(1, last + 1):
         slots = step_schedule(problem, plan, step)
-        if shown and len(rows) + 2 * len(slots) > MOST_MARKS:
+        if shown and len(rows) + 2 * len(slots) > MAX_MARKS:
             break
-        for slot in slots:
-            for stage, span in (("draft", slot.draft), ("verify", slot.verify)):
-                if span is not None:
-                    begin, end = (began + moment for moment in span)
-                    rows.append(
-                        {
-                            "stage": stage, "batch": slot.batch, "tasks": slot.tasks, "step": step,
-                            "begin (s)": begin, "end (s)": end, "seconds": end - begin,
-                        }
-                    )  # fmt: skip
+        rows += _rows(slots, step, began)
         began += max(slot.verify[1] for slot in slots)
         shown = step
     pipeline = timeline(
@@ -301,6 +265,5 @@ def _count(plan: ServingLatencyPlan) -> str:
 VIEW = View(
     print_plan=print_plan,
     columns={"l": lambda plan: str(plan.speculation_length), "batches": _count},
-    picture=pipeline_figure,
     charts=charts,
 )

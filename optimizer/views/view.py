@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.console import Console
 
@@ -13,9 +13,6 @@ from specopt.kinds import kind_of
 from specopt.models.problem import Plan, Problem
 from specopt.views.chart import Chart
 from specopt.views.terminal import line
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 MOST_ITEMS = 20
 MOST_CHARACTERS = 240
@@ -43,15 +40,12 @@ class View:
         Prints a plan, given its problem.
     columns
         What a table of results says of each plan, by header.
-    picture
-        Draws a plan, given its problem; None: there is no picture.
     charts
-        What a report shows of a plan, given its problem; None: its rows alone.
+        What pages show of a plan, given its problem; None: its rows alone.
     """
 
     print_plan: Callable[[Any, Any, Console], None] = print_fields
     columns: Mapping[str, Callable[[Any], str]] = field(default_factory=dict)
-    picture: Callable[[Any, Any], Figure] | None = None
     charts: Callable[[Any, Any], Iterable[Chart]] | None = None
 
 

@@ -78,7 +78,7 @@ def test_a_campaign_that_was_cut_short_plays_the_rest(path: Path) -> None:
 
 def test_comparison_is_printed_and_drawn(path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Tests that `compare` shows quantities, gains, terms and differences, as a table, as JSON and drawn."""
-    pytest.importorskip("matplotlib")
+    pytest.importorskip("vl_convert")
     picture = tmp_path / "picture.png"
     assert run(["compare", str(path), "--picture", str(picture)]) == 0
     shown = capsys.readouterr().out

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
+import sys
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from specopt import MissingDependency
 from specopt.commands.cli import run
 from specopt.measuring.measure import COLUMNS
 
@@ -175,15 +174,11 @@ def test_picture(tmp_path: Path, suffix: str) -> None:
     assert target.stat().st_size > 5000
 
 
-def test_picture_without_matplotlib(
+def test_picture_without_what_draws(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Tests that a missing matplotlib is one message that names the extra."""
-
-    def missing(*_: Any) -> None:
-        raise MissingDependency("pictures need matplotlib: pip install 'specopt[plot]'")
-
-    monkeypatch.setattr("specopt.views.fit.new_figure", missing)
+    """Tests that a missing vl-convert is one message that names the extra."""
+    monkeypatch.setitem(sys.modules, "vl_convert", None)
     table = roofline_table(tmp_path / "t.csv")
     picture = str(tmp_path / "fit.png")
     assert fit(table, "--x", "tokens", "--y", "time_ms", "--y-unit", "ms", "--picture", picture) == 2

@@ -17,7 +17,7 @@ HEAVY = (
     "cvxpy",
     "pyomo",
     "highspy",
-    "matplotlib",
+    "vl_convert",
     "IPython",
     "pandas",
     "sklearn",

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import csv
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from specopt.commands.cli import run
-from specopt.models.errors import MissingDependency
-from specopt.reproductions import paper_5, views
+from specopt.reproductions import paper_5
 from specopt.reproductions.experiment import Found
 from specopt.reproductions.ledger import TITLES, entries, paper
 
@@ -118,13 +118,10 @@ def test_interruption_keeps_what_is_finished(
     assert "sec-4.iterations" in said.out and said.err.endswith("specopt: interrupted\n")
 
 
-def test_without_matplotlib(
+def test_without_what_draws(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Tests that without matplotlib points and page are written, and that this is said once."""
-
-    def refuse(*_: Any) -> None:
-        raise MissingDependency("pictures need matplotlib")
+    """Tests that without vl-convert points and page are written, and that this is said once."""
 
     def little(*_: Any) -> Found:
         return Found({said.id: 1.0 for said in paper("paper-5").statements.values() if said.by})
@@ -132,9 +129,9 @@ def test_without_matplotlib(
     names = [name for name in paper_5.EXPERIMENTS if name != "printed"]
     for name in names:
         monkeypatch.setitem(paper_5.EXPERIMENTS, name, little)
-    monkeypatch.setattr(views, "draw_map", refuse)
+    monkeypatch.setitem(sys.modules, "vl_convert", None)
     assert run(["reproduce", "paper-5", "--quick", "-o", str(tmp_path)]) == 0
     written = {path.name for path in tmp_path.iterdir()}
     assert written == {*(f"{name}.csv" for name in names), "paper-5.json", "paper-5.md"}
     assert "![" not in (tmp_path / "paper-5.md").read_text()
-    assert capsys.readouterr().err.count("pictures need matplotlib") == 1
+    assert capsys.readouterr().err.count("pictures need vl-convert-python") == 1

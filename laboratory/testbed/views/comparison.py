@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from rich.console import Console
 
 from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
-from specopt.views.canvas import COLOURS
-from specopt.views.panels import Line, Panel, draw
+from specopt.views.chart import Chart, Picture, category, quantity
 from specopt.views.terminal import sentence, table_of, title
 from testbed.comparison import Gain, gains_of, points_of, quantities, summarise
 from testbed.experiments import experiment
 from testbed.explanation import explain
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 Record = Mapping[str, Any]
 
@@ -90,10 +87,14 @@ def print_comparison(record: Record, out: Console) -> None:
     out.print()
 
 
-def draw_comparison(records: Sequence[Record]) -> Figure:
+def draw_comparison(records: Sequence[Record]) -> Picture:
     """Draw predicted against measured, a point per plan and a panel per quantity of the model."""
-    panels = [_panel(record, quantity) for record in records for quantity in drawn_quantities(record)]
-    return draw(*panels, size=(4.6 * len(panels), 4.2))
+    charts = [
+        dataclasses.replace(chart_of(record, quantity), title=f"{record['kind']}, {record['pair']}")
+        for record in records
+        for quantity in drawn_quantities(record)
+    ]
+    return Picture(charts, columns=len(charts), width=380)
 
 
 def drawn_quantities(record: Record) -> list[str]:
@@ -102,27 +103,42 @@ def drawn_quantities(record: Record) -> list[str]:
     return [quantity for predictor, quantity in quantities(record) if predictor == "model" and quantity not in parts]
 
 
-def _panel(record: Record, quantity: str) -> Panel:
-    points = points_of(record, "model", quantity)
-    values = [value for point in points for value in (point.predicted, *point.repetitions)]
-    ends = (0.9 * min(values), 1.1 * max(values))
-    marks = [Line(x=ends, y=ends, style="-", colour="lightgrey")]
-    for label, colour in zip(dict.fromkeys(point.label for point in points), COLOURS, strict=False):
-        of = [point for point in points if point.label == label]
-        measured = np.array([point.measured for point in of])
-        spread = np.array([[m - min(p.repetitions), max(p.repetitions) - m] for m, p in zip(measured, of, strict=True)])
-        marks.append(
-            Line(x=[p.predicted for p in of], y=measured, label=label, style="o", colour=colour, spread=spread.T)
-        )
-    name = words(quantity)
-    return Panel(
-        title=f"{record['kind']}, {record['pair']}",
-        x=f"predicted {name}",
-        y=f"measured {name}",
-        marks=marks,
-        log=True,
-        x_range=ends,
-        y_range=ends,
+def chart_of(record: Record, name: str) -> Chart:
+    """Return measured against predicted, a point per plan."""
+    x, y = f"predicted {words(name)}", f"measured {words(name)}"
+    rows: list[dict[str, Any]] = [
+        {
+            "plans": point.label, "scene": point.scene + 1, "methods": ", ".join(point.methods), x: point.predicted,
+            y: point.measured, "least": min(point.repetitions), "most": max(point.repetitions),
+        }
+        for point in points_of(record, "model", name)
+    ]  # fmt: skip
+    values = [value for row in rows for value in (row[x], row["least"], row["most"])]
+    ends = [0.9 * min(values), 1.1 * max(values)]
+    scale = {"scale": {"type": "log", "domain": ends, "nice": False}, "axis": {"format": "~g"}}
+    across = {"x": quantity(x, **scale), "color": category("plans")}
+    return Chart(
+        title=f"Measured against predicted {words(name)}",
+        note="A point is a plan: the median of its repetitions, from the least to the most. On the line both agree.",
+        rows=rows,
+        spec={
+            "height": 380,
+            "layer": [
+                {
+                    "data": {"values": [{"x": end, "y": end} for end in ends]},
+                    "mark": {"type": "line", "color": "var(--soft)", "strokeDash": [4, 4]},
+                    "encoding": {"x": quantity("x", title=x), "y": quantity("y", title=y)},
+                },
+                {
+                    "mark": {"type": "rule", "opacity": 0.5},
+                    "encoding": {**across, "y": quantity("least", title=y, **scale), "y2": {"field": "most"}},
+                },
+                {
+                    "mark": {"type": "point", "filled": True, "size": 55, "tooltip": {"content": "data"}},
+                    "encoding": {**across, "y": quantity(y, **scale)},
+                },
+            ],
+        },
     )
 
 

@@ -8,9 +8,7 @@ from typing import Any
 from specopt.models.errors import InvalidInput
 from specopt.report.markup import items, paragraph, section, table
 from specopt.report.page import Page, figure
-from specopt.views.chart import Chart, category, quantity
-from testbed.comparison import points_of
-from testbed.views.comparison import comparison_of, drawn_quantities, tables_of, words
+from testbed.views.comparison import chart_of, comparison_of, drawn_quantities, tables_of, words
 
 Record = Mapping[str, Any]
 
@@ -39,7 +37,7 @@ def page_of(records: Sequence[Record], sources: tuple[str, ...]) -> Page:
 
 
 def _parts(record: Record, said: Mapping[str, Any]) -> list[str]:
-    parts = [figure(_chart(record, quantity_)) for quantity_ in drawn_quantities(record)]
+    parts = [figure(chart_of(record, name)) for name in drawn_quantities(record)]
     parts += [table(rows, caption) for caption, rows in tables_of(said).items()]
     parts.append(paragraph("Intervals of predictions are 95 % bootstraps over plans, drawn scene by scene.", "note"))
     told = said["differences"]
@@ -47,41 +45,3 @@ def _parts(record: Record, said: Mapping[str, Any]) -> list[str]:
         parts.append(paragraph(f"{told['differing']} of {told['outputs']} outputs differ from the verify model's own."))
     parts.append(items(f"{name} {value}" for name, value in {**record["machine"], **record["versions"]}.items()))
     return parts
-
-
-def _chart(record: Record, name: str) -> Chart:
-    x, y = f"predicted {words(name)}", f"measured {words(name)}"
-    rows: list[dict[str, Any]] = [
-        {
-            "plans": point.label, "scene": point.scene + 1, "methods": ", ".join(point.methods), x: point.predicted,
-            y: point.measured, "least": min(point.repetitions), "most": max(point.repetitions),
-        }
-        for point in points_of(record, "model", name)
-    ]  # fmt: skip
-    values = [value for row in rows for value in (row[x], row["least"], row["most"])]
-    ends = [0.9 * min(values), 1.1 * max(values)]
-    scale = {"scale": {"type": "log", "domain": ends, "nice": False}, "axis": {"format": "~g"}}
-    across = {"x": quantity(x, **scale), "color": category("plans")}
-    return Chart(
-        title=f"Measured against predicted {words(name)}",
-        note="A point is a plan: the median of its repetitions, from the least to the most. On the line both agree.",
-        rows=rows,
-        spec={
-            "height": 380,
-            "layer": [
-                {
-                    "data": {"values": [{"x": end, "y": end} for end in ends]},
-                    "mark": {"type": "line", "color": "var(--soft)", "strokeDash": [4, 4]},
-                    "encoding": {"x": quantity("x", title=x), "y": quantity("y", title=y)},
-                },
-                {
-                    "mark": {"type": "rule", "opacity": 0.5},
-                    "encoding": {**across, "y": quantity("least", title=y, **scale), "y2": {"field": "most"}},
-                },
-                {
-                    "mark": {"type": "point", "filled": True, "size": 55, "tooltip": {"content": "data"}},
-                    "encoding": {**across, "y": quantity(y, **scale)},
-                },
-            ],
-        },
-    )

@@ -93,7 +93,7 @@ def test_a_plan_of_every_kind_has_its_charts_as_tables(family: str) -> None:
     page = check(to_html(result_page(result_of(problem, plan), problem, ("r.json",))))
     assert "Judged again from the problem's data alone: the plan violates nothing." in page.text
     assert "Nothing is proven: hand gave no bound" in page.text
-    assert page.text.count("pip install 'specopt[report]'") == 1
+    assert page.text.count("pip install 'specopt[plot]'") == 1
     names = [name for name, _ in page.elements]
     assert names.count("figure") >= 1
     assert names.count("table") >= names.count("figure") + (family != "verification-batch/warm")
@@ -215,7 +215,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert "Judged again" in check(page.read_text()).text
     lines = capsys.readouterr().err.splitlines()
     assert lines[2:] == [
-        "no charts, their tables instead: charts need vl-convert-python: pip install 'specopt[report]'",
+        "no charts, their tables instead: pictures need vl-convert-python: pip install 'specopt[plot]'",
         f"written to {page}",
     ]
 

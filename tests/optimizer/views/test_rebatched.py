@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from io import StringIO
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,11 +12,11 @@ from rich.console import Console
 
 from specopt import ServingLatencyPlan, ServingLatencyProblem, generate, solve
 from specopt.kinds import kind_of
-from specopt.views.rebatched import phase_charts, phases_figure, stretches
-from specopt.views.serving_latency import VIEW
+from specopt.views.rebatched import phase_charts, stretches
+from specopt.views.serving_latency import VIEW, pipeline_figure
 
 
-def test_rebatched_plans_are_shown() -> None:
+def test_rebatched_plans_are_shown(tmp_path: Path) -> None:
     """Tests that phases have their text, their picture, their chart and their rows."""
     problem = generate("serving-latency/paper-1", tasks=6, max_input=40, max_output=24, seed=1)
     assert isinstance(problem, ServingLatencyProblem)
@@ -32,9 +33,9 @@ def test_rebatched_plans_are_shown() -> None:
     found = stretches(free, plan)
     assert found[-1].end == pytest.approx(free.evaluate(plan).objective)
     assert sum(found[0].sizes) == 6 and found[0].first_step == 1
-    figure = phases_figure(free, plan)
-    assert len(figure.axes[0].patches) == sum(len(stretch.sizes) for stretch in found)
     (chart,) = phase_charts(free, plan)
-    assert len(chart.rows) == len(figure.axes[0].patches)
+    assert len(chart.rows) == sum(len(stretch.sizes) for stretch in found)
+    pipeline_figure(free, plan).save(tmp_path / "phases.svg")
+    assert (tmp_path / "phases.svg").read_text().count('aria-roledescription="bar"') == len(chart.rows)
     rows = list(kind_of(free).rows(plan))
     assert len(rows) == 6 * len(plan.phases) and len({tuple(row) for row in rows}) == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import sys
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 import specopt
 from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
 from specopt.models.serving_schedule import steps_per_batch
+from specopt.views.chart import PALETTE
 from specopt.views.serving_latency import default_steps, pipeline_figure, text_gantt
 
 MECHANISMS: tuple[Literal["pipelined", "sequential", "autoregressive"], ...] = (
@@ -102,21 +104,31 @@ def test_figure_has_a_bar_per_batch_and_stage(mechanism: str) -> None:
     """Tests that every panel shows every batch in every stage, on an axis from 0 to the end of the step."""
     problem = make(mechanism=mechanism)
     plan = plan_for(problem)
-    figure = pipeline_figure(problem, plan)
-    assert len(figure.axes) == 2
+    charts = pipeline_figure(problem, plan).charts
+    assert len(charts) == 2
     stages = 1 if mechanism == "autoregressive" else 2
-    for axes in figure.axes:
-        assert len(axes.patches) == stages * 3
-        assert axes.get_xlim()[0] == 0.0
-        assert axes.get_xlabel() in ("time since the step began (s)", "time since the step began (ms)")
-        assert axes.get_title(loc="left").split(" step")[0] in ("Prefill", "Decoding")
+    for chart in charts:
+        assert len(chart.rows) == stages * 3
+        x = chart.spec["layer"][0]["encoding"]["x"]
+        assert x["scale"]["domain"] == [0, max(row["end (s)"] for row in chart.rows)]
+        assert x["title"] in ("time since the step began (s)", "time since the step began (ms)")
+        assert chart.title.split(" step")[0] in ("Prefill", "Decoding")
 
 
-def test_figure_is_saved(tmp_path: Any) -> None:
-    """Tests that the figure is written as PNG without a display."""
+def test_figure_is_saved(tmp_path: Path) -> None:
+    """Tests that the figure is written as PNG, PDF and SVG, and drawn into a page, with a bar for each row."""
     problem = make()
-    pipeline_figure(problem, plan_for(problem), steps=[2]).savefig(tmp_path / "pipeline.png")
-    assert (tmp_path / "pipeline.png").read_bytes().startswith(b"\x89PNG")
+    picture = pipeline_figure(problem, plan_for(problem), steps=[2])
+    for suffix, head in (("png", b"\x89PNG"), ("pdf", b"%PDF"), ("svg", b"<svg")):
+        picture.save(tmp_path / f"pipeline.{suffix}")
+        assert (tmp_path / f"pipeline.{suffix}").read_bytes().startswith(head)
+    drawn = (tmp_path / "pipeline.svg").read_text()
+    assert drawn.count('aria-roledescription="bar"') == len(picture.charts[0].rows)
+    assert "var(" not in drawn and PALETTE["series-0"][0] in drawn
+    picture.save(tmp_path / "dark.svg", dark=True)
+    assert PALETTE["series-0"][1] in (tmp_path / "dark.svg").read_text()
+    shown = picture._repr_html_()
+    assert "var(--series-0)" in shown and "--series-0: #" in shown
 
 
 def test_figure_without_steps_is_refused() -> None:
@@ -126,9 +138,9 @@ def test_figure_without_steps_is_refused() -> None:
         pipeline_figure(problem, plan_for(problem), steps=[])
 
 
-def test_missing_matplotlib_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests that without matplotlib the message says what to install."""
-    monkeypatch.setitem(sys.modules, "matplotlib.backends.backend_agg", None)
+def test_what_cannot_draw_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that without vl-convert the message says what to install."""
+    monkeypatch.setitem(sys.modules, "vl_convert", None)
     problem = make()
     with pytest.raises(specopt.MissingDependency, match=r"pip install 'specopt\[plot\]'"):
-        pipeline_figure(problem, plan_for(problem))
+        pipeline_figure(problem, plan_for(problem)).save(tmp_path / "pipeline.png")
