@@ -25,12 +25,14 @@ colour = looks("policy", list(LABELS.values()))["color"]
 charts = []
 for trace in traces:
     found = [
-        {"policy": LABELS[row["policy"]], "of": of, X: float(row["requests_per_second"]), Y: float(row[column])}
+        {"policy": label, "of": of, X: float(row["requests_per_second"]), Y: float(row[column])}
+        for policy, label in reversed(LABELS.items())  # the first on top
         for row in rows
         for of, column in (("mean", "mean_seconds"), ("95 % of requests", "quantile_95_seconds"))
-        if row["trace"] == trace and row["policy"] in LABELS and (of == "mean" or row["policy"] != "bound")
+        if row["trace"] == trace and row["policy"] == policy and (of == "mean" or policy != "bound")
     ]
-    dashes = {"field": "of", "type": "nominal", "title": "latency", "sort": None}
-    encoding = {"x": quantity(X, **how), "y": quantity(Y, **how), "color": colour, "strokeDash": dashes}
+    legend = {"legend": {"columns": 1} if not charts else None}  # one for all
+    dashes = {"field": "of", "type": "nominal", "title": "latency", "sort": None, **legend}
+    encoding = {"x": quantity(X, **how), "y": quantity(Y, **how), "color": {**colour, **legend}, "strokeDash": dashes}
     charts.append(Chart(title=trace, rows=found, spec={"mark": "line", "encoding": encoding}))
 Picture(charts, columns=len(charts), width=340).save(HERE / "load.png")
