@@ -6,7 +6,7 @@ NumPy's scalars count as Python's; a Boolean is no number, and neither is NaN.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeGuard, TypeVar
 
 import numpy as np
@@ -122,6 +122,13 @@ def one_of(name: str, value: object, choices: Iterable[T]) -> T:
         if type(choice) is type(value) and choice == value:
             return choice
     raise InvalidInput(f"{name}: expected one of {', '.join(map(str, known))}, got {describe(value)}")
+
+
+def only_fields(data: Mapping[str, Any], known: Iterable[str], where: str) -> None:
+    """Refuse fields of JSON-like data that are not known."""
+    unknown = sorted(str(key) for key in set(data) - set(known))
+    if unknown:
+        raise InvalidInput(f"{where}: unknown field {unknown[0]!r}; known: {', '.join(sorted(known))}")
 
 
 def boolean(name: str, value: object) -> bool:

@@ -89,7 +89,7 @@ class PositionAcceptance:
         cumulative = _rates("cumulative acceptance rates", rates)
         if (np.diff(cumulative) > 0.0).any():
             raise InvalidInput("cumulative acceptance rates: expected rates that do not rise with the position")
-        return cls.exactly(_conditional(cumulative, 1.0), notes)
+        return cls.exactly(_conditional(cumulative), notes)
 
     @classmethod
     def from_counts(
@@ -278,8 +278,8 @@ def _clopper_pearson(n: Floats, k: Floats, tail: float) -> tuple[Floats, Floats]
     return np.minimum(lower, k / n), np.maximum(upper, k / n)
 
 
-def _conditional(cumulative: Floats, before: float) -> Floats:
-    previous = np.concatenate(([before], cumulative[:-1]))
+def _conditional(cumulative: Floats) -> Floats:
+    previous = np.concatenate(([1.0], cumulative[:-1]))
     known = previous > 0.0
     if not known.all():  # a position that is never reached says nothing: the rates end there
         cumulative, previous = cumulative[: int(known.argmin())], previous[: int(known.argmin())]

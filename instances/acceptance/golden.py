@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from specopt.models.acceptance_lengths import MAX_LENGTH, AcceptanceLengths
-from specopt.models.arguments import boolean, number
+from specopt.models.arguments import boolean, number, only_fields
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import describe
 from specopt.models.position_acceptance import LEVEL
@@ -49,9 +49,7 @@ def from_own(data: Mapping[str, Any], where: str) -> AcceptanceLengths:
     InvalidInput
         If a field is unknown, missing or outside its domain.
     """
-    unknown = sorted(str(key) for key in set(data) - OWN)
-    if unknown:
-        raise InvalidInput(f"{where}: unknown field {unknown[0]!r}; known: {', '.join(sorted(OWN))}")
+    only_fields(data, OWN, where)
     columns = {name: _lengths(f"{where}.{name}", data.get(name, data["acceptance_lengths"]))
                for name in ("acceptance_lengths", "lower", "upper")}  # fmt: skip
     lengths = tuple(columns["acceptance_lengths"])

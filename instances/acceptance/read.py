@@ -16,7 +16,7 @@ from specopt.instances.acceptance.golden import from_golden, from_own, is_golden
 from specopt.instances.acceptance.histograms import from_histograms, histograms_in
 from specopt.instances.acceptance.prometheus import counters, from_scrapes, is_scrape
 from specopt.models.acceptance_lengths import Acceptance
-from specopt.models.arguments import boolean, is_number, number, sequence
+from specopt.models.arguments import boolean, is_number, number, only_fields, sequence
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import Floats, describe
 from specopt.models.files import refuse_constant, unique_keys
@@ -136,9 +136,7 @@ def _parsed(text: str) -> object:
 
 
 def _plain(data: Mapping[str, Any], where: str) -> PositionAcceptance:
-    unknown = sorted(set(data) - _PLAIN)
-    if unknown:
-        raise InvalidInput(f"{where}: unknown field {unknown[0]!r}; known: {', '.join(sorted(_PLAIN))}")
+    only_fields(data, _PLAIN, where)
     if ("acceptance_rate" in data) == ("acceptance_rates" in data):
         raise InvalidInput(f"{where}: expected either acceptance_rate or acceptance_rates")
     single = "acceptance_rate" in data

@@ -46,7 +46,12 @@ def distribution_bits(resolution: int, vocabulary_size: int) -> int:
     """
     integer("resolution", resolution, 1)
     integer("vocabulary_size", vocabulary_size, 1)
-    n, k = resolution + vocabulary_size - 1, min(resolution, vocabulary_size - 1)
+    return binomial_bits(resolution + vocabulary_size - 1, vocabulary_size - 1)
+
+
+def binomial_bits(n: int, k: int) -> int:
+    """Return ceil(log2 C(n, k)), exact, for 0 <= k <= n."""
+    k = min(k, n - k)
     if k > _DIRECT:
         size = math.lgamma(n + 1.0)
         bits = (size - math.lgamma(k + 1.0) - math.lgamma(n - k + 1.0)) / math.log(2.0)

@@ -53,7 +53,7 @@ class PiecewiseTokenRuntime:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Form:
+class Coefficients:
     """Coefficients of the features of their work: one row per piece, the cached tokens' aside."""
 
     coefficients: Floats
@@ -94,7 +94,7 @@ class Form:
         return np.column_stack([self.coefficients, np.full(len(self.coefficients), each)])
 
 
-def read_form(data: object, where: str) -> Form:
+def read_form(data: object, where: str) -> Coefficients:
     """Return the coefficients that a runtime or an estimator says.
 
     Raises
@@ -104,7 +104,9 @@ def read_form(data: object, where: str) -> Form:
     """
     if isinstance(data, Mapping) and COEFFICIENTS[0] in data:
         estimator = parse(VerificationTime, data, where)
-        return Form(coefficients=np.array([[getattr(estimator, name) for name in COEFFICIENTS]]), unit="an estimator")
+        return Coefficients(
+            coefficients=np.array([[getattr(estimator, name) for name in COEFFICIENTS]]), unit="an estimator"
+        )
     reading: dict[str, float] = {}
     if isinstance(data, Mapping):
         for name in ("seconds_per_cached_token", "seconds_per_kv_byte"):
@@ -122,7 +124,7 @@ def read_form(data: object, where: str) -> Form:
     else:
         runtime: Runtime = parse(PiecewiseRuntime, data, where) if several else parse(LinearRuntime, data, where)
         rows, unit = [(part.seconds_per_flop, part.overhead_seconds) for part in runtime.pieces], "seconds_per_flop"
-    return Form(
+    return Coefficients(
         coefficients=np.array(rows),
         unit=unit,
         per_cached_token=reading.get("seconds_per_cached_token"),

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from specopt.models.arguments import number
+from specopt.models.arguments import number, only_fields
 from specopt.models.decoder import Decoder
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import MAX_TOKENS, Floats, describe, parse
 from specopt.models.pass_time.fitted import BATCH, Additive, FittedPasses, Operations, Tokens, Work
-from specopt.models.pass_time.form import Form, read_form
+from specopt.models.pass_time.form import Coefficients, read_form
 from specopt.models.pass_time.measured import MeasuredPasses, PassTable
 from specopt.models.pass_time.pass_time import PassTime, Which
 from specopt.models.pass_time.staircase import Staircase
@@ -56,7 +56,7 @@ def pass_time(data: object, where: str, *, decoder: Decoder | None, all_logits: 
     rest = {key: value for key, value in data.items() if key not in ("captured_batches", "beyond")}
     if "table" in rest:
         table = parse(PassTable, rest["table"], f"{where}.table")
-        _only(rest, ("form", "table", "warnings", "source"), where)
+        only_fields(rest, ("form", "table", "warnings", "source"), where)
         return _measured(table, data, where)
     found = _fitted(rest, where, decoder, all_logits)
     sizes = _sizes(data, where)
@@ -144,7 +144,7 @@ def _fitted(data: Mapping[str, Any], where: str, decoder: Decoder | None, all_lo
     )
 
 
-def _work(form: Form, where: str, decoder: Decoder | None, all_logits: bool) -> tuple[Work, tuple[str, ...]]:
+def _work(form: Coefficients, where: str, decoder: Decoder | None, all_logits: bool) -> tuple[Work, tuple[str, ...]]:
     if form.unit == "an estimator":
         return Additive(), ()
     if form.unit == "seconds_per_token":
@@ -166,7 +166,7 @@ def _work(form: Form, where: str, decoder: Decoder | None, all_logits: bool) -> 
 def _misfit(data: object, where: str) -> tuple[float, float]:
     if not isinstance(data, Mapping):
         raise InvalidInput(f"{where}: expected low and high, got {describe(data)}")
-    _only(data, ("low", "high"), where)
+    only_fields(data, ("low", "high"), where)
     low = number(f"{where}.low", data.get("low"), high=0, above=-1)
     return low, number(f"{where}.high", data.get("high"), 0, below=1e18)
 
@@ -175,7 +175,7 @@ def _ranges(data: object, work: Work, where: str) -> dict[str, tuple[float, floa
     known = (*work.ranged, BATCH)
     if not isinstance(data, Mapping):
         raise InvalidInput(f"{where}: expected ranges of {', '.join(known)}, got {describe(data)}")
-    _only(data, known, where)
+    only_fields(data, known, where)
     found = {}
     for name, ends in data.items():
         if not isinstance(ends, list) or len(ends) != 2:
@@ -183,9 +183,3 @@ def _ranges(data: object, work: Work, where: str) -> dict[str, tuple[float, floa
         least = number(f"{where}.{name}[0]", ends[0], 0, below=1e300)
         found[name] = (least, number(f"{where}.{name}[1]", ends[1], least, below=1e300))
     return found
-
-
-def _only(data: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:
-    unknown = sorted(str(key) for key in set(data) - set(known))
-    if unknown:
-        raise InvalidInput(f"{where}: unknown field {unknown[0]!r}; known: {', '.join(sorted(known))}")

@@ -8,7 +8,7 @@ from typing import Self
 
 import numpy as np
 
-from specopt.models.arguments import integer, number
+from specopt.models.arguments import integer, number, only_fields
 from specopt.models.decoder import Decoder
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import MAX_TOKENS, Floats, describe, parse
@@ -74,9 +74,7 @@ class Runtimes:
         """
         if not isinstance(data, Mapping):
             raise InvalidInput(f"{where}: expected an object with draft and verify, got {describe(data)}")
-        unknown = sorted(str(key) for key in set(data) - _FIELDS)
-        if unknown:
-            raise InvalidInput(f"{where}: unknown field {unknown[0]!r}; known: {', '.join(sorted(_FIELDS))}")
+        only_fields(data, _FIELDS, where)
         times: dict[str, PassTime] = {}
         for name in ("draft", "verify"):
             if name not in data:

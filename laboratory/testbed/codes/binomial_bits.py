@@ -22,28 +22,6 @@ _ULPS = 16.0
 _BLOCK = 256
 """Terms summed one after the other; then blocks are: the error grows with their numbers, not with their product."""
 
-_DIRECT = 2000
-"""Up to this k, one coefficient in integers takes less time than it takes to care."""
-
-
-def binomial_bits(n: int, k: int) -> int:
-    """Return ceil(log2 C(n, k)), exact; O(min(k, n - k)) but for powers of two and their neighbours.
-
-    Parameters
-    ----------
-    n, k
-        0 <= k <= n.
-
-    Examples
-    --------
-    >>> binomial_bits(4, 1), binomial_bits(5, 1), binomial_bits(50371, 100)
-    (2, 3, 1038)
-    """
-    k = min(k, n - k)
-    if k <= _DIRECT:
-        return _exact(n, k)
-    return int(row_bits(n, k)[-1])
-
 
 def row_bits(n: int, largest: int) -> Ints:
     """Return ceil(log2 C(n, k)) for k = 0..largest, exact, shape (largest + 1,): a row of Pascal's triangle.

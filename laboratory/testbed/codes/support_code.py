@@ -1,25 +1,17 @@
-"""The support code: a lattice point of known resolution in few bits where few tokens have a count above 0.
+"""The support code as texts: `specopt.models.codes.support_code` has its lengths.
 
-A codeword tells, one after the other, how many tokens have one (k, in ceil(log2 min(l, V)) bits), which
-(ceil(log2 C(V, k)) bits), and how the l units are divided among them (ceil(log2 C(l - 1, k - 1)) bits). All lengths
-follow from l, V and k, so the code is prefix-free: codewords need no separator. It is exact. No codeword is longer than
-that of Eq. 6 (paper 3) by more than ceil(log2 min(l, V)) + 1 bits, because C(V, k) C(l - 1, k - 1) counts only the
-points of the lattice with k tokens; where k is far below l, it is far shorter.
+A codeword says how many tokens have a count above 0, which, and how the units are divided among them.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
-from specopt.models.codes.lattice import nearest_counts
-from specopt.models.errors import InvalidInput
-from specopt.models.fields import Floats, Ints, describe
-from testbed.codes.binomial_bits import binomial_bits, row_bits
+from specopt.models.codes.lattice import binomial_bits
+from specopt.models.fields import Ints
+from testbed.codes.binomial_bits import row_bits
 from testbed.codes.bits import checked_counts, fixed_width, read_fixed_width
 from testbed.codes.subset_index import subset_at, subset_index
 
@@ -42,61 +34,6 @@ def support_code_bits(resolution: int, vocabulary_size: int) -> Ints:
     most = min(resolution, vocabulary_size)
     supports = row_bits(vocabulary_size, most)[1:]
     return _size_bits(resolution, vocabulary_size) + supports + row_bits(resolution - 1, most - 1)
-
-
-def counts_bits(counts: Any) -> Ints:
-    """Return the bits of the codewords of a batch of counts, without making them.
-
-    Parameters
-    ----------
-    counts
-        Integers >= 0, shape (..., V), of one sum l >= 1 along the last axis.
-
-    Raises
-    ------
-    InvalidInput
-        If the sums differ or a count is negative.
-
-    Examples
-    --------
-    >>> counts_bits([[4, 0, 0], [2, 1, 1]]).tolist()
-    [4, 4]
-    """
-    values = np.asarray(counts)
-    if values.ndim < 1 or values.dtype.kind not in "iu" or not values.size or values.min() < 0:
-        raise InvalidInput(f"counts: expected integers >= 0 along the last axis of an array, got {describe(counts)}")
-    sums = values.sum(axis=-1)
-    resolution = int(sums.flat[0])
-    if resolution < 1 or (sums != resolution).any():
-        raise InvalidInput(f"counts: expected one sum >= 1, got {int(sums.min())} to {int(sums.max())}")
-    table = support_code_bits(resolution, values.shape[-1])
-    bits: Ints = table[np.count_nonzero(values, axis=-1) - 1]
-    return bits
-
-
-def expected_bits(distributions: Any, resolutions: Sequence[int]) -> Floats:
-    """Return the mean bits of the codewords of a batch of distributions, quantised at each resolution, shape (R,).
-
-    This is what a state of draft control asks for as `distribution_bits`.
-
-    Parameters
-    ----------
-    distributions
-        Shape (..., V): see `specopt.models.codes.lattice.nearest_counts`.
-    resolutions
-        l of each lattice.
-
-    Raises
-    ------
-    InvalidInput
-        If there is no distribution, or one is none, or a resolution is out of range.
-
-    Examples
-    --------
-    >>> expected_bits([[1.0, 0.0, 0.0], [0.5, 0.25, 0.25]], [1, 4]).tolist()
-    [2.0, 4.0]
-    """
-    return np.array([counts_bits(nearest_counts(distributions, l)).mean() for l in resolutions])  # noqa: E741
 
 
 def encode_support(counts: Any) -> str:

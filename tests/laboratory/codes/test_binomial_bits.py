@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from oracles import quantisation as naive
 
+from specopt.models.codes.lattice import binomial_bits
 from testbed.codes import binomial_bits as module
-from testbed.codes.binomial_bits import binomial_bits, row_bits
+from testbed.codes.binomial_bits import row_bits
 
 
 def test_every_small_coefficient() -> None:
@@ -35,7 +36,7 @@ def test_large_coefficients(gap: int, k: int) -> None:
 
 
 def test_single_coefficients_beyond_the_direct_way() -> None:
-    """Tests that a coefficient with thousands of factors is that of integers, by way of the row."""
+    """Tests that a coefficient with thousands of factors is that of integers, by way of logarithms."""
     for n, k in ((9000, 4500), (9001, 4400), (60_000, 2500), (52_271, 50_271)):
         assert binomial_bits(n, k) == (math.comb(n, k) - 1).bit_length()
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,12 +12,11 @@ from hypothesis import strategies as st
 from oracles import quantisation as naive
 
 from specopt.models.codes.lattice import distribution_bits, nearest_counts
+from specopt.models.codes.support_code import counts_bits
 from specopt.models.errors import InvalidInput
 from testbed.codes.support_code import (
-    counts_bits,
     decode_support,
     encode_support,
-    expected_bits,
     support_code_bits,
 )
 
@@ -94,32 +92,6 @@ def test_a_fine_resolution() -> None:
     word = encode_support(counts)
     assert decode_support(word, 1000, 50_272) == (counts.tolist(), len(word))
     assert 3 * len(word) < distribution_bits(1000, 50_272)
-
-
-def test_lengths_of_a_batch() -> None:
-    """Tests that a batch gives the lengths of its rows, in its shape."""
-    batch = np.array([[[4, 0, 0], [2, 1, 1]], [[0, 3, 1], [0, 0, 4]]])
-    assert counts_bits(batch).tolist() == [[len(encode_support(row)) for row in rows] for rows in batch]
-
-
-def test_expected_bits() -> None:
-    """Tests that expected bits are the mean lengths of codewords, and that an empty batch has none."""
-    laws = np.random.default_rng(2).dirichlet(np.full(40, 0.1), size=(2, 5))
-    resolutions = (1, 8, 50)
-    lengths = [
-        [len(encode_support(nearest_counts(law, resolution))) for law in laws.reshape(-1, 40)]
-        for resolution in resolutions
-    ]
-    assert expected_bits(laws, resolutions) == pytest.approx(np.mean(lengths, axis=1))
-    with pytest.raises(InvalidInput, match="counts: expected"):
-        expected_bits(np.zeros((0, 4)), [1])
-
-
-@pytest.mark.parametrize("counts", [[[1, 2], [2, 2]], [[1, -1]], [[0, 0]], [], 3, [[0.5, 0.5]]])
-def test_batches_are_checked(counts: Any) -> None:
-    """Tests that counts that are none, or of different sums, are refused."""
-    with pytest.raises(InvalidInput, match="counts: expected"):
-        counts_bits(counts)
 
 
 @pytest.mark.parametrize("bits", ["", "11", "10", "0011", "1011"])
