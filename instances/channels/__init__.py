@@ -1,1 +1,0 @@
-"""Measured channels, and the Markov chains built from them."""
