@@ -1,19 +1,48 @@
-"""Lower bounds on the total serving latency, for the methods that have none of their own.
+"""Lower bounds on the total serving latency of static plans, for the methods that have none of their own.
 
 The sequential and autoregressive mechanisms are additive over batches: the shortest path over contiguous batches is
 their optimum. For the pipelined mechanism the search behind `exact` is stopped before it enumerates: stage sums, then
 Lagrangian bounds over pipeline positions, see `specopt.solvers.serving_latency.pipelined`.
-Known output lengths need another argument, see `specopt.solvers.serving_latency.known_bound`.
+
+Known output lengths need another argument: form the batches anew at every decoding step.
+
+A static plan's batches stay together until their longest member has finished. If tasks could be batched anew before
+every step, finished ones would leave at once and padding would shrink.
+
+Take any plan and a range of steps with first step a and last step z. The tasks that take part in all of them are
+A = {k : n_k >= z}. Remove all others from the plan's batches: sizes and maxima shrink, batches vanish, stage times
+do not rise, memory is kept. The batches of A that are left are the same at every step of the range, because no task
+of A finishes before z. At each step the makespan (Eq. 20) is at least "all drafting, then the last verification" and
+at least "the first drafting, then all verification", hence at least any mixture of the two, which adds up over batches
+and over the steps of the range. So the range takes at least the least such cost over
+
+* all partitions of A into batches, one of them first and one last (maybe the same), where
+* a batch of b tasks with longest input I must keep b kv (I + O_b) <= free, O_b the b-th smallest output length in A.
+
+Contiguity in sorted input length holds *there*: keep the sizes and roles, hand out the tasks in sorted order to the
+batches sorted by longest input; no longest input grows, so neither costs nor that relaxed memory do. (It does not
+hold for plans: outputs matter to those.) The least cost is a shortest path; the weight of the mixture is free in
+each range and chosen to raise it. Without overlap a step lasts the sum of its stage times, and no mixture is needed.
+
+Ranges end where tasks finish, so the cost does not depend on the number of steps; where there are too many, several
+are taken together.
 """
 
 from __future__ import annotations
 
+import numpy as np
+
 from specopt.models.errors import OutOfMemory, OutOfTime
+from specopt.models.fields import Floats, Ints
 from specopt.solvers.budget import Budget
 from specopt.solvers.serving_latency.contiguous import additive_batches
-from specopt.solvers.serving_latency.known_bound import rebatching_bound
 from specopt.solvers.serving_latency.pipelined import PipelinedSearch
 from specopt.solvers.serving_latency.prepare import Prepared
+from specopt.solvers.serving_latency.stages import Stages, stages
+
+_ENTRIES = 3_000_000  # batches rated per speculation length, about: more ranges are taken together
+_ENTRIES_PER_CALL = 500_000
+_SECONDS_PER_ENTRY = 2e-7  # of runtimes with several pieces, roughly
 
 
 def lower_bound(prepared: Prepared, budget: Budget) -> float:
@@ -38,3 +67,51 @@ def _pipelined_bound(prepared: Prepared, budget: Budget) -> float:
         return search.certify()
     except (OutOfMemory, OutOfTime):
         return search.bound
+
+
+def rebatching_bound(prepared: Prepared, budget: Budget) -> float:
+    """Return a lower bound on the objective of every plan under this mechanism; known output lengths."""
+    least = min(inference_bound(stages(prepared, length), budget) for length in prepared.lengths)
+    return prepared.communication_seconds + least
+
+
+def inference_bound(at: Stages, budget: Budget) -> float:
+    """Return a lower bound on T_inf of every plan at one speculation length."""
+    ends = _ends(at.steps)
+    room = max(8, int(_ENTRIES / entries(at)))
+    if len(ends) - 1 > room:  # the prefill step, then ranges of about equally many finishing tasks
+        ends = np.unique(np.concatenate([ends[:2], ends[np.linspace(1, len(ends) - 1, room, dtype=np.int64)]]))
+    return _sum_ranges(at, ends, budget)
+
+
+def _ends(steps: Ints) -> Ints:
+    """Return 0, 1 and every step after which a task has finished."""
+    return np.unique(np.concatenate([[0, 1], steps]))
+
+
+def entries(at: Stages) -> float:
+    """Return about how many batches of sorted tasks fit the memory."""
+    prepared = at.prepared
+    room = prepared.room_for(float(prepared.inputs.mean() + prepared.outputs.min()))
+    return max(1.0, prepared.tasks * max(1.0, min(prepared.tasks / 2, room)))
+
+
+def _sum_ranges(at: Stages, ends: Ints, budget: Budget) -> float:
+    kernels = budget.load("serving_latency.rebatching")
+    tasks = at.prepared.tasks
+    seconds: Floats = np.zeros(len(ends) - 1)
+    by_output = np.argsort(at.prepared.outputs, kind="stable")
+    places = np.zeros((2, tasks), dtype=np.int64)
+    lines, batches = np.zeros((3, tasks)), np.zeros((tasks, budget.load("serving_latency.plans").BATCH_COLUMNS))
+    costs, choice = np.zeros((tasks + 1, 4)), np.zeros((tasks + 1, 4), dtype=np.int64)
+    search = np.zeros(kernels.SEARCH_ENTRIES)
+    search[kernels.VALUE_WEIGHT] = 0.5
+    first = 0
+    while first < len(seconds):
+        budget.check(0.0 if at.linear else _SECONDS_PER_ENTRY * entries(at))
+        stop = min(len(seconds), first + max(1, int(_ENTRIES_PER_CALL / entries(at))))
+        kernels.rebatching_ranges(
+            first, stop, *at.arrays, ends, by_output, places, lines, costs, choice, batches, search, seconds
+        )  # fmt: skip
+        first = stop
+    return float(seconds.sum())

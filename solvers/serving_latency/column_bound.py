@@ -41,9 +41,10 @@ import numpy as np
 from specopt.models.fields import Floats, Ints
 from specopt.solvers.budget import Budget
 from specopt.solvers.highs import Highs
-from specopt.solvers.serving_latency.known_bound import entries
+from specopt.solvers.serving_latency.bound import entries
 from specopt.solvers.serving_latency.stages import Stages
 
+# Every bound holds whatever these are: they move how close it comes, and after how many rounds.
 RANGES = 3  # more of them bound better in the end, but later
 _TASKS_PER_CALL = 20_000  # classes of longest inputs that are priced per kernel call, times tasks
 _CLASSES = 200  # of inputs, and of outputs: where there are more different lengths, close ones count as the least
@@ -51,11 +52,10 @@ _CLASSES_OF_MANY = 100  # where batches are so large that more would take too lo
 _MANY_BATCHES = 1e7
 _LARGEST_EXACT = 300  # tasks up to which each has a price of its own; then prices are interpolated between nodes
 _NODES = 12  # of inputs, and of outputs
-_LEAST, _END = range(2)  # rows of classes
 _CLOSED = 1e-5  # relative distance to the program's own value at which it counts as solved
-
 _NEAR = 0.01  # the same at which another speculation length gains more
 _STALE = 10  # rounds that move neither the bound nor the program's value after which none is expected
+_LEAST, _END = range(2)  # rows of classes
 
 
 class _Prices(NamedTuple):

@@ -13,6 +13,7 @@ from specopt.solvers.budget import Budget
 from specopt.solvers.serving_latency.prepare import Prepared
 from specopt.solvers.serving_latency.stages import stages
 
+# of a kernel call, some hundredths of a second: they move how often the clock is read
 _LABELS_PER_CALL = 400_000
 _PATHS_PER_CALL = 4_000_000
 

@@ -9,6 +9,7 @@ import numpy as np
 from specopt.models.fields import Ints
 from specopt.solvers.serving_latency.blocks import Tables
 
+# These move how long the search over cuts takes, and when it is given up; not what it proves.
 _BINS = 64, 4  # of ranks: in the prefill step, in all others
 _LEAVES = 1024  # per kernel call
 _NODES = 200_000  # per kernel call

@@ -30,7 +30,7 @@ from specopt.models.result import Termination
 from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Condition, Outcome
-from specopt.solvers.serving_latency.known_bound import entries, inference_bound
+from specopt.solvers.serving_latency.bound import entries, inference_bound
 from specopt.solvers.serving_latency.method import KNOWN, ServingLatencyMethod, offer_first_plan, prepare_all
 from specopt.solvers.serving_latency.prepare import Prepared
 from specopt.solvers.serving_latency.stages import Stages, rate, stages
@@ -39,6 +39,7 @@ from specopt.solvers.simulation import random_key
 if TYPE_CHECKING:
     from specopt.solvers.serving_latency.column_bound import ColumnBound
 
+# With other values plans and bounds of many tasks come out a little better or worse, or later.
 _MANY = 300  # tasks above which bounds gain more than annealing, and than paths of several weights
 _MAX_ORDERED = 2000  # tasks up to which every order is tried
 _DEAR_BOUND = 1e7  # batches rated per range of steps above which the bound of `rebatching` takes too long
@@ -220,7 +221,7 @@ class _Search:
     # ------------------------------------------------------------------ certificate
 
     def _certify(self, ranges: int = 0) -> None:
-        """Raise the least bound by column generation, as long as it rises, and with up to so many ranges of steps.
+        """Raise the least bound by column generation, as long as it rises, with at most this many ranges of steps.
 
         The candidate with the best plan comes first: from its prices the others' bounds rise at once.
         """

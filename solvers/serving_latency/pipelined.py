@@ -42,6 +42,7 @@ from specopt.solvers.simulation import random_key
 
 LARGEST_APART = 12
 TOLERANCE = 4e-10  # what counts as no improvement; below the 1e-9 within which a result is optimal
+# These decide what is tried first and for how long: they move the time of a proof, and the gap where time is out.
 _ROUNDS = 80  # evaluations of the Lagrangian bound per part
 _NODES = 20_000  # enumeration nodes per kernel call, and before other weights are looked for
 _PATIENCE = 60_000_000  # least work of an enumeration before it is given up, in entries of shortest paths
@@ -57,9 +58,9 @@ _WIDE = 64  # tasks that the widest blocks hold in the mean where paths may be c
 _FIRST_POSITIONS = 4  # special ones of pooled parts, to begin with
 _MASKS = 300_000_000  # size of the shortest paths that bound enumerated parts
 _CHEAP = 30_000_000  # entries up to which every number of batches is bounded apart
-_MOST_CUT = 16  # tasks that are cut in every way
-_MOST_BLOCKS = 10_000  # that cuts are made of
-_MOST_TASKS = 256  # that they cut, as a node of the search takes their square
+_MAX_CUT = 16  # tasks that are cut in every way
+_MAX_BLOCKS = 10_000  # that cuts are made of
+_MAX_TASKS = 256  # that they cut, as a node of the search takes their square
 _EASY = 10_000_000  # work of bounding a part, in entries of shortest paths, before its cuts are searched
 _ORDERS = 1_000_000  # enumeration nodes before the orders of a cut are too many
 _PLANS = 1500  # with every task alone, up to which all plans are rated where runtimes are affine
@@ -168,7 +169,7 @@ class PipelinedSearch:
             self._rate_every_plan()
             return (self.best + self.prepared.communication_seconds) * (1.0 - TOLERANCE)
         self._start()
-        if self.prepared.tasks <= _MOST_CUT and not self.small:
+        if self.prepared.tasks <= _MAX_CUT and not self.small:
             for length in sorted({part.length for part in self.open}):
                 self._cut(length)
         for part in sorted(self.open, key=lambda p: p.bound):
@@ -305,7 +306,7 @@ class PipelinedSearch:
         return count
 
     def _tables(self, length: int, cells: int = 0) -> Tables:
-        """Return the tables of one speculation length: of all blocks, or where possible over so many cells."""
+        """Return the tables of one speculation length: of all blocks, or where possible over fewer cells."""
         if (length, cells) not in self.tables:
             if cells:
                 found = coarsened(self._tables(length), cells)
@@ -451,7 +452,7 @@ class PipelinedSearch:
         from specopt.solvers.serving_latency.cutting_planes import CuttingPlanes
 
         planes = CuttingPlanes(weights, self.best)
-        paths = PathBound(self.bounds, tables, part.positions(), self.budget)
+        paths = PathBound(tables, part.positions(), self.budget)
         for _ in range(_ROUNDS):
             value, path, gradient = paths.evaluate(weights)
             self.stats["lagrangian_rounds"] += 1
@@ -496,7 +497,7 @@ class PipelinedSearch:
 
         Returns whether nothing is left; the parts of this length are closed then.
         """
-        if self._entries > _MOST_BLOCKS or self.prepared.tasks > _MOST_TASKS:
+        if self._entries > _MAX_BLOCKS or self.prepared.tasks > _MAX_TASKS:
             return False
         if length not in self.cuts:
             self.cuts[length] = Cuts(self._tables(length), self.budget.load("serving_latency.cuts"))
@@ -540,11 +541,11 @@ class PipelinedSearch:
         """Try all plans of a part whose bounds stay below the incumbent; return whether that was done with patience."""
         assert part.weights is not None, "the part's bound was raised before"
         tables = self._tables(part.length)
-        search = Enumeration(PathBound(self.bounds, tables, part.positions(), self.budget), part.weights)
+        search = Enumeration(PathBound(tables, part.positions(), self.budget), part.weights)
         ordering, allowance = 0.0, patience
         while not search.done and search.work + ordering <= patience:
             before = self.best
-            paths = search.advance(_NODES, self.cut, self.bounds)
+            paths = search.advance(_NODES, self.cut)
             for path in paths:
                 self._rate_path(part, tables, path, near=1.0001)
                 pooled = path.positions == part.specials
@@ -568,7 +569,7 @@ def late_kernels(prepared: Prepared) -> tuple[str, ...]:
     bounds = "serving_latency.bounds:enumerate_paths", "serving_latency.bounds:lagrangian"
     if _is_small(prepared.tasks):
         return ("serving_latency.plans:sequences_seconds", *bounds)
-    if prepared.tasks <= _MOST_CUT:
+    if prepared.tasks <= _MAX_CUT:
         bounds = "serving_latency.cuts:enumerate_orders", "serving_latency.cuts:enumerate_cuts"
     return ("serving_latency.algorithm_1:algorithm_1_rows", *bounds, "serving_latency.bounds:ends_bound")
 

@@ -19,6 +19,7 @@ from specopt.models.fields import Floats, Ints
 from specopt.solvers.budget import Budget
 from specopt.solvers.serving_latency.blocks import Tables
 
+# These move what an enumeration takes, not what it finds.
 _SECONDS_PER_ENTRY = 1.5e-9  # of a shortest path, roughly
 ENTRIES_PER_NODE = 100  # of an enumeration: what takes as long
 _WEIGHTS = 12  # that prune together, at most
@@ -78,19 +79,19 @@ class PathBound:
 
     Parameters
     ----------
-    kernels
-        Compiled bounds.
     tables, at
         Blocks and positions.
     budget
         Whose clock is kept to.
     """
 
-    def __init__(self, kernels: Any, tables: Tables, at: Positions, budget: Budget) -> None:
+    def __init__(self, tables: Tables, at: Positions, budget: Budget) -> None:
         self.tables, self.at = tables, at
         self.work = 0.0  # entries of shortest paths so far
-        self._kernels, self._budget, self._last = kernels, budget, tables.last
-        self.costs, self.places = kernels.Costs(*tables.arrays), kernels.Places(at.front, at.pool, at.more)
+        self.kernels: Any = budget.load("serving_latency.bounds")
+        self._budget, self._last = budget, tables.last
+        self.costs = self.kernels.Costs(*tables.arrays)
+        self.places = self.kernels.Places(at.front, at.pool, at.more)
         self.table: Floats = np.zeros((at.specials + 1, *tables.d.shape[1:]))
         self.value: Floats = np.empty((at.states, tables.cells + 1))
         self._path = np.zeros((3, tables.cells + at.specials + at.pool), dtype=np.int64)
@@ -109,7 +110,7 @@ class PathBound:
         gradient = np.zeros_like(weights)
         count = self._blocks[0] = start.shape[1]
         self._path[:, :count] = start
-        bound = self._kernels.lagrangian(
+        bound = self.kernels.lagrangian(
             self.costs, self._last, self.tables.least, self.places, weights, self.table, self.value, self._path,
             self._blocks, gradient,
         )  # fmt: skip
@@ -160,8 +161,9 @@ class Enumeration:
         """What was done so far, in entries of shortest paths."""
         return self.bound.work + ENTRIES_PER_NODE * self.nodes
 
-    def advance(self, nodes: int, upper: float, kernels: Any) -> list[Path]:
-        """Go on for so many nodes; return the paths found whose bound is below `upper`."""
+    def advance(self, nodes: int, upper: float) -> list[Path]:
+        """Go on for a number of nodes; return the paths found whose bound is below `upper`."""
+        kernels = self.bound.kernels
         paths = kernels.Paths(self._stack, self._spent, self._closed, self._state)
         found = kernels.enumerate_paths(
             nodes, self.bound.costs, self.bound.places, self._tables[: self._kept], self._values[: self._kept], upper,

@@ -14,7 +14,8 @@ from strategies import ALL_MECHANISMS, problems, problems_with_plans
 
 from specopt import ServingLatencyPlan, ServingLatencyProblem, generate, solve
 from specopt.solvers.budget import Budget
-from specopt.solvers.serving_latency import column_bound, known_bound
+from specopt.solvers.serving_latency import bound as known_bound
+from specopt.solvers.serving_latency import column_bound
 from specopt.solvers.serving_latency.column_bound import ColumnBound
 from specopt.solvers.serving_latency.length_aware import LengthAware
 from specopt.solvers.serving_latency.prepare import prepare, quick_batches

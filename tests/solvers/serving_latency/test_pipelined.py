@@ -31,8 +31,8 @@ def laborious() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pipelined, "_PLANS", 0)
         patch.setattr(pipelined, "_FEW", 0)
-        patch.setattr(pipelined, "_MOST_CUT", 0)
-        patch.setattr(pipelined, "_MOST_BLOCKS", 0)
+        patch.setattr(pipelined, "_MAX_CUT", 0)
+        patch.setattr(pipelined, "_MAX_BLOCKS", 0)
         patch.setattr(pipelined, "_NODES", 10)
         patch.setattr(pipelined, "_PATIENCE", 10)
         patch.setattr(pipelined.PipelinedSearch, "_polish", lambda self: None)
@@ -92,7 +92,7 @@ def test_every_cut_and_order_is_bounded_or_tried(laborious: None, problem: Servi
     """Tests that cuts and orders bounded by Johnson's order, a few nodes at a time, lose no optimum."""
     with pytest.MonkeyPatch.context() as patch:
         for module, name, value in (
-            (pipelined, "_MOST_BLOCKS", 100),
+            (pipelined, "_MAX_BLOCKS", 100),
             (pipelined, "_EASY", 0),
             (pipelined, "_LEAVES", 2),
             (cuts, "_NODES", 5),
@@ -112,7 +112,7 @@ def test_cuts_whose_orders_are_given_up_stay_open(laborious: None, seed: int) ->
     optimum = solve(problem, "exact").objective
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pipelined.PipelinedSearch, "_anneal", lambda *_: None)
-        for name, value in (("_MOST_CUT", 16), ("_MOST_BLOCKS", 1000), ("_ORDERS", 1), ("_NODES", 1)):
+        for name, value in (("_MAX_CUT", 16), ("_MAX_BLOCKS", 1000), ("_ORDERS", 1), ("_NODES", 1)):
             patch.setattr(pipelined, name, value)
         result = solve(problem, "exact")
     assert optimum is not None and result.bound is not None
