@@ -14,7 +14,7 @@ from specopt.solvers.method import Method
 SHARE = 0.02
 """Share of a time limit that other choices may take, all of them together."""
 
-MOST_SECONDS = 1.0
+MAX_SECONDS = 1.0
 
 
 def solve_beside(
@@ -28,11 +28,11 @@ def solve_beside(
     choices = (kind_of(problem).choices or (lambda _: ()))(problem)
     if not choices or not (time_limit is None or time_limit > 0.0):
         return solve(problem, method, time_limit=time_limit, **keywords)
-    spare = MOST_SECONDS if time_limit is None else min(MOST_SECONDS, SHARE * time_limit)
+    spare = MAX_SECONDS if time_limit is None else min(MAX_SECONDS, SHARE * time_limit)
     result = solve(problem, method, time_limit=None if time_limit is None else time_limit - spare, **keywords)
     if result.objective is None or result.termination == "interrupted":
         return result
-    seconds, best, told = result.seconds, result.objective, {}
+    seconds, best, found = result.seconds, result.objective, {}
     for changes in choices:
         changed = dataclasses.replace(problem, **changes)
         if not methods(changed):
@@ -41,5 +41,5 @@ def solve_beside(
         seconds += other.seconds
         if other.objective is not None and (other.objective < best) == (problem.sense == "minimize"):
             best = other.objective
-            told = {"unasked": {"changes": changes, "method": other.method, "objective": best}}
-    return dataclasses.replace(result, seconds=seconds, stats=result.stats | told)
+            found = {"unasked": {"changes": changes, "method": other.method, "objective": best}}
+    return dataclasses.replace(result, seconds=seconds, stats=result.stats | found)

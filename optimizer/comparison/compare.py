@@ -23,7 +23,7 @@ from specopt.models.fields import describe, printable
 from specopt.models.problem import Problem
 from specopt.solvers.method import Method
 
-MOST_WAITING = 1000
+MAX_WAITING = 1000
 """Cells handed to an executor at a time: a huge comparison does not fill its queue."""
 
 
@@ -113,7 +113,7 @@ def compare(
             while True:
                 for cell in queue:
                     waiting[_submitted(executor, cell, grace_seconds)] = cell
-                    if len(waiting) >= MOST_WAITING:
+                    if len(waiting) >= MAX_WAITING:
                         break
                 if not waiting:
                     return Comparison(records)

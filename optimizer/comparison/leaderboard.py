@@ -59,17 +59,17 @@ def leaderboard(comparison: Comparison) -> str:
 
 
 def _table(kind: str, rows: Sequence[MethodSummary]) -> str:
-    names = ["method", "cells", "failed", "no plan", "best plan", "proven", "gap", "time (s)"]
     maximised = kind_of(kind).problem.sense == "maximize"
-    if maximised:
-        names.insert(7, "shortfall")
-    lines = [_row(names), _row(["---"] + ["--:"] * (len(names) - 1))]
-    for row in rows:
-        shares = [f"{100 * share:.0f} %" for share in (row.wins, row.proven)]
-        cells = [row.label, str(row.cells), str(row.failed), str(row.without_plan), *shares, _percent(row.mean_gap)]
-        cells += [_percent(row.mean_shortfall)] * maximised
-        lines.append(_row([*cells, f"{row.seconds:.3g}"]))
-    return "\n".join(lines)
+    cells = [
+        {
+            "method": row.label, "cells": str(row.cells), "failed": str(row.failed), "no plan": str(row.without_plan),
+            "best plan": f"{100 * row.wins:.0f} %", "proven": f"{100 * row.proven:.0f} %",
+            "gap": _percent(row.mean_gap), **({"shortfall": _percent(row.mean_shortfall)} if maximised else {}),
+            "time (s)": f"{row.seconds:.3g}",
+        }
+        for row in rows
+    ]  # fmt: skip
+    return "\n".join(map(_row, (cells[0], ["---"] + ["--:"] * (len(cells[0]) - 1), *(row.values() for row in cells))))
 
 
 def origins(records: Iterable[Record]) -> list[tuple[str, str]]:

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.text import Text
 
-from specopt.comparison.summary import SHIFT_SECONDS, summaries, who_wins
+from specopt.comparison.summary import SHIFT_SECONDS, MethodSummary, summaries, who_wins
 from specopt.comparison.table import Comparison
 from specopt.kinds import kind_of
 from specopt.views.terminal import percent, sentence, table
 
-MOST_FAILURES = 10
+MAX_FAILURES = 10
 
 
 def print_comparison_summary(comparison: Comparison, out: Console, left_out: Sequence[str] = ()) -> None:
@@ -22,24 +22,10 @@ def print_comparison_summary(comparison: Comparison, out: Console, left_out: Seq
         mine = [row for row in rows if row.kind == kind]
         problems = len({record.problem_sha256 for record in comparison if record.kind == kind})
         out.print(Text(f"{kind}: {problems} instances", style="bold"))
-        headers = ["cells", "failed", "no plan", "best plan", "proven", "mean gap", "largest gap", "time (s)"]
-        maximised = kind_of(kind).problem.sense == "maximize"
-        if maximised:
-            headers.insert(7, "shortfall")
-        view = table("  method", *headers, left=1)
-        for row in mine:
-            view.add_row(
-                f"  {row.label}",
-                str(row.cells),
-                Text(str(row.failed), style="red" if row.failed else ""),
-                str(row.without_plan),
-                f"{100 * row.wins:.0f} %",
-                f"{100 * row.proven:.0f} %",
-                "" if row.mean_gap is None else percent(row.mean_gap),
-                "" if row.largest_gap is None else percent(row.largest_gap),
-                *(["" if row.mean_shortfall is None else percent(row.mean_shortfall)] * maximised),
-                f"{row.seconds:.3g}",
-            )
+        cells = [_cells(row) for row in mine]
+        view = table(*cells[0], left=1)
+        for row in cells:
+            view.add_row(*row.values())
         out.print(view)
         out.print()
     families = who_wins(comparison)
@@ -58,11 +44,27 @@ def print_comparison_summary(comparison: Comparison, out: Console, left_out: Seq
         soft_wrap=True,
     )
     if left_out:
-        names = ", ".join(left_out[:MOST_FAILURES]) + (", ..." if len(left_out) > MOST_FAILURES else "")
+        names = ", ".join(left_out[:MAX_FAILURES]) + (", ..." if len(left_out) > MAX_FAILURES else "")
         sentence(out, f"{len(left_out)} instances that none of the methods takes: {names}")
     failures = [record for record in comparison if record.error is not None]
-    for record in failures[:MOST_FAILURES]:
+    for record in failures[:MAX_FAILURES]:
         word = "failed" if record.failed else "refuted"
         sentence(out, f"{word}: {record.label} on {record.instance}, seed {record.seed}: {record.error}")
-    if len(failures) > MOST_FAILURES:
-        out.print(f"... and {len(failures) - MOST_FAILURES} more failures and refutations (`error` in the table)")
+    if len(failures) > MAX_FAILURES:
+        out.print(f"... and {len(failures) - MAX_FAILURES} more failures and refutations (`error` in the table)")
+
+
+def _cells(row: MethodSummary) -> dict[str, str | Text]:
+    shares = {"mean gap": row.mean_gap, "largest gap": row.largest_gap}
+    if kind_of(row.kind).problem.sense == "maximize":
+        shares["shortfall"] = row.mean_shortfall
+    return {
+        "  method": f"  {row.label}",
+        "cells": str(row.cells),
+        "failed": Text(str(row.failed), style="red" if row.failed else ""),
+        "no plan": str(row.without_plan),
+        "best plan": f"{100 * row.wins:.0f} %",
+        "proven": f"{100 * row.proven:.0f} %",
+        **{name: "" if share is None else percent(share) for name, share in shares.items()},
+        "time (s)": f"{row.seconds:.3g}",
+    }

@@ -43,7 +43,7 @@ class Workers:
         return child
 
     def has(self, child: Child) -> bool:
-        """Tell whether a worker is one of these, and not closed for good."""
+        """Return whether a worker is one of these, and not closed for good."""
         with self._lock:
             return child in self._children
 

@@ -94,7 +94,7 @@ def who_wins(comparison: Comparison) -> dict[str, dict[str, float]]:
 
 
 def answered(record: Record) -> bool:
-    """Tell whether a record has a plan, or a proof that there is none."""
+    """Return whether a record has a plan, or a proof that there is none."""
     return record.objective is not None or record.infeasible
 
 

@@ -6,7 +6,7 @@ import io
 import json
 import math
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -29,14 +29,16 @@ LEAST_GAP = 1e-6
 _NESTED = ("options", "versions", "scale", "machine", "sources")
 """Fields of records that tables hold as JSON."""
 
-_NAMES = [
-    *Record.__dataclass_fields__,
-    "best_objective",
-    "best_bound",
-    "gap_to_best_bound",
-    "shortfall",
-    "excess_over_best",
-]
+_OWN: dict[str, Callable[[Comparison, Record], float | None]] = {
+    "best_objective": lambda table, record: table.best(record)[0],
+    "best_bound": lambda table, record: table.best(record)[1],
+    "gap_to_best_bound": lambda table, record: _finite(table.gap(record)),
+    "shortfall": lambda table, record: table.shortfall(record),
+    "excess_over_best": lambda table, record: _finite(table.excess(record)),
+}
+"""Columns of tables beside the fields of records."""
+
+_NAMES = [*Record.__dataclass_fields__, *_OWN]
 
 
 def newest(records: Iterable[Record]) -> list[Record]:
@@ -107,7 +109,7 @@ class Comparison:
         return None if record.objective is None or best is None else _gap(record, best)
 
     def proven(self, record: Record) -> bool:
-        """Tell whether a record's plan is optimal by the best bound of any method, within the format's tolerance.
+        """Return whether a record's plan is optimal by the best bound of any method, within the format's tolerance.
 
         A proof that no plan is feasible counts as well.
         """
@@ -117,7 +119,7 @@ class Comparison:
         return gap is not None and gap <= WITHIN
 
     def wins(self, record: Record) -> bool:
-        """Tell whether no method has a better plan for the record's problem, or it proves that there is none."""
+        """Return whether no method has a better plan for the record's problem, or it proves that there is none."""
         excess = self.excess(record)
         return record.infeasible or (excess is not None and excess <= WITHIN)
 
@@ -127,14 +129,7 @@ class Comparison:
         for record in self.records:
             row = record.to_dict()
             row |= {name: json.dumps(row[name], sort_keys=True) for name in _NESTED}
-            best, bound = self.best(record)
-            row |= {
-                "best_objective": best,
-                "best_bound": bound,
-                "gap_to_best_bound": _finite(self.gap(record)),
-                "shortfall": self.shortfall(record),
-                "excess_over_best": _finite(self.excess(record)),
-            }
+            row |= {name: of(self, record) for name, of in _OWN.items()}
             found.append(row)
         return found
 
@@ -142,17 +137,13 @@ class Comparison:
         """Return the table as an Arrow table."""
         import pyarrow
 
-        text = {"key", "instance", "kind", "problem_sha256", "method", "options", "status", "termination"}
-        text |= {"error", "started", "host", "label", *_NESTED}
-        rows = self.rows()
-        names = list(rows[0]) if rows else _NAMES
-
         def kind_of(name: str) -> Any:
-            if name in text:
-                return pyarrow.string()
-            return pyarrow.int64() if name == "seed" else pyarrow.float64()
+            hint = str(Record.__annotations__.get(name, "float"))
+            if hint.startswith("float"):
+                return pyarrow.float64()
+            return pyarrow.int64() if hint == "int" else pyarrow.string()
 
-        return pyarrow.Table.from_pylist(rows, schema=pyarrow.schema([(name, kind_of(name)) for name in names]))
+        return pyarrow.Table.from_pylist(self.rows(), schema=pyarrow.schema([(one, kind_of(one)) for one in _NAMES]))
 
     def to_parquet(self, path: str | os.PathLike[str]) -> None:
         """Write the table as Parquet, all or nothing.
@@ -176,8 +167,7 @@ class Comparison:
         InvalidInput
             If the file cannot be written.
         """
-        rows = self.rows()
-        write_text(path, csv_text([list(rows[0]) if rows else _NAMES, *(row.values() for row in rows)]))
+        write_text(path, csv_text([_NAMES, *(row.values() for row in self.rows())]))
 
 
 def _held_against(record: Record, best: float | None) -> Record:

@@ -69,7 +69,7 @@ AFTER_SECONDS = 0.01
 
 
 def _is_command() -> bool:
-    """Tell whether this process is the command, started by its script or by `python -m specopt`."""
+    """Return whether this process is the command, started by its script or by `python -m specopt`."""
     words = sys.orig_argv
     module = words[words.index("-m") + 1 :][:1] if sys.argv[:1] == ["-m"] and "-m" in words else []
     return module == ["specopt"] or [os.path.basename(word) for word in sys.argv[:1]] == ["specopt"]

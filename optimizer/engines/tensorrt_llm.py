@@ -55,7 +55,7 @@ def notes(schedule: Schedule, version: str | None) -> tuple[str, ...]:
 
 
 def has_upper_bounds(version: str | None) -> bool:
-    """Tell whether a version reads keys as the largest batch sizes.
+    """Return whether a version reads keys as the largest batch sizes.
 
     Raises
     ------

@@ -51,37 +51,26 @@ def _choices(problem: ServingLatencyProblem) -> list[dict[str, Any]]:
 
 def _rows(plan: ServingLatencyPlan) -> Iterator[Row]:
     share = plan.bandwidth_share
+    mechanism = {} if plan.mechanism is None else {"mechanism": plan.mechanism}
+
+    def row(task: int, batch: int, position: int, length: int) -> Row:
+        place = {"task": task, "batch": batch, "position": position}
+        return {**place, "bandwidth_share": float(share[task]), "speculation_length": length, **mechanism}
+
     for phase in plan.phases:
         lengths = phase.lengths(plan.speculation_length)
         for batch, (members, length) in enumerate(zip(phase.batches, lengths, strict=True)):
             for position, task in enumerate(members):
                 if not 0 <= task < len(share):
                     raise InvalidInput(f"plan.phases: expected tasks 0 to {len(share) - 1}, got {task}")
-                yield {
-                    "first_step": phase.first_step,
-                    "task": task,
-                    "batch": batch,
-                    "position": position,
-                    "bandwidth_share": float(share[task]),
-                    "speculation_length": length,
-                    **({"mechanism": plan.mechanism} if plan.mechanism is not None else {}),
-                }
+                yield {"first_step": phase.first_step, **row(task, batch, position, length)}
     if plan.phases:
         return
-    tasks = sorted(task for batch in plan.batches for task in batch)
-    if tasks != list(range(len(share))):
+    places = sorted((task, batch, i) for batch, members in enumerate(plan.batches) for i, task in enumerate(members))
+    if [task for task, *_ in places] != list(range(len(share))):
         raise InvalidInput(f"plan.batches: expected each of the {len(share)} tasks of bandwidth_share in one batch")
-    place = {task: (number, i) for number, batch in enumerate(plan.batches) for i, task in enumerate(batch)}
-    for task in sorted(place):
-        batch, position = place[task]
-        yield {
-            "task": task,
-            "batch": batch,
-            "position": position,
-            "bandwidth_share": float(share[task]),
-            "speculation_length": plan.speculation_length,
-            **({"mechanism": plan.mechanism} if plan.mechanism is not None else {}),
-        }
+    for place in places:
+        yield row(*place, plan.speculation_length)
 
 
 # ---------------------------------------------------------------------------- what one more unit is worth
@@ -90,46 +79,40 @@ FASTER = 0.99
 """Factor on the seconds of every pass of a runtime that is one per cent faster."""
 
 
-def _more(field: str, amount: float, only_if_drafting: bool = True) -> Callable[[ServingLatencyProblem], Any]:
-    """Return what adds an amount to a field that is set and takes part."""
+def _changed(
+    field: str, change: Callable[[Any], Any], only_if_drafting: bool
+) -> Callable[[ServingLatencyProblem], Any]:
+    """Return what changes a field that is set and takes part."""
 
     def apply(problem: ServingLatencyProblem) -> Any:
         value = getattr(problem, field)
-        if value is None or (only_if_drafting and problem.mechanism == "autoregressive"):
-            return None
-        return value + amount
+        return None if value is None or (only_if_drafting and problem.mechanism == "autoregressive") else change(value)
 
     return apply
 
 
-def _faster(field: str, only_if_drafting: bool) -> Callable[[ServingLatencyProblem], Runtime | None]:
-    """Return what takes one per cent off every pass of a runtime."""
-
-    def apply(problem: ServingLatencyProblem) -> Runtime | None:
-        runtime: Runtime | None = getattr(problem, field)
-        if runtime is None or (only_if_drafting and problem.mechanism == "autoregressive"):
-            return None
-        pieces = tuple(
-            LinearRuntime(
-                seconds_per_flop=FASTER * piece.seconds_per_flop, overhead_seconds=FASTER * piece.overhead_seconds
-            )
-            for piece in runtime.pieces
+def _faster(runtime: Runtime) -> Runtime:
+    """Take one per cent off every pass of a runtime."""
+    pieces = tuple(
+        LinearRuntime(
+            seconds_per_flop=FASTER * piece.seconds_per_flop, overhead_seconds=FASTER * piece.overhead_seconds
         )
-        return pieces[0] if isinstance(runtime, LinearRuntime) else PiecewiseRuntime(pieces=pieces)
+        for piece in runtime.pieces
+    )
+    return pieces[0] if isinstance(runtime, LinearRuntime) else PiecewiseRuntime(pieces=pieces)
 
-    return apply
 
-
-PERTURBATIONS = (
-    Perturbation("bandwidth_hz", "+1 MHz bandwidth", _more("bandwidth_hz", 1e6, only_if_drafting=False)),
-    Perturbation("draft_memory_bytes", "+1 GB draft memory", _more("draft_memory_bytes", 1e9)),
-    Perturbation(
-        "verify_memory_bytes", "+1 GB verify memory", _more("verify_memory_bytes", 1e9, only_if_drafting=False)
-    ),
-    Perturbation("acceptance_rate", "+0.01 acceptance rate", _more("acceptance_rate", 0.01)),
-    Perturbation("max_speculation_length", "+1 longest speculation", _more("max_speculation_length", 1)),
-    Perturbation("draft_runtime", "draft passes 1 % faster", _faster("draft_runtime", True)),
-    Perturbation("verify_runtime", "verify passes 1 % faster", _faster("verify_runtime", False)),
+PERTURBATIONS = tuple(
+    Perturbation(field, unit, _changed(field, change, only_if_drafting))
+    for field, unit, change, only_if_drafting in (
+        ("bandwidth_hz", "+1 MHz bandwidth", lambda value: value + 1e6, False),
+        ("draft_memory_bytes", "+1 GB draft memory", lambda value: value + 1e9, True),
+        ("verify_memory_bytes", "+1 GB verify memory", lambda value: value + 1e9, False),
+        ("acceptance_rate", "+0.01 acceptance rate", lambda value: value + 0.01, True),
+        ("max_speculation_length", "+1 longest speculation", lambda value: value + 1, True),
+        ("draft_runtime", "draft passes 1 % faster", _faster, True),
+        ("verify_runtime", "verify passes 1 % faster", _faster, False),
+    )
 )
 
 
@@ -138,7 +121,7 @@ PERTURBATIONS = (
 BEFORE = 1e-9
 """Relative distance to an acceptance rate at which a step is saved, for the worst case just before it."""
 
-MOST_BREAKPOINTS = 4000
+MAX_BREAKPOINTS = 4000
 
 
 def _vary(
@@ -189,9 +172,9 @@ def _worst(
             if rate is not None:
                 found.append(max(low, rate * (1.0 - BEFORE)))
     found.sort()
-    if len(found) <= MOST_BREAKPOINTS:
+    if len(found) <= MAX_BREAKPOINTS:
         return found, True
-    return [found[i] for i in np.linspace(0, len(found) - 1, MOST_BREAKPOINTS).astype(int)], False
+    return [found[i] for i in np.linspace(0, len(found) - 1, MAX_BREAKPOINTS).astype(int)], False
 
 
 def _rate_at(tokens_per_step: float, length: int, low: float, high: float) -> float | None:

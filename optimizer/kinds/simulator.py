@@ -56,7 +56,7 @@ class Simulator:
 
 
 def _is_plain(hint: Any) -> bool:
-    """Tell whether text can express a type."""
+    """Return whether text can express a type."""
     if get_origin(hint) is Literal or hint in (bool, int, float, str):
         return True
     members = get_args(hint)

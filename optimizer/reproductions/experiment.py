@@ -136,7 +136,7 @@ class Run:
 
 
 def run(paper: Paper, name: str, *, samples: int, seeds: int, say: Say = lambda _: None) -> Run:
-    """Run an experiment: at the defaults over so many seeds, and at sampled points with a seed each."""
+    """Run an experiment: at the defaults over a number of seeds, and at sampled points with a seed each."""
     experiment: Experiment = paper.module.EXPERIMENTS[name]
     box = paper.box(name)
     say(f"{paper.name}, {name}")

@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -87,7 +87,7 @@ class Bench:
         return float(self.point["one_gpu_rate"]) * (3.0 if dataset == "specbench" else 1.0)
 
     def run(self, dataset: str, name: str, *, rate: float | None = None, gpus: int | None = None) -> PromptSimulation:
-        """Return a scheme or strategy, at a rate, on so many GPUs."""
+        """Return a scheme or strategy, at a rate, on a number of GPUs."""
         key = (dataset, name, self.rate(dataset, gpus) if rate is None else rate, gpus or 4)
         if key not in self._done:
             alone = key[2] == _ALONE
@@ -97,9 +97,9 @@ class Bench:
             )  # fmt: skip
         return self._done[key]
 
-    def ms(self, quantity: str, dataset: str, name: str, **at: Any) -> float:
+    def ms(self, quantity: str, dataset: str, scheme: str, **at: Any) -> float:
         """Return a mean in ms: ``ttft``, ``tbt``, ``stage`` (computation per GPU and batch) or ``stage-deviation``."""
-        run = self.run(dataset, name, **at)
+        run = self.run(dataset, scheme, **at)
         return 1e3 * {
             "ttft": run.mean_ttft_seconds, "tbt": run.mean_tbt_seconds,
             "stage": run.stage_seconds, "stage-deviation": run.stage_seconds_std,
@@ -142,14 +142,6 @@ def bench(point: Point, seeds: Sequence[int], rounds: int = 12) -> Bench:
 # ---------------------------------------------------------------------------- what is measured for a statement
 
 
-def _mean(quantity: str) -> Callable[..., float]:
-    return lambda found, dataset, scheme, **at: found.ms(quantity, dataset, scheme, **at)
-
-
-def _below(quantity: str) -> Callable[..., float]:
-    return lambda found, dataset, scheme, **at: found.below(quantity, dataset, scheme, **at)
-
-
 def _rise(found: Bench, dataset: str, scheme: str, rates: list[float]) -> float:
     low, high = (found.ms("tbt", dataset, scheme, rate=rate) for rate in rates)
     return 100.0 * (high / low - 1.0)
@@ -169,9 +161,9 @@ def _decode(found: Bench, dataset: str, scheme: str, gpus: int, share: float) ->
 
 
 _MEASURES: Mapping[str, Callable[..., float]] = {
-    **{quantity: _mean(quantity) for quantity in ("ttft", "tbt", "stage", "stage-deviation")},
-    "ttft-below": _below("ttft"), "tbt-below": _below("tbt"), "tbt-rise": _rise, "prefill": _prefill,
-    "decode": _decode, "speedup": _speedup,
+    **{name: partial(Bench.ms, quantity=name) for name in ("ttft", "tbt", "stage", "stage-deviation")},
+    **{f"{name}-below": partial(Bench.below, quantity=name) for name in ("ttft", "tbt")},
+    "tbt-rise": _rise, "prefill": _prefill, "decode": _decode, "speedup": _speedup,
 }  # fmt: skip
 
 
