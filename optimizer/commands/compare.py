@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
-from specopt.commands.options import filled, from_fields
-from specopt.commands.shared import FOUND, INTERRUPTED, NOT_FOUND, AsJson, count, hand_over, number, print_json
+from specopt.commands.options import argument, filled, flag, from_fields, option
+from specopt.commands.shared import FOUND, INTERRUPTED, NOT_FOUND, AsJson, hand_over, print_json
 from specopt.console.streams import say
 
 if TYPE_CHECKING:
@@ -20,35 +18,18 @@ if TYPE_CHECKING:
 class Compare:
     """What `compare` takes."""
 
-    sources: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="INSTANCES...", help="Problem files, folders, families (KIND/FAMILY), kinds, or library."
-        ),
-    ]
-    method: Annotated[
-        list[str] | None,
-        typer.Option(metavar="M[:NAME=VALUE,...]", help="A method, with options; default: all that can."),
-    ] = None
-    time_limit: Annotated[
-        float, typer.Option(metavar="S", parser=number, envvar="SPECOPT_TIME_LIMIT", help="Seconds for every cell.")
-    ] = 10.0
-    gap: Annotated[
-        float, typer.Option(metavar="G", parser=number, envvar="SPECOPT_GAP", help="Relative gap at which to stop.")
-    ] = 0.0
-    seed: Annotated[list[int] | None, typer.Option(metavar="N", parser=count, help="A seed; repeat for more.")] = None
-    instances: Annotated[int, typer.Option(metavar="N", parser=count, help="Instances of each family.")] = 5
-    jobs: Annotated[
-        int | None, typer.Option(metavar="N", parser=count, envvar="SPECOPT_JOBS", help="Worker processes.")
-    ] = None
-    executor: Annotated[str, typer.Option(metavar="X", help="local, dask://HOST:PORT, or ray.")] = "local"
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "-o", "--output", metavar="FOLDER", help="Keep results here; go on where they end. With --table: a file."
-        ),
-    ] = None
-    table: Annotated[bool, typer.Option("--table", help="Folders of earlier results as one leaderboard.")] = False
+    sources: list[str] = argument("INSTANCES...", "Problem files, folders, families (KIND/FAMILY), kinds, or library.")
+    method: list[str] | None = option("M[:NAME=VALUE,...]", "A method, with options; default: all that can.")
+    time_limit: float = option("S", "Seconds for every cell.", default=10.0, envvar="SPECOPT_TIME_LIMIT")
+    gap: float = option("G", "Relative gap at which to stop.", default=0.0, envvar="SPECOPT_GAP")
+    seed: list[int] | None = option("N", "A seed; repeat for more.")
+    instances: int = option("N", "Instances of each family.", default=5)
+    jobs: int | None = option("N", "Worker processes.", envvar="SPECOPT_JOBS")
+    executor: str = option("X", "local, dask://HOST:PORT, or ray.", default="local")
+    output: Path | None = option(
+        "FOLDER", "Keep results here; go on where they end. With --table: a file.", "-o", "--output"
+    )
+    table: bool = flag("Folders of earlier results as one leaderboard.")
     as_json: AsJson = False
 
 

@@ -10,15 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from specopt.commands.options import filled, from_fields
+from specopt.commands.options import filled, flag, from_fields, option, required
 from specopt.commands.shared import (
     AsJson,
     EngineVersion,
     Output,
     check_target,
-    count,
     hand_over,
-    number,
     read_decoder,
     read_result,
 )
@@ -51,54 +49,27 @@ class Table:
     """What the export of an engine takes."""
 
     context: typer.Context
-    runtime: Annotated[
-        Path,
-        typer.Option(
-            "--runtime",
-            metavar="FILE",
-            help='{"draft": runtime, "verify": runtime} (JSON), as fit --draft --verify writes it, optionally with '
-            "drafter, draft_model, verify_model, context_tokens, step_overhead_seconds and zero_draft_cost; or the "
-            "single fit of a verify model, with --draft-runtime.",
-        ),
-    ]
-    acceptance: Annotated[
-        Path,
-        typer.Option(
-            "--acceptance",
-            metavar="FILE",
-            help="Scrape of /metrics, acceptance histogram, vllm bench serve, golden acceptance lengths, or rates.",
-        ),
-    ]
-    draft_runtime: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The single fit of a draft model, beside that of --runtime.")
-    ] = None
-    before: Annotated[
-        Path | None, typer.Option("--before", metavar="FILE", help="An earlier scrape; the difference counts.")
-    ] = None
-    model: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The model_name to take from scrapes, or of golden lengths.")
-    ] = None
-    mode: Annotated[str | None, typer.Option(metavar="NAME", help="The mode to take from golden lengths.")] = None
+    runtime: Path = required(
+        "FILE",
+        '{"draft": runtime, "verify": runtime} (JSON), as fit --draft --verify writes it, optionally with '
+        "drafter, draft_model, verify_model, context_tokens, step_overhead_seconds and zero_draft_cost; or the "
+        "single fit of a verify model, with --draft-runtime.",
+    )
+    acceptance: Path = required(
+        "FILE", "Scrape of /metrics, acceptance histogram, vllm bench serve, golden acceptance lengths, or rates."
+    )
+    draft_runtime: Path | None = option("FILE", "The single fit of a draft model, beside that of --runtime.")
+    before: Path | None = option("FILE", "An earlier scrape; the difference counts.")
+    model: str | None = option("NAME", "The model_name to take from scrapes, or of golden lengths.")
+    mode: str | None = option("NAME", "The mode to take from golden lengths.")
     draft_model: Config = None
     verify_model: Config = None
-    max_batch: Annotated[
-        int | None, typer.Option(metavar="B", parser=count, help="Largest batch; default: as measured, at most 256.")
-    ] = None
-    max_length: Annotated[
-        int | None,
-        typer.Option(metavar="K", parser=count, help="Longest draft; default: as acceptance is known and measured."),
-    ] = None
-    context_tokens: Annotated[
-        int | None,
-        typer.Option(metavar="N", parser=count, help="Tokens that a request has cached; default: as FILE says."),
-    ] = None
-    loss: Annotated[
-        float, typer.Option(metavar="SHARE", parser=number, help="Goodput that a batch size may lose for fewer ranges.")
-    ] = 0.01
-    robust: Annotated[
-        bool, typer.Option("--robust", help="Best in the worst case inside the limits, and never slower than none.")
-    ] = False
-    extrapolate: Annotated[bool, typer.Option("--extrapolate", help="Go beyond what was measured.")] = False
+    max_batch: int | None = option("B", "Largest batch; default: as measured, at most 256.")
+    max_length: int | None = option("K", "Longest draft; default: as acceptance is known and measured.")
+    context_tokens: int | None = option("N", "Tokens that a request has cached; default: as FILE says.")
+    loss: float = option("SHARE", "Goodput that a batch size may lose for fewer ranges.", default=0.01)
+    robust: bool = flag("Best in the worst case inside the limits, and never slower than none.")
+    extrapolate: bool = flag("Go beyond what was measured.")
     engine_version: EngineVersion = None
     as_json: AsJson = False
     output: Output = None

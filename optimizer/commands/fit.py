@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from specopt.commands.options import filled, from_fields
-from specopt.commands.shared import AsJson, Output, Seed, check_picture, check_target, count, number, read_decoder
+from specopt.commands.options import argument, filled, flag, from_fields, option, required
+from specopt.commands.shared import AsJson, Output, Seed, check_picture, check_target, read_decoder
 from specopt.console.stdout import stdout
 from specopt.console.streams import say
 from specopt.instances.runtimes.forms import FORMS
@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from specopt.instances.runtimes.fit import RuntimeFit
     from specopt.instances.runtimes.measured import MeasuredRuntime
 
-Where = Annotated[
-    list[str] | None, typer.Option(metavar="COL=VALUE", help="Take only rows with this value; may be repeated.")
-]
 Config = Annotated[
     Path | None, typer.Option(metavar="CONFIG", help="A Hugging Face config.json: counts tokens as operations.")
 ]
@@ -31,66 +28,40 @@ Config = Annotated[
 class Fit:
     """What `fit` takes."""
 
-    table: Annotated[Path, typer.Argument(metavar="TABLE", help="A CSV file of measured passes, with a header.")]
-    x: Annotated[
-        list[str],
-        typer.Option(
-            metavar="COL",
-            help="Column of the work; for the additive form three of them: sums of new tokens, (cached + new) new, "
-            "cached tokens.",
-        ),
-    ]
-    y: Annotated[list[str], typer.Option(metavar="COL", help="Column of the time; several are summed.")]
-    form: Annotated[
-        str,
-        typer.Option(
-            metavar="F",
-            help=f"{', '.join(FORMS)}, or auto: chosen by cross-validation; table: the measured passes themselves.",
-        ),
-    ] = "auto"
-    x_unit: Annotated[str | None, typer.Option(metavar="UNIT", help="tokens (default) or flops.")] = None
-    y_unit: Annotated[str | None, typer.Option(metavar="UNIT", help="s (default), ms or us.")] = None
-    cached: Annotated[
-        str | None, typer.Option(metavar="COL", help="Column of tokens cached per request; x: new ones per request.")
-    ] = None
-    batch: Annotated[str | None, typer.Option(metavar="COL", help="Column of requests in the pass.")] = None
-    spread: Annotated[
-        str | None,
-        typer.Option(metavar="LOW,HIGH", help="With --form table: columns of low and high quantiles of the time."),
-    ] = None
-    where: Where = None
-    sum_over: Annotated[
-        str | None, typer.Option(metavar="COL", help="Sum the times over the values of this column, such as layers.")
-    ] = None
-    repeat: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="[NAME=]N", help="Count times N times: all, or those of a value of --sum-over or of a --y column."
-        ),
-    ] = None
+    table: Path = argument("TABLE", "A CSV file of measured passes, with a header.")
+    x: list[str] = required(
+        "COL",
+        "Column of the work; for the additive form three of them: sums of new tokens, (cached + new) new, "
+        "cached tokens.",
+    )
+    y: list[str] = required("COL", "Column of the time; several are summed.")
+    form: str = option(
+        "F",
+        f"{', '.join(FORMS)}, or auto: chosen by cross-validation; table: the measured passes themselves.",
+        default="auto",
+    )
+    x_unit: str | None = option("UNIT", "tokens (default) or flops.")
+    y_unit: str | None = option("UNIT", "s (default), ms or us.")
+    cached: str | None = option("COL", "Column of tokens cached per request; x: new ones per request.")
+    batch: str | None = option("COL", "Column of requests in the pass.")
+    spread: str | None = option("LOW,HIGH", "With --form table: columns of low and high quantiles of the time.")
+    where: list[str] | None = option("COL=VALUE", "Take only rows with this value; may be repeated.")
+    sum_over: str | None = option("COL", "Sum the times over the values of this column, such as layers.")
+    repeat: list[str] | None = option(
+        "[NAME=]N", "Count times N times: all, or those of a value of --sum-over or of a --y column."
+    )
     model: Config = None
-    logits: Annotated[
-        str, typer.Option(metavar="last|all", help="Positions that --model scores: all in a verification.")
-    ] = "last"
-    draft: Annotated[
-        list[str] | None,
-        typer.Option(metavar="COL=VALUE", help="Fit these rows as the draft model's, and those of --verify."),
-    ] = None
-    verify: Annotated[
-        list[str] | None, typer.Option(metavar="COL=VALUE", help="Fit these rows as the verify model's.")
-    ] = None
+    logits: str = option("last|all", "Positions that --model scores: all in a verification.", default="last")
+    draft: list[str] | None = option("COL=VALUE", "Fit these rows as the draft model's, and those of --verify.")
+    verify: list[str] | None = option("COL=VALUE", "Fit these rows as the verify model's.")
     draft_model: Config = None
     verify_model: Config = None
-    flat: Annotated[bool, typer.Option("--flat", help="A roofline whose first piece is constant.")] = False
-    errors: Annotated[str, typer.Option(metavar="absolute|relative", help="Which errors' squares to minimise.")] = (
-        "absolute"
-    )
-    level: Annotated[float, typer.Option(metavar="P", parser=number, help="Confidence level of the limits.")] = 0.95
-    folds: Annotated[int, typer.Option(metavar="N", parser=count, help="Folds of the cross-validation.")] = 5
+    flat: bool = flag("A roofline whose first piece is constant.")
+    errors: str = option("absolute|relative", "Which errors' squares to minimise.", default="absolute")
+    level: float = option("P", "Confidence level of the limits.", default=0.95)
+    folds: int = option("N", "Folds of the cross-validation.", default=5)
     seed: Seed = 0
-    picture: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Draw measurements, fit and residuals (png, pdf or svg).")
-    ] = None
+    picture: Path | None = option("FILE", "Draw measurements, fit and residuals (png, pdf or svg).")
     as_json: AsJson = False
     output: Output = None
 

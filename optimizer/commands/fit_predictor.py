@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
-from specopt.commands.options import filled, from_fields
-from specopt.commands.shared import AsJson, Output, Seed, check_target, count, number, print_json, write
+from specopt.commands.options import argument, filled, from_fields, option, required
+from specopt.commands.shared import AsJson, Output, Seed, check_target, print_json, write
 from specopt.console.streams import say
 
 
@@ -17,27 +14,17 @@ from specopt.console.streams import say
 class FitPredictor:
     """What `fit-predictor` takes."""
 
-    log: Annotated[
-        Path,
-        typer.Argument(
-            metavar="LOG",
-            help="A CSV file, a row per drafted token: round, outcome (1 accepted, 0 first rejection, -1 behind it), "
-            "columns of features.",
-        ),
-    ]
-    draft_seconds: Annotated[float, typer.Option(metavar="S", parser=number, help="Drafting time of a token.")]
-    round_seconds: Annotated[
-        float, typer.Option(metavar="S", parser=number, help="What a round costs beside drafting.")
-    ]
-    feature: Annotated[
-        list[str] | None, typer.Option(metavar="COL", help="Take this column as a feature; default: all others.")
-    ] = None
-    predictor: Annotated[str, typer.Option(metavar="P", help="logistic, perceptron or trees.")] = "logistic"
-    max_draft: Annotated[
-        int | None,
-        typer.Option(metavar="L", parser=count, help="Longest draft; default: the median of the log's rounds."),
-    ] = None
-    bins: Annotated[int, typer.Option(metavar="B", parser=count, help="Most bins of the score.")] = 8
+    log: Path = argument(
+        "LOG",
+        "A CSV file, a row per drafted token: round, outcome (1 accepted, 0 first rejection, -1 behind it), "
+        "columns of features.",
+    )
+    draft_seconds: float = required("S", "Drafting time of a token.")
+    round_seconds: float = required("S", "What a round costs beside drafting.")
+    feature: list[str] | None = option("COL", "Take this column as a feature; default: all others.")
+    predictor: str = option("P", "logistic, perceptron or trees.", default="logistic")
+    max_draft: int | None = option("L", "Longest draft; default: the median of the log's rounds.")
+    bins: int = option("B", "Most bins of the score.", default=8)
     seed: Seed = 0
     as_json: AsJson = False
     output: Output = None

@@ -5,11 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
-from specopt.commands.options import from_fields
+from specopt.commands.options import argument, from_fields, option, required
 from specopt.commands.shared import (
     Output,
     Parameters,
@@ -17,10 +15,8 @@ from specopt.commands.shared import (
     RuntimesFile,
     Seed,
     check_target,
-    count,
     hand_over,
     measured,
-    number,
 )
 from specopt.console.streams import say
 from specopt.models.errors import InvalidInput
@@ -33,38 +29,20 @@ if TYPE_CHECKING:
 class Import:
     """What `import` takes."""
 
-    trace: Annotated[Path, typer.Argument(metavar="TRACE", help="A file of requests: CSV or JSON lines.")]
-    kind: Annotated[str, typer.Option("--as", metavar="KIND", help="serving-latency or verification-batch.")]
-    tasks: Annotated[
-        int | None, typer.Option(metavar="N", parser=count, help="Rows to take; default: all from the start on.")
-    ] = None
-    start: Annotated[
-        int | None, typer.Option(metavar="N", parser=count, help="First row, from 0; dropped ones do not count.")
-    ] = None
-    from_seconds: Annotated[
-        float | None, typer.Option(metavar="S", parser=number, help="Take what arrives from then on; first row: 0.")
-    ] = None
-    to_seconds: Annotated[
-        float | None, typer.Option(metavar="S", parser=number, help="Take what arrives before then.")
-    ] = None
-    family: Annotated[str | None, typer.Option(metavar="F", help="Family of KIND that gives what no trace says.")] = (
-        None
-    )
+    trace: Path = argument("TRACE", "A file of requests: CSV or JSON lines.")
+    kind: str = required("KIND", "serving-latency or verification-batch.", "--as")
+    tasks: int | None = option("N", "Rows to take; default: all from the start on.")
+    start: int | None = option("N", "First row, from 0; dropped ones do not count.")
+    from_seconds: float | None = option("S", "Take what arrives from then on; first row: 0.")
+    to_seconds: float | None = option("S", "Take what arrives before then.")
+    family: str | None = option("F", "Family of KIND that gives what no trace says.")
     param: Parameters = None
     seed: Seed = 0
     runtimes: RuntimesFile = None
     set_: Replacements = None
-    format_: Annotated[
-        str | None,
-        typer.Option("--format", metavar="F", help="azure, burstgpt, mooncake, vidur or csv; default: recognised."),
-    ] = None
-    column: Annotated[
-        list[str] | None,
-        typer.Option(metavar="KEY=NAME", help="A column of a CSV file; KEY: arrival, input, output, name."),
-    ] = None
-    time_unit: Annotated[
-        str | None, typer.Option(metavar="UNIT", help="Unit of arrivals in a CSV file: s, ms, us, ns or date.")
-    ] = None
+    format_: str | None = option("F", "azure, burstgpt, mooncake, vidur or csv; default: recognised.", "--format")
+    column: list[str] | None = option("KEY=NAME", "A column of a CSV file; KEY: arrival, input, output, name.")
+    time_unit: str | None = option("UNIT", "Unit of arrivals in a CSV file: s, ms, us, ns or date.")
     output: Output = None
 
 

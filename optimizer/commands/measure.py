@@ -4,40 +4,31 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
-from specopt.commands.options import filled, from_fields
-from specopt.commands.shared import FOUND, INTERRUPTED, Seed, check_target, count
+from specopt.commands.options import argument, filled, from_fields, option, required
+from specopt.commands.shared import FOUND, INTERRUPTED, Seed, check_target
 from specopt.console.streams import say
 from specopt.models.errors import InvalidInput
-
-# typer takes options of several values only by repetition; a list in one word is shorter
-Batch = Annotated[str, typer.Option(metavar="N,...", help="Batch sizes.")]
-NewTokens = Annotated[str, typer.Option(metavar="N,...", help="New tokens of a pass, per sequence.")]
-CachedTokens = Annotated[str, typer.Option(metavar="N,...", help="Tokens cached before it; 0: a prefill.")]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Measure:
     """What `measure` takes."""
 
-    config: Annotated[list[Path], typer.Argument(metavar="CONFIG...", help="Hugging Face config.json files.")]
-    output: Annotated[Path, typer.Option("-o", "--output", metavar="TABLE", help="Write the CSV table to this file.")]
-    batch: Batch = "1,2,4,8"
-    new_tokens: NewTokens = "1,4,16,64,256"
-    cached_tokens: CachedTokens = "0,128,512"
-    repeats: Annotated[int, typer.Option(metavar="N", parser=count, help="Passes that count, per row.")] = 10
-    warm_up: Annotated[int, typer.Option(metavar="N", parser=count, help="Passes before them that do not.")] = 2
-    dtype: Annotated[str | None, typer.Option(metavar="D", help="float32 (default on a CPU), bfloat16 or float16.")] = (
-        None
+    config: list[Path] = argument("CONFIG...", "Hugging Face config.json files.")
+    output: Path = required("TABLE", "Write the CSV table to this file.", "-o", "--output")
+    # typer takes options of several values only by repetition; a list in one word is shorter
+    batch: str = option("N,...", "Batch sizes.", default="1,2,4,8")
+    new_tokens: str = option("N,...", "New tokens of a pass, per sequence.", default="1,4,16,64,256")
+    cached_tokens: str = option("N,...", "Tokens cached before it; 0: a prefill.", default="0,128,512")
+    repeats: int = option("N", "Passes that count, per row.", default=10)
+    warm_up: int = option("N", "Passes before them that do not.", default=2)
+    dtype: str | None = option("D", "float32 (default on a CPU), bfloat16 or float16.")
+    device: str = option("auto|cpu|cuda", "Where to measure.", default="auto")
+    threads: int | None = option("N", "Threads of a CPU.")
+    graphs: bool = option(
+        None, "On a GPU: replay passes as CUDA graphs, as engines do.", "--graphs/--no-graphs", default=True
     )
-    device: Annotated[str, typer.Option(metavar="auto|cpu|cuda", help="Where to measure.")] = "auto"
-    threads: Annotated[int | None, typer.Option(metavar="N", parser=count, help="Threads of a CPU.")] = None
-    graphs: Annotated[
-        bool, typer.Option("--graphs/--no-graphs", help="On a GPU: replay passes as CUDA graphs, as engines do.")
-    ] = True
     seed: Seed = 0
 
 

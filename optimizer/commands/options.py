@@ -4,30 +4,72 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, field, fields
 from functools import wraps
-from typing import Any, TypeVar, get_type_hints
+from typing import Annotated, Any, TypeVar, get_args, get_type_hints
+
+import typer
+
+from specopt.commands.shared import count, number
 
 T = TypeVar("T")
 
 
+def option(metavar: str | None, text: str, *names: str, default: Any = None, **more: Any) -> Any:
+    """Declare a field that is an option; without names it is called as the field."""
+    return _declared(typer.Option(*names, metavar=metavar, help=text, **more), default)
+
+
+def required(metavar: str, text: str, *names: str) -> Any:
+    """Declare a field that is an option without a default."""
+    return option(metavar, text, *names, default=MISSING)
+
+
+def flag(text: str, *names: str) -> Any:
+    """Declare a field that is an option without a value."""
+    return option(None, text, *names, default=False)
+
+
+def argument(metavar: str, text: str, default: Any = MISSING) -> Any:
+    """Declare a field that is an argument."""
+    return _declared(typer.Argument(metavar=metavar, help=text), default)
+
+
+def _declared(info: Any, default: Any) -> Any:
+    return field(default=default, metadata={"info": info})
+
+
 def from_fields(command: Callable[[Any], T]) -> Callable[..., T]:
-    """Give a command, which takes one dataclass, an argument or option per field: its annotation, name and default."""
+    """Give a command, which takes one dataclass, an argument or option per field."""
     [holder] = inspect.signature(command, eval_str=True).parameters.values()
     hints = get_type_hints(holder.annotation, include_extras=True)
-    defaults = {one.name: inspect.Parameter.empty if one.default is MISSING else one.default
-                for one in fields(holder.annotation)}  # fmt: skip
+    parameters = []
+    for one in fields(holder.annotation):
+        hint = hints[one.name]
+        if info := one.metadata.get("info"):
+            info.parser = _parser(hint)
+            if hint is bool and info.default is ...:  # else it would have an opposite
+                info.default = f"--{one.name.replace('_', '-')}"
+            hint = Annotated[hint, info]
+        default = inspect.Parameter.empty if one.default is MISSING else one.default
+        parameters.append(inspect.Parameter(one.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hint))
 
     @wraps(command)
     def called(**given: Any) -> T:
         return command(holder.annotation(**given))
 
-    keyword = inspect.Parameter.KEYWORD_ONLY
-    called.__annotations__ = {name: hints[name] for name in defaults}
-    called.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-        [inspect.Parameter(name, keyword, default=value, annotation=hints[name]) for name, value in defaults.items()]
-    )
+    called.__annotations__ = {one.name: one.annotation for one in parameters}
+    called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     return called
+
+
+def _parser(hint: Any) -> Callable[[str], Any] | None:
+    """Return what reads the numbers of a type."""
+    found = (_PARSERS.get(part) if not get_args(part) else _parser(part) for part in get_args(hint) or (hint,))
+    return next(filter(None, found), None)
+
+
+_PARSERS: dict[Any, Callable[[str], Any]] = {int: count, float: number}
 
 
 def filled(call: Callable[..., T], options: Any, **others: Any) -> T:

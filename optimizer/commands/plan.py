@@ -6,12 +6,10 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from specopt.commands.export import show_speculation_table
-from specopt.commands.options import from_fields
+from specopt.commands.options import from_fields, option, required
 from specopt.commands.shared import (
     FOUND,
     AsJson,
@@ -21,9 +19,7 @@ from specopt.commands.shared import (
     Seconds,
     Seed,
     check_target,
-    count,
     exit_code,
-    number,
     print_json,
     write,
 )
@@ -45,44 +41,27 @@ TASKS = 100
 class Plan:
     """What `plan` takes."""
 
-    draft: Annotated[Path, typer.Option(metavar="CONFIG", help="The draft model's Hugging Face config.json.")]
-    verify: Annotated[Path, typer.Option(metavar="CONFIG", help="The verify model's.")]
-    runtimes: Annotated[
-        Path,
-        typer.Option(metavar="FILE|TABLE", help="Runtimes as fit writes them (JSON), or a table of measure (CSV)."),
-    ]
-    for_: Annotated[
-        str,
-        typer.Option(
-            "--for",
-            metavar="KIND|ENGINE",
-            help="serving-latency, verification-batch, prompt-chunking or fair-goodput; vllm, sglang, tensorrt-llm or "
-            "llama.cpp.",
-        ),
-    ]
-    trace: Annotated[Path | None, typer.Option(metavar="FILE", help="Requests, as import reads them.")] = None
-    tasks: Annotated[
-        int | None, typer.Option(metavar="N", parser=count, help=f"Rows of the trace to take; default: {TASKS}.")
-    ] = None
-    link: Annotated[
-        str | None, typer.Option(metavar="MBITS[,RTT_MS]", help="Between the machines that draft and verify.")
-    ] = None
-    memory: Annotated[
-        float | None,
-        typer.Option(
-            metavar="GB",
-            parser=number,
-            help="10^9 bytes of the machine that verifies; for serving-latency: of the one that drafts.",
-        ),
-    ] = None
-    acceptance: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Rates of acceptance, as export reads them.")
-    ] = None
+    draft: Path = required("CONFIG", "The draft model's Hugging Face config.json.")
+    verify: Path = required("CONFIG", "The verify model's.")
+    runtimes: Path = required("FILE|TABLE", "Runtimes as fit writes them (JSON), or a table of measure (CSV).")
+    for_: str = required(
+        "KIND|ENGINE",
+        "serving-latency, verification-batch, prompt-chunking or fair-goodput; vllm, sglang, tensorrt-llm or "
+        "llama.cpp.",
+        "--for",
+    )
+    trace: Path | None = option("FILE", "Requests, as import reads them.")
+    tasks: int | None = option("N", f"Rows of the trace to take; default: {TASKS}.")
+    link: str | None = option("MBITS[,RTT_MS]", "Between the machines that draft and verify.")
+    memory: float | None = option(
+        "GB", "10^9 bytes of the machine that verifies; for serving-latency: of the one that drafts."
+    )
+    acceptance: Path | None = option("FILE", "Rates of acceptance, as export reads them.")
     set_: Replacements = None
     engine_version: EngineVersion = None
     time_limit: Seconds = 60.0
     seed: Seed = 0
-    problem: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the problem to this file.")] = None
+    problem: Path | None = option("FILE", "Write the problem to this file.")
     as_json: AsJson = False
     output: Output = None
 

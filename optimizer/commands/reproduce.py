@@ -5,12 +5,10 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from specopt.commands.options import from_fields
-from specopt.commands.shared import FOUND, INTERRUPTED, AsJson, count, print_json
+from specopt.commands.options import argument, flag, from_fields, option
+from specopt.commands.shared import FOUND, INTERRUPTED, AsJson, print_json
 from specopt.console.streams import say
 
 if TYPE_CHECKING:
@@ -26,19 +24,13 @@ THEOREMS = "theorems"
 class Reproduce:
     """What `reproduce` takes."""
 
-    paper: Annotated[str | None, typer.Argument(metavar="[PAPER]", help="paper-1 to paper-5, or theorems.")] = None
-    item: Annotated[
-        str | None, typer.Argument(metavar="[ITEM]", help="A statement, or the beginning of some, such as figure-7.")
-    ] = None
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="FOLDER", help="Default: build/reproductions/PAPER.")
-    ] = None
-    samples: Annotated[
-        int | None, typer.Option(metavar="N", parser=count, help="Points of the box of assumptions; default: 64.")
-    ] = None
-    seeds: Annotated[int | None, typer.Option(metavar="N", parser=count, help="Draws to average; default: 5.")] = None
-    quick: Annotated[bool, typer.Option("--quick", help="Few points and draws, to see that everything runs.")] = False
-    list_: Annotated[bool, typer.Option("--list", help="List the statements and what is recorded of them.")] = False
+    paper: str | None = argument("[PAPER]", "paper-1 to paper-5, or theorems.", default=None)
+    item: str | None = argument("[ITEM]", "A statement, or the beginning of some, such as figure-7.", default=None)
+    output: Path | None = option("FOLDER", "Default: build/reproductions/PAPER.", "-o", "--output")
+    samples: int | None = option("N", "Points of the box of assumptions; default: 64.")
+    seeds: int | None = option("N", "Draws to average; default: 5.")
+    quick: bool = flag("Few points and draws, to see that everything runs.")
+    list_: bool = flag("List the statements and what is recorded of them.", "--list")
     as_json: AsJson = False
 
 

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from specopt.commands.options import from_fields
-from specopt.commands.shared import AsJson, Seed, count, print_json, read_problem, read_result
+from specopt.commands.options import argument, flag, from_fields, option
+from specopt.commands.shared import AsJson, Seed, print_json, read_problem, read_result
 from specopt.models.errors import InvalidInput, SpecoptError
 
 if TYPE_CHECKING:
@@ -32,36 +30,17 @@ WORKLOADS = (
 class Simulate:
     """What `simulate` takes."""
 
-    source: Annotated[str, typer.Argument(metavar="FILE|KIND", help="A problem file (JSON), or a kind with --policy.")]
-    result: Annotated[
-        Path | None, typer.Argument(metavar="[RESULT]", help="A result file (JSON) of the problem in FILE.")
-    ] = None
-    policy: Annotated[
-        str | None, typer.Option(metavar="P", help=f"Play this policy of KIND, or on FILE. {POLICIES}")
-    ] = None
-    workload: Annotated[str | None, typer.Option(metavar="FAMILY", help=f"What it meets. {WORKLOADS}")] = None
-    param: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME=VALUE", help="A parameter of the workload family, or an option of the simulator."),
-    ] = None
-    replications: Annotated[
-        int | None,
-        typer.Option(
-            metavar="R",
-            parser=count,
-            help="How often: [1000] for plans ([200] rebatched), [100] rounds, [5] long runs.",
-        ),
-    ] = None
-    drop_finished: Annotated[
-        bool, typer.Option("--drop-finished", help="Serving latency: tasks that have finished leave at once.")
-    ] = False
-    iterations: Annotated[
-        int | None, typer.Option(metavar="I", parser=count, help="Draft control: iterations of a replication [1000].")
-    ] = None
-    response_tokens: Annotated[
-        int | None,
-        typer.Option(metavar="N", parser=count, help="Draft control: also play responses of N tokens (Eq. 12)."),
-    ] = None
+    source: str = argument("FILE|KIND", "A problem file (JSON), or a kind with --policy.")
+    result: Path | None = argument("[RESULT]", "A result file (JSON) of the problem in FILE.", default=None)
+    policy: str | None = option("P", f"Play this policy of KIND, or on FILE. {POLICIES}")
+    workload: str | None = option("FAMILY", f"What it meets. {WORKLOADS}")
+    param: list[str] | None = option("NAME=VALUE", "A parameter of the workload family, or an option of the simulator.")
+    replications: int | None = option(
+        "R", "How often: [1000] for plans ([200] rebatched), [100] rounds, [5] long runs."
+    )
+    drop_finished: bool = flag("Serving latency: tasks that have finished leave at once.")
+    iterations: int | None = option("I", "Draft control: iterations of a replication [1000].")
+    response_tokens: int | None = option("N", "Draft control: also play responses of N tokens (Eq. 12).")
     seed: Seed = 0
     as_json: AsJson = False
 

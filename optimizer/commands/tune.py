@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from specopt.commands.options import filled, from_fields
-from specopt.commands.shared import AsJson, EngineVersion, Output, check_target, count, number
+from specopt.commands.options import argument, filled, flag, from_fields, option
+from specopt.commands.shared import AsJson, EngineVersion, Output, check_target
 from specopt.console.stdout import stdout
 from specopt.console.streams import say
 from specopt.models.errors import InvalidInput
@@ -23,50 +23,28 @@ if TYPE_CHECKING:
 class Tune:
     """What `tune` takes."""
 
-    sweep: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="SWEEP...",
-            help="Measured throughput: CSV, vllm bench serve or sweep, GuideLLM, SGLang bench_serving; FILE@K or "
-            "FILE@none where a file does not say the draft length.",
-        ),
-    ]
-    engine: Annotated[str, typer.Option(metavar="E", help="vllm, sglang, tensorrt-llm or llama.cpp.")] = "vllm"
+    sweep: list[str] = argument(
+        "SWEEP...",
+        "Measured throughput: CSV, vllm bench serve or sweep, GuideLLM, SGLang bench_serving; FILE@K or "
+        "FILE@none where a file does not say the draft length.",
+    )
+    engine: str = option("E", "vllm, sglang, tensorrt-llm or llama.cpp.", default="vllm")
     engine_version: EngineVersion = None
-    max_batch: Annotated[
-        int | None, typer.Option(metavar="B", parser=count, help="Largest batch; default: the largest measured.")
-    ] = None
-    max_length: Annotated[
-        int | None, typer.Option(metavar="K", parser=count, help="Longest draft; default: the longest measured.")
-    ] = None
-    tpot: Annotated[
-        float | None,
-        typer.Option(metavar="MS", parser=number, help="The longest draft whose time per output token stays below."),
-    ] = None
-    loss: Annotated[
-        float, typer.Option(metavar="SHARE", parser=number, help="Throughput that a batch may lose for fewer ranges.")
-    ] = 0.01
-    robust: Annotated[
-        bool, typer.Option("--robust", help="Best at the lower end of the bands; nothing that may be slower.")
-    ] = False
-    weights: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="How often each concurrency occurs: JSON {concurrency: weight}.")
-    ] = None
-    workload: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The one that is served; default: all, in equal shares.")
-    ] = None
-    model: Annotated[str | None, typer.Option(metavar="NAME", help="The one to take from files with several.")] = None
-    draft: Annotated[str | None, typer.Option(metavar="NAME", help="The same, of draft models.")] = None
-    context: Annotated[
-        int | None, typer.Option(metavar="TOKENS", parser=count, help="Context that is served; default: all.")
-    ] = None
-    ask: Annotated[bool, typer.Option("--ask", help="Say which points to measure next.")] = False
-    budget: Annotated[int, typer.Option(metavar="N", parser=count, help="Ask for at most so many points.")] = 4
-    regret: Annotated[
-        float, typer.Option(metavar="SHARE", parser=number, help="Ask until no more than this may be lost.")
-    ] = 0.02
-    confidence: Annotated[float, typer.Option(metavar="SHARE", parser=number, help="Coverage of the bands.")] = 0.9
-    extrapolate: Annotated[bool, typer.Option("--extrapolate", help="Look beyond the measured range, too.")] = False
+    max_batch: int | None = option("B", "Largest batch; default: the largest measured.")
+    max_length: int | None = option("K", "Longest draft; default: the longest measured.")
+    tpot: float | None = option("MS", "The longest draft whose time per output token stays below.")
+    loss: float = option("SHARE", "Throughput that a batch may lose for fewer ranges.", default=0.01)
+    robust: bool = flag("Best at the lower end of the bands; nothing that may be slower.")
+    weights: Path | None = option("FILE", "How often each concurrency occurs: JSON {concurrency: weight}.")
+    workload: str | None = option("NAME", "The one that is served; default: all, in equal shares.")
+    model: str | None = option("NAME", "The one to take from files with several.")
+    draft: str | None = option("NAME", "The same, of draft models.")
+    context: int | None = option("TOKENS", "Context that is served; default: all.")
+    ask: bool = flag("Say which points to measure next.")
+    budget: int = option("N", "Ask for at most so many points.", default=4)
+    regret: float = option("SHARE", "Ask until no more than this may be lost.", default=0.02)
+    confidence: float = option("SHARE", "Coverage of the bands.", default=0.9)
+    extrapolate: bool = flag("Look beyond the measured range, too.")
     as_json: AsJson = False
     output: Output = None
 
