@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Self
@@ -92,8 +92,17 @@ else:
     P = TypeVar("P", bound=Plan, covariant=True)
 
 
+class Shown:
+    """What a notebook shows as HTML, once somebody has said how: models know no views."""
+
+    html: ClassVar[Callable[[Any], str] | None] = None
+
+    def _repr_html_(self) -> str | None:
+        return None if Shown.html is None else Shown.html(self)
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Problem(ABC, Generic[P]):
+class Problem(Shown, ABC, Generic[P]):
     """A question that `solve` answers; the subclasses declare its fields and its judge.
 
     Parameters

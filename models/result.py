@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Generic
 
-from specopt.models.problem import FORMAT, P
+from specopt.models.problem import FORMAT, P, Shown
 
 
 class Status(StrEnum):
@@ -47,7 +47,7 @@ class Progress:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Result(Generic[P]):
+class Result(Shown, Generic[P]):
     """The outcome of `specopt.solve`.
 
     Parameters

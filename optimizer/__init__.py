@@ -40,6 +40,7 @@ from specopt.models.files import load, save
 from specopt.models.judge import Report, verify
 from specopt.models.markov_chain import TransitionMatrix
 from specopt.models.problem import Plan, Problem
+from specopt.models.problem import Shown as _Shown
 from specopt.models.prompt_chunking import PromptChunkingPlan, PromptChunkingProblem
 from specopt.models.result import Progress, Result, Status, Termination
 from specopt.models.runtime import LinearRuntime, PiecewiseRuntime
@@ -50,6 +51,15 @@ from specopt.solvers.simulation import Simulation
 
 if _TYPE_CHECKING:
     __version__: str
+
+
+def _html(shown: Problem | Result) -> str:
+    from specopt.report.result import in_notebook
+
+    return in_notebook(shown)
+
+
+_Shown.html = _html
 
 
 def __getattr__(name: str) -> str:

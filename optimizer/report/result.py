@@ -72,6 +72,19 @@ def result_page(result: Result, problem: Problem | None, sources: tuple[str, ...
     )
 
 
+def in_notebook(shown: Problem | Result) -> str:
+    """Return a problem, or a result as it stands, as HTML without a page around it."""
+    if isinstance(shown, Problem):
+        values = shown.to_dict().items()
+        parts = [facts((name.replace("_", " "), one) for name, one in values if isinstance(one, (str, int, float)))]
+    else:
+        kind = kind_of(shown.kind)
+        parts = [*map(paragraph, certificate(kind.problem, shown, _guarantee(shown))), _figures(shown, None)]
+        if shown.plan is not None:
+            parts.append(_rows(kind.rows, shown))
+    return f"<div class=specopt>{''.join(parts)}</div>"
+
+
 def _guarantee(result: Result) -> str | None:
     try:
         method = method_named(result.kind, result.method)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 from html import escape
@@ -13,7 +14,7 @@ from helpers.report_cases import PLANS, SWEEP, problem_and_plan, result_of
 from hypothesis import given
 from hypothesis import strategies as st
 
-from specopt import Status, save
+from specopt import Status, generate, save, solve
 from specopt.commands.cli import run
 from specopt.models.errors import InvalidInput
 from specopt.models.problem import problem_type
@@ -245,3 +246,15 @@ def test_what_makes_no_report_is_refused(tmp_path: Path) -> None:
             page_of(tuple(str(tmp_path / one) for one in sources), given_)
     with pytest.raises(InvalidInput, match="--problem: expected a result"):
         page_of((str(SWEEP),), problem)
+
+
+def test_notebooks_show_problems_and_results() -> None:
+    """Tests that problems and results have HTML for notebooks, and that nothing of theirs is taken for markup."""
+    problem = dataclasses.replace(generate("draft-allocation/uniform", clients=3), name=HOSTILE)
+    result = solve(problem)
+    shown, found = problem._repr_html_(), result._repr_html_()
+    assert shown is not None and found is not None
+    assert HOSTILE.replace("\x1b", "\\x1b") in Page(shown).text and "budget tokens" in Page(shown).text
+    assert {name for name, _ in Page(shown).elements} <= {"div", "dl", "dt", "dd"}
+    assert "No plan is better" in Page(found).text
+    assert [name for name, _ in Page(found).elements].count("tr") == 1 + 3
