@@ -23,7 +23,7 @@ MOST = 1e18
 
 
 def is_bench(data: object) -> bool:
-    """Tell whether data looks like the result of a benchmark with speculation."""
+    """Return whether data looks like the result of a benchmark with speculation."""
     return isinstance(data, Mapping) and any(isinstance(key, str) and key.startswith(PREFIX) for key in data)
 
 

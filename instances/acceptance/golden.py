@@ -21,7 +21,7 @@ OWN = {"acceptance_lengths", "lower", "upper", "level", "extrapolate", "notes"}
 
 
 def is_golden(data: object) -> bool:
-    """Tell whether data looks like models with modes with a table by draft length."""
+    """Return whether data looks like models with modes with a table by draft length."""
     return isinstance(data, Mapping) and bool(data) and all(
         isinstance(modes, Mapping) and modes and all(_is_table(table) for table in modes.values())
         for modes in data.values()

@@ -36,7 +36,7 @@ class Counters:
 
 
 def is_scrape(text: str) -> bool:
-    """Tell whether a text looks like a scrape of an engine that speculates."""
+    """Return whether a text looks like a scrape of an engine that speculates."""
     return PREFIX in text
 
 

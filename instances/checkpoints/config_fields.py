@@ -114,7 +114,7 @@ class Fields:
         return switch
 
     def tied(self) -> bool:
-        """Tell whether input and output embeddings are one matrix."""
+        """Return whether input and output embeddings are one matrix."""
         name = "tie_word_embeddings"
         if self.get(name) is None and self.whole.get(name) is not None:
             return boolean(name, self.whole[name])  # the whole's word counts for the decoder in it

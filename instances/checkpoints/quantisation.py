@@ -96,7 +96,7 @@ class _Given:
         return _Given(value, f"{self.where}.{name}")
 
     def has_byte_cache(self) -> bool:
-        """Tell whether the KV cache is kept in 8 bits."""
+        """Return whether the KV cache is kept in 8 bits."""
         if self.get("kv_cache_scheme") is not None:
             bits = self.part("kv_cache_scheme").get("num_bits")
             return one_of(f"{self.where}.kv_cache_scheme.num_bits", bits, (8,)) == 8

@@ -88,7 +88,7 @@ class Storage:
 
 
 def _names(pattern: str, name: str) -> bool:
-    """Tell whether a pattern of a quantisation config means a module: ``re:...``, wildcards, or part of its path."""
+    """Return whether a pattern of a quantisation config means a module: ``re:...``, wildcards, or part of its path."""
     pattern = pattern.replace("language_model.", "")
     if pattern.startswith("re:"):
         return re.match(pattern[3:], name) is not None

@@ -13,7 +13,7 @@ from specopt.models.drafting import ACCEPTED, AFTER, FIRST_REJECTION, DraftLog
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import printable
 
-MOST_TOKENS = 10_000_000
+MAX_TOKENS_READ = 10_000_000
 MAX_FEATURE = 1e100
 """Beyond it squares and ratios of features overflow."""
 ROUND, OUTCOME = "round", "outcome"
@@ -55,8 +55,8 @@ def read_draft_log(path: str | os.PathLike[str], features: Sequence[str] = ()) -
             if values[1] not in (ACCEPTED, FIRST_REJECTION, AFTER):
                 raise lines.refuse(line, "1, 0 or -1", fields[places[1]], OUTCOME)
             table.append(values)
-            if len(table) > MOST_TOKENS:
-                raise lines.refuse(line, f"at most {MOST_TOKENS:,} tokens", "more")
+            if len(table) > MAX_TOKENS_READ:
+                raise lines.refuse(line, f"at most {MAX_TOKENS_READ:,} tokens", "more")
     if not table:
         raise InvalidInput(f"{where}: expected at least one drafted token, got none")
     found = np.array(table, dtype=np.float64)

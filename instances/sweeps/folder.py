@@ -7,7 +7,7 @@ from pathlib import Path
 from specopt.models.errors import InvalidInput
 
 SUMMARY = "summary.json"
-MOST_FILES = 10_000
+MAX_FILES = 10_000
 NO_RESULTS = (".pytorch.json", ".failure.json", "warmup.json")
 """How names of files end that lie beside results, or hold them once more."""
 
@@ -24,6 +24,6 @@ def files_in(folder: Path) -> list[Path]:
     """
     found = sorted(path for path in folder.rglob("*.json") if not path.name.endswith(NO_RESULTS))
     found = [path for path in found if path.name == SUMMARY] or found
-    if not 0 < len(found) <= MOST_FILES:
-        raise InvalidInput(f"{folder}: expected 1 to {MOST_FILES:,} files of JSON with results, got {len(found):,}")
+    if not 0 < len(found) <= MAX_FILES:
+        raise InvalidInput(f"{folder}: expected 1 to {MAX_FILES:,} files of JSON with results, got {len(found):,}")
     return found

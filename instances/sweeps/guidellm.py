@@ -9,7 +9,7 @@ from specopt.instances.sweeps.runs import Run
 
 
 def is_guidellm(document: object) -> bool:
-    """Tell whether a document is a report."""
+    """Return whether a document is a report."""
     return isinstance(document, Mapping) and isinstance(document.get("benchmarks"), list)
 
 

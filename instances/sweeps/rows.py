@@ -11,7 +11,7 @@ from specopt.models.fields import describe, printable
 from specopt.models.sweep import Condition, Measurement, Point, Sweep
 
 LONGEST_NAME = 200
-MOST_READ = 100_000
+MAX_READ = 100_000
 """Runs that are read, chosen or not: a guard against files that are no sweeps."""
 
 
@@ -126,8 +126,8 @@ class Rows:
             raise InvalidInput(f"{self.where}: {error}") from None
 
     def _keep(self, found: _Found) -> None:
-        if len(self._found) >= MOST_READ:
-            raise InvalidInput(f"{self.where}: expected at most {MOST_READ:,} runs")
+        if len(self._found) >= MAX_READ:
+            raise InvalidInput(f"{self.where}: expected at most {MAX_READ:,} runs")
         self._found.append(found)
 
 

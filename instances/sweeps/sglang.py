@@ -13,7 +13,7 @@ TREE = "that drafted trees (topk > 1)"
 
 
 def is_sglang(document: object) -> bool:
-    """Tell whether a document is the result of a run."""
+    """Return whether a document is the result of a run."""
     return isinstance(document, Mapping) and {"output_throughput", "mean_e2e_latency_ms"} <= set(document)
 
 

@@ -18,7 +18,7 @@ BASELINES = ("without eagle", "wihtout eagle")
 
 
 def is_spec_bundle(document: object) -> bool:
-    """Tell whether a document is a bundle."""
+    """Return whether a document is a bundle."""
     models = list(document.values()) if isinstance(document, Mapping) else []
     benchmarks = [one for model in models if isinstance(model, Mapping) for one in model.values()]
     return any(isinstance(one, Mapping) and "results" in one for one in benchmarks)

@@ -26,12 +26,12 @@ _LONGEST_PARAMETER = 10_000
 
 
 def is_vllm(document: object) -> bool:
-    """Tell whether a document is the result of a run."""
+    """Return whether a document is the result of a run."""
     return isinstance(document, Mapping) and "output_throughput" in document
 
 
 def is_summary(first_line: str) -> bool:
-    """Tell whether a table with this first line holds results, as the summary.csv of a sweep does."""
+    """Return whether a table with this first line holds results, as the summary.csv of a sweep does."""
     return "output_throughput" in first_line
 
 

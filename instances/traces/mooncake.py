@@ -21,7 +21,7 @@ class Mooncake:
     columns = FIELDS
 
     def recognises(self, first_line: str) -> bool:
-        """Tell whether a file with this first line is one of them."""
+        """Return whether a file with this first line is one of them."""
         row = _object(first_line)
         return row is not None and set(FIELDS) <= set(row)
 

@@ -28,7 +28,7 @@ class Format(Protocol):
         """The columns or fields that it reads."""
 
     def recognises(self, first_line: str) -> bool:
-        """Tell whether a file with this first line is in the format."""
+        """Return whether a file with this first line is in the format."""
 
     def read(self, lines: Lines, rows: Rows) -> None:
         """Read the rows of a file until no more are wanted."""

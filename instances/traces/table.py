@@ -44,7 +44,7 @@ class Table:
         return (self.arrival, self.input, self.output, *([] if self.label is None else [self.label]))
 
     def recognises(self, first_line: str) -> bool:
-        """Tell whether a file with this first line has the columns."""
+        """Return whether a file with this first line has the columns."""
         try:
             header = [field.strip() for field in next(csv.reader([first_line], strict=True), [])]
         except csv.Error:

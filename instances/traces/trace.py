@@ -143,6 +143,6 @@ def check_window(start: object, rows: object) -> None:
 
 
 def past_the_end(start: int, rows: int | None, usable: int) -> str:
-    """Return what is wrong with a window that a trace of so many usable rows does not hold."""
+    """Return what is wrong with a window that a trace of `usable` rows does not hold."""
     wanted = f"rows from {start} on" if rows is None else f"rows {start} to {start + rows - 1}"
     return f"expected a window within the {usable} usable rows of the trace (0 to {usable - 1}), got {wanted}"
