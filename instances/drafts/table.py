@@ -49,7 +49,8 @@ def read_draft_log(path: str | os.PathLike[str], features: Sequence[str] = ()) -
             values = [decimal(fields[column].strip()) for column in places]
             for column, value in zip(places, values, strict=True):
                 if value is None or abs(value) > MAX_FEATURE:
-                    raise lines.refuse(line, f"a number of size <= {MAX_FEATURE:g}", fields[column], header[column])
+                    expected = "a number" if value is None else f"a number of size <= {MAX_FEATURE:g}"
+                    raise lines.refuse(line, expected, fields[column], header[column])
             if values[0] != int(values[0] or 0.0) or abs(values[0]) > 2**53:
                 raise lines.refuse(line, "an integer", fields[places[0]], ROUND)
             if values[1] not in (ACCEPTED, FIRST_REJECTION, AFTER):
