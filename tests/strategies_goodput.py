@@ -15,7 +15,7 @@ rates = st.one_of(
 weights = st.one_of(
     st.sampled_from((0.0, 0.25, 0.5, 1.0, 1.0, 2.0)),
     st.floats(1e-3, 1e3),
-    st.sampled_from((1e-300, 1e-9, 1e280)),  # none subnormal: those have no relative accuracy to ask for
+    st.sampled_from((1e-290, 1e-9, 1e280)),  # normal in other units, too: subnormal numbers are refused
 )
 
 

@@ -98,7 +98,7 @@ def solve(
     budget = Budget(
         problem,
         time_limit=time_limit,
-        gap=gap,
+        gap=max(0.0, gap - 2.0 * ROUNDING * (1.0 + gap)),  # what widening the bound takes
         seed=seed,
         memory_limit=memory_limit,
         warm_start=_warm_plan(problem, chosen, warm_start),
@@ -126,7 +126,7 @@ def solve(
     finally:
         if verbose:
             end_progress()
-    result = _judged(problem, digest, fixed, chosen, outcome, budget)
+    result = _judged(problem, digest, fixed, chosen, outcome, budget, gap)
     logger.info(
         "%s by %s: %s (%s), objective %s, bound %s, %.3g s", problem.kind, result.method, result.status.value,
         result.termination.value, result.objective, result.bound, result.seconds,
@@ -250,7 +250,7 @@ def _printing(callback: Callback | None) -> Callback:
 
 
 def _judged(
-    problem: Problem[P], digest: str, fixed: float, method: Method, outcome: Outcome, budget: Budget
+    problem: Problem[P], digest: str, fixed: float, method: Method, outcome: Outcome, budget: Budget, gap: float
 ) -> Result[P]:
     """Turn an outcome into a result whose objective is the judge's; `fixed` seconds went into validation and digest."""
     bound = None if outcome.bound is None else problem.widened(outcome.bound, problem.scale)
@@ -272,8 +272,7 @@ def _judged(
         fixed += budget.judging_seconds
         objective, terms = evaluation.objective, evaluation.terms
         proof = proof_of(type(problem), objective, bound, method.tolerance, problem.scale, evaluation.size)
-        asked = budget.gap + 2.0 * ROUNDING * (1.0 + budget.gap)  # by a method that did not count the rounding
-        optimal = proof.gap is not None and proof.gap <= asked
+        optimal = proof.gap is not None and proof.gap <= gap
         status = Status.OPTIMAL if optimal else Status.FEASIBLE
         if optimal and proof.gap != 0.0:
             termination = Termination.GAP

@@ -210,7 +210,8 @@ def test_a_plug_in_that_hangs_keeps_nobody_waiting(tmp_path: Path) -> None:
     entries = tmp_path / "mine-1.0.dist-info" / "entry_points.txt"
     entries.write_text(entries.read_text() + "verification-batch.other = mine:Other\n")
     listing = (
-        "import sys, threading; from specopt import cli, plugins; plugins.LOAD_SECONDS = 0.5\n"
+        "import sys, threading\n"
+        "from specopt.api import plugins; from specopt.commands import cli; plugins.LOAD_SECONDS = 0.5\n"
         "waits = []; join = threading.Thread.join\n"
         "threading.Thread.join = lambda self, timeout=None: (waits.append(timeout), join(self, timeout))[1]\n"
         "code = cli.run(['methods', 'verification-batch', '--json'])\n"

@@ -98,14 +98,20 @@ def test_a_clock_may_begin_in_1970(problem: VerificationBatchProblem, data: st.D
 @settings(max_examples=40)
 @given(seed=st.integers(0, 2**32), requests=st.integers(1, 60))
 def test_readings_of_a_unix_clock_are_resolved(seed: int, requests: int) -> None:
-    """Tests that on a clock that began in 1970 every method plans as on the durations that its readings hold."""
+    """Tests that on a clock that began in 1970 every method plans as on the durations that its readings hold.
+
+    A bound may be weaker by what the spacing of the readings lets through.
+    """
     near: Any = generate("verification-batch/mixed", requests=requests, seed=seed)
     start = near.now_seconds
     far = dataclasses.replace(near, now_seconds=NOVEMBER, deadline_seconds=NOVEMBER + (near.deadline_seconds - start))
     held = dataclasses.replace(near, now_seconds=0.0, deadline_seconds=far.deadline_seconds - NOVEMBER)
     for method in (None, "sweep", "fcfs", "algorithm-1-drop"):
         ours, theirs = solve(held, method), solve(far, method)
-        assert (theirs.objective, theirs.bound, theirs.plan) == (ours.objective, ours.bound, ours.plan)
+        assert (theirs.objective, theirs.plan) == (ours.objective, ours.plan)
+        assert (theirs.bound is None) == (ours.bound is None)
+        if theirs.bound is not None and ours.bound is not None:
+            assert ours.bound <= theirs.bound <= ours.bound * (1.0 + 1e-5)
 
 
 def test_on_a_unix_clock_a_late_batch_is_late() -> None:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 
-from specopt import FairGoodputProblem, Problem, generate
+from specopt import FairGoodputProblem, Problem, generate, load
+
+EDGE = Path(__file__).parents[1] / "data" / "edges" / "fair-goodput-refused-half-way.json"
 
 
 def _instances() -> dict[str, Problem]:
@@ -32,6 +35,7 @@ def _instances() -> dict[str, Problem]:
         "least rates": replace(base, fairness=2.0, min_goodput=[1.35, 0.0, 2.0]),
         "least rates per second": replace(timed, min_goodput=[7.0, 3.0, 0.0]),
         "least rates for a sum per second": replace(timed, fairness=0.0, min_goodput=[7.0, 3.0, 0.0]),
+        "steep, and long rounds": load(EDGE, FairGoodputProblem),  # per round its utility is out of range
         "infeasible": replace(base, min_goodput=[1.4, 2.0, 6.0]),
         "infeasible for one": replace(base, min_goodput=[1.5, 0.0, 0.0]),
         "infeasible per second": replace(timed, min_goodput=[60.0, 60.0, 60.0]),
