@@ -20,18 +20,15 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from specopt.models.fields import Floats, Ints, NonNegativeInt, PositiveInt, check
+from specopt.models.fields import Floats, Ints
 from specopt.models.problem import exceeds
+from specopt.models.serving_data import ServingData, ServingLatencyPlan
 from specopt.models.serving_stages import draft_seconds, verify_seconds
-from specopt.models.static_serving import too_much
-
-if TYPE_CHECKING:  # both are declared on top of this
-    from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
+from specopt.models.static_serving import stage_ends, too_much
 
 ROUNDING = 1e-12
 """Relative distance within which a clock or a length counts as reached."""
@@ -41,33 +38,6 @@ ENTRIES_AT_ONCE = 1 << 17
 
 STEPS_TO_ARRIVAL = 64
 """Most steps of a block while tasks have yet to arrive."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Phase:
-    """Batches that hold from a decoding step on, until the next phase begins.
-
-    Parameters
-    ----------
-    first_step
-        The step that it begins with, from 1.
-    batches
-        Every task once, in pipeline order; finished and unready ones are left out when their step comes.
-    speculation_length
-        Draft tokens per step in this phase, for all batches or for each; None: the plan's.
-    """
-
-    first_step: PositiveInt
-    batches: tuple[tuple[int, ...], ...]
-    speculation_length: NonNegativeInt | tuple[NonNegativeInt, ...] | None = None
-
-    def __post_init__(self) -> None:
-        check(self)
-
-    def lengths(self, default: int) -> tuple[int, ...]:
-        """Return the speculation length of each batch; the plan's is the default."""
-        given = default if self.speculation_length is None else self.speculation_length
-        return given if isinstance(given, tuple) else (given,) * len(self.batches)
 
 
 @dataclass(frozen=True)
@@ -111,7 +81,7 @@ class Played:
     breaches: list[str]
 
 
-def phase_defects(problem: ServingLatencyProblem, plan: ServingLatencyPlan) -> list[str]:
+def phase_defects(problem: ServingData, plan: ServingLatencyPlan) -> list[str]:
     """Return why the phases are none of this problem."""
     found = []
     drafting = problem.mechanism_of(plan) != "autoregressive"
@@ -136,7 +106,7 @@ def phase_defects(problem: ServingLatencyProblem, plan: ServingLatencyPlan) -> l
     return found
 
 
-def length_violations(problem: ServingLatencyProblem, plan: ServingLatencyPlan) -> list[str]:
+def length_violations(problem: ServingData, plan: ServingLatencyPlan) -> list[str]:
     """Return which phases guess more than the problem allows ((24f))."""
     least, limit = problem.min_speculation_length, problem.max_speculation_length or 0
     return [
@@ -147,7 +117,7 @@ def length_violations(problem: ServingLatencyProblem, plan: ServingLatencyPlan) 
     ]
 
 
-def play(problem: ServingLatencyProblem, plan: ServingLatencyPlan, outputs: Ints, ready: Floats) -> Played:
+def play(problem: ServingData, plan: ServingLatencyPlan, outputs: Ints, ready: Floats) -> Played:
     """Return what becomes of the tasks if each needs so many output tokens, and is ready at such a time."""
     run = _Run(problem, plan, outputs, ready)
     while run.unfinished.any():
@@ -158,7 +128,7 @@ def play(problem: ServingLatencyProblem, plan: ServingLatencyPlan, outputs: Ints
 class _Run:
     """The state of a plan that is being played: clock, step, phase, and what each task has gained."""
 
-    def __init__(self, problem: ServingLatencyProblem, plan: ServingLatencyPlan, outputs: Ints, ready: Floats) -> None:
+    def __init__(self, problem: ServingData, plan: ServingLatencyPlan, outputs: Ints, ready: Floats) -> None:
         self.problem, self.plan, self.outputs, self.ready = problem, plan, outputs, ready
         self.mechanism = problem.mechanism_of(plan)
         lengths = {length for phase in plan.phases for length in phase.lengths(plan.speculation_length)}
@@ -295,12 +265,8 @@ class _Run:
         completed = np.empty_like(verify)
         done = np.zeros(verify.shape[1])
         drafted = np.zeros(verify.shape[1])
-        for row, (T_d, T_v) in enumerate(zip(draft, verify, strict=True)):
-            if self.mechanism == "pipelined":
-                drafted += T_d
-                done = np.maximum(drafted, done) + T_v
-            else:
-                done = done + T_d + T_v
+        for row, times in enumerate(zip(draft, verify, strict=True)):
+            drafted, done = stage_ends(self.mechanism, drafted, done, *times)
             completed[row] = done
         return completed
 

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from specopt.models.errors import InvalidInput
-from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
+from specopt.models.serving_data import ServingLatencyPlan
+from specopt.models.serving_latency import ServingLatencyProblem
 from specopt.models.serving_stages import draft_seconds, verify_seconds
 from specopt.models.static_serving import static_batches
 

@@ -6,17 +6,13 @@ tokens per step: the batch takes max_k ceil(Q_k / L_k) steps, and has reached ma
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from specopt.models.acceptance import decoding_steps
 from specopt.models.fields import Floats, Ints
 from specopt.models.problem import exceeds
+from specopt.models.serving_data import Mechanism, ServingData, ServingLatencyPlan
 from specopt.models.serving_stages import draft_seconds, verify_seconds
-
-if TYPE_CHECKING:  # both are declared on top of this
-    from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
 
 ENTRIES_AT_ONCE = 1 << 15
 """Batches times decoding steps that the judge holds at once: what fits a processor's cache."""
@@ -51,13 +47,13 @@ class StaticBatch:
         return found
 
 
-def static_batches(problem: ServingLatencyProblem, plan: ServingLatencyPlan, outputs: Ints) -> list[StaticBatch]:
+def static_batches(problem: ServingData, plan: ServingLatencyPlan, outputs: Ints) -> list[StaticBatch]:
     """Return the batches of a plan; `outputs` are the lengths Q_k that tasks count with."""
     tokens = problem.tokens_per_step(plan.speculation_length)
     return [StaticBatch(batch, problem.input_tokens, outputs, tokens) for batch in plan.batches]
 
 
-def play_static(problem: ServingLatencyProblem, plan: ServingLatencyPlan, outputs: Ints) -> tuple[float, Floats]:
+def play_static(problem: ServingData, plan: ServingLatencyPlan, outputs: Ints) -> tuple[float, Floats]:
     """Return T_inf (Eq. 22), and of a mean latency when each task is done since the first step began, else nothing."""
     mechanism, length = problem.mechanism_of(plan), plan.speculation_length
     batches = static_batches(problem, plan, outputs)
@@ -82,11 +78,8 @@ def play_static(problem: ServingLatencyProblem, plan: ServingLatencyPlan, output
                 draft = draft_seconds(problem.draft, problem.draft_runtime, size, reached, length, n == 1)
             for position, (batch, T_d, T_v) in enumerate(zip(rows, draft, verify, strict=True), start=top):
                 active = n <= batch.steps
-                if mechanism == "pipelined":
-                    draft_done = np.where(active, draft_done + T_d, draft_done)
-                    finished = np.maximum(draft_done, done) + T_v  # Eq. 20
-                else:
-                    finished = done + T_d + T_v
+                drafted, finished = stage_ends(mechanism, draft_done, done, T_d, T_v)
+                draft_done = np.where(active, drafted, draft_done)
                 done = np.where(active, finished, done)  # finished batches have left the pipeline, Eq. 21
                 if len(own):
                     members = np.array(plan.batches[position])
@@ -99,13 +92,23 @@ def play_static(problem: ServingLatencyProblem, plan: ServingLatencyPlan, output
     return seconds, finish
 
 
-def _own_steps(problem: ServingLatencyProblem, plan: ServingLatencyPlan, outputs: Ints) -> Ints:
+def stage_ends(
+    mechanism: Mechanism, draft_done: Floats, done: Floats, T_d: Floats, T_v: Floats
+) -> tuple[Floats, Floats]:
+    """Return when the draft and the verify stage have ended with one more batch of a step (Eq. 20)."""
+    if mechanism == "pipelined":
+        draft_done = draft_done + T_d
+        return draft_done, np.maximum(draft_done, done) + T_v
+    return draft_done, done + T_d + T_v
+
+
+def _own_steps(problem: ServingData, plan: ServingLatencyPlan, outputs: Ints) -> Ints:
     """Return the step in which each task has its own output (Eq. 8)."""
     tokens = problem.tokens_per_step(plan.speculation_length)
     return np.array([decoding_steps(int(q), float(rate)) for q, rate in zip(outputs, tokens, strict=True)])
 
 
-def static_memory(problem: ServingLatencyProblem, plan: ServingLatencyPlan, outputs: Ints) -> list[str]:
+def static_memory(problem: ServingData, plan: ServingLatencyPlan, outputs: Ints) -> list[str]:
     """Return which batches need more memory than a model has (Eq. 9-10)."""
     found = []
     for which, model, limit in problem.limited_models(problem.mechanism_of(plan)):

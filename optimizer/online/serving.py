@@ -26,7 +26,8 @@ from specopt.models.acceptance import expected_tokens_per_step
 from specopt.models.arguments import Key, integer, key_of, number, one_of
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import MAX_TOKENS, describe
-from specopt.models.serving_latency import Mechanism, ServingLatencyProblem
+from specopt.models.serving_data import Mechanism
+from specopt.models.serving_latency import ServingLatencyProblem
 from specopt.online.base import Online, Saved, distinct, locked, restoring
 from specopt.solvers.serving_latency.step_choice import Learned, StepChoice, Task
 

@@ -10,6 +10,7 @@ import math
 
 import numpy as np
 
+from specopt.solvers._kernels.acceptance import expected_tokens
 from specopt.solvers._kernels.kernel import helper, kernel, record, rows
 
 Client = rows("Client", a="f8", L="f8", w="f8", lo="f8", hi="f8", n="i8", p="f8", m="f8", s="f8")
@@ -33,13 +34,6 @@ def power(L, n):
 
 
 @helper
-def mu(a, L, n):
-    """Return mu(n); no digits are lost for a near 1."""
-    p = math.exp((n + 1) * L)
-    return (1.0 - p if p < 0.5 else -math.expm1((n + 1) * L)) / (1.0 - a)
-
-
-@helper
 def to_the(x, g):
     """Return x^g; the common powers without a logarithm."""
     if g == 1.0:
@@ -52,7 +46,7 @@ def to_the(x, g):
 @helper
 def enough(a, L, w, g, lam, n):
     """Tell whether token n + 1 is not worth its price."""
-    return w * math.exp((n + 1) * L) <= lam * to_the(mu(a, L, n), g)
+    return w * math.exp((n + 1) * L) <= lam * to_the(expected_tokens(a, L, n), g)
 
 
 @helper
@@ -87,7 +81,7 @@ def integer(a, L, w, g, lam, top, start):
 def rate(a, L, s):
     """Return f(s)."""
     n = math.floor(s)
-    return mu(a, L, n) + (s - n) * math.exp((n + 1) * L)
+    return expected_tokens(a, L, n) + (s - n) * math.exp((n + 1) * L)
 
 
 @helper
@@ -125,7 +119,7 @@ def demands(g, C, lam, clients):
             known = steps <= 16
         if not known:
             n = integer(a, client.L, w, g, lam, top, n)
-            p, m = power(client.L, n), mu(a, client.L, n)
+            p, m = power(client.L, n), expected_tokens(a, client.L, n)
         s = best(n, p, m, w, g, lam, client.lo, client.hi)
         client.n, client.p, client.m, client.s = n, p, m, s
         new = total + s  # Neumaier's sum: the budget is met to the last digit even with millions of clients

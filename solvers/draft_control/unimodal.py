@@ -20,6 +20,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from specopt.models.acceptance import expected_tokens_per_step
 from specopt.models.draft_control import DraftControlProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.draft_control.method import ONE_STATE, DraftControlMethod, offer_first_plan
@@ -50,7 +51,7 @@ class Unimodal(DraftControlMethod):
                 base = fixed + bits * bit
                 best = _peak(low, high, partial(_raises_rate, a, d, base))
                 looks += 1
-                ratio = _tokens(a, best) / (base + best * d)
+                ratio = expected_tokens_per_step(a, best) / (base + best * d)
                 if ratio > price:
                     price, length, index = ratio, best, r
         plan = prepared.plan(np.array([length]), np.array([index]))
@@ -59,26 +60,19 @@ class Unimodal(DraftControlMethod):
         for a, d in pairs:
             for low, high, bits in _segments(prepared.shortest, prepared.longest, bit > 0.0):
                 best = _peak(low, high, partial(_is_worth, a, price * d))
-                violation = max(violation, _tokens(a, best) - price * (fixed + bits * bit + best * d))
+                violation = max(violation, expected_tokens_per_step(a, best) - price * (fixed + bits * bit + best * d))
         bound = price + max(violation, 0.0) / float(prepared.quickest[0])
         return Outcome(plan=plan, bound=bound, stats={"price": price, "mean_violation": violation, "peaks": looks})
 
 
 def _raises_rate(a: float, d: float, base: float, L: int) -> bool:
     """Tell whether draft L + 1 raises N / T; if not, no later one does."""
-    return a ** (L + 1) * (base + L * d) > d * _tokens(a, L)
+    return a ** (L + 1) * (base + L * d) > d * expected_tokens_per_step(a, L)
 
 
 def _is_worth(a: float, cost: float, L: int) -> bool:
     """Tell whether draft L + 1 yields more tokens than its seconds cost; if not, no later one does."""
     return a ** (L + 1) > cost
-
-
-def _tokens(a: float, L: int) -> float:
-    """Return 1 + a + ... + a^L."""
-    if a in (0.0, 1.0):
-        return 1.0 + a * L
-    return math.expm1((L + 1) * math.log(a)) / (a - 1.0)
 
 
 def _segments(shortest: int, longest: int, counted: bool) -> Iterator[tuple[int, int, int]]:

@@ -19,8 +19,9 @@ from typing import ClassVar
 import numpy as np
 
 from specopt.models.acceptance import decoding_steps
-from specopt.models.rebatched_serving import ROUNDING, Phase
-from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
+from specopt.models.rebatched_serving import ROUNDING
+from specopt.models.serving_data import Phase, ServingLatencyPlan
+from specopt.models.serving_latency import ServingLatencyProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Condition, Outcome, at_most
 from specopt.solvers.serving_latency.method import (

@@ -22,8 +22,9 @@ import numpy as np
 from specopt.models.arguments import integer, one_of
 from specopt.models.errors import InvalidInput, Unsupported
 from specopt.models.fields import Floats, Ints
-from specopt.models.rebatched_serving import ROUNDING, Phase
-from specopt.models.serving_latency import Mechanism, ServingLatencyPlan, ServingLatencyProblem
+from specopt.models.rebatched_serving import ROUNDING
+from specopt.models.serving_data import Mechanism, Phase, ServingLatencyPlan
+from specopt.models.serving_latency import ServingLatencyProblem
 from specopt.models.static_serving import play_static
 from specopt.solvers.budget import Budget
 from specopt.solvers.serving_latency.algorithm_1 import best_plan

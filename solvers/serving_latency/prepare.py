@@ -5,7 +5,7 @@ from __future__ import annotations
 import bisect
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -16,14 +16,12 @@ from specopt.models.acceptance import decoding_steps, expected_tokens_per_step
 from specopt.models.decoder import Decoder
 from specopt.models.fields import Floats, Ints
 from specopt.models.rates import Rates
-from specopt.models.rebatched_serving import Phase
 from specopt.models.runtime import Runtime
-from specopt.models.serving_latency import Mechanism, ServingLatencyPlan, ServingLatencyProblem
+from specopt.models.serving_data import Mechanism, Phase, ServingLatencyPlan
+from specopt.models.serving_latency import ServingLatencyProblem
 from specopt.models.serving_stages import draft_seconds, verify_seconds
 from specopt.models.uplink import spectral_efficiency
 from specopt.solvers.room import whole_room
-
-MECHANISM_CODES: dict[Mechanism, int] = {"pipelined": 0, "sequential": 1, "autoregressive": 2}
 
 
 @dataclass(frozen=True)
@@ -58,9 +56,9 @@ class Prepared:
     memory: Floats
 
     @property
-    def code(self) -> int:
-        """The mechanism's number in the kernels."""
-        return MECHANISM_CODES[self.mechanism]
+    def overlap(self) -> bool:
+        """Whether the stages of different batches overlap."""
+        return self.mechanism == "pipelined"
 
     @property
     def tasks(self) -> int:
@@ -177,12 +175,15 @@ class Prepared:
         assert problem.draft is not None and problem.draft_runtime is not None
         return draft_seconds(problem.draft, problem.draft_runtime, size, reached, length, first), verify
 
-    def completed(self, stages: Iterable[tuple[float, float]]) -> Iterator[float]:
-        """Yield when each run of a step is verified, given its stage times T^d and T^v, in order (Eq. 20)."""
+    def completed(self, stages: Iterable[tuple[Any, Any]], larger: Callable[..., Any] = max) -> Iterator[Any]:
+        """Yield when each run of a step is verified, given its stage times T^d and T^v, in order (Eq. 20).
+
+        Numbers, or arrays with `larger` for them.
+        """
         drafted = done = 0.0
         for draft, verify in stages:
-            drafted += draft
-            done = max(drafted, done) + verify if self.mechanism == "pipelined" else done + draft + verify
+            drafted = (drafted if self.overlap else done) + draft
+            done = larger(drafted, done) + verify
             yield done
 
     @cached_property

@@ -17,21 +17,22 @@ from typing import Any
 import numpy as np
 
 from specopt.models.fields import Floats, Ints
-from specopt.models.rebatched_serving import ROUNDING, Phase
-from specopt.models.serving_latency import ServingLatencyPlan
+from specopt.models.rebatched_serving import ROUNDING
+from specopt.models.serving_data import Phase, ServingLatencyPlan
 from specopt.solvers.budget import Budget
 from specopt.solvers.serving_latency.prepare import Prepared
+from specopt.solvers.serving_latency.stages import columns
 
-MOST_ENDS = 120
+MAX_ENDS = 120
 """Places where batches of one step may end, at most: of more tasks several are kept together."""
 
-MOST_BATCHES = 12
+MAX_BATCHES = 12
 """Pipelined batches of one step."""
 
 FEW = 300
 """Tasks up to which every one that finishes changes the batches."""
 
-MOST_LENGTHS = 64
+MAX_LENGTHS = 64
 """Speculation lengths to choose from at each step."""
 
 FINISHED = 0.05
@@ -58,7 +59,6 @@ class Former:
         self.costs, self.choice = np.zeros((tasks + 1, 4)), np.zeros((tasks + 1, 4), dtype=np.int64)
         self.batches = np.zeros((tasks, columns))
         self.searches: dict[tuple[int, bool], Floats] = {}
-        self.chains: dict[int, tuple[Floats, Floats, Floats, Ints]] = {}
 
     def form(self, reached: Floats, gain: Floats, length: int, steps: int, first: bool) -> tuple[float, list[Ints]]:
         """Return the seconds of some steps, and the batches in order.
@@ -73,14 +73,16 @@ class Former:
         order = np.argsort(reached, kind="stable")
         count = len(order)
         ahead = 0.0 if first else 0.5 * (steps - 1) * float(self.prepared.problem.tokens_per_step(length).min())
-        task, setting = self._arrays(reached[order] + ahead, gain[order] - ahead, length)  # of the step in the middle
+        tokens = float(self.prepared.problem.tokens_per_step(length).max())
+        middle = reached[order] + ahead, gain[order] - ahead, 1 << 30  # of the steps
+        task, setting = columns(self.prepared, length, tokens, *middle, gained=0.0)
         step = 1 if first else 2
         best, slots = np.inf, np.zeros((2, count), dtype=np.int64)
         if self.prepared.mechanism == "pipelined":
-            ends = np.unique(np.linspace(0, count, min(count, MOST_ENDS) + 1).astype(np.int64))
+            ends = np.unique(np.linspace(0, count, min(count, MAX_ENDS) + 1).astype(np.int64))
             for rising in (True, False):
                 seconds = self.kernels.form_chain(
-                    step, rising, task, setting, self.prepared.runtimes, ends, *self._chain(len(ends)), slots[1]
+                    step, rising, MAX_BATCHES, task, setting, self.prepared.runtimes, ends, slots[1]
                 )
                 if seconds < best:
                     best, slots[0] = seconds, slots[1]
@@ -93,32 +95,6 @@ class Former:
             if seconds < best:
                 best, slots[0] = seconds, slots[1]
         return float(best) * steps, [order[slots[0] == place] for place in range(int(slots[0].max()) + 1)]
-
-    def _chain(self, ends: int) -> tuple[Floats, Floats, Floats, Ints]:
-        """Return the work space of pipelined batches."""
-        if ends not in self.chains:
-            table = MOST_BATCHES + 1, ends
-            self.chains[ends] = np.zeros((4, ends)), np.zeros(table), np.zeros(table), np.zeros(table, dtype=np.int64)
-        return self.chains[ends]
-
-    def _arrays(self, reached: Floats, gain: Floats, length: int) -> tuple[Floats, Floats]:
-        """Return what the kernels take: tasks whose input is what they have reached, at their next step."""
-        prepared = self.prepared
-        token, pair, logit = prepared.draft
-        verify_token, verify_pair, verify_logit = prepared.verify
-        logits = verify_logit * (1 + length)
-        seen = reached + length
-        task = np.empty((len(reached), 8))
-        task[:, 0], task[:, 1], task[:, 2] = reached, gain, 1 << 30
-        task[:, 3] = token * reached + pair * reached**2 + logit
-        task[:, 4] = token + pair * (reached + 1) + logit
-        task[:, 5] = token + pair * reached + logit
-        task[:, 6] = verify_token * seen + verify_pair * seen**2 + logits
-        task[:, 7] = (1 + length) * (verify_token + verify_pair * seen) + logits
-        tokens = float(prepared.problem.tokens_per_step(length).max())
-        rates = [pair, pair * tokens, (1 + length) * verify_pair * tokens]
-        overlap = float(prepared.mechanism == "pipelined")
-        return task, np.array([length, overlap, *rates, *prepared.memory])
 
 
 class PhaseBuilder:

@@ -12,8 +12,8 @@ from typing import ClassVar
 import numpy as np
 
 from specopt.models.fields import Floats
-from specopt.models.rebatched_serving import Phase
-from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
+from specopt.models.serving_data import Phase, ServingLatencyPlan
+from specopt.models.serving_latency import ServingLatencyProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Condition, Outcome
 from specopt.solvers.serving_latency.method import (
@@ -24,7 +24,7 @@ from specopt.solvers.serving_latency.method import (
     prepare_all,
 )
 from specopt.solvers.serving_latency.prepare import Prepared, quick_batches
-from specopt.solvers.serving_latency.rebatched import FEW, MOST_LENGTHS, Former, PhaseBuilder
+from specopt.solvers.serving_latency.rebatched import FEW, MAX_LENGTHS, Former, PhaseBuilder
 from specopt.solvers.serving_latency.served_bound import served_bound
 
 
@@ -62,7 +62,7 @@ class Rebatching(ServingLatencyMethod):
                 break
         few = builder.problem.tasks <= FEW
         if len(lengths) > 1:
-            found.append(builder.plan(lengths[: MOST_LENGTHS if few else len(found)], budget))
+            found.append(builder.plan(lengths[: MAX_LENGTHS if few else len(found)], budget))
         for _, plan in sorted(found, key=lambda one: one[0]):
             if offer_if_feasible(builder.problem, plan, budget) and not few:
                 break

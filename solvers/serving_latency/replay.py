@@ -14,8 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from specopt.models.errors import Unsupported
-from specopt.models.rates import Rates
-from specopt.models.serving_latency import Mechanism, ServingLatencyPlan, ServingLatencyProblem
+from specopt.models.fields import Floats
+from specopt.models.serving_data import Mechanism, ServingLatencyPlan
+from specopt.models.serving_latency import ServingLatencyProblem
 from specopt.solvers.serving_latency.prepare import prepare
 from specopt.solvers.simulation import Estimate, Simulation, Tell
 
@@ -97,9 +98,7 @@ class _Replay:
         self.problem, self.plan, self.random = problem, plan, random
         self.prepared = prepare(problem, problem.mechanism_of(plan))
         self.ready = float(problem.readiness(plan)[1].max())
-        acceptance = problem.acceptance_rate
-        rates = acceptance.values if isinstance(acceptance, Rates) else np.full(problem.tasks, acceptance or 0.5)
-        self.logarithms = np.log(rates)
+        self.logarithms = np.log(problem.rates if plan.speculation_length else np.full(problem.tasks, 0.5))
         self.gained, self.finish = np.zeros((2, count, problem.tasks))
         self.clock, self.steps = np.zeros(count), np.zeros(count)
 
@@ -117,22 +116,22 @@ class _Replay:
     ) -> None:
         """Serve one step; luck depends on step and task alone."""
         accepted = np.floor(np.log(self.random.random(self.gained.shape)) / self.logarithms)
-        drafted, done = np.zeros((2, len(self.clock)))
-        gained = self.gained.copy()
-        for batch, length in zip(batches, lengths, strict=True):
-            members = list(batch)
+        every = [list(batch) for batch in batches]
+        times = [self._stage_seconds(*batch, unfinished, step) for batch in zip(every, lengths, strict=True)]
+        for members, length, done in zip(every, lengths, self.prepared.completed(times, np.maximum), strict=True):
             served = unfinished[:, members]
-            size = served.sum(axis=1)
-            some = size > 0
-            reached = np.where(served, self.problem.input_tokens[members] + self.gained[:, members], 0.0).max(axis=1)
-            shape = np.maximum(size, 1), np.maximum(reached, 1.0), length, step == 1
-            draft, verify = self.prepared.stage_seconds(*shape)
-            drafted = np.where(some, drafted + draft, drafted)
-            before = np.maximum(drafted, done) if self.prepared.mechanism == "pipelined" else done + draft
-            done = np.where(some, before + verify, done)
-            gained[:, members] += np.where(served, 1.0 + np.minimum(accepted[:, members], length), 0.0)
-            ended = served & (gained[:, members] >= self.problem.output_tokens[members])
+            self.gained[:, members] += np.where(served, 1.0 + np.minimum(accepted[:, members], length), 0.0)
+            ended = served & (self.gained[:, members] >= self.problem.output_tokens[members])
             self.finish[:, members] = np.where(ended, (self.clock + done)[:, None], self.finish[:, members])
-        self.gained = gained
         self.steps += unfinished.any(axis=1)
         self.clock += done
+
+    def _stage_seconds(
+        self, members: list[int], length: int, unfinished: np.ndarray, step: int
+    ) -> tuple[Floats, Floats]:
+        """Return T^d and T^v of a batch's unfinished members; 0 where there are none."""
+        served = unfinished[:, members]
+        size = served.sum(axis=1)
+        reached = np.where(served, self.problem.input_tokens[members] + self.gained[:, members], 1.0).max(axis=1)
+        draft, verify = self.prepared.stage_seconds(np.maximum(size, 1), reached, length, step == 1)
+        return draft * (size > 0), verify * (size > 0)

@@ -28,7 +28,8 @@ from specopt.models.acceptance import decoding_steps
 from specopt.models.arguments import boolean, integer
 from specopt.models.errors import InvalidInput, Unsupported
 from specopt.models.fields import Floats, Ints
-from specopt.models.serving_latency import Mechanism, ServingLatencyPlan, ServingLatencyProblem
+from specopt.models.serving_data import Mechanism, ServingLatencyPlan
+from specopt.models.serving_latency import ServingLatencyProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.serving_latency.method import GIVEN, ONE_RATE, STATIC
 from specopt.solvers.serving_latency.policies import ServiceSimulation, play
@@ -240,8 +241,8 @@ def _replay(
     for first in range(0, replications, chunk):
         part = slice(first, first + chunk)
         kernels.replay(
-            first, prepared.code, drop_finished, random_key(seed), starts, members, models, prepared.runtimes, powers,
-            history, clock, inference[part], steps[part], batch_steps,
+            first, prepared.overlap, drop_finished, random_key(seed), starts, members, models, prepared.runtimes,
+            powers, history, clock, inference[part], steps[part], batch_steps,
         )  # fmt: skip
         done = min(first + chunk, replications)
         tell(done, float(inference[:done].mean()))

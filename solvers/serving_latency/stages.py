@@ -72,22 +72,27 @@ def _stages(prepared: Prepared, length: int, conservative: bool) -> Stages:
     else:
         steps = prepared.steps_of(outputs, length)
     tokens = prepared.tokens_per_step(length)
-    inputs = prepared.inputs
+    task, setting = columns(prepared, length, tokens, prepared.inputs, outputs, steps, gained=tokens)
+    return Stages(prepared, length, steps, task, setting, prepared.runtimes)
+
+
+def columns(
+    prepared: Prepared, length: int, tokens: float, inputs: Floats, outputs: Floats, steps: Any, gained: float
+) -> tuple[Floats, Floats]:
+    """Return the columns of tasks and the setting: `tokens` gained in each step, `gained` before the second one."""
     token, pair, logit = prepared.draft
     seen = inputs + length
     verify_token, verify_pair, verify_logit = prepared.verify
     logits = verify_logit * (1 + length)
-    task = np.empty((tasks, 8))
+    task = np.empty((len(inputs), 8))
     task[:, 0], task[:, 1], task[:, 2] = inputs, outputs, steps
     task[:, 3] = token * inputs + pair * inputs**2 + logit
     task[:, 4] = token + pair * (inputs + 1) + logit
-    task[:, 5] = token + pair * (inputs + tokens) + logit
+    task[:, 5] = token + pair * (inputs + gained) + logit
     task[:, 6] = verify_token * seen + verify_pair * seen**2 + logits
-    task[:, 7] = (1 + length) * (verify_token + verify_pair * (seen + tokens)) + logits
-    overlap = float(prepared.mechanism == "pipelined")
+    task[:, 7] = (1 + length) * (verify_token + verify_pair * (seen + gained)) + logits
     rates = [pair, pair * tokens, (1 + length) * verify_pair * tokens]
-    setting = np.array([length, overlap, *rates, *prepared.memory])
-    return Stages(prepared, length, steps, task, setting, prepared.runtimes)
+    return task, np.array([length, float(prepared.overlap), *rates, *prepared.memory])
 
 
 def workspace(kernels: Any, tasks: int) -> tuple[Floats, Ints, Floats]:

@@ -12,7 +12,8 @@ import numpy as np
 from msgspec import Meta
 
 from specopt.models.fields import Amount, Count, HalfOpenUnit
-from specopt.models.serving_latency import Mechanism, ServingLatencyProblem
+from specopt.models.serving_data import Mechanism
+from specopt.models.serving_latency import ServingLatencyProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.serving_latency.prepare import prepare
 
@@ -94,8 +95,9 @@ class StepChoice:
         """Make work space for at most `tasks` tasks."""
         table = self._kernels.ENDS + 1, self._kernels.ENDS + 1
         room = self._kernels.Room(
-            np.zeros(table), np.zeros(table), np.zeros(table, dtype=np.int64), np.zeros((2, self._kernels.ENDS)),
-            np.zeros(tasks, dtype=np.int64), np.zeros((4, tasks), dtype=np.int64), np.zeros(4, dtype=np.int64),
-            np.zeros((4, tasks + 1), dtype=np.int64), np.zeros((2, tasks)),
+            drafted=np.zeros(table), done=np.zeros(table), before=np.zeros(table, dtype=np.int64),
+            times=np.zeros((*table, 2)), blocks=np.zeros((2, self._kernels.ENDS)),
+            order=np.zeros(tasks, dtype=np.int64), group=np.zeros((4, tasks), dtype=np.int64),
+            count=np.zeros(4, dtype=np.int64), cuts=np.zeros((4, tasks + 1), dtype=np.int64), gain=np.zeros((2, tasks)),
         )  # fmt: skip
         self._room, self._members, self._finish = room, np.zeros((3, tasks), dtype=np.int64), np.zeros(tasks)

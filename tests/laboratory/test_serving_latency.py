@@ -10,9 +10,9 @@ import pytest
 
 pytest.importorskip("torch")
 
-from specopt.models.rebatched_serving import Phase
 from specopt.models.runtime import LinearRuntime
-from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
+from specopt.models.serving_data import Phase, ServingLatencyPlan
+from specopt.models.serving_latency import ServingLatencyProblem
 from testbed.decoding import Sampling
 from testbed.plays.serving_latency import Run, play
 from testbed.processes import Laboratory

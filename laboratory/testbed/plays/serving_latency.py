@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from specopt.models.fields import Floats
-from specopt.models.rebatched_serving import Phase
-from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
+from specopt.models.serving_data import Phase, ServingLatencyPlan
+from specopt.models.serving_latency import ServingLatencyProblem
 from specopt.models.uplink import spectral_efficiency
 from testbed.decoding import Drafter, Drafts, LanguageModel, Sampling, Verdict, Verifier, no_drafts
 from testbed.processes import Laboratory, Session

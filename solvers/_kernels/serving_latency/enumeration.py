@@ -2,6 +2,7 @@
 
 from specopt.solvers._kernels.kernel import kernel
 from specopt.solvers._kernels.serving_latency.stages import INPUT, OUTPUT, OVERLAP, STEPS, fits, range_stages
+from specopt.solvers._kernels.serving_latency.step import served
 
 
 @kernel("void(const f8[:, ::1], const f8[::1], const f8[:, :, ::1], f8[:, ::1], f8[:, ::1], b1[::1])")
@@ -33,6 +34,7 @@ def enumerate_after(first, setting, draft, verify, allowed, best, drafted, done,
     """
     if not allowed[first]:
         return best
+    overlap = setting[OVERLAP] > 0.0
     t = 0
     rest[0] = len(allowed) - 1  # tasks left before level t
     batch[0] = first  # batch tried at level t
@@ -40,13 +42,7 @@ def enumerate_after(first, setting, draft, verify, allowed, best, drafted, done,
         s = batch[t]
         total = 0.0
         for n in range(draft.shape[1]):
-            d = draft[s, n]
-            v = verify[s, n]
-            if setting[OVERLAP] > 0.0:
-                drafted[t + 1, n] = drafted[t, n] + d
-                done[t + 1, n] = max(drafted[t + 1, n], done[t, n]) + v
-            else:
-                done[t + 1, n] = done[t, n] + d + v
+            drafted[t + 1, n], done[t + 1, n] = served(overlap, drafted[t, n], done[t, n], draft[s, n], verify[s, n])
             total += done[t + 1, n]
         left = rest[t] & ~s
         if left == 0:

@@ -6,10 +6,14 @@ the step after it, served alike; those that join by then wait for half a step. T
 verification overlaps the others' drafting.
 """
 
+import math
+
 import numpy as np
 
+from specopt.solvers._kernels.acceptance import expected_tokens
 from specopt.solvers._kernels.kernel import helper, inlined, kernel, record
 from specopt.solvers._kernels.serving_latency.stages import DRAFT, HEIGHT, INFINITY, SLOPE, VERIFY, step_seconds
+from specopt.solvers._kernels.serving_latency.step import first_verified, served
 
 ENDS = 16  # places where the batches of one group may end, at most
 BATCHES = 5  # batches of one group past its first step, but for memory
@@ -31,11 +35,11 @@ Active = record(
     rate="f8[::1]",  # of acceptance
 )
 Room = record(
-    "Room", drafted="f8[:, ::1]", done="f8[:, ::1]", before="i8[:, ::1]", blocks="f8[:, ::1]", order="i8[::1]",
-    group="i8[:, ::1]", count="i8[::1]", cuts="i8[:, ::1]", gain="f8[:, ::1]",
+    "Room", drafted="f8[:, ::1]", done="f8[:, ::1]", before="i8[:, ::1]", times="f8[:, :, ::1]", blocks="f8[:, ::1]",
+    order="i8[::1]", group="i8[:, ::1]", count="i8[::1]", cuts="i8[:, ::1]", gain="f8[:, ::1]",
 )  # fmt: skip
-"""Work space: tables of a chain and its blocks, tasks by what they have reached, groups of tasks and how many they
-are, where their batches end, and what each task gains if it drafts nothing, or does."""
+"""Work space: tables of a chain, of its runs and its blocks, tasks by what they have reached, groups of tasks and their
+sizes, where their batches end, and what each task gains if it drafts nothing, or does."""
 
 
 @inlined
@@ -67,7 +71,7 @@ def stage_seconds(server, b, reached, unseen, l, first):
 
 @inlined
 def holds(server, b, tokens, l):
-    """Tell whether a run fits the memory of the models that it takes part in."""
+    """Return whether a run fits the memory of the models that it takes part in."""
     memory = server.memory
     return b * memory[2] * tokens <= memory[3] and (l == 0 or b * memory[0] * tokens <= memory[1])
 
@@ -76,7 +80,8 @@ def holds(server, b, tokens, l):
 def set_gains(active, l, room):
     """Note what each task gains in a step of so many guesses (Eq. 7)."""
     for k in range(len(active.rate)):
-        room.gain[1, k] = (1.0 - active.rate[k] ** (l + 1)) / (1.0 - active.rate[k])
+        a = active.rate[k]
+        room.gain[1, k] = expected_tokens(a, math.log(a) if a > 0.0 else -INFINITY, l)
 
 
 @helper
@@ -102,10 +107,6 @@ def chain(server, active, tasks, l, first, caught_up, falling, drafted, done, ro
             room.blocks[0, j] = max(room.blocks[0, j], active.reached[k] + room.gain[int(l > 0), k])
             if not caught_up:
                 room.blocks[1, j] = max(room.blocks[1, j], active.unseen[k])
-    for m in range(most + 1):
-        for e in range(G + 1):
-            room.done[m, e] = INFINITY
-    room.drafted[0, 0], room.done[0, 0] = drafted, done
     for e in range(1, G + 1):
         end = e * n // G
         unseen = 1.0
@@ -116,6 +117,7 @@ def chain(server, active, tasks, l, first, caught_up, falling, drafted, done, ro
             tokens, unseen = max(tokens, room.blocks[0, j]), max(unseen, room.blocks[1, j])
             b = float(end - begin)
             if b > 1.0 and not holds(server, b, tokens, l):
+                room.times[e, j, VERIFY] = INFINITY
                 break
             if linear:
                 one, more = draft_work(server, longest, unseen)
@@ -125,18 +127,9 @@ def chain(server, active, tasks, l, first, caught_up, falling, drafted, done, ro
                 v = vh + b * server.runtimes[VERIFY, 0, SLOPE] * verify_work(server, longest, l, first)
             else:
                 d, v = stage_seconds(server, b, longest, unseen, l, first)
-            for m in range(1, most + 1):
-                before = room.done[m - 1, j]
-                if before == INFINITY:
-                    continue
-                ready = (room.drafted[m - 1, j] if server.overlap else before) + d
-                finish = max(ready, before) + v
-                if finish < room.done[m, e]:
-                    room.drafted[m, e], room.done[m, e], room.before[m, e] = ready, finish, j
-    best = 0
-    for m in range(1, most + 1):
-        if room.done[m, G] < room.done[best, G]:
-            best = m
+            room.times[e, j, DRAFT], room.times[e, j, VERIFY] = d, v
+    room.drafted[0, 0], room.done[0, 0] = drafted, done
+    best = first_verified(server.overlap, most, most, room.times, G, room.drafted, room.done, room.before)
     if best == 0:  # memory is tight
         return fill_up(server, active, tasks, l, first, caught_up, falling, drafted, done, room, cuts)
     cuts[0] = best
@@ -167,8 +160,7 @@ def fill_up(server, active, tasks, l, first, caught_up, falling, drafted, done, 
                 unseen = max(unseen, active.unseen[k])
             end += 1
         d, v = stage_seconds(server, float(end - begin), longest, unseen, l, first)
-        drafted = (drafted if server.overlap else done) + d
-        done = max(drafted, done) + v
+        drafted, done = served(server.overlap, drafted, done, d, v)
         cuts[0] += 1
         cuts[cuts[0]] = end
         begin = end
@@ -281,8 +273,7 @@ def write(server, active, room, l, falling, swapped, members, ends, guesses, fin
                 longest, unseen = max(longest, active.reached[k]), max(unseen, active.unseen[k])
             guesses[M] = l if g >= 2 else 0
             d, v = stage_seconds(server, float(end - begin), longest, unseen, guesses[M], g & 1 == 1)
-            drafted = (drafted if server.overlap else done) + d
-            done = max(drafted, done) + v
+            drafted, done = served(server.overlap, drafted, done, d, v)
             ends[M], finish[M] = filled, done
             M += 1
             begin = end

@@ -17,6 +17,7 @@ from specopt.solvers._kernels.serving_latency.stages import (
     decode_line,
     first_stages,
 )  # fmt: skip
+from specopt.solvers._kernels.serving_latency.step import served
 
 # columns of a batch: size, longest input (a task), last step, longest output, T^d and T^v at step 1, at step 2 and
 # their growth, and (without overlap) its own total
@@ -79,8 +80,7 @@ def prefill_seconds(batches, order, M):
     """Return the makespan of step 1 (Eq. 20-21)."""
     drafted = done = 0.0
     for m in range(M):
-        drafted += batches[order[m], D1]
-        done = max(drafted, done) + batches[order[m], V1]
+        drafted, done = served(True, drafted, done, batches[order[m], D1], batches[order[m], V1])
     return done
 
 
@@ -200,8 +200,8 @@ def affine_block_seconds(batches, M, steps, lines, ends, sizes):
     count = steps - 1.0
     for m in range(M):
         b, k = float(sizes[m]), ends[m] - 1
-        drafted += b * batches[k, D1] + batches[K, D1]
-        done = max(drafted, done) + b * batches[k, V1] + batches[K, V1]
+        first_draft, first_verify = b * batches[k, D1] + batches[K, D1], b * batches[k, V1] + batches[K, V1]
+        drafted, done = served(True, drafted, done, first_draft, first_verify)
         d += b * batches[k, D2] + batches[K, D2]
         ds += b * batches[k, DS]
         start, slope = d - v, ds - vs  # verification before this block is not waited for

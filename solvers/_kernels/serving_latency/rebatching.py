@@ -1,5 +1,7 @@
 """Ranges of decoding steps with the tasks batched anew in each: bounded, or formed."""
 
+import numpy as np
+
 from specopt.solvers._kernels.kernel import helper, kernel
 from specopt.solvers._kernels.serving_latency.plans import (
     D1,
@@ -24,6 +26,7 @@ from specopt.solvers._kernels.serving_latency.stages import (
     fits,
     range_stages,
 )  # fmt: skip
+from specopt.solvers._kernels.serving_latency.step import first_verified
 
 # entries of a search for the weight between the stages: the weight, the best value met and its weight, the interval
 # that holds the best weight, then whether a line is known on either side and what all drafting exceeds all
@@ -226,56 +229,41 @@ def form_batches(n, count, task, setting, runtimes, places, lines, f, choice, ba
     return best
 
 
-@kernel(
-    "f8(i8, b1, const f8[:, ::1], const f8[::1], const f8[:, :, ::1], i8[::1], f8[:, ::1], f8[:, ::1], f8[:, ::1],"
-    " i8[:, ::1], i8[::1])"
-)
-def form_chain(n, rising, task, setting, runtimes, ends, ones, drafted, done, before, slot):
+@kernel("f8(i8, b1, i8, const f8[:, ::1], const f8[::1], const f8[:, :, ::1], i8[::1], i8[::1])")
+def form_chain(n, rising, most, task, setting, runtimes, ends, slot):
     """Form pipelined batches of tasks in their order by input, or in the reverse; return the step's time.
 
-    Of every number m of batches and every prefix the one that is verified first is kept. Batches end at ends[0] = 0,
-    ends[1], ..., the number of tasks; task K - 1 comes first unless `rising`. Modified in place: slot[k] is the batch
-    of task k. Work space: ones (4, G + 1), drafted, done and before (most + 1, G + 1), where G + 1 = len(ends).
+    Of every number of batches up to `most` and every prefix the one that is verified first is kept. Batches end at
+    ends[0] = 0, ends[1], ..., the number of tasks; task K - 1 comes first unless `rising`. Modified in place: slot[k]
+    is the batch of task k.
     """
-    K, G, most = len(task), len(ends) - 1, len(done) - 1
+    K, G = len(task), len(ends) - 1
     linear = runtimes.shape[1] == 1
     dh, vh = setting[LENGTH] * runtimes[DRAFT, 0, HEIGHT], runtimes[VERIFY, 0, HEIGHT]
+    alone, tops, longest = np.empty((G, 2)), np.empty(G, dtype=np.int64), np.full(G, -INFINITY)
     for g in range(G):  # blocks between two ends: their longest task, what it takes alone, their longest output
-        k = ends[g + 1] - 1 if rising else K - 1 - ends[g]
-        ones[0, g], ones[1, g] = range_stages(task, setting, runtimes, 1.0, k, n, 1)
-        ones[2, g] = k
-        ones[3, g] = -INFINITY
+        tops[g] = ends[g + 1] - 1 if rising else K - 1 - ends[g]
+        alone[g, DRAFT], alone[g, VERIFY] = range_stages(task, setting, runtimes, 1.0, tops[g], n, 1)
         for i in range(ends[g], ends[g + 1]):
-            ones[3, g] = max(ones[3, g], task[i if rising else K - 1 - i, OUTPUT])
-    for m in range(most + 1):
-        for e in range(G + 1):
-            drafted[m, e] = done[m, e] = INFINITY
-    drafted[0, 0] = done[0, 0] = 0.0
-    count = 0
-    for m in range(1, most + 1):
-        if done[count, G] < INFINITY and m > count + 2:
-            break  # two batches more were no better
-        for e in range(m, G + 1):
-            longest = -INFINITY
-            for j in range(e - 1, m - 2, -1):
-                b = float(ends[e] - ends[j])
-                g = e - 1 if rising else j
-                longest = max(longest, ones[3, j])
-                k = int(ones[2, g])
-                if not fits(setting, b, task[k, INPUT] + longest):
-                    break
-                if done[m - 1, j] == INFINITY:
-                    continue
-                if linear:
-                    d, v = b * (ones[0, g] - dh) + dh, b * (ones[1, g] - vh) + vh
-                else:
-                    d, v = range_stages(task, setting, runtimes, b, k, n, 1)
-                ready = drafted[m - 1, j] + d
-                end = max(ready, done[m - 1, j]) + v
-                if end < done[m, e]:
-                    drafted[m, e], done[m, e], before[m, e] = ready, end, j
-        if done[m, G] < done[count, G]:
-            count = m
+            longest[g] = max(longest[g], task[i if rising else K - 1 - i, OUTPUT])
+    times = np.empty((G + 1, G, 2))
+    for e in range(1, G + 1):
+        output = -INFINITY
+        for j in range(e - 1, -1, -1):
+            b = float(ends[e] - ends[j])
+            g = e - 1 if rising else j
+            output = max(output, longest[j])
+            if not fits(setting, b, task[tops[g], INPUT] + output):
+                times[e, j, VERIFY] = INFINITY
+                break
+            if linear:
+                d, v = b * (alone[g, DRAFT] - dh) + dh, b * (alone[g, VERIFY] - vh) + vh
+            else:
+                d, v = range_stages(task, setting, runtimes, b, tops[g], n, 1)
+            times[e, j, DRAFT], times[e, j, VERIFY] = d, v
+    drafted, done = np.zeros((most + 1, G + 1)), np.zeros((most + 1, G + 1))
+    before = np.empty((most + 1, G + 1), dtype=np.int64)
+    count = first_verified(True, most, 2, times, G, drafted, done, before)
     e = G
     for m in range(count, 0, -1):
         j = before[m, e]

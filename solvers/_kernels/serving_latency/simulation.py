@@ -9,8 +9,8 @@ import numpy as np
 from specopt.solvers._kernels.kernel import helper, kernel
 from specopt.solvers._kernels.random import GOLDEN, mixed, uniform
 from specopt.solvers._kernels.serving_latency.stages import DRAFT, VERIFY, step_seconds
+from specopt.solvers._kernels.serving_latency.step import served
 
-PIPELINED, SEQUENTIAL, AUTOREGRESSIVE = range(3)
 PER_TOKEN, PER_PAIR, PER_LOGIT = range(3)  # columns of models: m new tokens over a length t cost F = p m + q m t + r
 TASK, INPUT, OUTPUT = range(3)  # rows of members
 MADE, RUNNING = range(2)  # rows of a batch's steps
@@ -76,11 +76,11 @@ def play_batch(powers, members, start, stop, drop, run, history):
 
 
 @kernel(
-    "void(i8, i8, b1, u8, i8[::1], i8[:, ::1], f8[:, ::1], const f8[:, :, ::1], f8[::1], i8[:, ::1], f8[:, ::1],"
+    "void(i8, b1, b1, u8, i8[::1], i8[:, ::1], f8[:, ::1], const f8[:, :, ::1], f8[::1], i8[:, ::1], f8[:, ::1],"
     " f8[::1], i8[::1], i8[::1])",
 )
 def replay(
-    first, mechanism, drop, key, starts, members, models, runtimes, powers, history, clock, seconds, steps, batch_steps
+    first, overlap, drop, key, starts, members, models, runtimes, powers, history, clock, seconds, steps, batch_steps
 ):
     """Write the inference latency of replications first, first + 1, ... and the decoding steps that they take.
 
@@ -106,14 +106,9 @@ def replay(
             for n in range(1, last + 1):
                 b = float(history[RUNNING, n] if drop else starts[m + 1] - starts[m])
                 total = float(padded + history[MADE, n])
-                drafted = 0.0
-                if mechanism != AUTOREGRESSIVE:
-                    drafted = draft_seconds(models, runtimes, b, total, l, n == 1)
-                ready = clock[DONE, n] + drafted
-                if mechanism == PIPELINED:  # Eq. 20
-                    clock[DRAFTED, n] += drafted
-                    ready = max(clock[DRAFTED, n], clock[DONE, n])
-                clock[DONE, n] = ready + verify_seconds(models, runtimes, b, total, l, n == 1)
+                draft = draft_seconds(models, runtimes, b, total, l, n == 1) if l > 0 else 0.0
+                verify = verify_seconds(models, runtimes, b, total, l, n == 1)
+                clock[DRAFTED, n], clock[DONE, n] = served(overlap, clock[DRAFTED, n], clock[DONE, n], draft, verify)
         sum_of_steps = 0.0
         for n in range(1, reached + 1):
             sum_of_steps += clock[DONE, n]  # Eq. 22
