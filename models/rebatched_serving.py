@@ -27,7 +27,6 @@ from numpy.typing import NDArray
 from specopt.models.fields import Floats, Ints
 from specopt.models.problem import exceeds
 from specopt.models.serving_data import ServingData, ServingLatencyPlan
-from specopt.models.serving_stages import draft_seconds, verify_seconds
 from specopt.models.static_serving import stage_ends, too_much
 
 ROUNDING = 1e-12
@@ -191,7 +190,7 @@ class _Run:
             self.stretches.append(Stretch(*times, self.step + begin, self.step + end - 1, *shape))
 
     def _enter_phase(self) -> bool:
-        """Enter the phase that holds at this step; tell whether it is a later one that begins with it."""
+        """Enter the phase that holds at this step; return whether it is a later one that begins with it."""
         phases, entered = self.plan.phases, False
         while self.phase + 1 < len(phases) and phases[self.phase + 1].first_step <= self.step:
             self.phase += 1
@@ -239,14 +238,10 @@ class _Run:
     ) -> tuple[Floats, Floats]:
         """Return T^d and T^v of every run (row) at every step (column)."""
         draft, verify = np.zeros_like(reached), np.zeros_like(reached)
-        problem = self.problem
         for length in np.unique(lengths).tolist():
             rows = lengths == length
             shape = sizes[rows], reached[rows], length, first[rows][:, None]
-            verify[rows] = verify_seconds(problem.verify, problem.verify_runtime, *shape)
-            if length > 0:
-                assert problem.draft is not None and problem.draft_runtime is not None
-                draft[rows] = draft_seconds(problem.draft, problem.draft_runtime, *shape, unseen[rows])
+            draft[rows], verify[rows] = self.problem.stage_seconds(*shape, unseen[rows])
         return draft * (sizes > 0), verify * (sizes > 0)
 
     def _add_regrouping(

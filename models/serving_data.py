@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from msgspec import Meta
@@ -27,7 +27,7 @@ from specopt.models.fields import (
 from specopt.models.problem import Plan, Problem
 from specopt.models.rates import Rates
 from specopt.models.runtime import Runtime
-from specopt.models.serving_stages import pass_flops
+from specopt.models.serving_stages import draft_seconds, pass_flops, verify_seconds
 from specopt.models.token_samples import TokenSamples
 from specopt.models.uplink import upload_seconds
 
@@ -233,6 +233,16 @@ class ServingData(Problem[ServingLatencyPlan]):
         if isinstance(self.acceptance_rate, Rates):
             return expected_tokens(self.acceptance_rate.values, np.full(self.tasks, length))
         return np.full(self.tasks, expected_tokens_per_step(self.acceptance_rate, length))
+
+    def stage_seconds(
+        self, size: Any, reached: Floats, length: int, prefill: Any, unseen: Any = 1.0
+    ) -> tuple[Floats, Floats]:
+        """Return T^d and T^v of batches in one step (Eq. 13-14); where nothing is drafted T^d is 0."""
+        verify = verify_seconds(self.verify, self.verify_runtime, size, reached, length, prefill)
+        if length == 0:
+            return np.zeros_like(verify), verify
+        assert self.draft is not None and self.draft_runtime is not None, "the problem has checked them"
+        return draft_seconds(self.draft, self.draft_runtime, size, reached, length, prefill, unseen), verify
 
     @property
     def planned_output_tokens(self) -> Ints:

@@ -12,7 +12,6 @@ import numpy as np
 from specopt.models.errors import InvalidInput
 from specopt.models.serving_data import ServingLatencyPlan
 from specopt.models.serving_latency import ServingLatencyProblem
-from specopt.models.serving_stages import draft_seconds, verify_seconds
 from specopt.models.static_serving import static_batches
 
 
@@ -81,9 +80,5 @@ def stage_seconds(
     length = plan.speculation_length
     tokens = problem.tokens_per_step(length)[list(batch)]
     reached = np.array([(problem.input_tokens[list(batch)] + (step - 1) * tokens).max()])
-    shape = len(batch), reached, length, step == 1
-    draft = np.zeros(1)
-    if length > 0:
-        assert problem.draft is not None and problem.draft_runtime is not None, "the problem has checked them"
-        draft = draft_seconds(problem.draft, problem.draft_runtime, *shape)
-    return float(draft[0]), float(verify_seconds(problem.verify, problem.verify_runtime, *shape)[0])
+    draft, verify = problem.stage_seconds(len(batch), reached, length, step == 1)
+    return float(draft[0]), float(verify[0])

@@ -12,7 +12,6 @@ from specopt.models.acceptance import decoding_steps
 from specopt.models.fields import Floats, Ints
 from specopt.models.problem import exceeds
 from specopt.models.serving_data import Mechanism, ServingData, ServingLatencyPlan
-from specopt.models.serving_stages import draft_seconds, verify_seconds
 
 ENTRIES_AT_ONCE = 1 << 15
 """Batches times decoding steps that the judge holds at once: what fits a processor's cache."""
@@ -71,12 +70,8 @@ def play_static(problem: ServingData, plan: ServingLatencyPlan, outputs: Ints) -
             rows = batches[top : top + height]
             size = np.array([batch.size for batch in rows])[:, None]
             reached = np.stack([batch.reached(n) for batch in rows])
-            verify = verify_seconds(problem.verify, problem.verify_runtime, size, reached, length, n == 1)
-            draft = np.zeros_like(verify)
-            if mechanism != "autoregressive":
-                assert problem.draft is not None and problem.draft_runtime is not None
-                draft = draft_seconds(problem.draft, problem.draft_runtime, size, reached, length, n == 1)
-            for position, (batch, T_d, T_v) in enumerate(zip(rows, draft, verify, strict=True), start=top):
+            times = problem.stage_seconds(size, reached, length, n == 1)
+            for position, (batch, T_d, T_v) in enumerate(zip(rows, *times, strict=True), start=top):
                 active = n <= batch.steps
                 drafted, finished = stage_ends(mechanism, draft_done, done, T_d, T_v)
                 draft_done = np.where(active, drafted, draft_done)

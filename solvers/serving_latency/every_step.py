@@ -128,7 +128,7 @@ class _Search:
         return float(sum(count * self.tokens[i, k] for i, count in enumerate(counts[k])))
 
     def finished(self, counts: Counts, k: int) -> bool:
-        """Tell whether a task that has had these steps is done."""
+        """Return whether a task that has had these steps is done."""
         return bool(self.gained(counts, k) >= self.outputs[k] - ROUNDING * self.outputs[k])
 
     def least(self, counts: Counts, before: Partition | None) -> tuple[float, Choice | None, Counts]:
@@ -182,7 +182,7 @@ class _Search:
             return None
         prefill = not any(counts[batch[0]])
         reached = np.array([max(inputs[k] + self.gained(counts, k) for k in batch)])
-        draft, verify = (float(part[0]) for part in self.prepared.stage_seconds(size, reached, length, prefill))
+        draft, verify = (float(part[0]) for part in self.problem.stage_seconds(size, reached, length, prefill))
         if before is not None:
             moved = size - max(len(set(batch) & set(other)) for other in before)
             verify += moved * problem.regroup_seconds

@@ -212,11 +212,11 @@ class _FirstCome:
         reached = self.problem.input_tokens + gained
         first = [k for k in active if steps[k] == 0]
         rest = [k for k in active if steps[k] > 0]
-        parts = 2 if self.prepared.mechanism == "pipelined" and len(rest) > 1 else 1
+        parts = 2 if self.prepared.overlap and len(rest) > 1 else 1
         most = -(-len(rest) // parts)
         runs = [*self._batches(rest, reached, most), *([k] for k in first)]
         shapes = ((len(run), reached[run].max(keepdims=True), self.length, steps[run[0]] == 0) for run in runs)
-        times = (self.prepared.stage_seconds(*shape) for shape in shapes)
+        times = (self.problem.stage_seconds(*shape) for shape in shapes)
         ends = self.prepared.completed((float(draft[0]), float(verify[0])) for draft, verify in times)
         return [(run, self.length, end) for run, end in zip(runs, ends, strict=True)]
 

@@ -19,7 +19,6 @@ from specopt.models.rates import Rates
 from specopt.models.runtime import Runtime
 from specopt.models.serving_data import Mechanism, Phase, ServingLatencyPlan
 from specopt.models.serving_latency import ServingLatencyProblem
-from specopt.models.serving_stages import draft_seconds, verify_seconds
 from specopt.models.uplink import spectral_efficiency
 from specopt.solvers.room import whole_room
 
@@ -165,15 +164,6 @@ class Prepared:
             mechanism=self.mechanism if self.problem.mechanism == "any" else None,
             **how,
         )
-
-    def stage_seconds(self, size: Any, reached: Floats, length: int, first: Any) -> tuple[Floats, Floats]:
-        """Return T^d and T^v of batches in one step (Eq. 13-14); where nothing is drafted T^d is 0."""
-        problem = self.problem
-        verify = verify_seconds(problem.verify, problem.verify_runtime, size, reached, length, first)
-        if length == 0:
-            return np.zeros_like(verify), verify
-        assert problem.draft is not None and problem.draft_runtime is not None
-        return draft_seconds(problem.draft, problem.draft_runtime, size, reached, length, first), verify
 
     def completed(self, stages: Iterable[tuple[Any, Any]], larger: Callable[..., Any] = max) -> Iterator[Any]:
         """Yield when each run of a step is verified, given its stage times T^d and T^v, in order (Eq. 20).

@@ -78,7 +78,7 @@ class Former:
         task, setting = columns(self.prepared, length, tokens, *middle, gained=0.0)
         step = 1 if first else 2
         best, slots = np.inf, np.zeros((2, count), dtype=np.int64)
-        if self.prepared.mechanism == "pipelined":
+        if self.prepared.overlap:
             ends = np.unique(np.linspace(0, count, min(count, MAX_ENDS) + 1).astype(np.int64))
             for rising in (True, False):
                 seconds = self.kernels.form_chain(
@@ -181,5 +181,5 @@ class PhaseBuilder:
         size = np.array([len(batch) for batch in batches])[:, None]
         reached = np.array([(self.inputs[batch] + gained[batch]).max() for batch in batches])[:, None]
         first = np.array([not served[batch[0]] for batch in batches])[:, None]
-        draft, verify = (part[:, 0] for part in self.prepared.stage_seconds(size, reached, length, first))
-        return [*self.prepared.completed(zip(draft.tolist(), verify.tolist(), strict=True))][-1]
+        draft, verify = (part[:, 0] for part in self.problem.stage_seconds(size, reached, length, first))
+        return float([*self.prepared.completed(zip(draft.tolist(), verify.tolist(), strict=True))][-1])

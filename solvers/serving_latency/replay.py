@@ -133,5 +133,5 @@ class _Replay:
         served = unfinished[:, members]
         size = served.sum(axis=1)
         reached = np.where(served, self.problem.input_tokens[members] + self.gained[:, members], 1.0).max(axis=1)
-        draft, verify = self.prepared.stage_seconds(np.maximum(size, 1), reached, length, step == 1)
+        draft, verify = self.problem.stage_seconds(np.maximum(size, 1), reached, length, step == 1)
         return draft * (size > 0), verify * (size > 0)

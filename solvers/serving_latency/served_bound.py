@@ -15,7 +15,7 @@ Let runs m = 1..M be served in this order, d_m and v_m their stage times. Eq. 20
 points p of (d_1 + ... + d_p) + (v_p + ... + v_M): at least any mixture of these with weights mu_p >= 0, sum 1. A run
 with tasks k and speculation length l takes d_m >= l h + c D_k(l) summed over its tasks, with any one piece (c, h) of
 the runtime, and so v_m: padding and regrouping only add. Weights on pieces at a point, no more than mu_p in sum, make
-both sides linear in them. Steps of more than `MOST_RUNS` runs are charged alike wherever a run stands, drafting with
+both sides linear in them. Steps of more than `MAX_RUNS` runs are charged alike wherever a run stands, drafting with
 some weight and verifying with what is left. Without overlap every run is charged both in full.
 
 Memory holds b times the longest of a run: at least the sum over its tasks of what each alone takes, m_k as a share.
@@ -57,7 +57,7 @@ from specopt.models.rebatched_serving import ROUNDING
 from specopt.solvers.budget import Budget
 from specopt.solvers.serving_latency.prepare import Prepared
 
-MOST_RUNS = 6
+MAX_RUNS = 6
 """Runs of one step that have weights of their own."""
 
 STAGES = 3
@@ -120,7 +120,7 @@ class Sort:
 
 def sorts(prepared: Prepared) -> list[Sort]:
     """Return all sorts of steps."""
-    overlap, lengths = prepared.mechanism == "pipelined", list(prepared.served_lengths)
+    overlap, lengths = prepared.overlap, list(prepared.served_lengths)
     pieces = [*((1, *row[:2]) for row in prepared.draft_pieces), *((0, *row[:2]) for row in prepared.verify_pieces)]
 
     def sort(runs: int, places: list[int]) -> Sort:
@@ -144,7 +144,7 @@ def sorts(prepared: Prepared) -> list[Sort]:
 
     all_of_them = list(range(len(lengths)))
     alone = [sort(1, [place]) for place in all_of_them]
-    return [*alone, *(sort(runs, all_of_them) for runs in range(2, MOST_RUNS + 1)), more(MOST_RUNS + 1)]
+    return [*alone, *(sort(runs, all_of_them) for runs in range(2, MAX_RUNS + 1)), more(MAX_RUNS + 1)]
 
 
 def operations(prepared: Prepared, reached: Floats, first: Any) -> tuple[Floats, Floats]:
@@ -300,7 +300,7 @@ class Prices:
         self.price, self.first, self.tau = ((1.0 - LESS) * part for part in (self.price, self.first, self.tau))
 
     def holds(self) -> bool:
-        """Tell whether no step earns more than it takes, whatever it serves."""
+        """Return whether no step earns more than it takes, whatever it serves."""
         for sort, weights, tau in zip(self.sorts, self.weights, self.tau, strict=True):
             earned = self.gain.T[sort.lengths] * self.price[self.cell] + self.newly * self.first[self.of]
             spared = self.memory * (tau * sort.limited)
@@ -339,8 +339,8 @@ class Prices:
         earned = self.tokens * self.price[self.group * len(self.begins)][:, None]
         found = 0.0
         for x in (0.0, 0.25, 0.5, 0.75, 1.0):
-            y = 1.0 - x if self.prepared.mechanism == "pipelined" else 1.0
-            x = x if self.prepared.mechanism == "pipelined" else 1.0
+            y = 1.0 - x if self.prepared.overlap else 1.0
+            x = x if self.prepared.overlap else 1.0
             rest = (x * more_drafting + y * more_verifying - earned).min(axis=1)
             found = max(found, x * drafting + y * verifying + float(rest.sum()))
         return found * (1.0 - LESS)

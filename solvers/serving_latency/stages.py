@@ -41,7 +41,7 @@ class Stages:
     @property
     def overlap(self) -> bool:
         """Whether the stages of different batches overlap."""
-        return self.prepared.mechanism == "pipelined"
+        return self.prepared.overlap
 
     @property
     def linear(self) -> bool:

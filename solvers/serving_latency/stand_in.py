@@ -51,7 +51,7 @@ QUANTILES = (0.5, 0.75, 0.9, 1.0)
 QUICK = LengthAware(moves=100_000, rounds=0)
 """What plans every stand-in; the best one is planned once more, at length."""
 
-MOST_TURNS = 3
+MAX_TURNS = 3
 """Stand-ins for one plan after the other, each at the speculation length of the one before."""
 
 DIFFERENT = Condition(
@@ -140,7 +140,7 @@ def _plans(
 ) -> Iterator[ServingLatencyPlan]:
     """Yield plans of stand-ins that take these output lengths, each at the speculation length of the one before."""
     done = set[int]()
-    while length not in done and len(done) < MOST_TURNS:
+    while length not in done and len(done) < MAX_TURNS:
         budget.check()
         done.add(length)
         alike = _stand_in(problem, length, outputs)
