@@ -166,7 +166,7 @@ def begin_search(search, weight):
 
 @helper
 def learn(search, value, draft, verify):
-    """Take in the value and the stage sums at the search's weight, and choose the next; return whether there is one."""
+    """Take in the value and the stage sums at the search's weight, and choose the next; tell whether there is one."""
     weight = search[WEIGHT]
     if value > search[VALUE]:
         search[VALUE], search[VALUE_WEIGHT] = value, weight

@@ -26,7 +26,7 @@ INFINITY = np.inf
 
 @helper
 def fits(setting, b, tokens):
-    """Return whether b tasks of so many tokens fit both models' memory (Eq. 9-10)."""
+    """Tell whether b tasks of so many tokens fit both models' memory (Eq. 9-10)."""
     return (
         b * setting[KV_DRAFT] * tokens <= setting[FREE_DRAFT]
         and b * setting[KV_VERIFY] * tokens <= setting[FREE_VERIFY]
