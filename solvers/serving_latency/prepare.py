@@ -170,9 +170,10 @@ class Prepared:
 
         Numbers, or arrays with `larger` for them.
         """
+        overlap = self.overlap
         drafted = done = 0.0
         for draft, verify in stages:
-            drafted = (drafted if self.overlap else done) + draft
+            drafted = (drafted if overlap else done) + draft
             done = larger(drafted, done) + verify
             yield done
 
