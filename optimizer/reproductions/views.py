@@ -166,7 +166,7 @@ def draw_map(run: Run) -> Picture:
     share_ = "share of the box of assumptions"
     bars = {
         "height": 24 * len(found),
-        "mark": {"type": "bar", "color": "var(--good)"},
+        "mark": "bar",
         "encoding": {
             "y": category("statement", title=None, axis={"labelLimit": 300}),
             "x": quantity(share_, scale={"domain": [0, 1]}),
@@ -189,7 +189,7 @@ def _scatter(run: Run, found: Finding) -> Chart:
         {"x": x, "y": y, "statement": "holds" if found.said.agrees(value) else "fails"}
         for x, y, value in zip(axes[0], axes[-1], found.values.tolist(), strict=True)
     ]
-    colours = {"domain": ["holds", "fails"], "range": ["var(--good)", "var(--bad)"]}
+    colours = {"domain": ["holds", "fails"], "range": ["var(--series-0)", "var(--series-1)"]}
     encoding = {
         "x": quantity("x", title=_words(box[names[0]]), scale={"zero": False}),
         "y": quantity("y", title=_words(box[names[-1]]), scale={"zero": False}),
