@@ -30,7 +30,6 @@ from typing import Any
 import numpy as np
 
 from specopt.models.fields import Floats, Ints
-from specopt.models.problem import ROUNDING
 from specopt.models.serving_latency import ServingLatencyPlan
 from specopt.solvers.budget import Budget
 from specopt.solvers.serving_latency.blocks import RANGES, Tables, coarsened, range_starts, scenario_tables, widths
@@ -156,8 +155,7 @@ class PipelinedSearch:
     @property
     def cut(self) -> float:
         """T_inf from which on a plan is no worthwhile improvement."""
-        gap = max(self.budget.gap - 2.0 * ROUNDING, TOLERANCE)  # bounds are widened by their rounding
-        return self.best - gap * (self.best + self.prepared.communication_seconds)
+        return self.best - max(self.budget.gap, TOLERANCE) * (self.best + self.prepared.communication_seconds)
 
     @property
     def bound(self) -> float:
