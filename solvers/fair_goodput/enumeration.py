@@ -121,10 +121,11 @@ def mixed(cp: Any, share: Any, spare: Floats) -> list[Any]:
 def beyond_least(problem: FairGoodputProblem, table: Ints, cp: Any) -> tuple[Floats, Floats]:
     """Return what allocations give beyond the least rates due, and a mixture that gives these.
 
-    Rows are in units of their largest entry, so that the tolerance of a solver is no part of a rate, but of what
-    drafts change. Drafts and the server's own token are summed last: the token would hide what drafts give at low
-    acceptance. Where the least rates are missed by no more than the judge allows, they are lowered to the most that
-    some mixture gives of all of them.
+    Rows are in units of the most that an allocation gives beyond: as drafts gain less and less, the tolerance of a
+    solver is worth a part of the drafts beyond the least rate, whatever one of them gains. Shares of columns that
+    lack more than 1 / DROPPED would be dropped. The server's own token and the first draft's are taken from the least
+    rate, not added to the others, whose digits they would hide at low acceptance. Where the least rates are missed by
+    no more than the judge allows, they are lowered to the most that some mixture gives of all of them.
 
     Raises
     ------
@@ -134,21 +135,24 @@ def beyond_least(problem: FairGoodputProblem, table: Ints, cp: Any) -> tuple[Flo
     assert problem.min_goodput is not None
     due = np.flatnonzero(problem.min_goodput > 0)
     least, a, drafts = problem.min_goodput[due], problem.acceptance_rates[due, None], table.T[due]
-    gain = np.where(drafts > 0, a * expected_tokens(a, np.maximum(0, drafts - 1)), 0.0)
+    first = np.where(drafts > 0, a, 0.0)
+    others = np.where(drafts > 1, a * a * expected_tokens(a, np.maximum(0, drafts - 2)), 0.0)
     seconds = np.array([problem.round_seconds(row) if problem.per == "second" else 1.0 for row in table])
 
-    def beyond(part: float) -> tuple[Floats, Floats]:
-        spare = (gain - (part * least[:, None] * seconds - 1.0)) / seconds + LAST_DIGITS * least[:, None]
-        size = np.maximum(np.abs(spare).max(axis=1), 1e-12 * least)
-        return spare / size[:, None], size
+    def beyond(part: float) -> Floats:
+        lowered = part * least - LAST_DIGITS * least
+        return np.asarray((others - (lowered[:, None] * seconds - 1.0 - first)) / seconds, dtype=np.float64)
 
-    spare, size = beyond(1.0)
+    spare = beyond(1.0)
+    size = np.maximum(np.abs(spare).max(axis=1), 1e-12 * least)
     share, more = cp.Variable(len(table), nonneg=True), cp.Variable()  # 1 + more is the part
-    limits = [spare @ share >= cp.multiply(more, least / size), cp.sum(share) == 1.0, more <= 0.0]
+    limits = [(spare / size[:, None]) @ share >= cp.multiply(more, least / size), cp.sum(share) == 1.0, more <= 0.0]
     solve_exactly(cp, cp.Problem(cp.Maximize(more), limits))
     part = 1.0 + min(0.0, float(more.value))
     if part >= 1.0 - 1.1 * TOLERANCE:
-        return beyond(part)[0], np.maximum(0.0, share.value)
+        kept = beyond(part)
+        most = np.maximum(kept.max(axis=1), LAST_DIGITS * least)
+        return np.maximum(kept / most[:, None], -1.0 / DROPPED), np.maximum(0.0, share.value)
     alone = due[spare.max(axis=1) < 0.0]
     clients = ", ".join(f"client {i} {problem.min_goodput[i]:.6g}" for i in (alone if len(alone) else due)[:3])
     raise Infeasible(

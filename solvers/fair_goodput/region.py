@@ -92,7 +92,8 @@ def region_of(problem: FairGoodputProblem) -> Region:
 def tokens_for(acceptance_rates: Floats, goodput: Floats, most: Floats) -> Floats:
     """Return the least mean draft tokens s with f(s) = goodput, for rates that `most` tokens reach.
 
-    The server's own token is left out on both sides: its digits would hide what drafts gain at low acceptance.
+    The server's own token and the first draft's are left out on both sides: their digits would hide what the others
+    gain at low acceptance.
     """
     gain = goodput - 1.0
     low = np.zeros(len(goodput))
@@ -102,7 +103,7 @@ def tokens_for(acceptance_rates: Floats, goodput: Floats, most: Floats) -> Float
         reached = (_gain(acceptance_rates, middle) >= gain) & (middle > low)
         low, high = np.where(reached, low, middle), np.where(reached, middle, high)
     slope = acceptance_rates**high
-    over = _gain(acceptance_rates, high) - gain
+    over = acceptance_rates * _gain(acceptance_rates, high - 1.0) - (gain - acceptance_rates)
     back = np.divide(over, slope, out=np.zeros_like(over), where=(over > 0) & (slope > 0))
     return np.asarray(np.where(gain <= 0.0, 0.0, high - np.clip(back, 0.0, 1.0)), dtype=np.float64)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import warnings
 from decimal import Decimal, localcontext
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -85,6 +86,22 @@ def test_least_rates_that_only_slack_made_free() -> None:
     for method, result in check(problem).items():
         assert isinstance(result.plan, FairGoodputPlan), method
         assert result.plan.mean_draft_tokens[0] == pytest.approx(drafts, rel=1e-5), method
+
+
+def test_least_rates_above_two_tokens_by_less_than_a_solver_sees() -> None:
+    """Tests that a least rate 8e-15 above two tokens, at acceptance 2e-5, costs two thirds of a third one in all."""
+    data = {
+        "format": "specopt/1", "kind": "fair-goodput", "acceptance_rates": [1e-9, 2.252780706002433e-05, 0.5],
+        "budget_tokens": 4, "fairness": 0.999999, "min_goodput": [1.000000001, 1.00002252831457, 1.15],
+    }  # fmt: skip
+    problem = FairGoodputProblem.from_dict(data)
+    assert problem.min_goodput is not None
+    a, least = Fraction(float(problem.acceptance_rates[1])), Fraction(float(problem.min_goodput[1]))
+    drafts = 2.0 + float((least - Fraction(1, 2**51) - 1 - a - a**2) / a**3)  # less the last two digits
+    for method, result in check(problem).items():
+        assert isinstance(result.plan, FairGoodputPlan), method
+        digits = 1e-6 if method == "enumeration" else 1e-8
+        assert result.plan.mean_draft_tokens[1] == pytest.approx(drafts, rel=digits), method
 
 
 @pytest.mark.parametrize("part", [1.0, 1.0 + 1e-10, 1.0 + 9e-10, 1.0 + 2e-9])
