@@ -123,9 +123,10 @@ def beyond_least(problem: FairGoodputProblem, table: Ints, cp: Any) -> tuple[Flo
 
     Rows are in units of the most that an allocation gives beyond: as drafts gain less and less, the tolerance of a
     solver is worth a part of the drafts beyond the least rate, whatever one of them gains. Shares of columns that
-    lack more than 1 / DROPPED would be dropped. The server's own token and the first draft's are taken from the least
-    rate, not added to the others, whose digits they would hide at low acceptance. Where the least rates are missed by
-    no more than the judge allows, they are lowered to the most that some mixture gives of all of them.
+    lack more than 1 / DROPPED would be dropped. Rows of lowered rates, and of rates that no allocation exceeds, are in
+    units of their largest entry. The server's own token and the first draft's are taken from the least rate, not added
+    to the others, whose digits they would hide at low acceptance. Where the least rates are missed by no more than the
+    judge allows, they are lowered to the most that some mixture gives of all of them.
 
     Raises
     ------
@@ -150,9 +151,13 @@ def beyond_least(problem: FairGoodputProblem, table: Ints, cp: Any) -> tuple[Flo
     solve_exactly(cp, cp.Problem(cp.Maximize(more), limits))
     part = 1.0 + min(0.0, float(more.value))
     if part >= 1.0 - 1.1 * TOLERANCE:
-        kept = beyond(part)
-        most = np.maximum(kept.max(axis=1), LAST_DIGITS * least)
-        return np.maximum(kept / most[:, None], -1.0 / DROPPED), np.maximum(0.0, share.value)
+        kept, theta = beyond(part), np.maximum(0.0, share.value)
+        if part == 1.0:
+            most = kept.max(axis=1)
+            size = np.where(most > 0.0, np.maximum(most, LAST_DIGITS * least), size)
+        else:  # the last digits are spent in the part
+            kept -= np.minimum(0.0, kept @ theta - LAST_DIGITS * least)[:, None]
+        return np.maximum(kept / size[:, None], -1.0 / DROPPED), theta
     alone = due[spare.max(axis=1) < 0.0]
     clients = ", ".join(f"client {i} {problem.min_goodput[i]:.6g}" for i in (alone if len(alone) else due)[:3])
     raise Infeasible(
