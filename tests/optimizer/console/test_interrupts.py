@@ -60,8 +60,10 @@ def started(tmp_path: Path, name: str, cold: bool = False) -> subprocess.Popen[s
 
 
 def restore() -> None:
-    """Let a child take Ctrl-C, also where the tests run in the background and ignore it."""
+    """Let a child take every signal, also where the tests run in the background, or under nohup, and ignore some."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
 
 
 def wait_until_loading(child: subprocess.Popen[str]) -> None:
