@@ -27,9 +27,9 @@ from specopt.solvers.method import Method
 from specopt.solvers.serving_latency import METHODS
 from specopt.solvers.serving_latency.algorithm_1 import Algorithm1
 from specopt.solvers.serving_latency.brute_force import BruteForce
-from specopt.solvers.serving_latency.equal_sizes import HeuristicBatching
 from specopt.solvers.serving_latency.every_step import EveryStep
 from specopt.solvers.serving_latency.exact import Exact
+from specopt.solvers.serving_latency.heuristic_batching import HeuristicBatching
 from specopt.solvers.serving_latency.length_aware import LengthAware
 from specopt.solvers.serving_latency.rebatching import Rebatching
 from specopt.solvers.serving_latency.stand_in import StandIn
