@@ -27,6 +27,7 @@ class Highs(highspy.Highs):
 
 _lock = threading.Lock()
 _inside = 0
+_found: type = highspy.Highs
 
 
 @contextmanager
@@ -35,8 +36,9 @@ def silent_highs() -> Iterator[None]:
 
     Several threads may be inside. What other code makes meanwhile is silent, too, until it sets `output_flag`.
     """
-    global _inside
+    global _inside, _found
     with _lock:
+        _found = _found if _inside else highspy.Highs
         _inside += 1
         highspy.Highs = Highs  # type: ignore[misc]
     try:
@@ -45,4 +47,4 @@ def silent_highs() -> Iterator[None]:
         with _lock:
             _inside -= 1
             if not _inside:
-                highspy.Highs = Highs.__base__  # type: ignore[misc,assignment]
+                highspy.Highs = _found  # type: ignore[misc]

@@ -253,7 +253,9 @@ def _judged(
     problem: Problem[P], digest: str, fixed: float, method: Method, outcome: Outcome, budget: Budget, gap: float
 ) -> Result[P]:
     """Turn an outcome into a result whose objective is the judge's; `fixed` seconds went into validation and digest."""
-    bound = None if outcome.bound is None else problem.widened(outcome.bound, problem.scale)
+    bound = None  # as are those that are no number, or infinite
+    if outcome.bound is not None and math.isfinite(outcome.bound):
+        bound = problem.widened(float(outcome.bound), problem.scale)
     objective, terms, proof, stats = None, {}, Proof(bound), dict(outcome.stats)
     status, explanation = Status.NONE, outcome.explanation
     termination = outcome.termination
@@ -314,10 +316,10 @@ def _saved(problem: Problem, method: Method, outcome: Outcome, what: str) -> str
     }
     try:
         with NamedTemporaryFile("w", prefix="specopt-internal-error-", suffix=".json", delete=False) as file:
-            json.dump(case, file)
+            json.dump(case, file, default=str)
         where = f"the case is saved in {file.name}; please report it"
-    except OSError as error:
-        where = f"the case cannot be saved ({error.strerror})"
+    except (OSError, TypeError, ValueError) as error:
+        where = f"the case cannot be saved ({getattr(error, 'strerror', None) or error})"
     return f"method {method.name} of {problem.kind} returned {what}; {where}"
 
 

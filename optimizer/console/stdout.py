@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
 from typing import TextIO
 
-_taken = False
+_taken: TextIO | None = None
 _answer: TextIO | None = None
 
 
@@ -18,13 +18,12 @@ def take_stdout() -> None:
     What is written to a stream that was closed before the start goes nowhere.
     """
     global _taken
-    if _taken:
+    if _taken is not None:
         return
-    _taken = True
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 - as long as the process lives
-    before = sys.stdout
+    _taken = before = sys.stdout  # kept: it would close descriptor 1 with it
     kept = os.dup(before.fileno())
     os.dup2(sys.stderr.fileno(), 1)
     sys.stdout = open(  # noqa: SIM115
@@ -36,12 +35,12 @@ def take_stdout() -> None:
 def answering() -> Iterator[None]:
     """Send what the enclosed command prints to stderr, but for what it writes to `stdout()`."""
     global _answer
-    _answer = sys.stdout
+    outer, _answer = _answer, sys.stdout
     try:
         with redirect_stdout(sys.stderr):
             yield
     finally:
-        _answer = None
+        _answer = outer
 
 
 def stdout() -> TextIO:

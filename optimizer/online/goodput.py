@@ -449,8 +449,8 @@ class GoodputScheduler(Online):
         if roster != self._clients:
             places = [roster.index(key) if key in roster else -1 for key in self._clients]
             there = np.array(places, dtype=np.int64)
-            known = np.where(there >= 0, known[there], col.ABSENT)
-            taken, hits, evidence = taken[there], hits[there], evidence[there]
+            known = np.append(known, col.ABSENT)[there]  # who was not in the round takes the entry at the end
+            taken, hits, evidence = (np.append(values, 0)[there] for values in (taken, hits, evidence))
         facts, counts = self._facts.copy(), self._counts.copy()
         _kernels().observe(
             self.policy.code, self._options, self._discounts, facts, counts, known, taken, hits, evidence

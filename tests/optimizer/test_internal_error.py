@@ -85,6 +85,33 @@ def test_a_bound_that_the_plan_refutes_is_left_out(problem: DraftAllocationProbl
 
 
 @dataclass(frozen=True)
+class Endless(Careless):
+    """Returns a bound that is no option of its own."""
+
+    name: ClassVar[str] = "endless"
+    proven: ClassVar[float] = np.inf
+
+    def run(self, problem: DraftAllocationProblem, budget: Budget) -> Outcome:
+        """Bound the plan of its parent."""
+        return replace(super().run(problem, budget), bound=self.proven)
+
+
+def test_bounds_of_other_types_and_without_end(
+    problem: DraftAllocationProblem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tests that a refuted bound that JSON does not know keeps the plan, and that an infinite bound is none."""
+    with pytest.warns(RefutedProof, match="the case is saved"):
+        monkeypatch.setattr(Endless, "proven", np.float32(0.5))
+        result = solve(problem, Endless(tokens=5))
+    assert result.plan is not None and result.bound is None
+    saved_case(result.stats["refuted"])
+    for bound in (np.inf, -np.inf, np.nan):
+        monkeypatch.setattr(Endless, "proven", bound)
+        result = solve(problem, Endless(tokens=5))
+        assert (result.bound, result.gap, result.status) == (None, None, Status.FEASIBLE)
+
+
+@dataclass(frozen=True)
 class Denying(Careless):
     """Offers a plan, and then says that there is none."""
 

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import highspy
+import pytest
 
 from specopt.solvers.highs import Highs, silent_highs
 
@@ -79,3 +80,15 @@ def test_the_class_of_highspy_comes_back() -> None:
             pass
         assert highspy.Highs is Highs
     assert highspy.Highs is own
+
+
+def test_what_was_there_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that a class that somebody else has put in the place of HiGHS's is there again afterwards."""
+
+    class Other(highspy.Highs):
+        """Somebody else's."""
+
+    monkeypatch.setattr(highspy, "Highs", Other)
+    with silent_highs(), silent_highs():
+        assert highspy.Highs is Highs
+    assert highspy.Highs is Other

@@ -182,3 +182,17 @@ def test_what_stdout_appends_to_is_kept(problem: Path, tmp_path: Path) -> None:
     first, rest = log.read_text().split("\n", 1)
     assert first == "before"
     assert json.loads(rest)["kind"] == "draft-allocation"
+
+
+def test_a_closed_stdout_stays_taken(tmp_path: Path) -> None:
+    """Tests that where descriptor 1 was closed at the start, no file that is opened later becomes it."""
+    program = (
+        "import os, sys\n"
+        "from specopt.console.stdout import take_stdout\n"
+        "take_stdout()\n"
+        "opened = open(sys.argv[1], 'w')\n"
+        "sys.exit(opened.fileno() == 1)\n"
+    )
+    command = f'exec "{sys.executable}" -P -c "$0" "$1" >&-'
+    ended = subprocess.run(["sh", "-c", command, program, str(tmp_path / "file")], stderr=subprocess.PIPE, timeout=600)
+    assert (ended.returncode, ended.stderr) == (0, b"")

@@ -33,6 +33,15 @@ def play(scheduler: GoodputScheduler, rates: dict[Any, float], rounds: int, seed
     return total
 
 
+def test_a_round_of_nobody_is_over_for_who_has_joined() -> None:
+    """Tests that a round given out to no clients can be reported after somebody has joined."""
+    scheduler = GoodputScheduler(0, 9)
+    scheduler.allocate()
+    scheduler.join("a")
+    scheduler.observe([])
+    assert scheduler.allocate().tolist() == [9]
+
+
 @pytest.mark.parametrize("policy", POLICIES)
 def test_budget_and_caps(policy: str) -> None:
     """Tests that allocations keep the budget, of which nothing is wasted, and the caps."""
