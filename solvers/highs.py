@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import highspy
 
@@ -27,7 +28,7 @@ class Highs(highspy.Highs):
 
 _lock = threading.Lock()
 _inside = 0
-_found: type = highspy.Highs
+_found: Any = highspy.Highs
 
 
 @contextmanager

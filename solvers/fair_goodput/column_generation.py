@@ -23,7 +23,7 @@ from specopt.models.result import Termination
 from specopt.solvers.budget import Budget
 from specopt.solvers.fair_goodput.common_rate import log_common_rate, prices_at, raised
 from specopt.solvers.fair_goodput.master import ACCURATE, beyond, fairest_mixture, keep_least
-from specopt.solvers.fair_goodput.method import PER_SECOND, FairGoodputMethod, drafts_at_most
+from specopt.solvers.fair_goodput.method import PER_SECOND, FairGoodputMethod, admitted, drafts_at_most
 from specopt.solvers.fair_goodput.region import LAST_DIGITS
 from specopt.solvers.fair_goodput.rounds import Rounds, mixture, rates_of
 from specopt.solvers.fair_goodput.tokens_per_round import fair_per_round
@@ -126,12 +126,9 @@ class Search:
         """Return the best plan offered, and the bound."""
         plan, objective = self.budget.incumbent, self.budget.objective
         assert isinstance(plan, FairGoodputPlan) and objective is not None
-        return Outcome(
-            plan=plan,
-            bound=max(self.bound, objective),
-            termination=Termination.CONVERGED,
-            stats={"mixtures": self.mixtures, "rounds": len(self.allocations), "entries": len(plan.schedule)},
-        )
+        stats = {"mixtures": self.mixtures, "rounds": len(self.allocations), "entries": len(plan.schedule)}
+        bound = max(self.bound, objective)
+        return admitted(self.problem, Outcome(plan=plan, bound=bound, termination=Termination.CONVERGED, stats=stats))
 
     def add(self, allocation: Ints) -> bool:
         """Add a round; return whether it was new."""

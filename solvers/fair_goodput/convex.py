@@ -19,7 +19,7 @@ from specopt.models.fair_goodput import FairGoodputProblem
 from specopt.models.fields import Floats, Ints, Positive
 from specopt.models.result import Termination
 from specopt.solvers.budget import Budget
-from specopt.solvers.fair_goodput.method import PER_ROUND, FairGoodputMethod, offer_first_plan
+from specopt.solvers.fair_goodput.method import PER_ROUND, FairGoodputMethod, admitted, offer_first_plan
 from specopt.solvers.fair_goodput.region import Region, plan_of, region_of
 from specopt.solvers.method import Condition, Outcome
 
@@ -80,7 +80,8 @@ class Convex(FairGoodputMethod):
             lines = np.where(short, np.minimum(2 * lines, region.most), lines).astype(np.int64)
         plan = plan_of(problem, repaired(region, tokens, float(problem.budget_tokens)))
         budget.offer(plan)
-        return Outcome(plan=budget.incumbent, bound=price_bound(problem, region, price), stats=stats)
+        bound = price_bound(problem, region, price)
+        return admitted(problem, Outcome(plan=budget.incumbent, bound=bound, stats=stats))
 
 
 def solve_program(

@@ -20,7 +20,7 @@ from specopt.models.fields import Floats
 from specopt.models.result import Termination
 from specopt.solvers.budget import Budget
 from specopt.solvers.fair_goodput.common_rate import raised
-from specopt.solvers.fair_goodput.method import PER_ROUND, FairGoodputMethod, offer_first_plan
+from specopt.solvers.fair_goodput.method import PER_ROUND, FairGoodputMethod, admitted, offer_first_plan
 from specopt.solvers.fair_goodput.region import Region, plan_of, region_of
 from specopt.solvers.method import Condition, Outcome
 
@@ -55,19 +55,15 @@ class Dual(FairGoodputMethod):
         spent = float((problem.weight * plan.goodput ** (1.0 - problem.fairness)).sum())
         # Both hold; the second one is in the range of the utility however steep it is.
         bound = min(utility + best.gap, raised(problem, utility, 1.0 + best.linear_gap / spent))
-        return Outcome(
-            plan=plan,
-            bound=bound,
-            termination=Termination.CONVERGED,
-            stats={
-                "price": best.price,
-                "prices": best.passes,
-                "duality_gap": best.gap,
-                "frank_wolfe_gap": best.linear_gap,
-                "entries": len(plan.schedule),
-                "changes": plan.schedule.changes,
-            },
-        )
+        stats = {
+            "price": best.price,
+            "prices": best.passes,
+            "duality_gap": best.gap,
+            "frank_wolfe_gap": best.linear_gap,
+            "entries": len(plan.schedule),
+            "changes": plan.schedule.changes,
+        }
+        return admitted(problem, Outcome(plan=plan, bound=bound, termination=Termination.CONVERGED, stats=stats))
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,7 +23,7 @@ from specopt.models.result import Termination
 from specopt.solvers.budget import Budget
 from specopt.solvers.fair_goodput.common_rate import raised, slope
 from specopt.solvers.fair_goodput.convex import SOLVED, maximise
-from specopt.solvers.fair_goodput.method import FairGoodputMethod, offer_first_plan
+from specopt.solvers.fair_goodput.method import FairGoodputMethod, admitted, offer_first_plan
 from specopt.solvers.fair_goodput.region import LAST_DIGITS
 from specopt.solvers.fair_goodput.rounds import mixture, rates_of
 from specopt.solvers.method import Outcome
@@ -89,7 +89,7 @@ class Enumeration(FairGoodputMethod):
         budget.offer(plan)
         factor = worth_of_best(columns, plan.goodput / unit, log_weights, problem.fairness, spare, cp)
         bound = raised(problem, problem.utility(plan.goodput), max(1.0, factor))
-        return Outcome(plan=plan, bound=bound, stats=stats | {"entries": len(used)})
+        return admitted(problem, Outcome(plan=plan, bound=bound, stats=stats | {"entries": len(used)}))
 
 
 def fairest_rates(

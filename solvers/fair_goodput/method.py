@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from specopt.models.fair_goodput import FairGoodputProblem
+from specopt.models.fair_goodput import FairGoodputPlan, FairGoodputProblem
+from specopt.models.result import Termination
 from specopt.solvers.budget import Budget
 from specopt.solvers.fair_goodput.region import Region, plan_of
 from specopt.solvers.fair_goodput.rounds import equal_drafts, useful_drafts
-from specopt.solvers.method import Condition, Method, at_most, only
+from specopt.solvers.method import Condition, Method, Outcome, at_most, only
 
 PER_ROUND = only("per", "round", "rates per {}")
 PER_SECOND = only("per", "second", "rates per {}")
@@ -38,6 +39,19 @@ class FairGoodputMethod(Method):
     def size_of(self, problem: FairGoodputProblem) -> float:
         """Return the number of clients."""
         return problem.clients
+
+
+def admitted(problem: FairGoodputProblem, outcome: Outcome) -> Outcome:
+    """Return an outcome, without its plan and bound if the judge refuses the plan.
+
+    Least rates that are missed by the very 1e-9 which the judge forgives are neither sure to be kept nor proven out of
+    reach: their plans miss them by last digits more or less.
+    """
+    plan = outcome.plan
+    if problem.min_goodput is None or not isinstance(plan, FairGoodputPlan) or not problem.violations(plan):
+        return outcome
+    explanation = "min_goodput: at the limit of what can be had and of what is forgiven; no plan is sure to keep it"
+    return Outcome(plan=None, termination=Termination.CONVERGED, stats=outcome.stats, explanation=explanation)
 
 
 def offer_first_plan(problem: FairGoodputProblem, budget: Budget, region: Region | None = None) -> None:

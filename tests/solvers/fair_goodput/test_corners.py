@@ -10,6 +10,7 @@ import warnings
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import pytest
 from corners_fair_goodput import corner
@@ -137,3 +138,39 @@ def test_next_to_fairness_1_the_plans_agree_where_their_utilities_do_not_say(fai
         assert log_common_rate(problem, goodput) == pytest.approx(float(common_rate(problem, goodput).ln()), rel=1e-14)
         assert problem.worth(result.objective, problem.scale) == pytest.approx(rates[-1], rel=1e-9)
     assert rates == pytest.approx([rates[0]] * len(rates), rel=1e-11)
+
+
+TIMED: dict[str, Any] = {
+    "per": "second", "acceptance_rates": [0.999999, 0.999999, 0.1], "budget_tokens": 4, "fairness": 2.0,
+    "draft_seconds_per_token": [0.1, 0.1, 0.0], "network_seconds": [0.1, 0.1, 1.0], "verify_overhead_seconds": 0.1,
+    "verify_seconds_per_token": 0.01, "min_goodput": [2.631576317106139, 2.631576317106139, 0.8771929828947368],
+}  # fmt: skip
+FREE: dict[str, Any] = {
+    "per": "second", "acceptance_rates": [0.9, 0.1, 0.999999], "budget_tokens": 2, "fairness": 0.0,
+    "draft_seconds_per_token": [0.0, 0.1, 0.0], "network_seconds": [1.0, 1.0, 0.1], "verify_overhead_seconds": 0.1,
+    "verify_seconds_per_token": 0.0, "min_goodput": [0.9090909100181819, 0.9090909100181819, 0.0],
+}  # fmt: skip
+EDGE: dict[str, Any] = {
+    "acceptance_rates": [0.5, 0.5, 0.1], "budget_tokens": 3,
+    "min_goodput": [1.6250000016250001, 1.6250000016250001, 1.000000001],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        TIMED,
+        FREE,
+        EDGE,
+        {"acceptance_rates": [0.5, 0.4], "budget_tokens": 2, "min_goodput": [1.75 * (1 + 1.05e-9), 0.5]},
+    ],
+)
+def test_least_rates_at_the_limit_of_what_is_forgiven(fields: dict[str, Any]) -> None:
+    """Tests that least rates missed by the very 1e-9 that the judge forgives are no internal error by any method."""
+    problem = FairGoodputProblem.from_dict({"format": "specopt/1", "kind": "fair-goodput", **fields})
+    for method in methods(problem):
+        result = solve(problem, method)
+        if result.plan is None:
+            assert result.explanation is not None
+        else:
+            assert problem.violations(result.plan) == []
