@@ -338,7 +338,7 @@ def _utility(problem: FairGoodputProblem) -> float:
 
 
 def _rates(problem: FairGoodputProblem, scheduler: GoodputScheduler, rounds: int, seed: int) -> Floats:
-    """Return the mean rates of so many rounds, in the unit of the problem."""
+    """Return the mean rates of `rounds` rounds, in the unit of the problem."""
     draw = np.random.default_rng(seed)
     alpha, tokens, time = problem.acceptance_rates, np.zeros(problem.clients), 0.0
     for _ in range(rounds):

@@ -29,8 +29,8 @@ from specopt.models.files import write_text
 from specopt.models.problem import Problem
 
 FOLDER = Path(__file__).parents[1] / "instances" / "data" / "library"
-MOST_PROBLEM_BYTES = 16_000
-MOST_PLAN_BYTES = 4_000
+MAX_PROBLEM_BYTES = 16_000
+MAX_PLAN_BYTES = 4_000
 TOLERANCE = 1e-9
 
 
@@ -47,7 +47,7 @@ def regenerate(recipe: Recipe, old: SavedInstance | None, time_limit: float) -> 
         parameters=dict(recipe.parameters),
         problem_sha256=problem.sha256,
         best=new if best is None else better_of(problem, best, new),
-        problem=data if len(_json(data)) <= MOST_PROBLEM_BYTES else None,
+        problem=data if len(_json(data)) <= MAX_PROBLEM_BYTES else None,
     )
 
 
@@ -133,7 +133,7 @@ def _certificate(problem: Problem, objective: float, bound: float | None) -> dic
 
 
 def _short(plan: dict[str, Any]) -> dict[str, Any] | None:
-    return plan if len(_json(plan)) <= MOST_PLAN_BYTES else None
+    return plan if len(_json(plan)) <= MAX_PLAN_BYTES else None
 
 
 def _json(data: object) -> str:

@@ -157,7 +157,7 @@ class Cell:
     peak_bytes: int
 
     def kept(self, limit: float) -> bool:
-        """Tell whether time and memory were kept."""
+        """Return whether time and memory were kept."""
         return self.seconds <= 1.05 * limit + 0.05 + self.fixed_seconds and self.peak_bytes <= MEMORY_BYTES
 
 

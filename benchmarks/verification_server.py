@@ -32,7 +32,7 @@ EXAMPLE = Path(__file__).parents[1] / "docs" / "verification-server" / "server.p
 RECORDS = Path(__file__).parents[1] / "laboratory" / "records"
 GIGABYTE = 1e9
 KV_BYTES = 262_144.0
-MOST_SECONDS = 300.0
+MAX_SECONDS = 300.0
 """Of a run over sockets: a request that nobody answers is an error then."""
 
 
@@ -45,7 +45,7 @@ def costs(smoke: bool) -> list[Row]:
     rows = []
     for policy in POLICIES:
         if policy == "per-epoch":
-            continue  # quadratic: it is no policy for so many
+            continue  # quadratic: no policy for that many
         for room in (None, 40 * GIGABYTE) if policy == "slack" else (None,):
             taken = [_call_seconds(policy, size, 5 if smoke else 100, room) for size in sizes]
             (decision, late), (cancel, _) = taken[-1]
@@ -64,7 +64,7 @@ def costs(smoke: bool) -> list[Row]:
 
 
 def _call_seconds(policy: Any, pending: int, rounds: int, room: float | None) -> list[Any]:
-    """Return the mean time of a decision and of a cancel, and what 99 % take, with so many pending throughout."""
+    """Return the mean time of a decision and of a cancel, and what 99 % take, with `pending` requests throughout."""
     draw = np.random.default_rng(0)
     scheduler = VerificationScheduler(
         TABLE_12, policy, memory_bytes=4 * GIGABYTE, kv_bytes_per_token=KV_BYTES, cache_memory_bytes=room
@@ -175,7 +175,7 @@ def play(clients: int, turns: int, *, faults: bool = True, speedup: float = 50.0
     if soft < 4 * clients:
         resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 4 * clients + 100), hard))
     run = _Load(clients, turns, faults, speedup, seed).play()
-    return asyncio.run(asyncio.wait_for(run, MOST_SECONDS))
+    return asyncio.run(asyncio.wait_for(run, MAX_SECONDS))
 
 
 class _Load:
@@ -245,7 +245,7 @@ class _Load:
         specification.loader.exec_module(server)
         self.scheduler = VerificationScheduler(TABLE_12, lost_after_seconds=0.1)
         started = time.monotonic()
-        most = server.MOST_REQUESTS
+        most = server.MAX_REQUESTS
         async with AsyncScheduler(self.scheduler, self.verify, most_requests=most, clock=self.clock) as serving:
             listening = await asyncio.start_server(
                 lambda *ends: server.converse(serving, *ends), "127.0.0.1", 0, backlog=self.clients

@@ -9,7 +9,7 @@ def shortened(text: str, most: int) -> str:
     return f"{text[: most - tail - 5].rstrip()} ... {text[-tail:].lstrip()}"
 
 
-MOST_CHARACTERS = 1000
+MAX_CHARACTERS = 1000
 """Of a message: names in files are as long as their authors like."""
 
 
@@ -17,7 +17,7 @@ class SpecoptError(Exception):
     """Base class of every exception that specopt raises on purpose."""
 
     def __str__(self) -> str:
-        return shortened(super().__str__(), MOST_CHARACTERS)
+        return shortened(super().__str__(), MAX_CHARACTERS)
 
 
 class InvalidInput(SpecoptError, ValueError):

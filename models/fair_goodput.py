@@ -49,7 +49,7 @@ LARGEST = 1e250
 """Largest weight, slope or utility in all, and length of a round: floating point holds sums and small multiples."""
 
 LARGEST_EXPONENT = 700.0
-MOST_INTEGER = 2.0**53
+MAX_INTEGER = 2.0**53
 """Up to here floating point counts every token."""
 
 Fairness = Annotated[float, Meta(ge=0, le=MAX_FAIRNESS)]
@@ -498,7 +498,7 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
     @staticmethod
     def _spent(schedule: Schedule) -> NDArray[Any]:
         """Return the draft tokens of each entry, to the last one: exactly."""
-        if float(schedule.tokens.max()) * len(schedule.steps) <= MOST_INTEGER:
+        if float(schedule.tokens.max()) * len(schedule.steps) <= MAX_INTEGER:
             return np.cumsum(np.bincount(schedule.entries, schedule.steps, len(schedule))).astype(np.int64)
         spent = np.zeros(len(schedule), dtype=object)
         np.add.at(spent, schedule.entries, schedule.steps.astype(object))

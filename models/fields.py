@@ -42,7 +42,7 @@ MAX_BUDGET = 10**15
 SMALLEST = sys.float_info.min
 """Smallest positive number with all its digits, 2.2250738585072014e-308: smaller ones are denormal."""
 
-MOST_KEY_CHARACTERS = 60
+MAX_KEY_CHARACTERS = 60
 """Longest name of an unknown field that a message shows as it stands."""
 
 
@@ -479,7 +479,7 @@ def _explain(message: str, data: object, where: str, hints: Mapping[str, Any] | 
     unknown = re.match(r"Object contains unknown field (.*)", text, re.DOTALL)
     if unknown:
         key = unknown[1]
-        shown = key if key.isprintable() and 0 < len(key) <= MOST_KEY_CHARACTERS else describe(key)
+        shown = key if key.isprintable() and 0 < len(key) <= MAX_KEY_CHARACTERS else describe(key)
         return f"{_join(where, _join(path, shown))}: unknown field"
     missing = re.match(r"Object missing required field (.+)", text)
     if missing:

@@ -20,7 +20,7 @@ from specopt.models.errors import InvalidInput
 from specopt.models.fields import Column, Ints, NonNegative, Positive, PositiveInt, TokenCount
 from specopt.models.problem import Evaluation, Plan, Problem
 
-MOST_STAGES_IN_TURN = 32
+MAX_STAGES_IN_TURN = 32
 """Stages up to which the judge looks at every one."""
 
 
@@ -245,7 +245,7 @@ class PromptChunkingProblem(Problem[PromptChunkingPlan]):
         A, P, mu = self.bytes_per_token, self.pipeline_length, self.background_tokens
         w = self.cloud_delay.at(mu) / P
         local = up = down = f_1 = 0.0
-        stages = _StagesInTurn(P - 1) if P <= MOST_STAGES_IN_TURN else _LongestWay(P - 1)
+        stages = _StagesInTurn(P - 1) if P <= MAX_STAGES_IN_TURN else _LongestWay(P - 1)
         left = len(plan.chunks)
         for x in map(int, plan.chunks):
             left -= 1

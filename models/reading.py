@@ -10,11 +10,11 @@ from typing import BinaryIO
 
 from specopt.models.errors import InvalidInput
 
-MOST_BYTES = 256 * 2**20
+MAX_BYTES = 256 * 2**20
 """Most bytes read of a file that is held as a whole: a problem of a million tasks has about a fifth of them."""
 
 
-def read_bytes(path: str | os.PathLike[str], most: int = MOST_BYTES) -> bytes:
+def read_bytes(path: str | os.PathLike[str], most: int = MAX_BYTES) -> bytes:
     """Return the content of a file, or what comes through a pipe until it is closed.
 
     Raises

@@ -8,9 +8,9 @@ from specopt.models.arguments import integer, number
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import MAX_TOKENS, describe, refuse_denormal
 
-MOST_CONCURRENCY = 65_536
-MOST_DRAFTS = 1_000
-MOST_ROWS = 2_000
+MAX_CONCURRENCY = 65_536
+MAX_DRAFTS = 1_000
+MAX_ROWS = 2_000
 
 
 @dataclass(frozen=True, order=True)
@@ -68,10 +68,10 @@ class Measurement:
 
     def __post_init__(self) -> None:
         condition, length = self.point.condition, self.point.draft_length
-        integer("concurrency", condition.concurrency, 1, MOST_CONCURRENCY)
+        integer("concurrency", condition.concurrency, 1, MAX_CONCURRENCY)
         integer("context_tokens", condition.context_tokens, 0, MAX_TOKENS)
         if length is not None:
-            integer("draft_length", length, 0, MOST_DRAFTS)
+            integer("draft_length", length, 0, MAX_DRAFTS)
         if self.tokens_per_second is not None:
             speed = number("output_tokens_per_second", self.tokens_per_second, above=0, below=1e18)
             refuse_denormal(speed, "output_tokens_per_second")
@@ -106,8 +106,8 @@ class Sweep:
     zero_is_none: bool = False
 
     def __post_init__(self) -> None:
-        if not 0 < len(self.measurements) <= MOST_ROWS:
-            raise InvalidInput(f"sweep: expected 1 to {MOST_ROWS:,} measurements, got {len(self.measurements):,}")
+        if not 0 < len(self.measurements) <= MAX_ROWS:
+            raise InvalidInput(f"sweep: expected 1 to {MAX_ROWS:,} measurements, got {len(self.measurements):,}")
         said = {m.point.condition.context_tokens > 0 for m in self.measurements}
         if len(said) > 1:
             raise InvalidInput("context_tokens: expected it in every row, or in none")

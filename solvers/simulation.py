@@ -19,7 +19,7 @@ import numpy as np
 from specopt.models.fields import Floats, Ints
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
-MOST_REPLICATIONS = 10_000_000
+MAX_REPLICATIONS = 10_000_000
 
 Tell = Callable[[int, float], object]
 """Takes the replications done and their mean."""

@@ -117,7 +117,7 @@ def problems(
 
 @st.composite
 def memory(draw: st.DrawFn, model: PaperDecoder | ExactDecoder, tokens: int, K: int, feasible: bool) -> float:
-    """Memory for up to so many tasks of the largest size, or a little more; less than one if not `feasible`."""
+    """Memory for up to K tasks of the largest size, or a little more; less than one if not `feasible`."""
     quarters = draw(st.integers(4 if feasible else 0, 4 * K + 4))
     return float(model.parameter_bytes + quarters * model.kv_bytes_per_token * tokens / 4)
 

@@ -19,7 +19,7 @@ REQUEST = ("draft", "class_speed", "expected_tokens", "cached_tokens", "tokens_d
 """Drafted tokens; tokens per second due; tokens expected of it; tokens in the cache and in the response; seconds since
 the response and this iteration began: ages, so that no clocks need to agree."""
 
-MOST_REQUESTS = 1000  # in the scheduler; the clients of more than these wait
+MAX_REQUESTS = 1000  # in the scheduler; the clients of more than these wait
 LOST_AFTER_SECONDS = 5.0  # beyond the estimate; then a batch is verified again
 
 keys = itertools.count()
@@ -72,7 +72,7 @@ async def converse(scheduler: AsyncScheduler[list[int], Any], reader: StreamRead
 async def main(port: int) -> None:
     """Listen until interrupted; then what was taken is verified."""
     scheduler = VerificationScheduler(TABLE_12, lost_after_seconds=LOST_AFTER_SECONDS)
-    async with AsyncScheduler(scheduler, verify, most_requests=MOST_REQUESTS) as serving:
+    async with AsyncScheduler(scheduler, verify, most_requests=MAX_REQUESTS) as serving:
         listening = await asyncio.start_server(lambda *ends: converse(serving, *ends), "127.0.0.1", port)
         async with listening:
             await listening.serve_forever()

@@ -22,7 +22,7 @@ from specopt.models.position_acceptance import LEVEL, PositionAcceptance
 KEY = "acceptance_histogram"
 BY_LENGTH = "acceptance_histogram_by_draft_length"
 DRAFTED, ACCEPTED = "per_step_drafted", "per_step_accepted"
-MOST_POSITIONS = 1000
+MAX_POSITIONS = 1000
 
 ByLength = dict[int, Floats]
 """By draft length K: in how many steps 0, 1, ..., K drafts were accepted."""
@@ -116,7 +116,7 @@ def _by_length(path: str, request: Mapping[str, Any]) -> ByLength | None:
         known: ByLength = {}
         for length, row in rows:
             counts = _column(f"{name}.{length}", row)
-            if len(counts) != length + 1 or not 0 <= length <= MOST_POSITIONS:
+            if len(counts) != length + 1 or not 0 <= length <= MAX_POSITIONS:
                 raise InvalidInput(f"{name}.{length}: expected counts of steps with 0 to {length} accepted drafts, got "
                                    f"{len(counts)} entries")  # fmt: skip
             known[length] = known.get(length, 0.0) + counts
@@ -125,7 +125,7 @@ def _by_length(path: str, request: Mapping[str, Any]) -> ByLength | None:
     if drafted is None or accepted is None:
         return None
     lengths, taken = (_column(f"{path}.{name}", request[name]).astype(np.int64) for name in (DRAFTED, ACCEPTED))
-    if len(lengths) != len(taken) or (taken > lengths).any() or (lengths > MOST_POSITIONS).any():
+    if len(lengths) != len(taken) or (taken > lengths).any() or (lengths > MAX_POSITIONS).any():
         raise InvalidInput(f"{path}.{ACCEPTED}: expected one count per step, at most what was drafted")
     return {int(length): np.bincount(taken[lengths == length], minlength=int(length) + 1).astype(np.float64)
             for length in np.unique(lengths)}  # fmt: skip
@@ -134,7 +134,7 @@ def _by_length(path: str, request: Mapping[str, Any]) -> ByLength | None:
 def _totals(path: str, request: Mapping[str, Any]) -> tuple[float, float, Floats]:
     """Return drafts, their tokens, and accepted tokens by position."""
     histogram = _column(f"{path}.{KEY}", request.get(KEY))
-    if not 2 <= len(histogram) <= MOST_POSITIONS:
+    if not 2 <= len(histogram) <= MAX_POSITIONS:
         raise InvalidInput(
             f"{path}.{KEY}: expected counts of steps with 0, 1, ... accepted drafts, got {len(histogram)} entries"
         )

@@ -18,7 +18,7 @@ BY_HAND = "measure and enter seconds_per_token and kv_bytes_per_token by hand"
 NESTED = ("text_config", "transformer_layer_config")
 """Where a decoder stands inside another config: of a model with image encoders, or of a draft head."""
 
-MOST_LAYERS = 10_000
+MAX_LAYERS = 10_000
 """Largest number of layers that a config may have: each is counted by itself."""
 
 
@@ -100,7 +100,7 @@ class Fields:
             if default is None:
                 raise InvalidInput(f"{self.where}{name}: required field is missing")
             return default
-        return integer(f"{self.where}{name}", value, low, MOST_LAYERS if name.endswith("_layers") else MAX_TOKENS)
+        return integer(f"{self.where}{name}", value, low, MAX_LAYERS if name.endswith("_layers") else MAX_TOKENS)
 
     def flag(self, name: str, default: bool) -> bool:
         """Return a yes or no."""

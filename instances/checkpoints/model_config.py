@@ -30,7 +30,7 @@ from specopt.models.fields import describe
 from specopt.models.files import unique_keys
 from specopt.models.reading import read_bytes
 
-MOST_BYTES = 4 * 2**20
+MAX_BYTES = 4 * 2**20
 """Largest file that is read as a config: weights given by mistake are not loaded first."""
 
 DTYPES = {"float64": 8, "float32": 4, "bfloat16": 2, "float16": 2, "float8": 1, "int8": 1}
@@ -138,7 +138,7 @@ def read_model_config(path: str | os.PathLike[str], *, dtype: str | None = None)
     if file.is_dir():
         file = file / "config.json"
     value = None if dtype is None else bytes_per_value(dtype)
-    raw = read_bytes(file, MOST_BYTES)
+    raw = read_bytes(file, MAX_BYTES)
     try:
         data = json.loads(raw.decode("utf-8-sig"), object_pairs_hook=unique_keys)
     except (ValueError, RecursionError) as error:

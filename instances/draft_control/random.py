@@ -11,7 +11,7 @@ from specopt.models.draft_control import ChannelState, DraftControlProblem
 from specopt.models.markov_chain import TransitionMatrix
 
 FINEST = 1000
-MOST_STATES = 10_000
+MAX_STATES = 10_000
 
 
 def random(
@@ -49,7 +49,7 @@ def random(
         Seed of `numpy.random.default_rng`.
     """
     states, resolutions = (
-        integer("states", states, 1, MOST_STATES),
+        integer("states", states, 1, MAX_STATES),
         integer("resolutions", resolutions, 1, FINEST // 10),
     )
     slow_bits_per_second = positive("slow_bits_per_second", slow_bits_per_second)

@@ -10,7 +10,7 @@ from specopt.models.arguments import integer, number
 from specopt.models.fields import Floats
 from specopt.models.goodput_workload import GoodputWorkload
 
-MOST_CLIENTS = 10_000
+MAX_CLIENTS = 10_000
 
 
 def fixed(*, clients: int = 4, budget: int = 24, rates: str = "wide", fairness: float = 1.0) -> GoodputWorkload:
@@ -25,7 +25,7 @@ def fixed(*, clients: int = 4, budget: int = 24, rates: str = "wide", fairness: 
     fairness
         g of the utility.
     """
-    return GoodputWorkload(acceptance_rates(rates, integer("clients", clients, 1, MOST_CLIENTS)), budget, fairness)
+    return GoodputWorkload(acceptance_rates(rates, integer("clients", clients, 1, MAX_CLIENTS)), budget, fairness)
 
 
 def random(
@@ -95,6 +95,6 @@ def switching(
 
 def _ends(clients: int, low: float, high: float) -> tuple[Floats, Floats]:
     """Return the lowest and the highest rate of every client."""
-    count = integer("clients", clients, 1, MOST_CLIENTS)
+    count = integer("clients", clients, 1, MAX_CLIENTS)
     least = number("low", low, 0, below=1)
     return np.full(count, least), np.full(count, number("high", high, least, below=1))

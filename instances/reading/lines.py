@@ -15,10 +15,10 @@ from specopt.models.reading import opened, too_large
 LONGEST_LINE = 1_000_000
 """Characters; a guard against files that have no lines at all."""
 
-MOST_BLANK_LINES = 100_000
+MAX_BLANK_LINES = 100_000
 """Before the first line of a table."""
 
-MOST_CHARACTERS = 2**30
+MAX_CHARACTERS = 2**30
 """Most characters read of one file: lines are not held, but what a caller keeps of them is."""
 
 
@@ -51,7 +51,7 @@ class Lines:
         """Return the first line that is not blank, and its number, without handing it out; empty if there is none."""
         while line := self._stream.readline(LONGEST_LINE):
             self._ahead.append(line)
-            if len(self._ahead) > MOST_BLANK_LINES:
+            if len(self._ahead) > MAX_BLANK_LINES:
                 raise self.refuse(len(self._ahead), "a line that is not blank", line)
             if line.strip():
                 self._check(line, len(self._ahead))
@@ -63,8 +63,8 @@ class Lines:
         while line := self._ahead.pop(0) if self._ahead else readline(LONGEST_LINE):
             self.number += 1
             self._characters += len(line)
-            if self._characters > MOST_CHARACTERS:
-                raise too_large(self.where, MOST_CHARACTERS)
+            if self._characters > MAX_CHARACTERS:
+                raise too_large(self.where, MAX_CHARACTERS)
             if not line.isascii() or "\0" in line or len(line) >= LONGEST_LINE:
                 self._check(line, self.number)
             yield line

@@ -17,7 +17,7 @@ DATE = "date"
 
 TIME_UNITS = (*UNITS, DATE)
 
-MOST_SECONDS = 1e11
+MAX_SECONDS = 1e11
 """Largest time that is believed, 3,000 years: milliseconds since 1970 that are given as seconds are more than that."""
 
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
@@ -53,7 +53,7 @@ class Clock:
     def expected(self) -> str:
         """What a time must look like, for messages."""
         if self.unit != DATE:
-            return f"a time in {self.unit} of less than {MOST_SECONDS * self._per_second:g}"
+            return f"a time in {self.unit} of less than {MAX_SECONDS * self._per_second:g}"
         if self._origin is None:
             return "a date and time such as 2023-11-16 18:15:46.68"
         return f"a date and time {'with' if self._zoned else 'without'} a time zone, as in the first row"
@@ -67,7 +67,7 @@ class Clock:
 
     def scaled(self, number: float) -> float | None:
         """Return a number of units in seconds; None if it is not believed."""
-        if not abs(number) < MOST_SECONDS * self._per_second:  # catches NaN, and integers that no float holds
+        if not abs(number) < MAX_SECONDS * self._per_second:  # catches NaN, and integers that no float holds
             return None
         return number / self._per_second
 

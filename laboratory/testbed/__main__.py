@@ -99,7 +99,7 @@ def study(
     record: Annotated[Path, typer.Argument(metavar="RECORD", help="A record of serving latency: what passes take.")],
     as_json: AsJson = False,
 ) -> None:
-    """Say what recorded drafts make of the models' assumptions.
+    """Report what recorded drafts make of the models' assumptions.
 
     Run lengths against the geometric law, acceptance by kind of task, rejection predictors and stopping on unseen
     prompts, and what quantising costs.

@@ -1,4 +1,4 @@
-"""A campaign: every trial of an experiment played so many times, in random order, saved after each."""
+"""A campaign: every trial of an experiment played several times, in random order, saved after each."""
 
 from __future__ import annotations
 

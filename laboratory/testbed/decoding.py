@@ -25,7 +25,7 @@ class LanguageModel(Protocol):
     """What decoding needs of a model."""
 
     def new_cache(self, batch: int, room: int) -> Any:
-        """Return an empty cache of so many sequences, with room for so many tokens of each.
+        """Return an empty cache for a number of sequences, with room for a number of tokens of each.
 
         Its `lengths` are the tokens of each; setting a shorter one forgets what is behind it.
         """
@@ -175,7 +175,7 @@ class Drafter(_Sampling):
     stream = 0
 
     def draft(self, length: int, coarsen: Callable[[Floats], Floats] | None = None) -> Drafts:
-        """Draft so many tokens for each sequence.
+        """Draft a number of tokens for each sequence.
 
         Parameters
         ----------
@@ -238,7 +238,7 @@ def no_drafts(batch: int) -> Ints:
 
 
 def greedy(model: LanguageModel, prompt: Sequence[int], count: int) -> tuple[list[int], list[float]]:
-    """Decode so many tokens one by one, the largest logit each.
+    """Decode a number of tokens one by one, the largest logit each.
 
     Returns
     -------

@@ -91,7 +91,7 @@ class Llama:
         self._cosines, self._sines = angles.cos().to(dtype), angles.sin().to(dtype)
 
     def new_cache(self, batch: int, room: int) -> LlamaCache:
-        """Return an empty cache of so many sequences, with room for so many tokens of each."""
+        """Return an empty cache for a number of sequences, with room for a number of tokens of each."""
         size = (batch, room, self.shape.kv_heads, self.shape.head_dim)
         keys, values = ([torch.zeros(size, dtype=self.dtype) for _ in self.layers] for _ in range(2))
         return LlamaCache(keys, values, np.zeros(batch, dtype=np.int64))

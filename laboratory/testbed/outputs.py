@@ -85,7 +85,7 @@ class TextRecording:
 
 
 def laws_along(draft: Llama, verify: Llama, tokens: Sequence[int], start: int, every: int) -> tuple[Floats, Floats]:
-    """Return both models' logits at every so manieth token of an answer, the draft model's first.
+    """Return both models' logits at every n-th token of an answer, the draft model's first.
 
     Parameters
     ----------

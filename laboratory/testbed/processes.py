@@ -294,7 +294,7 @@ class _Process:
         return greedy(self.model, prompt, count)
 
     def seconds(self, batch: int, new: int, cached: int, scored: int, repeats: int, warm_up: int) -> list[float]:
-        """Return the processor seconds of each of so many passes: what else runs on the machine is not the model's."""
+        """Return the processor seconds of each pass: what else runs on the machine is not the model's."""
         cache = self.model.new_cache(batch, cached + new)
         tokens = np.random.default_rng(0).integers(self.model.shape.vocabulary, size=(batch, new))
         counts, found = np.full(batch, new), []

@@ -14,9 +14,9 @@ from specopt.models.arguments import integer
 from specopt.models.errors import InvalidInput
 
 KINDS = ("arithmetic", "translation", "summary", "code", "list", "copying", "question", "story")
-MOST_PROMPTS = 10_000
+MAX_PROMPTS = 10_000
 _SLOT = re.compile(r"\{(\w+)\}")
-_MOST_DRAWS = 1000
+_MAX_DRAWS = 1000
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ def prompts(per_kind: int, *, training: bool, seed: int = 0) -> tuple[Prompt, ..
     InvalidInput
         If there are not as many different ones.
     """
-    integer("per_kind", per_kind, 1, MOST_PROMPTS)
+    integer("per_kind", per_kind, 1, MAX_PROMPTS)
     data = tomllib.loads(files("testbed").joinpath("prompts.toml").read_text("utf-8"))
     lists: dict[str, Any] = data["templates"] | {name: words[training::2] for name, words in data["words"].items()}
     integer("seed", seed, 0)
@@ -52,7 +52,7 @@ def prompts(per_kind: int, *, training: bool, seed: int = 0) -> tuple[Prompt, ..
     for number, kind in enumerate(KINDS):
         random = np.random.default_rng((seed, number))  # each its own, so that more prompts begin like fewer
         texts = found[kind] = list[str]()
-        for _ in range(_MOST_DRAWS * per_kind):
+        for _ in range(_MAX_DRAWS * per_kind):
             if len(texts) == per_kind:
                 break
             text = _filled(f"{{{kind}}}", data["kinds"] | lists, random)

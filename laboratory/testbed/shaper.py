@@ -27,7 +27,7 @@ class Link:
     message_seconds
         What each message keeps the line busy for before its first bit, whatever its size.
     burst_bits
-        The bucket: so many bits that the line could have carried while it was idle go at once.
+        The bucket: the bits that the line could have carried while it was idle go at once.
     """
 
     rates_bits_per_second: tuple[float, ...] = (math.inf,)
@@ -54,7 +54,7 @@ class Link:
         return self.rates_bits_per_second[slot % len(self.rates_bits_per_second)]
 
     def carried_by(self, seconds: float, bits: float) -> float:
-        """Return when the line, which begins at some time, has carried so many bits.
+        """Return when the line, which begins at some time, has carried a number of bits.
 
         Examples
         --------
@@ -96,7 +96,7 @@ class Shaper:
         self._tokens = link.burst_bits
 
     def due(self, now: float, bits: float) -> float:
-        """Send a message of so many bits now, behind those before it; return when its last bit arrives."""
+        """Send a message of a number of bits now, behind those before it; return when its last bit arrives."""
         link, now = self.link, now - self.start
         if now > self._free and link.burst_bits:
             self._tokens = min(link.burst_bits, self._tokens + link.capacity(self._free, now))

@@ -60,7 +60,7 @@ class Recipe:
     warm_up
         Steps over which the learning rate rises.
     frequent, whole_every
-        Steps score the most probable tokens of all, but for every so manieth, which scores the whole vocabulary.
+        Steps score the most probable tokens of all, but for every n-th, which scores the whole vocabulary.
     seed
         Of sampling and order.
     """

@@ -56,7 +56,7 @@ _OPEN_ROUNDS = 64
 """Rounds that may still be reported, by those clients that have not."""
 
 
-_PRESSURE_STEP, _MOST_PRESSURE = 0.5, 8.0
+_PRESSURE_STEP, _MAX_PRESSURE = 0.5, 8.0
 """By how much a round without any of what was promised per second raises the logarithm of a weight, and the most."""
 
 _LEFT = -3
@@ -374,7 +374,7 @@ class GoodputScheduler(Online):
         with np.errstate(over="ignore"):  # of next to nothing, infinitely much is kept
             kept = kept / (facts[promised, col.PROMISE] * seconds)
         learned[ready[promised], col.PRESSURE] = np.clip(
-            facts[promised, col.PRESSURE] + _PRESSURE_STEP * (1.0 - kept), 0.0, _MOST_PRESSURE
+            facts[promised, col.PRESSURE] + _PRESSURE_STEP * (1.0 - kept), 0.0, _MAX_PRESSURE
         )
         drafts[ready] = best
         return learned, drafts, float(seconds), timed
@@ -507,7 +507,7 @@ class GoodputScheduler(Online):
         counts = np.array(found.counts, dtype=np.int64).reshape(-1, col.COUNTS)
         least, most = np.zeros(width), np.full(width, math.inf)
         least[[col.WEIGHT, col.GOODPUT]] = 5e-324
-        most[[col.ESTIMATE, col.PRIOR]], most[col.PRESSURE] = 1.0, _MOST_PRESSURE
+        most[[col.ESTIMATE, col.PRIOR]], most[col.PRESSURE] = 1.0, _MAX_PRESSURE
         if isinstance(policy, Robust):
             beliefs = range(col.MEMORIES + 2 * len(scheduler._discounts), width)
             most[[col.BY_PLACE, *range(col.RATES, col.MEMORIES), *beliefs]] = 1.0 + 1e-9  # sums of beliefs are rounded

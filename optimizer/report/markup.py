@@ -10,7 +10,7 @@ from typing import Any
 
 from specopt.models.fields import escaped
 
-MOST_ROWS = 500
+MAX_ROWS = 500
 """Rows of a table; a page stays light, and says how many there are in all."""
 
 DIGITS = 5
@@ -59,9 +59,9 @@ def table(rows: Sequence[Mapping[str, Any]], caption: str) -> str:
     )
     body = "".join(
         "<tr>" + "".join(_cell(row[name], flush) for name, flush in zip(names, numeric, strict=True)) + "</tr>"
-        for row in rows[:MOST_ROWS]
+        for row in rows[:MAX_ROWS]
     )
-    cut = f" (the first {MOST_ROWS:,} of {len(rows):,} rows)" if len(rows) > MOST_ROWS else ""
+    cut = f" (the first {MAX_ROWS:,} of {len(rows):,} rows)" if len(rows) > MAX_ROWS else ""
     return (
         f"<div class=scroll tabindex=0 role=region aria-label='{text(caption)}'><table><caption>{text(caption + cut)}"
         f"</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"

@@ -15,7 +15,7 @@ from specopt.models.judge import Report, verify
 from specopt.models.problem import Problem
 from specopt.models.result import Result, Status
 from specopt.report.certificate import certificate
-from specopt.report.markup import MOST_ROWS, facts, folded, items, paragraph, section, table
+from specopt.report.markup import MAX_ROWS, facts, folded, items, paragraph, section, table
 from specopt.report.page import Page, figure
 from specopt.views.view import view_of
 
@@ -112,7 +112,7 @@ def _rows(rows: Any, result: Result) -> str:
     plan = result.plan
     try:
         found = [
-            {name.replace("_", " "): value for name, value in row.items()} for row in islice(rows(plan), 20 * MOST_ROWS)
+            {name.replace("_", " "): value for name, value in row.items()} for row in islice(rows(plan), 20 * MAX_ROWS)
         ]
     except InvalidInput as error:
         return paragraph(str(error))

@@ -6,7 +6,7 @@ from rich.console import Console
 
 from specopt.models.draft_control import DraftControlPlan, DraftControlProblem
 from specopt.views.chart import Chart, category, points, quantity, weight
-from specopt.views.terminal import MOST_ROWS, cut, table
+from specopt.views.terminal import MAX_ROWS, cut, table
 from specopt.views.view import View
 
 
@@ -15,7 +15,7 @@ def print_plan(problem: DraftControlProblem, plan: DraftControlPlan, out: Consol
     shares = problem.stationary_distribution.tolist()
     resolutions = problem.resolutions.tolist()
     view = table("  state", "share", "uplink bit/s", "acceptance", "draft length", "resolution")
-    for index, choice in enumerate(plan.policy[:MOST_ROWS]):
+    for index, choice in enumerate(plan.policy[:MAX_ROWS]):
         state = problem.states[index]
         cells = (str(index), f"{shares[index]:.2%}", f"{state.uplink_bits_per_second:.4g}")
         if choice.draft_length:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from rich.console import Console
 
 from specopt.models.draft_stopping import STOP, DraftStoppingPlan, DraftStoppingProblem
-from specopt.views.terminal import MOST_ROWS, cut, line, table
+from specopt.views.terminal import MAX_ROWS, cut, line, table
 from specopt.views.view import View
 
-MOST_SCORES = 8
+MAX_SCORES = 8
 
 
 def print_plan(problem: DraftStoppingProblem, plan: DraftStoppingPlan, out: Console) -> None:
@@ -16,9 +16,9 @@ def print_plan(problem: DraftStoppingProblem, plan: DraftStoppingPlan, out: Cons
     if plan.start == STOP:
         line(out, "drafts", "nothing")
         return
-    shown = min(problem.scores.bins, MOST_SCORES)
+    shown = min(problem.scores.bins, MAX_SCORES)
     view = table("  after a token of node", *(f"score {score}" for score in range(shown)))
-    for node, goes in enumerate(plan.next.rows[:MOST_ROWS, :shown].tolist()):
+    for node, goes in enumerate(plan.next.rows[:MAX_ROWS, :shown].tolist()):
         start = " (start)" if node == plan.start else ""
         view.add_row(f"{node}{start}", *("stop" if to == STOP else str(to) for to in goes))
     out.print(view)

@@ -6,7 +6,7 @@ from rich.console import Console
 
 from specopt.models.fair_goodput import FairGoodputPlan, FairGoodputProblem
 from specopt.views.chart import Chart, points, quantity, weight
-from specopt.views.terminal import MOST_ROWS, cut, line, table
+from specopt.views.terminal import MAX_ROWS, cut, line, table
 from specopt.views.view import View
 
 
@@ -23,7 +23,7 @@ def print_plan(problem: FairGoodputProblem, plan: FairGoodputPlan, out: Console)
     )
     view = table("  client", "acceptance", unit, "mean drafts")
     columns = (problem.acceptance_rates, plan.goodput, plan.mean_draft_tokens)
-    for client, (rate, goodput, drafts) in enumerate(zip(*(c[:MOST_ROWS].tolist() for c in columns), strict=True)):
+    for client, (rate, goodput, drafts) in enumerate(zip(*(c[:MAX_ROWS].tolist() for c in columns), strict=True)):
         view.add_row(str(client), f"{rate:.4g}", f"{goodput:.6g}", f"{drafts:.4g}")
     out.print(view)
     cut(out, problem.clients, "clients")

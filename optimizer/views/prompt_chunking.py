@@ -10,7 +10,7 @@ from rich.console import Console
 from specopt.models.errors import InvalidInput
 from specopt.models.prompt_chunking import ChunkTimes, PromptChunkingPlan, PromptChunkingProblem
 from specopt.views.chart import MAX_MARKS, Chart, Picture, category, gantt, timeline
-from specopt.views.terminal import MOST_ROWS, cut, line, table
+from specopt.views.terminal import MAX_ROWS, cut, line, table
 from specopt.views.view import View
 
 Bar = tuple[str, float, float]  # row, start, end
@@ -27,7 +27,7 @@ def print_plan(problem: PromptChunkingProblem, plan: PromptChunkingPlan, out: Co
     )
     view = table("  chunk", "tokens", "uploaded s", "processed s", "downloaded s")
     view.add_column("0" + f"{times[-1].download[1]:.3g} s".rjust(BAR_WIDTH - 1), no_wrap=True)
-    for position, chunk in enumerate(times[:MOST_ROWS]):
+    for position, chunk in enumerate(times[:MAX_ROWS]):
         bar = [" "] * BAR_WIDTH
         cloud = (chunk.stages[0][0], chunk.stages[-1][1])
         for mark, (begin, end) in (("u", chunk.upload), ("c", cloud), ("d", chunk.download)):

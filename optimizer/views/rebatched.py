@@ -9,7 +9,7 @@ from rich.console import Console
 from specopt.models.rebatched_serving import Stretch
 from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
 from specopt.views.chart import MAX_MARKS, Chart, timeline
-from specopt.views.terminal import MOST_ROWS, cut, line, table
+from specopt.views.terminal import MAX_ROWS, cut, line, table
 
 
 def stretches(problem: ServingLatencyProblem, plan: ServingLatencyPlan) -> list[Stretch]:
@@ -24,7 +24,7 @@ def print_phases(problem: ServingLatencyProblem, plan: ServingLatencyPlan, out: 
     line(out, "phases", f"{len(plan.phases)}, {problem.tasks} tasks, {found[-1].last_step} decoding steps")
     view = table("  from step", "seconds", "tasks")
     view.add_column("tasks per batch, and draft tokens", no_wrap=True, overflow="ellipsis")
-    for stretch in found[:MOST_ROWS]:
+    for stretch in found[:MAX_ROWS]:
         runs = " ".join(f"{size}x{length}" for size, length in zip(stretch.sizes, stretch.lengths, strict=True))
         view.add_row(str(stretch.first_step), f"{stretch.end - stretch.start:.4g}", str(sum(stretch.sizes)), runs)
     out.print(view)

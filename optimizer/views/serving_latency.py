@@ -13,7 +13,7 @@ from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyPro
 from specopt.models.serving_schedule import Slot, step_schedule, steps_per_batch
 from specopt.views.chart import MAX_MARKS, Chart, Picture, category, gantt, quantity, time_unit, timeline
 from specopt.views.rebatched import phase_charts, print_phases
-from specopt.views.terminal import MOST_ROWS, cut, line, table
+from specopt.views.terminal import MAX_ROWS, cut, line, table
 from specopt.views.view import View
 
 Span = tuple[int, float, float]  # batch, start, end
@@ -37,7 +37,7 @@ def print_plan(problem: ServingLatencyProblem, plan: ServingLatencyPlan, out: Co
     view = table("  batch", "tasks", "padded input", "padding", "steps")
     view.add_column("first tasks", no_wrap=True, overflow="ellipsis")
     steps = steps_per_batch(problem, plan)
-    for position, batch in enumerate(plan.batches[:MOST_ROWS]):
+    for position, batch in enumerate(plan.batches[:MAX_ROWS]):
         inputs = problem.input_tokens[list(batch)]
         padded = int(inputs.max())
         waste = 1.0 - float(inputs.sum()) / (padded * len(batch))

@@ -18,7 +18,7 @@ from specopt.console.stdout import stdout
 from specopt.models.fields import escaped, printable
 from specopt.models.result import Status
 
-MOST_ROWS = 40
+MAX_ROWS = 40
 PLAIN_WIDTH = 100
 LABEL = 15
 
@@ -96,8 +96,8 @@ def table_of(rows: Sequence[Mapping[str, Any]], shown: Callable[[Any], str] = st
 
 def cut(out: Console, count: int, what: str) -> None:
     """Say how many rows of a table were left out, if there are any."""
-    if count > MOST_ROWS:
-        out.print(f"  ... and {count - MOST_ROWS:,} more {what}")
+    if count > MAX_ROWS:
+        out.print(f"  ... and {count - MAX_ROWS:,} more {what}")
 
 
 def percent(share: float) -> str:

@@ -14,8 +14,8 @@ from specopt.models.problem import Plan, Problem
 from specopt.views.chart import Chart
 from specopt.views.terminal import line
 
-MOST_ITEMS = 20
-MOST_CHARACTERS = 240
+MAX_ITEMS = 20
+MAX_CHARACTERS = 240
 
 
 def print_fields(problem: Problem, plan: Plan, out: Console) -> None:
@@ -23,10 +23,10 @@ def print_fields(problem: Problem, plan: Plan, out: Console) -> None:
     for name, value in plan.to_dict().items():
         text = str(value)
         if isinstance(value, list):
-            shown = " ".join(f"{item:g}" if isinstance(item, float) else str(item) for item in value[:MOST_ITEMS])
-            text = shown if len(value) <= MOST_ITEMS else f"{shown} ... ({len(value):,} in all)"
-        if len(text) > MOST_CHARACTERS:
-            text = text[: MOST_CHARACTERS - 4] + " ..."
+            shown = " ".join(f"{item:g}" if isinstance(item, float) else str(item) for item in value[:MAX_ITEMS])
+            text = shown if len(value) <= MAX_ITEMS else f"{shown} ... ({len(value):,} in all)"
+        if len(text) > MAX_CHARACTERS:
+            text = text[: MAX_CHARACTERS - 4] + " ..."
         line(out, name.replace("_", " "), text)
 
 

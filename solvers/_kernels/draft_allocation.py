@@ -25,7 +25,7 @@ LOG_SMALLEST = math.log(SMALLEST)
 ROUNDING = 1e-13
 """More than the relative error of any logarithm, product or quotient here."""
 
-MOST_PASSES = 256
+MAX_PASSES = 256
 """Of `find_level`: each halves the least error so far (at most 75 times) or the bracket (at most 120 times)."""
 
 
@@ -120,7 +120,7 @@ def find_level(log_w, per_log, most, budget):
             slope += per_log[i]
     x = min(max(moment / slope, low), high)  # without caps the count is convex: Newton's steps then only rise
     best = np.inf
-    for _ in range(MOST_PASSES):
+    for _ in range(MAX_PASSES):
         count, slope = 0.0, 0.0
         for i in range(len(log_w)):
             t = (log_w[i] - x) * per_log[i] - 0.5

@@ -31,7 +31,7 @@ from specopt.solvers.method import Condition, Method, Outcome
 SLACK = 1e-13
 """What an action's value must be better by, of the tokens that an iteration can yield, to replace another."""
 
-MOST_ROUNDS = 1000
+MAX_ROUNDS = 1000
 """More are never needed: the rate rises from one to the next, as fast as in Newton's method."""
 
 
@@ -129,7 +129,7 @@ def best_price(
         price = float(shares @ tokens) / float(shares @ seconds)
         slack = rounding(tokens, seconds, price)
         changed = kernels.improve(prepared.for_kernels, price, slack, lengths, indices, best)
-        if not changed or rounds == MOST_ROUNDS:
+        if not changed or rounds == MAX_ROUNDS:
             return lengths, indices, price, rounds
 
 

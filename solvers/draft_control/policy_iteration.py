@@ -11,7 +11,7 @@ from specopt.models.draft_control import DraftControlProblem
 from specopt.models.fields import Floats
 from specopt.solvers.budget import Budget
 from specopt.solvers.draft_control.method import (
-    MOST_ROUNDS,
+    MAX_ROUNDS,
     DraftControlMethod,
     certify,
     offer_first_plan,
@@ -53,7 +53,7 @@ class PolicyIteration(DraftControlMethod):
             rate = cycle_rate(reduced, tokens[prepared.recurrent], seconds[prepared.recurrent])
             slack = rounding(tokens, seconds, rate)
             changed = kernels.improve(prepared.for_kernels, rate, slack, lengths, indices, best)
-            if not changed or iterations == MOST_ROUNDS:
+            if not changed or iterations == MAX_ROUNDS:
                 return certify(kernels, prepared, lengths, indices, budget, rate, iterations=iterations)
             budget.offer(prepared.plan(lengths, indices))
             budget.check()

@@ -26,9 +26,9 @@ from specopt.models.fields import Floats, Ints
 from specopt.solvers.budget import Budget
 from specopt.solvers.draft_control.policies import AdaptiveHeuristic, Policy, as_policy
 from specopt.solvers.draft_control.prepare import prepare
-from specopt.solvers.simulation import MOST_REPLICATIONS, Estimate, Simulation, Tell, random_key
+from specopt.solvers.simulation import MAX_REPLICATIONS, Estimate, Simulation, Tell, random_key
 
-MOST_ITERATIONS = 1_000_000_000
+MAX_ITERATIONS = 1_000_000_000
 _DRAWS_PER_CALL = 20_000_000  # about a tenth of a second
 
 
@@ -124,12 +124,12 @@ def simulate(
         If an argument is outside its domain, or a plan violates the problem.
     """
     started = time.perf_counter()
-    replications = integer("replications", replications, 2, MOST_REPLICATIONS)
-    iterations = integer("iterations", iterations, 1, MOST_ITERATIONS)
-    warm_up = integer("warm_up", warm_up, 0, MOST_ITERATIONS)
+    replications = integer("replications", replications, 2, MAX_REPLICATIONS)
+    iterations = integer("iterations", iterations, 1, MAX_ITERATIONS)
+    warm_up = integer("warm_up", warm_up, 0, MAX_ITERATIONS)
     seed = integer("seed", seed, 0)
     if response_tokens is not None:
-        response_tokens = integer("response_tokens", response_tokens, 1, MOST_ITERATIONS)
+        response_tokens = integer("response_tokens", response_tokens, 1, MAX_ITERATIONS)
     chosen = as_policy(problem, policy)
     kernels = Budget(problem).load("draft_control_simulation")
     world, steering = _world(problem), kernels.Policy(**_steering(problem, chosen))

@@ -11,7 +11,7 @@ from specopt.models.draft_control import DraftControlProblem
 from specopt.models.fields import Floats
 from specopt.solvers.budget import Budget
 from specopt.solvers.draft_control.method import (
-    MOST_ROUNDS,
+    MAX_ROUNDS,
     DraftControlMethod,
     certify,
     offer_first_plan,
@@ -24,7 +24,7 @@ from specopt.solvers.method import Outcome
 STEP = 0.5
 """Share of a sweep's change that is applied; any below 1 makes a periodic chain converge."""
 
-MOST_SWEEPS = 10_000_000
+MAX_SWEEPS = 10_000_000
 """Per price; a chain that mixes more slowly ends with the bound that its relative values prove."""
 
 REFINEMENTS = 1
@@ -70,7 +70,7 @@ class ValueIteration(DraftControlMethod):
             slack = rounding(tokens, seconds, price)
             changed = kernels.improve(prepared.for_kernels, price, slack, lengths, indices, best)
             refined = 0 if changed else refined + 1
-            if refined > REFINEMENTS or rounds == MOST_ROUNDS:
+            if refined > REFINEMENTS or rounds == MAX_ROUNDS:
                 break
             budget.offer(prepared.plan(lengths, indices))
             tokens, seconds = weigh(kernels, prepared, lengths, indices)
@@ -85,5 +85,5 @@ def _gain(kernels: Any, chain: Floats, rewards: Floats, values: Floats, budget: 
         budget.check()
         low, high, made = kernels.sweep(chain, rewards, STEP, most, values)
         sweeps += made
-        if made < most or sweeps >= MOST_SWEEPS:
+        if made < most or sweeps >= MAX_SWEEPS:
             return (low + high) / 2.0, sweeps

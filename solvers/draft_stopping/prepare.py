@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from specopt.models.draft_stopping import STOP, DraftStoppingPlan, DraftStoppingProblem, Transitions
 from specopt.models.drafting import Scores
 from specopt.models.fields import Floats, Ints
-from specopt.solvers.drafting.pieces import CLOSE, MOST_PRICES
+from specopt.solvers.drafting.pieces import CLOSE, MAX_PRICES
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +82,7 @@ class Prepared:
     def knowing_bound(self) -> float:
         """Return what a device gets that sees class and rejections, in tokens per second: no policy gets more."""
         price, value = 1.0, 0.0
-        for _ in range(MOST_PRICES):
+        for _ in range(MAX_PRICES):
             stay, accepted, drafted = (np.zeros(len(self.prior)) for _ in range(3))
             for t in range(self.most - 1, -1, -1):
                 rate = self.rates[:, t]

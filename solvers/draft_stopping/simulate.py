@@ -12,7 +12,7 @@ from specopt.models.arguments import integer
 from specopt.models.draft_stopping import STOP, DraftStoppingPlan, DraftStoppingProblem
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import Floats, Ints, describe
-from specopt.solvers.simulation import MOST_REPLICATIONS, Estimate, Simulation, Tell
+from specopt.solvers.simulation import MAX_REPLICATIONS, Estimate, Simulation, Tell
 
 ROUNDS_PER_CALL = 10_000
 
@@ -66,7 +66,7 @@ def simulate(
     if not isinstance(plan, DraftStoppingPlan):
         raise InvalidInput(f"policy: expected a plan of {problem.kind}, got {describe(plan)}")
     model = problem.evaluate(plan).objective
-    replications = integer("replications", replications, 2, MOST_REPLICATIONS)
+    replications = integer("replications", replications, 2, MAX_REPLICATIONS)
     seed = integer("seed", seed, 0)
     accepted, drafted = np.empty(replications, dtype=np.int64), np.empty(replications, dtype=np.int64)
     for call, first in enumerate(range(0, replications, ROUNDS_PER_CALL)):

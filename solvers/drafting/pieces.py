@@ -25,11 +25,11 @@ EXACT_PIECES = 256
 WORTHLESS = 1e-7
 """Tokens of a round that a plan must be worth to be kept where pieces are many."""
 
-MOST_PRICES = 100
+MAX_PRICES = 100
 CLOSE = 1e-13
 """Relative rise of a price that is none, to rounding."""
 
-MOST_ENTRIES = 2_000_000
+MAX_ENTRIES = 2_000_000
 """Pieces times scores beyond which plans are dropped whatever they are worth, so that memory is bounded."""
 
 
@@ -107,7 +107,7 @@ def best_ratio(
     price
         A ratio that some policy has; that of drafting nothing is 1.
     """
-    for _ in range(MOST_PRICES):
+    for _ in range(MAX_PRICES):
         values, thresholds, lost = solve_pieces(rates, scores, price * cost, worthless, check)
         accepted, drafted = float(values[0].accepted[-1]), float(values[0].drafted[-1])
         found = (1.0 + accepted) / (1.0 + cost * drafted)
@@ -141,7 +141,7 @@ def solve_pieces(
     values, thresholds, lost = [_STOP], np.empty(len(rates)), 0.0
     for k in range(len(rates) - 1, -1, -1):
         thresholds[k], value = _or_stop(_go_on(float(rates[k]), scores, values[-1], check), cost)
-        value, dropped = _without_worthless(value, cost, worthless, max(EXACT_PIECES, MOST_ENTRIES // scores.bins))
+        value, dropped = _without_worthless(value, cost, worthless, max(EXACT_PIECES, MAX_ENTRIES // scores.bins))
         values.append(value)
         lost += dropped
     return values[::-1], thresholds, lost

@@ -43,7 +43,7 @@ from specopt.solvers.fair_goodput.policies import (
 )
 from specopt.solvers.simulation import Estimate, Simulation, Tell, random_key
 
-MOST_ROUNDS = 10_000_000
+MAX_ROUNDS = 10_000_000
 _RUNS_PER_CALL = 5
 _MODE_ROUNDS = 20_000
 _MODE_TOLERANCE = 1e-6
@@ -217,8 +217,8 @@ def simulate(
     started = time.perf_counter()
     chosen = as_policy(policy)
     moves, problem = workload.moves, workload.problem
-    last = integer("rounds", rounds, 1, MOST_ROUNDS)
-    runs = integer("replications", replications, 1, MOST_ROUNDS)
+    last = integer("rounds", rounds, 1, MAX_ROUNDS)
+    runs = integer("replications", replications, 1, MAX_ROUNDS)
     key = random_key(integer("seed", seed, 0))
     every_draft = isinstance(chosen, Gradient) if every_draft is None else boolean("every_draft", every_draft)
     record = boolean("record", record)

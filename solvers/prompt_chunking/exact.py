@@ -46,7 +46,7 @@ FIRST_LABELS = 1 << 14
 
 NONE: Ints = np.empty(0, dtype=np.int64)
 
-MOST_ENTRIES = 10_000_000
+MAX_ENTRIES = 10_000_000
 """Of the tables of earliest and latest states: 160 megabytes for both."""
 
 
@@ -75,7 +75,7 @@ class ExactChunking(PromptChunkingMethod):
     max_size: ClassVar[int | None] = 50_000
     takes: ClassVar[tuple[Condition, ...]] = (
         at_most(
-            MOST_ENTRIES,
+            MAX_ENTRIES,
             "places where a chunk may end times GPUs",
             lambda method, problem: places(problem) * problem.pipeline_length,
             PromptChunkingMethod.size_hint,

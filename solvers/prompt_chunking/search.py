@@ -15,7 +15,7 @@ from specopt.solvers.budget import Budget
 from specopt.solvers.prompt_chunking.method import call, plan_of
 from specopt.solvers.prompt_chunking.prepare import Prepared, work_space
 
-MOST_GEOMETRIC = 32
+MAX_GEOMETRIC = 32
 """Geometric chunks at most."""
 
 LATE_KERNELS = "prompt_chunking_search:polish", "prompt_chunking_search:search"
@@ -37,7 +37,7 @@ def search(prepared: Prepared, effort: int, budget: Budget) -> Ints:
     for start in range(2):
         work.left[0] = effort - spent
         if start == 0:
-            few = min(most, MOST_GEOMETRIC)
+            few = min(most, MAX_GEOMETRIC)
             count = call(budget, families.best_geometric, few, prompt, work, current, partial=True)
         else:
             arguments = most, prompt, budget.bound, value, 1.0, work, current

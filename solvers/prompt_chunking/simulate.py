@@ -37,8 +37,8 @@ from specopt.solvers.simulation import Estimate, Simulation, Tell, random_key
 
 Planner = Callable[[PromptChunkingProblem], Sequence[int] | Ints]
 
-MOST_REQUESTS = 1_000_000
-MOST_RUNS = 100_000
+MAX_REQUESTS = 1_000_000
+MAX_RUNS = 100_000
 _MODES = {"planned": 0, "equation-3": 1, "whole": 0, "server": 2}
 _WAITS: dict[Literal["none", "serial", "overlap"], int] = {"none": 0, "serial": 1, "overlap": 2}
 
@@ -268,7 +268,7 @@ def simulate(
         If an argument is outside its domain, or a plan does not fit its prompt.
     """
     begun = time.perf_counter()
-    seed, replications = integer("seed", seed, 0), integer("replications", replications, 1, MOST_RUNS)
+    seed, replications = integer("seed", seed, 0), integer("replications", replications, 1, MAX_RUNS)
     scheme = as_scheme(workload, policy)
     runs: list[ChunkingRun] = []
     for following in range(seed, seed + replications):
@@ -345,8 +345,8 @@ def run_once(
     InvalidInput
         If an argument is outside its domain, or a plan does not fit its prompt.
     """
-    requests = integer("requests", requests, 1, MOST_REQUESTS)
-    warm_up_requests = integer("warm_up_requests", warm_up_requests, 0, MOST_REQUESTS)
+    requests = integer("requests", requests, 1, MAX_REQUESTS)
+    warm_up_requests = integer("warm_up_requests", warm_up_requests, 0, MAX_REQUESTS)
     seed = integer("seed", seed, 0)
     drawn = Requests.draw(workload, 2 * (warm_up_requests + requests), seed)
     plans = None
@@ -403,7 +403,7 @@ def play(
     smoothing = number("smoothing", smoothing, 0, 1)
     wait = one_of("wait", wait, _WAITS)
     download = one_of("download", download, ("all", "last"))
-    seed, log_batches = integer("seed", seed, 0), integer("log_batches", log_batches, 0, MOST_REQUESTS)
+    seed, log_batches = integer("seed", seed, 0), integer("log_batches", log_batches, 0, MAX_REQUESTS)
     firsts, sizes = _flat(scheme, requests.prompt_tokens, plans)
     kernels = _kernels()
     asked = _table(

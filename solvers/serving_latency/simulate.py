@@ -35,7 +35,7 @@ from specopt.solvers.serving_latency.method import GIVEN, ONE_RATE, STATIC
 from specopt.solvers.serving_latency.policies import ServiceSimulation, play
 from specopt.solvers.serving_latency.prepare import prepare
 from specopt.solvers.serving_latency.replay import RebatchedSimulation, replay
-from specopt.solvers.simulation import MOST_REPLICATIONS, Estimate, Simulation, Tell, random_key
+from specopt.solvers.simulation import MAX_REPLICATIONS, Estimate, Simulation, Tell, random_key
 
 _DRAWS_PER_CALL = 20_000_000  # about a tenth of a second
 
@@ -164,7 +164,7 @@ def simulate(
             raise InvalidInput(f"replications: expected none (a policy is played once), got {replications}")
         return play(problem, plan, speculation_length)
     usual = 1000 if problem.batching == "static" else 200
-    replications = integer("replications", usual if replications is None else replications, 2, MOST_REPLICATIONS)
+    replications = integer("replications", usual if replications is None else replications, 2, MAX_REPLICATIONS)
     seed = integer("seed", seed, 0)
     drop_finished = boolean("drop_finished", drop_finished)
     violations = problem.violations(plan)

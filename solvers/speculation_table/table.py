@@ -16,8 +16,8 @@ from specopt.solvers.speculation_table.runtimes import Runtimes
 from specopt.solvers.speculation_table.schedule import Range, Schedule
 from specopt.solvers.speculation_table.speedups import Speedups, speedups
 
-MOST_REQUESTS = 65_536
-MOST_DRAFTS = 1_000
+MAX_REQUESTS = 65_536
+MAX_DRAFTS = 1_000
 DEFAULT_REQUESTS = 256
 DEFAULT_DRAFTS = 8
 
@@ -190,7 +190,7 @@ def _sizes(
     notes: list[str],
 ) -> tuple[int, int]:
     """Return the largest batch and the longest draft, none of them beyond what is known."""
-    for name, value, most in (("max_batch", max_batch, MOST_REQUESTS), ("max_length", max_length, MOST_DRAFTS)):
+    for name, value, most in (("max_batch", max_batch, MAX_REQUESTS), ("max_length", max_length, MAX_DRAFTS)):
         if value is not None:
             integer(name, value, 1, most)
     known = acceptance.most_drafts

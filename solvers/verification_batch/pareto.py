@@ -18,7 +18,7 @@ from specopt.solvers.verification_batch.method import VerificationBatchMethod, e
 from specopt.solvers.verification_batch.prepare import MOST, SURE, Prepared
 from specopt.solvers.verification_batch.sweep import sweep
 
-MOST_LABELS = 2_000_000
+MAX_LABELS = 2_000_000
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ class Labels:
             self.seen += count
             if count == 0:
                 return True
-            if count > MOST_LABELS or self.seen > self.most:
+            if count > MAX_LABELS or self.seen > self.most:
                 return False
         return True
 

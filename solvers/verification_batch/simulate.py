@@ -42,11 +42,11 @@ from specopt.models.verification_workload import VerificationWorkload
 from specopt.solvers.simulation import Estimate, Simulation, Tell, random_key
 from specopt.solvers.verification_batch.policies import Policy, PolicyName, as_policy
 
-MOST_DEVICES = 100_000
-MOST_RESPONSES = 2_000_000  # rows of `LongRun.responses`
-MOST_RUNS = 100_000
-MOST_EVENTS = 10_000_000
-MOST_SECONDS = 1e7
+MAX_DEVICES = 100_000
+MAX_RESPONSES = 2_000_000  # rows of `LongRun.responses`
+MAX_RUNS = 100_000
+MAX_EVENTS = 10_000_000
+MAX_SECONDS = 1e7
 _GOLDEN = 0.6180339887498949
 _ESTIMATES = {
     "violation_rate": "violation_rate",
@@ -201,7 +201,7 @@ def simulate(
         If an argument is outside its domain.
     """
     begun = time.perf_counter()
-    seed, replications = integer("seed", seed, 0), integer("replications", replications, 1, MOST_RUNS)
+    seed, replications = integer("seed", seed, 0), integer("replications", replications, 1, MAX_RUNS)
     chosen = as_policy(policy)
     runs: list[LongRun] = []
     for following in range(seed, seed + replications):
@@ -277,12 +277,12 @@ def run_once(
         If an argument is outside its domain.
     """
     begun = time.perf_counter()
-    devices = integer("devices", devices, 1, MOST_DEVICES)
+    devices = integer("devices", devices, 1, MAX_DEVICES)
     key = random_key(integer("seed", seed, 0))
-    events = integer("events", events, 0, MOST_EVENTS)
-    spike_batches = integer("spike_batches", spike_batches, 1, MOST_EVENTS)
-    seconds = number("seconds", seconds, above=0, high=MOST_SECONDS)
-    warm_up_seconds = number("warm_up_seconds", warm_up_seconds, 0, MOST_SECONDS)
+    events = integer("events", events, 0, MAX_EVENTS)
+    spike_batches = integer("spike_batches", spike_batches, 1, MAX_EVENTS)
+    seconds = number("seconds", seconds, above=0, high=MAX_SECONDS)
+    warm_up_seconds = number("warm_up_seconds", warm_up_seconds, 0, MAX_SECONDS)
     spike_ratio = positive("spike_ratio", spike_ratio)
     centralised, calibrated = boolean("centralised", centralised), boolean("calibrated", calibrated)
     slowdown = number("slowdown", slowdown, above=0)
@@ -297,7 +297,7 @@ def run_once(
     truth = rule(workload.estimator)
     by_class, totals = np.zeros(len(workload.class_speeds), kernels.ByClass), np.zeros(1, kernels.Served)
     # no class can end more responses than its devices start at the speed of drafting
-    longest = min(MOST_RESPONSES, int(devices * (1.0 + (seconds + warm_up_seconds) / 0.05)))
+    longest = min(MAX_RESPONSES, int(devices * (1.0 + (seconds + warm_up_seconds) / 0.05)))
     responses, log = np.empty(longest, kernels.Response), np.empty(events, kernels.Iteration)
     stalled = kernels.play(
         key,
@@ -459,7 +459,7 @@ def capacity(
         raise InvalidInput("seeds: expected at least one, got none")
     violation_rate = number("violation_rate", violation_rate, 0, below=1)
     of = one_of("of", of, ("all", "worst-class"))
-    resolution, most = positive("resolution", resolution), integer("most", most, 1, MOST_DEVICES)
+    resolution, most = positive("resolution", resolution), integer("most", most, 1, MAX_DEVICES)
     runs, iterations = 0, 0
 
     def carries(devices: int, seed: int) -> bool:

@@ -95,7 +95,7 @@ def _arrays(root: Any) -> list[list[Any]]:
 
 
 def _has_cycle(node: Any, above: tuple[int, ...] = ()) -> bool:
-    """Tell whether a node lies inside itself, as after a swap of a list with one of its items."""
+    """Return whether a node lies inside itself, as after a swap of a list with one of its items."""
     if not isinstance(node, list):
         return False
     inside = (*above, id(node))

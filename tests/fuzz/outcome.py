@@ -12,7 +12,7 @@ from specopt.api.solve import methods
 from specopt.models.files import result_from_dict
 from specopt.models.result import Result, Status
 
-MOST_CHARACTERS = 420
+MAX_CHARACTERS = 420
 PROGRESS = re.compile(r" *[0-9.]+ s  .*")
 
 
@@ -21,7 +21,7 @@ def check_refusal(code: int, out: str, err: str) -> None:
     assert code == 2, f"exit code {code}"
     assert out == "", f"stdout: {out[:200]!r}"
     assert len(err.splitlines()) == 1 and err.endswith("\n") and err.startswith("specopt: "), f"stderr: {err!r}"
-    assert len(err) <= MOST_CHARACTERS, f"stderr: {len(err)} characters"
+    assert len(err) <= MAX_CHARACTERS, f"stderr: {len(err)} characters"
     check_printed(err)
 
 

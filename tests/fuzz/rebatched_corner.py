@@ -68,7 +68,7 @@ def _runtime(rng: random.Random) -> dict[str, Any]:
 
 
 def _tight(rng: random.Random, model: dict[str, Any], tokens: int) -> float:
-    """Return memory for one task of so many tokens, or a few, and now and then a hair less, within the tolerance."""
+    """Return memory for one task of `tokens` tokens, or a few, and now and then a hair less, within the tolerance."""
     if "cost" in model:
         layer = model["hidden"] * model["head_dim"] * 2 * (model["heads"] + model["kv_heads"])
         layer += (3 if model["gated"] else 2) * model["hidden"] * model["ffn"]

@@ -1,6 +1,6 @@
 """Bounds on rebatched plans where lengths are reached to rounding, against all plans and a second judge.
 
-By default problems 0 to 249. ``SPECOPT_FUZZ=20000`` in the environment takes so many, ``SPECOPT_FUZZ_FROM=4711`` begins
+By default problems 0 to 249. ``SPECOPT_FUZZ=20000`` in the environment takes 20,000, ``SPECOPT_FUZZ_FROM=4711`` begins
 there.
 """
 

@@ -1,6 +1,6 @@
 """`specopt solve` on files of every kind: harmed ones, arbitrary JSON, arbitrary bytes.
 
-By default cases 0 to 599. ``SPECOPT_FUZZ=20000`` in the environment takes so many, ``SPECOPT_FUZZ_FROM=4711`` begins
+By default cases 0 to 599. ``SPECOPT_FUZZ=20000`` in the environment takes 20,000, ``SPECOPT_FUZZ_FROM=4711`` begins
 there: with ``SPECOPT_FUZZ=1`` it repeats one case of a report.
 """
 

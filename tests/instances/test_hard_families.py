@@ -32,7 +32,7 @@ def make(kind: type[P], family: str, **parameters: Any) -> P:
 
 
 def test_serving_latency() -> None:
-    """Tests that inputs are equal, so many tasks fit, stages keep the ratio, links are weak and lengths mixed."""
+    """Tests that inputs are equal, memory is as asked, stages keep the ratio, links are weak and lengths mixed."""
     assert set(make(ServingLatencyProblem, "equal-inputs", tokens=99).input_tokens.tolist()) == {99}
     tight = make(ServingLatencyProblem, "tight-memory", fit=2.0, seed=5)
     assert tight.draft is not None and tight.draft_memory_bytes is not None

@@ -25,7 +25,7 @@ def table(seed: int) -> Floats:
 def decode(
     verify: Floats, draft: Floats, prompts: list[list[int]], lengths: list[int], sampling: Sampling
 ) -> tuple[list[list[int]], list[int]]:
-    """Decode so many rounds; return what came out, and the drafts accepted in all."""
+    """Decode a number of rounds; return what came out, and the drafts accepted in all."""
     room = max(map(len, prompts)) + sum(lengths) + len(lengths) + 1
     tasks = range(len(prompts))
     drafter = Drafter(Bigrams(draft), tasks, prompts, room=room, sampling=sampling)

@@ -103,7 +103,7 @@ def test_timeline() -> None:
 @pytest.mark.parametrize("seed", range(6))
 def test_stages_by_the_longest_way(stages: int, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests that the judge's time after many stages is that of playing one stage after the other."""
-    monkeypatch.setattr("specopt.models.prompt_chunking.MOST_STAGES_IN_TURN", 1)
+    monkeypatch.setattr("specopt.models.prompt_chunking.MAX_STAGES_IN_TURN", 1)
     random = np.random.default_rng(seed)
     chunks = random.integers(1, 60, size=40)
     busy = {"tokens": [0.0, 20.0, 21.0, 60.0], "seconds": [0.01, 0.02, 0.3, 0.5]}

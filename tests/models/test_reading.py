@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from specopt import InvalidInput, load
-from specopt.models.errors import MOST_CHARACTERS
+from specopt.models.errors import MAX_CHARACTERS
 from specopt.models.files import read_json
-from specopt.models.reading import MOST_BYTES, read_bytes
+from specopt.models.reading import MAX_BYTES, read_bytes
 
 MOST = 2**20
 
@@ -45,7 +45,7 @@ def test_a_problem_that_is_too_large(tmp_path: Path) -> None:
     """Tests that problems have the limit, too: a file with holes, which takes no room on the disk."""
     path = tmp_path / "problem.json"
     with path.open("wb") as stream:
-        stream.truncate(MOST_BYTES + 1)
+        stream.truncate(MAX_BYTES + 1)
     with pytest.raises(InvalidInput, match=r"problem\.json: is too large: at most 256 MiB"):
         load(path)
 
@@ -85,4 +85,4 @@ def test_messages_are_short(tmp_path: Path) -> None:
         path.write_text(text)
         with pytest.raises(InvalidInput) as refusal:
             load(path)
-        assert len(str(refusal.value)) <= MOST_CHARACTERS
+        assert len(str(refusal.value)) <= MAX_CHARACTERS

@@ -290,12 +290,12 @@ def test_identity_ignores_name_and_notes() -> None:
 
 
 def runtime(seconds: float) -> dict[str, float]:
-    """A runtime of so many seconds per pass, whatever the work."""
+    """A runtime of constant seconds per pass, whatever the work."""
     return {"seconds_per_flop": 0.0, "overhead_seconds": seconds}
 
 
 def alone(seconds: float) -> ServingLatencyProblem:
-    """A problem without drafts whose passes take so many seconds."""
+    """A problem without drafts whose passes take constant seconds."""
     absent = ("draft", "draft_runtime", "draft_memory_bytes", "acceptance_rate", "max_speculation_length")
     changes: dict[str, Any] = dict.fromkeys(absent) | {"mechanism": "autoregressive"}
     return dataclasses.replace(tiny(), **changes, verify_runtime=LinearRuntime(**runtime(seconds)))

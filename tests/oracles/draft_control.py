@@ -17,7 +17,7 @@ Action = tuple[int, int]
 
 
 def bits_for(count: int) -> int:
-    """ceil(log2 count): the least number of bits that tells so many things apart."""
+    """ceil(log2 count): the least number of bits that tells `count` things apart."""
     bits = 0
     while 2**bits < count:
         bits += 1

@@ -29,7 +29,7 @@ def goodput(alpha: float, drafts: int) -> float:
 
 
 def survival(rates: list[float], drafts: int) -> float:
-    """The chance that so many drafts are accepted: each place has its rate, those beyond the last the last one's."""
+    """The chance that all `drafts` drafts are accepted: each place has its rate, later ones the last rate."""
     return math.prod(rates[min(j, len(rates) - 1)] for j in range(drafts))
 
 

@@ -12,7 +12,7 @@ from fractions import Fraction
 
 
 def bits(things: int) -> int:
-    """ceil(log2 things): the fewest bits that tell so many things apart."""
+    """ceil(log2 things): the fewest bits that tell `things` things apart."""
     count = 0
     while 2**count < things:
         count += 1

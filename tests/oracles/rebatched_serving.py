@@ -44,9 +44,9 @@ def stages(
     prefill: bool,
     unseen: float = 1.0,
 ) -> tuple[float, float]:
-    """T^d and T^v of b tasks that have reached so many tokens: Eq. 13-14 at n = 1, else with (n - 1) L left out.
+    """T^d and T^v of b tasks that have reached that many tokens: Eq. 13-14 at n = 1, else with (n - 1) L left out.
 
-    The first draft pass takes in so many tokens that it has not seen.
+    The first draft pass takes in the tokens that it has not seen.
     """
     n = 1 if prefill else 2
     verify = pass_seconds(problem["verify_runtime"], b, verify_flops(problem["verify"], reached, 0.0, l, n))
@@ -124,7 +124,7 @@ def held(share: list[float], arrival: list[float], ready: list[float], t: float)
 
 
 def holds(problem: Json, mechanism: str, b: int, tokens: float) -> bool:
-    """Whether b tasks of so many tokens fit every model's memory."""
+    """Whether b tasks of that many tokens fit every model's memory."""
     for which in ("verify",) if mechanism == "autoregressive" else ("draft", "verify"):
         limit = problem.get(f"{which}_memory_bytes")
         if limit is not None:
@@ -162,7 +162,7 @@ def static(problem: Json, plan: Json, mechanism: str, Q: list[int], ready: list[
 
 @dataclass
 class World:
-    """What has become of the tasks, if each needs so many tokens and is ready at such a time."""
+    """What has become of the tasks, given the tokens each needs and when it is ready."""
 
     problem: Json
     mechanism: str

@@ -31,7 +31,7 @@ class Costs(DraftAllocationProblem):
 
 
 def tokens(count: int) -> DraftAllocationPlan:
-    """Return the plan of so many tokens: worth 1, 1.5, 1.75, ..."""
+    """Return the plan with that many tokens: worth 1, 1.5, 1.75, ..."""
     return DraftAllocationPlan(draft_tokens=np.array([count]))
 
 
@@ -241,7 +241,7 @@ def until_told(value: float, stop: Any) -> float:
 
 
 def budget(seconds: float | None) -> Budget:
-    """Return a budget of so many seconds from now on."""
+    """Return a budget that ends that many seconds from now."""
     return Budget(generate("draft-allocation/uniform", seed=1), time_limit=seconds)
 
 
@@ -298,8 +298,8 @@ def test_an_error_in_a_call_is_raised() -> None:
 class Compiler:
     """A kernel, and whoever compiles it: what was asked of whom is in `log`.
 
-    Its process needs so many looks of a second, and then leaves something in the cache if it `succeeds`, and ends
-    unless it `lingers`; another process is `running` for so many looks. A thread compiles until the `gate` is open.
+    Its process needs `looks` looks of a second, and then leaves something in the cache if it `succeeds`, and ends
+    unless it `lingers`; another process is `running` for that many looks. A thread compiles until the `gate` is open.
     """
 
     declared = ()

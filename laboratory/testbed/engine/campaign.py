@@ -62,7 +62,7 @@ def measure(work: Path, name: str, setting: Mapping[str, Any] | None) -> None:
 
 
 def main(drafters: list[str], minutes: float) -> None:
-    """Measure what is missing; no setting starts later than so many minutes from now."""
+    """Measure what is missing; no setting starts after that many minutes."""
     work, last = Path("build/laboratory/engine"), time.monotonic() + 60.0 * minutes
     RUNS.mkdir(parents=True, exist_ok=True)
     write_folders(work, DRAFT)

@@ -1,4 +1,4 @@
-"""What an engine is asked: prompts of a set and a workload, so many at a time."""
+"""What an engine is asked: prompts of a set and a workload, a fixed number at a time."""
 
 from __future__ import annotations
 

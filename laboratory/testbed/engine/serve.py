@@ -27,7 +27,7 @@ ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
 }
 COUNTERS = "vllm:spec_decode_num_"
-MOST_TOKENS = 512
+MAX_TOKENS = 512
 
 
 def serve(folder: Path, setting: Mapping[str, Any] | None, *, alone: bool) -> dict[str, Any]:
@@ -48,7 +48,7 @@ def serve(folder: Path, setting: Mapping[str, Any] | None, *, alone: bool) -> di
         str(folder / "verify"),
         skip_tokenizer_init=True,
         dtype="float32",
-        max_model_len=MOST_TOKENS,
+        max_model_len=MAX_TOKENS,
         max_num_seqs=16,
         enforce_eager=True,
         enable_prefix_caching=False,

@@ -127,7 +127,7 @@ def worth(goodput: Floats) -> dict[str, float]:
 
 
 def rounds_of(plan: FairGoodputPlan, rounds: int) -> list[list[int]]:
-    """Return so many rounds of a schedule: each time the allocation that is furthest behind its share."""
+    """Return the rounds of a schedule: each time the allocation that is furthest behind its share."""
     shares, allocations = zip(*plan.schedule.allocations(), strict=True)
     owed = np.zeros(len(shares))
     found = []

@@ -53,7 +53,7 @@ class Settings:
     slack
         Deadlines after arrival, least and most, in such times.
     most_drafts
-        Longest drafts; requests have 1 to so many.
+        Longest draft; requests have 1 to `most_drafts` tokens.
     cached_tokens
         Least and most cached tokens of a request.
     acceptance_rate

@@ -70,7 +70,7 @@ def play(
     per_prompt: int,
     sampling: Sampling,
 ) -> Run:
-    """Play rounds, so many on each prompt, in turn."""
+    """Play rounds, the same number on each prompt, in turn."""
     laboratory.play(
         "draft_control",
         prompts=[list(prompt) for prompt in prompts],

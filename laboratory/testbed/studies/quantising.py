@@ -57,7 +57,7 @@ class Quantised:
 
 
 def quantising(log: RecordedDrafts, every: int = 7) -> list[Quantised]:
-    """Return what each resolution costs at each temperature above 0, from every so manieth distribution."""
+    """Return what each resolution costs at each temperature above 0, from every n-th distribution."""
     found = []
     for temperature in np.unique(log.temperature[log.temperature > 0.0]).tolist():
         mine = log.select(np.flatnonzero((log.temperature == temperature) & (log.outcome != AFTER))[::every])

@@ -16,7 +16,7 @@ WEIGHT, FIRST_PRICE, LAST_PRICE = range(3)  # rows of roles
 INPUT_CLASS, OUTPUT_CLASS, SIZE = range(3)  # columns of a found batch
 LEAST, END, OTHER = range(3)  # rows of classes: a task of the least length, end of the members, least other place
 HEAD = 0  # of a linked list; task k is its entry k + 1
-MOST_COST, MOST_RATIO = range(2)  # entries of worst
+MAX_COST, MAX_RATIO = range(2)  # entries of worst
 EITHER, BOTH = range(2)  # what the better role gains per step, and the other one on top
 
 Classes = record("Classes", ends="i8[::1]", inputs="i8[:, ::1]", outputs="i8[:, ::1]", by_output="i8[::1]")
@@ -170,9 +170,9 @@ def price_batches(start, stop, task, setting, runtimes, classes, prices, base, g
                 for p in range(r, len(ends) - 1):
                     cost -= role_gain(ends, gain, size, p, most, alone)
                 rest = cost - paid
-                worst[MOST_COST] = min(worst[MOST_COST], rest / b)
+                worst[MAX_COST] = min(worst[MAX_COST], rest / b)
                 if paid > cost:
-                    worst[MOST_RATIO] = min(worst[MOST_RATIO], cost / paid if cost >= 0.0 and paid > 0.0 else -INFINITY)
+                    worst[MAX_RATIO] = min(worst[MAX_RATIO], cost / paid if cost >= 0.0 and paid > 0.0 else -INFINITY)
                 if rest < least:
                     least, least_q, least_b = rest, q, size
                 at = after[at]

@@ -12,7 +12,7 @@ import numpy as np
 from specopt.models.arguments import integer, number, positive
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import Floats, describe
-from specopt.models.sweep import MOST_CONCURRENCY, MOST_DRAFTS, Condition
+from specopt.models.sweep import MAX_CONCURRENCY, MAX_DRAFTS, Condition
 from specopt.solvers.speculation_table.ranges import fewest_ranges
 from specopt.solvers.speculation_table.schedule import Range, Schedule
 from specopt.solvers.speculation_table.tuning.grid import Grid, column_of, grid_of
@@ -65,9 +65,9 @@ class Goal:
 
     def __post_init__(self) -> None:
         if self.max_batch is not None:
-            integer("max_batch", self.max_batch, 1, MOST_CONCURRENCY)
+            integer("max_batch", self.max_batch, 1, MAX_CONCURRENCY)
         if self.max_length is not None:
-            integer("max_length", self.max_length, 1, MOST_DRAFTS)
+            integer("max_length", self.max_length, 1, MAX_DRAFTS)
         if self.tpot_seconds is not None:
             positive("tpot", self.tpot_seconds)
         number("loss", self.loss, 0, below=1)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from specopt.instances.sweeps import read_sweeps
 from specopt.models.errors import InvalidInput
-from specopt.models.sweep import MOST_ROWS, Condition, Measurement, Point, Sweep
+from specopt.models.sweep import MAX_ROWS, Condition, Measurement, Point, Sweep
 from testbed.engine.tables import write_csv
 
 PLAIN = "concurrency,draft_length,output_tokens_per_second\n1,none,40\n1,3,61.5\n8,0,2.5e2\n8,0,251\n"
@@ -118,7 +118,7 @@ def test_bad_rows_name_line_and_column(tmp_path: Path, row: str, message: str) -
         (FULL.replace("2.5", "4.5"), "line 2, mean_acceptance_length: expected at most 4, the tokens of a step"),
         (FULL.replace("code", "\x1b]0;t\x07"), "line 3, workload: expected a name of at most 200 printable characters"),
         (FULL.replace("code", "c" * 201), "line 3, workload: expected a name of at most 200"),
-        (PLAIN + "1,3,5\n" * MOST_ROWS, "sweep: expected 1 to 2,000 measurements, got 2,004"),
+        (PLAIN + "1,3,5\n" * MAX_ROWS, "sweep: expected 1 to 2,000 measurements, got 2,004"),
         (b"concurrency,draft_length,output_tokens_per_second\n1,\xff,2\n", "line 2: expected text in UTF-8"),
     ],
 )

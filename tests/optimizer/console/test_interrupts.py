@@ -83,7 +83,7 @@ def descendants(pid: int) -> set[int]:
 
 
 def compiles(pid: int) -> bool:
-    """Tell whether a process builds a kernel for the cache: it ends by itself, and is wanted afterwards."""
+    """Return whether a process builds a kernel for the cache: it ends by itself, and is wanted afterwards."""
     try:
         return b"_kernels.prepare" in Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
@@ -91,7 +91,7 @@ def compiles(pid: int) -> bool:
 
 
 def gone(pids: set[int], seconds: float) -> bool:
-    """Tell whether processes end within some seconds."""
+    """Return whether processes end within some seconds."""
     end = time.monotonic() + seconds
     while any(Path(f"/proc/{pid}").exists() and not compiles(pid) for pid in pids):
         if time.monotonic() > end:

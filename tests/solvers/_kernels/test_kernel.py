@@ -18,7 +18,7 @@ from specopt.solvers._kernels import kernel
 
 Run = Callable[..., str]
 
-MOST_ARGUMENTS = 14
+MAX_ARGUMENTS = 14
 
 TOOL = """
 from kernels.kernel import helper
@@ -157,7 +157,7 @@ def test_no_function_takes_many_arguments() -> None:
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.FunctionDef)
     ]
-    assert functions and max(len(function.args.args) for function in functions) <= MOST_ARGUMENTS
+    assert functions and max(len(function.args.args) for function in functions) <= MAX_ARGUMENTS
 
 
 def test_other_types_are_refused(run: Run) -> None:

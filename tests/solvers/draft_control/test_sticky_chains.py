@@ -1,6 +1,6 @@
 """Chains that hardly ever leave a state, that nearly fall apart, or that go round: all methods, in exact rationals.
 
-`SPECOPT_CORNERS=2000` in the environment takes so many random chains, by default 60.
+`SPECOPT_CORNERS=2000` in the environment takes 2,000 random chains, by default 60.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Corners of fair goodput: all exact methods agree, and each one ends with a plan, a proof or a reason.
 
-`SPECOPT_CORNERS=1000` in the environment takes so many random problems, by default 40.
+`SPECOPT_CORNERS=1000` in the environment takes 1,000 random problems, by default 40.
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ def test_coarse_paths_cost_no_more(
 def test_pools_bound_what_every_position_bounds(
     problem: ServingLatencyProblem, specials: int, pool: int, seed: int
 ) -> None:
-    """Tests that a pool costs what so many positions without weight cost, and that more blocks only add choice."""
+    """Tests that a pool costs what as many positions without weight cost, and that more blocks only add choice."""
     fine = tables_of(problem)
     random = np.random.default_rng(seed)
     weights = random.dirichlet(np.ones(specials), size=len(fine.d))

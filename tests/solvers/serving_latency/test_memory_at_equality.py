@@ -13,7 +13,7 @@ from specopt.solvers.serving_latency.prepare import prepare
 
 
 def needed(problem: ServingLatencyProblem, which: str, tasks: int) -> float:
-    """The bytes of so many tasks in one batch (Eq. 9-10)."""
+    """The bytes of a number of tasks in one batch (Eq. 9-10)."""
     model = problem.draft if which == "draft" else problem.verify
     assert model is not None
     tokens = int(problem.input_tokens.max()) + int(problem.output_tokens.max())

@@ -62,7 +62,7 @@ def accepted(alpha: float, l: int, u: float) -> int:  # noqa: E741
 
 
 def stages(problem: naive.Json, mechanism: str, b: int, length: int, l: int, first: bool) -> tuple[float, float]:  # noqa: E741
-    """T^d and T^v of a step of a batch whose longest sequence has so many tokens, prompt included (Eq. 13, 14)."""
+    """T^d and T^v of a step of a batch whose longest sequence has that many tokens, prompt included (Eq. 13, 14)."""
     L = naive.tokens_per_step(problem, l)
     n = 1 if first else 2
     padded: Any = length if first else length - L  # the cache then counts padded + (n - 1) L - 1
