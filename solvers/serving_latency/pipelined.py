@@ -10,12 +10,10 @@ speculation length l and number of batches M the search
    (`specopt.solvers.serving_latency.blocks`); the least bound of all is refined by more positions and finer cells;
 3. enumerates what is left: all ways to cut the tasks and to place blocks at the positions kept apart whose bounds stay
    below the incumbent (`specopt.solvers.serving_latency.positions`), then all orders of the blocks between
-   (`specopt.solvers._kernels.serving_latency.cuts`). It is given up where it takes longer than the bound did, as
+   (`specopt.solvers._kernels.serving_latency.orders`). It is given up where it takes longer than the bound did, as
    another position kept apart prunes more.
 
-Step 3 is a proof. So is a search over the cuts, of all numbers of batches together, that Johnson's order bounds
-(`specopt.solvers.serving_latency.cuts`): few tasks skip step 2 for it, and more tasks what step 2 leaves, while the
-search seems to end. Of very few tasks every plan is rated, which needs one kernel to be compiled. Numbers of batches
+Step 3 is a proof. Of very few tasks every plan is rated, which needs one kernel to be compiled. Numbers of batches
 beyond `LARGEST_APART` are bounded and enumerated together. Where tasks are so many that paths over all blocks would
 become too large a gap remains: certified, not closed.
 """
@@ -34,7 +32,6 @@ from specopt.models.serving_latency import ServingLatencyPlan
 from specopt.solvers.budget import Budget
 from specopt.solvers.serving_latency.blocks import RANGES, Tables, coarsened, range_starts, scenario_tables, widths
 from specopt.solvers.serving_latency.contiguous import additive_batches, algorithm_1_batches
-from specopt.solvers.serving_latency.cuts import Cuts
 from specopt.solvers.serving_latency.positions import ENTRIES_PER_NODE, LEAVES, Enumeration, Path, PathBound, Positions
 from specopt.solvers.serving_latency.prepare import Prepared
 from specopt.solvers.serving_latency.stages import stages, workspace
@@ -58,11 +55,6 @@ _WIDE = 64  # tasks that the widest blocks hold in the mean where paths may be c
 _FIRST_POSITIONS = 4  # special ones of pooled parts, to begin with
 _MASKS = 300_000_000  # size of the shortest paths that bound enumerated parts
 _CHEAP = 30_000_000  # entries up to which every number of batches is bounded apart
-_MAX_CUT = 16  # tasks that are cut in every way
-_MAX_BLOCKS = 10_000  # that cuts are made of
-_MAX_TASKS = 256  # that they cut, as a node of the search takes their square
-_EASY = 10_000_000  # work of bounding a part, in entries of shortest paths, before its cuts are searched
-_ORDERS = 1_000_000  # enumeration nodes before the orders of a cut are too many
 _PLANS = 1500  # with every task alone, up to which all plans are rated where runtimes are affine
 _BYTES_PER_ENTRY = 200  # of tables of runtimes with several pieces, and of shortest paths over them, roughly
 _SECONDS_PER_ENTRY = 3e-7  # to fill them, roughly
@@ -148,7 +140,6 @@ class PipelinedSearch:
         # cells round what fits up, and that costs more than they save where few tasks fit
         self.coarse = prepared.runtimes.shape[1] == 1 and self._entries >= _WIDE * prepared.tasks
         self.tables: dict[tuple[int, int], Tables] = {}
-        self.cuts: dict[int, Cuts] = {}  # by speculation length
         self.stream = np.array([random_key(budget.seed)])
         self.stats: dict[str, Any] = {"parts": 0, "lagrangian_rounds": 0, "nodes": 0}
 
@@ -169,9 +160,6 @@ class PipelinedSearch:
             self._rate_every_plan()
             return (self.best + self.prepared.communication_seconds) * (1.0 - TOLERANCE)
         self._start()
-        if self.prepared.tasks <= _MAX_CUT and not self.small:
-            for length in sorted({part.length for part in self.open}):
-                self._cut(length)
         for part in sorted(self.open, key=lambda p: p.bound):
             if part.bound < self.cut:
                 self.stats["parts"] += 1
@@ -180,8 +168,6 @@ class PipelinedSearch:
                     self._polish()
         while self._prune():
             part = min(self.open, key=lambda p: p.bound)
-            if part.work >= _EASY and self._cut(part.length):
-                continue
             coarse = self._cells(part) > 0
             patience = max(_PATIENCE, 6.0 * part.work)
             # a part stays open, and its bound counts, until it is closed
@@ -492,35 +478,12 @@ class PipelinedSearch:
 
     # ------------------------------------------------------------------ enumeration
 
-    def _cut(self, length: int) -> bool:
-        """Try what Johnson bounds leave at a speculation length, cuts and their orders, while that is promising.
-
-        Returns whether nothing is left; the parts of this length are closed then.
-        """
-        if self._entries > _MAX_BLOCKS or self.prepared.tasks > _MAX_TASKS:
-            return False
-        if length not in self.cuts:
-            self.cuts[length] = Cuts(self._tables(length), self.budget.load("serving_latency.cuts"))
-        search = self.cuts[length]
-        while not search.done:
-            if not search.promising:
-                return False
-            if search.left:
-                bound, ends = search.pop()
-                sizes, rank = np.diff(ends, prepend=0), np.zeros_like(ends)
-                search.stuck = bound < self.cut and self._try_orders(length, ends, sizes, rank, _ORDERS) >= _ORDERS
-            else:
-                search.advance(self.cut)
-            self._report()
-        self.open = [part for part in self.open if part.length != length]
-        return True
-
-    def _try_orders(self, length: int, ends: Ints, sizes: Ints, rank: Ints, nodes: float = math.inf) -> int:
+    def _try_orders(self, length: int, ends: Ints, sizes: Ints, rank: Ints, nodes: float) -> int:
         """Try all orders of blocks by rank whose Johnson bounds stay below the incumbent, or give up after some nodes.
 
         Returns how many it took.
         """
-        kernels = self.budget.load("serving_latency.cuts")
+        kernels = self.budget.load("serving_latency.orders")
         count, starts = len(ends), range_starts(self.prepared.steps(length), _FINE_RANGES)
         scenarios = len(starts) - 1
         times, order = np.zeros((2, scenarios, count)), np.zeros((scenarios, count), dtype=np.int64)
@@ -569,8 +532,6 @@ def late_kernels(prepared: Prepared) -> tuple[str, ...]:
     bounds = "serving_latency.bounds:enumerate_paths", "serving_latency.bounds:lagrangian"
     if _is_small(prepared.tasks):
         return ("serving_latency.plans:sequences_seconds", *bounds)
-    if prepared.tasks <= _MAX_CUT:
-        bounds = "serving_latency.cuts:enumerate_orders", "serving_latency.cuts:enumerate_cuts"
     return ("serving_latency.algorithm_1:algorithm_1_rows", *bounds, "serving_latency.bounds:ends_bound")
 
 

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import math
 from collections.abc import Iterator
 
-import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from strategies import linear_runtimes, problems
 
 from specopt import Problem, Progress, Result, ServingLatencyProblem, Status, Termination, generate, solve, verify
-from specopt.models.fields import Floats
 from specopt.solvers.budget import Budget
-from specopt.solvers.serving_latency import cuts, pipelined
-from specopt.solvers.serving_latency.blocks import scenario_tables, widths
+from specopt.solvers.serving_latency import pipelined
 from specopt.solvers.serving_latency.bound import lower_bound
 from specopt.solvers.serving_latency.method import offer_first_plan
 from specopt.solvers.serving_latency.prepare import prepare
-from specopt.solvers.serving_latency.stages import stages
 
 PIPELINED = {"mechanisms": ["pipelined"], "output_lengths": ["conservative"]}
 
@@ -31,8 +26,6 @@ def laborious() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pipelined, "_PLANS", 0)
         patch.setattr(pipelined, "_FEW", 0)
-        patch.setattr(pipelined, "_MAX_CUT", 0)
-        patch.setattr(pipelined, "_MAX_BLOCKS", 0)
         patch.setattr(pipelined, "_NODES", 10)
         patch.setattr(pipelined, "_PATIENCE", 10)
         patch.setattr(pipelined.PipelinedSearch, "_polish", lambda self: None)
@@ -84,77 +77,6 @@ def test_pooled_parts_are_bounded(laborious: None, problem: ServingLatencyProble
     assert optimum is not None and result.bound is not None and result.objective is not None
     assert result.bound <= optimum * (1 + 1e-9)
     assert optimum <= result.objective * (1 + 1e-9)
-
-
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])  # it patches constants
-@given(problems(tasks=(2, 7), max_output=20, max_length=2, **PIPELINED))  # type: ignore[arg-type]
-def test_every_cut_and_order_is_bounded_or_tried(laborious: None, problem: ServingLatencyProblem) -> None:
-    """Tests that cuts and orders bounded by Johnson's order, a few nodes at a time, lose no optimum."""
-    with pytest.MonkeyPatch.context() as patch:
-        for module, name, value in (
-            (pipelined, "_MAX_BLOCKS", 100),
-            (pipelined, "_EASY", 0),
-            (pipelined, "_LEAVES", 2),
-            (cuts, "_NODES", 5),
-            (cuts, "_LEAVES", 2),
-            (cuts, "_BINS", (3, 2)),
-        ):
-            patch.setattr(module, name, value)
-        result = solve(problem, "exact")
-    assert result.status is Status.OPTIMAL
-    assert result.objective == pytest.approx(solve(problem, "brute-force").objective, rel=1e-9)
-
-
-@pytest.mark.parametrize("seed", [34, 36])
-def test_cuts_whose_orders_are_given_up_stay_open(laborious: None, seed: int) -> None:
-    """Tests that the search does not end as if the orders of the last cut, given up as too many, had been tried."""
-    problem = generate("serving-latency/paper-1", tasks=6, seed=seed)
-    optimum = solve(problem, "exact").objective
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pipelined.PipelinedSearch, "_anneal", lambda *_: None)
-        for name, value in (("_MAX_CUT", 16), ("_MAX_BLOCKS", 1000), ("_ORDERS", 1), ("_NODES", 1)):
-            patch.setattr(pipelined, name, value)
-        result = solve(problem, "exact")
-    assert optimum is not None and result.bound is not None
-    assert result.bound <= optimum * (1 + 1e-9)
-
-
-@settings(max_examples=30)
-@given(problems(tasks=(2, 6), max_output=20, max_length=2, **PIPELINED))  # type: ignore[arg-type]
-def test_cuts_are_bounded_by_johnson(problem: ServingLatencyProblem) -> None:
-    """Tests that every cut below a value is found, with the shortest makespans that any order of its blocks has."""
-    prepared, kernels = prepare(problem, "pipelined"), Budget(problem).load("serving_latency.cuts")
-    width = widths(prepared)
-    if prepared.misfit() is not None:
-        return
-    tables = scenario_tables(stages(prepared, 1), width, Budget(problem).load("serving_latency.bounds"))
-    expected = {}
-    for count in range(prepared.tasks):
-        for inner in itertools.combinations(range(1, prepared.tasks), count):
-            ends = np.array([*inner, prepared.tasks])
-            sizes = np.diff(ends, prepend=0)
-            if (sizes <= width[ends]).all():
-                d, v = (tables.costs(t, np.arange(len(t))[:, None], ends, sizes) for t in (tables.d, tables.v))
-                halves = (d[0], v[0]), (d[1:].sum(axis=0), v[1:].sum(axis=0))
-                expected[tuple(ends.tolist())] = sum(min(makespans(*half)) for half in halves)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cuts, "_BINS", (2, 1))
-        for upper in (math.inf, *(float(np.quantile([*expected.values()], q)) * (1 + 1e-9) for q in (0.0, 0.5))):
-            search = cuts.Cuts(tables, kernels)
-            while search._state[0] >= 0:
-                search.advance(upper)
-            found = {tuple(ends.tolist()): bound for bound, ends in search.left}
-            assert found == pytest.approx({cut: x for cut, x in expected.items() if x < upper}, rel=1e-12)
-
-
-def makespans(draft: Floats, verify: Floats) -> Iterator[float]:
-    """Yield the makespan of every order of blocks through both stages."""
-    for order in itertools.permutations(range(len(draft))):
-        drafted = done = 0.0
-        for block in order:
-            drafted += draft[block]
-            done = max(drafted, done) + verify[block]
-        yield done
 
 
 @settings(max_examples=60)

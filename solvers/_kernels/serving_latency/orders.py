@@ -1,0 +1,108 @@
+"""Every order of the blocks of a cut, few or many, bounded by Johnson's order.
+
+In each scenario alone the two stages are a flow shop of two machines, where Johnson's order is best: first the blocks
+that draft faster than they verify, shortest draft first, then the others, longest verify first. Every order of the
+blocks takes at least the sum of these makespans. The same holds of the blocks that a partial order leaves, from when
+both stages are free, and of blocks between others whose places are given: rank[m] is what comes first, Johnson's order
+holds among equal ranks.
+"""
+
+from specopt.solvers._kernels.kernel import helper, kernel, record
+from specopt.solvers._kernels.serving_latency.stages import range_stages
+
+
+@helper
+def precedes(x, y, rank, m, k):
+    """Tell whether block m comes before block k by rank, then in Johnson's order, draft times x, verify times y."""
+    if rank[m] != rank[k]:
+        return rank[m] < rank[k]
+    if x[m] < y[m]:
+        return x[k] >= y[k] or x[m] < x[k]
+    return x[k] >= y[k] and y[m] > y[k]
+
+
+@helper
+def sort_johnson(times, rank, M, order):
+    """Write Johnson's order of M blocks by scenario."""
+    for s in range(len(order)):
+        for m in range(M):
+            at = m
+            while at > 0 and precedes(times[0, s], times[1, s], rank, m, order[s, at - 1]):
+                order[s, at] = order[s, at - 1]
+                at -= 1
+            order[s, at] = m
+
+
+@helper
+def remaining_seconds(times, M, order, s, left, drafted, done):
+    """Return the least makespan of scenario s that the blocks left allow, stages free at the times given."""
+    for k in range(M):
+        m = order[s, k]
+        if left[m]:
+            drafted += times[0, s, m]
+            done = max(drafted, done) + times[1, s, m]
+    return done
+
+
+Orders = record(  # a depth-first search over them
+    "Orders",
+    starts="i8[::1]",  # scenario s covers the steps starts[s]..starts[s+1]-1: the fewer, the closer the bounds
+    times="f8[:, :, ::1]",  # work space, of both stages by scenario and block
+    order="i8[:, ::1]",  # work space, by scenario
+    left="b1[::1]",  # by block
+    stack="i8[::1]",  # the block to try, by level
+    free="f8[:, :, ::1]",  # when the stages are free, by level and scenario
+    state="i8[::1]",  # level, nodes
+)
+
+
+@kernel(
+    "i8(i8, i8[::1], i8[::1], i8[::1], const f8[:, ::1], const f8[::1], const f8[:, :, ::1], f8, Orders, i8[:, ::1])"
+)
+def enumerate_orders(nodes_allowed, ends, sizes, rank, task, setting, runtimes, upper, orders, leaves):
+    """Go on with a depth-first search over the orders of blocks by rank whose bound stays below `upper`.
+
+    Leaves (blocks by position) are written out; their true latency is for the caller to compute. Returns how many; the
+    search is over when orders.state[0] < 0, and begins with zeros and every block left.
+    """
+    starts, times, order, left, stack, free, state = orders
+    M, S = len(ends), len(starts) - 1
+    for s in range(S):
+        n, count = starts[s], starts[s + 1] - starts[s]
+        for m in range(M):
+            b, k = float(sizes[m]), ends[m] - 1
+            times[0, s, m], times[1, s, m] = range_stages(task, setting, runtimes, b, k, n, count)
+    sort_johnson(times, rank, M, order)
+    found = nodes = 0
+    level = state[0]
+    while level >= 0 and found < len(leaves) and nodes < nodes_allowed:
+        m = stack[level]
+        if level == M or m == M:
+            if level == M:
+                for p in range(M):
+                    leaves[found, p] = stack[p] - 1
+                found += 1
+            level -= 1
+            if level >= 0:
+                left[stack[level] - 1] = True
+            continue
+        stack[level] = m + 1
+        # of every rank, the same in all scenarios, as many blocks come first as have it
+        if not left[m] or rank[m] != rank[order[0, level]]:
+            continue
+        nodes += 1
+        left[m] = False
+        bound = 0.0
+        for s in range(S):
+            drafted = free[level, 0, s] + times[0, s, m]
+            done = max(drafted, free[level, 1, s]) + times[1, s, m]
+            free[level + 1, 0, s], free[level + 1, 1, s] = drafted, done
+            bound += remaining_seconds(times, M, order, s, left, drafted, done)
+        if bound < upper:
+            level += 1
+            stack[level] = 0
+        else:
+            left[m] = True
+    state[0] = level
+    state[1] += nodes
+    return found
