@@ -1,4 +1,4 @@
-"""Draft control: policy iteration, its growth, value iteration, and the linear program through HiGHS."""
+"""Draft control: policy iteration, its growth, and the linear program through HiGHS."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from table import Benchmark, Row, exponent
 import specopt
 
 SIZES = (20, 80, 320)
-RIVALS = ("value-iteration", "decoupled", "linear-program")
+RIVALS = ("decoupled", "linear-program")
 
 
 def _problem(states: int, seed: int) -> specopt.Problem:

@@ -98,40 +98,6 @@ def most_at_once(actions, lengths, indices):
                     best, lengths[s], indices[s] = ratio, n, r
 
 
-@kernel("Tuple((f8, f8, i8))(f8[:, ::1], f8[::1], f8, i8, f8[::1])")
-def sweep(transition, rewards, step, most, values):
-    """Sweep relative value iteration until rounding stops it, or `most` times.
-
-    Adds step (rewards + P h - h) to the relative values h, in place, and subtracts what state 0 has: with
-    0 < step < 1 that is value iteration on a chain that stays where it is with probability 1 - step, which is not
-    periodic and has the same gain. Returns the smallest and the largest of rewards + P h - h, between which the gain
-    lies, and the sweeps made.
-    """
-    S = len(rewards)
-    change = np.empty(S)
-    largest = 0.0
-    for s in range(S):
-        largest = max(largest, abs(rewards[s]))
-    sweeps = 0
-    while True:
-        size, low, high = 0.0, np.inf, -np.inf
-        for s in range(S):
-            total = rewards[s]
-            for j in range(S):
-                total += transition[s, j] * (values[j] - values[s])
-            change[s] = total
-            size = max(size, abs(values[s]))
-            low, high = min(low, total), max(high, total)
-        if sweeps == most or high - low <= max(1e-15 * largest, 4e-15 * size):
-            return low, high, sweeps
-        for s in range(S):
-            values[s] += step * change[s]
-        first = values[0]
-        for s in range(S):
-            values[s] -= first
-        sweeps += 1
-
-
 @kernel("f8[::1](f8[:, ::1])")
 def stationary(transition):
     """Return the stationary distribution of an irreducible chain, whose matrix is overwritten: state reduction.

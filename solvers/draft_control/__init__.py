@@ -10,17 +10,13 @@ from specopt.solvers.draft_control.enumeration import EnumerationControl
 from specopt.solvers.draft_control.linear_program import LinearProgram
 from specopt.solvers.draft_control.myopic import Myopic
 from specopt.solvers.draft_control.policy_iteration import PolicyIteration
-from specopt.solvers.draft_control.unimodal import Unimodal
-from specopt.solvers.draft_control.value_iteration import ValueIteration
 from specopt.solvers.method import Method
 
 METHODS: tuple[type[Method], ...] = (
     PolicyIteration,
-    ValueIteration,
     Decoupled,
     LinearProgram,
     EnumerationControl,
-    Unimodal,
     Myopic,
     BestStatic,
     DoubleQLearning,

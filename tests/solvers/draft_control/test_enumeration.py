@@ -1,10 +1,82 @@
-"""All actions of one state; that they hold the optimum is tested beside `unimodal`."""
+"""The static problem, by enumeration and by policy iteration."""
 
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from oracles import draft_control as naive
+from strategies_draft_control import acceptance, draft_controls, uplinks
 
-from specopt import DraftControlProblem, Unsupported, generate, solve
+from specopt import DraftControlProblem, Status, Unsupported, generate, solve
+
+
+@given(draft_controls(states=(1, 1), longest=9))
+def test_both_find_the_optimum(problem: DraftControlProblem) -> None:
+    """Tests that enumeration and policy iteration find the best of all actions in rational arithmetic."""
+    best = float(naive.optimum(problem.to_dict()))
+    for method in ("enumeration", "policy-iteration"):
+        result = solve(problem, method)
+        assert result.status is Status.OPTIMAL
+        assert result.objective == pytest.approx(best, rel=1e-12)
+        assert result.bound == pytest.approx(problem.widened(best), rel=1e-12)
+        assert abs(result.stats["mean_violation"]) <= 1e-12
+
+
+@given(
+    acceptance,
+    uplinks,
+    st.none() | uplinks,
+    st.sampled_from((1e-3, 0.1, 10.0)),
+    st.integers(0, 40),
+    st.integers(0, 900),
+)  # fmt: skip
+def test_both_agree_on_long_drafts(
+    rate: float, up: float, down: float | None, verify: float, shortest: int, more: int
+) -> None:
+    """Tests that policy iteration finds what enumeration finds among hundreds of draft lengths."""
+    state = {"uplink_bits_per_second": up, "acceptance_rates": [rate, rate / 2, (1 + rate) / 2]}
+    if down is not None:
+        state["downlink_bits_per_second"] = down
+    problem = DraftControlProblem.from_dict(
+        {
+            "format": "specopt/1",
+            "kind": "draft-control",
+            "vocabulary_size": 50,
+            "draft_seconds_per_token": 1e-4,
+            "verify_seconds": verify,
+            "draft_lengths": [shortest, shortest + more],
+            "resolutions": [3, 1, 20],
+            "states": [state],
+            "transition": [[1.0]],
+        }
+    )
+    full, quick = solve(problem, "enumeration"), solve(problem, "policy-iteration")
+    assert full.status is quick.status is Status.OPTIMAL
+    assert quick.objective == pytest.approx(full.objective, rel=1e-12)
+
+
+def test_a_downlink_can_give_several_peaks() -> None:
+    """Tests that a rate can fall wherever one more bit counts the drafts, up to 16, and be best behind that."""
+    problem = DraftControlProblem.from_dict(
+        {
+            "format": "specopt/1",
+            "kind": "draft-control",
+            "vocabulary_size": 2,
+            "draft_seconds_per_token": 1.0,
+            "verify_seconds": 1.0,
+            "draft_lengths": [1, 30],
+            "resolutions": [1],
+            "states": [
+                {"uplink_bits_per_second": 1e9, "downlink_bits_per_second": 0.25, "acceptance_rates": [0.98]}
+            ],
+            "transition": [[1.0]],
+        }
+    )  # fmt: skip
+    rates = [float(rate) for rate, _ in naive.rates(problem.to_dict())]
+    falls = [L for L in range(1, 29) if rates[L] < rates[L - 1] and max(rates[L:]) > rates[L - 1]]
+    assert [L + 1 for L in falls] == [2, 4, 8, 16]  # rates[L] is that of L + 1 drafts
+    assert solve(problem).objective == pytest.approx(max(rates), rel=1e-12)
 
 
 def test_every_action_is_seen() -> None:
@@ -15,7 +87,6 @@ def test_every_action_is_seen() -> None:
 
 
 def test_several_states_are_refused() -> None:
-    """Tests that the static methods refuse a chain of two states and name the methods that take it."""
-    for method in ("unimodal", "enumeration"):
-        with pytest.raises(Unsupported, match="has 2 states, the method takes one state; methods that can: policy"):
-            solve(generate("draft-control/alternating"), method)
+    """Tests that enumeration refuses a chain of two states and names the methods that take it."""
+    with pytest.raises(Unsupported, match="has 2 states, the method takes one state; methods that can: policy"):
+        solve(generate("draft-control/alternating"), "enumeration")
