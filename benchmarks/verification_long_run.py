@@ -15,7 +15,7 @@ from specopt.models.verification_workload import VerificationWorkload
 from specopt.online import VerificationScheduler
 from specopt.solvers.verification_batch.ceiling import ceiling
 from specopt.solvers.verification_batch.policies import POLICIES, Policy
-from specopt.solvers.verification_batch.simulate import Capacity, capacity, run_once
+from specopt.solvers.verification_batch.simulate import Belief, Capacity, capacity, run_once
 
 ROUNDS = (
     ("prompts of 150 tokens", mixed_classes()),
@@ -181,9 +181,14 @@ def wrong_estimates(smoke: bool) -> list[Row]:
     rows = []
     for name in ("slack", "edf", "algorithm-1-drop", "per-epoch")[: 1 if smoke else None]:
 
-        def carried(name: Any = name, **options: Any) -> float:
+        def carried(name: Any = name, **belief: Any) -> float:
             return capacity(
-                workload, name, seeds=seeds, seconds=seconds, most=16 if smoke else 4096, slowdown=1.3, **options
+                workload,
+                name,
+                seeds=seeds,
+                seconds=seconds,
+                most=16 if smoke else 4096,
+                belief=Belief(slowdown=1.3, **belief),
             ).devices
 
         known = max(1.0, carried())
@@ -191,7 +196,7 @@ def wrong_estimates(smoke: bool) -> list[Row]:
         for slope, overhead in ((1.3, 1.3), (0.7, 0.7), (1.3, 0.7), (0.7, 1.3)):
             believed = TABLE_12.scaled(slope, overhead)
             for calibrated, found in shares.items():
-                found.append(carried(believed=believed, calibrated=calibrated) / known)
+                found.append(carried(estimator=believed, calibrated=calibrated) / known)
         rows.append(
             Row(
                 f"{name}, 10 % noise, then 1.3 times slower: share of the devices of who knows, worst of 4 starts",

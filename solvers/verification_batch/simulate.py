@@ -26,7 +26,7 @@ import statistics
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from types import ModuleType
 from typing import Any, Literal
 
@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 
 from specopt.models.arguments import boolean, integer, number, one_of, positive, sequence
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import Floats, Ints, describe
+from specopt.models.fields import Floats, Ints, Positive, check, describe
 from specopt.models.verification_batch import VerificationBatchProblem
 from specopt.models.verification_time import VerificationTime
 from specopt.models.verification_workload import VerificationWorkload
@@ -56,6 +56,28 @@ _ESTIMATES = {
     "cold_share": "cold_share",
     "wasted_share": "wasted_share",
 }  # of `ServiceSimulation`, and the properties of a run
+
+
+@dataclass(frozen=True, kw_only=True)
+class Belief:
+    """What a policy takes for the time of a batch, and how wrong that becomes.
+
+    Parameters
+    ----------
+    estimator
+        What it believes at the start; None: the true one, always.
+    calibrated
+        Whether its estimator then follows what batches take.
+    slowdown
+        Factor on the time of all batches from half of the window on.
+    """
+
+    estimator: VerificationTime | None = None
+    calibrated: bool = True
+    slowdown: Positive = 1.0
+
+    def __post_init__(self) -> None:
+        check(self)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -241,9 +263,7 @@ def run_once(
     seconds: float = 240.0,
     warm_up_seconds: float = 60.0,
     centralised: bool = False,
-    believed: VerificationTime | None = None,
-    calibrated: bool = True,
-    slowdown: float = 1.0,
+    belief: Belief = Belief(),
     events: int = 0,
     spike_batches: int = 50,
     spike_ratio: float = 1.5,
@@ -260,12 +280,8 @@ def run_once(
         Length of the window in which responses must start to count, and the time before it.
     centralised
         Whether the verifier decodes alone, without drafts.
-    believed
-        What the policy takes for the time of a batch at the start; None: the true one, always.
-    calibrated
-        Whether what it believes then follows what batches take.
-    slowdown
-        Factor on the time of all batches from half of the window on.
+    belief
+        What the policy takes for the time of a batch.
     events
         How many iterations to log, the first within the window.
     spike_batches, spike_ratio
@@ -284,35 +300,17 @@ def run_once(
     seconds = number("seconds", seconds, above=0, high=MAX_SECONDS)
     warm_up_seconds = number("warm_up_seconds", warm_up_seconds, 0, MAX_SECONDS)
     spike_ratio = positive("spike_ratio", spike_ratio)
-    centralised, calibrated = boolean("centralised", centralised), boolean("calibrated", calibrated)
-    slowdown = number("slowdown", slowdown, above=0)
-    if believed is not None and not isinstance(believed, VerificationTime):
-        raise InvalidInput(f"believed: expected a VerificationTime, got {describe(believed)}")
-    chosen = as_policy(policy)
-    kernels = _kernels()
-
-    def rule(estimator: VerificationTime) -> Any:
-        return chosen.rule(estimator, workload.guard_seconds, workload.batch_memory_bytes, workload.kv_bytes_per_token)
-
-    truth = rule(workload.estimator)
+    centralised = boolean("centralised", centralised)
+    if not isinstance(belief, Belief):
+        raise InvalidInput(f"belief: expected a Belief, got {describe(belief)}")
+    chosen, kernels = as_policy(policy), _kernels()
     by_class, totals = np.zeros(len(workload.class_speeds), kernels.ByClass), np.zeros(1, kernels.Served)
     # no class can end more responses than its devices start at the speed of drafting
     longest = min(MAX_RESPONSES, int(devices * (1.0 + (seconds + warm_up_seconds) / 0.05)))
     responses, log = np.empty(longest, kernels.Response), np.empty(events, kernels.Iteration)
     stalled = kernels.play(
         key,
-        truth if believed is None else rule(believed),
-        kernels.Verifier(
-            costs=truth.costs.copy(),
-            noise=math.sqrt(math.log1p(workload.time_noise**2)),
-            slowdown=slowdown,
-            knows=believed is None,
-            learns=believed is not None and calibrated,
-            bytes_per_token=workload.kv_bytes_per_token,
-            cache=workload.prefix_cache,
-            cache_bytes=math.inf if workload.cache_memory_bytes is None else workload.cache_memory_bytes,
-            central=centralised,
-        ),
+        *_verifier(workload, chosen, belief, centralised),
         _devices(workload, devices, min(20.0, warm_up_seconds), centralised),
         kernels.Window(
             begin=warm_up_seconds,
@@ -323,31 +321,57 @@ def run_once(
         ),
         by_class, totals, responses, log,
     )  # fmt: skip
-    served, tokens = totals[0], by_class["tokens"].sum()
-    goodput = float(served["tokens"]) / seconds
+    run = _summed(by_class, totals[0], seconds)
     return LongRun(
         policy=chosen,
         devices=devices,
         seed=int(seed),
         centralised=centralised,
         class_speeds=workload.class_speeds,
-        class_responses=by_class["responses"],
-        class_violations=by_class["violations"],
-        class_mean_speed=by_class["tokens"] / np.maximum(by_class["seconds"], 1e-300),
-        goodput=goodput,
-        goodput_on_time=float(goodput * by_class["on_time_tokens"].sum() / max(1.0, tokens)),
-        iterations=by_class["iterations"],
-        iteration_violations=by_class["late"],
-        compute_dominant=by_class["late_in_spikes"],
-        batches=int(served["batches"]),
-        busy_share=float(served["busy_seconds"] / seconds),
-        cold_share=float(served["cold"] / max(1, served["iterations"])),
-        wasted_share=float(served["wasted"] / max(1, served["drafted"])),
-        unfinished=int(served["unfinished"]),
         stalled=stalled,
         seconds=time.perf_counter() - begun,
-        responses=responses[: served["responses"]].copy(),
-        events=log[: served["logged"]],
+        responses=responses[: totals[0]["responses"]].copy(),
+        events=log[: totals[0]["logged"]],
+        **run,
+    )
+
+
+def _summed(by_class: Any, served: Any, seconds: float) -> dict[str, Any]:
+    """Return the fields of a run that the kernel's counts give."""
+    goodput = float(served["tokens"]) / seconds
+    return {
+        "class_responses": by_class["responses"],
+        "class_violations": by_class["violations"],
+        "class_mean_speed": by_class["tokens"] / np.maximum(by_class["seconds"], 1e-300),
+        "goodput": goodput,
+        "goodput_on_time": float(goodput * by_class["on_time_tokens"].sum() / max(1.0, by_class["tokens"].sum())),
+        "iterations": by_class["iterations"],
+        "iteration_violations": by_class["late"],
+        "compute_dominant": by_class["late_in_spikes"],
+        "batches": int(served["batches"]),
+        "busy_share": float(served["busy_seconds"] / seconds),
+        "cold_share": float(served["cold"] / max(1, served["iterations"])),
+        "wasted_share": float(served["wasted"] / max(1, served["drafted"])),
+        "unfinished": int(served["unfinished"]),
+    }
+
+
+def _verifier(workload: VerificationWorkload, policy: Policy, belief: Belief, centralised: bool) -> tuple[Any, Any]:
+    """Return the kernel's records of the rule, as the policy believes it, and of the verifier, as it is."""
+    truth, believed = (
+        policy.rule(estimator, workload.guard_seconds, workload.batch_memory_bytes, workload.kv_bytes_per_token)
+        for estimator in (workload.estimator, belief.estimator or workload.estimator)
+    )
+    return believed, _kernels().Verifier(
+        costs=truth.costs.copy(),
+        noise=math.sqrt(math.log1p(workload.time_noise**2)),
+        slowdown=belief.slowdown,
+        knows=belief.estimator is None,
+        learns=belief.estimator is not None and belief.calibrated,
+        bytes_per_token=workload.kv_bytes_per_token,
+        cache=workload.prefix_cache,
+        cache_bytes=math.inf if workload.cache_memory_bytes is None else workload.cache_memory_bytes,
+        central=centralised,
     )
 
 
@@ -419,9 +443,7 @@ def capacity(
     centralised: bool = False,
     seconds: float = 240.0,
     warm_up_seconds: float = 60.0,
-    believed: VerificationTime | None = None,
-    calibrated: bool = True,
-    slowdown: float = 1.0,
+    belief: Belief = Belief(),
     callback: Callable[[int, int, float], object] | None = None,
 ) -> Capacity:
     """Return how many devices a policy carries at a violation rate (Eq. 20): doubling, then bisection, per seed.
@@ -441,8 +463,8 @@ def capacity(
     resolution
         Relative distance at which a search ends; it is at least one device.
     most
-        Devices beyond which no search goes.
-    centralised, seconds, warm_up_seconds, believed, calibrated, slowdown
+        Upper limit of the search.
+    centralised, seconds, warm_up_seconds, belief
         As in `run_once`.
     callback
         Called after every simulation with the seed, the devices and their violation rate.
@@ -460,44 +482,45 @@ def capacity(
     violation_rate = number("violation_rate", violation_rate, 0, below=1)
     of = one_of("of", of, ("all", "worst-class"))
     resolution, most = positive("resolution", resolution), integer("most", most, 1, MAX_DEVICES)
-    runs, iterations = 0, 0
+    iterations: list[int] = []
 
     def carries(devices: int, seed: int) -> bool:
-        nonlocal runs, iterations
         run = run_once(
             workload, chosen, devices=devices, seed=seed, seconds=seconds, warm_up_seconds=warm_up_seconds,
-            centralised=centralised, believed=believed, calibrated=calibrated, slowdown=slowdown,
+            centralised=centralised, belief=belief,
         )  # fmt: skip
-        runs += 1
-        iterations += int(run.iterations.sum())
+        iterations.append(int(run.iterations.sum()))
         rate = run.violation_rate if of == "all" else float(run.class_violation_rate.max())
         if callback is not None:
             callback(seed, devices, rate)
         return rate <= violation_rate and not run.stalled
 
-    found = []
-    for seed in all_seeds:
-        low, high = 0, 8
-        while high <= most and carries(high, seed):
-            low, high = high, 2 * high
-        high = min(high, most + 1)
-        while high - low > max(1.0, resolution * low):
-            middle = (low + high) // 2
-            if carries(middle, seed):
-                low = middle
-            else:
-                high = middle
-        found.append(low)
+    found = [_most(partial(carries, seed=seed), most, resolution) for seed in all_seeds]
     mean = statistics.fmean(found)
     return Capacity(
         policy=chosen,
         by_seed=tuple(found),
         devices=mean,
         confidence_interval=Estimate.of(found).confidence_interval if len(found) > 1 else (mean, mean),
-        runs=runs,
-        iterations=iterations,
+        runs=len(iterations),
+        iterations=sum(iterations),
         seconds=time.perf_counter() - begun,
     )
+
+
+def _most(carries: Callable[[int], bool], most: int, resolution: float) -> int:
+    """Return how many devices are carried, at most `most`: doubling, then bisection to a relative distance."""
+    low, high = 0, 8
+    while high <= most and carries(high):
+        low, high = high, 2 * high
+    high = min(high, most + 1)
+    while high - low > max(1.0, resolution * low):
+        middle = (low + high) // 2
+        if carries(middle):
+            low = middle
+        else:
+            high = middle
+    return low
 
 
 def device_classes(workload: VerificationWorkload, devices: int) -> Ints:
