@@ -14,6 +14,7 @@ tokens / seconds: E[ratio], the objective of Eq. 12 as it is printed. It is not 
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -137,24 +138,21 @@ def simulate(
     counts: NDArray[np.int64] = np.empty((replications, 2), dtype=np.int64)
     visits: NDArray[np.int64] = np.empty((replications, len(problem.states)), dtype=np.int64)
     seconds = np.empty(replications)
-    chunk = max(1, _DRAWS_PER_CALL // ((iterations + warm_up) * (1 + _longest(problem, chosen))))
-    for first in range(0, replications, chunk):
-        part = slice(first, first + chunk)
-        kernels.play(*world, steering, key, first, warm_up, iterations, counts[part], seconds[part], visits[part])
-        done = min(first + chunk, replications)
+    for part in _parts(replications, (iterations + warm_up) * (1 + _longest(problem, chosen))):
+        kernels.play(*world, steering, key, part.start, warm_up, iterations, counts[part], seconds[part], visits[part])
         if callback is not None:
-            callback(done, float(counts[:done, 0].sum() / seconds[:done].sum()))
+            callback(part.stop, float(counts[: part.stop, 0].sum() / seconds[: part.stop].sum()))
     tokens = counts[:, 0].copy()
     estimates = {
         "tokens_per_second": Estimate.ratio(tokens, seconds),
         "draft_tokens": Estimate.of(counts[:, 1] / iterations),
         "accepted_tokens": Estimate.of(tokens / iterations - 1.0),
     }
-    lengths: tuple[float | None, float | None] = None, None
+    mean_tokens = mean_seconds = None
     if response_tokens is not None:
-        made, spent = _responses(kernels, world, steering, key, replications, response_tokens)
+        made, spent = _responses(kernels, (*world, steering, key), replications, response_tokens)
         estimates["response_tokens_per_second"] = Estimate.of(made / spent)
-        lengths = float(made.mean()), float(spent.mean())
+        mean_tokens, mean_seconds = float(made.mean()), float(spent.mean())
     return RateSimulation(
         policy="plan" if isinstance(chosen, DraftControlPlan) else chosen.name,
         replications=replications,
@@ -170,23 +168,26 @@ def simulate(
         simulated_seconds=float(seconds.sum()),
         state_shares=visits.sum(axis=0) / (replications * iterations),
         response_tokens=response_tokens,
-        mean_response_tokens=lengths[0],
-        mean_response_seconds=lengths[1],
+        mean_response_tokens=mean_tokens,
+        mean_response_seconds=mean_seconds,
         samples_tokens=tokens,
         samples_seconds=seconds,
     )
 
 
-def _responses(
-    kernels: Any, world: tuple[Any, ...], steering: Any, key: np.uint64, replications: int, least: int
-) -> tuple[Ints, Floats]:
+def _responses(kernels: Any, given: tuple[Any, ...], replications: int, least: int) -> tuple[Ints, Floats]:
     """Return tokens and seconds of one response per replication."""
     tokens, seconds = np.empty(replications, dtype=np.int64), np.empty(replications)
-    chunk = max(1, _DRAWS_PER_CALL // (10 * least))
-    for first in range(0, replications, chunk):
-        part = slice(first, first + chunk)
-        kernels.respond(*world, steering, key, first, least, tokens[part], seconds[part])
+    for part in _parts(replications, 10 * least):
+        kernels.respond(*given, part.start, least, tokens[part], seconds[part])
     return tokens, seconds
+
+
+def _parts(replications: int, draws: int) -> Iterator[slice]:
+    """Yield the replications in parts of one kernel call each, given the draws of a replication."""
+    chunk = max(1, _DRAWS_PER_CALL // draws)
+    for first in range(0, replications, chunk):
+        yield slice(first, min(first + chunk, replications))
 
 
 def _world(problem: DraftControlProblem) -> tuple[Any, ...]:

@@ -226,70 +226,91 @@ class _Path:
 
     def step(self, *, careful: bool) -> bool:
         """Take a step of Newton's method towards a smaller gap, after Mehrotra; return whether there was one."""
-        from scipy.linalg.lapack import dgetrf, dgetrs  # what lu_solve calls, with more overhead than work
-
-        theta, z, y, s, first, g = self.theta, self.z, self.y, self.s, self.first, self.fairness
-        N, rows, K = len(self.V), len(y), len(theta)
-        p, x = y[:N], self.rates_at(y[:N]) if self.steep else self.V @ theta
-        pull = np.concatenate((x / (g * p), np.zeros(rows - N)))
-        pull[first:] += s[first:] / y[first:]
-        lack_s = s - self.B @ theta
-        lack_s[:N] = lack_s[:N] + x if self.steep else 0.0
-        lack_z = 1.0 - self.B.T @ y - z
-        # Newton's equations for (sqrt(pull) dy, dtheta / S): so scaled they stay solvable as theta z and y s vanish.
-        E, S = 1.0 / np.sqrt(pull), np.sqrt(theta / z)
-        M = np.eye(rows + K)
-        M[:rows, rows:] = self.B * E[:, None] * S
-        M[rows:, :rows] = -M[:rows, rows:].T
-        if not self.steep:
-            root = np.sqrt(x * p)
-            M[:N, :N] -= (1.0 - g) * np.outer(root, root)
-        factors, pivots, _ = dgetrf(M)
-
-        def direction(target: float | Floats, target_y: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-            """Return changes of theta, z, y, s towards products of some size."""
-            upper = lack_s.copy()
-            upper[first:] += (target_y / y - s)[first:]
-            right = np.concatenate((E * upper, S * (target / theta - z - lack_z)))
-            solved = dgetrs(factors, pivots, right)[0]
-            solved += dgetrs(factors, pivots, right - M @ solved)[0]
-            d_y, d_theta = E * solved[:rows], S * solved[rows:]
-            d_s = (target_y - s * d_y) / y - s
-            d_s[:first] = 0.0
-            return d_theta, (target - z * d_theta) / theta - z, d_y, d_s
-
-        def after(t: float, d: tuple[Floats, Floats, Floats, Floats]) -> float:
-            pairs = (theta + t * d[0]) @ (z + t * d[1]) + (y + t * d[2])[first:] @ (s + t * d[3])[first:]
-            return float(pairs)
-
-        def longest(d: tuple[Floats, Floats, Floats, Floats]) -> float:
-            """Return the step, up to a full one, that keeps all pairs positive."""
-            changes = np.concatenate((d[0], d[1], d[2][first:], d[3][first:]))
-            values = np.concatenate((theta, z, y[first:], s[first:]))
-            falls = changes < 0
-            return min(1.0, INSIDE * float((-values[falls] / changes[falls]).min(initial=math.inf)))
-
-        gap, count = self.gap, K + rows - first
+        newton = _Newton(self)
+        N, rows, g = len(self.V), len(self.y), self.fairness
+        gap, count = self.gap, len(self.theta) + rows - self.first
         if careful:
-            d = direction(0.3 * gap / count, np.full(rows, 0.3 * gap / count))
-            t = 0.7 * longest(d)
+            d = newton.direction(0.3 * gap / count, np.full(rows, 0.3 * gap / count))
+            t = 0.7 * newton.longest(d)
         else:
-            d = direction(0.0, np.zeros(rows))
-            mu = gap / count * min(1.0, max(0.0, after(longest(d), d) / gap)) ** 3
-            d = direction(mu - d[0] * d[1], mu - d[2] * d[3])
-            t = longest(d)
+            d = newton.direction(0.0, np.zeros(rows))
+            mu = gap / count * min(1.0, max(0.0, newton.gap_after(newton.longest(d), d) / gap)) ** 3
+            d = newton.direction(mu - d[0] * d[1], mu - d[2] * d[3])
+            t = newton.longest(d)
         if self.steep:
+            p, x = self.y[:N], newton.x
             straight = x / (g * p) * d[2][:N]
             while t > 0.0:
                 new = p + t * d[2][:N]
                 error = float(new @ np.abs(self.rates_at(new) - x + t * straight))
-                if error <= max(CURVED * after(t, d), 1e-13 * float(p @ x)):
+                if error <= max(CURVED * newton.gap_after(t, d), 1e-13 * float(p @ x)):
                     break
                 t *= 0.7
-        moved = [value + t * change for value, change in zip((theta, z, y, s), d, strict=True)]
+        moved = [value + t * change for value, change in zip((self.theta, self.z, self.y, self.s), d, strict=True)]
         if not all(np.isfinite(value).all() for value in moved):
             return False
         self.theta, self.z, self.y, self.s = moved
         if not self.steep:
             self.y[:N] = self.slope(self.V @ self.theta)
         return True
+
+
+Direction = tuple[Floats, Floats, Floats, Floats]
+"""Changes of theta, z, y, s."""
+
+
+class _Newton:
+    """Newton's equations at a point of the path, factorised."""
+
+    def __init__(self, path: _Path) -> None:
+        from scipy.linalg.lapack import dgetrf  # what lu_factor calls, with more overhead than work
+
+        self.path = path
+        theta, z, y, s, first, g = path.theta, path.z, path.y, path.s, path.first, path.fairness
+        N, rows, K = len(path.V), len(y), len(theta)
+        p = y[:N]
+        self.x = x = path.rates_at(p) if path.steep else path.V @ theta
+        pull = np.concatenate((x / (g * p), np.zeros(rows - N)))
+        pull[first:] += s[first:] / y[first:]
+        self.lack_s = s - path.B @ theta
+        self.lack_s[:N] = self.lack_s[:N] + x if path.steep else 0.0
+        self.lack_z = 1.0 - path.B.T @ y - z
+        # the equations for (sqrt(pull) dy, dtheta / S): so scaled they stay solvable as theta z and y s vanish.
+        self.E, self.S = E, S = 1.0 / np.sqrt(pull), np.sqrt(theta / z)
+        self.M = M = np.eye(rows + K)
+        M[:rows, rows:] = path.B * E[:, None] * S
+        M[rows:, :rows] = -M[:rows, rows:].T
+        if not path.steep:
+            root = np.sqrt(x * p)
+            M[:N, :N] -= (1.0 - g) * np.outer(root, root)
+        self.factors, self.pivots, _ = dgetrf(M)
+
+    def direction(self, target: float | Floats, target_y: Floats) -> Direction:
+        """Return the changes towards products of some size."""
+        from scipy.linalg.lapack import dgetrs
+
+        path, E, S = self.path, self.E, self.S
+        theta, z, y, s, first, rows = path.theta, path.z, path.y, path.s, path.first, len(path.y)
+        upper = self.lack_s.copy()
+        upper[first:] += (target_y / y - s)[first:]
+        right = np.concatenate((E * upper, S * (target / theta - z - self.lack_z)))
+        solved = dgetrs(self.factors, self.pivots, right)[0]
+        solved += dgetrs(self.factors, self.pivots, right - self.M @ solved)[0]
+        d_y, d_theta = E * solved[:rows], S * solved[rows:]
+        d_s = (target_y - s * d_y) / y - s
+        d_s[:first] = 0.0
+        return d_theta, (target - z * d_theta) / theta - z, d_y, d_s
+
+    def gap_after(self, t: float, d: Direction) -> float:
+        """Return the sum of all products after a step of length t."""
+        path, first = self.path, self.path.first
+        pairs = (path.theta + t * d[0]) @ (path.z + t * d[1])
+        return float(pairs + (path.y + t * d[2])[first:] @ (path.s + t * d[3])[first:])
+
+    def longest(self, d: Direction) -> float:
+        """Return the step, up to a full one, that keeps all pairs positive."""
+        path, first = self.path, self.path.first
+        changes = np.concatenate((d[0], d[1], d[2][first:], d[3][first:]))
+        values = np.concatenate((path.theta, path.z, path.y[first:], path.s[first:]))
+        falls = changes < 0
+        return min(1.0, INSIDE * float((-values[falls] / changes[falls]).min(initial=math.inf)))

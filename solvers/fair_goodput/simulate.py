@@ -16,7 +16,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
@@ -216,46 +216,21 @@ def simulate(
     """
     started = time.perf_counter()
     chosen = as_policy(policy)
-    moves, problem = workload.moves, workload.problem
+    problem = workload.problem
     last = integer("rounds", rounds, 1, MAX_ROUNDS)
     runs = integer("replications", replications, 1, MAX_ROUNDS)
     key = random_key(integer("seed", seed, 0))
     every_draft = isinstance(chosen, Gradient) if every_draft is None else boolean("every_draft", every_draft)
     record = boolean("record", record)
     points = _checkpoints(checkpoints, last)
-    if initial_estimates is not None:
-        entries = sequence("initial_estimates", initial_estimates, problem.clients)
-        initial_estimates = [number(f"initial_estimates[{i}]", one, 0, 1) for i, one in enumerate(entries)]
-    facts = first_facts(chosen, problem.weight, initial_estimates)
+    facts = first_facts(chosen, problem.weight, _first_estimates(initial_estimates, problem.clients))
     kernels = Budget(problem).load("fair_goodput_simulation")
     expected, realised = (np.empty((runs, len(points), problem.clients)) for _ in range(2))
     allocations = np.empty((runs if record else 0, last, problem.clients), dtype=np.int64)
-    scheduling = kernels.Scheduling(
-        policy=chosen.code,
-        options=options_of(chosen, problem.fairness),
-        discounts=discounts_of(chosen),
-        budget=problem.budget_tokens,
-    )
-    world = kernels.World(
-        rates=np.array(moves.rates),
-        transition=np.cumsum(moves.transition, axis=1),
-        initial=np.cumsum(moves.regime_shares),
-        every_draft=every_draft,
-    )
-    counts = first_counts(problem.most_tokens)
-    kernels.simulate  # noqa: B018  (it is compiled here, and not by each of the threads)
-
-    def play(first: int) -> int:
-        part = slice(first, min(first + _RUNS_PER_CALL, runs))
-        kernels.simulate(
-            scheduling, world, facts, counts, key, first, points, allocations[part], expected[part], realised[part]
-        )
-        return part.stop
-
-    with ThreadPoolExecutor(max(1, os.cpu_count() or 1)) as pool:  # the kernel does not hold the interpreter's lock
-        for done in pool.map(play, range(0, runs, _RUNS_PER_CALL)):
-            if callback is not None:
-                callback(done, float(_utility(problem, expected[:done, -1] / last).mean()))
+    given = *_played(kernels, workload, chosen, every_draft), facts, first_counts(problem.most_tokens), key
+    for done in _play(kernels, given, points, (allocations, expected, realised)):
+        if callback is not None:
+            callback(done, float(_utility(problem, expected[:done, -1] / last).mean()))
     best = benchmark(workload) if optimum is None else optimum
     utility, tokens = _utility(problem, expected[:, -1] / last), realised[:, -1] / last
     return GoodputSimulation(
@@ -281,6 +256,36 @@ def simulate(
     )
 
 
+def _played(kernels: Any, workload: GoodputWorkload, policy: Policy, every_draft: bool) -> tuple[Any, Any]:
+    """Return the kernel's records of the policy and of the world that it meets."""
+    moves, problem = workload.moves, workload.problem
+    return kernels.Scheduling(
+        policy=policy.code,
+        options=options_of(policy, problem.fairness),
+        discounts=discounts_of(policy),
+        budget=problem.budget_tokens,
+    ), kernels.World(
+        rates=np.array(moves.rates),
+        transition=np.cumsum(moves.transition, axis=1),
+        initial=np.cumsum(moves.regime_shares),
+        every_draft=every_draft,
+    )
+
+
+def _play(kernels: Any, given: tuple[Any, ...], points: Ints, filled: tuple[NDArray[Any], ...]) -> Iterator[int]:
+    """Fill the arrays of all runs, on all processors; yield how many runs are done."""
+    runs = len(filled[-1])
+
+    def play(first: int) -> int:
+        part = slice(first, min(first + _RUNS_PER_CALL, runs))
+        kernels.simulate(*given, first, points, *(array[part] for array in filled))
+        return part.stop
+
+    kernels.simulate  # noqa: B018  (it is compiled here, and not by each of the threads)
+    with ThreadPoolExecutor(max(1, os.cpu_count() or 1)) as pool:  # the kernel does not hold the interpreter's lock
+        yield from pool.map(play, range(0, runs, _RUNS_PER_CALL))
+
+
 def _utility(problem: FairGoodputProblem, rates: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the utility of rates of all clients, which are the last axis."""
     g = problem.fairness
@@ -288,6 +293,13 @@ def _utility(problem: FairGoodputProblem, rates: NDArray[np.float64]) -> NDArray
         axis=-1
     )
     return total
+
+
+def _first_estimates(given: Sequence[float] | Floats | None, clients: int) -> list[float] | None:
+    if given is None:
+        return None
+    entries = sequence("initial_estimates", given, clients)
+    return [number(f"initial_estimates[{i}]", one, 0, 1) for i, one in enumerate(entries)]
 
 
 def _checkpoints(given: Sequence[int] | Ints | None, rounds: int) -> Ints:

@@ -406,34 +406,14 @@ def play(
     seed, log_batches = integer("seed", seed, 0), integer("log_batches", log_batches, 0, MAX_REQUESTS)
     firsts, sizes = _flat(scheme, requests.prompt_tokens, plans)
     kernels = _kernels()
-    asked = _table(
-        kernels.Request, count, arrival=requests.arrival_seconds, prompt=requests.prompt_tokens,
-        output=requests.output_tokens, uplink=requests.uplink_bytes_per_second,
-        downlink=requests.downlink_bytes_per_second, draft_seconds=requests.draft_seconds, first_size=firsts,
-    )  # fmt: skip
-    cloud = kernels.Cloud(
-        tokens=workload.cloud_delay.tokens.copy(),
-        seconds=workload.cloud_delay.seconds.copy(),
-        background=workload.background_tokens,
-        stages=workload.pipeline_length,
-        smoothing=smoothing,
-    )
-    edge = kernels.Edge(
-        token_bytes=workload.bytes_per_token,
-        chunk=workload.local_overhead_seconds,
-        token=workload.local_seconds_per_token,
-        message=workload.message_overhead_seconds,
-        latency=workload.link_latency_seconds,
-        head=workload.head_seconds,
-    )
     reached = _table(kernels.Reached, count, first=math.nan, last=math.nan, chunks=0, rounds=0, hidden=0)
     sums, log = np.zeros(3, kernels.Sums), np.zeros(log_batches, kernels.Batch)
     serving = _serving(scheme, sizes, _WAITS[wait], download == "last")
     begun = time.perf_counter()
-    ended = kernels.play(random_key(seed), first, last, asked, cloud, edge, serving, reached, sums, log)
+    ended = kernels.play(
+        random_key(seed), first, last, *_world(workload, requests, firsts, smoothing), serving, reached, sums, log
+    )
     seconds = time.perf_counter() - begun
-    batches = sums[kernels.BATCHES]
-    (stage, stage_std), (chunk, chunk_std), (step, step_std) = map(_moments, sums)
     reached = reached[first:last]
     responses = requests.output_tokens[first:last]
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -447,20 +427,52 @@ def play(
         chunks=reached["chunks"].copy(),
         rounds=reached["rounds"].copy(),
         hidden_steps=reached["hidden"].copy(),
-        stage_seconds=stage,
-        stage_seconds_std=stage_std,
-        batch_tokens=float(batches["tokens"] / max(1, batches["count"])),
-        background_tokens=float(ended.background / max(1, batches["count"])),
-        chunk_cloud_seconds=chunk,
-        chunk_cloud_seconds_std=chunk_std,
-        round_cloud_seconds=step,
-        round_cloud_seconds_std=step_std,
-        busy_share=float(batches["seconds"] / ended.seconds) if ended.seconds > 0.0 else 0.0,
-        batches=int(batches["count"]),
         events=ended.events,
         seconds=seconds,
         log=log[: ended.batches],
+        **_summed(sums, ended),
     )
+
+
+def _summed(sums: Any, ended: Any) -> dict[str, Any]:
+    """Return the fields of a run that the kernel's sums over batches, chunks and rounds give."""
+    batches = sums[_kernels().BATCHES]
+    count = max(1, batches["count"])
+    means = {
+        "batch_tokens": float(batches["tokens"] / count),
+        "background_tokens": float(ended.background / count),
+        "busy_share": float(batches["seconds"] / ended.seconds) if ended.seconds > 0.0 else 0.0,
+        "batches": int(batches["count"]),
+    }
+    for name, one in zip(("stage_seconds", "chunk_cloud_seconds", "round_cloud_seconds"), sums, strict=True):
+        means[name], means[f"{name}_std"] = _moments(one)
+    return means
+
+
+def _world(workload: PromptWorkload, requests: Requests, firsts: Ints, smoothing: float) -> tuple[Any, Any, Any]:
+    """Return the kernel's records of the requests, the cloud and the devices."""
+    kernels, delay = _kernels(), workload.cloud_delay
+    asked = _table(
+        kernels.Request, len(firsts), arrival=requests.arrival_seconds, prompt=requests.prompt_tokens,
+        output=requests.output_tokens, uplink=requests.uplink_bytes_per_second,
+        downlink=requests.downlink_bytes_per_second, draft_seconds=requests.draft_seconds, first_size=firsts,
+    )  # fmt: skip
+    cloud = kernels.Cloud(
+        tokens=delay.tokens.copy(),
+        seconds=delay.seconds.copy(),
+        background=workload.background_tokens,
+        stages=workload.pipeline_length,
+        smoothing=smoothing,
+    )
+    edge = kernels.Edge(
+        token_bytes=workload.bytes_per_token,
+        chunk=workload.local_overhead_seconds,
+        token=workload.local_seconds_per_token,
+        message=workload.message_overhead_seconds,
+        latency=workload.link_latency_seconds,
+        head=workload.head_seconds,
+    )
+    return asked, cloud, edge
 
 
 def geometric_chunks(problem: PromptChunkingProblem) -> Ints:

@@ -177,6 +177,19 @@ def simulate(
     clash = next((words for c in (STATIC, ONE_RATE, GIVEN) if (words := c.clash(None, problem))), None)
     if clash:
         raise Unsupported(f"simulate plays static batches of given output lengths at one acceptance rate, not {clash}")
+    return _simulate_static(problem, plan, replications, seed, callback, drop_finished, started)
+
+
+def _simulate_static(
+    problem: ServingLatencyProblem,
+    plan: ServingLatencyPlan,
+    replications: int,
+    seed: int,
+    callback: Tell | None,
+    drop_finished: bool,
+    started: float,
+) -> LatencySimulation:
+    """Replay a plan of static batches; `started` is when the clock began."""
     mechanism = problem.mechanism_of(plan)
     model = problem.evaluate(plan)
     communication = model.terms["communication_seconds"]
