@@ -52,6 +52,16 @@ from specopt.solvers.fair_goodput.rounds import Rounds
 Counts = Sequence[int] | Ints | Mapping[Key, int]
 Ratios = Sequence[float] | Floats | Mapping[Key, float]
 
+COLUMNS = {
+    "weights": "weight",
+    "max_draft_tokens": "max_draft_tokens",
+    "initial_estimates": "initial_estimate",
+    "min_goodput": "min_goodput",
+    "draft_seconds_per_token": "draft_seconds_per_token",
+    "network_seconds": "network_seconds",
+}
+"""What a scheduler can be given of every client at once, and what `join` calls it."""
+
 _OPEN_ROUNDS = 64
 """Rounds that may still be reported, by those clients that have not."""
 
@@ -111,16 +121,15 @@ class GoodputScheduler(Online):
         "robust", "gradient", or one of them with options.
     fairness
         g of the utility: 1 proportional fairness, 0 the weighted sum of the rates.
-    weights, max_draft_tokens, initial_estimates, min_goodput
-        Of each client; None: 1, no cap, the policy's, and no rate that it was promised. Promises that the budget cannot
-        keep are all kept as far as it goes.
     per
         "round" or "second": what goodput, and promises, are counted in. Per second a round lasts as long as its slowest
         client drafts and sends, and the verification after it.
-    draft_seconds_per_token, network_seconds
-        Of each client.
     verify_overhead_seconds, verify_seconds_per_token
         Of the verification of a round.
+    **columns
+        An entry per client: weights (1 if not given), max_draft_tokens (no cap), initial_estimates (the policy's),
+        min_goodput (no rate that it was promised; promises that the budget cannot keep are all kept as far as it goes),
+        draft_seconds_per_token and network_seconds (0).
 
     Raises
     ------
@@ -135,15 +144,10 @@ class GoodputScheduler(Online):
         policy: OnlinePolicy | str = "robust",
         *,
         fairness: float = 1.0,
-        weights: Sequence[float] | Floats | None = None,
-        max_draft_tokens: Sequence[int] | Ints | None = None,
-        initial_estimates: Sequence[float] | Floats | None = None,
-        min_goodput: Sequence[float] | Floats | None = None,
         per: Literal["round", "second"] = "round",
-        draft_seconds_per_token: Sequence[float] | Floats | None = None,
-        network_seconds: Sequence[float] | Floats | None = None,
         verify_overhead_seconds: float = 0.0,
         verify_seconds_per_token: float = 0.0,
+        **columns: Sequence[float] | Floats | Ints | None,
     ) -> None:
         super().__init__()
         chosen = as_policy(policy)
@@ -167,19 +171,15 @@ class GoodputScheduler(Online):
         if isinstance(clients, (int, np.integer)):
             clients = range(integer("clients", clients, 0, MAX_TOKENS))
         names: list[Key] = sequence("clients", clients)
-        columns: dict[str, Any] = {}
-        for field, name, column in (
-            ("weight", "weights", weights),
-            ("max_draft_tokens", "max_draft_tokens", max_draft_tokens),
-            ("initial_estimate", "initial_estimates", initial_estimates),
-            ("min_goodput", "min_goodput", min_goodput),
-            ("draft_seconds_per_token", "draft_seconds_per_token", draft_seconds_per_token),
-            ("network_seconds", "network_seconds", network_seconds),
-        ):
-            if column is not None:
-                columns[field] = sequence(name, column, len(names))
+        if unknown := columns.keys() - COLUMNS.keys():
+            raise TypeError(
+                f"GoodputScheduler has no argument {min(unknown)!r}; of clients it takes {', '.join(COLUMNS)}"
+            )
+        given = {
+            COLUMNS[name]: sequence(name, column, len(names)) for name, column in columns.items() if column is not None
+        }
         for index, key in enumerate(names):
-            self.join(key, **{field: column[index] for field, column in columns.items()})
+            self.join(key, **{field: column[index] for field, column in given.items()})
 
     # ------------------------------------------------------------------ clients
 

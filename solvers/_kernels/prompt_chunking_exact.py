@@ -135,6 +135,15 @@ def raise_idle(prompt, chunks, i, j, state):
             free += prompt.wait_start
 
 
+@helper
+def within(state, ceiling, slack):
+    """Return whether no component exceeds its ceiling by more than the slack."""
+    q = 0
+    while q < len(state) and state[q] <= ceiling[q] + slack:
+        q += 1
+    return q == len(state)
+
+
 @kernel("i8(i8, i8, Prompt, Tables, f8, b1, f8, Labels, Where[::1])")
 def extend(most, work, prompt, tables, T, counted, slack, labels, where):
     """Extend labels, boundary by boundary, for about `work` steps; return INFEASIBLE, FOUND, PAUSED or FULL.
@@ -181,24 +190,16 @@ def extend(most, work, prompt, tables, T, counted, slack, labels, where):
                 state[0], _ = advance(prompt, chunks, x, position[j], values[label][0], values[label], state)
                 if state[P] > due:
                     break
-                good = True
-                for q in range(P + 1):
-                    if state[q] > ceiling[j, q] + slack:
-                        good = False
-                        break
-                if not good:
+                if not within(state, ceiling[j], slack):
                     continue
                 if j < M:
                     if shortest[j] == 0:
                         continue
                     raise_idle(prompt, chunks, j, shortest[j], state)
-                    for q in range(P + 1):
-                        if state[q] > ceiling[j, q] + slack:
-                            good = False
-                            break
-                    if not good:
+                    if not within(state, ceiling[j], slack):
                         continue
                 # against the labels that are there
+                good = True
                 previous = -1
                 other = heads[j]
                 while other >= 0:

@@ -215,6 +215,28 @@ def sort_items(values, seconds, memory, rooms, memory_room):
     return found[:size]
 
 
+@helper
+def write_out(found, best, out):
+    """Write the requests of a batch, in the order of their indices, at the front of `out`; return how many."""
+    out[:] = 0
+    for k in range(len(found)):
+        if best[k]:
+            out[found[k]] = 1
+    count = 0
+    for i in range(len(out)):
+        if out[i]:
+            out[count] = i
+            count += 1
+    return count
+
+
+@helper
+def filled(items, order, end, D, taken):
+    """Take what fits in an order, and nothing else; return its value."""
+    taken[:] = False
+    return fill(items, order, end, D, -1, 0.0, 0.0, True, taken)
+
+
 @kernel("i8(const f8[::1], const f8[::1], const f8[::1], const f8[::1], f8, i8[::1], u1[::1])")
 def sweep(values, seconds, memory, rooms, memory_room, out, stop):
     """Fill `out` with a batch, in the order of its indices, and return how many requests it has.
@@ -277,10 +299,7 @@ def sweep(values, seconds, memory, rooms, memory_room, out, stop):
     best[single] = True
     best_value = items.value[single]
     for k in range(2):  # the guarantee: never less than the best greedy of all thresholds
-        for i in range(size):
-            taken[i] = False
-        other = by_time if k == 0 else by_memory
-        value = fill(items, other, ends[top], d[ends[top] - 1], -1, 0.0, 0.0, True, taken)
+        value = filled(items, by_time if k == 0 else by_memory, ends[top], d[ends[top] - 1], taken)
         if value > best_value:
             best_value = value
             copy(taken, best)
@@ -314,9 +333,7 @@ def sweep(values, seconds, memory, rooms, memory_room, out, stop):
         value = enumerate_core(items, inside, end, D, per_second, per_byte, CORE, taken)
         for k in range(3 if binding else 1):
             other = inside if k == 0 else (by_time if k == 1 else by_memory)
-            for i in range(size):
-                trial[i] = False
-            greedy = fill(items, other, end, D, -1, 0.0, 0.0, True, trial)
+            greedy = filled(items, other, end, D, trial)
             if greedy > value or (k == 0 and greedy == value):
                 value = greedy
                 copy(trial, taken)
@@ -324,17 +341,7 @@ def sweep(values, seconds, memory, rooms, memory_room, out, stop):
         if value > best_value:
             best_value = value
             copy(taken, best)
-    count = 0
-    for k in range(n):
-        out[k] = 0
-    for k in range(size):
-        if best[k]:
-            out[found[k]] = 1
-    for i in range(n):
-        if out[i]:
-            out[count] = i
-            count += 1
-    return count
+    return write_out(found, best, out)
 
 
 @kernel("f8(i8, i8, Items, f8, f8, f8, b1[::1], u1[::1])")

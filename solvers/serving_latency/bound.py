@@ -30,6 +30,8 @@ are taken together.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from specopt.models.errors import OutOfMemory, OutOfTime
@@ -96,22 +98,29 @@ def entries(at: Stages) -> float:
     return max(1.0, prepared.tasks * max(1.0, min(prepared.tasks / 2, room)))
 
 
+def room_for(tasks: int, budget: Budget) -> Any:
+    """Return the work space in which the kernels of `rebatching` form batches."""
+    return budget.load("serving_latency.rebatching").Workspace(
+        places=np.zeros((2, tasks), dtype=np.int64),
+        lines=np.zeros((3, tasks)),
+        f=np.zeros((tasks + 1, 4)),
+        choice=np.zeros((tasks + 1, 4), dtype=np.int64),
+        batches=np.zeros((tasks, budget.load("serving_latency.plans").BATCH_COLUMNS)),
+    )
+
+
 def _sum_ranges(at: Stages, ends: Ints, budget: Budget) -> float:
     kernels = budget.load("serving_latency.rebatching")
     tasks = at.prepared.tasks
     seconds: Floats = np.zeros(len(ends) - 1)
     by_output = np.argsort(at.prepared.outputs, kind="stable")
-    places = np.zeros((2, tasks), dtype=np.int64)
-    lines, batches = np.zeros((3, tasks)), np.zeros((tasks, budget.load("serving_latency.plans").BATCH_COLUMNS))
-    costs, choice = np.zeros((tasks + 1, 4)), np.zeros((tasks + 1, 4), dtype=np.int64)
+    room = room_for(tasks, budget)
     search = np.zeros(kernels.SEARCH_ENTRIES)
     search[kernels.VALUE_WEIGHT] = 0.5
     first = 0
     while first < len(seconds):
         budget.check(0.0 if at.linear else _SECONDS_PER_ENTRY * entries(at))
         stop = min(len(seconds), first + max(1, int(_ENTRIES_PER_CALL / entries(at))))
-        kernels.rebatching_ranges(
-            first, stop, *at.arrays, ends, by_output, places, lines, costs, choice, batches, search, seconds
-        )  # fmt: skip
+        kernels.rebatching_ranges(first, stop, *at.arrays, ends, by_output, room, search, seconds)
         first = stop
     return float(seconds.sum())

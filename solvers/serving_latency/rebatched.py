@@ -20,6 +20,7 @@ from specopt.models.fields import Floats, Ints
 from specopt.models.rebatched_serving import ROUNDING
 from specopt.models.serving_data import Phase, ServingLatencyPlan
 from specopt.solvers.budget import Budget
+from specopt.solvers.serving_latency.bound import room_for
 from specopt.solvers.serving_latency.prepare import Prepared
 from specopt.solvers.serving_latency.stages import columns
 
@@ -53,11 +54,7 @@ class Former:
     def __init__(self, prepared: Prepared, budget: Budget) -> None:
         self.prepared = prepared
         self.kernels = budget.load("serving_latency.rebatching")
-        columns = budget.load("serving_latency.plans").BATCH_COLUMNS
-        tasks = prepared.tasks
-        self.places, self.lines = np.zeros((2, tasks), dtype=np.int64), np.zeros((3, tasks))
-        self.costs, self.choice = np.zeros((tasks + 1, 4)), np.zeros((tasks + 1, 4), dtype=np.int64)
-        self.batches = np.zeros((tasks, columns))
+        self.room = room_for(prepared.tasks, budget)
         self.searches: dict[tuple[int, bool], Floats] = {}
 
     def form(self, reached: Floats, gain: Floats, length: int, steps: int, first: bool) -> tuple[float, list[Ints]]:
@@ -89,9 +86,8 @@ class Former:
         if first or best == np.inf:
             search = self.searches.setdefault((length, first), np.full(self.kernels.SEARCH_ENTRIES, 0.5))
             seconds = self.kernels.form_batches(
-                step, 1, task, setting, self.prepared.runtimes, self.places, self.lines, self.costs, self.choice,
-                self.batches, search, slots[1],
-            )  # fmt: skip
+                step, 1, task, setting, self.prepared.runtimes, self.room, search, slots[1]
+            )
             if seconds < best:
                 best, slots[0] = seconds, slots[1]
         return float(best) * steps, [order[slots[0] == place] for place in range(int(slots[0].max()) + 1)]

@@ -243,8 +243,15 @@ def _replay(
     tasks = np.array([task for batch in plan.batches for task in batch], dtype=np.int64)
     starts = np.concatenate([[0], np.cumsum([len(batch) for batch in plan.batches])]).astype(np.int64)
     members = np.array([tasks, problem.input_tokens[tasks], problem.output_tokens[tasks]], dtype=np.int64)
-    powers = (problem.common_rate if plan.speculation_length else 0.0) ** np.arange(1.0, plan.speculation_length + 1)
-    models = np.array([prepared.draft, prepared.verify])
+    replayed = kernels.Plan(
+        overlap=prepared.overlap,
+        drop=drop_finished,
+        starts=starts,
+        members=members,
+        models=np.array([prepared.draft, prepared.verify]),
+        runtimes=prepared.runtimes.copy(),
+        powers=(problem.common_rate if plan.speculation_length else 0.0) ** np.arange(1.0, plan.speculation_length + 1),
+    )
     longest = int(members[kernels.OUTPUT].max())
     history, clock = np.zeros((2, longest + 2), dtype=np.int64), np.zeros((2, longest + 1))
     inference = np.empty(replications)
@@ -253,10 +260,7 @@ def _replay(
     chunk = max(1, int(_DRAWS_PER_CALL // (members[kernels.OUTPUT].sum() + 1)))
     for first in range(0, replications, chunk):
         part = slice(first, first + chunk)
-        kernels.replay(
-            first, prepared.overlap, drop_finished, random_key(seed), starts, members, models, prepared.runtimes,
-            powers, history, clock, inference[part], steps[part], batch_steps,
-        )  # fmt: skip
+        kernels.replay(first, random_key(seed), replayed, history, clock, inference[part], steps[part], batch_steps)
         done = min(first + chunk, replications)
         tell(done, float(inference[:done].mean()))
     return inference, steps, batch_steps

@@ -21,6 +21,7 @@ from specopt.models.errors import InvalidInput, SpecoptError
 from specopt.models.goodput_workload import GoodputWorkload
 from specopt.models.prompt_workload import Rounds
 from specopt.online import GoodputScheduler, PromptMonitor, VerificationScheduler
+from specopt.online.goodput import COLUMNS
 from specopt.solvers.verification_batch.policies import Policy
 from specopt.solvers.verification_batch.simulate import capacity, run_once
 
@@ -131,7 +132,7 @@ CALLS: dict[str, tuple[Callable[..., Any], list[str]]] = {
     "VerificationScheduler": (lambda **options: scheduler(**options), keywords(VerificationScheduler)),
     "GoodputScheduler": (
         lambda **options: GoodputScheduler(**{"clients": 3, "budget_tokens": 4, **options}),
-        ["clients", "budget_tokens", *keywords(GoodputScheduler)],
+        ["clients", "budget_tokens", *keywords(GoodputScheduler), *COLUMNS],
     ),
     "PromptMonitor": (
         lambda **options: PromptMonitor(**{"cloud_delay": FIGURE_1, **options}), keywords(PromptMonitor, "cloud_delay"),

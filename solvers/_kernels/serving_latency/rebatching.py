@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from specopt.solvers._kernels.kernel import helper, kernel
+from specopt.solvers._kernels.kernel import helper, kernel, record
 from specopt.solvers._kernels.serving_latency.plans import (
     D1,
     LAST,
@@ -35,6 +35,15 @@ WEIGHT, VALUE, VALUE_WEIGHT, LOW, HIGH, LOW_KNOWN, HIGH_KNOWN, LOW_EXCESS, HIGH_
 LOW_VERIFY, HIGH_VERIFY = 9, 10
 SEARCH_ENTRIES = 11
 SEARCHES = 6  # weights tried for a range
+
+Workspace = record(  # work space for K tasks
+    "Workspace",
+    places="i8[:, ::1]",  # (2, K)
+    lines="f8[:, ::1]",  # (3, K)
+    f="f8[:, ::1]",  # (K + 1, 4)
+    choice="i8[:, ::1]",  # (K + 1, 4)
+    batches="f8[:, ::1]",  # (K, BATCH_COLUMNS)
+)
 
 
 @helper
@@ -193,16 +202,14 @@ def learn(search, value, draft, verify):
     return True
 
 
-@kernel(
-    "f8(i8, i8, const f8[:, ::1], const f8[::1], const f8[:, :, ::1], i8[:, ::1], f8[:, ::1], f8[:, ::1], i8[:, ::1],"
-    " f8[:, ::1], f8[::1], i8[::1])",
-)
-def form_batches(n, count, task, setting, runtimes, places, lines, f, choice, batches, search, slot):
+@kernel("f8(i8, i8, const f8[:, ::1], const f8[::1], const f8[:, :, ::1], Workspace, f8[::1], i8[::1])")
+def form_batches(n, count, task, setting, runtimes, room, search, slot):
     """Form batches of all tasks, sorted by input, for the steps n..n+count-1; return what these take.
 
     Modified in place: slot[k] is the batch of task k, in the order of Johnson's rule. Several weights between the
-    stages are tried, from search[VALUE_WEIGHT] on. Work space as for `rebatching_ranges`.
+    stages are tried, from search[VALUE_WEIGHT] on.
     """
+    places, lines, f, choice, batches = room
     active, order = places[0], places[1]
     K = len(task)
     for k in range(K):
@@ -274,19 +281,16 @@ def form_chain(n, rising, most, task, setting, runtimes, ends, slot):
 
 
 @kernel(
-    "void(i8, i8, const f8[:, ::1], const f8[::1], const f8[:, :, ::1], i8[::1], i8[::1], i8[:, ::1], f8[:, ::1],"
-    " f8[:, ::1], i8[:, ::1], f8[:, ::1], f8[::1], f8[::1])",
+    "void(i8, i8, const f8[:, ::1], const f8[::1], const f8[:, :, ::1], i8[::1], i8[::1], Workspace, f8[::1], f8[::1])",
 )
-def rebatching_ranges(
-    first, stop, task, setting, runtimes, ends, by_output, places, lines, f, choice, batches, search, seconds
-):
+def rebatching_ranges(first, stop, task, setting, runtimes, ends, by_output, room, search, seconds):
     """Bound the ranges r = first..stop-1 of steps, with tasks batched anew in each.
 
     Range r are the steps ends[r]+1..ends[r+1]; its tasks are those that take part in all of them. The weight
-    between the stages is the one that raises the bound most; search[VALUE_WEIGHT] is where its search starts. Work
-    space: places (2, K), lines (3, K), f and choice (K + 1, 4), batches (K, BATCH_COLUMNS). Modified in place:
-    search and seconds[r].
+    between the stages is the one that raises the bound most; search[VALUE_WEIGHT] is where its search starts.
+    Modified in place: search and seconds[r].
     """
+    places, lines, f, choice, batches = room
     active = places[0]
     for r in range(first, stop):
         n, count = ends[r] + 1, ends[r + 1] - ends[r]

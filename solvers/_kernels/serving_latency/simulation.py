@@ -6,7 +6,7 @@ with one key meet the same luck, replications may be computed in any order, and 
 
 import numpy as np
 
-from specopt.solvers._kernels.kernel import helper, kernel
+from specopt.solvers._kernels.kernel import helper, kernel, record
 from specopt.solvers._kernels.random import GOLDEN, mixed, uniform
 from specopt.solvers._kernels.serving_latency.stages import DRAFT, VERIFY, step_seconds
 from specopt.solvers._kernels.serving_latency.step import served
@@ -75,21 +75,26 @@ def play_batch(powers, members, start, stop, drop, run, history):
     return last
 
 
-@kernel(
-    "void(i8, b1, b1, u8, i8[::1], i8[:, ::1], f8[:, ::1], const f8[:, :, ::1], f8[::1], i8[:, ::1], f8[:, ::1],"
-    " f8[::1], i8[::1], i8[::1])",
+Plan = record(  # what is replayed
+    "Plan",
+    overlap="b1",
+    drop="b1",  # whether a task that has finished no longer counts in its batch's size and length
+    starts="i8[::1]",  # batch m is members[:, starts[m]:starts[m + 1]]
+    members="i8[:, ::1]",  # the tasks (who draws), batch by batch
+    models="f8[:, ::1]",
+    runtimes="f8[:, :, ::1]",
+    powers="f8[::1]",  # powers[i - 1] is the probability that i draft tokens are accepted
 )
-def replay(
-    first, overlap, drop, key, starts, members, models, runtimes, powers, history, clock, seconds, steps, batch_steps
-):
+
+
+@kernel("void(i8, u8, Plan, i8[:, ::1], f8[:, ::1], f8[::1], i8[::1], i8[::1])")
+def replay(first, key, plan, history, clock, seconds, steps, batch_steps):
     """Write the inference latency of replications first, first + 1, ... and the decoding steps that they take.
 
-    `members` list the tasks (who draws) batch by batch; batch m is starts[m]..starts[m + 1]; powers[i - 1] is the
-    probability that i draft tokens are accepted. `drop`: a task that has finished no longer counts in its batch's size
-    and length. Work space: history (2, longest output + 2), clock (2, longest output + 1).
-
-    Modified in place: ``seconds`` (R,), ``steps`` (R,), and ``batch_steps`` (M,), to which the steps are added.
+    Work space: history (2, longest output + 2), clock (2, longest output + 1). Modified in place: ``seconds`` (R,),
+    ``steps`` (R,), and ``batch_steps`` (M,), to which the steps are added.
     """
+    overlap, drop, starts, members, models, runtimes, powers = plan
     l = len(powers)
     for r in range(len(seconds)):
         run = mixed(key + np.uint64(first + r + 1) * GOLDEN)
