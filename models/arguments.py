@@ -144,7 +144,7 @@ def random_generator(seed: object) -> np.random.Generator:
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    """Tell whether a value is a number, a Boolean being none; NaN and infinity are numbers here."""
+    """Return whether a value is a number, a Boolean being none; NaN and infinity are numbers here."""
     return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
 
 

@@ -49,7 +49,7 @@ class PaperDecoder:
 
     @staticmethod
     def is_marked(data: Mapping[str, Any]) -> bool:
-        """Tell whether JSON-like data means this cost model."""
+        """Return whether JSON-like data means this cost model."""
         return "cost" not in data
 
     @property
@@ -127,7 +127,7 @@ class ExactDecoder:
 
     @staticmethod
     def is_marked(data: Mapping[str, Any]) -> bool:
-        """Tell whether JSON-like data means this cost model."""
+        """Return whether JSON-like data means this cost model."""
         return "cost" in data
 
     @property

@@ -2,7 +2,7 @@
 
 
 def shortened(text: str, most: int) -> str:
-    """Return a text of at most so many characters, its middle cut."""
+    """Return a text cut in the middle to a given length."""
     if len(text) <= most:
         return text
     tail = most // 5

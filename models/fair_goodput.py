@@ -40,7 +40,7 @@ from specopt.models.fields import (
     read,
 )
 from specopt.models.problem import ROUNDING, Evaluation, Plan, Problem
-from specopt.models.schema import told
+from specopt.models.schema import described
 
 MAX_FAIRNESS = 100.0
 """Largest fairness: beyond it the utility leaves the range of floating-point numbers."""
@@ -258,8 +258,8 @@ class Schedule(Custom):
                     {
                         "type": "object",
                         "properties": {
-                            "share": told(share, "share", words["share"]),
-                            name: told(form, name, words[name]),
+                            "share": described(share, "share", words["share"]),
+                            name: described(form, name, words[name]),
                         },
                         "required": ["share", name],
                         "additionalProperties": False,

@@ -241,7 +241,7 @@ def escaped(text: str) -> str:
 
 
 def is_unicode(text: str) -> bool:
-    """Tell whether a text can be written: JSON can spell half of a surrogate pair, which no encoding takes."""
+    """Return whether a text can be written: JSON can spell half of a surrogate pair, which no encoding takes."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -325,7 +325,7 @@ def fewest_entries(hint: Any) -> int:
 
 
 def is_required(field: dataclasses.Field[Any]) -> bool:
-    """Tell whether a field has no default."""
+    """Return whether a field has no default."""
     return field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
 
 

@@ -81,7 +81,7 @@ def save(obj: Problem | Result, path: str | os.PathLike[str]) -> None:
 
 
 def from_dict(data: object) -> Problem | Result:
-    """Build a problem or a result from JSON-like data: results are told by their `status`."""
+    """Build a problem or a result from JSON-like data: a `status` makes it a result."""
     if not isinstance(data, Mapping):
         raise InvalidInput(f"the top level: expected an object, got {describe(data)}")
     if "kind" not in data:
@@ -236,7 +236,7 @@ def write_bytes(path: str | os.PathLike[str], content: bytes) -> None:
 
 
 def is_replaced(path: str | os.PathLike[str]) -> bool:
-    """Tell whether a file that is written appears as a whole: it is a regular one, or new.
+    """Return whether a file that is written appears as a whole: it is a regular one, or new.
 
     Raises
     ------
@@ -252,7 +252,7 @@ def is_replaced(path: str | os.PathLike[str]) -> bool:
 
 
 def is_stdout(path: str | os.PathLike[str]) -> bool:
-    """Tell whether a path leads to where standard output goes: /dev/stdout, or the file behind it."""
+    """Return whether a path leads to where standard output goes: /dev/stdout, or the file behind it."""
     try:
         found = os.stat(path)  # before links are followed: it refuses a circle of them
         while (name := os.fspath(path)) not in STDOUT and os.path.islink(name):

@@ -16,7 +16,7 @@ import numpy as np
 
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import check, describe, dump, parse, refuse_denormal
-from specopt.models.schema import schema, told
+from specopt.models.schema import described, schema
 
 FORMAT = "specopt/1"
 
@@ -209,9 +209,9 @@ class Problem(Shown, ABC, Generic[P]):
         """Return the JSON Schema of a problem file of this kind."""
         body = schema(cls)
         header = {
-            "$schema": told({"type": "string"}, "$schema", "Where an editor finds this schema; not read."),
-            "format": told({"const": FORMAT}, "format", "The version of the format."),
-            "kind": told({"const": cls.kind}, "kind", "The kind of problem."),
+            "$schema": described({"type": "string"}, "$schema", "Where an editor finds this schema; not read."),
+            "format": described({"const": FORMAT}, "format", "The version of the format."),
+            "kind": described({"const": cls.kind}, "kind", "The kind of problem."),
         }
         header["$schema"]["default"] = None
         return {

@@ -20,7 +20,7 @@ def read_bytes(path: str | os.PathLike[str], most: int = MAX_BYTES) -> bytes:
     Raises
     ------
     InvalidInput
-        If it cannot be read, is a device or a directory, or holds more than so many bytes.
+        If it cannot be read, is a device or a directory, or is larger than the limit.
     """
     with opened(path) as stream:
         if os.fstat(stream.fileno()).st_size > most or len(content := stream.read(most + 1)) > most:
@@ -64,7 +64,7 @@ def opened(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 
 def too_large(path: str | os.PathLike[str], most: int) -> InvalidInput:
-    """Return the refusal of a file with more than so many bytes."""
+    """Return the refusal of a file beyond the limit of bytes."""
     return InvalidInput(
         f"{path}: is too large: at most {most // 2**20} MiB are read; leave out what is not needed, or split it"
     )

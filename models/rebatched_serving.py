@@ -7,7 +7,7 @@ every step the unfinished tasks that are ready are served, all of them, in the l
   longest, max_k (I_k + g_k), stands for I_m + (n - 1) L in Eq. 13-14; g_k is what a task has gained so far.
 * A step of speculation length l adds L(alpha_k, l) to g_k; a task has finished after the first step in which g_k
   reaches its length Q_k, but for a relative 1e-12.
-* Memory is counted run by run: so many tasks times the longest, max_k (I_k + min(Q_k, g_k after the step)).
+* Memory is counted run by run: the number of tasks times the longest, max_k (I_k + min(Q_k, g_k after the step)).
 * With `min_speculation_length` 0 a batch may guess nothing for a while: it has no draft stage then and counts for
   the verify model's memory alone. The first draft pass after that takes in all that the draft model has not seen.
 * Where a phase brings together tasks that ran apart, each newcomer costs `regroup_seconds` on the stages that move it.
@@ -117,7 +117,7 @@ def length_violations(problem: ServingData, plan: ServingLatencyPlan) -> list[st
 
 
 def play(problem: ServingData, plan: ServingLatencyPlan, outputs: Ints, ready: Floats) -> Played:
-    """Return what becomes of the tasks if each needs so many output tokens, and is ready at such a time."""
+    """Return what becomes of the tasks for given output lengths and ready times."""
     run = _Run(problem, plan, outputs, ready)
     while run.unfinished.any():
         run.block()

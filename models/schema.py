@@ -51,14 +51,15 @@ def schema(cls: Any) -> Schema:
     return {
         "type": "object",
         "properties": {
-            name: told(_type_of(hint), name, words.get(name, ""), fields[name]) for name, hint in hints_of(only).items()
+            name: described(_type_of(hint), name, words.get(name, ""), fields[name])
+            for name, hint in hints_of(only).items()
         },
         "required": [name for name, field in fields.items() if is_required(field)],
         "additionalProperties": False,
     }
 
 
-def told(body: Schema, name: str, words: str, field: dataclasses.Field[Any] | None = None) -> Schema:
+def described(body: Schema, name: str, words: str, field: dataclasses.Field[Any] | None = None) -> Schema:
     """Return the schema of a field with what people ask of it."""
     out = {
         "description": words,
@@ -161,7 +162,7 @@ def _type_of(hint: Any) -> Schema:
 
 
 def _is_numeric(body: Schema) -> bool:
-    """Tell whether a value is a number, or all that it holds are."""
+    """Return whether a value is a number, or all that it holds are."""
     if "anyOf" in body:
         return all(_is_numeric(one) for one in body["anyOf"] if one.get("type") != "null")
     if body.get("type") == "array":

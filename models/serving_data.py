@@ -227,7 +227,7 @@ class ServingData(Problem[ServingLatencyPlan]):
         return rate.values if isinstance(rate, Rates) else np.full(self.tasks, rate or 0.0)
 
     def tokens_per_step(self, length: int) -> Floats:
-        """Return the tokens L_k that each task gains in a step of so many guesses (Eq. 7), shape (K,)."""
+        """Return the tokens L_k that each task gains in a step with a given draft length (Eq. 7), shape (K,)."""
         if length == 0 or self.acceptance_rate is None:
             return np.ones(self.tasks)
         if isinstance(self.acceptance_rate, Rates):

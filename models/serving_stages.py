@@ -1,6 +1,6 @@
 """Seconds of the two stages of serving latency: drafting and verifying a batch in one decoding step (paper 1).
 
-A batch of b tasks has reached so many tokens before the step: its longest prompt in the first one, I_m + (n - 1) L
+The tokens that a batch of b tasks has reached before the step: its longest prompt in the first one, I_m + (n - 1) L
 in step n of a static batch. Shapes broadcast: one row per batch, one column per step.
 """
 
@@ -20,7 +20,7 @@ def draft_seconds(
 ) -> Floats:
     """Return T^d (Eq. 13 and 19): `length` passes of one token, but for the first one.
 
-    That takes in what the draft model has not seen: where `prefill` the prompt, else one token unless told.
+    That takes in what the draft model has not seen: where `prefill` the prompt, else one token unless given.
     """
     seconds = np.zeros_like(reached)
     for i in range(1, length + 1):

@@ -50,7 +50,7 @@ class VerificationTime:
         return found
 
     def scaled(self, slope: float, overhead: float) -> VerificationTime:
-        """Return an estimator of so many times the seconds: of the weights, and of the constant."""
+        """Return the estimator scaled by two factors: of the weights, and of the constant."""
         return VerificationTime(
             seconds_per_new_token=slope * self.seconds_per_new_token,
             seconds_per_interaction=slope * self.seconds_per_interaction,

@@ -63,7 +63,7 @@ _Shown.html = _html
 
 
 def __getattr__(name: str) -> str:
-    """Return the version where it is asked for: looking it up takes an eighth of the time of the import."""
+    """Return the version on access: looking it up takes an eighth of the time of the import."""
     if name != "__version__":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib.metadata import version

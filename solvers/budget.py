@@ -18,15 +18,15 @@ import numpy as np
 from specopt.models.errors import OutOfMemory, OutOfTime, Stopped
 from specopt.models.problem import Evaluation, Plan, Problem
 from specopt.models.result import Progress
-from specopt.solvers._kernels.compiling import told
+from specopt.solvers._kernels.compiling import announced
 
 T = TypeVar("T")
 
 SPARE = 0.2
-"""Share of the time left in which a long call that is told to end may do so."""
+"""Share of the time left in which a long call may still end after it was stopped."""
 
 MEMORY_LIMIT = 2 * 2**30
-"""Bytes that a solve may hold unless told otherwise, on top of what the process holds already."""
+"""Bytes that a solve may hold by default, on top of what the process holds already."""
 
 LAST_SECONDS = 0.025
 """Beyond 1.05 times the limit: half of what a result may come late, for the last plan of a method."""
@@ -103,7 +103,7 @@ class Budget:
         return max(0.0, self.time_limit - self.seconds)
 
     def check(self, ahead: float = 0.0) -> None:
-        """Raise if the caller has asked to stop, or the time is up, or would be in so many seconds."""
+        """Raise if the caller has asked to stop, or the time is up, or will be within the given seconds."""
         if self.stopped:
             raise Stopped
         if self.seconds + ahead >= self.time_limit:
@@ -141,7 +141,7 @@ class Budget:
         ------
         OutOfTime
             If there is a plan and judging another one, by the time that the last one took, would outlast what a limit
-            leaves to a method that is told to end: the best plan at hand is offered then.
+            leaves to a method that is stopped: the best plan at hand is offered then.
         """
         if plan is self.incumbent and self.objective is not None:
             return self.objective
@@ -272,7 +272,7 @@ class Budget:
             return
         if not running:
             prepare.start(name)
-        with told(name.partition(":")[0]):
+        with announced(name.partition(":")[0]):
             while prepare.is_running(name) and not is_cached(kernel):
                 time.sleep(min(POLL_SECONDS, self.remaining))
                 self.check()
@@ -329,12 +329,12 @@ class Budget:
         kernel, arguments
             What to call.
         partial
-            Whether a call that was told to end gives something useful: it is then told a little before the time is up.
+            Whether a stopped call gives something useful: it is then stopped a little before the time is up.
 
         Raises
         ------
         OutOfTime
-            If the call does not end in time, or was told to and gives nothing useful then.
+            If the call does not end in time, or was stopped and gives nothing useful then.
         """
         self.check()
         spare = SPARE * self.remaining if partial and self.time_limit < math.inf else 0.0

@@ -2,7 +2,7 @@
 
 Every simulator is called ``simulate(problem or workload, plan or policy, *, seed=0, replications=..., callback=None,
 ...)``. The seed decides all luck, whatever the policy, so that differences between policies are paired, and the
-callback is told now and then how many replications are done and their mean.
+callback is called now and then with the number of replications done and their mean.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from specopt.models.prompt_chunking import PromptChunkingProblem
 def steep_cloud(
     *, prompt_tokens: int = 1000, step_tokens: int = 128, step_milliseconds: float = 15.0, seed: int = 0
 ) -> PromptChunkingProblem:
-    """A cloud delay that jumps by milliseconds within one token at every so many tokens, and is flat between.
+    """A cloud delay that jumps by milliseconds within one token every n tokens, and is flat between.
 
     What makes it hard: the delay is neither convex nor concave, the best chunks end just before a step, and Eq. 3 of
     paper 4 has several roots or none.

@@ -170,7 +170,7 @@ def able(name: str, inputs: Mapping[Form, Floats | None], rows: int) -> dict[For
     Raises
     ------
     InvalidInput
-        If the one that is asked for, or all of them where the name is "auto", are not among them.
+        If the requested one, or all of them where the name is "auto", are not among them.
     """
     given = {form: of for form, of in inputs.items() if of is not None}
     short = {form.name: text for form, of in given.items() if (text := form.lacks(of))}

@@ -12,7 +12,7 @@ from specopt.models.serving_latency import ServingLatencyProblem
 def tight_memory(
     *, pair: str = "1.1B-7B", tasks: int = 40, fit: float = 3.0, max_output: int = 512, seed: int = 0
 ) -> ServingLatencyProblem:
-    """The setting of paper 1 with draft memory for so many tasks of the longest input (Eq. 9-10).
+    """The setting of paper 1 with draft memory for a given number of tasks of the longest input (Eq. 9-10).
 
     What makes it hard: batches of long prompts must be small and batches of short ones need not be, so the best sizes
     differ along the pipeline; there are many batches, and with them many orders. Fixed sizes waste either memory or

@@ -10,7 +10,7 @@ from specopt.models.errors import InvalidInput
 from specopt.models.fields import describe
 
 UNITS: dict[str, float] = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
-"""Units of times that are numbers: so many of them are one second."""
+"""Units of numeric times, and how many of each make a second."""
 
 DATE = "date"
 """The unit of times that are dates, such as 2023-11-16 18:15:46.6805900 or 2024-05-10T00:00:00.009930+00:00."""

@@ -1,4 +1,4 @@
-"""The formats of traces, and which of them a file is in, told by its first line."""
+"""The formats of traces, and which of them a file is in, by its first line."""
 
 from __future__ import annotations
 

@@ -127,7 +127,7 @@ def _fitted(data: Mapping[str, Any], where: str, decoder: Decoder | None, all_lo
     if largest > MAX_COEFFICIENT:
         raise InvalidInput(f"{where}: expected coefficients of at most {MAX_COEFFICIENT:g}, got {largest:g}")
     misfit = None if key is None else data.get("misfit")
-    counted = form.unit == "seconds_per_flop" and isinstance(work, Tokens)  # as tokens, so a range of them is not told
+    counted = form.unit == "seconds_per_flop" and isinstance(work, Tokens)  # as tokens, so their range is not known
     ranges = None if key is None or counted else data.get("range")
     contexts = [] if key is None else data.get("contexts", [])
     if not isinstance(contexts, list):

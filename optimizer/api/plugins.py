@@ -1,6 +1,6 @@
 """Methods and families of other distributions: entry points `specopt.methods` and `specopt.families`, KIND.NAME each.
 
-Only what is asked for is loaded. What cannot be used is one message that names the entry point and its distribution:
+Plug-ins are loaded on demand. What cannot be used is one message that names the entry point and its distribution:
 an exception for those who ask for it by name, a warning in the log for those who ask for all there is. Each is loaded
 in a thread of its own: the thread is left behind if it does not end in time, SystemExit and KeyboardInterrupt end it
 alone, and Ctrl-C interrupts the main thread, which waits.
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 METHODS, FAMILIES = "specopt.methods", "specopt.families"
 
 LOAD_SECONDS = 10.0
-"""For importing a plug-in where all are asked for; one that is asked for by name has no limit."""
+"""For importing a plug-in when all are listed; one requested by name has no limit."""
 
 logger = logging.getLogger("specopt")
 

@@ -268,8 +268,8 @@ def _judged(
         violations = problem.violations(outcome.plan)
         fixed += time.perf_counter() - judging
         if violations:
-            told = _saved(problem, method, outcome, f"a plan that violates: {violations[0]}")
-            raise InternalError(f"internal error: {told}")
+            said = _saved(problem, method, outcome, f"a plan that violates: {violations[0]}")
+            raise InternalError(f"internal error: {said}")
         evaluation = budget.evaluate(outcome.plan)
         fixed += budget.judging_seconds
         objective, terms = evaluation.objective, evaluation.terms

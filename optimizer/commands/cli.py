@@ -77,7 +77,7 @@ def run(arguments: Sequence[str]) -> int:
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
     except (SystemExit, BrokenPipeError) as ended:  # the reader has gone; SystemExit: what typer and rich make of it
-        if isinstance(ended, SystemExit) and not ended.code:  # a shell was told what completes a command
+        if isinstance(ended, SystemExit) and not ended.code:  # a shell got its completions
             return FOUND
         discard(sys.stdout)
         return UNREAD

@@ -29,7 +29,7 @@ def evaluate(
         str | None, typer.Option(metavar="LOW:HIGH", help="Acceptance rates may lie anywhere in between.")
     ] = None,
     output_scale: Annotated[
-        str | None, typer.Option(metavar="LOW:HIGH", help="Output lengths may be so many times as long.")
+        str | None, typer.Option(metavar="LOW:HIGH", help="Range of factors on output lengths.")
     ] = None,
     samples: Annotated[int, typer.Option(metavar="N", parser=count, help="Cases drawn from the intervals.")] = 200,
     seed: Seed = 0,

@@ -186,9 +186,9 @@ def _engine(engine: Engine, known: Deployment, given: Plan) -> None:
     ):
         values.append(Value(name, shown, path if name in data else default, name not in data))
     rates = PositionAcceptance.constant(RATE) if known.acceptance is None else known.acceptance
-    told = f"{RATE:g} at every position" if known.acceptance is None else f"{known.rate:.3g} as one rate"
+    acceptance = f"{RATE:g} at every position" if known.acceptance is None else f"{known.rate:.3g} as one rate"
     is_assumed = known.acceptance is None
-    values.append(Value("acceptance", told, "paper 1" if is_assumed else "--acceptance", is_assumed))
+    values.append(Value("acceptance", acceptance, "paper 1" if is_assumed else "--acceptance", is_assumed))
     found = speculation_table(times, rates)
     unused = [] if known.link is None else ["--link: the engine drafts and verifies on one machine"]
     if known.memory_bytes is not None:

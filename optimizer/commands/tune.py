@@ -41,7 +41,7 @@ class Tune:
     draft: str | None = option("NAME", "The same, of draft models.")
     context: int | None = option("TOKENS", "Context that is served; default: all.")
     ask: bool = flag("Say which points to measure next.")
-    budget: int = option("N", "Ask for at most so many points.", default=4)
+    budget: int = option("N", "Upper limit of the points to ask for.", default=4)
     regret: float = option("SHARE", "Ask until no more than this may be lost.", default=0.02)
     confidence: float = option("SHARE", "Coverage of the bands.", default=0.9)
     extrapolate: bool = flag("Look beyond the measured range, too.")

@@ -42,7 +42,7 @@ class Handler(logging.Handler):
 
 
 def set_loudness(more: int, less: bool) -> None:
-    """Say what is asked for: nothing but failures, or the log's records of level info (1) or debug (2), too."""
+    """Set verbosity: failures only, or also the log's records of level info (1) or debug (2)."""
     global quiet
     quiet = less
     logger = logging.getLogger("specopt")

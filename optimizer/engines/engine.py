@@ -14,7 +14,7 @@ Config = dict[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class Engine:
-    """How one engine is told the drafts per batch size.
+    """How one engine takes the drafts per batch size.
 
     Parameters
     ----------
@@ -22,7 +22,7 @@ class Engine:
         On the command line.
     config
         From a schedule and the engine's version, where this matters: what the engine takes; None: leave speculation
-        out. Raises `InvalidInput` where the engine cannot be told so.
+        out. Raises `InvalidInput` where the engine has no option for it.
     notes
         From the same: what an operator must know beside the configuration.
     single

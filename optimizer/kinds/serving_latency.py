@@ -178,7 +178,7 @@ def _worst(
 
 
 def _rate_at(tokens_per_step: float, length: int, low: float, high: float) -> float | None:
-    """Return the acceptance rate in an interval at which a step yields so many tokens (Eq. 7), or None."""
+    """Return the acceptance rate in an interval at which a step yields a given number of tokens (Eq. 7), or None."""
     if not (expected_tokens_per_step(low, length) <= tokens_per_step <= expected_tokens_per_step(high, length)):
         return None
     return rate_that_yields(tokens_per_step, length, low, high)

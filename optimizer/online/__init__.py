@@ -1,4 +1,4 @@
-"""What runs beside a server: objects that are asked call by call and learn from what they are told.
+"""What runs beside a server: objects that are called step by step and learn from what is reported to them.
 
 Any thread may call them. A call takes effect as a whole or, with an exception, not at all. `state()` returns data for
 strict JSON and `from_state` restores the object; keys name requests, clients, tasks and devices.

@@ -60,7 +60,7 @@ class AsyncScheduler(Generic[Draft, Verdict]):
     drop
         Called with every response whose prefix leaves the scheduler's bounded cache, before the batch that takes its
         room; it may `update` the scheduler on a request of it that waits. If it raises, the batch fails, once all of
-        its responses have been told.
+        its responses have been informed.
     """
 
     def __init__(
@@ -188,9 +188,9 @@ class AsyncScheduler(Generic[Draft, Verdict]):
         longest = batch.seconds + self.scheduler.lost_after_seconds
         try:
             async with asyncio.timeout(None if math.isinf(longest) else longest) as limit:
-                with ExitStack() as told:  # all are, whatever one of the calls raises
+                with ExitStack() as calls:  # all are, whatever one of the calls raises
                     for key in reversed(batch.drop):
-                        told.callback(self.drop, key)  # type: ignore[arg-type]  # there is one where prefixes go
+                        calls.callback(self.drop, key)  # type: ignore[arg-type]  # there is one where prefixes go
                 begun = loop.time()
                 verdicts = dict(await self.verify({key: self._waiting[key][0] for key in batch.keys}))
             seconds = loop.time() - begun or None

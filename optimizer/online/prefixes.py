@@ -74,7 +74,7 @@ class Prefixes:
         used[_CACHED, places] = used[_SIZE, places]  # they are read now, and stay even where they alone are too many
         after._batches = min(self._batches + 1, _RECENT_BATCHES)
         after._batch_seconds = self._batch_seconds + (min(seconds, LARGEST) - self._batch_seconds) / after._batches
-        # as their first 16 bits: within 1 % the order says nothing, and so many are sorted in a tenth of the time
+        # as their first 16 bits: within 1 % the order says nothing, and 16-bit keys are sorted in a tenth of the time
         with np.errstate(over="ignore"):
             speed = used[_SPEED].astype(np.float32)
         order = np.argsort((speed.view(np.uint32) >> 16).astype(np.uint16), kind="stable")

@@ -238,7 +238,7 @@ class PromptMonitor(Online):
 
     @locked
     def parallel_steps(self, device: Key, draft_tokens: int, *, bytes_per_token: float) -> int:
-        """Return lambda of Eq. 6 for a draft of so many tokens.
+        """Return lambda of Eq. 6 for a draft of a given length.
 
         Raises
         ------

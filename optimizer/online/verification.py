@@ -124,7 +124,7 @@ class VerificationScheduler(Online):
     Parameters
     ----------
     estimator
-        Time of a batch (Eq. 18-19), as far as known: it follows what `complete` is told. A coefficient of 0 stays 0.
+        Time of a batch (Eq. 18-19), as far as known: it follows the reports to `complete`. A coefficient of 0 stays 0.
     policy
         How to choose.
     guard_seconds
@@ -137,7 +137,7 @@ class VerificationScheduler(Online):
         Room of the server's cache of prefixes, of which every batch says what to `drop`. Keys name responses then, and
         `forget` says that one has ended. None: ample.
     lost_after_seconds
-        A batch that runs longer than this beyond its estimate counts as lost when the next one is asked for: its
+        A batch that runs longer than this beyond its estimate counts as lost when the next one is requested: its
         requests wait again. Infinity: never.
     """
 
@@ -235,7 +235,7 @@ class VerificationScheduler(Online):
         return_seconds
             How long the result takes back to the device.
         arrival_seconds
-            When the request came; None: when the next batch is asked for.
+            When the request came; None: when the next batch is requested.
 
         Raises
         ------

@@ -31,13 +31,13 @@ def comparison_page(comparison: Comparison, sources: tuple[str, ...]) -> Page:
     wins = [{name: row.get(name) for name in labels} for row in families]
     if len(wins) > 1:
         body.append(section("Who has the best plan where", table(wins, "Share of the runs with the best plan (%)")))
-    told = [
+    lost = [
         {"method": one.label, "instance": one.instance, "seed": one.seed, "status": one.status, "why": one.error}
         for one in comparison
         if one.error is not None
     ]
-    if told:
-        body.append(section("What failed or is refuted", table(told, "Runs that failed, and claims that are refuted")))
+    if lost:
+        body.append(section("What failed or is refuted", table(lost, "Runs that failed, and claims that are refuted")))
     body.append(section("Run by run", table(_runs(comparison), "Every run")))
     body.append(section("Where the numbers come from", items(f"{name}: {what}" for name, what in origins(comparison))))
     title = f"{len({row.label for row in rows})} methods on {len({r.problem_sha256 for r in comparison})} instances"
@@ -56,7 +56,7 @@ def _winner(kind: str, rows: Sequence[MethodSummary]) -> str:
 
 def _kind(comparison: Comparison, kind: str, rows: Sequence[MethodSummary]) -> str:
     maximised = kind_of(kind).problem.sense == "maximize"
-    told = [
+    cells = [
         {
             "method": row.label, "runs": row.cells, "failed": row.failed, "no plan": row.without_plan,
             "best plan (%)": 100.0 * row.wins, "proven (%)": 100.0 * row.proven,
@@ -71,7 +71,7 @@ def _kind(comparison: Comparison, kind: str, rows: Sequence[MethodSummary]) -> s
         f"Proven: optimal by that bound. Time: shifted geometric mean, shift {SHIFT_SECONDS:g} s."
     )
     charts = profile_charts(comparison, kind)
-    return section(f"{kind}: methods", table(told, "Methods"), paragraph(words, "note"), *map(figure, charts))
+    return section(f"{kind}: methods", table(cells, "Methods"), paragraph(words, "note"), *map(figure, charts))
 
 
 def _runs(comparison: Comparison) -> list[dict[str, Any]]:

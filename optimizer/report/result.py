@@ -136,11 +136,11 @@ def _run(result: Result) -> list[str]:
         ("seconds preparing", preparing),
     ]
     pairs += [(name.replace("_", " "), value) for name, value in result.options.items()]
-    told = [{"what": name.replace("_", " "), "figure": str(value)} for name, value in result.stats.items()]
+    rows = [{"what": name.replace("_", " "), "figure": str(value)} for name, value in result.stats.items()]
     versions = items(f"{name} {version}" for name, version in result.versions.items())
     digest = paragraph(f"Problem {result.problem_sha256 or 'not said'}.", "note")
     return [
         facts(pairs),
-        folded("Counters", table(told, "Counters of the method")),
+        folded("Counters", table(rows, "Counters of the method")),
         folded("Versions", versions + digest),
     ]

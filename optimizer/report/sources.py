@@ -1,4 +1,4 @@
-"""What a report can be made from, told by its content: files of `solve`, `compare`, `reproduce`, sweeps."""
+"""What a report can be made from, recognised by content: files of `solve`, `compare`, `reproduce`, sweeps."""
 
 from __future__ import annotations
 

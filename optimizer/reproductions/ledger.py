@@ -215,15 +215,15 @@ def entries(*papers: Paper) -> list[dict[str, Any]]:
 
 def entry(of: Paper, said: Statement, found: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a paper states, and what a run found: as a record keeps it, empty if there was none."""
-    told: dict[str, Any] = {
+    row: dict[str, Any] = {
         "paper": of.name, "item": said.id, "place": said.place, "statement": said.statement, "printed": said.printed,
         "ours": found.get("ours"), "status": said.status, "assumptions": list(of.experiments.get(said.by, ())),
     }  # fmt: skip
     if "ours" in found:
-        told["holds"] = said.agrees(found["ours"])
+        row["holds"] = said.agrees(found["ours"])
     more: dict[str, Any] = {"unit": said.unit, "test": said.test, "reason": said.reason}
     more |= {key: found.get(key) for key in ("share", "samples", "deciding", "split")}
-    return told | {key: value for key, value in more.items() if value not in (None, "")}
+    return row | {key: value for key, value in more.items() if value not in (None, "")}
 
 
 def read(name: str) -> str:

@@ -78,12 +78,12 @@ def _printed(point: Point) -> tuple[Floats, DraftPredictor]:
 
 def _recorded(point: Point) -> tuple[Floats, DraftPredictor]:
     """Return acceptance by position and the predictor of the real pair, on prompts that nothing was fitted to."""
-    told = _rejections(point)
+    given = _rejections(point)
     predictor = DraftPredictor(
-        false_accept=1.0 - told["specificity"], false_reject=1.0 - told["recall"],
-        false_accept_after=told["goes_on_after"],
+        false_accept=1.0 - given["specificity"], false_reject=1.0 - given["recall"],
+        false_accept_after=given["goes_on_after"],
     )  # fmt: skip
-    return np.array(told["by_position"][: point["recorded_window"]]), predictor
+    return np.array(given["by_position"][: point["recorded_window"]]), predictor
 
 
 def _rejections(point: Point) -> Mapping[str, Any]:
@@ -258,12 +258,12 @@ def figure_8(point: Point, seeds: Sequence[int]) -> Found:
 
 def statistics(point: Point, _: Sequence[int]) -> Found:
     """Say how statistics of the real pair's draft distributions go with acceptance."""
-    told = lines("statistics", temperature=point["temperature"], task=point["task"])[0]
+    given = lines("statistics", temperature=point["temperature"], task=point["task"])[0]
     falling = ("draft_entropy", "deviation")
     names = {
         "draft_probability": "confidence", "draft_entropy": "entropy", "margin": "margin", "deviation": "dispersion",
     }  # fmt: skip
-    signed = {name: [-one if name in falling else one for one in told[name]] for name in names}
+    signed = {name: [-one if name in falling else one for one in given[name]] for name in names}
     return Found(
         {f"figure-2.{names[name]}": ranks for name, (ranks, _) in signed.items()}
         | {"figure-3": min(each for _, each in signed.values())}
@@ -272,10 +272,13 @@ def statistics(point: Point, _: Sequence[int]) -> Found:
 
 def table_4(point: Point, _: Sequence[int]) -> Found:
     """Judge a predictor on recorded drafts of the real pair."""
-    told = _rejections(point)
-    rates = {name: told[name] for name in ("accuracy", "area", "recall", "specificity")}
-    rates |= {"false-accept": 1.0 - told["specificity"], "balanced": 0.5 * (told["recall"] + told["specificity"])}
-    off, on = (told[name][point["recorded_window"] - 1] for name in ("off", "on"))
+    given = _rejections(point)
+    rates = {name: given[name] for name in ("accuracy", "area", "recall", "specificity")}
+    rates |= {
+        "false-accept": 1.0 - given["specificity"],
+        "balanced": 0.5 * (given["recall"] + given["specificity"]),
+    }
+    off, on = (given[name][point["recorded_window"] - 1] for name in ("off", "on"))
     return Found(
         {f"table-4.{name}": value for name, value in rates.items()} | {"table-5.gain": 100.0 * (on / off - 1.0)}
     )

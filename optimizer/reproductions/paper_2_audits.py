@@ -76,7 +76,7 @@ def _own_numbers(one: Statement, counts: Mapping[str, list[int]]) -> float:
         n = given["samples"]
         ends = (1.0 - (1.0 - (given["r2"] + step)) * (n - 1) / (n - 4) for step in (-5e-4, 5e-4))
         return follows(printed, *ends, digits=3)
-    if "mae" in given:  # between the mean and the largest error, and reached by so many samples
+    if "mae" in given:  # between the mean and the largest error, and reached by a share of samples
         return follows(printed, max(given["mae"], given["worst"] / given["samples"] ** 0.5), given["worst"])
     if "text" in given:
         return follows(printed, given["text"], digits=given.get("digits"))

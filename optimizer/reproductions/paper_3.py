@@ -101,12 +101,12 @@ def laws_at(
 @cache
 def recorded_laws(temperature: float, sets: tuple[int, ...]) -> Laws:
     """Return the same of the real pair: means over sets of prompts."""
-    told = [line for line in lines("laws", temperature=temperature) if line["set"] in sets]
+    found = [line for line in lines("laws", temperature=temperature) if line["set"] in sets]
 
     def mean(name: str) -> Floats:
-        return np.asarray(np.mean([line[name] for line in told], axis=0))
+        return np.asarray(np.mean([line[name] for line in found], axis=0))
 
-    entropies = {name: np.mean([line["entropies"][name] for line in told], axis=0) for name in told[0]["entropies"]}
+    entropies = {name: np.mean([line["entropies"][name] for line in found], axis=0) for name in found[0]["entropies"]}
     means = {field.name: mean(field.name) for field in fields(Laws) if field.name != "entropies"}
     return Laws(**means, entropies=entropies)
 
@@ -236,16 +236,16 @@ def figure_4(point: Point, seeds: Sequence[int]) -> Found:
 
 def rouge(point: Point, seeds: Sequence[int]) -> Found:
     """Compare texts of the real pair by ROUGE-2 against the LLM's greedy answers; a single seed draws prompts anew."""
-    told = lines("texts")
-    axis = sorted({line["temperature"] for line in told})
-    count = len(told[0]["rouge_2"])
+    found = lines("texts")
+    axis = sorted({line["temperature"] for line in found})
+    count = len(found[0]["rouge_2"])
     chosen = np.random.default_rng(seeds[0]).integers(count, size=count) if len(seeds) == 1 else np.arange(count)
 
     def scores(scheme: str, resolution: int) -> Floats:
         """Return means of prompts over the texts of a scheme; by temperature, then by prompt."""
         return np.array([
             np.mean([
-                line["rouge_2"] for line in told
+                line["rouge_2"] for line in found
                 if (line["temperature"], line["scheme"], line["resolution"]) == (temperature, scheme, resolution)
             ], axis=0)[chosen]
             for temperature in axis

@@ -1,7 +1,7 @@
 """Rounds of paper 5 on recorded drafts: every client writes texts of one kind of task, position after position.
 
 A position is accepted with its own recorded probability, 1 - TV, so that rates move within a round, from text to text
-and along a text. The verifier's own token takes a position, too. Eq. 3 is told the mean probability of what was
+and along a text. The verifier's own token takes a position, too. Eq. 3 takes the mean probability of what was
 drafted.
 """
 
@@ -49,8 +49,8 @@ class Replay:
 @cache
 def texts(temperature: float) -> tuple[Floats, ...]:
     """Return the acceptance along the texts of each kind of task."""
-    told = (bytes.fromhex(line["acceptance"]) for line in lines("acceptance", temperature=temperature))
-    return tuple(np.frombuffer(one, np.uint8) / 255.0 for one in told)
+    texts = (bytes.fromhex(line["acceptance"]) for line in lines("acceptance", temperature=temperature))
+    return tuple(np.frombuffer(one, np.uint8) / 255.0 for one in texts)
 
 
 def replay(

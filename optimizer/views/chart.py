@@ -171,7 +171,7 @@ def _round(value: Any) -> Any:
 
 
 def time_unit(end: float) -> tuple[float, str]:
-    """Return in what an axis of so many seconds counts, and how many of it a second has."""
+    """Return the unit of an axis of a given length in seconds, and how many of it make a second."""
     return (1.0, "s") if end >= 2.0 else (1e3, "ms") if end >= 2e-3 else (1e6, "µs")
 
 

@@ -15,7 +15,7 @@ from specopt.views.terminal import COLOURS, LABEL, line, percent, table, title
 from specopt.views.view import view_of
 
 WORTH_TELLING = 0.2
-"""Seconds of preparing kernels that are told apart from solving."""
+"""Seconds of preparing kernels that are shown apart from solving."""
 
 # ---------------------------------------------------------------------------- one result
 

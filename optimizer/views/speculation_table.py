@@ -53,7 +53,7 @@ def print_speculation_table(
 
 
 def print_configuration(config: Mapping[str, Any] | None, notes: Sequence[str], out: Console) -> None:
-    """Print notes, and what an engine takes; None: it is best not told to speculate."""
+    """Print notes, and what an engine takes; None: it is best without speculation."""
     for note in notes:
         out.print()
         sentence(out, f"Note: {note}.")

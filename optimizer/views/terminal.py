@@ -76,7 +76,7 @@ def sentence(out: Console, text: str, style: str = "") -> None:
 
 
 def table(*headers: str, left: int = 0, gap: int = 2) -> Table:
-    """Return an empty table: so many columns flush left, the others flush right, and gaps between them."""
+    """Return an empty table: the first columns flush left, the others flush right, and gaps between them."""
     view = _Table(box=None, pad_edge=False, padding=(0, gap, 0, 0), header_style="bold")
     for position, header in enumerate(headers):
         view.add_column(header, justify="left" if position < left else "right", no_wrap=True)

@@ -33,8 +33,8 @@ def print_tuning(tuning: Tuning, config: Mapping[str, Any] | None, advice: Seque
     rows = [grid.row(c) for c in tuning.concurrencies]
     taken = {tuning.option(c) for c in tuning.concurrencies}
     options = [k for k in range(grid.mean.shape[1]) if tuning.is_option(k)]
-    told = [k for k in options if k in taken or grid.measured[rows, k].any()]
-    columns = options if len(options) <= _COLUMNS else told
+    shown = [k for k in options if k in taken or grid.measured[rows, k].any()]
+    columns = options if len(options) <= _COLUMNS else shown
     out.print("\nOutput tokens per second (* chosen, ~ predicted, not measured):\n")
     throughput = table("concurrency", *(_name(k) for k in columns), gap=3)
     for concurrency in tuning.concurrencies:

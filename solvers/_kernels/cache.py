@@ -54,7 +54,7 @@ def _of_user() -> Path:
 
 
 def _is_ours(path: Path) -> bool:
-    """Tell whether nobody but this user can put anything into a folder."""
+    """Return whether nobody but this user can put anything into a folder."""
     status = path.lstat()
     return not hasattr(os, "getuid") or (status.st_uid == os.getuid() and not status.st_mode & 0o022)
 

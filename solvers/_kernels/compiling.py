@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 listeners: list[Callable[[str], object]] = []
-"""They are told the kernel's module when it begins, and an empty text when it ends; the front door puts one here."""
+"""Called with the kernel's module when it begins, and with an empty text when it ends; the front door puts one here."""
 
 
 @contextmanager
-def told(module: str) -> Iterator[None]:
+def announced(module: str) -> Iterator[None]:
     """Tell all of them while a kernel of a module is compiled in the enclosed code."""
     for listener in listeners:
         listener(module)

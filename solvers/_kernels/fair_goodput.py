@@ -45,7 +45,7 @@ def to_the(x, g):
 
 @helper
 def enough(a, L, w, g, lam, n):
-    """Tell whether token n + 1 is not worth its price."""
+    """Return whether token n + 1 is not worth its price."""
     return w * math.exp((n + 1) * L) <= lam * to_the(expected_tokens(a, L, n), g)
 
 

@@ -108,7 +108,7 @@ def slope(alpha, drafts):
 
 @helper
 def goes_before(gain, heap, a, b):
-    """Tell whether place a of the heap goes before place b: larger gain first, then the smaller index."""
+    """Return whether place a of the heap goes before place b: larger gain first, then the smaller index."""
     i, j = heap[a], heap[b]
     return gain[i] > gain[j] or (gain[i] == gain[j] and i < j)
 
@@ -192,7 +192,7 @@ def drafts_for(alphas, rates, i, rate, behind):
 
 @helper
 def tried(silent):
-    """Return how many drafts a client gets that has been silent for so many rounds."""
+    """Return how many drafts a client gets after a given number of silent rounds."""
     return int(silent & (silent - 1) == 0 or silent % LONGEST_SILENCE == 0)
 
 
@@ -506,7 +506,7 @@ def fair_rates_over_modes(rates, shares, weights, counts, fairness, budget, roun
 
     ``rates`` (M, N) and ``shares`` (M,): in mode m, which has that share of all rounds, the clients' acceptance rates.
     All modes are served with common weights, the gradient at the mean over modes: Frank-Wolfe, whose duality gap
-    bounds the loss. Stops within the tolerance or after so many rounds.
+    bounds the loss. Stops within the tolerance or at the limit of rounds.
     """
     M, n = rates.shape
     x[:] = 1.0

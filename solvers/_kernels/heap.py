@@ -9,7 +9,7 @@ from specopt.solvers._kernels.kernel import helper, inlined
 
 @inlined
 def before(moments, numbers, k, moment, number):
-    """Tell whether entry k goes before an event."""
+    """Return whether entry k goes before an event."""
     return moments[k] < moment or (moments[k] == moment and numbers[k] < number)
 
 

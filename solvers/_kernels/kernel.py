@@ -25,7 +25,7 @@ from numba import njit, types
 from numba.core import sigutils
 
 from specopt.solvers._kernels.cache import folder
-from specopt.solvers._kernels.compiling import told
+from specopt.solvers._kernels.compiling import announced
 
 try:
     from specopt.solvers._kernels import internals
@@ -91,12 +91,12 @@ def _name(name: str, kind: Any) -> None:
 
 
 def is_ready(dispatcher: Any) -> bool:
-    """Tell whether a kernel can be called without compiling."""
+    """Return whether a kernel can be called without compiling."""
     return not dispatcher._can_compile
 
 
 def is_cached(dispatcher: Any) -> bool:
-    """Tell whether all signatures of a kernel lie in the cache, so that preparing it takes no time to speak of."""
+    """Return whether all signatures of a kernel lie in the cache, so that preparing it takes no time to speak of."""
     return all(_in_cache(dispatcher, signature) for signature in dispatcher.declared)
 
 
@@ -110,7 +110,7 @@ def prepare(dispatcher: Any) -> None:
     with _lock:
         if is_ready(dispatcher):
             return
-        with nullcontext() if is_cached(dispatcher) else told(name_of(dispatcher).partition(":")[0]):
+        with nullcontext() if is_cached(dispatcher) else announced(name_of(dispatcher).partition(":")[0]):
             for signature in dispatcher.declared:
                 arguments, returned = sigutils.normalize_signature(signature)
                 dispatcher.compile(tuple(arguments))

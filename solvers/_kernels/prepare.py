@@ -45,7 +45,7 @@ def start(*names: str) -> subprocess.Popen[bytes]:
 
 
 def was_begun(name: str) -> bool:
-    """Tell whether a process has begun to compile a kernel, or found it in the cache."""
+    """Return whether a process has begun to compile a kernel, or found it in the cache."""
     return _mark(name).exists()
 
 
@@ -78,7 +78,7 @@ def marked(name: str) -> Iterator[None]:
 
 
 def is_running(name: str) -> bool:
-    """Tell whether a process is at work on a kernel."""
+    """Return whether a process is at work on a kernel."""
     mark = _locked(name)
     if mark is None:
         return True

@@ -26,7 +26,7 @@ def done(prompt, i, j, k, first, queue):
 
 @helper
 def is_within_reach(prompt, most, offset, slope, T):
-    """Tell whether T is within reach when chunks meet in the cloud only as in `lower_bound`: False is a proof."""
+    """Return whether T is within reach when chunks meet in the cloud only as in `lower_bound`: False is a proof."""
     position, stage = prompt.position, prompt.stage
     M = position.size - 1
     N = position[M]

@@ -14,7 +14,7 @@ Threshold = rows("Threshold", end="i8", D="f8", per_second="f8", per_byte="f8")
 
 @helper
 def promising(first, items, thresholds, rest, t, memory, value, enough):
-    """Tell whether a label can still be completed to more than `enough` under the first threshold or a later one.
+    """Return whether a label can still be completed to more than `enough` under the first threshold or a later one.
 
     rest: what the items to come are worth at the prices of each threshold.
     """

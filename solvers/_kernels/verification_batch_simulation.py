@@ -66,7 +66,7 @@ Pending = record(
     waits="i1[::1]",  # any number but WAITS: it is no longer there
 )
 Sorting = record("Sorting", keys="f8[::1]", places="i8[::1]")
-"""To sort in: as long as what is pending."""
+"""Sort buffer, one entry per pending request."""
 
 Calibration = record(
     "Calibration",  # of the costs, as factors of those given at first
@@ -136,7 +136,7 @@ whether the deadline was missed."""
 
 
 def calibration(costs):
-    """Return the calibration of costs of which no batch has told anything yet."""
+    """Return the calibration of costs that no batch has updated yet."""
     return Calibration(costs.copy(), np.zeros((4, 4)), np.zeros(4), np.full(1, START_ERROR))
 
 
@@ -389,7 +389,7 @@ def _by_slack(now, rule, pending, room, batch):
 def meet(now, rule, pending, speed, allowed):
     """Note of the requests that came since the last decision until when they can wait; `latest` of those is no number.
 
-    ``speed``: tau. ``allowed``: seconds from arrival to deadline, negative where a request has come but now.
+    ``speed``: tau. ``allowed``: seconds from arrival to deadline, negative where a request has just arrived.
     """
     i = len(allowed) - 1
     while i >= 0 and pending.latest[i] != pending.latest[i]:
@@ -457,7 +457,7 @@ def calibrate(costs, calibration, work, seconds):
 
 @kernel("i8(f8[:, ::1], i8[::1], i1[::1], i8)")
 def compact(columns, serials, status, count):
-    """Drop the rows of a table whose status is 0, of so many; return how many are left, in their order."""
+    """Drop the rows of a table whose status is 0; return how many are left, in their order."""
     for row in columns:
         left = 0
         for i in range(count):

@@ -7,7 +7,7 @@ the chain mixes. The rate is their ratio of sums; its standard error is that of 
 replications (delta method). The adaptive heuristic carries its length along, which takes a while to forget its start:
 `warm_up` iterations of every replication do not count.
 
-Asked for responses, the simulation also plays every replication until it has so many tokens and reports the mean of
+With responses, the simulation also plays every replication until it has N_max tokens and reports the mean of
 tokens / seconds: E[ratio], the objective of Eq. 12 as it is printed. It is not the long-run rate.
 """
 
@@ -51,7 +51,7 @@ class RateSimulation(Simulation):
     state_shares
         Share of iterations in every state, shape (S,).
     response_tokens, mean_response_tokens, mean_response_seconds
-        A response ends with the iteration that brings it to so many tokens, and may overshoot; None if not asked for.
+        A response ends with the iteration that brings it to N_max tokens, and may overshoot; None if not requested.
     samples_tokens, samples_seconds
         Every replication, in order.
     """
@@ -117,7 +117,7 @@ def simulate(
     iterations, warm_up
         Iterations of a replication that count, and those before them.
     response_tokens
-        N_max of Eq. 11: also play every replication as one response of at least so many tokens.
+        N_max of Eq. 11: also play every replication as one response of at least this many tokens.
 
     Raises
     ------

@@ -20,7 +20,7 @@ from specopt.models.drafting import Scores
 from specopt.models.fields import Floats, Ints
 
 EXACT_PIECES = 256
-"""Up to so many pieces nothing is dropped."""
+"""Number of pieces up to which nothing is dropped."""
 
 WORTHLESS = 1e-7
 """Tokens of a round that a plan must be worth to be kept where pieces are many."""

@@ -171,7 +171,7 @@ def run_clarabel(cp: Any, program: Any, budget: Budget, accuracy: float = 1e-11)
 def utility(cp: Any, log_weights: Floats, g: float, x: Any) -> Any:
     """Return the utility of rates, or something that rises with it, as an expression of CVXPY in no unit.
 
-    A steep utility is told by the logarithm of the common rate: its own values are too small for any tolerance.
+    A steep utility is given by the logarithm of the common rate: its own values are too small for any tolerance.
     """
     w = np.exp(log_weights - log_weights.max())
     w /= w.sum()

@@ -199,7 +199,7 @@ class Market:
         return self._proven(high)
 
     def _meets(self, price: float, excess: float) -> bool:
-        """Tell whether demand is as good as met, and take back what is too much."""
+        """Return whether demand is as good as met, and take back what is too much."""
         if abs(excess) > max(1e-15 * self.tokens, 1e-14 * self.worth / price if excess < 0.0 else 0.0):
             return False
         if excess > 0.0:

@@ -79,15 +79,15 @@ def prepare_and_bound(problem: PromptChunkingProblem, budget: Budget, *late: str
 
 
 def call(budget: Budget, kernel: Callable[..., T], *arguments: Any, partial: bool = False) -> T:
-    """Return what a kernel gives, told through its `Prompt` when it should come to an end; see `Budget.call`."""
+    """Return what a kernel gives, stopped through its `Prompt`; see `Budget.call`."""
     if math.isinf(budget.time_limit):
         return kernel(*arguments)
 
-    def told(*given: Any) -> T:
+    def prompted(*given: Any) -> T:
         *rest, stop = given
         return kernel(*(each._replace(stop=stop) if hasattr(each, "stop") else each for each in rest))
 
-    return budget.call(told, *arguments, partial=partial)
+    return budget.call(prompted, *arguments, partial=partial)
 
 
 def certify(chunks: Sequence[int] | Ints, budget: Budget, **stats: object) -> Outcome:
@@ -96,7 +96,7 @@ def certify(chunks: Sequence[int] | Ints, budget: Budget, **stats: object) -> Ou
     Raises
     ------
     OutOfTime
-        If there are none, because a kernel was told to end before it had any.
+        If there are none, because a kernel was stopped before it had any.
     """
     if len(chunks) == 0:
         raise OutOfTime

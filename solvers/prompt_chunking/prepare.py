@@ -79,7 +79,7 @@ def prepare(problem: PromptChunkingProblem) -> Prepared:
 
 
 def work_space(prepared: Prepared, most: int) -> Any:
-    """Return what kernels need to search plans of so many chunks at most."""
+    """Return what kernels need to search plans up to a number of chunks."""
     from specopt.solvers._kernels.prompt_chunking_play import Work
 
     return Work(

@@ -77,7 +77,7 @@ class Requests:
         )
 
     def problem(self, workload: PromptWorkload, index: int, background_tokens: float, wait: str) -> Any:
-        """Return the prompt-chunking problem of one request among other requests of so many tokens per batch."""
+        """Return the prompt-chunking problem of one request among other requests of given tokens per batch."""
         return PromptChunkingProblem(
             prompt_tokens=int(self.prompt_tokens[index]),
             bytes_per_token=workload.bytes_per_token,
@@ -531,7 +531,7 @@ def _serving(scheme: Scheme, sizes: Ints, wait: int, last: bool) -> Any:
 
 
 def _table(kind: np.dtype[Any], count: int, **columns: Any) -> NDArray[Any]:
-    """Return so many rows of named columns."""
+    """Return rows of named columns."""
     found = np.empty(count, kind)
     for name, column in columns.items():
         found[name] = column

@@ -95,7 +95,7 @@ def widths(prepared: Prepared) -> Ints:
 
 
 def range_starts(steps: int, ranges: int) -> Ints:
-    """Return where the prefill step and so many ranges of decoding steps begin, and where the last one ends."""
+    """Return where the prefill step and the ranges of decoding steps begin, and where the last one ends."""
     return np.concatenate(([1], 2 + (steps - 1) * np.arange(ranges + 1) // ranges))
 
 

@@ -14,7 +14,7 @@ speculation length l and number of batches M the search
    another position kept apart prunes more.
 
 Step 3 is a proof. Of very few tasks every plan is rated, which needs one kernel to be compiled. Numbers of batches
-beyond `LARGEST_APART` are bounded and enumerated together. Where tasks are so many that paths over all blocks would
+beyond `LARGEST_APART` are bounded and enumerated together. Where there are too many tasks: paths over all blocks would
 become too large a gap remains: certified, not closed.
 """
 
@@ -104,7 +104,7 @@ class Part:
         self.front = (self.specials + 1) // 2
 
     def positions(self, another: bool = False) -> Positions:
-        """Return which positions are told apart, and those with another one."""
+        """Return which positions are distinguished, and those with another one."""
         specials = self.specials + another
         return Positions(self.front, specials, 0 if self.more else self.batches - specials, self.more)
 

@@ -31,7 +31,7 @@ _NOTHING = np.zeros((3, 0), dtype=np.int64)
 
 @dataclass(frozen=True)
 class Positions:
-    """Which places in the pipeline are told apart.
+    """Which places in the pipeline are distinguished.
 
     Parameters
     ----------

@@ -184,13 +184,13 @@ class Prepared:
         return self.tasks if most >= self.tasks else max(1, math.ceil(most))
 
     def room_for(self, tokens: float) -> float:
-        """Return how many tasks of so many tokens fit the memory, but for rounding."""
+        """Return how many tasks of a given length fit the memory, but for rounding."""
         return min(
             (free / (kv * tokens) for kv, free in self.memory.reshape(2, 2).tolist() if kv > 0.0), default=math.inf
         )
 
     def rows_end(self, row: int, work: int) -> int:
-        """Return where a kernel call ends that begins at a row of a shortest path and may look at so many batches.
+        """Return where a kernel call ends that begins at a row of a shortest path and may look at a number of batches.
 
         A row looks at no more of them than there are tasks up to it, or in the widest batch.
         """

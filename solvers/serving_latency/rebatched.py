@@ -115,7 +115,7 @@ class PhaseBuilder:
         self.tokens = cache(self.problem.tokens_per_step)  # lengths may be millions
 
     def plan(self, lengths: Sequence[int], budget: Budget) -> tuple[float, ServingLatencyPlan]:
-        """Return about how many seconds its steps take, and the plan that drafts only so many tokens."""
+        """Return about how many seconds its steps take, and the plan whose drafts are cut to a length."""
         tasks = len(self.inputs)
         _, ready = self.problem.readiness_at(self.prepared.mechanism, self.shares)
         gained = np.zeros(tasks)

@@ -83,9 +83,9 @@ class Sort:
     Parameters
     ----------
     runs
-        Number of runs; at least so many where `limited` is false.
+        Number of runs; a lower limit where `limited` is false.
     limited
-        Whether there are just so many runs.
+        Whether the number of runs is fixed.
     lengths
         Places of the speculation lengths that a run can have.
     point, drafts, slope
@@ -357,7 +357,7 @@ def served_bound(prepared: Prepared, budget: Budget) -> float:
 
 
 def _bound(prices: Prices, outputs: Floats) -> float:
-    """Return the bound for tasks (sorted order) that need so many tokens."""
+    """Return the bound for tasks (sorted order) of given output lengths."""
     prepared = prices.prepared
     problem = prepared.problem
     price = prices.price.reshape(-1, len(prices.begins))[prices.group]

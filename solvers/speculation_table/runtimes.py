@@ -111,8 +111,8 @@ class Runtimes:
             raise InvalidInput("context_tokens: expected draft and verify passes measured with the same cached tokens")
         if len(common) == 1:
             return replace(self, contexts=common)
-        told = ", ".join(f"{context:g}" for context in common)
-        note = f"context_tokens is not given: contexts of {told} tokens, as measured, count alike"
+        listed = ", ".join(f"{context:g}" for context in common)
+        note = f"context_tokens is not given: contexts of {listed} tokens, as measured, count alike"
         return replace(self, contexts=common, notes=(*self.notes, note))
 
     @property

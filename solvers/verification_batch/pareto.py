@@ -73,7 +73,7 @@ class Labels:
     enough
         Batches of no more value are of no interest.
     most
-        Give up after so many labels.
+        Give up beyond this number of labels.
     """
 
     def __init__(

@@ -30,7 +30,7 @@ def digits_of(requests: int) -> float:
 
 
 def seconds_room(deadlines: Floats, now: float, overhead: float, digits: float) -> Floats:
-    """Return what the weights of a batch may sum to for each deadline, so many last digits more or less."""
+    """Return what the weights of a batch may sum to for each deadline, up to a number of last digits."""
     with np.errstate(over="ignore"):
         found: Floats = room(deadlines - now, np.spacing(np.abs(deadlines)) + np.spacing(abs(now)), digits) - overhead
     return found

@@ -29,11 +29,11 @@ UNITS = 1e4
 """Room, space and the largest value in a program's own units: the tolerances of HiGHS are absolute."""
 
 FEW_REQUESTS = 16
-"""Up to so many requests labels settle every threshold as fast without a good batch to begin with, and the kernel that
+"""Up to this many requests labels settle every threshold as fast without a good batch at the start, and the kernel that
 finds one need not be compiled."""
 
 SAMPLE = 16
-"""One threshold of so many is bounded before all of them are, among many requests."""
+"""One threshold in this many is bounded before all of them are, among many requests."""
 
 LATE_KERNELS = (
     "verification_batch_labels:extend",

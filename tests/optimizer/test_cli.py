@@ -22,7 +22,7 @@ from specopt.commands.cli import run
 from specopt.console.progress import end_progress, print_progress, showing_kernels
 from specopt.kinds import KINDS
 from specopt.models.result import Progress
-from specopt.solvers._kernels.compiling import told
+from specopt.solvers._kernels.compiling import announced
 
 Invoke = Callable[..., "Outcome"]
 COMMANDS = (
@@ -605,9 +605,9 @@ def test_compiling_on_a_terminal_is_one_live_line(
 ) -> None:
     """Tests that a terminal shows what is compiled as long as it is, also where one who shows it calls another."""
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    with showing_kernels(), showing_kernels(), told("fair_goodput"):
+    with showing_kernels(), showing_kernels(), announced("fair_goodput"):
         pass
-    with told("fair_goodput"):
+    with announced("fair_goodput"):
         pass
     text = "\r\x1b[2Kpreparing fair-goodput kernels, once on this machine ...\r\x1b[2K"
     assert capsys.readouterr().err == text

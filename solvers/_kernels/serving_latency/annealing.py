@@ -298,7 +298,7 @@ def improve_batches(first, stop, tries, task, setting, runtimes, ranks, heat, wa
 
 @helper
 def block_fits(task, setting, first, end):
-    """Tell whether the tasks at sorted positions first..end-1 are some and fit."""
+    """Return whether the tasks at sorted positions first..end-1 are some and fit."""
     return end > first and fits(setting, float(end - first), task[end - 1, INPUT] + task[end - 1, OUTPUT])
 
 

@@ -9,7 +9,7 @@ Its least value over contiguous partitions *and* orders is a shortest path over 
 
 A block is (e, b): the b tasks that end at sorted position e (1-based). What blocks cost is a table [., b, e]; for
 one-piece runtimes, where that is affine in b, the table is [., RATE or FIXED, e] instead and `linear` says so.
-M positions are special, `front` first and M - front last ones, between them lies a *pool* of so many blocks, or `more`,
+M positions are special, `front` first and M - front last ones, between them lies a *pool* of fixed size, or `more`,
 where pi is zero. A state of the path counts the pool's blocks and holds the special positions taken as M low bits, so
 that position p, with M for the pool, adds 2^p to it.
 """

@@ -62,7 +62,7 @@ def role_gain(ends, gain, size, r, most, alone):
 
 @helper
 def gains_alone(ends, gain, size, most):
-    """Tell whether a batch that takes part up to step `most` gains by being the only one at some step."""
+    """Return whether a batch that takes part up to step `most` gains by being the only one at some step."""
     found = False
     for r in range(len(ends) - 1):
         found = found or (gain[BOTH, size, r] > 0.0 and ends[r] < most)

@@ -1,7 +1,7 @@
 """One step of serving as it goes: which tasks draft, how much, and in which batches, decided at the step itself.
 
-Output lengths are not known. A choice is rated as if the tasks at hand all stayed for so many tokens more: what this
-step takes, prompts and all that the draft model has not seen included, and what the rest would take at the pace of
+Output lengths are not known. A choice is rated as if the tasks at hand all stayed for a fixed number of tokens: what
+this step takes, prompts and all that the draft model has not seen included, and what the rest would take at the pace of
 the step after it, served alike; those that join by then wait for half a step. Tasks that draft nothing go first: their
 verification overlaps the others' drafting.
 """
@@ -78,7 +78,7 @@ def holds(server, b, tokens, l):
 
 @helper
 def set_gains(active, l, room):
-    """Note what each task gains in a step of so many guesses (Eq. 7)."""
+    """Store the expected gain of each task in a step with a given draft length (Eq. 7)."""
     for k in range(len(active.rate)):
         a = active.rate[k]
         room.gain[1, k] = expected_tokens(a, math.log(a) if a > 0.0 else -INFINITY, l)

@@ -13,7 +13,7 @@ from specopt.solvers._kernels.serving_latency.stages import range_stages
 
 @helper
 def precedes(x, y, rank, m, k):
-    """Tell whether block m comes before block k by rank, then in Johnson's order, draft times x, verify times y."""
+    """Return whether block m comes before block k by rank, then in Johnson's order, draft times x, verify times y."""
     if rank[m] != rank[k]:
         return rank[m] < rank[k]
     if x[m] < y[m]:

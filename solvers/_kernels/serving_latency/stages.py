@@ -26,7 +26,7 @@ INFINITY = np.inf
 
 @helper
 def fits(setting, b, tokens):
-    """Tell whether b tasks of so many tokens fit both models' memory (Eq. 9-10)."""
+    """Return whether b tasks of a given length fit both models' memory (Eq. 9-10)."""
     return (
         b * setting[KV_DRAFT] * tokens <= setting[FREE_DRAFT]
         and b * setting[KV_VERIFY] * tokens <= setting[FREE_VERIFY]
@@ -68,7 +68,7 @@ def sum_affine(runtimes, stage, work, step, gap, passes, count):
 
 @inlined
 def step_seconds(runtimes, stage, work, gap, passes):
-    """Return the seconds of so many passes of work + g gap."""
+    """Return the seconds of a number of passes of work + g gap."""
     if runtimes.shape[1] == 1:
         return passes * (runtimes[stage, 0, SLOPE] * (work + 0.5 * (passes - 1) * gap) + runtimes[stage, 0, HEIGHT])
     value, _, _ = affine(runtimes, stage, work, 0.0, gap, passes, 1)

@@ -19,7 +19,7 @@ from specopt.solvers.speculation_table.tuning.grid import Grid, column_of, grid_
 from specopt.solvers.speculation_table.tuning.predictions import IDLE_COST, Predictor
 
 _FURTHEST = 2  # times the longest measured draft: as far as is extrapolated
-_SIZES = 256  # batch sizes up to which each is looked at; beyond, so many and the measured ones
+_SIZES = 256  # batch sizes up to which each is looked at; beyond, this many and the measured ones
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,7 +106,7 @@ class Tuning:
         return column_of(self.schedule.at(concurrency))
 
     def is_option(self, column: int) -> bool:
-        """Tell whether an option was in question at all."""
+        """Return whether an option was in question at all."""
         return not bool(np.isnan(self.grid.mean[:, column]).all())
 
     def regret(self, concurrency: int) -> tuple[float, int]:
