@@ -29,7 +29,7 @@ def warmup(
     from specopt.solvers._kernels.cache import folder
     from specopt.solvers._kernels.kernel import is_cached, name_of
     from specopt.solvers._kernels.kernel import prepare as compile_now
-    from specopt.solvers.budget import processors
+    from specopt.solvers.compiler import processors
 
     chosen = list(KINDS) if not kind else [kind_of(name) for name in dict.fromkeys(kind)]
     if folder() is None:

@@ -37,6 +37,8 @@ TARGETS = {
     "models/fields.py": ("models/test_fields.py",),
     "solve.py": ("optimizer/test_solve.py", "optimizer/test_internal_error.py"),
     "solvers/budget.py": ("solvers/test_budget.py",),
+    "solvers/clock.py": ("solvers/test_budget.py",),
+    "solvers/compiler.py": ("solvers/test_budget.py",),
     "comparison/store.py": ("optimizer/comparison/test_store.py",),
 }
 """Module of the package -> the tests that have to notice."""

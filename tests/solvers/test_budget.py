@@ -18,7 +18,7 @@ import pytest
 from specopt import DraftAllocationPlan, DraftAllocationProblem, generate
 from specopt.models.errors import OutOfMemory, OutOfTime, Stopped
 from specopt.models.result import Progress
-from specopt.solvers import budget as module
+from specopt.solvers import compiler as module
 from specopt.solvers.budget import Budget
 
 PROBLEM = DraftAllocationProblem(acceptance_rates=np.array([0.5]), weights=np.array([1.0]), budget_tokens=9)

@@ -15,14 +15,14 @@ from specopt.solvers._kernels import prepare
 COLD = """
 import sys, time
 import specopt
-from specopt.solvers import budget
+from specopt.solvers import budget, compiler
 from specopt.solvers._kernels import prepare
 
 problem = specopt.generate("draft-allocation/uniform", seed=1)
 budget.Budget(problem).load("draft_allocation")  # Numba
 time.perf_counter = lambda: CLOCK
 result = specopt.solve(problem, time_limit=0.5)
-busy = any(thread.is_alive() for thread in budget._compilers.values())
+busy = any(thread.is_alive() for thread in compiler._compilers.values())
 print(result.termination.value, result.status.value, len(prepare._children), busy)
 """
 STARTED = "float(len(prepare._children))"
@@ -93,10 +93,10 @@ def test_two_solves_at_once_compile_once(tmp_path: Path) -> None:
 AHEAD = """
 import time
 import specopt
-from specopt.solvers import budget
+from specopt.solvers import budget, compiler
 from specopt.solvers._kernels import prepare
 
-budget.processors = lambda: {processors}
+compiler.processors = lambda: {processors}
 found = budget.Budget(specopt.generate("draft-allocation/uniform", seed=1))
 found.compile_ahead("draft_control:weigh")
 kernels = found.load_library("specopt.solvers._kernels.kernel")
@@ -123,7 +123,7 @@ def test_without_a_cache_the_time_limit_is_kept(cache: str, tmp_path: Path) -> N
     if cache == "vanishes":
         cache = str(tmp_path / "cache")
         program = COLD.replace("result =", f"import shutil; shutil.rmtree({cache!r}); result =")
-    assert solve_cold(cache, "float(len(budget._compilers))", program) == "time_limit feasible 0 True"
+    assert solve_cold(cache, "float(len(compiler._compilers))", program) == "time_limit feasible 0 True"
     assert solve_cold(cache, STILL, program).startswith("converged optimal")
 
 

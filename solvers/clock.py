@@ -1,0 +1,110 @@
+"""The clock of a solve: what time is left, and calls that must not outlast it."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+
+from specopt.models.errors import OutOfTime, Stopped
+
+T = TypeVar("T")
+
+SPARE = 0.2
+"""Share of the time left in which a long call may still end after it was stopped."""
+
+
+class Clock:
+    """What time a solve has.
+
+    Parameters
+    ----------
+    time_limit
+        Seconds from `started` on, or None.
+    started
+        Reading of `time.perf_counter` at which the clock started; now if None.
+    """
+
+    def __init__(self, time_limit: float | None = None, started: float | None = None) -> None:
+        self.time_limit = math.inf if time_limit is None else time_limit
+        self.started = time.perf_counter() if started is None else started
+        self.stopped = False
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the clock started."""
+        return time.perf_counter() - self.started
+
+    @property
+    def remaining(self) -> float:
+        """Seconds left; infinite without a limit, never negative."""
+        return max(0.0, self.time_limit - self.seconds)
+
+    def check(self, ahead: float = 0.0) -> None:
+        """Raise if the caller has asked to stop, or the time is up, or will be within the given seconds."""
+        if self.stopped:
+            raise Stopped
+        if self.seconds + ahead >= self.time_limit:
+            raise OutOfTime
+
+    def pace(self) -> Callable[[], None]:
+        """Return a check for a loop: called before each round, it begins none that the longest so far overruns."""
+        before, longest = self.seconds, 0.0
+
+        def check() -> None:
+            nonlocal before, longest
+            now = self.seconds
+            before, longest = now, max(longest, now - before)
+            self.check(longest)
+
+        return check
+
+    def call(self, kernel: Callable[..., T], *arguments: Any, partial: bool = False) -> T:
+        """Return what a long compiled call gives, without overrunning the time limit.
+
+        The call runs in a thread of its own, so the kernel must release the interpreter's lock (``nogil``); it gets one
+        more argument, an array whose entry turns 1 when it should come to an end.
+
+        Parameters
+        ----------
+        kernel, arguments
+            What to call.
+        partial
+            Whether a stopped call gives something useful: it is then stopped a little before the time is up.
+
+        Raises
+        ------
+        OutOfTime
+            If the call does not end in time, or was stopped and gives nothing useful then.
+        """
+        self.check()
+        spare = SPARE * self.remaining if partial and self.time_limit < math.inf else 0.0
+        stop = np.zeros(1, dtype=np.uint8)
+        found: list[T] = []
+        failed: list[BaseException] = []
+
+        def run() -> None:
+            try:
+                found.append(kernel(*arguments, stop))
+            except BaseException as error:  # raised again in the caller's thread
+                failed.append(error)
+
+        thread = threading.Thread(target=run, daemon=True)
+        thread.start()
+        try:
+            while thread.is_alive():
+                thread.join(min(0.05, self.remaining))
+                if thread.is_alive():
+                    self.check()
+                    if self.remaining < spare:
+                        stop[0] = 1
+        except BaseException:
+            stop[0] = 1
+            raise
+        if failed:
+            raise failed[0]
+        return found[0]
