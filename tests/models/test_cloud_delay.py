@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from oracles import prompt_chunking as naive
-from strategies_prompt_chunking import cloud_delays
+from strategies.prompt_chunking import cloud_delays
 
 from specopt import CloudDelay
 from specopt.instances.prompt_chunking.workload import FIGURE_1

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from oracles import draft_control as naive
-from strategies_draft_control import draft_controls
+from strategies.draft_control import draft_controls
 
 from specopt import (
     ChannelState,

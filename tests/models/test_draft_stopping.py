@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies_draft_stopping import draft_stoppings
+from strategies.draft_stopping import draft_stoppings
 
 from specopt import AcceptanceRate, DraftStoppingPlan, DraftStoppingProblem, InvalidInput, generate, simulate, solve
 from specopt.models.draft_stopping import STOP

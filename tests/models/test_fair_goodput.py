@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from oracles import fair_goodput as naive
-from strategies_fair_goodput import fair_goodputs, plans
+from strategies.fair_goodput import fair_goodputs, plans
 
 from specopt import FairGoodputPlan, FairGoodputProblem, InvalidInput, Schedule, load, save, solve
 

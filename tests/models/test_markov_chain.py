@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from oracles import draft_control as naive
-from strategies_draft_control import transitions
+from strategies.draft_control import transitions
 
 from specopt import InvalidInput, TransitionMatrix
 from specopt.models.markov_chain import recurrent_classes, stationary_distribution

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from oracles import prompt_chunking as naive
-from strategies_prompt_chunking import plans, prompt_chunkings
+from strategies.prompt_chunking import plans, prompt_chunkings
 
 from specopt import CloudDelay, InvalidInput, PromptChunkingPlan, PromptChunkingProblem, load, save
 from specopt.models.prompt_chunking import _LongestWay, _StagesInTurn

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from oracles import serving_latency as naive
-from strategies import linear_runtimes, runtimes
+from strategies.serving_latency import linear_runtimes, runtimes
 
 from specopt import InvalidInput, LinearRuntime, PiecewiseRuntime
 from specopt.models.fields import dump

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import serving_latency as naive
-from strategies import problems, problems_with_plans
+from strategies.serving_latency import problems, problems_with_plans
 
 from specopt import InvalidInput, LinearRuntime, ServingLatencyPlan, ServingLatencyProblem
 

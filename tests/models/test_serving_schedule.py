@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
-from strategies import problems_with_plans
+from strategies.serving_latency import problems_with_plans
 
 from specopt import InvalidInput, ServingLatencyPlan, ServingLatencyProblem
 from specopt.models.serving_schedule import Slot, stage_seconds, step_schedule, steps_per_batch

@@ -10,13 +10,13 @@ import pytest
 from helpers.units import in_other_seconds, in_other_worth
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import problems as serving_latencies
-from strategies_draft_control import draft_controls
-from strategies_draft_stopping import draft_stoppings
-from strategies_fair_goodput import fair_goodputs
-from strategies_goodput import draft_allocations
-from strategies_prompt_chunking import prompt_chunkings
-from strategies_verification import verification_batches
+from strategies.draft_control import draft_controls
+from strategies.draft_stopping import draft_stoppings
+from strategies.fair_goodput import fair_goodputs
+from strategies.goodput import draft_allocations
+from strategies.prompt_chunking import prompt_chunkings
+from strategies.serving_latency import problems as serving_latencies
+from strategies.verification import verification_batches
 
 from specopt import (
     DraftAllocationPlan,

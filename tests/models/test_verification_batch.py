@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from oracles import verification_batch as naive
-from strategies_verification import verification_batches
+from strategies.verification import verification_batches
 
 from specopt import InvalidInput, VerificationBatchPlan, VerificationBatchProblem, VerificationTime, load, save
 

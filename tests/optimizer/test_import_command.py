@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from strategies_traces import AZURE_2023, BURSTGPT
+from strategies.traces import AZURE_2023, BURSTGPT
 
 import specopt
 from specopt.api.generate import from_trace

@@ -21,7 +21,7 @@ from helpers.model_cases import (
 )
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies_model_config import junk
+from strategies.model_config import junk
 
 from specopt.instances.checkpoints.model_config import ModelConfig, parse_model_config
 from specopt.models.errors import InvalidInput, Unsupported

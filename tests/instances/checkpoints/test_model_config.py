@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from oracles import model_config as naive_model_config
-from strategies_model_config import broken_configs, configs
+from strategies.model_config import broken_configs, configs
 
 from specopt import InvalidInput
 from specopt.instances.checkpoints.model_config import DTYPES, ModelConfig, parse_model_config, read_model_config

@@ -8,7 +8,7 @@ import pytest
 from helpers.model_cases import DEEPSEEK_V3, GPT_OSS_20B, LLAMA_8B, SMALL
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies_model_config import junk
+from strategies.model_config import junk
 
 from specopt.instances.checkpoints.model_config import ModelConfig, parse_model_config
 from specopt.instances.checkpoints.storage import Scheme

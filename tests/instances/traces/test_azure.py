@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from strategies_traces import AZURE_2023, AZURE_2024
+from strategies.traces import AZURE_2023, AZURE_2024
 
 from specopt.instances.traces import read_trace
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from strategies_traces import BURSTGPT, BURSTGPT_NEW
+from strategies.traces import BURSTGPT, BURSTGPT_NEW
 
 from specopt.instances.traces import read_trace
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from strategies_traces import MOONCAKE
+from strategies.traces import MOONCAKE
 
 from specopt.instances.traces import read_trace
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from strategies_traces import AZURE_2023, BURSTGPT, EXAMPLES, MOONCAKE, PLAIN_CSV, mutated
+from strategies.traces import AZURE_2023, BURSTGPT, EXAMPLES, MOONCAKE, PLAIN_CSV, mutated
 
 from specopt import InvalidInput
 from specopt.instances.reading.lines import LONGEST_LINE

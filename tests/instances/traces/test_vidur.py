@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from strategies_traces import VIDUR
+from strategies.traces import VIDUR
 
 from specopt.instances.traces import read_trace
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies_model_config import configs
+from strategies.model_config import configs
 
 import specopt.measuring.measure as module
 from specopt import InvalidInput, MissingDependency

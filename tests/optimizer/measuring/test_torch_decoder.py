@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies_model_config import configs
+from strategies.model_config import configs
 
 from specopt import Unsupported
 from specopt.instances.checkpoints.model_config import parse_model_config

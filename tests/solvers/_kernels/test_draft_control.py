@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from oracles import draft_control as naive
-from strategies_draft_control import draft_controls, transitions
+from strategies.draft_control import draft_controls, transitions
 
 from specopt import DraftControlProblem
 from specopt.solvers.draft_control.prepare import Prepared, prepare

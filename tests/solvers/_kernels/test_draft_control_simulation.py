@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import draft_control_simulation as naive
-from strategies_draft_control import draft_controls
+from strategies.draft_control import draft_controls
 
 from specopt import DraftControlProblem
 from specopt.solvers._kernels import draft_control_simulation as kernels

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from strategies_fair_goodput import fairness, rates, weights
+from strategies.fair_goodput import fairness, rates, weights
 
 from specopt.models.fields import Floats
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies_prompt_chunking import plans, prompt_chunkings
+from strategies.prompt_chunking import plans, prompt_chunkings
 
 from specopt import PromptChunkingPlan, PromptChunkingProblem
 from specopt.solvers.prompt_chunking.prepare import prepare, work_space

@@ -10,7 +10,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import prompt_chunking_exact as naive
-from strategies_prompt_chunking import plans, prompt_chunkings
+from strategies.prompt_chunking import plans, prompt_chunkings
 
 from specopt import PromptChunkingProblem
 from specopt.solvers._kernels import prompt_chunking_exact

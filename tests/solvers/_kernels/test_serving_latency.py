@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import linear_runtimes, problems
+from strategies.serving_latency import linear_runtimes, problems
 
 from specopt import LinearRuntime
 from specopt.solvers._kernels.serving_latency import algorithm_1, annealing, plans

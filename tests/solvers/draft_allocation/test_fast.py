@@ -8,7 +8,7 @@ import time
 import numpy as np
 import pytest
 from hypothesis import given
-from strategies_goodput import draft_allocations
+from strategies.goodput import draft_allocations
 
 from specopt import DraftAllocationPlan, DraftAllocationProblem, solve
 from specopt.solvers.draft_allocation import fast

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import draft_allocation as naive
-from strategies_goodput import draft_allocations
+from strategies.goodput import draft_allocations
 
 from specopt import (
     DraftAllocationPlan,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from strategies_goodput import draft_allocations
+from strategies.goodput import draft_allocations
 
 from specopt import DraftAllocationProblem, Status, Unsupported, generate, solve
 from specopt.solvers.draft_allocation.milp import MilpAllocation, goodputs

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import draft_allocation as naive
-from strategies_goodput import NEXT_TO_1, draft_allocations
+from strategies.goodput import NEXT_TO_1, draft_allocations
 
 from specopt import DraftAllocationPlan, DraftAllocationProblem, Status, generate, solve
 from specopt.models.fields import Floats, Ints

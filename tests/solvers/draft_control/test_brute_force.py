@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from oracles import draft_control as naive
-from strategies_draft_control import draft_controls
+from strategies.draft_control import draft_controls
 
 from specopt import DraftControlProblem, Status, Unsupported, generate, solve
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from oracles import draft_control as naive
-from strategies_draft_control import acceptance, draft_controls, uplinks
+from strategies.draft_control import acceptance, draft_controls, uplinks
 
 from specopt import DraftControlProblem, Status, Unsupported, generate, solve
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import draft_control_simulation as naive
-from strategies_draft_control import draft_controls
+from strategies.draft_control import draft_controls
 
 from specopt import DraftControlProblem, InvalidInput, generate, solve
 from specopt.models.draft_control import DraftChoice, DraftControlPlan

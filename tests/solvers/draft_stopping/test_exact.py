@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
-from strategies_draft_stopping import RATES, draft_stoppings
+from strategies.draft_stopping import RATES, draft_stoppings
 
 from specopt import DraftStoppingPlan, DraftStoppingProblem, Status, Unsupported, generate, methods, solve
 from specopt.models.draft_stopping import STOP, AcceptanceRate, RoundClass

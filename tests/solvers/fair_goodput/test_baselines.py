@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from oracles import fair_goodput as naive
-from strategies_fair_goodput import fair_goodputs
+from strategies.fair_goodput import fair_goodputs
 
 from specopt import FairGoodputPlan, FairGoodputProblem, InvalidInput, generate, solve
 from specopt.solvers.fair_goodput.random import Random

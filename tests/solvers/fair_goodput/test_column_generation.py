@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import fair_goodput as naive
-from strategies_fair_goodput import fair_goodputs
+from strategies.fair_goodput import fair_goodputs
 
 from specopt import FairGoodputPlan, FairGoodputProblem, Status, generate, solve
 from specopt.solvers.budget import Budget

@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from strategies_fair_goodput import fair_goodputs
+from strategies.fair_goodput import fair_goodputs
 
 from specopt import FairGoodputProblem, Status, Termination, generate, solve
 from specopt.solvers.fair_goodput.convex import Convex, price_bound, repaired

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from corners_fair_goodput import corner
+from helpers.fair_goodput_corners import corner
 
 from specopt import FairGoodputPlan, FairGoodputProblem, Result, Status, load, solve
 from specopt.models.fields import Floats

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from oracles import fair_goodput as naive
-from strategies_fair_goodput import fair_goodputs, rates
+from strategies.fair_goodput import fair_goodputs, rates
 
 from specopt import DraftAllocationProblem, FairGoodputPlan, FairGoodputProblem, Status, generate, solve
 from specopt.solvers.budget import Budget

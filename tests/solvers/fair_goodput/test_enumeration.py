@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from oracles import fair_goodput as naive
-from strategies_fair_goodput import fair_goodputs
+from strategies.fair_goodput import fair_goodputs
 
 from specopt import FairGoodputPlan, FairGoodputProblem, Status, generate, solve
 from specopt.solvers.fair_goodput.enumeration import Enumeration, allocations

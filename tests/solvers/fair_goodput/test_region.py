@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from oracles import fair_goodput as naive
-from strategies_fair_goodput import rates
+from strategies.fair_goodput import rates
 
 from specopt import FairGoodputProblem
 from specopt.solvers.fair_goodput.region import goodput_of, in_units, plan_of, tokens_for

@@ -11,7 +11,7 @@ from helpers.units import in_other_seconds, in_other_worth
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from oracles import fair_goodput as naive
-from strategies_fair_goodput import fair_goodputs
+from strategies.fair_goodput import fair_goodputs
 
 from specopt import FairGoodputPlan, FairGoodputProblem, InvalidInput, Status, solve
 

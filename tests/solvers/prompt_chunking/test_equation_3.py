@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from oracles import prompt_chunking as naive
-from strategies_prompt_chunking import prompt_chunkings
+from strategies.prompt_chunking import prompt_chunkings
 
 from specopt import PromptChunkingPlan, PromptChunkingProblem, solve
 from specopt.solvers.prompt_chunking.equation_3 import chunk_size, round_up

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import prompt_chunking as rational
 from oracles import prompt_chunking_exact as naive
-from strategies_prompt_chunking import prompt_chunkings
+from strategies.prompt_chunking import prompt_chunkings
 
 from specopt import Progress, PromptChunkingPlan, PromptChunkingProblem, Result, Unsupported, generate, solve
 from specopt.solvers.budget import Budget

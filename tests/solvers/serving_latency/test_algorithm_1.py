@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from oracles import serving_latency as naive
-from strategies import linear_runtimes, piecewise_runtimes, problems
+from strategies.serving_latency import linear_runtimes, piecewise_runtimes, problems
 
 from specopt import ServingLatencyPlan, ServingLatencyProblem, Status, generate, solve
 from specopt.solvers.budget import Budget

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from oracles import serving_latency as naive
-from strategies import problems
+from strategies.serving_latency import problems
 
 from specopt import InvalidInput, ServingLatencyPlan, ServingLatencyProblem, generate, solve
 from specopt.solvers.serving_latency.fixed_length import FixedLength

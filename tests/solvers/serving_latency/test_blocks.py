@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from strategies import linear_runtimes, problems
+from strategies.serving_latency import linear_runtimes, problems
 
 from specopt import ServingLatencyProblem, generate
 from specopt.models.fields import Floats

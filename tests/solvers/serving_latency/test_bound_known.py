@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import serving_latency as naive
-from strategies import ALL_MECHANISMS, problems, problems_with_plans
+from strategies.serving_latency import ALL_MECHANISMS, problems, problems_with_plans
 
 from specopt import ServingLatencyPlan, ServingLatencyProblem, generate, solve
 from specopt.solvers.budget import Budget

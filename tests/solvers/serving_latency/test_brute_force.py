@@ -7,7 +7,7 @@ import math
 import pytest
 from hypothesis import given, settings
 from oracles import serving_latency as naive
-from strategies import problems
+from strategies.serving_latency import problems
 
 from specopt import ServingLatencyPlan, ServingLatencyProblem, Status, Unsupported, generate, methods, solve
 from specopt.solvers.method import Method

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import problems
+from strategies.serving_latency import problems
 
 from specopt import ServingLatencyProblem, Status, Termination, generate, solve
 from specopt.models.uplink import spectral_efficiency

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import ALL_MECHANISMS, plans, problems, problems_with_plans
+from strategies.serving_latency import ALL_MECHANISMS, plans, problems, problems_with_plans
 
 from specopt import Progress, ServingLatencyPlan, ServingLatencyProblem, Status, Termination, generate, solve
 from specopt.solvers._kernels.serving_latency import plans as kernels

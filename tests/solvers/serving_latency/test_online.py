@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import rebatched_serving as naive
-from strategies import served_problems
+from strategies.serving_latency import served_problems
 
 from specopt import InvalidInput, LinearRuntime, ServingLatencyProblem, Unsupported, generate
 from specopt.online import ServingScheduler

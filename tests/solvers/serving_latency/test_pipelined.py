@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, given, settings
-from strategies import linear_runtimes, problems
+from strategies.serving_latency import linear_runtimes, problems
 
 from specopt import Problem, Progress, Result, ServingLatencyProblem, Status, Termination, generate, solve, verify
 from specopt.solvers.budget import Budget

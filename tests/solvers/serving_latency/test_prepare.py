@@ -6,7 +6,7 @@ import dataclasses
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import ALL_MECHANISMS, problems_with_plans
+from strategies.serving_latency import ALL_MECHANISMS, problems_with_plans
 
 from specopt import ServingLatencyPlan, ServingLatencyProblem, generate
 from specopt.models.fields import MAX_TOKENS

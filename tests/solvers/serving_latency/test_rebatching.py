@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from oracles import rebatched_serving as naive
-from strategies import served_problems, served_problems_with_plans
+from strategies.serving_latency import served_problems, served_problems_with_plans
 
 from specopt import ServingLatencyPlan, ServingLatencyProblem, Status, load, solve
 from specopt.solvers.budget import Budget

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from strategies import served_problems
+from strategies.serving_latency import served_problems
 
 from specopt import ServingLatencyPlan, ServingLatencyProblem, Unsupported, generate, simulate, solve
 

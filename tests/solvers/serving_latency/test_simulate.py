@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import serving_latency as naive
-from strategies import problems_with_plans
+from strategies.serving_latency import problems_with_plans
 
 import specopt
 from specopt import InvalidInput, Result, ServingLatencyPlan, ServingLatencyProblem, generate

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
-from strategies import served_problems
+from strategies.serving_latency import served_problems
 
 from specopt import ServingLatencyPlan, ServingLatencyProblem, generate, solve
 from specopt.solvers.serving_latency.method import prepare_all

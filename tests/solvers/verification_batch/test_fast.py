@@ -8,7 +8,7 @@ import time
 import numpy as np
 import pytest
 from hypothesis import given
-from strategies_verification import verification_batches
+from strategies.verification import verification_batches
 
 from specopt import VerificationBatchProblem, generate
 from specopt.solvers.verification_batch import fast
