@@ -9,6 +9,7 @@ holds among equal ranks.
 
 from specopt.solvers._kernels.kernel import helper, kernel, record
 from specopt.solvers._kernels.serving_latency.stages import range_stages
+from specopt.solvers._kernels.serving_latency.step import served
 
 
 @helper
@@ -39,8 +40,7 @@ def remaining_seconds(times, M, order, s, left, drafted, done):
     for k in range(M):
         m = order[s, k]
         if left[m]:
-            drafted += times[0, s, m]
-            done = max(drafted, done) + times[1, s, m]
+            drafted, done = served(True, drafted, done, times[0, s, m], times[1, s, m])
     return done
 
 
@@ -94,8 +94,7 @@ def enumerate_orders(nodes_allowed, ends, sizes, rank, task, setting, runtimes, 
         left[m] = False
         bound = 0.0
         for s in range(S):
-            drafted = free[level, 0, s] + times[0, s, m]
-            done = max(drafted, free[level, 1, s]) + times[1, s, m]
+            drafted, done = served(True, free[level, 0, s], free[level, 1, s], times[0, s, m], times[1, s, m])
             free[level + 1, 0, s], free[level + 1, 1, s] = drafted, done
             bound += remaining_seconds(times, M, order, s, left, drafted, done)
         if bound < upper:

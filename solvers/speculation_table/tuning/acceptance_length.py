@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from specopt.models.acceptance import expected_tokens
 from specopt.models.fields import Floats
 
 _EDGE = 1e-4  # rates closer to 0 or 1 count as this far from them
@@ -18,7 +19,7 @@ def logit_rate(acceptance_length: Floats, draft_length: Floats) -> Floats:
     low, high = np.zeros_like(acceptance_length), np.ones_like(acceptance_length)
     for _ in range(50):
         middle = 0.5 * (low + high)
-        below = _tokens(middle, draft_length) < acceptance_length
+        below = expected_tokens(middle, draft_length) < acceptance_length
         low, high = np.where(below, middle, low), np.where(below, high, middle)
     rate = np.clip(0.5 * (low + high), _EDGE, 1.0 - _EDGE)
     return np.asarray(np.log(rate / (1.0 - rate)))
@@ -27,13 +28,8 @@ def logit_rate(acceptance_length: Floats, draft_length: Floats) -> Floats:
 def tokens_of(logit: Floats, draft_length: Floats) -> tuple[Floats, Floats]:
     """Return the acceptance lengths of rates given by their logits, and d log(AL) / d logit; 1 and 0 for K = 0."""
     rate = np.clip(1.0 / (1.0 + np.exp(-logit)), _EDGE, 1.0 - _EDGE)
-    tokens = _tokens(rate, draft_length)
+    tokens = expected_tokens(rate, draft_length)
     powers = rate**draft_length
     # d/da of (1 - a^(K+1)) / (1 - a)
     slope = (tokens - (draft_length + 1.0) * powers) / (1.0 - rate)
     return tokens, slope * rate * (1.0 - rate) / tokens
-
-
-def _tokens(rate: Floats, draft_length: Floats) -> Floats:
-    rate = np.minimum(rate, 1.0 - 1e-12)
-    return np.asarray((1.0 - rate ** (draft_length + 1.0)) / (1.0 - rate))
