@@ -58,6 +58,10 @@ class OutOfTime(SpecoptError):
     """Raised inside a method when the time limit has passed; `solve` turns it into a result."""
 
 
+class OutOfWork(OutOfTime):
+    """Raised inside a method when the work allowed where no time is limited is spent; other methods may go on."""
+
+
 class OutOfMemory(SpecoptError):
     """Raised inside a method before it would hold more than the memory limit; `solve` returns the best plan."""
 

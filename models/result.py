@@ -24,8 +24,12 @@ class Termination(StrEnum):
     CONVERGED = "converged"
     GAP = "gap"
     TIME_LIMIT = "time_limit"
+    WORK_LIMIT = "work_limit"
     INTERRUPTED = "interrupted"
     INFEASIBLE = "infeasible"
+
+
+GO_ON = "the work allowed without a time limit is spent: a time limit of some minutes, or of inf, goes on"
 
 
 @dataclass(frozen=True)
@@ -67,7 +71,8 @@ class Result(Shown, Generic[P]):
     seconds
         Everything from the call of `solve` on, compilation included.
     stats
-        Counters of the method.
+        Counters of the method; of a portfolio, `members` that ran, and which found the plan (`plan_by`) and proved the
+        bound (`bound_by`).
     explanation
         In the user's terms, why there is no plan; None otherwise.
     versions
@@ -89,6 +94,14 @@ class Result(Shown, Generic[P]):
     stats: dict[str, Any] = field(default_factory=dict)
     explanation: str | None = None
     versions: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def by(self) -> str:
+        """The method; of a portfolio, also which member found the plan and which the bound."""
+        plan, bound = self.stats.get("plan_by"), self.stats.get("bound_by")
+        if plan is None and bound is None:
+            return self.method
+        return f"{self.method} ({plan if plan == bound else f'plan: {plan}, bound: {bound}'})"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result as JSON-like data."""
@@ -117,12 +130,14 @@ class Result(Shown, Generic[P]):
     __hash__ = None  # type: ignore[assignment]  # mappings and arrays inside, as in plans
 
     def __str__(self) -> str:
-        lines = [f"{self.kind} by {self.method}: {self.status.value} ({self.termination.value})"]
+        lines = [f"{self.kind} by {self.by}: {self.status.value} ({self.termination.value})"]
         if self.objective is not None:
             lines.append(f"objective {self.objective:.9g}")
         if self.bound is not None:
             lines.append(f"bound     {self.bound:.9g}" + ("" if self.gap is None else f"  (gap {self.gap:.3%})"))
         lines.append(f"seconds   {self.seconds:.3g}")
+        if self.termination == Termination.WORK_LIMIT:
+            lines.append(GO_ON)
         if self.explanation:
             lines.append(self.explanation)
         return "\n".join(lines)

@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable
 
-from specopt.models.errors import OutOfMemory, OutOfTime
+from specopt.models.errors import OutOfMemory, OutOfTime, OutOfWork
 from specopt.models.problem import Evaluation, Plan, Problem
 from specopt.models.result import Progress
 from specopt.solvers.compiler import Compiler
@@ -41,6 +41,15 @@ class Budget(Compiler):
         Called with the progress; returning True stops the method.
     started
         Reading of `time.perf_counter` at which the clock started; now if None.
+
+    Attributes
+    ----------
+    is_timed
+        Whether there is a time limit, be it infinite: work is limited where there is none.
+    work_left
+        Seconds of work allowed, see `spend`.
+    member, plan_by, bound_by
+        Which method is running, and which found the plan and the bound.
     """
 
     def __init__(
@@ -68,6 +77,30 @@ class Budget(Compiler):
         self._judged: tuple[Plan | None, Evaluation | None] = None, None  # the last plan
         self._judging_seconds = 0.0
         self.bound: float | None = None
+        self.is_timed = time_limit is not None
+        self.work_left = math.inf
+        self.member = "warm start"
+        self.plan_by: str | None = None
+        self.bound_by: str | None = None
+
+    def check(self, ahead: float = 0.0) -> None:
+        """Raise as a clock does, and where the work allowed is spent."""
+        super().check(ahead)
+        if self.work_left <= 0.0:
+            raise OutOfWork
+
+    def spend(self, seconds: float) -> None:
+        """Count work against what is allowed, as the seconds that it takes on one core, by a rate of its own.
+
+        The rate is fixed, so that the work allowed ends at the same node on every machine.
+        """
+        self.work_left -= seconds
+
+    def is_proven(self, tolerance: float) -> bool:
+        """Return whether plan and bound meet, within a relative tolerance or the gap asked for."""
+        if self.objective is None or self.bound is None:
+            return False
+        return self.problem.gap(self.objective, self.bound) <= max(self.gap, 0.9 * tolerance)
 
     def hold(self, fields: str, size: float) -> None:
         """Raise if arrays of that many bytes, whose size some fields set, are more than the memory limit allows.
@@ -98,6 +131,7 @@ class Budget(Compiler):
         evaluation = self._judge(plan)
         if self.objective is None or self._better(evaluation.objective, self.objective):
             self.incumbent, self.objective, self._evaluation = plan, evaluation.objective, evaluation
+            self.plan_by = self.member
             self.report()
         return evaluation.objective
 
@@ -123,7 +157,7 @@ class Budget(Compiler):
     def improve_bound(self, bound: float) -> None:
         """Record a valid bound on the objective of every plan; the best one counts."""
         if self.bound is None or self._better(self.bound, bound):
-            self.bound = bound
+            self.bound, self.bound_by = bound, self.member
             self.report()
 
     def report(self) -> None:

@@ -31,6 +31,7 @@ from specopt.models.fields import describe
 from specopt.models.judge import Proof, proof_of
 from specopt.models.problem import ROUNDING, P, Plan, Problem
 from specopt.models.result import Result, Status, Termination
+from specopt.solvers.auto import Auto
 from specopt.solvers.budget import MEMORY_LIMIT, Budget, Callback
 from specopt.solvers.method import Method, Outcome
 
@@ -56,10 +57,11 @@ def solve(
     problem
         What to decide.
     method
-        A method's name, a method with its options, or None for the best one for this problem and size.
+        A method's name, a method with its options, or None for `auto`, the portfolio of the kind.
     time_limit
         Seconds for everything, compilation included; what has to be done once for any answer may come on top, and is
-        reported as `fixed_seconds` in `stats`. 0 gives a quick plan if the method has one.
+        reported as `fixed_seconds` in `stats`. 0 gives a quick plan if the method has one. None limits the work of
+        `auto`, so that the same plan comes back on every machine; `math.inf` goes on until the plan is proven.
     gap
         Relative gap to the bound at which the method may stop.
     seed
@@ -204,10 +206,10 @@ def choose(problem: Problem, method: str | Method | None, memory_limit: float = 
 
 
 def _best(problem: Problem, memory_limit: float) -> Method:
-    """Return the first method that takes a problem, in its kind's order of preference."""
+    """Return the first method of a kind that takes a problem: its portfolio, where it has one."""
     kind = kind_of(problem)
     reason = None
-    for method in kind.methods if kind.preference is None else kind.preference(problem):
+    for method in kind.methods:
         value = method()
         reason = value.refusal(problem, memory_limit)
         if reason is None:
@@ -218,7 +220,7 @@ def _best(problem: Problem, memory_limit: float) -> Method:
 def _check_arguments(problem: object, time_limit: object, gap: object, seed: object, memory_limit: object) -> None:
     if not isinstance(problem, Problem):
         raise InvalidInput(f"problem: expected a specopt problem, got {describe(problem)}")
-    if time_limit is not None and not (is_number(time_limit) and time_limit >= 0):
+    if not (time_limit is None or time_limit == math.inf or (is_number(time_limit) and time_limit >= 0)):
         raise InvalidInput(f"time_limit: expected seconds >= 0 or None, got {describe(time_limit)}")
     number("gap", gap, 0)
     integer("seed", seed, 0)
@@ -257,6 +259,7 @@ def _judged(
     if outcome.bound is not None and math.isfinite(outcome.bound):
         bound = problem.widened(float(outcome.bound), problem.scale)
     objective, terms, proof, stats = None, {}, Proof(bound), dict(outcome.stats)
+    credits = {"plan_by": budget.plan_by, "bound_by": budget.bound_by} if isinstance(method, Auto) else {}
     status, explanation = Status.NONE, outcome.explanation
     termination = outcome.termination
     if outcome.plan is None and termination is Termination.INFEASIBLE:
@@ -298,7 +301,7 @@ def _judged(
         seconds=budget.seconds,
         plan=outcome.plan,
         terms=terms,
-        stats=stats | {"fixed_seconds": fixed, "preparing_seconds": budget.preparing_seconds},
+        stats=stats | credits | {"fixed_seconds": fixed, "preparing_seconds": budget.preparing_seconds},
         explanation=explanation,
         versions=dict(_versions()),
     )

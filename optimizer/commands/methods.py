@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from specopt.commands.shared import AsJson, print_json
+from specopt.commands.shared import AsJson, print_json, read_problem
 
 
 def methods(
-    kind: Annotated[str | None, typer.Argument(metavar="[KIND]", help="Only this kind of problem.")] = None,
+    kind: Annotated[
+        str | None, typer.Argument(metavar="[KIND|FILE]", help="Only this kind, or what takes the problem of a file.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """List the methods: what they solve, promise and cost."""
@@ -19,8 +22,9 @@ def methods(
     from specopt.views.methods import method_entry, print_methods
     from specopt.views.terminal import console
 
-    found = methods_of(None if kind is None else kind_of(kind).problem)
-    entries = [method_entry(method) for method in found]
+    problem = read_problem(Path(kind)) if kind is not None and Path(kind).is_file() else None
+    found = methods_of(problem or (None if kind is None else kind_of(kind).problem))
+    entries = [method_entry(method, problem) for method in found]
     if as_json:
         print_json(entries)
     else:

@@ -28,13 +28,11 @@ class Kind:
     problem
         The problem class; it names the kind and its plan class.
     methods
-        Its methods in the order in which they are listed.
+        Its methods in the order in which they are listed; `solve` takes the first that can where none is named.
     families
         Where its problems come from.
     rows
         The rows of a plan for tables, all with the same keys: one per task, request, client, chunk or state.
-    preference
-        The methods of which `solve` takes the first that can, given a problem; None: the order of `methods`.
     view
         Module whose `VIEW` says how plans are printed and drawn, loaded when something is; None: a line per field.
     choices
@@ -57,7 +55,6 @@ class Kind:
     methods: tuple[type[Method], ...]
     families: tuple[Family, ...]
     rows: Callable[[Any], Iterator[Row]]
-    preference: Callable[[Any], Sequence[type[Method]]] | None = None
     view: str | None = None
     choices: Callable[[Any], Sequence[Mapping[str, Any]]] | None = None
     perturbations: tuple[Perturbation, ...] = ()

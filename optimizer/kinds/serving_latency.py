@@ -23,23 +23,7 @@ from specopt.models.rates import Rates
 from specopt.models.runtime import LinearRuntime, PiecewiseRuntime, Runtime
 from specopt.models.serving_latency import DRAFTING_FIELDS, ServingLatencyPlan, ServingLatencyProblem
 from specopt.models.token_samples import TokenSamples
-from specopt.solvers.method import Method
 from specopt.solvers.serving_latency import METHODS
-from specopt.solvers.serving_latency.algorithm_1 import Algorithm1
-from specopt.solvers.serving_latency.brute_force import BruteForce
-from specopt.solvers.serving_latency.every_step import EveryStep
-from specopt.solvers.serving_latency.exact import Exact
-from specopt.solvers.serving_latency.heuristic_batching import HeuristicBatching
-from specopt.solvers.serving_latency.length_aware import LengthAware
-from specopt.solvers.serving_latency.rebatching import Rebatching
-from specopt.solvers.serving_latency.stand_in import StandIn
-
-
-def _preference(problem: ServingLatencyProblem) -> tuple[type[Method], ...]:
-    if problem.batching == "rebatched":
-        return EveryStep, Rebatching
-    small = (BruteForce,) if problem.tasks <= 6 else ()
-    return (Exact, *small, LengthAware, Algorithm1, BruteForce, StandIn, HeuristicBatching)
 
 
 def _choices(problem: ServingLatencyProblem) -> list[dict[str, Any]]:
@@ -187,7 +171,6 @@ def _rate_at(tokens_per_step: float, length: int, low: float, high: float) -> fl
 KIND = Kind(
     problem=ServingLatencyProblem,
     methods=METHODS,
-    preference=_preference,
     choices=_choices,
     families=FAMILIES,
     rows=_rows,

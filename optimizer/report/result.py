@@ -64,7 +64,7 @@ def result_page(result: Result, problem: Problem | None, sources: tuple[str, ...
         if not judged.matches:
             lead.append("The objective that the file claims is not that of its plan; what stands here is the judge's.")
     return Page(
-        title=f"{result.kind}{f': {name}' if name else ''}, planned by {result.method}",
+        title=f"{result.kind}{f': {name}' if name else ''}, planned by {result.by}",
         lead=lead,
         body=[_figures(result, judged), *body],
         sources=sources,
@@ -130,7 +130,7 @@ def _source(data: Mapping[str, Any]) -> str:
 def _run(result: Result) -> list[str]:
     preparing = float(result.stats.get("preparing_seconds", 0.0))
     pairs: list[tuple[str, object]] = [
-        ("method", result.method),
+        ("method", result.by),
         ("ended", result.termination.value.replace("_", " ")),
         ("seconds solving", max(0.0, result.seconds - preparing)),
         ("seconds preparing", preparing),

@@ -12,11 +12,13 @@ from rich.table import Table
 from rich.text import Text
 
 from specopt.api.plugins import distribution_of
+from specopt.models.problem import Problem
+from specopt.solvers.auto import Auto
 from specopt.solvers.method import Method
 
 
-def method_entry(method: type[Method]) -> dict[str, Any]:
-    """Return what is known of a method as JSON-like data."""
+def method_entry(method: type[Method], problem: Problem | None = None) -> dict[str, Any]:
+    """Return what is known of a method, of a portfolio also what it runs for a problem, as JSON-like data."""
     hints = get_type_hints(method)
     return {
         "kind": method.solves.kind,
@@ -32,11 +34,18 @@ def method_entry(method: type[Method]) -> dict[str, Any]:
         "takes": [condition.takes for condition in method.conditions()],
         "supports_warm_start": method.supports_warm_start,
         "requires": list(method.requires),
+        "members": [member.name for member in _members(method, problem)],
         "options": [
             {"name": field.name, "type": _type_name(hints[field.name]), "default": field.default}
             for field in dataclasses.fields(method)
         ],
     }
+
+
+def _members(method: type[Method], problem: Problem | None) -> Sequence[Method | type[Method]]:
+    if not issubclass(method, Auto):
+        return ()
+    return method.order + method.instead if problem is None else method().members(problem)
 
 
 def print_methods(entries: Sequence[dict[str, Any]], out: Console) -> None:
@@ -61,6 +70,7 @@ def print_methods(entries: Sequence[dict[str, Any]], out: Console) -> None:
             ("complexity", entry["complexity"]),
             ("takes", "; ".join(entry["takes"]) or "every problem of its kind"),
             ("options", options),
+            ("runs", ", ".join(entry["members"])),
         ):
             if text:
                 details.add_row(Text(f"    {label}"), Text(str(text)))

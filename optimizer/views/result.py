@@ -10,7 +10,7 @@ from rich.text import Text
 
 from specopt.models.judge import Report
 from specopt.models.problem import Problem
-from specopt.models.result import Result
+from specopt.models.result import GO_ON, Result
 from specopt.views.terminal import COLOURS, LABEL, line, percent, table, title
 from specopt.views.view import view_of
 
@@ -23,7 +23,7 @@ WORTH_TELLING = 0.2
 def print_result(problem: Problem, result: Result, out: Console) -> None:
     """Print a result: status, objective with its terms, bound, gap, seconds, and the plan."""
     status, ended = result.status, f" ({result.termination.value})"
-    title(out, f"{problem.kind} by {result.method}: ", status.value, COLOURS[status], ended)
+    title(out, f"{problem.kind} by {result.by}: ", status.value, COLOURS[status], ended)
     if problem.name:
         line(out, "problem", problem.name)
     if result.objective is not None:
@@ -46,6 +46,8 @@ def print_result(problem: Problem, result: Result, out: Console) -> None:
     if apart and result.termination == "time_limit":
         line(out, "hint", f"{preparing:.3g} s of the limit went into preparing kernels, once on this machine; "
                           f"solve again, or run `specopt warmup {problem.kind}` first")  # fmt: skip
+    if result.termination == "work_limit":
+        line(out, "hint", GO_ON)
     if result.explanation:
         line(out, "why", result.explanation)
     if result.plan is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from specopt.solvers.draft_control.auto import AutoControl
 from specopt.solvers.draft_control.best_static import BestStatic
 from specopt.solvers.draft_control.brute_force import BruteForceControl
 from specopt.solvers.draft_control.decoupled import Decoupled
@@ -13,6 +14,7 @@ from specopt.solvers.draft_control.policy_iteration import PolicyIteration
 from specopt.solvers.method import Method
 
 METHODS: tuple[type[Method], ...] = (
+    AutoControl,
     PolicyIteration,
     Decoupled,
     LinearProgram,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from specopt.solvers.draft_stopping.auto import AutoStopping
 from specopt.solvers.draft_stopping.belief import Belief
 from specopt.solvers.draft_stopping.confidence_threshold import ConfidenceThreshold
 from specopt.solvers.draft_stopping.first_rejection import FirstRejection
@@ -11,6 +12,7 @@ from specopt.solvers.draft_stopping.optimal_stopping import OptimalStopping
 from specopt.solvers.method import Method
 
 METHODS: tuple[type[Method], ...] = (
+    AutoStopping,
     Belief,
     HistoryTree,
     OptimalStopping,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from specopt.solvers.fair_goodput.auto import AutoGoodput
 from specopt.solvers.fair_goodput.best_constant import BestConstant
 from specopt.solvers.fair_goodput.column_generation import ColumnGeneration
 from specopt.solvers.fair_goodput.convex import Convex
@@ -14,6 +15,7 @@ from specopt.solvers.fair_goodput.tokens_per_round import TokensPerRound
 from specopt.solvers.method import Method
 
 METHODS: tuple[type[Method], ...] = (
+    AutoGoodput,
     Dual,
     ThresholdGreedy,
     ColumnGeneration,

@@ -35,6 +35,8 @@ PROVEN = 2e-10
 DROPPED = 1e-11
 """Shares below it are left out of the plan."""
 
+_SECONDS_PER_CUBE = 3e-9  # of a mixture, by the cube of the clients, roughly
+
 
 @dataclass(frozen=True)
 class ColumnGeneration(FairGoodputMethod):
@@ -98,6 +100,7 @@ class Search:
             self.add(self.rounds.best_utility(budget))
             self.reach_least()
         while True:
+            budget.spend(_SECONDS_PER_CUBE * problem.clients**3)
             budget.check()
             table = np.array(self.rates).T
             found = fairest_mixture(table, problem.weight, problem.fairness, self.least)

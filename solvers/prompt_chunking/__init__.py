@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from specopt.solvers.method import Method
+from specopt.solvers.prompt_chunking.auto import AutoChunking
 from specopt.solvers.prompt_chunking.best_equal import BestEqual
 from specopt.solvers.prompt_chunking.brute_force import BruteForceChunking
 from specopt.solvers.prompt_chunking.deadline import Deadline
@@ -13,6 +14,7 @@ from specopt.solvers.prompt_chunking.geometric import Geometric
 from specopt.solvers.prompt_chunking.whole import Whole
 
 METHODS: tuple[type[Method], ...] = (
+    AutoChunking,
     Deadline,
     ExactChunking,
     Equation3,

@@ -39,6 +39,9 @@ FINE = 1e-5
 WORK = 2_000_000
 """Steps of a kernel between two looks at the clock: about 10 ms."""
 
+WORK_SECONDS = 0.006
+"""Counted for each such look: what it takes in the mean."""
+
 STAGES_PLAYED = 2_000_000
 """By the local search that gives the plan to start from."""
 
@@ -120,6 +123,7 @@ class Search:
     def __init__(self, problem: PromptChunkingProblem, budget: Budget, max_labels: int) -> None:
         self.budget = budget
         self.max_labels = max_labels
+        self.searched = budget.bound is not None  # by another method, before this one
         self.counts = problem.local_overhead_seconds > 0  # or else more chunks are no worse than fewer, up to a cap
         self.prepared = prepare_and_bound(problem, budget, *LATE_KERNELS)
         self.kernels = budget.load("prompt_chunking_exact")
@@ -151,8 +155,8 @@ class Search:
         return spread / self.plan_seconds if spread > 0 else 0.0
 
     def start(self) -> None:
-        """Offer the plan of the default heuristic."""
-        chunks = search(self.prepared, STAGES_PLAYED, self.budget)
+        """Offer the plan of the default heuristic, unless another method has searched like that."""
+        chunks = NONE if self.searched else search(self.prepared, STAGES_PLAYED, self.budget)
         if len(chunks):
             self.budget.offer(plan_of(chunks))
         self.budget.check()
@@ -267,8 +271,9 @@ class Search:
         return np.diff(position[ends[::-1]])
 
     def tick(self) -> None:
-        """Let the caller see where things stand, and stop if the time is up."""
+        """Let the caller see where things stand, and stop if time or work is spent."""
         self.budget.report()
+        self.budget.spend(WORK_SECONDS)
         self.budget.check()
 
 

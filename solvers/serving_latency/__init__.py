@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from specopt.solvers.method import Method
 from specopt.solvers.serving_latency.algorithm_1 import Algorithm1
+from specopt.solvers.serving_latency.auto import AutoServing
 from specopt.solvers.serving_latency.brute_force import BruteForce
 from specopt.solvers.serving_latency.every_step import EveryStep
 from specopt.solvers.serving_latency.exact import Exact
@@ -19,6 +20,7 @@ from specopt.solvers.serving_latency.static_batching import StaticBatching  # fm
 from specopt.solvers.serving_latency.uniform_bandwidth import UniformBandwidth
 
 METHODS: tuple[type[Method], ...] = (
+    AutoServing,
     Exact,
     LengthAware,
     Algorithm1,

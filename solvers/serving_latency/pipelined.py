@@ -32,7 +32,15 @@ from specopt.models.serving_latency import ServingLatencyPlan
 from specopt.solvers.budget import Budget
 from specopt.solvers.serving_latency.blocks import RANGES, Tables, coarsened, range_starts, scenario_tables, widths
 from specopt.solvers.serving_latency.contiguous import additive_batches, algorithm_1_batches
-from specopt.solvers.serving_latency.positions import ENTRIES_PER_NODE, LEAVES, Enumeration, Path, PathBound, Positions
+from specopt.solvers.serving_latency.positions import (
+    ENTRIES_PER_NODE,
+    LEAVES,
+    SECONDS_PER_NODE,
+    Enumeration,
+    Path,
+    PathBound,
+    Positions,
+)
 from specopt.solvers.serving_latency.prepare import Prepared
 from specopt.solvers.serving_latency.stages import stages, workspace
 from specopt.solvers.simulation import random_key
@@ -58,6 +66,7 @@ _CHEAP = 30_000_000  # entries up to which every number of batches is bounded ap
 _PLANS = 1500  # with every task alone, up to which all plans are rated where runtimes are affine
 _BYTES_PER_ENTRY = 200  # of tables of runtimes with several pieces, and of shortest paths over them, roughly
 _SECONDS_PER_ENTRY = 3e-7  # to fill them, roughly
+_SECONDS_PER_TRY = 1e-7  # of the local search, by batch
 _FEW = 20_000  # orders and cuts that are enumerated sooner than bounded well
 
 
@@ -354,6 +363,7 @@ class PipelinedSearch:
             before = float(seconds[0])
             self.annealing.improve_sequence(tries, *at.arrays, heat, *self.work, blocks, count, seconds, self.stream)
             self._rate(length, *blocks[:2, : count[0]])
+            self.budget.spend(tries * len(ends) * _SECONDS_PER_TRY)
             self.budget.check()
             if seconds[0] > before * (1 - 1e-4):
                 return float(seconds[0])
@@ -493,7 +503,9 @@ class PipelinedSearch:
         at = stages(self.prepared, length).arrays
         orders = kernels.Orders(starts, times, order, left, stack, free, state)
         while state[0] >= 0 and state[1] < nodes:
+            before = state[1]
             found = kernels.enumerate_orders(_NODES, ends, sizes, rank, *at, self.cut, orders, leaves)
+            self.budget.spend(float(state[1] - before) * SECONDS_PER_NODE)
             if found:
                 self._rate_all(length, ends[leaves[:found]], sizes[leaves[:found]], np.empty(found))
             self._report()

@@ -22,6 +22,7 @@ from specopt.solvers.serving_latency.blocks import Tables
 # These move what an enumeration takes, not what it finds.
 _SECONDS_PER_ENTRY = 1.5e-9  # of a shortest path, roughly
 ENTRIES_PER_NODE = 100  # of an enumeration: what takes as long
+SECONDS_PER_NODE = ENTRIES_PER_NODE * _SECONDS_PER_ENTRY
 _WEIGHTS = 12  # that prune together, at most
 _KEPT = 20_000_000  # entries of their values, at most
 _ROUNDS = 8  # evaluations for new weights
@@ -89,7 +90,7 @@ class PathBound:
         self.tables, self.at = tables, at
         self.work = 0.0  # entries of shortest paths so far
         self.kernels: Any = budget.load("serving_latency.bounds")
-        self._budget, self._last = budget, tables.last
+        self.budget, self._last = budget, tables.last
         self.costs = self.kernels.Costs(*tables.arrays)
         self.places = self.kernels.Places(at.front, at.pool, at.more)
         self.table: Floats = np.zeros((at.specials + 1, *tables.d.shape[1:]))
@@ -103,10 +104,11 @@ class PathBound:
         Costs by position and values by state are in `table` and `value`.
         """
         entries = float(self.tables.entries * self.at.steps)
-        if entries * _SECONDS_PER_ENTRY > self._budget.remaining:  # a path cannot be interrupted
+        if entries * _SECONDS_PER_ENTRY > self.budget.remaining:  # a path cannot be interrupted
             raise OutOfTime
-        self._budget.check()
+        self.budget.check()
         self.work += entries
+        self.budget.spend(entries * _SECONDS_PER_ENTRY)
         gradient = np.zeros_like(weights)
         count = self._blocks[0] = start.shape[1]
         self._path[:, :count] = start
@@ -163,12 +165,13 @@ class Enumeration:
 
     def advance(self, nodes: int, upper: float) -> list[Path]:
         """Go on for a number of nodes; return the paths found whose bound is below `upper`."""
-        kernels = self.bound.kernels
+        kernels, before = self.bound.kernels, self.nodes
         paths = kernels.Paths(self._stack, self._spent, self._closed, self._state)
         found = kernels.enumerate_paths(
             nodes, self.bound.costs, self.bound.places, self._tables[: self._kept], self._values[: self._kept], upper,
             paths, self._phi, self._leaves, self._blocks,
         )  # fmt: skip
+        self.bound.budget.spend((self.nodes - before) * SECONDS_PER_NODE)
         return [
             Path(*leaf[:, :count].copy())
             for leaf, count in zip(self._leaves[:found], self._blocks[:found], strict=True)

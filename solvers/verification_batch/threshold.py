@@ -25,6 +25,12 @@ OPTIONS: dict[str, float | str] = {
     "presolve": "off",  # where rows are nearly met it loses feasible points, with any tolerance
 }
 
+SECONDS_PER_NODE = 3e-4
+"""Of HiGHS on such a program, roughly: what is allowed where work is limited."""
+
+FOUND = 2
+"""HiGHS's word for a feasible solution."""
+
 UNITS = 1e4
 """Room, space and the largest value in a program's own units: the tolerances of HiGHS are absolute."""
 
@@ -105,6 +111,9 @@ class Threshold(VerificationBatchMethod):
             stats["largest_program"] = max(stats["largest_program"], size)
         else:
             limit = max(settled, self._enough(budget))
+        budget.improve_bound(limit)
+        if not budget.is_proven(self.tolerance):
+            budget.check()  # HiGHS was stopped in one of the programs
         return Outcome(plan=budget.incumbent, bound=limit, termination=Termination.CONVERGED, stats=stats)
 
     @staticmethod
@@ -139,12 +148,14 @@ class Threshold(VerificationBatchMethod):
         left = np.flatnonzero(able & (np.abs(reduced) <= spare) & (seconds <= room) & (memory <= space))
         if room < 0 or space < 0:
             return len(left), self._enough(budget)  # what a better batch would have to hold does not fit
-        chosen = knapsack(values[left], seconds[left], memory[left], room, space, budget)
+        chosen, most = knapsack(values[left], seconds[left], memory[left], room, space, budget)
         batch = [int(i) for i in prepared.items[np.concatenate([inside, left[chosen]])]]
         if prepared.admits(batch):
             budget.offer(plan_of(batch))
             missed = float(values[left].max(initial=0.0)) * (1e-6 + 1e-9 * len(left)) / UNITS  # by HiGHS, at most
-            return len(left), self._enough(budget) + missed
+            if most is not None:
+                most = min(bound, math.fsum([*values[inside], most]))
+            return len(left), max(most or 0.0, self._enough(budget)) + missed
         search = Labels(prepared, np.array([k]), np.full(k + 1, per_second), np.full(k + 1, per_byte), budget.objective)
         if not search.run(budget):
             raise MemoryError("the labels of one threshold are too many")
@@ -166,17 +177,24 @@ def polish(prepared: Prepared, end: int, per_second: float, per_byte: float, bud
             budget.offer(plan_of(batch))
 
 
-def knapsack(values: Floats, seconds: Floats, memory: Floats, room: float, space: float, budget: Budget) -> Ints:
+def knapsack(
+    values: Floats, seconds: Floats, memory: Floats, room: float, space: float, budget: Budget
+) -> tuple[Ints, float | None]:
     """Return the positions of the best choice within room and space, by HiGHS from bare arrays.
 
     HiGHS may exceed a row by 1e-6, overlook what gains less, and be off by the tolerance of its duals per column: units
     are small beside that. Sums that meet a limit itself leave ten times as much of a row, as the rooms bear the judge's
     tolerance of 1e-9, and are not lost among these.
 
+    Returns
+    -------
+    tuple
+        The best choice found; what no choice is worth more than, where time or work did not suffice to prove it best.
+
     Raises
     ------
     OutOfTime, Stopped
-        If HiGHS ends before it is done.
+        If HiGHS ends without a choice.
     """
     import highspy
 
@@ -184,12 +202,14 @@ def knapsack(values: Floats, seconds: Floats, memory: Floats, room: float, space
 
     count = len(values)
     if count == 0:
-        return np.empty(0, dtype=np.int64)
+        return np.empty(0, dtype=np.int64), None
     model = Highs()
     for name, value in OPTIONS.items():
         assert model.setOptionValue(name, value) == highspy.HighsStatus.kOk, name
     if math.isfinite(budget.remaining):
         model.setOptionValue("time_limit", budget.remaining)
+    if math.isfinite(budget.work_left):
+        model.setOptionValue("mip_max_nodes", int(budget.work_left / SECONDS_PER_NODE))
     model.setOptionValue("random_seed", budget.seed % 2**31)
     lp = highspy.HighsLp()
     lp.num_col_, lp.num_row_ = count, 2
@@ -205,7 +225,14 @@ def knapsack(values: Floats, seconds: Floats, memory: Floats, room: float, space
     lp.a_matrix_.value_ = UNITS * np.column_stack([seconds / (room or 1.0), memory / (space or 1.0)]).ravel()
     model.passModel(lp)
     model.run()
-    if model.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+    info, status = model.getInfo(), model.getModelStatus()
+    budget.spend(max(0, info.mip_node_count) * SECONDS_PER_NODE)
+    proven = status == highspy.HighsModelStatus.kOptimal
+    if not proven and (
+        info.primal_solution_status != FOUND
+        or status not in (highspy.HighsModelStatus.kTimeLimit, highspy.HighsModelStatus.kSolutionLimit)
+    ):
         budget.check()
-        raise RuntimeError(f"HiGHS ended a knapsack with {model.getModelStatus()}")
-    return np.flatnonzero(np.array(model.getSolution().col_value) > 0.5)
+        raise RuntimeError(f"HiGHS ended a knapsack with {status}")
+    chosen = np.flatnonzero(np.array(model.getSolution().col_value) > 0.5)
+    return chosen, None if proven else info.mip_dual_bound * float(values.max()) / UNITS

@@ -171,7 +171,7 @@ def test_solve_tells_what_was_not_asked(invoke: Invoke, problem_file: Path, tmp_
     other = specopt.solve(alone)
     found = invoke("solve", problem_file, "--json").json
     assert found["stats"]["unasked"] == {
-        "changes": {"mechanism": "autoregressive"}, "method": "exact", "objective": other.objective,
+        "changes": {"mechanism": "autoregressive"}, "method": "auto", "objective": other.objective,
     }  # fmt: skip
     assert other.objective is not None and other.objective < found["objective"]
     assert f"but mechanism autoregressive would give {other.objective:.6g} (-" in invoke("solve", problem_file).out

@@ -19,7 +19,7 @@ def test_generate_solve_evaluate(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert run(["solve", problem, "-o", result]) == 0
     shown = capsys.readouterr().out
     for text in (
-        "draft-allocation by water-level: optimal (converged)",
+        "draft-allocation by auto (water-level): optimal (converged)",
         "weighted tokens per round",
         "own tokens",
         "accepted draft tokens",

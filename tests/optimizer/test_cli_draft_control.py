@@ -17,7 +17,12 @@ def test_generate_solve_evaluate(family: str, tmp_path: Path, capsys: pytest.Cap
     assert run(["generate", f"draft-control/{family}", "--param", "min_draft=0", "-o", problem]) == 0
     assert run(["solve", problem, "-o", result]) == 0
     shown = capsys.readouterr().out
-    for text in ("draft-control by policy-iteration: optimal", "tokens per second", "draft length", "resolution"):
+    for text in (
+        "draft-control by auto (policy-iteration): optimal",
+        "tokens per second",
+        "draft length",
+        "resolution",
+    ):
         assert text in shown
     assert run(["evaluate", problem, result]) == 0
     assert "feasible" in capsys.readouterr().out

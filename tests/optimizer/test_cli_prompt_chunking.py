@@ -16,7 +16,7 @@ def test_generate_solve_evaluate(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert run(["generate", "prompt-chunking/paper-4", "--param", "prompt_tokens=351", "-o", problem]) == 0
     assert run(["solve", problem, "-o", result]) == 0
     shown = capsys.readouterr().out
-    for text in ("prompt-chunking by deadline: ", "seconds to the first token", "upload", "6 of 351 tokens", "uuuuuu"):
+    for text in ("prompt-chunking by auto (", "seconds to the first token", "upload", "6 of 351 tokens", "uuuuuu"):
         assert text in shown
     assert run(["evaluate", problem, result]) == 0
     assert "feasible" in capsys.readouterr().out

@@ -18,7 +18,12 @@ def test_generate_solve_evaluate(family: str, tmp_path: Path, capsys: pytest.Cap
     assert run(["generate", f"verification-batch/{family}", *arguments]) == 0
     assert run(["solve", problem, "-o", result]) == 0
     shown = capsys.readouterr().out
-    for text in ("verification-batch by threshold: optimal", "warm tokens", "expected tokens of the batch", "batch"):
+    for text in (
+        "verification-batch by auto (threshold): optimal",
+        "warm tokens",
+        "expected tokens of the batch",
+        "batch",
+    ):
         assert text in shown
     assert run(["evaluate", problem, result]) == 0
     assert "feasible" in capsys.readouterr().out

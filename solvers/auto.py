@@ -1,0 +1,89 @@
+"""Auto: the methods of a kind as a portfolio, each handed the plan and the bound of those before."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from specopt.models.errors import OutOfMemory, OutOfWork
+from specopt.models.problem import Problem
+from specopt.models.result import Termination
+from specopt.solvers.budget import MEMORY_LIMIT, Budget
+from specopt.solvers.method import Method, Outcome
+
+WORK_SECONDS = 20.0
+"""What a member may do where no time is limited: as much work as takes about so long on one core."""
+
+
+@dataclass(frozen=True)
+class Auto(Method):
+    """What pays first, then the next, until plan and bound meet or time or work is spent.
+
+    Without a time limit every member has a limit of work, counted in nodes, labels and steps, so that no clock decides
+    what is computed; with one the clock alone does, and `time_limit=math.inf` goes on until the plan is proven.
+
+    Attributes
+    ----------
+    order
+        The members in the order in which they run; those that cannot take a problem are left out.
+    instead
+        Where none of them can, the first of these that can.
+    """
+
+    name: ClassVar[str] = "auto"
+    source: ClassVar[str] = "own; a portfolio"
+    guarantee: ClassVar[str] = "the best plan and the best bound of its members"
+    complexity: ClassVar[str] = "that of its members"
+    supports_warm_start: ClassVar[bool] = True
+    order: ClassVar[tuple[type[Method], ...]] = ()
+    instead: ClassVar[tuple[type[Method], ...]] = ()
+
+    def members(self, problem: Any, memory_limit: float = MEMORY_LIMIT) -> tuple[Method, ...]:
+        """Return what runs for a problem, in this order, until the plan is proven."""
+        able = [member() for member in self.order_for(problem) if member().refusal(problem, memory_limit) is None]
+        rest = (member() for member in self.instead if member().refusal(problem, memory_limit) is None)
+        return tuple(able) or tuple(member for member in [next(rest, None)] if member is not None)
+
+    def order_for(self, problem: Any) -> tuple[type[Method], ...]:
+        """Return the members in the order that pays for a problem."""
+        return self.order
+
+    def refusal(self, problem: Any, memory_limit: float = MEMORY_LIMIT) -> str | None:
+        """Return why no member can take a problem, or None if one can."""
+        if self.members(problem, memory_limit):
+            return None
+        return (self.order + self.instead)[0]().refusal(problem, memory_limit)
+
+    def run(self, problem: Problem, budget: Budget) -> Outcome:
+        """Run the members in turn."""
+        if budget.warm_start is not None:
+            budget.offer(budget.warm_start)
+        members = self.members(problem, budget.memory_limit)
+        termination, stats, ran = Termination.CONVERGED, dict[str, Any](), list[str]()
+        for number, member in enumerate(members):
+            budget.member = member.name
+            budget.work_left = math.inf if budget.is_timed else WORK_SECONDS
+            ran.append(member.name)
+            try:
+                outcome = member.run(problem, budget)
+            except OutOfWork:
+                termination = Termination.WORK_LIMIT
+                continue
+            except (OutOfMemory, MemoryError) as error:
+                if number == len(members) - 1 and budget.incumbent is None:
+                    raise
+                stats["out_of_memory"] = str(error)
+                termination = Termination.INTERRUPTED
+                continue
+            if outcome.plan is not None:
+                budget.offer(outcome.plan)
+            if outcome.bound is not None and math.isfinite(outcome.bound):
+                budget.improve_bound(outcome.bound)
+            stats |= outcome.stats
+            if budget.is_proven(self.tolerance):
+                termination = outcome.termination
+                break
+        return Outcome(
+            plan=budget.incumbent, bound=budget.bound, termination=termination, stats=stats | {"members": ran}
+        )

@@ -1,0 +1,20 @@
+"""The portfolio for `draft-stopping`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from specopt.models.draft_stopping import DraftStoppingProblem
+from specopt.solvers.auto import Auto
+from specopt.solvers.draft_stopping.belief import Belief
+from specopt.solvers.draft_stopping.history_tree import HistoryTree
+from specopt.solvers.method import Method
+
+
+@dataclass(frozen=True)
+class AutoStopping(Auto):
+    """The belief's rule; where its gap stays open, the tree of all histories."""
+
+    solves: ClassVar[type[DraftStoppingProblem]] = DraftStoppingProblem
+    order: ClassVar[tuple[type[Method], ...]] = (Belief, HistoryTree)

@@ -1,0 +1,25 @@
+"""The portfolio for `fair-goodput`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from specopt.models.fair_goodput import FairGoodputProblem
+from specopt.solvers.auto import Auto
+from specopt.solvers.fair_goodput.best_constant import BestConstant
+from specopt.solvers.fair_goodput.column_generation import ColumnGeneration
+from specopt.solvers.fair_goodput.dual import Dual
+from specopt.solvers.fair_goodput.fixed import Fixed
+from specopt.solvers.fair_goodput.threshold_greedy import ThresholdGreedy
+from specopt.solvers.fair_goodput.tokens_per_round import TokensPerRound
+from specopt.solvers.method import Method
+
+
+@dataclass(frozen=True)
+class AutoGoodput(Auto):
+    """The dual of rates per round; per second the best single round, or a mixture of rounds."""
+
+    solves: ClassVar[type[FairGoodputProblem]] = FairGoodputProblem
+    order: ClassVar[tuple[type[Method], ...]] = (Dual, ThresholdGreedy, ColumnGeneration)
+    instead: ClassVar[tuple[type[Method], ...]] = (BestConstant, TokensPerRound, Fixed)

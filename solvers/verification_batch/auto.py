@@ -1,0 +1,27 @@
+"""The portfolio for `verification-batch`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from specopt.models.verification_batch import VerificationBatchProblem
+from specopt.solvers.auto import Auto
+from specopt.solvers.method import Method
+from specopt.solvers.verification_batch.sweep import Sweep
+from specopt.solvers.verification_batch.threshold import Threshold
+
+MANY_REQUESTS = 500
+"""From here on the sweep's plan comes well before the first one of `threshold`."""
+
+
+@dataclass(frozen=True)
+class AutoBatch(Auto):
+    """Thresholds, each bounded and settled; among many requests behind a sweep, whose plan is there at once."""
+
+    solves: ClassVar[type[VerificationBatchProblem]] = VerificationBatchProblem
+    order: ClassVar[tuple[type[Method], ...]] = (Sweep, Threshold)
+
+    def order_for(self, problem: VerificationBatchProblem) -> tuple[type[Method], ...]:
+        """Return the members without the sweep among few requests."""
+        return self.order if problem.requests >= MANY_REQUESTS else self.order[1:]
