@@ -5,6 +5,7 @@ NumPy's scalars count as Python's; a Boolean is no number, and neither is NaN.
 
 from __future__ import annotations
 
+import difflib
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeGuard, TypeVar
@@ -141,6 +142,12 @@ def boolean(name: str, value: object) -> bool:
 def random_generator(seed: object) -> np.random.Generator:
     """Return NumPy's default generator for a seed, an integer >= 0."""
     return np.random.default_rng(integer("seed", seed, 0))
+
+
+def did_you_mean(name: str, names: Iterable[str]) -> str:
+    """Return ", did you mean ...?" for a name that is near one of those there are, else nothing."""
+    near = difflib.get_close_matches(name, list(names), 1)
+    return f", did you mean {near[0]!r}?" if near else ""
 
 
 def is_number(value: object) -> TypeGuard[float]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from specopt.models.errors import InvalidInput
+from specopt.models.fields import describe
 from specopt.models.problem import TOLERANCE, Plan, Problem
 from specopt.models.result import Result
 
@@ -98,6 +99,8 @@ def verify(problem: Problem, result: Result | Plan) -> Report:
     InvalidInput
         If the result belongs to another problem, or holds no plan.
     """
+    if not isinstance(result, Result | Plan):
+        raise InvalidInput(f"result: expected a result or a plan, got {describe(result)}")
     plan = result if isinstance(result, Plan) else result.plan
     if isinstance(result, Result):
         if result.kind != problem.kind:

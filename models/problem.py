@@ -96,6 +96,11 @@ class Shown:
     """What a notebook shows as HTML, once somebody has said how: models know no views."""
 
     html: ClassVar[Callable[[Any], str] | None] = None
+    picture: ClassVar[Callable[..., Any] | None] = None
+
+    def drawn(self, plan: Any = None) -> Any:
+        """Return the picture of this, of a problem with a plan."""
+        return None if Shown.picture is None else Shown.picture(self, plan)
 
     def _repr_html_(self) -> str | None:
         return None if Shown.html is None else Shown.html(self)
@@ -142,6 +147,16 @@ class Problem(Shown, ABC, Generic[P]):
     @abstractmethod
     def violations(self, plan: Any) -> list[str]:
         """Return one sentence for every constraint that the plan violates; empty if feasible."""
+
+    def plot(self, plan: Any) -> Any:
+        """Return the picture of a plan, or of a result's: a notebook shows it, `save` writes it.
+
+        Raises
+        ------
+        InvalidInput
+            If the plan is none of this kind, or violates the problem.
+        """
+        return self.drawn(plan)
 
     @property
     def scale(self) -> tuple[float, ...]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Generic
+from weakref import WeakValueDictionary
 
-from specopt.models.problem import FORMAT, P, Shown
+from specopt.models.errors import InvalidInput
+from specopt.models.problem import FORMAT, P, Plan, Problem, Shown
 
 
 class Status(StrEnum):
@@ -29,6 +31,9 @@ class Termination(StrEnum):
     INFEASIBLE = "infeasible"
 
 
+SOLVED: WeakValueDictionary[str, Problem] = WeakValueDictionary()
+"""The problems that were solved and are in memory, by their digest."""
+
 GO_ON = "the work allowed without a time limit is spent: a time limit of some minutes, or of inf, goes on"
 
 
@@ -42,12 +47,18 @@ class Progress:
         Time since the start of the solve.
     objective, bound, gap
         Of the best plan so far; None where there is none yet.
+    plan
+        The best plan so far, judged; None where there is none yet.
+    improvements
+        How many plans were the best when they were found.
     """
 
     seconds: float
     objective: float | None
     bound: float | None
     gap: float | None
+    plan: Plan | None = field(default=None, repr=False)
+    improvements: int = 0
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -102,6 +113,23 @@ class Result(Shown, Generic[P]):
         if plan is None and bound is None:
             return self.method
         return f"{self.method} ({plan if plan == bound else f'plan: {plan}, bound: {bound}'})"
+
+    @property
+    def problem(self) -> Problem | None:
+        """The problem that was solved, if it is still in memory."""
+        return SOLVED.get(self.problem_sha256)
+
+    def plot(self) -> Any:
+        """Return the picture of the plan: a notebook shows it, `save` writes it.
+
+        Raises
+        ------
+        InvalidInput
+            If there is no plan, or the problem is no longer in memory; `problem.plot(result)` draws it then.
+        """
+        if self.problem is None:
+            raise InvalidInput("plot: the problem of this result is not in memory; call problem.plot(result)")
+        return self.problem.plot(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result as JSON-like data."""

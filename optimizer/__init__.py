@@ -13,9 +13,11 @@ from specopt.console import interrupts as _interrupts  # noqa: F401 - before all
 
 # isort: split
 from typing import TYPE_CHECKING as _TYPE_CHECKING
+from typing import Any
 
 from specopt.api.frames import to_arrow, to_pandas, to_polars
-from specopt.api.generate import generate
+from specopt.api.front import Front, front
+from specopt.api.generate import families, generate
 from specopt.api.robustness import Robustness, robustness
 from specopt.api.sensitivity import Change, Sensitivity, sensitivity
 from specopt.api.simulate import simulate
@@ -59,7 +61,18 @@ def _html(shown: Problem | Result) -> str:
     return in_notebook(shown)
 
 
+def _picture(shown: Any, plan: Any = None) -> Any:
+    if isinstance(shown, Front):
+        from specopt.views.front import front_picture
+
+        return front_picture(shown)
+    from specopt.views.view import picture_of
+
+    return picture_of(shown, plan)
+
+
 _Shown.html = _html
+_Shown.picture = _picture
 
 
 def __getattr__(name: str) -> str:
@@ -87,6 +100,7 @@ __all__ = [
     "ExactDecoder",
     "FairGoodputPlan",
     "FairGoodputProblem",
+    "Front",
     "InvalidInput",
     "LinearRuntime",
     "MissingDependency",
@@ -117,6 +131,8 @@ __all__ = [
     "VerificationBatchProblem",
     "VerificationTime",
     "compare",
+    "families",
+    "front",
     "generate",
     "load",
     "methods",

@@ -80,6 +80,7 @@ class Budget(Compiler):
         self.is_timed = time_limit is not None
         self.work_left = math.inf
         self.member = "warm start"
+        self.improvements = 0
         self.plan_by: str | None = None
         self.bound_by: str | None = None
 
@@ -132,6 +133,7 @@ class Budget(Compiler):
         if self.objective is None or self._better(evaluation.objective, self.objective):
             self.incumbent, self.objective, self._evaluation = plan, evaluation.objective, evaluation
             self.plan_by = self.member
+            self.improvements += 1
             self.report()
         return evaluation.objective
 
@@ -168,7 +170,7 @@ class Budget(Compiler):
         if self.objective is not None and self.bound is not None:
             gap = self.problem.gap(self.objective, self.bound)
             gap = gap if math.isfinite(gap) else None
-        if self.callback(Progress(self.seconds, self.objective, self.bound, gap)):
+        if self.callback(Progress(self.seconds, self.objective, self.bound, gap, self.incumbent, self.improvements)):
             self.stopped = True
 
     def _better(self, left: float, right: float) -> bool:

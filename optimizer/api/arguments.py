@@ -7,7 +7,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from types import NoneType, UnionType
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from specopt.api.generate import family_named, family_names
 from specopt.api.solve import choose
@@ -15,6 +15,8 @@ from specopt.models.errors import InvalidInput
 from specopt.models.problem import Problem
 from specopt.solvers.budget import MEMORY_LIMIT
 from specopt.solvers.method import Method
+
+P = TypeVar("P", bound=Problem)
 
 
 def pairs_of(values: Sequence[str], option: str) -> dict[str, str]:
@@ -94,36 +96,46 @@ def with_fields(problem: Problem, values: Sequence[str]) -> Problem:
     InvalidInput
         If a path leads nowhere, or the problem refuses the value.
     """
-    data = json.loads(json.dumps(problem.to_dict()))
     for path, text in pairs_of(values, "--set").items():
         try:
             value = json.loads(text, parse_constant=str)
         except ValueError:
             value = text
-        _assign(data, path, value)
-    return type(problem).from_dict(data) if values else problem
+        problem = with_field(problem, path, value, "--set ")
+    return problem
 
 
-def _assign(data: Any, path: str, value: Any) -> None:
-    *parents, last = path.split(".")
-    place = data
-    for step in parents:
-        place = _inside(place, step, path)
-    if isinstance(place, list):
-        _inside(place, last, path)
-        place[int(last)] = value
-    elif isinstance(place, dict):
-        place[last] = value  # unknown names are refused by the problem's own reader
+def with_field(problem: P, path: str, value: Any, where: str = "") -> P:
+    """Return a problem with a field replaced; dots lead into nested fields, in a list a name into all its parts.
+
+    Raises
+    ------
+    InvalidInput
+        If a path leads nowhere, or the problem refuses the value; `where` begins the message.
+    """
+    data = json.loads(json.dumps(problem.to_dict()))
+    _assign(data, path.split("."), value, f"{where}{path}")
+    return type(problem).from_dict(data)
+
+
+def _assign(place: Any, steps: Sequence[str], value: Any, where: str) -> None:
+    step, *rest = steps
+    if isinstance(place, list) and not step.isdecimal():
+        for part in place:
+            _assign(part, steps, value, where)
+        return
+    if isinstance(place, list) and int(step) < len(place):
+        key: Any = int(step)
+    elif isinstance(place, dict) and (step in place or not rest):
+        key = step  # unknown names are refused by the problem's own reader
+    elif isinstance(place, dict | list):
+        raise InvalidInput(f"{where}: the problem has no {step!r} there")
     else:
-        raise InvalidInput(f"--set {path}: {last!r} leads into a value without fields")
-
-
-def _inside(place: Any, step: str, path: str) -> Any:
-    if isinstance(place, dict) and step in place:
-        return place[step]
-    if isinstance(place, list) and step.isdecimal() and int(step) < len(place):
-        return place[int(step)]
-    raise InvalidInput(f"--set {path}: the problem has no {step!r} there")
+        raise InvalidInput(f"{where}: {step!r} leads into a value without fields")
+    if rest:
+        _assign(place[key], rest, value, where)
+    else:
+        place[key] = value
 
 
 def typed(name: str, hint: Any, text: str) -> Any:

@@ -11,6 +11,7 @@ from specopt.instances.deployment.proposal import Proposal
 from specopt.instances.family import Family
 from specopt.instances.traces.problem import FromTrace
 from specopt.kinds import KINDS, kind_of
+from specopt.models.arguments import did_you_mean
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import describe
 from specopt.models.problem import Problem
@@ -35,6 +36,18 @@ def family_names() -> list[str]:
     return [*FAMILIES, *(family.name for family in plugged_families())]
 
 
+def families(kind: str | None = None) -> tuple[Family, ...]:
+    """Return the families that problems come from, of one kind or of all, those of plug-ins last.
+
+    Raises
+    ------
+    InvalidInput
+        If there is no such kind.
+    """
+    found = (*FAMILIES.values(), *plugged_families())
+    return found if kind is None else tuple(one for one in found if one.name.startswith(f"{kind_of(kind).name}/"))
+
+
 def generate(family: str, *, seed: int = 0, **parameters: Any) -> Problem:
     """Return a problem from a named family: the same parameters and seed give the same problem.
 
@@ -54,7 +67,8 @@ def generate(family: str, *, seed: int = 0, **parameters: Any) -> Problem:
     """
     found = family_named(family)
     if found is None:
-        raise InvalidInput(f"family: expected one of {', '.join(family_names())}, got {family!r}")
+        meant = did_you_mean(family, family_names())
+        raise InvalidInput(f"family: expected one of {', '.join(family_names())}, got {family!r}{meant}")
     return found.generate(seed=seed, **parameters)
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
+import inspect
 import json
 import logging
 import math
+import sys
 import time
 import warnings
 from contextlib import nullcontext
@@ -15,7 +18,7 @@ from typing import Any
 from specopt.api.plugins import blamed, plugged_method, plugged_methods
 from specopt.console.progress import end_progress, print_progress, showing_kernels
 from specopt.kinds import KINDS, kind_of
-from specopt.models.arguments import integer, is_number, number
+from specopt.models.arguments import did_you_mean, integer, is_number, number
 from specopt.models.errors import (
     BrokenPlugin,
     Infeasible,
@@ -30,7 +33,7 @@ from specopt.models.errors import (
 from specopt.models.fields import describe
 from specopt.models.judge import Proof, proof_of
 from specopt.models.problem import ROUNDING, P, Plan, Problem
-from specopt.models.result import Result, Status, Termination
+from specopt.models.result import SOLVED, Result, Status, Termination
 from specopt.solvers.auto import Auto
 from specopt.solvers.budget import MEMORY_LIMIT, Budget, Callback
 from specopt.solvers.method import Method, Outcome
@@ -49,6 +52,7 @@ def solve(
     warm_start: Result | Plan | None = None,
     callback: Callback | None = None,
     verbose: bool = False,
+    **options: Any,
 ) -> Result[P]:
     """Solve a problem and return a judged plan with its certificate.
 
@@ -75,6 +79,8 @@ def solve(
         Called with a `Progress` while the method runs; returning True stops it.
     verbose
         Print the progress to stderr.
+    options
+        Of a method that is given by its name: `solve(problem, "static-batching", size=4)`.
 
     Returns
     -------
@@ -93,8 +99,9 @@ def solve(
     """
     started = time.perf_counter()
     _check_arguments(problem, time_limit, gap, seed, memory_limit)
-    chosen = choose(problem, method, memory_limit)
+    chosen = choose(problem, _with_options(problem, method, options), memory_limit)
     logger.info("%s by %s: time limit %s s, gap %g, seed %d", problem.kind, chosen.name, time_limit, gap, seed)
+    SOLVED[problem.sha256] = problem
     digest = problem.sha256  # now, on the clock of the method: a large problem's takes a while
     fixed = time.perf_counter() - started
     budget = Budget(
@@ -135,6 +142,9 @@ def solve(
     )  # fmt: skip
     logger.debug("%s by %s: %s", problem.kind, result.method, result.stats)
     return result
+
+
+_ARGUMENTS = [name for name in inspect.signature(solve).parameters if name != "options"]
 
 
 def methods(problem: Problem | type[Problem] | None = None) -> tuple[type[Method], ...]:
@@ -191,8 +201,9 @@ def choose(problem: Problem, method: str | Method | None, memory_limit: float = 
     if isinstance(method, str):
         found = method_named(problem.kind, method)
         if found is None:
-            known = ", ".join(m.name for m in methods(type(problem)))
-            raise Unsupported(f"method: {problem.kind} has no method {method!r}; it has {known}")
+            names = [m.name for m in methods(type(problem))]
+            meant = did_you_mean(method, names)
+            raise Unsupported(f"method: {problem.kind} has no method {method!r}{meant}; it has {', '.join(names)}")
         method = found()
     if not isinstance(method, Method):
         raise InvalidInput(f"method: expected a name or a method, got {describe(method)}")
@@ -203,6 +214,26 @@ def choose(problem: Problem, method: str | Method | None, memory_limit: float = 
         able = ", ".join(m.name for m in methods(problem)) or "none"
         raise Unsupported(f"method {method.name} cannot take this problem: {reason}; methods that can: {able}")
     return method
+
+
+def _with_options(problem: Problem, method: str | Method | None, options: dict[str, Any]) -> str | Method | None:
+    """Return a method that is given by its name with its options set, any other as it is."""
+    if not options:
+        return method
+    name = next(iter(options))
+    if not isinstance(method, str):
+        raise InvalidInput(
+            f"{name}: solve has no such argument{did_you_mean(name, _ARGUMENTS)}; options go with a name"
+        )
+    found = method_named(problem.kind, method)
+    if found is None:
+        return method  # `choose` says so
+    has = [field.name for field in dataclasses.fields(found)]
+    for name in options:
+        if name not in has:
+            meant = did_you_mean(name, [*has, *_ARGUMENTS])
+            raise InvalidInput(f"{name}: method {method} has no such option{meant}; it has {', '.join(has) or 'none'}")
+    return found(**options)
 
 
 def _best(problem: Problem, memory_limit: float) -> Method:
@@ -327,7 +358,14 @@ def _saved(problem: Problem, method: Method, outcome: Outcome, what: str) -> str
 
 
 @cache
-def _versions() -> dict[str, str]:
+def _version(name: str) -> str:
     from importlib.metadata import version
 
-    return {name: version(name) for name in ("specopt", "numpy", "numba", "scipy", "highspy")}
+    return version(name)
+
+
+def _versions() -> dict[str, str]:
+    """Return the versions of what takes part in every solve, and of what this process has loaded besides."""
+    always = ("specopt", "numpy", "numba", "scipy", "highspy")
+    besides = (name for name in ("pyomo", "cvxpy", "clarabel") if name in sys.modules)
+    return {name: _version(name) for name in (*always, *besides)}

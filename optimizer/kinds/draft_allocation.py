@@ -8,6 +8,7 @@ from typing import Any
 
 from specopt.instances.draft_allocation import FAMILIES
 from specopt.kinds.kind import Kind, Row
+from specopt.kinds.perturbation import likelier, more
 from specopt.kinds.uncertainty import Uncertainty
 from specopt.models.draft_allocation import DraftAllocationPlan, DraftAllocationProblem
 from specopt.solvers.draft_allocation import METHODS
@@ -23,11 +24,19 @@ def _vary(
     return dataclasses.replace(problem, acceptance_rates=rates), plan
 
 
+PERTURBATIONS = (
+    more("budget_tokens", "+1 token verified per round", lambda tokens: tokens + 1),
+    more("max_draft_tokens", "+1 draft token of each client", lambda tokens: tokens + 1),
+    likelier("acceptance_rates", 0.999),
+)
+
+
 KIND = Kind(
     problem=DraftAllocationProblem,
     methods=METHODS,
     families=FAMILIES,
     rows=_rows,
+    perturbations=PERTURBATIONS,
     view="specopt.views.draft_allocation",
     uncertainty=Uncertainty(vary=_vary, shape=lambda problem: problem.acceptance_rates.shape),
 )

@@ -10,6 +10,7 @@ import numpy as np
 
 from specopt.instances.draft_stopping import FAMILIES
 from specopt.kinds.kind import Kind, Row
+from specopt.kinds.perturbation import faster, more
 from specopt.kinds.simulator import Simulator
 from specopt.kinds.uncertainty import Uncertainty
 from specopt.models.draft_stopping import AcceptanceRate, DraftStoppingPlan, DraftStoppingProblem
@@ -32,11 +33,19 @@ def _vary(
     return dataclasses.replace(problem, rounds=rounds), plan
 
 
+PERTURBATIONS = (
+    more("max_draft_tokens", "+1 longest draft", lambda tokens: tokens + 1),
+    faster("draft_seconds_per_token", "drafting"),
+    faster("round_seconds", "round"),
+)
+
+
 KIND = Kind(
     problem=DraftStoppingProblem,
     methods=METHODS,
     families=FAMILIES,
     rows=_rows,
+    perturbations=PERTURBATIONS,
     view="specopt.views.draft_stopping",
     uncertainty=Uncertainty(
         vary=_vary,

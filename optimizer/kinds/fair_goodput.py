@@ -9,6 +9,7 @@ from typing import Any
 from specopt.instances.deployment.fair_goodput import fair_goodput
 from specopt.instances.fair_goodput import FAMILIES, WORKLOADS
 from specopt.kinds.kind import Kind, Row
+from specopt.kinds.perturbation import faster, likelier, more
 from specopt.kinds.simulator import Simulator
 from specopt.kinds.uncertainty import Uncertainty
 from specopt.models.fair_goodput import FairGoodputPlan, FairGoodputProblem
@@ -31,12 +32,24 @@ def _vary(
     return variant, dataclasses.replace(plan, goodput=goodput, mean_draft_tokens=tokens)
 
 
+PERTURBATIONS = (
+    more("budget_tokens", "+1 token verified per round", lambda tokens: tokens + 1),
+    more("max_draft_tokens", "+1 draft token of each client", lambda tokens: tokens + 1),
+    likelier("acceptance_rates", 0.999),
+    faster("draft_seconds_per_token", "drafting"),
+    faster("network_seconds", "network"),
+    faster("verify_overhead_seconds", "overhead of verification"),
+    faster("verify_seconds_per_token", "verification"),
+)
+
+
 KIND = Kind(
     problem=FairGoodputProblem,
     methods=METHODS,
     families=FAMILIES,
     from_deployment=fair_goodput,
     rows=_rows,
+    perturbations=PERTURBATIONS,
     view="specopt.views.fair_goodput",
     uncertainty=Uncertainty(vary=_vary, shape=lambda problem: problem.acceptance_rates.shape),
     simulator=Simulator(

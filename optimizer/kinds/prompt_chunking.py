@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from specopt.instances.deployment.prompt_chunking import prompt_chunking
 from specopt.instances.prompt_chunking import FAMILIES, WORKLOADS
 from specopt.kinds.kind import Kind, Row
+from specopt.kinds.perturbation import FASTER, faster, more
 from specopt.kinds.simulator import Simulator
 from specopt.models.prompt_chunking import PromptChunkingPlan, PromptChunkingProblem
 from specopt.models.prompt_workload import PromptWorkload
@@ -21,12 +23,26 @@ def _rows(plan: PromptChunkingPlan) -> Iterator[Row]:
         first += tokens
 
 
+PERTURBATIONS = (
+    more("uplink_bytes_per_second", "+1 MB/s uplink", lambda rate: rate + 1e6),
+    more("downlink_bytes_per_second", "+1 MB/s downlink", lambda rate: rate + 1e6),
+    more("cloud_delay", "cloud 1 % faster", lambda delay: replace(delay, seconds=FASTER * delay.seconds)),
+    faster("local_overhead_seconds", "local overhead"),
+    faster("local_seconds_per_token", "local tokens"),
+    faster("message_overhead_seconds", "overhead of messages"),
+    faster("link_latency_seconds", "latency of the link"),
+    faster("head_seconds", "head"),
+    more("max_chunks", "+1 chunk", lambda chunks: chunks + 1),
+)
+
+
 KIND = Kind(
     problem=PromptChunkingProblem,
     methods=METHODS,
     families=FAMILIES,
     from_deployment=prompt_chunking,
     rows=_rows,
+    perturbations=PERTURBATIONS,
     view="specopt.views.prompt_chunking",
     simulator=Simulator(
         world=PromptWorkload, module="specopt.solvers.prompt_chunking.simulate", policies=SCHEMES, workloads=WORKLOADS

@@ -14,7 +14,7 @@ from specopt.instances.runtimes.fields import of_serving_latency
 from specopt.instances.serving_latency import FAMILIES
 from specopt.instances.traces.serving_latency import FROM_TRACE
 from specopt.kinds.kind import Kind, Row
-from specopt.kinds.perturbation import Perturbation
+from specopt.kinds.perturbation import FASTER, Perturbation
 from specopt.kinds.simulator import Simulator
 from specopt.kinds.uncertainty import Interval, Uncertainty
 from specopt.models.acceptance import expected_tokens_per_step, rate_that_yields
@@ -58,9 +58,6 @@ def _rows(plan: ServingLatencyPlan) -> Iterator[Row]:
 
 
 # ---------------------------------------------------------------------------- what one more unit is worth
-
-FASTER = 0.99
-"""Factor on the seconds of every pass of a runtime that is one per cent faster."""
 
 
 def _changed(

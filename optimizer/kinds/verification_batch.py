@@ -9,6 +9,7 @@ from specopt.instances.runtimes.fields import of_verification_batch
 from specopt.instances.traces.verification_batch import FROM_TRACE
 from specopt.instances.verification_batch import FAMILIES, WORKLOADS
 from specopt.kinds.kind import Kind, Row
+from specopt.kinds.perturbation import FASTER, faster, more
 from specopt.kinds.simulator import Simulator
 from specopt.models.verification_batch import VerificationBatchPlan, VerificationBatchProblem
 from specopt.models.verification_workload import VerificationWorkload
@@ -20,11 +21,20 @@ def _rows(plan: VerificationBatchPlan) -> Iterator[Row]:
     return ({"position": i, "request": int(request)} for i, request in enumerate(plan.batch))
 
 
+PERTURBATIONS = (
+    more("memory_bytes", "+1 GB memory", lambda size: size + 1e9),
+    more("deadline_seconds", "+1 ms to every deadline", lambda seconds: seconds + 1e-3),
+    more("estimator", "verification 1 % faster", lambda estimator: estimator.scaled(FASTER, FASTER)),
+    faster("guard_seconds", "guard time"),
+)
+
+
 KIND = Kind(
     problem=VerificationBatchProblem,
     methods=METHODS,
     families=FAMILIES,
     rows=_rows,
+    perturbations=PERTURBATIONS,
     view="specopt.views.verification_batch",
     from_trace=FROM_TRACE,
     from_runtimes=of_verification_batch,

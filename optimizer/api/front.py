@@ -1,0 +1,163 @@
+"""The optimum along a field of a problem: certified at every point, each started from the plan of the one before."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from specopt.api.arguments import with_field
+from specopt.api.solve import choose, solve
+from specopt.console.progress import end_progress, print_step
+from specopt.models.arguments import number
+from specopt.models.errors import InvalidInput
+from specopt.models.fields import describe
+from specopt.models.problem import Problem, Shown
+from specopt.models.result import Result, Termination
+from specopt.solvers.method import Method
+
+if TYPE_CHECKING:
+    import pyarrow
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Front(Shown):
+    """The optimum at each value of a field.
+
+    Parameters
+    ----------
+    problem
+        As it was given.
+    field
+        What changes, as `front` takes it.
+    values, results
+        By point: the value, and the result of the problem with it.
+    seconds
+        Of all solves together.
+    """
+
+    problem: Problem
+    field: str
+    values: tuple[Any, ...]
+    results: tuple[Result, ...]
+    seconds: float
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether a solve was interrupted; the points after it are missing."""
+        return any(result.termination is Termination.INTERRUPTED for result in self.results)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return a row per point: value, status, objective, bound, gap, seconds and what found the plan."""
+        return [
+            {
+                self.field: value,
+                "status": result.status.value,
+                "objective": result.objective,
+                "bound": result.bound,
+                "gap": result.gap,
+                "seconds": result.seconds,
+                "by": result.by,
+            }
+            for value, result in zip(self.values, self.results, strict=True)
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the points, with their plans, as JSON-like data."""
+        plans = [None if result.plan is None else result.plan.to_dict() for result in self.results]
+        points = zip(self.rows(), plans, strict=True)
+        return {
+            "kind": self.problem.kind,
+            "problem_sha256": self.problem.sha256,
+            "field": self.field,
+            "points": [{"value": row.pop(self.field), **row, "plan": plan} for row, plan in points],
+            "seconds": self.seconds,
+        }
+
+    def to_arrow(self) -> pyarrow.Table:
+        """Return the rows as a table of Arrow."""
+        import pyarrow
+
+        return pyarrow.Table.from_pylist(self.rows())
+
+    def plot(self) -> Any:
+        """Return the picture of plan and bound along the field."""
+        return self.drawn()
+
+
+def front(
+    problem: Problem,
+    field: str,
+    values: Sequence[Any],
+    method: str | Method | None = None,
+    *,
+    time_limit: float | None = None,
+    gap: float = 0.0,
+    seed: int = 0,
+    verbose: bool = False,
+) -> Front:
+    """Solve a problem at several values of a field, each from the plan of the value before where it is one.
+
+    Parameters
+    ----------
+    problem
+        As it is at other values.
+    field
+        The field that changes; dots lead into nested ones, and in a list of parts a name sets that field of all.
+    values
+        Of the field, in the order in which they are solved.
+    method
+        As for `solve`.
+    time_limit
+        Seconds for everything; every solve gets an equal part of what is left when it starts.
+    gap, seed
+        As for `solve`.
+    verbose
+        Print the progress to stderr.
+
+    Raises
+    ------
+    InvalidInput
+        If there is no such field, the problem refuses a value, or there are none.
+
+    Examples
+    --------
+    >>> import specopt
+    >>> problem = specopt.generate("serving-latency/paper-1", tasks=4, max_output=20, seed=1)
+    >>> found = specopt.front(problem, "bandwidth_hz", [1e7, 2e7])
+    >>> [result.status.value for result in found.results], found.results[1].objective < found.results[0].objective
+    (['optimal', 'optimal'], True)
+    """
+    started = time.perf_counter()
+    if not isinstance(problem, Problem):
+        raise InvalidInput(f"problem: expected a specopt problem, got {describe(problem)}")
+    if time_limit is not None:
+        number("time_limit", time_limit, 0)
+    variants = [with_field(problem, field, value) for value in values]
+    if not variants:
+        raise InvalidInput("values: expected one or more, got none")
+    results: list[Result] = []
+    try:
+        for done, (value, variant) in enumerate(zip(values, variants, strict=True)):
+            elapsed = time.perf_counter() - started
+            if verbose:
+                print_step(elapsed, f"{elapsed:7.1f} s  {field} = {value}, {done + 1} of {len(variants)}")
+            chosen = choose(variant, method)
+            limit = None if time_limit is None else max(0.0, time_limit - elapsed) / (len(variants) - done)
+            start = results[-1].plan if results and chosen.supports_warm_start else None
+            if start is not None and variant.violations(start):
+                start = None
+            results.append(solve(variant, chosen, time_limit=limit, gap=gap, seed=seed, warm_start=start))
+            if results[-1].termination is Termination.INTERRUPTED:
+                break
+    finally:
+        if verbose:
+            end_progress()
+    return Front(
+        problem=problem,
+        field=field,
+        values=tuple(values[: len(results)]),
+        results=tuple(results),
+        seconds=time.perf_counter() - started,
+    )
