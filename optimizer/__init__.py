@@ -15,6 +15,7 @@ from specopt.console import interrupts as _interrupts  # noqa: F401 - before all
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any
 
+from specopt.api.formulation import formulation, plan_of
 from specopt.api.frames import to_arrow, to_pandas, to_polars
 from specopt.api.front import Front, front
 from specopt.api.generate import families, generate
@@ -132,10 +133,12 @@ __all__ = [
     "VerificationTime",
     "compare",
     "families",
+    "formulation",
     "front",
     "generate",
     "load",
     "methods",
+    "plan_of",
     "robustness",
     "save",
     "sensitivity",

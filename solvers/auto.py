@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, ClassVar
 
 from specopt.models.errors import OutOfMemory, OutOfWork
@@ -41,9 +43,19 @@ class Auto(Method):
 
     def members(self, problem: Any, memory_limit: float = MEMORY_LIMIT) -> tuple[Method, ...]:
         """Return what runs for a problem, in this order, until the plan is proven."""
-        able = [member() for member in self.order_for(problem) if member().refusal(problem, memory_limit) is None]
-        rest = (member() for member in self.instead if member().refusal(problem, memory_limit) is None)
-        return tuple(able) or tuple(member for member in [next(rest, None)] if member is not None)
+        return tuple(self._able(problem, memory_limit))
+
+    def _able(self, problem: Any, memory_limit: float) -> Iterator[Method]:
+        """Yield the members when they are asked for: to ask all of them takes as long as to solve a small problem."""
+        none = True
+        for kind in self.order_for(problem):
+            member = kind()
+            if member.refusal(problem, memory_limit) is None:
+                none = False
+                yield member
+        if none:
+            rest = (member for kind in self.instead if (member := kind()).refusal(problem, memory_limit) is None)
+            yield from islice(rest, 1)
 
     def order_for(self, problem: Any) -> tuple[type[Method], ...]:
         """Return the members in the order that pays for a problem."""
@@ -51,7 +63,7 @@ class Auto(Method):
 
     def refusal(self, problem: Any, memory_limit: float = MEMORY_LIMIT) -> str | None:
         """Return why no member can take a problem, or None if one can."""
-        if self.members(problem, memory_limit):
+        if next(self._able(problem, memory_limit), None) is not None:
             return None
         return (self.order + self.instead)[0]().refusal(problem, memory_limit)
 
@@ -59,9 +71,8 @@ class Auto(Method):
         """Run the members in turn."""
         if budget.warm_start is not None:
             budget.offer(budget.warm_start)
-        members = self.members(problem, budget.memory_limit)
         termination, stats, ran = Termination.CONVERGED, dict[str, Any](), list[str]()
-        for number, member in enumerate(members):
+        for member in self._able(problem, budget.memory_limit):
             budget.member = member.name
             budget.work_left = math.inf if budget.is_timed else WORK_SECONDS
             ran.append(member.name)
@@ -71,8 +82,6 @@ class Auto(Method):
                 termination = Termination.WORK_LIMIT
                 continue
             except (OutOfMemory, MemoryError) as error:
-                if number == len(members) - 1 and budget.incumbent is None:
-                    raise
                 stats["out_of_memory"] = str(error)
                 termination = Termination.INTERRUPTED
                 continue
@@ -84,6 +93,8 @@ class Auto(Method):
             if budget.is_proven(self.tolerance):
                 termination = outcome.termination
                 break
+        stats["members"] = ran
+        explanation = stats.get("out_of_memory") if budget.incumbent is None else None
         return Outcome(
-            plan=budget.incumbent, bound=budget.bound, termination=termination, stats=stats | {"members": ran}
+            plan=budget.incumbent, bound=budget.bound, termination=termination, stats=stats, explanation=explanation
         )

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from specopt.models.errors import InvalidInput, MissingDependency
+from specopt.models.problem import Problem
 from specopt.models.result import Termination
 from specopt.solvers.budget import Budget
+from specopt.solvers.formulation import Formulation
+from specopt.solvers.method import Outcome
 
 TOLERANCE = 1e-6
 """The default of HiGHS, absolute: it looks for nothing that gains less, and a point may exceed rows by as much.
@@ -48,44 +52,50 @@ class SolvedProgram:
         """Return a counter of HiGHS; 0 if it was done before it counted, as Pyomo then leaves it out."""
         return max(0, int(getattr(self.results.extra_info, name, 0)))
 
-    def values(self, variables: Sequence[Any]) -> Mapping[Any, float]:
-        """Return the values of variables at the feasible point."""
-        found: Mapping[Any, float] = self.results.solution_loader.get_vars(list(variables))
+    def values(self) -> Mapping[Any, float]:
+        """Return the values at the feasible point, of the variables that rows and objective have."""
+        found: Mapping[Any, float] = self.results.solution_loader.get_vars()
         return found
 
 
+HIGHS = "highs"
+
+
 def solve_program(
-    program: Any, budget: Budget, tolerance: float = TOLERANCE, *, presolve: bool = True
+    program: Any, budget: Budget, tolerance: float = TOLERANCE, *, presolve: bool = True, solver: str = HIGHS
 ) -> SolvedProgram:
     """Solve a program to the budget's gap, within its time; no exception where there is no solution.
+
+    `solver` is a name that Pyomo's own factory knows, as "scip_direct"; options are given to HiGHS alone.
 
     A tolerance below the default is for programs none of whose rows is met exactly: HiGHS loses such points with it.
     Its presolve loses feasible points where rows are met nearly, with any tolerance: it is for programs without such.
     """
     from pyomo.contrib.solver.common.results import SolutionStatus, TerminationCondition
-    from pyomo.contrib.solver.solvers.highs import Highs
     from pyomo.environ import Objective, Var
 
     from specopt.solvers.highs import silent_highs
 
     of_duals = min(tolerance, 1e-7)  # by so much a reduced cost may have the wrong sign
+    options = {
+        "presolve": "choose" if presolve else "off",
+        "mip_feasibility_tolerance": tolerance,
+        "primal_feasibility_tolerance": of_duals,
+        "dual_feasibility_tolerance": of_duals,
+        "random_seed": budget.seed % 2**31,
+    }
     with silent_highs():
-        results = Highs().solve(
+        results = _solver(solver).solve(
             program,
             load_solutions=False,
             raise_exception_on_nonoptimal_result=False,
             time_limit=None if math.isinf(budget.remaining) else budget.remaining,
             rel_gap=budget.gap,
             abs_gap=0.0,
-            solver_options={
-                "presolve": "choose" if presolve else "off",
-                "mip_feasibility_tolerance": tolerance,
-                "primal_feasibility_tolerance": of_duals,
-                "dual_feasibility_tolerance": of_duals,
-                "random_seed": budget.seed % 2**31,
-            },
+            solver_options=options if solver == HIGHS else {},
         )
     condition, bound = results.termination_condition, results.objective_bound
+    tolerance = tolerance if solver == HIGHS else TOLERANCE
     if bound is not None:
         binaries = sum(variable.is_binary() for variable in program.component_data_objects(Var))
         (objective,) = program.component_data_objects(Objective, active=True)
@@ -101,3 +111,39 @@ def solve_program(
         termination=ended,
         infeasible=condition in (TerminationCondition.provenInfeasible, TerminationCondition.infeasibleOrUnbounded),
     )
+
+
+def _solver(name: str) -> Any:
+    """Return a solver of Pyomo.
+
+    Raises
+    ------
+    InvalidInput
+        If Pyomo knows no such solver.
+    MissingDependency
+        If it is not installed.
+    """
+    import pyomo.environ  # noqa: F401 - fills the factory
+    from pyomo.contrib.solver.common.factory import SolverFactory
+
+    if name not in SolverFactory:
+        raise InvalidInput(f"solver: expected one of {', '.join(sorted(SolverFactory))}, got {name!r}")
+    found = SolverFactory(name)
+    if not found.available():
+        raise MissingDependency(f"solver: {name} is not installed, or has no licence")
+    return found
+
+
+def run_program(
+    problem: Problem, formulation: Formulation, budget: Budget, tolerance: float = TOLERANCE, *, solver: str = HIGHS
+) -> Outcome:
+    """State a problem, solve the program, offer the plan that is read from it, and bound by the program."""
+    program = formulation.state(problem)
+    budget.check()
+    solved = solve_program(program, budget, tolerance, solver=solver)
+    if solved.bound is not None:
+        budget.improve_bound(solved.bound * program.unit + program.offset)
+    if solved.has_solution:
+        budget.offer(formulation.read(problem, program, solved.values().__getitem__))
+    stats = {"variables": program.nvariables(), "rows": program.nconstraints(), "nodes": solved.nodes}
+    return Outcome(plan=budget.incumbent, bound=budget.bound, termination=solved.termination, stats=stats)

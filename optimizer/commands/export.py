@@ -9,15 +9,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from specopt.commands.options import filled, flag, from_fields, option, required
 from specopt.commands.shared import (
     AsJson,
     EngineVersion,
+    File,
     Output,
     check_target,
     hand_over,
     read_decoder,
+    read_problem,
     read_result,
 )
 from specopt.console.stdout import stdout
@@ -30,9 +33,21 @@ if TYPE_CHECKING:
     from specopt.models.result import Result
     from specopt.solvers.speculation_table.table import SpeculationTable
 
+
+class FilesToo(TyperGroup):
+    """The commands, and `specopt export FILE --as lp`: a problem needs no name of a command."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the command that is meant: `formulation` where a file comes first."""
+        if args and args[0] not in self.commands and args[0].endswith(".json"):
+            args = ["formulation", *args]
+        return super().resolve_command(ctx, args)
+
+
 export = typer.Typer(
     name="export",
-    help="Write a configuration for a serving engine, or a plan as CSV or YAML.",
+    cls=FilesToo,
+    help="Write a configuration for a serving engine, a plan as CSV or YAML, or a problem as a linear program.",
     rich_markup_mode=None,
     add_completion=False,
 )
@@ -181,6 +196,30 @@ def yaml(result: PlanFile, output: Output = None) -> None:
     from specopt.views.plan_table import to_yaml
 
     _export(result, output, to_yaml)
+
+
+@export.command()
+def formulation(
+    file: File,
+    form: Annotated[str, typer.Option("--as", metavar="lp|mps", help="The format.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="Write to this file, all or nothing.")],
+    option: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="Of serving-latency: length=L, mechanism=NAME.")
+    ] = None,
+) -> None:
+    """Write a problem as a linear program; `specopt export FILE --as lp` does the same.
+
+    Names of sets, variables and constraints are those of the documentation.
+    """
+    from specopt.api.arguments import pairs_of
+    from specopt.api.formulation import write_formulation
+
+    check_target(output, file)
+    options = {
+        name: int(text) if text.isdecimal() else text for name, text in pairs_of(option or (), "--option").items()
+    }
+    write_formulation(read_problem(file), output, form, **options)
+    say(f"written to {output}")
 
 
 def _export(path: Path, output: Path | None, write: Callable[[Result], str]) -> None:

@@ -12,6 +12,7 @@ from specopt.kinds.perturbation import likelier, more
 from specopt.kinds.uncertainty import Uncertainty
 from specopt.models.draft_allocation import DraftAllocationPlan, DraftAllocationProblem
 from specopt.solvers.draft_allocation import METHODS
+from specopt.solvers.draft_allocation.milp import FORMULATION
 
 
 def _rows(plan: DraftAllocationPlan) -> Iterator[Row]:
@@ -34,6 +35,7 @@ PERTURBATIONS = (
 KIND = Kind(
     problem=DraftAllocationProblem,
     methods=METHODS,
+    formulation=FORMULATION,
     families=FAMILIES,
     rows=_rows,
     perturbations=PERTURBATIONS,

@@ -15,6 +15,7 @@ from specopt.kinds.simulator import Simulator
 from specopt.kinds.uncertainty import Uncertainty
 from specopt.models.draft_stopping import AcceptanceRate, DraftStoppingPlan, DraftStoppingProblem
 from specopt.solvers.draft_stopping import METHODS
+from specopt.solvers.draft_stopping.formulation import FORMULATION
 
 
 def _rows(plan: DraftStoppingPlan) -> Iterator[Row]:
@@ -43,6 +44,7 @@ PERTURBATIONS = (
 KIND = Kind(
     problem=DraftStoppingProblem,
     methods=METHODS,
+    formulation=FORMULATION,
     families=FAMILIES,
     rows=_rows,
     perturbations=PERTURBATIONS,

@@ -15,6 +15,7 @@ from specopt.kinds.uncertainty import Uncertainty
 from specopt.models.fair_goodput import FairGoodputPlan, FairGoodputProblem
 from specopt.models.goodput_workload import GoodputWorkload
 from specopt.solvers.fair_goodput import METHODS
+from specopt.solvers.fair_goodput.convex import FORMULATION
 from specopt.solvers.fair_goodput.policies import POLICIES
 
 
@@ -46,6 +47,7 @@ PERTURBATIONS = (
 KIND = Kind(
     problem=FairGoodputProblem,
     methods=METHODS,
+    formulation=FORMULATION,
     families=FAMILIES,
     from_deployment=fair_goodput,
     rows=_rows,

@@ -14,6 +14,7 @@ from specopt.kinds.perturbation import Perturbation
 from specopt.kinds.simulator import Simulator
 from specopt.kinds.uncertainty import Uncertainty
 from specopt.models.problem import Plan, Problem
+from specopt.solvers.formulation import Formulation
 from specopt.solvers.method import Method
 
 Row = dict[str, Any]
@@ -33,6 +34,8 @@ class Kind:
         Where its problems come from.
     rows
         The rows of a plan for tables, all with the same keys: one per task, request, client, chunk or state.
+    formulation
+        How its problems are stated as programs; None: they are not.
     view
         Module whose `VIEW` says how plans are printed and drawn, loaded when something is; None: a line per field.
     choices
@@ -55,6 +58,7 @@ class Kind:
     methods: tuple[type[Method], ...]
     families: tuple[Family, ...]
     rows: Callable[[Any], Iterator[Row]]
+    formulation: Formulation | None = None
     view: str | None = None
     choices: Callable[[Any], Sequence[Mapping[str, Any]]] | None = None
     perturbations: tuple[Perturbation, ...] = ()

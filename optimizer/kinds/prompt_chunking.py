@@ -13,6 +13,7 @@ from specopt.kinds.simulator import Simulator
 from specopt.models.prompt_chunking import PromptChunkingPlan, PromptChunkingProblem
 from specopt.models.prompt_workload import PromptWorkload
 from specopt.solvers.prompt_chunking import METHODS
+from specopt.solvers.prompt_chunking.milp import FORMULATION
 from specopt.solvers.prompt_chunking.schemes import SCHEMES
 
 
@@ -39,6 +40,7 @@ PERTURBATIONS = (
 KIND = Kind(
     problem=PromptChunkingProblem,
     methods=METHODS,
+    formulation=FORMULATION,
     families=FAMILIES,
     from_deployment=prompt_chunking,
     rows=_rows,

@@ -24,6 +24,7 @@ from specopt.models.runtime import LinearRuntime, PiecewiseRuntime, Runtime
 from specopt.models.serving_latency import DRAFTING_FIELDS, ServingLatencyPlan, ServingLatencyProblem
 from specopt.models.token_samples import TokenSamples
 from specopt.solvers.serving_latency import METHODS
+from specopt.solvers.serving_latency.milp import FORMULATION
 
 
 def _choices(problem: ServingLatencyProblem) -> list[dict[str, Any]]:
@@ -168,6 +169,7 @@ def _rate_at(tokens_per_step: float, length: int, low: float, high: float) -> fl
 KIND = Kind(
     problem=ServingLatencyProblem,
     methods=METHODS,
+    formulation=FORMULATION,
     choices=_choices,
     families=FAMILIES,
     rows=_rows,

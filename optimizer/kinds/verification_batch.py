@@ -14,6 +14,7 @@ from specopt.kinds.simulator import Simulator
 from specopt.models.verification_batch import VerificationBatchPlan, VerificationBatchProblem
 from specopt.models.verification_workload import VerificationWorkload
 from specopt.solvers.verification_batch import METHODS
+from specopt.solvers.verification_batch.milp import FORMULATION
 from specopt.solvers.verification_batch.policies import POLICIES
 
 
@@ -32,6 +33,7 @@ PERTURBATIONS = (
 KIND = Kind(
     problem=VerificationBatchProblem,
     methods=METHODS,
+    formulation=FORMULATION,
     families=FAMILIES,
     rows=_rows,
     perturbations=PERTURBATIONS,

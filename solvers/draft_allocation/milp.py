@@ -15,8 +15,9 @@ from specopt.models.draft_allocation import DraftAllocationPlan, DraftAllocation
 from specopt.models.fields import Floats
 from specopt.solvers.budget import Budget
 from specopt.solvers.draft_allocation.method import DraftAllocationMethod, offer_first_plan
+from specopt.solvers.formulation import Formulation, Value
 from specopt.solvers.method import Outcome
-from specopt.solvers.pyomo_program import solve_program
+from specopt.solvers.pyomo_program import HIGHS, run_program
 
 UNITS = 1e4
 """The value of the plan without drafts in the program's own unit: the tolerances of HiGHS are absolute."""
@@ -24,7 +25,15 @@ UNITS = 1e4
 
 @dataclass(frozen=True)
 class MilpAllocation(DraftAllocationMethod):
-    """One binary per client and draft length, one constraint for the budget."""
+    """One binary per client and draft length, one constraint for the budget.
+
+    Parameters
+    ----------
+    solver
+        What solves the program, by the name that Pyomo has for it: "highs", "scip_direct", ...
+    """
+
+    solver: str = HIGHS
 
     name: ClassVar[str] = "milp"
     exact: ClassVar[bool] = True
@@ -43,20 +52,7 @@ class MilpAllocation(DraftAllocationMethod):
     def run(self, problem: DraftAllocationProblem, budget: Budget) -> Outcome:
         """State the program, solve it, and round its solution."""
         offer_first_plan(problem, budget)
-        unit = float(problem.weights.sum()) / UNITS or 1.0
-        program = formulate(problem, unit)
-        budget.check()
-        solved = solve_program(program, budget)
-        if solved.bound is not None:
-            budget.improve_bound(solved.bound * unit)
-        if solved.has_solution:
-            budget.offer(read_plan(problem, program, solved.values(list(program.drafts.values()))))
-        return Outcome(
-            plan=budget.incumbent,
-            bound=budget.bound,
-            termination=solved.termination,
-            stats={"binaries": len(program.drafts), "nodes": solved.nodes},
-        )
+        return run_program(problem, FORMULATION, budget, solver=self.solver)
 
 
 def goodputs(rate: float, longest: int) -> Floats:
@@ -64,19 +60,13 @@ def goodputs(rate: float, longest: int) -> Floats:
     return np.cumsum(rate ** np.arange(longest + 1.0))
 
 
-def formulate(problem: DraftAllocationProblem, unit: float) -> Any:
-    """Return the program as a Pyomo model.
-
-    Parameters
-    ----------
-    problem
-        What to formulate.
-    unit
-        Unit of the objective in the program.
-    """
+def formulate(problem: DraftAllocationProblem) -> Any:
+    """Return the program as a Pyomo model."""
     import pyomo.environ as pyo
 
     program = pyo.ConcreteModel()
+    program.unit = unit = float(problem.weights.sum()) / UNITS or 1.0
+    program.offset = 0.0
     caps = problem.caps.tolist()
     value = [
         float(weight) / unit * goodputs(float(rate), cap)
@@ -100,10 +90,13 @@ def formulate(problem: DraftAllocationProblem, unit: float) -> Any:
     return program
 
 
-def read_plan(problem: DraftAllocationProblem, program: Any, values: Any) -> DraftAllocationPlan:
+def read(problem: DraftAllocationProblem, program: Any, value: Value) -> DraftAllocationPlan:
     """Return the plan of a program's solution."""
     drafts = np.zeros(problem.clients, dtype=np.int64)
     for client, length in program.lengths:
-        if values[program.drafts[client, length]] > 0.5:
+        if value(program.drafts[client, length]) > 0.5:
             drafts[client] = length
     return DraftAllocationPlan(draft_tokens=drafts)
+
+
+FORMULATION = Formulation(formulate, read)

@@ -36,7 +36,7 @@ def best_policy(prepared: Prepared, check: Callable[[], None]) -> tuple[DraftSto
     check
         Called between the steps; raises when there is no time left.
     """
-    gains, masses = _forwards(prepared, check)
+    gains, masses = forwards(prepared, check)
     never = np.zeros(prepared.scores.bins, dtype=np.bool_)
     price = float(prepared.ratio(*prepared.windows(never)).max())
     while True:
@@ -45,10 +45,10 @@ def best_policy(prepared: Prepared, check: Callable[[], None]) -> tuple[DraftSto
         if not found > price * (1.0 + CLOSE):
             break
         price = found
-    return _automaton(prepared, goes), price + max(0.0, 1.0 + value - price)
+    return automaton_of(prepared, goes), price + max(0.0, 1.0 + value - price)
 
 
-def _forwards(prepared: Prepared, check: Callable[[], None]) -> tuple[list[NDArray[np.float64]], ...]:
+def forwards(prepared: Prepared, check: Callable[[], None]) -> tuple[list[NDArray[np.float64]], ...]:
     """Return, per number of tokens drafted and history, what another token gains, and its mass."""
     scores = prepared.scores
     alive, rejected = prepared.prior[None, :], np.zeros(1)
@@ -84,7 +84,7 @@ def _backwards(
     return float(best[0][0]), best[1][0], best[2][0], goes
 
 
-def _automaton(prepared: Prepared, goes: list[Flags]) -> DraftStoppingPlan:
+def automaton_of(prepared: Prepared, goes: list[Flags]) -> DraftStoppingPlan:
     """Return the plan that drafts where `goes` says so, given from the last token to the first."""
     automaton = Automaton()
     nodes = np.full(len(goes[0]) * prepared.scores.bins, STOP)

@@ -15,12 +15,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from specopt.models.acceptance import expected_tokens
-from specopt.models.fair_goodput import FairGoodputProblem
+from specopt.models.errors import InvalidInput, Unsupported
+from specopt.models.fair_goodput import FairGoodputPlan, FairGoodputProblem
 from specopt.models.fields import Floats, Ints, Positive
 from specopt.models.result import Termination
 from specopt.solvers.budget import Budget
 from specopt.solvers.fair_goodput.method import PER_ROUND, FairGoodputMethod, admitted, offer_first_plan
 from specopt.solvers.fair_goodput.region import Region, plan_of, region_of
+from specopt.solvers.formulation import Formulation, Value
 from specopt.solvers.method import Condition, Outcome
 
 FIRST_LINES = 8
@@ -102,19 +104,8 @@ def solve_program(
     accuracy
         Tolerance of the solver.
     """
-    client = np.repeat(np.arange(problem.clients), np.maximum(1, lines))
-    line = np.arange(len(client)) - np.searchsorted(client, client)  # from mu(line) to mu(line + 1)
-    rate = problem.acceptance_rates[client]
-
-    s = cp.Variable(problem.clients)  # mean draft tokens
-    x = cp.Variable(problem.clients)  # goodput
-    within_budget = cp.sum(s) <= problem.budget_tokens
-    constraints = [
-        within_budget,
-        s >= region.least,
-        s <= region.most,
-        x[client] <= expected_tokens(rate, line) + cp.multiply(rate ** (line + 1.0), s[client] - line),
-    ]
+    s, x, constraints = constrained(cp, problem, region, lines)
+    within_budget = constraints[0]
     status = maximise(cp, x, np.log(problem.weight), problem.fairness, constraints, budget, accuracy)
     if s.value is None or within_budget.dual_value is None or status not in SOLVED:
         return None, 0.0, status
@@ -122,6 +113,25 @@ def solve_program(
     if problem.fairness > 1.0 - NEAR_1:  # the slope of the utility where its logarithm was maximised
         unit = float((problem.weight * np.maximum(x.value, LEAST_RATE) ** (1.0 - problem.fairness)).sum())
     return np.asarray(s.value, dtype=np.float64), unit * max(0.0, float(within_budget.dual_value)), status
+
+
+def constrained(cp: Any, problem: FairGoodputProblem, region: Region, lines: Ints) -> tuple[Any, Any, list[Any]]:
+    """Return draft tokens, goodput, and what binds them, the budget first; arguments as of `solve_program`."""
+    client = np.repeat(np.arange(problem.clients), np.maximum(1, lines))
+    line = np.arange(len(client)) - np.searchsorted(client, client)  # from mu(line) to mu(line + 1)
+    rate = problem.acceptance_rates[client]
+    s = cp.Variable(problem.clients, name="mean_draft_tokens")
+    x = cp.Variable(problem.clients, name="goodput")
+    return (
+        s,
+        x,
+        [
+            cp.sum(s) <= problem.budget_tokens,
+            s >= region.least,
+            s <= region.most,
+            x[client] <= expected_tokens(rate, line) + cp.multiply(rate ** (line + 1.0), s[client] - line),
+        ],
+    )
 
 
 def maximise(
@@ -225,3 +235,33 @@ def _value(problem: FairGoodputProblem, price: float, tokens: Floats) -> Floats:
     x = expected_tokens(a, whole) + (tokens - whole) * a ** (whole + 1.0)
     gain = np.log(x) if g == 1.0 else x ** (1.0 - g) / (1.0 - g)
     return np.asarray(problem.weight * gain - price * tokens, dtype=np.float64)
+
+
+def formulate(problem: FairGoodputProblem) -> Any:
+    """Return the program with all lines, as a problem of CVXPY whose objective rises with the utility.
+
+    Raises
+    ------
+    Unsupported
+        If rates are per second.
+    """
+    import cvxpy as cp
+
+    clash = PER_ROUND.clash(None, problem)
+    if clash is not None:
+        raise Unsupported(f"formulation: the problem has {clash}")
+    region = region_of(problem)
+    lines = np.maximum(1, region.most).astype(np.int64)
+    _, x, constraints = constrained(cp, problem, region, lines)
+    return cp.Problem(cp.Maximize(utility(cp, np.log(problem.weight), problem.fairness, x)), constraints)
+
+
+def read(problem: FairGoodputProblem, program: Any, value: Value) -> FairGoodputPlan:
+    """Return the plan of a program's solution: a mixture of rounds with its mean draft tokens."""
+    tokens = program.var_dict["mean_draft_tokens"].value
+    if tokens is None:
+        raise InvalidInput("model: expected a solved program, but mean_draft_tokens has no value")
+    return plan_of(problem, repaired(region_of(problem), np.asarray(tokens), float(problem.budget_tokens)))
+
+
+FORMULATION = Formulation(formulate, read, is_linear=False)

@@ -11,6 +11,7 @@ from specopt.solvers.prompt_chunking.equation_3 import Equation3
 from specopt.solvers.prompt_chunking.exact import ExactChunking
 from specopt.solvers.prompt_chunking.fixed import Fixed
 from specopt.solvers.prompt_chunking.geometric import Geometric
+from specopt.solvers.prompt_chunking.milp import MilpChunking
 from specopt.solvers.prompt_chunking.whole import Whole
 
 METHODS: tuple[type[Method], ...] = (
@@ -23,4 +24,5 @@ METHODS: tuple[type[Method], ...] = (
     Fixed,
     Geometric,
     Whole,
+    MilpChunking,
 )

@@ -22,12 +22,15 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from specopt.models.decoder import Decoder
+from specopt.models.errors import InvalidInput, Unsupported
 from specopt.models.fields import Floats, PositiveInt
 from specopt.models.result import Termination
+from specopt.models.serving_data import Mechanism, ServingLatencyPlan
 from specopt.models.serving_latency import ServingLatencyProblem
 from specopt.solvers.budget import Budget
+from specopt.solvers.formulation import Formulation, Value
 from specopt.solvers.method import Condition, Outcome, at_most
-from specopt.solvers.pyomo_program import solve_program
+from specopt.solvers.pyomo_program import HIGHS, solve_program
 from specopt.solvers.serving_latency.equal_sizes import feasible, slices_of
 from specopt.solvers.serving_latency.method import ONE_RATE, ServingLatencyMethod, prepare_all
 from specopt.solvers.serving_latency.prepare import Prepared, prepare, quick_batches
@@ -48,9 +51,12 @@ class Milp(ServingLatencyMethod):
     length
         Plan with this speculation length alone; None enumerates all. The bound holds for every plan all the same:
         the lengths that were not solved enter with a simple bound. `bound_at_length` of the stats holds for this one.
+    solver
+        What solves the programs, by the name that Pyomo has for it: "highs", "scip_direct", ...
     """
 
     length: PositiveInt | None = None
+    solver: str = HIGHS
 
     name: ClassVar[str] = "milp"
     exact: ClassVar[bool] = True
@@ -98,7 +104,7 @@ class Milp(ServingLatencyMethod):
         for case in sorted(start, key=start.__getitem__):
             assert budget.objective is not None
             if bounds[case] < budget.objective:
-                ended = solve_case(case, budget, bounds, stats)
+                ended = solve_case(case, budget, bounds, stats, self.solver)
                 budget.improve_bound(min(others, *bounds.values()))
                 if ended is not Termination.CONVERGED:
                     break
@@ -241,23 +247,25 @@ def pass_flops(model: Decoder, new: Floats, total: Floats | float, logits: int) 
     return model.flops_per_token * new + model.flops_per_token_pair * new * total + model.flops_per_logit * logits
 
 
-def formulate(case: Case, unit_seconds: float, known_seconds: float) -> Any:
+def formulate(case: Case, known: float) -> Any:
     """Return the program of one case as a Pyomo model.
 
     Parameters
     ----------
     case
         What to formulate.
-    unit_seconds
-        Unit of time of the program.
-    known_seconds
-        T_inf above which plans are of no interest.
+    known
+        Total latency above which plans are of no interest.
     """
     import pyomo.environ as pyo
 
+    offset = case.prepared.communication_seconds
+    known_seconds = max(0.0, known - offset) * (1 + 1e-9)
+    unit_seconds = known_seconds / UNITS or 1.0
     draft, verify = case.draft / unit_seconds, case.verify / unit_seconds
     shapes = case.shapes
     program = pyo.ConcreteModel()
+    program.unit, program.offset, program.case = unit_seconds, offset, case
 
     # Sets
     program.tasks = pyo.RangeSet(0, case.prepared.tasks - 1)
@@ -337,18 +345,19 @@ def _follow(program: Any, draft: Floats, verify: Floats, overlap: bool) -> None:
         )
 
 
-def solve_case(case: Case, budget: Budget, bounds: dict[Case, float], stats: dict[str, int]) -> Termination:
+def solve_case(
+    case: Case, budget: Budget, bounds: dict[Case, float], stats: dict[str, int], solver: str = HIGHS
+) -> Termination:
     """Offer the best plan of one case if it beats the incumbent, raise its bound; return why HiGHS stopped.
 
     Modified in place: bounds, stats.
     """
     assert budget.objective is not None
-    communication = case.prepared.communication_seconds
-    known = max(0.0, budget.objective - communication)
-    unit = known / UNITS if known > 0 else 1.0
-    program = formulate(case, unit, known * (1 + 1e-9))
+    program = formulate(case, budget.objective)
     budget.check()
-    solved = solve_program(program, budget, 1e-9)  # its rows are times that follow each other; memory is in the shapes
+    solved = solve_program(
+        program, budget, 1e-9, solver=solver
+    )  # its rows are times that follow each other; memory is in the shapes
     stats["programs"] += 1
     stats["nodes"] += solved.nodes
     stats["simplex_iterations"] += solved.count("simplex_iteration_count")
@@ -356,9 +365,57 @@ def solve_case(case: Case, budget: Budget, bounds: dict[Case, float], stats: dic
         bounds[case] = max(bounds[case], budget.objective)  # no plan of this case is better than the known one
         return Termination.CONVERGED
     if solved.bound is not None:
-        bounds[case] = max(bounds[case], solved.bound * unit + communication)
+        bounds[case] = max(bounds[case], solved.bound * program.unit + program.offset)
     if solved.has_solution:
-        values = solved.values(list(program.joins.values()))
-        batches = [[k for k in program.tasks if values[program.joins[k, m]] > 0.5] for m in program.positions]
-        budget.offer(case.prepared.plan([batch for batch in batches if batch], case.length))
+        budget.offer(read(case.prepared.problem, program, solved.values().__getitem__))
     return solved.termination
+
+
+def state(problem: ServingLatencyProblem, length: int | None = None, mechanism: Mechanism | None = None) -> Any:
+    """Return the program of one mechanism and one speculation length.
+
+    Parameters
+    ----------
+    problem
+        What to formulate.
+    length
+        The speculation length l; None: the one at which simple batches are best.
+    mechanism
+        Where the problem leaves it open; None: the first that it may have.
+
+    Raises
+    ------
+    Unsupported
+        If the problem is none of those that `milp` takes, but for its size.
+    InvalidInput
+        If there is no such length or mechanism.
+    Infeasible
+        If a task fits no batch.
+    """
+    reason = next((clash for one in Milp.serves if (clash := one.clash(None, problem)) is not None), None)
+    if reason is not None:
+        raise Unsupported(f"formulation: the problem has {reason}")
+    able = [one for one in prepare_all(problem) if mechanism in (None, one.mechanism)]
+    if not able:
+        raise InvalidInput(f"mechanism: expected one of {', '.join(problem.mechanisms)}, got {mechanism!r}")
+    prepared = able[0]
+    lengths = prepared.lengths if length is None else [length]
+    if lengths[0] not in prepared.lengths:
+        raise InvalidInput(f"length: expected {prepared.lengths[0]} to {prepared.lengths[-1]}, got {length!r}")
+
+    def latency(batches: list[list[int]], at: int) -> float:
+        return problem.evaluate(prepared.plan(batches, at)).objective
+
+    simple = simple_batches(prepared)
+    known, best = min((min(latency(batches, at) for batches in simple), at) for at in lengths)
+    return formulate(Case(prepared, best), known)
+
+
+def read(problem: ServingLatencyProblem, program: Any, value: Value) -> ServingLatencyPlan:
+    """Return the plan of a program's solution."""
+    case: Case = program.case
+    batches = [[k for k in program.tasks if value(program.joins[k, m]) > 0.5] for m in program.positions]
+    return case.prepared.plan([batch for batch in batches if batch], case.length)
+
+
+FORMULATION = Formulation(state, read)

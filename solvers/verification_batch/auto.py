@@ -11,7 +11,7 @@ from specopt.solvers.method import Method
 from specopt.solvers.verification_batch.sweep import Sweep
 from specopt.solvers.verification_batch.threshold import Threshold
 
-MANY_REQUESTS = 500
+MANY_REQUESTS = 3000
 """From here on the sweep's plan comes well before the first one of `threshold`."""
 
 

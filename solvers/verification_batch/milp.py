@@ -11,10 +11,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from specopt.models.verification_batch import VerificationBatchProblem
+from specopt.models.verification_batch import VerificationBatchPlan, VerificationBatchProblem
 from specopt.solvers.budget import Budget
+from specopt.solvers.formulation import Formulation, Value
 from specopt.solvers.method import Outcome
-from specopt.solvers.pyomo_program import solve_program
+from specopt.solvers.pyomo_program import HIGHS, solve_program
 from specopt.solvers.verification_batch.method import VerificationBatchMethod, offer_first_plan, plan_of
 from specopt.solvers.verification_batch.prepare import Prepared
 
@@ -27,9 +28,16 @@ class MilpBatch(VerificationBatchMethod):
     """One binary per request, one row for the memory, one per request for its deadline.
 
     The rows bear the judge's tolerance, and HiGHS may exceed them by its own: its program contains every batch that the
-    judge admits, so that its bound holds. A solution that the judge refuses adds the
-    row that not all of its requests go together, and HiGHS starts again.
+    judge admits, so that its bound holds. A solution that the judge refuses
+    adds the row that not all of its requests go together, and HiGHS starts again.
+
+    Parameters
+    ----------
+    solver
+        What solves the program, by the name that Pyomo has for it: "highs", "scip_direct", ...
     """
+
+    solver: str = HIGHS
 
     name: ClassVar[str] = "milp"
     exact: ClassVar[bool] = True
@@ -46,18 +54,17 @@ class MilpBatch(VerificationBatchMethod):
         stats: dict[str, Any] = {"nodes": 0, "programs": 0, "hopeless": prepared.hopeless}
         if len(prepared.items) == 0:
             return Outcome(plan=budget.incumbent, bound=0.0, stats=stats)
-        unit = float(prepared.columns[0].max()) / UNITS
-        program = formulate(prepared, unit)
+        program = formulate(problem)
         while True:
             budget.check()
-            solved = solve_program(program, budget, presolve=False)
+            solved = solve_program(program, budget, presolve=False, solver=self.solver)
             stats["nodes"] += solved.nodes
             stats["programs"] += 1
             if solved.bound is not None:
-                budget.improve_bound(solved.bound * unit)
+                budget.improve_bound(solved.bound * program.unit)
             if not solved.has_solution:
                 break
-            values = solved.values(list(program.takes.values()))
+            values = solved.values()
             chosen = [k for k in program.pending if values[program.takes[k]] > 0.5]
             batch = [int(prepared.items[k]) for k in chosen]
             if prepared.admits(batch):
@@ -67,23 +74,22 @@ class MilpBatch(VerificationBatchMethod):
         return Outcome(plan=budget.incumbent, bound=budget.bound, termination=solved.termination, stats=stats)
 
 
-def formulate(prepared: Prepared, unit: float) -> Any:
+def formulate(problem: VerificationBatchProblem) -> Any:
     """Return the program as a Pyomo model; times are in parts of the longest room, memory of what there is.
 
-    Parameters
-    ----------
-    prepared
-        The requests; hopeless ones and those worth nothing stay out.
-    unit
-        Unit of the objective in the program.
+    Hopeless requests and those worth nothing stay out: `prepared.items` has the others.
     """
     import pyomo.environ as pyo
 
+    prepared = Prepared(problem)
     *columns, memory_room = prepared.columns
     values, seconds, memory, rooms = (column.tolist() for column in columns)
-    longest, bytes_ = max(rooms) / UNITS or 1.0, memory_room / UNITS or 1.0
+    longest, bytes_ = max(rooms, default=0.0) / UNITS or 1.0, memory_room / UNITS or 1.0
 
     program = pyo.ConcreteModel()
+    program.unit = unit = max(values, default=0.0) / UNITS or 1.0
+    program.offset = 0.0
+    program.items = prepared.items
     program.pending = pyo.RangeSet(0, len(values) - 1)
     program.takes = pyo.Var(program.pending, domain=pyo.Binary)  # the request is in the batch
     # Eq. 19, of the batch; no variable of its own: with one HiGHS loses feasible batches where rows are nearly met
@@ -103,6 +109,14 @@ def formulate(prepared: Prepared, unit: float) -> Any:
     )
     program.refused = pyo.ConstraintList()  # batches that exceed a limit by less than HiGHS can tell
     return program
+
+
+def read(problem: VerificationBatchProblem, program: Any, value: Value) -> VerificationBatchPlan:
+    """Return the plan of a program's solution."""
+    return plan_of([int(program.items[k]) for k in program.pending if value(program.takes[k]) > 0.5])
+
+
+FORMULATION = Formulation(formulate, read)
 
 
 def cover(prepared: Prepared, chosen: Sequence[int]) -> list[int]:

@@ -1,0 +1,106 @@
+"""Formulations: the programs of Pyomo and CVXPY that state problems, for any solver that these reach."""
+
+from __future__ import annotations
+
+import typing
+from pathlib import Path
+from typing import Any
+
+from specopt.kinds import KINDS, kind_of
+from specopt.models.errors import InvalidInput, Unsupported
+from specopt.models.fields import describe
+from specopt.models.files import write_text
+from specopt.models.problem import P, Problem
+from specopt.solvers.formulation import Formulation, solution
+
+FORMATS = ("lp", "mps")
+
+
+def formulation(problem: Problem, **options: Any) -> Any:
+    """Return the program that states a problem: a model of Pyomo, for `fair-goodput` a problem of CVXPY.
+
+    Its sets, variables and constraints have the names of the documentation. The objective of a model of Pyomo is in
+    units of its own: `model.unit` times it plus `model.offset` is the problem's.
+
+    Parameters
+    ----------
+    problem
+        The problem; one program states it whole, but for `serving-latency`.
+    options
+        Of `serving-latency`: `length`, the speculation length, and `mechanism`; see the documentation.
+
+    Raises
+    ------
+    InvalidInput
+        If an option is none of the formulation.
+    Unsupported
+        If there is no formulation of this problem.
+
+    Examples
+    --------
+    >>> import specopt
+    >>> problem = specopt.generate("draft-allocation/uniform", clients=3, seed=1)
+    >>> len(specopt.formulation(problem).clients)
+    3
+    """
+    found = _formulation_of(problem)
+    known = found.state.__code__.co_varnames[1 : found.state.__code__.co_argcount]
+    for name in options:
+        if name not in known:
+            raise InvalidInput(f"{name}: expected an option of the formulation ({', '.join(known) or 'it has none'})")
+    return found.state(problem, **options)
+
+
+def plan_of(problem: Problem[P], model: Any) -> P:
+    """Return the plan of a program that was solved, by whatever solver; `problem.evaluate` prices it.
+
+    Parameters
+    ----------
+    problem
+        What the program states.
+    model
+        The program that `formulation` has given, with a solution.
+
+    Raises
+    ------
+    InvalidInput
+        If it has no solution, or is no program of this problem.
+    """
+    found = _formulation_of(problem)
+    try:
+        plan = typing.cast("P", found.read(problem, model, solution))
+    except (AttributeError, KeyError):
+        raise InvalidInput(f"model: expected a formulation of this problem, got {describe(model)}") from None
+    return plan
+
+
+def write_formulation(problem: Problem, path: Path, form: str, **options: Any) -> None:
+    """Write the program of a problem as an LP or MPS file, all or nothing.
+
+    Raises
+    ------
+    InvalidInput
+        If there is no such format, or the file cannot be written.
+    Unsupported
+        If the program is not linear, or there is none.
+    """
+    from tempfile import TemporaryDirectory
+
+    if form not in FORMATS:
+        raise InvalidInput(f"format: expected one of {', '.join(FORMATS)}, got {form!r}")
+    if not _formulation_of(problem).is_linear:
+        raise Unsupported(f"formulation: that of {problem.kind} is no linear program")
+    with TemporaryDirectory() as folder:
+        target = Path(folder, f"program.{form}")
+        formulation(problem, **options).write(str(target), format=form, io_options={"symbolic_solver_labels": True})
+        write_text(path, target.read_text())
+
+
+def _formulation_of(problem: Problem) -> Formulation:
+    if not isinstance(problem, Problem):
+        raise InvalidInput(f"problem: expected a specopt problem, got {describe(problem)}")
+    found = kind_of(problem).formulation
+    if found is None:
+        able = ", ".join(kind.name for kind in KINDS if kind.formulation is not None)
+        raise Unsupported(f"formulation: {problem.kind} has none; those that have one: {able}")
+    return found

@@ -1,0 +1,47 @@
+"""What a formulation is: a program that states a problem, and how a solution of it becomes a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from specopt.models.errors import InvalidInput
+from specopt.models.problem import Plan
+
+Value = Callable[[Any], float]
+"""Returns what a variable of a program is in its solution."""
+
+
+@dataclass(frozen=True)
+class Formulation:
+    """How the problems of one kind are stated as programs.
+
+    Parameters
+    ----------
+    state
+        Takes a problem, and options by their names, and returns the program; `unit` and `offset` of the program say
+        what its objective is in the problem's unit: unit times it, plus the offset.
+    read
+        Takes the problem, the program and what each variable is, and returns the plan.
+    is_linear
+        Whether it is a program of Pyomo with rows and columns; else one of CVXPY.
+    """
+
+    state: Callable[..., Any]
+    read: Callable[[Any, Any, Value], Plan]
+    is_linear: bool = True
+
+
+def solution(variable: Any) -> float:
+    """Return what a variable is in a program that was solved.
+
+    Raises
+    ------
+    InvalidInput
+        If it has no value.
+    """
+    found = variable.value
+    if found is None:
+        raise InvalidInput(f"model: expected a solved program, but {variable.name} has no value")
+    return float(found)
