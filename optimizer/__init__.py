@@ -13,7 +13,6 @@ from specopt.console import interrupts as _interrupts  # noqa: F401 - before all
 
 # isort: split
 from typing import TYPE_CHECKING as _TYPE_CHECKING
-from typing import Any
 
 from specopt.api.formulation import formulation, plan_of
 from specopt.api.frames import to_arrow, to_pandas, to_polars
@@ -62,14 +61,10 @@ def _html(shown: Problem | Result) -> str:
     return in_notebook(shown)
 
 
-def _picture(shown: Any, plan: Any = None) -> Any:
-    if isinstance(shown, Front):
-        from specopt.views.front import front_picture
+def _picture(shown: Problem | Front, plan: Plan | Result | None = None) -> object:
+    from specopt.report.result import picture
 
-        return front_picture(shown)
-    from specopt.views.view import picture_of
-
-    return picture_of(shown, plan)
+    return picture(shown, plan)
 
 
 _Shown.html = _html

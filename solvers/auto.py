@@ -65,7 +65,7 @@ class Auto(Method):
         """Return why no member can take a problem, or None if one can."""
         if next(self._able(problem, memory_limit), None) is not None:
             return None
-        return (self.order + self.instead)[0]().refusal(problem, memory_limit)
+        return (self.order + self.instead)[-1]().refusal(problem, memory_limit)
 
     def run(self, problem: Problem, budget: Budget) -> Outcome:
         """Run the members in turn."""

@@ -223,7 +223,7 @@ def _with_options(problem: Problem, method: str | Method | None, options: dict[s
     name = next(iter(options))
     if not isinstance(method, str):
         raise InvalidInput(
-            f"{name}: solve has no such argument{did_you_mean(name, _ARGUMENTS)}; options go with a name"
+            f"{name}: solve has no such argument{did_you_mean(name, _ARGUMENTS)}; options go with a method's name"
         )
     found = method_named(problem.kind, method)
     if found is None:
@@ -239,13 +239,14 @@ def _with_options(problem: Problem, method: str | Method | None, options: dict[s
 def _best(problem: Problem, memory_limit: float) -> Method:
     """Return the first method of a kind that takes a problem: its portfolio, where it has one."""
     kind = kind_of(problem)
-    reason = None
+    reasons = []
     for method in kind.methods:
         value = method()
         reason = value.refusal(problem, memory_limit)
         if reason is None:
             return value
-    raise Unsupported(f"no method for {problem.kind} takes this problem; {reason}")
+        reasons.append(reason)
+    raise Unsupported(f"no method for {problem.kind} takes this problem; {reasons[0]}")
 
 
 def _check_arguments(problem: object, time_limit: object, gap: object, seed: object, memory_limit: object) -> None:

@@ -68,7 +68,7 @@ def simulate(given: Simulate) -> None:
         if result is None:
             raise InvalidInput("RESULT: required beside FILE; or give a KIND with --policy and --workload")
         world, played = read_problem(Path(given.source)), read_result(result)
-        what = f"plan by {played.method}"
+        what = f"plan by {played.by}"
         try:
             verify(world, played)
         except SpecoptError as error:

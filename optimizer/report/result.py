@@ -8,15 +8,19 @@ from itertools import islice
 from typing import Any
 
 from specopt.api.claims import held_against
+from specopt.api.front import Front
 from specopt.api.solve import method_named
 from specopt.kinds import kind_of
 from specopt.models.errors import InvalidInput, SpecoptError
+from specopt.models.fields import describe
 from specopt.models.judge import Report, verify
-from specopt.models.problem import Problem
+from specopt.models.problem import Plan, Problem
 from specopt.models.result import Result, Status
 from specopt.report.certificate import certificate
 from specopt.report.markup import MAX_ROWS, facts, folded, items, paragraph, section, table
 from specopt.report.page import Page, figure
+from specopt.views.chart import Picture
+from specopt.views.front import front_picture
 from specopt.views.view import view_of
 
 NOT_JUDGED = "As the file claims: with --problem FILE the plan is judged again, and drawn."
@@ -83,6 +87,28 @@ def in_notebook(shown: Problem | Result) -> str:
         if shown.plan is not None:
             parts.append(_rows(kind.rows, shown))
     return f"<div class=specopt>{''.join(parts)}</div>"
+
+
+def picture(shown: Problem | Front, plan: Plan | Result | None = None) -> Picture:
+    """Return the charts of a problem's plan below each other, or of a front.
+
+    Raises
+    ------
+    InvalidInput
+        If there is no plan, or none of this problem, or its kind has no charts.
+    """
+    if isinstance(shown, Front):
+        return front_picture(shown)
+    plan = plan.plan if isinstance(plan, Result) else plan
+    if not isinstance(plan, shown.plan_type):
+        raise InvalidInput(f"plan: expected a plan for {shown.kind}, got {describe(plan)}")
+    violations = shown.violations(plan)
+    if violations:
+        raise InvalidInput(f"plan: expected a feasible plan, but {violations[0]}")
+    charts = view_of(shown).charts
+    if charts is None:
+        raise InvalidInput(f"plan: there are no charts of {shown.kind}")
+    return Picture(tuple(charts(shown, plan)))
 
 
 def _guarantee(result: Result) -> str | None:

@@ -10,11 +10,8 @@ from typing import Any
 from rich.console import Console
 
 from specopt.kinds import kind_of
-from specopt.models.errors import InvalidInput
-from specopt.models.fields import describe
 from specopt.models.problem import Plan, Problem
-from specopt.models.result import Result
-from specopt.views.chart import Chart, Picture
+from specopt.views.chart import Chart
 from specopt.views.terminal import line
 
 MAX_ITEMS = 20
@@ -60,23 +57,3 @@ def view_of(kind: Problem | str) -> View:
     view = import_module(module).VIEW
     assert isinstance(view, View), f"{module}.VIEW"
     return view
-
-
-def picture_of(problem: Problem, plan: Plan | Result) -> Picture:
-    """Return the charts of a plan below each other.
-
-    Raises
-    ------
-    InvalidInput
-        If there is no plan, or none of this problem, or its kind has no charts.
-    """
-    plan = plan.plan if isinstance(plan, Result) else plan
-    if not isinstance(plan, problem.plan_type):
-        raise InvalidInput(f"plan: expected a plan for {problem.kind}, got {describe(plan)}")
-    violations = problem.violations(plan)
-    if violations:
-        raise InvalidInput(f"plan: expected a feasible plan, but {violations[0]}")
-    charts = view_of(problem).charts
-    if charts is None:
-        raise InvalidInput(f"plan: there are no charts of {problem.kind}")
-    return Picture(tuple(charts(problem, plan)))

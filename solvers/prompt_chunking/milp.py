@@ -58,7 +58,7 @@ def formulate(problem: PromptChunkingProblem) -> Any:
     """Return the program as a Pyomo model; times are in parts of what one chunk takes."""
     import pyomo.environ as pyo
 
-    N, P, step = problem.prompt_tokens, problem.pipeline_length, problem.grid_tokens or 1
+    N, step = problem.prompt_tokens, problem.grid_tokens or 1
     ends = [*range(0, N, step), N]
     M = len(ends) - 1
     whole = problem.evaluate(plan_of([N])).objective
@@ -68,7 +68,7 @@ def formulate(problem: PromptChunkingProblem) -> Any:
 
     # Sets
     program.places = pyo.RangeSet(0, M)
-    program.stages = pyo.RangeSet(1, P)
+    program.stages = pyo.RangeSet(1, problem.pipeline_length)
     program.chunks = pyo.Set(initialize=[(i, j) for j in range(1, M + 1) for i in range(j)])
 
     # Variables
@@ -78,11 +78,33 @@ def formulate(problem: PromptChunkingProblem) -> Any:
     program.left = pyo.Var(program.stages, program.places, domain=pyo.NonNegativeReals)  # it has left a stage
     program.down = pyo.Var(program.places, domain=pyo.NonNegativeReals)  # its hidden states are back
 
+    # The time to the first token
+    program.first_token = pyo.Objective(expr=program.down[M] + problem.head_seconds / unit)
+    program.known = pyo.Constraint(expr=program.first_token.expr <= UNITS * (1 + 1e-9))
+
+    # The chunks are a path from the first token to the last.
+    program.path = pyo.Constraint(
+        program.places,
+        rule=lambda p, k: (
+            sum(p.takes[i, k] for i in range(k)) + int(k == 0)
+            == sum(p.takes[k, j] for j in range(k + 1, M + 1)) + int(k == M)
+        ),
+    )
+    program.most = pyo.Constraint(expr=sum(program.takes[c] for c in program.chunks) <= problem.most_chunks)
+    _pass(program, problem, {(i, j): ends[j] - ends[i] for i, j in program.chunks})
+    return program
+
+
+def _pass(program: Any, problem: PromptChunkingProblem, size: dict[tuple[int, int], int]) -> None:
+    """Let the chunks pass the resources in order, each as long as its tokens take there."""
+    import pyomo.environ as pyo
+
+    unit, P, M = program.unit, problem.pipeline_length, program.places.last()
+
     # What a chunk takes of each resource
     g, mu = problem.cloud_delay, problem.background_tokens
     upload_token = problem.bytes_per_token / problem.uplink_bytes_per_second
     download_token = problem.bytes_per_token / problem.downlink_bytes_per_second
-    size = {(i, j): ends[j] - ends[i] for i, j in program.chunks}
     local = {c: problem.local_overhead_seconds + problem.local_seconds_per_token * x for c, x in size.items()}
     up = {c: problem.message_overhead_seconds + upload_token * x for c, x in size.items()}
     busy = {c: g.at(mu + x) / P for c, x in size.items()}
@@ -111,19 +133,6 @@ def formulate(problem: PromptChunkingProblem) -> Any:
     def each(rule: Any) -> Any:
         return pyo.Constraint(pyo.RangeSet(1, M), rule=rule)
 
-    # The time to the first token
-    program.first_token = pyo.Objective(expr=program.down[M] + problem.head_seconds / unit)
-    program.known = pyo.Constraint(expr=program.first_token.expr <= UNITS * (1 + 1e-9))
-
-    # The chunks are a path from the first token to the last.
-    program.path = pyo.Constraint(
-        program.places,
-        rule=lambda p, k: (
-            sum(p.takes[i, k] for i in range(k)) + int(k == 0)
-            == sum(p.takes[k, j] for j in range(k + 1, M + 1)) + int(k == M)
-        ),
-    )
-    program.most = pyo.Constraint(expr=sum(program.takes[c] for c in program.chunks) <= problem.most_chunks)
     # The device computes, then uploads, one chunk after the other.
     program.computes = each(lambda p, j: p.local[j] >= of(local, j))
     program.computes_in_turn = after(program.local, local)
@@ -144,7 +153,6 @@ def formulate(problem: PromptChunkingProblem) -> Any:
     # Its hidden states come back.
     program.returns = each(lambda p, j: p.down[j] >= p.left[P, j] + latency + of(back, j))
     program.returns_in_turn = after(program.down, back)
-    return program
 
 
 def read(problem: PromptChunkingProblem, program: Any, value: Value) -> PromptChunkingPlan:

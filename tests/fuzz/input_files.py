@@ -188,7 +188,10 @@ INPUT_FILES = (
         )
         for family in FAMILIES
     ),
-    _file("problem.json", partial(problem, "serving-latency"), "sensitivity FILE --time-limit 0"),
+    _file(
+        "problem.json", partial(problem, "serving-latency"), "sensitivity FILE --time-limit 0",
+        "front FILE --field bandwidth_hz --values 1e6,1e8 --time-limit 0", "export FILE --as lp -o PAGE",
+    ),
     _file("paper-9.json", json.dumps(STATEMENTS), "report FILE -o PAGE", "report FOLDER -o PAGE"),
     _file("records-here.jsonl", records, "compare --table FOLDER", "report FOLDER -o PAGE",
           "compare --table FOLDER --json"),

@@ -28,7 +28,8 @@ from specopt import (
     solve,
 )
 from specopt.api.sensitivity import _bounds
-from specopt.kinds import kind_of
+from specopt.kinds import KINDS, kind_of
+from specopt.kinds.kind import Kind
 
 UNITS: dict[str, Any] = {
     "bandwidth_hz": lambda p: p.bandwidth_hz + 1e6,
@@ -234,7 +235,7 @@ def test_to_dict_is_json(tight: ServingLatencyProblem) -> None:
 
 
 def test_refusals(small: ServingLatencyProblem) -> None:
-    """Tests that bad arguments, unknown methods and kinds without a list are refused by name."""
+    """Tests that bad arguments, and unknown methods are refused by name."""
     with pytest.raises(InvalidInput, match="problem: expected a specopt problem, got 3"):
         sensitivity(3)  # type: ignore[arg-type]
     for limit in (-1.0, float("nan")):
@@ -244,8 +245,6 @@ def test_refusals(small: ServingLatencyProblem) -> None:
         sensitivity(small, gap=-1.0)
     with pytest.raises(Unsupported, match="magic"):
         sensitivity(small, "magic")
-    with pytest.raises(Unsupported, match=r"draft-allocation has no list of resources; .*: serving-latency"):
-        sensitivity(generate("draft-allocation/ties"))
 
 
 def test_verbose_shows_the_solves(
@@ -259,3 +258,17 @@ def test_verbose_shows_the_solves(
     captured = capsys.readouterr()
     assert captured.out == ""
     assert "solve 1 of 7: the problem as it is" in captured.err
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_every_kind_has_resources(kind: Kind) -> None:
+    """Tests that more of a resource of any kind is never worse, by proven plans of problems that differ in it alone."""
+    problem = next(iter(kind.families)).generate(seed=1)
+    found = sensitivity(problem)
+    sign = 1.0 if problem.sense == "minimize" else -1.0
+    assert len(found.changes) >= 2
+    for change in found.changes:
+        assert change.result is None or change.result.problem_sha256 != problem.sha256
+        if change.change is not None and "acceptance" not in change.unit:
+            assert change.proven and sign * change.change <= 0.0, change.unit
+    assert any(change.change for change in found.changes) or kind.name == "verification-batch"

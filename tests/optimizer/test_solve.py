@@ -8,6 +8,7 @@ import importlib.metadata
 import logging
 import math
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ import pytest
 import specopt
 from specopt import InvalidInput, ServingLatencyPlan, ServingLatencyProblem, Status, Termination, Unsupported
 from specopt.api import plugins
+from specopt.kinds import KINDS
 from specopt.models import problem as problem_module
 from specopt.models.errors import BrokenPlugin, OutOfMemory, OutOfTime, Stopped
 from specopt.solvers.draft_allocation.greedy import Greedy
@@ -52,7 +54,9 @@ def test_a_method_by_name_or_value(small: ServingLatencyProblem) -> None:
 
 def test_unknown_methods(small: ServingLatencyProblem) -> None:
     """Tests that a wrong name lists the right ones, and that something else is no method."""
-    with pytest.raises(Unsupported, match=r"serving-latency has no method 'exakt'; it has .*exact.*algorithm-1"):
+    with pytest.raises(
+        Unsupported, match=r"has no method 'exakt', did you mean 'exact'\?; it has .*exact.*algorithm-1"
+    ):
         specopt.solve(small, "exakt")
     wrong: Any = 3
     with pytest.raises(InvalidInput, match="method: expected a name or a method, got 3"):
@@ -344,3 +348,61 @@ def test_results_print(small: ServingLatencyProblem) -> None:
     """Tests that a result prints in a readable form."""
     text = str(specopt.solve(small, "brute-force"))
     assert text.startswith("serving-latency by brute-force: optimal (converged)\nobjective ")
+
+
+def test_options_of_a_method_go_with_its_name(small: ServingLatencyProblem) -> None:
+    """Tests that options are keywords behind a name, and that what is none is named with what was meant."""
+    assert specopt.solve(small, "static-batching", size=2).options == {"size": 2}
+    for arguments, keywords, message in (
+        (["static-batching"], {"sise": 2}, "sise: method static-batching has no such option, did you mean 'size'"),
+        (["static-batching"], {"size": 0}, "size: expected"),
+        ([], {"time_limt": 2}, "time_limt: solve has no such argument, did you mean 'time_limit'"),
+        ([], {"size": 2}, "size: solve has no such argument; options go with a method's name"),
+    ):
+        with pytest.raises(InvalidInput, match=message):
+            specopt.solve(small, *arguments, **keywords)  # type: ignore[arg-type]
+    with pytest.raises(Unsupported, match="no method 'exct', did you mean 'exact'"):
+        specopt.solve(small, "exct")
+    with pytest.raises(InvalidInput, match="got 'serving-latency/paper1', did you mean 'serving-latency/paper-1'"):
+        specopt.generate("serving-latency/paper1")
+    with pytest.raises(InvalidInput, match="result: expected a result or a plan, got None"):
+        specopt.verify(small, None)  # type: ignore[arg-type]
+
+
+def test_progress_has_the_plan() -> None:
+    """Tests that a callback gets the best plan so far, worth what it says, and how often one was the best."""
+    problem = specopt.generate("serving-latency/paper-1", tasks=8, max_output=64, seed=1)
+    seen: list[specopt.Progress] = []
+    specopt.solve(problem, callback=lambda progress: bool(seen.append(progress)))
+    assert seen[0].improvements == 1 < seen[-1].improvements
+    for progress in seen:
+        assert progress.plan is not None and progress.objective == problem.evaluate(progress.plan).objective
+    counts = [progress.improvements for progress in seen]
+    assert counts == sorted(counts) and len({progress.objective for progress in seen}) == counts[-1]
+
+
+def test_plans_are_drawn(small: ServingLatencyProblem, tmp_path: Path) -> None:
+    """Tests that a result draws its plan while its problem is in memory, a problem any plan of its kind."""
+    result = specopt.solve(small)
+    result.plot().save(tmp_path / "plan.svg")
+    assert small.plot(result.plan).to_dict() == result.plot().to_dict() == small.plot(result).to_dict()
+    assert (tmp_path / "plan.svg").read_text().startswith("<svg")
+    with pytest.raises(InvalidInput, match="the problem of this result is not in memory"):
+        dataclasses.replace(result, problem_sha256="0" * 64).plot()
+    with pytest.raises(InvalidInput, match="expected a plan for serving-latency, got 3"):
+        small.plot(3)
+
+
+def test_families_are_listed() -> None:
+    """Tests that families are found by kind, and that each makes a problem of it."""
+    assert {family.name.partition("/")[0] for family in specopt.families()} == {kind.name for kind in KINDS}
+    few = specopt.families("draft-allocation")
+    assert [family.generate(seed=1).kind for family in few] == ["draft-allocation"] * len(few)
+    with pytest.raises(InvalidInput, match="kind: expected one of"):
+        specopt.families("nobody")
+
+
+def test_versions_are_those_that_took_part() -> None:
+    """Tests that a result names Pyomo where it stated the program."""
+    problem = specopt.generate("draft-allocation/uniform", clients=3, seed=1)
+    assert "pyomo" in specopt.solve(problem, "milp").versions

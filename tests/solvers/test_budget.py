@@ -130,7 +130,9 @@ def test_progress(clock: list[float]) -> None:
     found.offer(tokens(1))
     found.improve_bound(3.0)
     assert seen == [
-        Progress(0.0, None, math.inf, None), Progress(1.0, 1.5, math.inf, None), Progress(1.0, 1.5, 3.0, 1.0)
+        Progress(0.0, None, math.inf, None),
+        Progress(1.0, 1.5, math.inf, None, tokens(1), 1),
+        Progress(1.0, 1.5, 3.0, 1.0, tokens(1), 1),
     ]  # fmt: skip
     assert not found.stopped
     found.check()

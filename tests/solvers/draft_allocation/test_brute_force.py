@@ -61,6 +61,8 @@ def test_allocations_stops_early(clients: int, budget: int) -> None:
 def test_refuses_above_its_size() -> None:
     """Tests that the refusal names the size and the methods that can."""
     problem = generate("draft-allocation/uniform", clients=9, budget=20)
-    with pytest.raises(Unsupported, match=r"more than 200,000 allocations.*; methods that can: water-level, greedy"):
+    with pytest.raises(
+        Unsupported, match=r"more than 200,000 allocations.*; methods that can: auto, water-level, greedy"
+    ):
         solve(problem, BruteForceAllocation())
     assert BruteForceAllocation not in methods(problem)

@@ -145,7 +145,7 @@ def test_a_million_clients() -> None:
     problem = generate("draft-allocation/uniform", clients=1_000_000, budget=4_000_000)
     assert isinstance(problem, DraftAllocationProblem)
     result = solve(problem)
-    assert result.method == "water-level"
+    assert result.by == "auto (water-level)"
     assert result.status is Status.OPTIMAL
     assert isinstance(result.plan, DraftAllocationPlan)
     uncertain(problem.weights, problem.acceptance_rates, problem.budget_tokens, None, result.plan.draft_tokens)

@@ -88,5 +88,5 @@ def test_every_action_is_seen() -> None:
 
 def test_several_states_are_refused() -> None:
     """Tests that enumeration refuses a chain of two states and names the methods that take it."""
-    with pytest.raises(Unsupported, match="has 2 states, the method takes one state; methods that can: policy"):
+    with pytest.raises(Unsupported, match="has 2 states, the method takes one state; methods that can: auto, policy"):
         solve(generate("draft-control/alternating"), "enumeration")

@@ -49,7 +49,7 @@ def test_optimum_is_that_of_all_policies(problem: DraftControlProblem) -> None:
 def test_the_alternating_link() -> None:
     """Tests that on a link that is slow and fast by turns the slow iteration is cut short, unlike by Eq. 13."""
     result = solve(generate("draft-control/alternating"))
-    assert result.method == "policy-iteration"
+    assert result.by == "auto (policy-iteration)"
     assert lengths(result) == [1, 28]
     assert result.objective == pytest.approx(45.17, abs=0.005)
     assert lengths(solve(generate("draft-control/alternating"), "myopic")) == [6, 23]

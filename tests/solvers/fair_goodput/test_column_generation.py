@@ -56,7 +56,7 @@ def test_the_sum_needs_one_round(problem: FairGoodputProblem) -> None:
     one, other = solve(problem, "threshold-greedy"), solve(problem, "column-generation")
     assert one.status is Status.OPTIMAL and other.status is Status.OPTIMAL
     assert one.objective == pytest.approx(other.objective, rel=1e-9)
-    assert solve(problem).method == "threshold-greedy"
+    assert solve(problem).by == "auto (threshold-greedy)"
     assert isinstance(one.plan, FairGoodputPlan) and len(one.plan.schedule) == 1
 
 

@@ -76,7 +76,7 @@ def test_table_1(clients: int, budget: int, name: str) -> None:
     """Tests that the paper's configurations are solved and that the convex program agrees."""
     problem = generate("fair-goodput/paper-5", clients=clients, budget=budget, rates=name)
     result, other = solve(problem), solve(problem, "convex")
-    assert result.method == "dual" and result.status is Status.OPTIMAL and other.status is Status.OPTIMAL
+    assert result.by == "auto (dual)" and result.status is Status.OPTIMAL and other.status is Status.OPTIMAL
     assert result.objective is not None and other.objective is not None
     assert close(result.objective, other.objective, 1e-6)
     for baseline in ("fixed", "random", "best-constant"):

@@ -85,7 +85,7 @@ def test_search_leaves_local_optima(parameters: dict[str, Any], max_chunks: int 
 def test_default_enumerates_short_prompts(problem: PromptChunkingProblem) -> None:
     """Tests that the default proves its plans for prompts with few places, as brute force does."""
     result = solve(problem)
-    assert (result.method, result.status.value) == ("deadline", "optimal")
+    assert (result.by, result.status.value) == ("auto (deadline)", "optimal")
     assert result.objective == pytest.approx(seconds(problem, "brute-force"), rel=1e-12)
 
 

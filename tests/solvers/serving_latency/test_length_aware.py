@@ -140,8 +140,8 @@ def test_seven_tasks(pair: str) -> None:
 
 def test_default() -> None:
     """Tests that known output lengths are solved by brute force while that is instant, then by this method."""
-    assert solve(paper_1(tasks=6, max_output=20)).method == "brute-force"
-    assert solve(paper_1(tasks=7, max_output=20), time_limit=0).method == "length-aware"
+    assert solve(paper_1(tasks=6, max_output=20)).by == "auto (brute-force)"
+    assert solve(paper_1(tasks=7, max_output=20), time_limit=0).stats["plan_by"] == "length-aware"
 
 
 def test_time_limit(own_clock: None) -> None:

@@ -56,7 +56,7 @@ def test_default_where_no_other_method_plans() -> None:
     )
     alike = ServingLatencyProblem.from_dict(own.to_dict() | {"acceptance_rate": float(rates.mean())})
     found, other = solve(own, time_limit=20), solve(alike, "length-aware", time_limit=20)
-    assert found.method == "stand-in" and found.objective is not None and other.plan is not None
+    assert found.stats["members"] == ["stand-in"] and found.objective is not None and other.plan is not None
     assert found.objective <= own.evaluate(other.plan).objective
 
 

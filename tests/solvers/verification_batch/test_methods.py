@@ -213,7 +213,9 @@ def test_warm_start() -> None:
 def test_refusals() -> None:
     """Tests that enumeration and the plain integer program refuse what is too large."""
     for method, requests in (("brute-force", 17), ("milp", 301)):
-        with pytest.raises(Unsupported, match=f"it has {requests} requests.*; methods that can: threshold, sweep"):
+        with pytest.raises(
+            Unsupported, match=f"it has {requests} requests.*; methods that can: auto, threshold, sweep"
+        ):
             solve(make("warm", requests=requests), method)
 
 

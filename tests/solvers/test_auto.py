@@ -1,0 +1,134 @@
+"""The portfolios: their order, what they hand on, their limits of work, and who is named."""
+
+from __future__ import annotations
+
+import math
+from importlib import import_module
+
+import numpy as np
+import pytest
+
+import specopt
+from specopt import Problem, Result, Status, Termination, generate, solve
+from specopt.api.library import best_known, load_saved
+from specopt.kinds import KINDS
+from specopt.models.errors import OutOfWork
+from specopt.solvers import auto
+from specopt.solvers.auto import Auto
+from specopt.solvers.budget import Budget
+from specopt.solvers.verification_batch import threshold
+
+SMALL: list[Problem] = [
+    problem
+    for kind in KINDS
+    for problem in import_module(f"small_instances.{kind.name.replace('-', '_')}").INSTANCES.values()
+]
+
+
+@pytest.mark.parametrize("problem", SMALL, ids=lambda problem: f"{problem.kind}: {problem.name}")
+def test_no_method_is_better(problem: Problem) -> None:
+    """Tests that no other method has a better plan or bound than the default, which names who found them."""
+    found = solve(problem)
+    if found.status is Status.INFEASIBLE:
+        return
+    members = [member.name for member in Auto.members(specopt.methods(problem)[0](), problem)]  # type: ignore[arg-type]
+    assert found.method == "auto" and found.stats["members"] == members[: len(found.stats["members"])]
+    assert found.stats["plan_by"] in [*members, None] and found.stats["bound_by"] in [*members, None]
+    sign = 1.0 if problem.sense == "minimize" else -1.0
+    for method in specopt.methods(problem):
+        if method.name in ("auto", "double-q-learning"):
+            continue
+        other = solve(problem, method.name, time_limit=20)
+        if other.plan is None:
+            continue
+        assert found.objective is not None and other.objective is not None
+        slack = 1e-9 * abs(other.objective) + 1e-15
+        assert sign * found.objective <= sign * other.objective + slack, method.name
+        if other.gap is not None and method.tolerance <= 1e-9:
+            assert found.gap is not None and found.gap <= other.gap + 1e-9, method.name
+
+
+def test_what_would_run_is_listed() -> None:
+    """Tests that members depend on the problem, that those that cannot take it are left out, and the fallback."""
+    known = generate("serving-latency/known-lengths", tasks=7, max_output=12, seed=1)
+    one = specopt.methods(known)[0]
+    assert issubclass(one, Auto)
+    assert [member.name for member in one().members(known)] == ["length-aware", "brute-force"]
+    few = generate("serving-latency/known-lengths", tasks=5, max_output=12, seed=1)
+    assert [member.name for member in one().members(few)] == ["brute-force", "length-aware"]
+    predicted = type(few).from_dict(
+        few.to_dict() | {"output_lengths": "predicted", "output_samples": [few.to_dict()["output_tokens"]]}
+    )
+    assert [member.name for member in one().members(predicted)] == ["stand-in"]
+
+
+def both(problem: Problem, monkeypatch: pytest.MonkeyPatch, seconds: float) -> tuple[Result, Result]:
+    """Solve twice with little work allowed."""
+    monkeypatch.setattr(auto, "WORK_SECONDS", seconds)
+    return solve(problem), solve(problem)
+
+
+@pytest.mark.parametrize(
+    ("name", "seconds"),
+    [
+        ("serving-latency/equal-inputs/K200", 0.2),
+        ("prompt-chunking/random/N1000-none", 0.01),
+        ("verification-batch/correlated/n60-subset-sum", 0.03),
+        ("fair-goodput/per-second/N30-C100", 1e-4),
+    ],
+)
+def test_work_is_limited_where_time_is_not(name: str, seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that a limit of work ends a search, with the same plan and bound each time."""
+    one, two = both(load_saved(name), monkeypatch, seconds)
+    assert one.termination is Termination.WORK_LIMIT and one.gap is not None and one.gap > 0.0
+    assert (one.objective, one.bound) == (two.objective, two.bound)
+    assert one.plan is not None and two.plan is not None and one.plan.to_dict() == two.plan.to_dict()
+    assert "goes on" in str(one)
+
+
+def test_an_infinite_limit_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that work is not limited where the time limit is infinite."""
+    monkeypatch.setattr(auto, "WORK_SECONDS", 0.01)
+    assert solve(load_saved("prompt-chunking/random/N1000-none"), time_limit=math.inf).gap == 0.0
+
+
+def test_spent_work_raises() -> None:
+    """Tests that a budget without work left raises at its next check, and only then."""
+    budget = Budget(generate("draft-allocation/uniform", seed=1))
+    budget.work_left = 1.0
+    budget.spend(0.75)
+    budget.check()
+    budget.spend(0.25)
+    with pytest.raises(OutOfWork):
+        budget.check()
+
+
+def test_a_stopped_program_keeps_its_solution(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that what HiGHS has when it is stopped counts: its batch, and its bound."""
+    name = "verification-batch/correlated/n60-subset-sum"
+    problem, best = load_saved(name), best_known(name)
+    before = solve(problem, "sweep")
+    monkeypatch.setattr(auto, "WORK_SECONDS", 100 * threshold.SECONDS_PER_NODE)
+    stopped = solve(problem)
+    assert stopped.termination is Termination.WORK_LIMIT and stopped.stats["bound_by"] == "threshold"
+    assert stopped.objective is not None and stopped.bound is not None and best.objective is not None
+    assert before.gap is not None and stopped.gap is not None and stopped.gap < 0.1 * before.gap
+    assert stopped.objective <= best.objective * (1 + 1e-9) and best.objective <= stopped.bound * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_every_default_takes_a_plan(kind: specopt.kinds.kind.Kind) -> None:
+    """Tests that the default of every kind starts from a plan, and never ends with a worse one."""
+    family = next(iter(kind.families))
+    problem = family.generate(seed=1)
+    plan = solve(problem).plan
+    again = solve(problem, warm_start=plan, time_limit=0)
+    assert plan is not None and again.objective is not None
+    assert again.objective == problem.evaluate(plan).objective and again.stats["plan_by"] == "warm start"
+
+
+def test_a_member_without_memory_is_left_out() -> None:
+    """Tests that memory that one member lacks leaves the others to it."""
+    problem = generate("prompt-chunking/random", prompt_tokens=3000, seed=1)
+    found = solve(problem, memory_limit=1e6)
+    assert found.plan is not None and np.isfinite(found.objective or math.nan)
