@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from specopt.instances.runtimes.fields import of_serving_latency
 from specopt.instances.serving_latency import FAMILIES
 from specopt.instances.traces.serving_latency import FROM_TRACE
 from specopt.kinds.kind import Kind, Row
-from specopt.kinds.perturbation import FASTER, Perturbation
+from specopt.kinds.perturbation import FASTER, Perturbation, more
 from specopt.kinds.simulator import Simulator
 from specopt.kinds.uncertainty import Interval, Uncertainty
 from specopt.models.acceptance import expected_tokens_per_step, rate_that_yields
@@ -61,16 +62,9 @@ def _rows(plan: ServingLatencyPlan) -> Iterator[Row]:
 # ---------------------------------------------------------------------------- what one more unit is worth
 
 
-def _changed(
-    field: str, change: Callable[[Any], Any], only_if_drafting: bool
-) -> Callable[[ServingLatencyProblem], Any]:
-    """Return what changes a field that is set and takes part."""
-
-    def apply(problem: ServingLatencyProblem) -> Any:
-        value = getattr(problem, field)
-        return None if value is None or (only_if_drafting and problem.mechanism == "autoregressive") else change(value)
-
-    return apply
+def _drafting(one: Perturbation) -> Perturbation:
+    """Return a perturbation of something that takes part only where drafts do."""
+    return replace(one, apply=lambda problem: None if problem.mechanism == "autoregressive" else one.apply(problem))
 
 
 def _faster(runtime: Runtime) -> Runtime:
@@ -84,17 +78,14 @@ def _faster(runtime: Runtime) -> Runtime:
     return pieces[0] if isinstance(runtime, LinearRuntime) else PiecewiseRuntime(pieces=pieces)
 
 
-PERTURBATIONS = tuple(
-    Perturbation(field, unit, _changed(field, change, only_if_drafting))
-    for field, unit, change, only_if_drafting in (
-        ("bandwidth_hz", "+1 MHz bandwidth", lambda value: value + 1e6, False),
-        ("draft_memory_bytes", "+1 GB draft memory", lambda value: value + 1e9, True),
-        ("verify_memory_bytes", "+1 GB verify memory", lambda value: value + 1e9, False),
-        ("acceptance_rate", "+0.01 acceptance rate", lambda value: value + 0.01, True),
-        ("max_speculation_length", "+1 longest speculation", lambda value: value + 1, True),
-        ("draft_runtime", "draft passes 1 % faster", _faster, True),
-        ("verify_runtime", "verify passes 1 % faster", _faster, False),
-    )
+PERTURBATIONS = (
+    more("bandwidth_hz", "+1 MHz bandwidth", lambda value: value + 1e6),
+    _drafting(more("draft_memory_bytes", "+1 GB draft memory", lambda value: value + 1e9)),
+    more("verify_memory_bytes", "+1 GB verify memory", lambda value: value + 1e9),
+    _drafting(more("acceptance_rate", "+0.01 acceptance rate", lambda value: value + 0.01)),
+    _drafting(more("max_speculation_length", "+1 longest speculation", lambda value: value + 1)),
+    _drafting(more("draft_runtime", "draft passes 1 % faster", _faster)),
+    more("verify_runtime", "verify passes 1 % faster", _faster),
 )
 
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from specopt.solvers.draft_stopping.auto import AutoStopping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from specopt.models.draft_stopping import DraftStoppingProblem
+from specopt.solvers.auto import Auto
 from specopt.solvers.draft_stopping.belief import Belief
 from specopt.solvers.draft_stopping.confidence_threshold import ConfidenceThreshold
 from specopt.solvers.draft_stopping.first_rejection import FirstRejection
@@ -10,6 +14,15 @@ from specopt.solvers.draft_stopping.fixed_window import FixedWindow
 from specopt.solvers.draft_stopping.history_tree import HistoryTree
 from specopt.solvers.draft_stopping.optimal_stopping import OptimalStopping
 from specopt.solvers.method import Method
+
+
+@dataclass(frozen=True)
+class AutoStopping(Auto):
+    """The belief's rule; where its gap stays open, the tree of all histories."""
+
+    solves: ClassVar[type[DraftStoppingProblem]] = DraftStoppingProblem
+    order: ClassVar[tuple[type[Method], ...]] = (Belief, HistoryTree)
+
 
 METHODS: tuple[type[Method], ...] = (
     AutoStopping,

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from specopt.solvers.fair_goodput.auto import AutoGoodput
+from dataclasses import dataclass
+from typing import ClassVar
+
+from specopt.models.fair_goodput import FairGoodputProblem
+from specopt.solvers.auto import Auto
 from specopt.solvers.fair_goodput.best_constant import BestConstant
 from specopt.solvers.fair_goodput.column_generation import ColumnGeneration
 from specopt.solvers.fair_goodput.convex import Convex
@@ -13,6 +17,16 @@ from specopt.solvers.fair_goodput.random import Random
 from specopt.solvers.fair_goodput.threshold_greedy import ThresholdGreedy
 from specopt.solvers.fair_goodput.tokens_per_round import TokensPerRound
 from specopt.solvers.method import Method
+
+
+@dataclass(frozen=True)
+class AutoGoodput(Auto):
+    """The dual of rates per round; per second the best single round, or a mixture of rounds."""
+
+    solves: ClassVar[type[FairGoodputProblem]] = FairGoodputProblem
+    order: ClassVar[tuple[type[Method], ...]] = (Dual, ThresholdGreedy, ColumnGeneration)
+    instead: ClassVar[tuple[type[Method], ...]] = (BestConstant, TokensPerRound, Fixed)
+
 
 METHODS: tuple[type[Method], ...] = (
     AutoGoodput,

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import ClassVar
+
+from specopt.models.prompt_chunking import PromptChunkingProblem
+from specopt.solvers.auto import Auto
 from specopt.solvers.method import Method
-from specopt.solvers.prompt_chunking.auto import AutoChunking
 from specopt.solvers.prompt_chunking.best_equal import BestEqual
 from specopt.solvers.prompt_chunking.brute_force import BruteForceChunking
 from specopt.solvers.prompt_chunking.deadline import Deadline
@@ -13,6 +17,16 @@ from specopt.solvers.prompt_chunking.fixed import Fixed
 from specopt.solvers.prompt_chunking.geometric import Geometric
 from specopt.solvers.prompt_chunking.milp import MilpChunking
 from specopt.solvers.prompt_chunking.whole import Whole
+
+
+@dataclass(frozen=True)
+class AutoChunking(Auto):
+    """Chunks by a deadline and a local search, then the search that brackets the least deadline."""
+
+    solves: ClassVar[type[PromptChunkingProblem]] = PromptChunkingProblem
+    order: ClassVar[tuple[type[Method], ...]] = (Deadline, ExactChunking)
+    instead: ClassVar[tuple[type[Method], ...]] = (Equation3, Whole)
+
 
 METHODS: tuple[type[Method], ...] = (
     AutoChunking,

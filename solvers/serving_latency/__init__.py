@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import ClassVar
+
+from specopt.models.serving_latency import ServingLatencyProblem
+from specopt.solvers.auto import Auto
 from specopt.solvers.method import Method
 from specopt.solvers.serving_latency.algorithm_1 import Algorithm1
-from specopt.solvers.serving_latency.auto import AutoServing
 from specopt.solvers.serving_latency.brute_force import BruteForce
 from specopt.solvers.serving_latency.every_step import EveryStep
 from specopt.solvers.serving_latency.exact import Exact
@@ -16,8 +20,30 @@ from specopt.solvers.serving_latency.milp import Milp
 from specopt.solvers.serving_latency.no_batching import NoBatching
 from specopt.solvers.serving_latency.rebatching import Rebatching
 from specopt.solvers.serving_latency.stand_in import StandIn
-from specopt.solvers.serving_latency.static_batching import StaticBatching  # fmt: skip
+from specopt.solvers.serving_latency.static_batching import StaticBatching
 from specopt.solvers.serving_latency.uniform_bandwidth import UniformBandwidth
+
+FEW_TASKS = 6
+"""Up to here every plan is rated sooner than known lengths are bounded."""
+
+
+@dataclass(frozen=True)
+class AutoServing(Auto):
+    """The exact search of conservative lengths; known ones by local search and columns, then, of few tasks, every plan.
+
+    Other rates, lengths and objectives are planned by stand-ins, rebatched plans by every step or by the scheduler.
+    """
+
+    solves: ClassVar[type[ServingLatencyProblem]] = ServingLatencyProblem
+    order: ClassVar[tuple[type[Method], ...]] = (Exact, LengthAware, BruteForce, EveryStep, Rebatching)
+    instead: ClassVar[tuple[type[Method], ...]] = (StandIn, Algorithm1, HeuristicBatching)
+
+    def order_for(self, problem: ServingLatencyProblem) -> tuple[type[Method], ...]:
+        """Return the members; of very few tasks every plan is rated first."""
+        if problem.tasks > FEW_TASKS or problem.output_lengths == "conservative":
+            return self.order
+        return (BruteForce, *(member for member in self.order if member is not BruteForce))
+
 
 METHODS: tuple[type[Method], ...] = (
     AutoServing,

@@ -11,7 +11,17 @@ from hypothesis import given, settings
 from strategies.prompt_chunking import prompt_chunkings
 
 import specopt
-from specopt import InvalidInput, Problem, PromptChunkingProblem, Unsupported, formulation, generate, plan_of, solve
+from specopt import (
+    InvalidInput,
+    Problem,
+    PromptChunkingProblem,
+    ServingLatencyPlan,
+    Unsupported,
+    formulation,
+    generate,
+    plan_of,
+    solve,
+)
 from specopt.commands.cli import run
 from specopt.kinds import KINDS
 
@@ -53,7 +63,7 @@ def test_the_program_is_the_problem(family: str, seed: int) -> None:
     """Tests that the optimum of a program is that of the problem, and that the plan read from it is worth as much."""
     problem = generate(family, seed=seed, **CASES[family])
     best = solve(problem, "brute-force" if family.startswith("serving") else None)
-    options = {"length": best.plan.speculation_length} if problem.kind == "serving-latency" else {}
+    options = {"length": best.plan.speculation_length} if isinstance(best.plan, ServingLatencyPlan) else {}
     model = formulation(problem, **options)
     value = solved(model)
     plan = plan_of(problem, model)
