@@ -18,6 +18,7 @@ import fair_goodput_changes
 import fair_goodput_online
 import figures
 import limits
+import portfolio
 import prompt_chunking
 import quantisation
 import serving_latency
@@ -34,6 +35,7 @@ from specopt.models.files import write_text
 
 BENCHMARKS = (
     *cold.BENCHMARKS,
+    *portfolio.BENCHMARKS,
     *serving_latency.BENCHMARKS,
     *serving_latency_served.BENCHMARKS,
     *serving_online.BENCHMARKS,

@@ -1,5 +1,10 @@
 """The exceptions of specopt: bad input and impossible requests, never outcomes of a solve."""
 
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
 
 def shortened(text: str, most: int) -> str:
     """Return a text cut in the middle to a given length."""
@@ -51,7 +56,19 @@ class RefutedProof(UserWarning):
 
 
 class Infeasible(SpecoptError):
-    """Raised inside a method when the problem has no plan: why, in the user's terms; `solve` turns it into a result."""
+    """Raised inside a method when the problem has no plan: why, in the user's terms; `solve` turns it into a result.
+
+    Parameters
+    ----------
+    message
+        Why.
+    conflicts
+        The same as data: each a `Conflict`.
+    """
+
+    def __init__(self, message: str | None, conflicts: Iterable[Any] = ()) -> None:
+        super().__init__(message)
+        self.conflicts = tuple(conflicts)
 
 
 class OutOfTime(SpecoptError):

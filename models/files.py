@@ -22,7 +22,7 @@ from specopt.models.errors import InvalidInput
 from specopt.models.fields import describe, is_unicode, read
 from specopt.models.problem import Problem, problem_type, strip_header
 from specopt.models.reading import read_bytes
-from specopt.models.result import Result, Status, Termination
+from specopt.models.result import Conflict, Result, Status, Termination
 
 STDOUT = "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"
 
@@ -105,6 +105,7 @@ class _ResultFile(msgspec.Struct, forbid_unknown_fields=True):
     terms: dict[str, float] = {}
     stats: dict[str, Any] = {}
     explanation: str | None = None
+    conflict: tuple[Conflict, ...] = ()
     versions: dict[str, str] = {}
 
 

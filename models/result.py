@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any, Generic
 from weakref import WeakValueDictionary
@@ -29,6 +29,27 @@ class Termination(StrEnum):
     WORK_LIMIT = "work_limit"
     INTERRUPTED = "interrupted"
     INFEASIBLE = "infeasible"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Conflict:
+    """A constraint that no plan meets.
+
+    Parameters
+    ----------
+    constraint, index
+        The field that sets it, and the task or client that it is of; None: of all together.
+    needs, has
+        What the least of its kind needs, and what there is, in the field's unit.
+    remedies
+        By field, the nearest value that, changed alone, leaves this problem a plan; empty where none is known.
+    """
+
+    constraint: str
+    index: int | None = None
+    needs: float
+    has: float
+    remedies: dict[str, float] = field(default_factory=dict)
 
 
 SOLVED: WeakValueDictionary[str, Problem] = WeakValueDictionary()
@@ -86,6 +107,8 @@ class Result(Shown, Generic[P]):
         bound (`bound_by`).
     explanation
         In the user's terms, why there is no plan; None otherwise.
+    conflict
+        The same as data, where the problem is infeasible.
     versions
         Of specopt and the libraries that decide the outcome.
     """
@@ -104,6 +127,7 @@ class Result(Shown, Generic[P]):
     terms: dict[str, float] = field(default_factory=dict)
     stats: dict[str, Any] = field(default_factory=dict)
     explanation: str | None = None
+    conflict: tuple[Conflict, ...] = ()
     versions: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -149,6 +173,7 @@ class Result(Shown, Generic[P]):
             "terms": self.terms,
             "stats": self.stats,
             "explanation": self.explanation,
+            **({"conflict": [asdict(one) for one in self.conflict]} if self.conflict else {}),
             "versions": self.versions,
         }
 

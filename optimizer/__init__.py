@@ -44,7 +44,7 @@ from specopt.models.markov_chain import TransitionMatrix
 from specopt.models.problem import Plan, Problem
 from specopt.models.problem import Shown as _Shown
 from specopt.models.prompt_chunking import PromptChunkingPlan, PromptChunkingProblem
-from specopt.models.result import Progress, Result, Status, Termination
+from specopt.models.result import Conflict, Progress, Result, Status, Termination
 from specopt.models.runtime import LinearRuntime, PiecewiseRuntime
 from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
 from specopt.models.verification_batch import VerificationBatchPlan, VerificationBatchProblem
@@ -86,6 +86,7 @@ __all__ = [
     "ChannelState",
     "CloudDelay",
     "Comparison",
+    "Conflict",
     "DraftAllocationPlan",
     "DraftAllocationProblem",
     "DraftChoice",

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from specopt.models.fields import check
 from specopt.models.problem import Plan, Problem
-from specopt.models.result import Termination
+from specopt.models.result import Conflict, Termination
 from specopt.solvers.budget import MEMORY_LIMIT, Budget
 
 
@@ -29,8 +29,8 @@ class Outcome:
         Why the method stopped.
     stats
         Counters worth showing.
-    explanation
-        Why there is no plan, in the user's terms.
+    explanation, conflict
+        Why there is no plan, in the user's terms, and as data.
     """
 
     plan: Plan | None
@@ -38,6 +38,7 @@ class Outcome:
     termination: Termination = Termination.CONVERGED
     stats: dict[str, Any] = field(default_factory=dict)
     explanation: str | None = None
+    conflict: tuple[Conflict, ...] = ()
 
 
 @dataclass(frozen=True)

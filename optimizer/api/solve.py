@@ -120,7 +120,10 @@ def solve(
     except Infeasible as clash:
         refuting = budget.incumbent is not None and not problem.violations(budget.incumbent)
         outcome = Outcome(
-            plan=budget.incumbent if refuting else None, termination=Termination.INFEASIBLE, explanation=str(clash)
+            plan=budget.incumbent if refuting else None,
+            termination=Termination.INFEASIBLE,
+            explanation=str(clash),
+            conflict=() if refuting else clash.conflicts,
         )
     except OutOfTime:
         outcome = Outcome(plan=budget.incumbent, bound=budget.bound, termination=Termination.TIME_LIMIT)
@@ -335,6 +338,7 @@ def _judged(
         terms=terms,
         stats=stats | credits | {"fixed_seconds": fixed, "preparing_seconds": budget.preparing_seconds},
         explanation=explanation,
+        conflict=outcome.conflict,
         versions=dict(_versions()),
     )
 

@@ -19,7 +19,7 @@ from specopt.models.errors import Infeasible, InvalidInput
 from specopt.models.fair_goodput import FairGoodputPlan, FairGoodputProblem
 from specopt.models.fields import Floats, Ints
 from specopt.models.problem import TOLERANCE
-from specopt.models.result import Termination
+from specopt.models.result import Conflict, Termination
 from specopt.solvers.budget import Budget
 from specopt.solvers.fair_goodput.common_rate import log_common_rate, prices_at, raised
 from specopt.solvers.fair_goodput.master import ACCURATE, beyond, fairest_mixture, keep_least
@@ -160,7 +160,7 @@ class Search:
         if not len(due):
             return
         need = self.least[due]
-        alone = []
+        alone, clash = [], []
         for client in due:
             price = np.zeros(self.problem.clients)
             price[client] = 1.0
@@ -170,8 +170,10 @@ class Search:
                 alone.append(
                     f"client {client} needs {self.least[client]:.6g} tokens per second, and gains at most {best:.6g}"
                 )
+                needs = float(self.least[client])
+                clash.append(Conflict(constraint="min_goodput", index=int(client), needs=needs, has=best))
         if alone:
-            raise Infeasible("; ".join(alone[:3]) + (f", and {len(alone) - 3} more" if len(alone) > 3 else ""))
+            raise Infeasible("; ".join(alone[:3]) + (f", and {len(alone) - 3} more" if len(alone) > 3 else ""), clash)
         while True:
             self.budget.check()
             spare, size = beyond(np.array(self.rates).T[due], need)
@@ -199,7 +201,8 @@ class Search:
                 )
                 raise Infeasible(
                     f"no mixture of rounds gives all minimum rates (tokens per second: {names}"
-                    f"{', ...' if len(due) > 3 else ''}): at best {best:.4%} of all of them"
+                    f"{', ...' if len(due) > 3 else ''}): at best {best:.4%} of all of them",
+                    [Conflict(constraint="min_goodput", needs=1.0, has=best)],
                 )
             if not self.add(allocation):
                 self.least = self.least * (1.0 + min(0.0, more))

@@ -6,6 +6,7 @@ within the budget: systematic sampling of the fractional parts makes one that ch
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +16,7 @@ from specopt.models.errors import Infeasible
 from specopt.models.fair_goodput import FairGoodputPlan, FairGoodputProblem, Schedule
 from specopt.models.fields import Floats, Ints
 from specopt.models.problem import TOLERANCE
+from specopt.models.result import Conflict
 
 UNIT = 1 << 52
 """Fractional parts are integers in these units: shares are exact, and no entry breaks the budget by rounding."""
@@ -64,7 +66,10 @@ def region_of(problem: FairGoodputProblem) -> Region:
             f"with {most[i]:.0f} draft tokens"
             for i in short[:3]
         ]
-        raise Infeasible("; ".join(parts) + _and_more(len(short) - 3))
+        clash = [
+            Conflict(constraint="min_goodput", index=int(i), needs=float(due[i]), has=float(best[i])) for i in short
+        ]
+        raise Infeasible("; ".join(parts) + _and_more(len(short) - 3), clash)
 
     def needed(part: float) -> tuple[Floats, float]:
         """Return the draft tokens that a part of the least rates needs, by client and in all."""
@@ -82,8 +87,14 @@ def region_of(problem: FairGoodputProblem) -> Region:
         raise Infeasible(
             f"the minimum rates need {total:.6g} draft tokens per round, {problem.budget_tokens} are available: "
             + ", ".join(parts)
-            + _and_more(len(order) - 3)
-        )
+            + _and_more(len(order) - 3),
+            [
+                Conflict(
+                    constraint="budget_tokens", needs=total, has=float(problem.budget_tokens),
+                    remedies={"budget_tokens": float(math.ceil(needed(low)[1]))},
+                )
+            ],
+        )  # fmt: skip
     while low < (middle := 0.5 * (low + high)) < high:
         low, high = (low, middle) if needed(middle)[1] > problem.budget_tokens else (middle, high)
     return Region(needed(low)[0], most)

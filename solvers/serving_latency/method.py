@@ -15,6 +15,7 @@ from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyPro
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Condition, Method, Outcome, only
 from specopt.solvers.serving_latency.bound import lower_bound
+from specopt.solvers.serving_latency.conflict import conflicts
 from specopt.solvers.serving_latency.prepare import Prepared, prepare, quick_batches
 
 PIPELINED = only("mechanism", "pipelined", "the mechanism {}")
@@ -75,7 +76,7 @@ def prepare_all(problem: ServingLatencyProblem) -> list[Prepared]:
     misfits = [prepared.misfit() for prepared in options]
     able = [prepared for prepared, misfit in zip(options, misfits, strict=True) if misfit is None]
     if not able:
-        raise Infeasible(misfits[0])
+        raise Infeasible(misfits[0], conflicts(options))
     return able
 
 

@@ -1,0 +1,63 @@
+"""Why no task may run alone, as data, and the least change of one field that would help."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from specopt.models.problem import exceeds
+from specopt.models.result import Conflict
+from specopt.models.serving_latency import ServingLatencyProblem
+from specopt.solvers.serving_latency.prepare import Prepared
+
+
+def conflicts(options: Sequence[Prepared]) -> tuple[Conflict, ...]:
+    """Return what the tasks lack that fit no batch under the first mechanism; remedies hold for all of them.
+
+    A plan exists under a mechanism just if every task fits alone, so that what a remedy says is proven.
+    """
+    problem = options[0].problem
+    helpful: dict[str, float] = {}
+    for prepared in options:
+        lacking = {field for field, *_ in _shortages(prepared)}
+        for field, _, needs, _ in _shortages(prepared):
+            if len(lacking) == 1:
+                helpful[field] = max(needs, helpful.get(field, 0.0))
+        most = _longest_outputs(prepared)
+        if problem.output_lengths == "conservative" and most >= int(problem.output_tokens.max()):
+            helpful["max_output_tokens"] = max(most, helpful.get("max_output_tokens", 0))
+    return tuple(
+        Conflict(constraint=field, index=task, needs=needs, has=has, remedies=helpful)
+        for field, task, needs, has in _shortages(options[0])
+    )
+
+
+def _shortages(prepared: Prepared) -> list[tuple[str, int, float, float]]:
+    """Return field, task, bytes that it needs alone and bytes that there are, by model and task."""
+    problem = prepared.problem
+    outputs = prepared.outputs[prepared.order.argsort()]
+    found = []
+    for name, model, limit in problem.limited_models(prepared.mechanism):
+        if name == "draft" and problem.min_speculation_length == 0:
+            continue  # it may never be drafted for
+        for task, tokens in enumerate((problem.input_tokens + outputs).tolist()):
+            needs = model.parameter_bytes + model.kv_bytes_per_token * tokens
+            if exceeds(needs, limit):
+                found.append((f"{name}_memory_bytes", task, float(needs), float(limit)))
+    return found
+
+
+def _longest_outputs(prepared: Prepared) -> int:
+    """Return the longest output that fits every model beside the longest input; 0 if none does."""
+    problem: ServingLatencyProblem = prepared.problem
+    longest = int(problem.input_tokens.max())
+    most = problem.max_output_tokens or int(problem.output_tokens.max())
+    for name, model, limit in problem.limited_models(prepared.mechanism):
+        if model.kv_bytes_per_token and not (name == "draft" and problem.min_speculation_length == 0):
+            fitting = math.floor((limit - model.parameter_bytes) / model.kv_bytes_per_token) + 1 - longest
+            while fitting > 0 and exceeds(
+                model.parameter_bytes + model.kv_bytes_per_token * (longest + fitting), limit
+            ):
+                fitting -= 1
+            most = min(most, fitting)
+    return max(0, most)

@@ -1,0 +1,84 @@
+"""Why there is no plan, as data, and the least change that gives one."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import specopt
+from specopt import FairGoodputProblem, Problem, ServingLatencyProblem, Status, generate, solve
+
+COUNTS = ("max_output_tokens", "budget_tokens")
+"""Fields whose next smaller or larger value is one away."""
+
+
+def check_remedies(problem: Problem, worse: dict[str, int]) -> None:
+    """Hold each remedy against solving: with it there is a plan, with a little less there is none."""
+    found = solve(problem)
+    assert found.status is Status.INFEASIBLE and found.conflict and found.explanation
+    for name, value in found.conflict[0].remedies.items():
+        enough: Any = int(value) if name in COUNTS else value
+        short: Any = enough + worse[name] if name in COUNTS else value * (1 - 2e-9)
+        assert solve(dataclasses.replace(problem, **{name: enough})).plan is not None, name
+        assert solve(dataclasses.replace(problem, **{name: short})).status is Status.INFEASIBLE, name
+
+
+@given(st.integers(0, 99), st.sampled_from(["pipelined", "any"]), st.floats(0.3, 0.999), st.booleans())
+def test_memory(seed: int, mechanism: str, part: float, both: bool) -> None:
+    """Tests that tasks that fit no memory are named with their bytes, and that remedies are least."""
+    problem = generate("serving-latency/paper-1", tasks=3, max_output=40, seed=seed)
+    assert isinstance(problem, ServingLatencyProblem) and problem.draft is not None
+    problem = dataclasses.replace(problem, output_tokens=np.minimum(problem.output_tokens, 5), mechanism=mechanism)
+    most = int(problem.input_tokens.max()) + 40
+    limits = {
+        f"{name}_memory_bytes": model.parameter_bytes + part * model.kv_bytes_per_token * most
+        for name, model in (("draft", problem.draft), ("verify", problem.verify))
+    }
+    if mechanism == "pipelined" and not both:
+        del limits["verify_memory_bytes"]
+    short = dataclasses.replace(problem, **limits)
+    check_remedies(short, {"max_output_tokens": 1})
+    found = solve(short)
+    named = {(one.constraint, one.index) for one in found.conflict}
+    lengths = problem.input_tokens + 40
+    for name, model in (("draft", problem.draft), ("verify", problem.verify)):
+        limit = limits.get(f"{name}_memory_bytes", np.inf)
+        for task, tokens in enumerate(lengths.tolist()):
+            needs = model.parameter_bytes + model.kv_bytes_per_token * tokens
+            assert ((f"{name}_memory_bytes", task) in named) == (needs > limit * (1 + 1e-9))
+
+
+@pytest.mark.parametrize("per", ["round", "second"])
+def test_least_rates(per: str) -> None:
+    """Tests that least rates beyond the budget, and those of one client beyond anything, are data."""
+    problem = generate("fair-goodput/paper-5", clients=4, budget=8, seed=1)
+    assert isinstance(problem, FairGoodputProblem)
+    if per == "second":
+        problem = generate("fair-goodput/per-second", clients=4, budget=8, seed=1)  # type: ignore[assignment]
+    due = np.zeros(4)
+    due[2] = 1e3
+    alone = solve(dataclasses.replace(problem, min_goodput=due)).conflict
+    assert [(one.constraint, one.index, one.needs > one.has) for one in alone] == [("min_goodput", 2, True)]
+    if per == "round":
+        together = dataclasses.replace(problem, min_goodput=np.full(4, 2.5), acceptance_rates=np.full(4, 0.8))
+        check_remedies(together, {"budget_tokens": -1})
+
+
+def test_files_and_terminals_have_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests that a conflict comes back from a file, and that the terminal says what would help."""
+    from specopt.commands.cli import run
+
+    problem = dataclasses.replace(generate("serving-latency/paper-1", tasks=3, seed=1), draft_memory_bytes=1e6)
+    specopt.save(problem, tmp_path / "problem.json")
+    assert run(["solve", str(tmp_path / "problem.json"), "-o", str(tmp_path / "result.json")]) == 1
+    assert "would help" in capsys.readouterr().out
+    assert specopt.load(tmp_path / "result.json") == dataclasses.replace(
+        solve(problem), seconds=specopt.load(tmp_path / "result.json").seconds,
+        stats=specopt.load(tmp_path / "result.json").stats,
+    )  # fmt: skip
