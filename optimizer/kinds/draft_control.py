@@ -13,7 +13,7 @@ from specopt.kinds.simulator import Simulator
 from specopt.kinds.uncertainty import Uncertainty
 from specopt.models.draft_control import ChannelState, DraftControlPlan, DraftControlProblem
 from specopt.solvers.draft_control import METHODS
-from specopt.solvers.draft_control.formulation import FORMULATION
+from specopt.solvers.draft_control.linear_program import FORMULATION
 from specopt.solvers.draft_control.policies import POLICIES
 
 

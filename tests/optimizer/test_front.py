@@ -54,7 +54,7 @@ def test_what_is_no_field_is_named(small: ServingLatencyProblem, field: str, val
 
 
 def test_on_the_command_line(small: ServingLatencyProblem, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Tests table, JSON, picture, and what is refused."""
+    """Tests that table, JSON and picture are made, and that wrong values are refused."""
     file, picture = tmp_path / "problem.json", tmp_path / "front.svg"
     specopt.save(small, file)
     given = ["front", str(file), "--field", "bandwidth_hz", "--values"]

@@ -48,6 +48,6 @@ def test_chains_that_hardly_mix(weak: float) -> None:
 def test_too_large() -> None:
     """Tests that more pairs of state and action than the program takes are refused, with a method that can."""
     problem = generate("draft-control/random", states=20, max_draft=9999)
-    with pytest.raises(Unsupported, match="has 999,900 pairs of state and action, the method takes at most 500,000"):
+    with pytest.raises(Unsupported, match="has 999,900 pairs of state and action, the method takes at most 100,000"):
         solve(problem, "linear-program")
     assert solve(problem).status is Status.OPTIMAL
