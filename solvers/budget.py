@@ -41,15 +41,6 @@ class Budget(Compiler):
         Called with the progress; returning True stops the method.
     started
         Reading of `time.perf_counter` at which the clock started; now if None.
-
-    Attributes
-    ----------
-    is_timed
-        Whether there is a time limit, be it infinite: work is limited where there is none.
-    work_left
-        Seconds of work allowed, see `spend`.
-    member, plan_by, bound_by
-        Which method is running, and which found the plan and the bound.
     """
 
     def __init__(
@@ -77,9 +68,9 @@ class Budget(Compiler):
         self._judged: tuple[Plan | None, Evaluation | None] = None, None  # the last plan
         self._judging_seconds = 0.0
         self.bound: float | None = None
-        self.is_timed = time_limit is not None
-        self.work_left = math.inf
-        self.member = "warm start"
+        self.is_timed = time_limit is not None  # be it infinite: work is limited where there is no limit
+        self.work_left = math.inf  # seconds, see `spend`
+        self.member = "warm start"  # what is running; behind it, what found the plan and the bound
         self.improvements = 0
         self.plan_by: str | None = None
         self.bound_by: str | None = None

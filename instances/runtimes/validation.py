@@ -102,16 +102,7 @@ def cross_validate(
 ) -> CrossValidation | None:
     """Return held-out errors of every form; None where a part left out leaves too little for any.
 
-    Parameters
-    ----------
-    candidates, y, weights
-        What to fit.
-    groups
-        Rows of one group are in the same fold, shape (n,).
-    folds
-        Maximum number of parts.
-    rng
-        Deals groups to parts.
+    Rows of one group, shape (n,), are in the same of at most `folds` parts, to which `rng` deals them.
     """
     many = int(groups.max()) + 1
     parts = np.array_split(rng.permutation(many), min(folds, many))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from specopt.api.arguments import with_field
 from specopt.api.solve import choose, solve
@@ -16,9 +16,6 @@ from specopt.models.fields import describe
 from specopt.models.problem import Problem, Shown
 from specopt.models.result import Result, Termination
 from specopt.solvers.method import Method
-
-if TYPE_CHECKING:
-    import pyarrow
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -75,7 +72,7 @@ class Front(Shown):
             "seconds": self.seconds,
         }
 
-    def to_arrow(self) -> pyarrow.Table:
+    def to_arrow(self) -> Any:
         """Return the rows as a table of Arrow."""
         import pyarrow
 

@@ -13,16 +13,7 @@ from specopt.views.terminal import line, table, title
 def print_simulation(simulation: Simulation, what: str, out: Console, name: str = "") -> None:
     """Print all estimates with their intervals and quantiles, and the model's number beside the headline.
 
-    Parameters
-    ----------
-    simulation
-        What is printed.
-    what
-        What was played: "plan by exact", or "policy hat on specbench".
-    out
-        Where to.
-    name
-        The problem's, if it has one.
+    `what` was played: "plan by exact", or "policy hat on specbench"; `name` is the problem's, if it has one.
     """
     mean = f"{_words(simulation.quantity)} {simulation.mean:.6g} on average"
     title(out, f"{simulation.kind} {what}, played {simulation.replications} times: ", mean)

@@ -22,10 +22,4 @@ class AutoAllocation(Auto):
     order: ClassVar[tuple[type[Method], ...]] = (WaterLevel, Greedy)
 
 
-METHODS: tuple[type[Method], ...] = (
-    AutoAllocation,
-    WaterLevel,
-    Greedy,
-    BruteForceAllocation,
-    MilpAllocation,
-)
+METHODS: tuple[type[Method], ...] = (AutoAllocation, WaterLevel, Greedy, BruteForceAllocation, MilpAllocation)

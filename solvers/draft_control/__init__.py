@@ -11,7 +11,6 @@ from specopt.solvers.draft_control.best_static import BestStatic
 from specopt.solvers.draft_control.brute_force import BruteForceControl
 from specopt.solvers.draft_control.decoupled import Decoupled
 from specopt.solvers.draft_control.double_q_learning import DoubleQLearning
-from specopt.solvers.draft_control.enumeration import EnumerationControl
 from specopt.solvers.draft_control.linear_program import LinearProgram
 from specopt.solvers.draft_control.myopic import Myopic
 from specopt.solvers.draft_control.policy_iteration import PolicyIteration
@@ -31,7 +30,6 @@ METHODS: tuple[type[Method], ...] = (
     PolicyIteration,
     Decoupled,
     LinearProgram,
-    EnumerationControl,
     Myopic,
     BestStatic,
     DoubleQLearning,

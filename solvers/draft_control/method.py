@@ -26,19 +26,13 @@ from specopt.models.draft_control import DraftControlProblem
 from specopt.models.fields import Floats, Ints
 from specopt.solvers.budget import Budget
 from specopt.solvers.draft_control.prepare import Prepared
-from specopt.solvers.method import Condition, Method, Outcome
+from specopt.solvers.method import Method, Outcome
 
 SLACK = 1e-13
 """What an action's value must be better by, of the tokens that an iteration can yield, to replace another."""
 
 MAX_ROUNDS = 1000
 """More are never needed: the rate rises from one to the next, as fast as in Newton's method."""
-
-
-ONE_STATE = Condition(
-    "one state", lambda method, problem: f"{len(problem.states)} states" if len(problem.states) > 1 else None
-)
-"""The static problem alone."""
 
 
 @dataclass(frozen=True)

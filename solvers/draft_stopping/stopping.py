@@ -26,20 +26,9 @@ def best_stopping(
 
     A policy of more nodes than a plan may have is None.
 
-    Parameters
-    ----------
-    rates
-        Acceptance by position, shape (L,).
-    scores
-        Their distribution.
-    cost
-        Drafting time of a token in rounds.
-    check
-        Called now and then; raises when there is no time left.
-    price
-        A ratio that some policy has; that of drafting nothing is 1.
-    worthless
-        Tokens of a round that a policy must be worth to be looked at where there are many.
+    `rates` are by position, shape (L,), `cost` is the drafting time of a token in rounds; `check` is called now and
+    then and raises when there is no time left. `price` is a ratio that some policy has; that of drafting nothing is 1.
+    Where there are many policies, one must be worth `worthless` tokens of a round to be looked at.
     """
     best = best_ratio(rates, scores, cost, price, worthless, check)
     above = max(0.0, 1.0 - best.price + best.accepted - best.price * cost * best.drafted) + best.lost

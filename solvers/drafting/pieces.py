@@ -125,18 +125,8 @@ def solve_pieces(
 ) -> tuple[list[Pieces], Floats, float]:
     """Return the value before each token and after the last, the beliefs up to which it is best to stop, and the loss.
 
-    Parameters
-    ----------
-    rates
-        Acceptance by position, shape (L,).
-    scores
-        Their distribution.
-    cost
-        Accepted tokens that drafting one must be worth.
-    worthless
-        Tokens of a round that a plan must be worth to be kept where pieces are many.
-    check
-        Called now and then; raises when there is no time left.
+    `rates` are by position, shape (L,), `cost` is in accepted tokens that drafting one must be worth. Where pieces are
+    many a plan must be worth `worthless` tokens of a round to be kept. `check` raises when there is no time left.
     """
     values, thresholds, lost = [_STOP], np.empty(len(rates)), 0.0
     for k in range(len(rates) - 1, -1, -1):

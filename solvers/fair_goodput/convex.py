@@ -91,18 +91,7 @@ def solve_program(
 ) -> tuple[Floats | None, float, str]:
     """Return mean draft tokens, the price per token and the solver's status; no tokens if it found no solution.
 
-    Parameters
-    ----------
-    cp
-        The module cvxpy.
-    problem, region
-        What to solve.
-    lines
-        How many lines each client's interpolation has here.
-    budget
-        Of time.
-    accuracy
-        Tolerance of the solver.
+    `lines` says how many lines each client's interpolation has here, `accuracy` is the solver's tolerance.
     """
     s, x, constraints = constrained(cp, problem, region, lines)
     within_budget = constraints[0]

@@ -77,5 +77,5 @@ def test_schema_and_methods(capsys: pytest.CaptureFixture[str]) -> None:
     assert json.loads(capsys.readouterr().out)["properties"]["transition"]["items"]["type"] == "array"
     assert run(["methods", "draft-control"]) == 0
     shown = capsys.readouterr().out
-    for name in ("policy-iteration", "linear-program", "enumeration", "myopic"):
+    for name in ("policy-iteration", "linear-program", "brute-force", "myopic"):
         assert name in shown

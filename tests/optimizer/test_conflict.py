@@ -34,15 +34,17 @@ def check_remedies(problem: Problem, worse: dict[str, int]) -> None:
 def test_memory(seed: int, mechanism: str, part: float, both: bool) -> None:
     """Tests that tasks that fit no memory are named with their bytes, and that remedies are least."""
     problem = generate("serving-latency/paper-1", tasks=3, max_output=40, seed=seed)
-    assert isinstance(problem, ServingLatencyProblem) and problem.draft is not None
+    assert isinstance(problem, ServingLatencyProblem)
     outputs = np.minimum(problem.output_tokens, 5)
     problem = ServingLatencyProblem.from_dict(
         problem.to_dict() | {"output_tokens": outputs.tolist(), "mechanism": mechanism}
     )
+    assert problem.draft is not None
+    models = {"draft": problem.draft, "verify": problem.verify}
     most = int(problem.input_tokens.max()) + 40
     limits = {
         f"{name}_memory_bytes": model.parameter_bytes + part * model.kv_bytes_per_token * most
-        for name, model in (("draft", problem.draft), ("verify", problem.verify))
+        for name, model in models.items()
     }
     if mechanism == "pipelined" and not both:
         del limits["verify_memory_bytes"]
@@ -51,7 +53,7 @@ def test_memory(seed: int, mechanism: str, part: float, both: bool) -> None:
     found = solve(short)
     named = {(one.constraint, one.index) for one in found.conflict}
     lengths = problem.input_tokens + 40
-    for name, model in (("draft", problem.draft), ("verify", problem.verify)):
+    for name, model in models.items():
         limit = limits.get(f"{name}_memory_bytes", np.inf)
         for task, tokens in enumerate(lengths.tolist()):
             needs = model.parameter_bytes + model.kv_bytes_per_token * tokens
