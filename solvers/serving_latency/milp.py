@@ -2,7 +2,8 @@
 
 One program per mechanism and speculation length l. Nothing is assumed about optimal plans, neither that batches are
 contiguous in sorted input length nor their order: tasks go to pipeline positions freely. All decoding steps are in
-the model, so it is for small problems: an oracle for the other methods, and a formulation to start others from.
+the model, so it is for small problems: an oracle for the other methods, and a formulation to start others from. `milp`
+solves it with steps in ranges, which share their variables, and divides these where the critical batches change.
 
 The products in T(b, F) = c1 b F + c2 and the maxima of a batch (Eq. 8, 17) become linear by choosing each position's
 *shape* from a list: size, padded input length and longest output length of its batch. The stage times of every shape
@@ -23,7 +24,7 @@ import numpy as np
 
 from specopt.models.decoder import Decoder
 from specopt.models.errors import InvalidInput, Unsupported
-from specopt.models.fields import Floats, PositiveInt
+from specopt.models.fields import Floats, Ints, PositiveInt
 from specopt.models.result import Termination
 from specopt.models.serving_data import Mechanism, ServingLatencyPlan
 from specopt.models.serving_latency import ServingLatencyProblem
@@ -35,6 +36,8 @@ from specopt.solvers.serving_latency.equal_sizes import feasible, slices_of
 from specopt.solvers.serving_latency.method import ONE_RATE, ServingLatencyMethod, prepare_all
 from specopt.solvers.serving_latency.prepare import Prepared, prepare, quick_batches
 
+MAX_STEPS = 2_000
+
 UNITS = 100.0
 """The best known T_inf in a program's own unit of time: the tolerances of HiGHS are absolute."""
 
@@ -43,8 +46,8 @@ UNITS = 100.0
 class Milp(ServingLatencyMethod):
     """The readable reference: assignment to positions, shapes of batches, the recursion of Eq. 20.
 
-    Practical are up to 4 tasks with all speculation lengths and 6 with a given one, at up to 64 decoding steps: some
-    seconds. The caller's wish to stop is noticed between programs, Ctrl-C and the time limit within them.
+    Practical are up to 4 tasks with all speculation lengths and 6 with a given one: some seconds. The caller's wish to
+    stop is noticed between programs, Ctrl-C and the time limit within them.
 
     Parameters
     ----------
@@ -74,7 +77,7 @@ class Milp(ServingLatencyMethod):
             "a max_speculation_length that reaches its option length",
             lambda method, problem: method._too_short(problem),
         ),
-        at_most(64, "decoding steps", lambda method, problem: method._steps(problem)),
+        at_most(MAX_STEPS, "decoding steps", lambda method, problem: method._steps(problem)),
     )
 
     def run(self, problem: ServingLatencyProblem, budget: Budget) -> Outcome:
@@ -197,6 +200,31 @@ class Case:
         """T^v of every shape (row) at every decoding step (column); 0 once its batch is done."""
         return self._table(self._verify_seconds)
 
+    @property
+    def first_ranges(self) -> Ints:
+        """The prefill, and the steps between those at which some shape is done, as first steps from 0."""
+        done = self.prepared.steps_of(np.array([shape.longest_output for shape in self.shapes]), self.length)
+        return np.unique([0, min(1, self.steps - 1), *(int(steps) for steps in done if steps < self.steps)])
+
+    def halved(self, starts: Ints, plan: ServingLatencyPlan) -> Ints:
+        """Return the first steps of ranges, those in two in which a plan takes longer than their sums do."""
+        rank = self.prepared.order.argsort()
+        rows = []
+        for batch in plan.batches:
+            members = rank[list(batch)]
+            inputs, outputs = self.prepared.inputs[members].max(), self.prepared.outputs[members].max()
+            rows.append(self.shapes.index(Shape(len(members), float(inputs), float(outputs))))
+
+        def ends(draft: Floats, verify: Floats) -> Floats:
+            stages = zip(draft[rows], verify[rows], strict=True)
+            return np.asarray([*self.prepared.completed(stages, np.maximum)][-1])
+
+        longer = np.add.reduceat(ends(self.draft, self.verify), starts)
+        summed = ends(*(np.add.reduceat(table, starts, axis=1) for table in (self.draft, self.verify)))
+        width = np.diff(starts, append=self.steps)
+        loose = (longer > summed * (1 + 1e-12)) & (width > 1)
+        return np.sort(np.append(starts, (starts + width // 2)[loose]))
+
     def takes(self, shape: Shape, task: int) -> bool:
         """Return whether a task may join a batch of a shape: it is padded, never cut."""
         prepared = self.prepared
@@ -247,7 +275,7 @@ def pass_flops(model: Decoder, new: Floats, total: Floats | float, logits: int) 
     return model.flops_per_token * new + model.flops_per_token_pair * new * total + model.flops_per_logit * logits
 
 
-def formulate(case: Case, known: float) -> Any:
+def formulate(case: Case, known: float, starts: Ints | None = None) -> Any:
     """Return the program of one case as a Pyomo model.
 
     Parameters
@@ -256,13 +284,16 @@ def formulate(case: Case, known: float) -> Any:
         What to formulate.
     known
         Total latency above which plans are of no interest.
+    starts
+        First steps, from 0, of ranges whose steps share their variables, a relaxation; None: each has its own.
     """
     import pyomo.environ as pyo
 
     offset = case.prepared.communication_seconds
     known_seconds = max(0.0, known - offset) * (1 + 1e-9)
     unit_seconds = known_seconds / UNITS or 1.0
-    draft, verify = case.draft / unit_seconds, case.verify / unit_seconds
+    starts = np.arange(case.steps) if starts is None else starts
+    draft, verify = (np.add.reduceat(table, starts, axis=1) / unit_seconds for table in (case.draft, case.verify))
     shapes = case.shapes
     program = pyo.ConcreteModel()
     program.unit, program.offset, program.case = unit_seconds, offset, case
@@ -270,7 +301,7 @@ def formulate(case: Case, known: float) -> Any:
     # Sets
     program.tasks = pyo.RangeSet(0, case.prepared.tasks - 1)
     program.positions = pyo.RangeSet(1, case.prepared.tasks)  # of the pipeline; as many as tasks, some stay empty
-    program.steps = pyo.RangeSet(1, case.steps)
+    program.steps = pyo.RangeSet(1, len(starts))
     program.shapes = pyo.RangeSet(0, len(shapes) - 1)
 
     # Variables
@@ -350,25 +381,34 @@ def solve_case(
 ) -> Termination:
     """Offer the best plan of one case if it beats the incumbent, raise its bound; return why HiGHS stopped.
 
+    Steps are taken together in ranges at first: what a range takes is at least what its critical batches take in all.
+    Where the plan found takes longer, as they change from step to step, the range is halved, until it does not.
+
     Modified in place: bounds, stats.
     """
-    assert budget.objective is not None
-    program = formulate(case, budget.objective)
-    budget.check()
-    solved = solve_program(
-        program, budget, 1e-9, solver=solver
-    )  # its rows are times that follow each other; memory is in the shapes
-    stats["programs"] += 1
-    stats["nodes"] += solved.nodes
-    stats["simplex_iterations"] += solved.count("simplex_iteration_count")
-    if solved.infeasible:
-        bounds[case] = max(bounds[case], budget.objective)  # no plan of this case is better than the known one
-        return Termination.CONVERGED
-    if solved.bound is not None:
-        bounds[case] = max(bounds[case], solved.bound * program.unit + program.offset)
-    if solved.has_solution:
-        budget.offer(read(case.prepared.problem, program, solved.values().__getitem__))
-    return solved.termination
+    starts = case.first_ranges
+    while True:
+        assert budget.objective is not None
+        program = formulate(case, budget.objective, starts)
+        budget.check()
+        # its rows are times that follow each other; memory is in the shapes
+        solved = solve_program(program, budget, 1e-9, solver=solver)
+        stats["programs"] += 1
+        stats["nodes"] += solved.nodes
+        stats["simplex_iterations"] += solved.count("simplex_iteration_count")
+        if solved.infeasible:
+            bounds[case] = max(bounds[case], budget.objective)  # no plan of this case is better than the known one
+            return Termination.CONVERGED
+        if solved.bound is not None:
+            bounds[case] = max(bounds[case], solved.bound * program.unit + program.offset)
+        if not solved.has_solution:
+            return solved.termination
+        plan = read(case.prepared.problem, program, solved.values().__getitem__)
+        budget.offer(plan)
+        finer = case.halved(starts, plan)
+        if solved.termination is not Termination.CONVERGED or len(finer) == len(starts):
+            return solved.termination
+        starts = finer
 
 
 def state(problem: ServingLatencyProblem, length: int | None = None, mechanism: Mechanism | None = None) -> Any:
