@@ -138,6 +138,11 @@ class Result(Shown, Generic[P]):
             return self.method
         return f"{self.method} ({plan if plan == bound else f'plan: {plan}, bound: {bound}'})"
 
+    def row(self) -> dict[str, Any]:
+        """Return what a table says of the result."""
+        names = ("kind", "method", "by", "status", "termination", "objective", "bound", "gap", "seconds")
+        return {name: getattr(self, name) for name in names}
+
     @property
     def problem(self) -> Problem | None:
         """The problem that was solved, if it is still in memory."""

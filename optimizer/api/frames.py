@@ -14,12 +14,12 @@ from specopt.models.sweep import Sweep
 
 
 def to_arrow(what: Any) -> Any:
-    """Return a table of Arrow: a plan's rows as in its CSV, a comparison's runs, a sweep's measurements.
+    """Return a table of Arrow: a plan's rows as in its CSV, results, a comparison's runs, a sweep's measurements.
 
     Parameters
     ----------
     what
-        A plan, a result with one, a `Comparison`, or a `Sweep`.
+        A plan, a result with one, several results (a row each), a `Front`, a `Comparison`, or a `Sweep`.
 
     Raises
     ------
@@ -28,6 +28,8 @@ def to_arrow(what: Any) -> Any:
     """
     import pyarrow
 
+    if isinstance(what, (list, tuple)) and what and all(isinstance(one, Result) for one in what):
+        return pyarrow.Table.from_pylist([result.row() for result in what])
     if isinstance(what, Result):
         what = what.plan
     if isinstance(what, Plan):
@@ -48,7 +50,7 @@ def to_arrow(what: Any) -> Any:
             ]
         )
     if not hasattr(what, "to_arrow"):
-        raise InvalidInput(f"table: expected a plan, a result with one, a comparison or a sweep, got {describe(what)}")
+        raise InvalidInput(f"table: expected a plan, results, a comparison or a sweep, got {describe(what)}")
     return what.to_arrow()
 
 

@@ -46,19 +46,8 @@ class Front(Shown):
         return any(result.termination is Termination.INTERRUPTED for result in self.results)
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return a row per point: value, status, objective, bound, gap, seconds and what found the plan."""
-        return [
-            {
-                self.field: value,
-                "status": result.status.value,
-                "objective": result.objective,
-                "bound": result.bound,
-                "gap": result.gap,
-                "seconds": result.seconds,
-                "by": result.by,
-            }
-            for value, result in zip(self.values, self.results, strict=True)
-        ]
+        """Return a row per point: the value, and that of its result."""
+        return [{self.field: value} | one.row() for value, one in zip(self.values, self.results, strict=True)]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the points, with their plans, as JSON-like data."""

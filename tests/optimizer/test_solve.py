@@ -406,3 +406,13 @@ def test_versions_are_those_that_took_part() -> None:
     """Tests that a result names Pyomo where it stated the program."""
     problem = specopt.generate("draft-allocation/uniform", clients=3, seed=1)
     assert "pyomo" in specopt.solve(problem, "milp").versions
+
+
+def test_several_results_are_a_table(small: ServingLatencyProblem) -> None:
+    """Tests that results become a row each, with what a table says of them."""
+    results = [specopt.solve(small), specopt.solve(small, "no-batching")]
+    rows = specopt.to_arrow(results).to_pylist()
+    assert [row["by"] for row in rows] == ["auto (exact)", "no-batching"]
+    assert [row["objective"] for row in rows] == [result.objective for result in results]
+    with pytest.raises(InvalidInput, match="expected a plan, results"):
+        specopt.to_arrow([])
