@@ -101,8 +101,8 @@ def solve(
     _check_arguments(problem, time_limit, gap, seed, memory_limit)
     chosen = choose(problem, _with_options(problem, method, options), memory_limit)
     logger.info("%s by %s: time limit %s s, gap %g, seed %d", problem.kind, chosen.name, time_limit, gap, seed)
-    SOLVED[problem.sha256] = problem
     digest = problem.sha256  # now, on the clock of the method: a large problem's takes a while
+    SOLVED[digest] = problem
     fixed = time.perf_counter() - started
     budget = Budget(
         problem,
@@ -116,25 +116,7 @@ def solve(
     )
     try:
         with showing_kernels() if verbose else nullcontext():
-            outcome = _run(chosen, problem, budget)
-    except Infeasible as clash:
-        refuting = budget.incumbent is not None and not problem.violations(budget.incumbent)
-        outcome = Outcome(
-            plan=budget.incumbent if refuting else None,
-            termination=Termination.INFEASIBLE,
-            explanation=str(clash),
-            conflict=() if refuting else clash.conflicts,
-        )
-    except OutOfTime:
-        outcome = Outcome(plan=budget.incumbent, bound=budget.bound, termination=Termination.TIME_LIMIT)
-    except (Stopped, KeyboardInterrupt):
-        outcome = Outcome(plan=budget.incumbent, bound=budget.bound, termination=Termination.INTERRUPTED)
-    except (OutOfMemory, MemoryError) as error:
-        stats = {"out_of_memory": str(error)}
-        outcome = Outcome(
-            plan=budget.incumbent, bound=budget.bound, termination=Termination.INTERRUPTED, stats=stats,
-            explanation=None if budget.incumbent is not None else str(error),
-        )  # fmt: skip
+            outcome = _outcome(chosen, problem, budget)
     finally:
         if verbose:
             end_progress()
@@ -170,11 +152,37 @@ def _takes(method: type[Method], problem: Problem) -> bool:
         return False
 
 
+def _outcome(method: Method, problem: Problem, budget: Budget) -> Outcome:
+    """Run a method; whatever ends it, what is known by then is its outcome."""
+    try:
+        return _run(method, problem, budget)
+    except Infeasible as clash:
+        refuting = budget.incumbent is not None and not problem.violations(budget.incumbent)
+        return Outcome(
+            plan=budget.incumbent if refuting else None,
+            termination=Termination.INFEASIBLE,
+            explanation=str(clash),
+            conflict=() if refuting else clash.conflicts,
+        )
+    except OutOfTime:
+        return Outcome(plan=budget.incumbent, bound=budget.bound, termination=Termination.TIME_LIMIT)
+    except (Stopped, KeyboardInterrupt):
+        return Outcome(plan=budget.incumbent, bound=budget.bound, termination=Termination.INTERRUPTED)
+    except (OutOfMemory, MemoryError) as error:
+        stats = {"out_of_memory": str(error)}
+        return Outcome(
+            plan=budget.incumbent, bound=budget.bound, termination=Termination.INTERRUPTED, stats=stats,
+            explanation=None if budget.incumbent is not None else str(error),
+        )  # fmt: skip
+
+
 def _run(method: Method, problem: Problem, budget: Budget) -> Outcome:
     with blamed(type(method)):
         outcome = method.run(problem, budget)
         if not isinstance(outcome, Outcome):
             raise TypeError(f"run: expected an Outcome, got {describe(outcome)}")
+        if not isinstance(outcome.plan, problem.plan_type | None):
+            raise TypeError(f"run: expected a plan of type {problem.plan_type.__name__}, got {describe(outcome.plan)}")
         return outcome
 
 

@@ -127,24 +127,10 @@ class TorchDecoder:
         rotation: tuple[Tensor, Tensor] | None,
         mask: Tensor | None,
     ) -> Tensor:
-        """Run one pass.
+        """Return logits, shape (batch, `logits`, vocabulary), of the last positions of a pass over (batch, m) tokens.
 
-        Parameters
-        ----------
-        tokens
-            New tokens, shape (batch, m).
-        cache
-            Keys and values, with room for cached + m tokens; those of the new tokens are written behind the cached.
-        cached
-            Tokens of each sequence that the cache holds.
-        logits
-            How many of the last positions are scored.
-        rotation, mask
-            As `rotation` and `mask` give them for this pass.
-
-        Returns
-        -------
-        Logits, shape (batch, logits, vocabulary).
+        The cache holds keys and values, with room for `cached` + m tokens; those of the new tokens are written behind
+        the cached. `rotation` and `mask` are as the functions of these names give them for this pass.
         """
         batch, new = tokens.shape
         shape = self.shape

@@ -210,24 +210,9 @@ def weight(name: str, largest: int = 300) -> dict[str, Any]:
 def gantt(
     title: str, rows: Sequence[Row], *, lane: str, colour: Mapping[str, Any], axis: str, end: float, **more: Any
 ) -> Chart:
-    """Return bars in lanes over time.
+    """Return bars in lanes, which a column tells apart, over time up to `end`, in seconds from what `axis` says.
 
-    Parameters
-    ----------
-    title
-        As of any chart.
-    rows
-        With "begin (s)", "end (s)" and "seconds".
-    lane
-        The column that tells the lanes apart.
-    colour
-        The encoding of the colours.
-    axis
-        What time is counted from.
-    end
-        Of the axis, in seconds.
-    more
-        Marks on top of the bars, as layers, by any name.
+    Rows have "begin (s)", "end (s)" and "seconds"; `more` are marks on top of the bars, as layers, by any name.
     """
     scale, unit = time_unit(end)
     ticks = {"labelExpr": f"format(datum.value * {scale!r}, '~g')", "grid": False}

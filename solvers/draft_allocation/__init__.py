@@ -22,4 +22,10 @@ class AutoAllocation(Auto):
     order: ClassVar[tuple[type[Method], ...]] = (WaterLevel, Greedy)
 
 
-METHODS: tuple[type[Method], ...] = (AutoAllocation, WaterLevel, Greedy, BruteForceAllocation, MilpAllocation)
+METHODS: tuple[type[Method], ...] = (
+    AutoAllocation,
+    WaterLevel,
+    Greedy,
+    BruteForceAllocation,
+    MilpAllocation,
+)

@@ -137,19 +137,10 @@ class Runtimes:
         return np.asarray(np.all(inside, axis=0))
 
     def seconds(self, most_requests: int, most_drafts: int, which: Which = "fitted") -> tuple[Floats, Floats]:
-        """Return seconds of steps by context.
+        """Return seconds of steps by context: without speculation, (C, B, 1), and with 0..K drafts, (C, B, K + 1).
 
-        Parameters
-        ----------
-        most_requests, most_drafts
-            B and K.
-        which
-            Whether the fitted times count, or one of their limits.
-
-        Returns
-        -------
-        Without speculation, shape (C, B, 1), and with 0..K drafts, shape (C, B, K + 1), those of 0 at the cost that
-        speculation has without drafts.
+        Those with 0 drafts are at the cost that speculation has without drafts; `which` says whether the fitted times
+        count, or one of their limits.
         """
         batch, drafts, context = self._grid(most_requests, most_drafts)
         found = self.step_overhead_seconds + self.verify.seconds(batch, 1.0 + drafts, context, which)

@@ -104,17 +104,9 @@ class Schedule:
         return next((drafts for _, high, drafts in self.ranges if batch <= high), self.ranges[-1][2])
 
     def mean_speedup(self, drafts: int | None = None) -> float | None:
-        """Return the weighted geometric mean of the speed-up over `batches`.
+        """Return the weighted geometric mean of the speed-up over `batches`; None if it is not known at each of them.
 
-        Parameters
-        ----------
-        drafts
-            At every batch size; None: those of the schedule.
-
-        Returns
-        -------
-        float or None
-            None if it is not known at each of them; 1 for a schedule without speculation.
+        `drafts` are those at every batch size, None: the schedule's; without speculation it is 1.
         """
         if drafts is None and not self.speculates:
             return 1.0

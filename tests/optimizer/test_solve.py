@@ -344,6 +344,13 @@ def test_a_broken_plug_in_is_named(
     assert ("plug-in draft-allocation.milp" in caplog.text) is (broken == "refusal")
 
 
+def test_a_plan_of_another_type_is_named(small: ServingLatencyProblem, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that a method that returns something else as a plan is told what was expected."""
+    monkeypatch.setattr(StaticBatching, "run", lambda *arguments: Outcome(plan=3))  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="run: expected a plan of type ServingLatencyPlan, got 3"):
+        specopt.solve(small, "static-batching")
+
+
 def test_results_print(small: ServingLatencyProblem) -> None:
     """Tests that a result prints in a readable form."""
     text = str(specopt.solve(small, "brute-force"))

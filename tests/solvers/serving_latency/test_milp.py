@@ -13,7 +13,7 @@ from strategies.serving_latency import problems
 
 from specopt import InvalidInput, ServingLatencyProblem, Status, Termination, Unsupported, generate, solve
 from specopt.solvers.serving_latency.exact import Exact
-from specopt.solvers.serving_latency.milp import Case, Milp
+from specopt.solvers.serving_latency.milp import Case, Milp, Shape
 from specopt.solvers.serving_latency.prepare import prepare
 
 
@@ -87,7 +87,7 @@ def test_ranges_are_divided_where_the_critical_batches_change() -> None:
         assert set(starts) < set(finer)
         starts = finer
     longest = zip(case.prepared.inputs.tolist(), case.prepared.outputs.tolist(), strict=True)
-    order = [case.shapes.index((1, float(n), float(o))) for n, o in longest]
+    order = [case.shapes.index(Shape(1, float(n), float(o))) for n, o in longest]
     drafted = done = np.zeros(case.steps)
     for row in order:
         drafted = drafted + case.draft[row]
