@@ -18,8 +18,8 @@ from specopt.solvers.verification_batch.pareto import Pareto
 from specopt.solvers.verification_batch.sweep import Sweep
 from specopt.solvers.verification_batch.threshold import Threshold
 
-MANY_REQUESTS = 3000
-"""From here on the sweep's plan comes well before the first one of `threshold`."""
+SWEPT = range(3000, 10_000)
+"""Requests among which the sweep's plan comes well before the first good one of `threshold`."""
 
 
 @dataclass(frozen=True)
@@ -30,8 +30,8 @@ class AutoBatch(Auto):
     order: ClassVar[tuple[type[Method], ...]] = (Sweep, Threshold)
 
     def order_for(self, problem: VerificationBatchProblem) -> tuple[type[Method], ...]:
-        """Return the members without the sweep among few requests."""
-        return self.order if problem.requests >= MANY_REQUESTS else self.order[1:]
+        """Return the members, without the sweep among few requests, and among so many that it takes long itself."""
+        return self.order if problem.requests in SWEPT else self.order[1:]
 
 
 METHODS: tuple[type[Method], ...] = (
