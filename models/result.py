@@ -194,6 +194,9 @@ class Result(Shown, Generic[P]):
         if self.bound is not None:
             lines.append(f"bound     {self.bound:.9g}" + ("" if self.gap is None else f"  (gap {self.gap:.3%})"))
         lines.append(f"seconds   {self.seconds:.3g}")
+        preparing = self.stats.get("preparing_seconds", 0.0)
+        if self.termination == Termination.TIME_LIMIT and preparing > 0.2 * self.seconds:
+            lines.append(f"{preparing:.3g} s went into preparing kernels, once on this machine: solve again")
         if self.termination == Termination.WORK_LIMIT:
             lines.append(GO_ON)
         if self.explanation:

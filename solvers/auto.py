@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, ClassVar
 
-from specopt.models.errors import OutOfMemory, OutOfWork
-from specopt.models.problem import Problem
+from specopt.models.errors import OutOfMemory, OutOfTime, OutOfWork
+from specopt.models.problem import Plan, Problem
 from specopt.models.result import Termination
 from specopt.solvers.budget import MEMORY_LIMIT, Budget
 from specopt.solvers.method import Method, Outcome
@@ -67,6 +67,10 @@ class Auto(Method):
             return None
         return (self.order + self.instead)[-1]().refusal(problem, memory_limit)
 
+    def plain_plans(self, problem: Any) -> Iterable[Plan]:
+        """Return plans that need no compiled code, for a solve whose time went into compiling it."""
+        return ()
+
     def run(self, problem: Problem, budget: Budget) -> Outcome:
         """Run the members in turn."""
         if budget.warm_start is not None:
@@ -81,6 +85,12 @@ class Auto(Method):
             except OutOfWork:
                 termination = Termination.WORK_LIMIT
                 continue
+            except OutOfTime:
+                if budget.preparing_seconds > 0.5 * budget.seconds:
+                    budget.member = "plain"
+                    for plan in self.plain_plans(problem):
+                        budget.offer(plan)
+                raise
             except (OutOfMemory, MemoryError) as error:
                 stats["out_of_memory"] = str(error)
                 termination = Termination.INTERRUPTED

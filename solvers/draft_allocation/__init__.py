@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
 from typing import ClassVar
 
-from specopt.models.draft_allocation import DraftAllocationProblem
+import numpy as np
+
+from specopt.models.draft_allocation import DraftAllocationPlan, DraftAllocationProblem
 from specopt.solvers.auto import Auto
 from specopt.solvers.draft_allocation.brute_force import BruteForceAllocation
 from specopt.solvers.draft_allocation.greedy import Greedy
 from specopt.solvers.draft_allocation.milp import MilpAllocation
 from specopt.solvers.draft_allocation.water_level import WaterLevel
 from specopt.solvers.method import Method
+
+PLAIN_TOKENS = 50_000
 
 
 @dataclass(frozen=True)
@@ -20,6 +26,21 @@ class AutoAllocation(Auto):
 
     solves: ClassVar[type[DraftAllocationProblem]] = DraftAllocationProblem
     order: ClassVar[tuple[type[Method], ...]] = (WaterLevel, Greedy)
+
+    def plain_plans(self, problem: DraftAllocationProblem) -> Iterator[DraftAllocationPlan]:
+        """Yield what the largest marginals give, up to `PLAIN_TOKENS` of them."""
+        rates, caps = problem.acceptance_rates.tolist(), problem.caps.tolist()
+        drafts = [0] * problem.clients
+        heap = [(-weight * rates[i], i) for i, weight in enumerate(problem.weights.tolist()) if caps[i] > 0]
+        heapify(heap)
+        for _ in range(min(problem.budget_tokens, PLAIN_TOKENS)):
+            if not heap:
+                break
+            marginal, i = heappop(heap)
+            drafts[i] += 1
+            if drafts[i] < caps[i]:
+                heappush(heap, (marginal * rates[i], i))
+        yield DraftAllocationPlan(draft_tokens=np.array(drafts, dtype=np.int64))
 
 
 METHODS: tuple[type[Method], ...] = (

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
-from specopt.models.prompt_chunking import PromptChunkingProblem
+from specopt.models.prompt_chunking import PromptChunkingPlan, PromptChunkingProblem
 from specopt.solvers.auto import Auto
 from specopt.solvers.method import Method
 from specopt.solvers.prompt_chunking.best_equal import BestEqual
 from specopt.solvers.prompt_chunking.brute_force import BruteForceChunking
 from specopt.solvers.prompt_chunking.deadline import Deadline
+from specopt.solvers.prompt_chunking.equal import equal_chunks
 from specopt.solvers.prompt_chunking.equation_3 import Equation3
 from specopt.solvers.prompt_chunking.exact import ExactChunking
 from specopt.solvers.prompt_chunking.fixed import Fixed
 from specopt.solvers.prompt_chunking.geometric import Geometric
+from specopt.solvers.prompt_chunking.method import plan_of
 from specopt.solvers.prompt_chunking.milp import MilpChunking
 from specopt.solvers.prompt_chunking.whole import Whole
 
@@ -26,6 +29,11 @@ class AutoChunking(Auto):
     solves: ClassVar[type[PromptChunkingProblem]] = PromptChunkingProblem
     order: ClassVar[tuple[type[Method], ...]] = (Deadline, ExactChunking)
     instead: ClassVar[tuple[type[Method], ...]] = (Equation3, Whole)
+
+    def plain_plans(self, problem: PromptChunkingProblem) -> Iterator[PromptChunkingPlan]:
+        """Yield equal chunks, 2, 4, 8, ... of them."""
+        for count in (2**k for k in range(1, 9)):
+            yield plan_of(equal_chunks(problem, -(-problem.prompt_tokens // count)))
 
 
 METHODS: tuple[type[Method], ...] = (

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
-from specopt.models.verification_batch import VerificationBatchProblem
+import numpy as np
+
+from specopt.models.verification_batch import VerificationBatchPlan, VerificationBatchProblem
 from specopt.solvers.auto import Auto
 from specopt.solvers.method import Method
 from specopt.solvers.verification_batch.algorithm_1 import Algorithm1
@@ -13,13 +16,18 @@ from specopt.solvers.verification_batch.algorithm_1_drop import Algorithm1Drop
 from specopt.solvers.verification_batch.brute_force import BruteForceBatch
 from specopt.solvers.verification_batch.edf import EarliestDeadlineFirst
 from specopt.solvers.verification_batch.fcfs import FirstComeFirstServed
+from specopt.solvers.verification_batch.method import plan_of
 from specopt.solvers.verification_batch.milp import MilpBatch
 from specopt.solvers.verification_batch.pareto import Pareto
+from specopt.solvers.verification_batch.prepare import Prepared
 from specopt.solvers.verification_batch.sweep import Sweep
 from specopt.solvers.verification_batch.threshold import Threshold
 
 SWEPT = range(3000, 10_000)
 """Requests among which the sweep's plan comes well before the first good one of `threshold`."""
+
+THRESHOLDS = 33
+"""Of plain plans."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +40,20 @@ class AutoBatch(Auto):
     def order_for(self, problem: VerificationBatchProblem) -> tuple[type[Method], ...]:
         """Return the members, without the sweep among few requests, and among so many that it takes long itself."""
         return self.order if problem.requests in SWEPT else self.order[1:]
+
+    def plain_plans(self, problem: VerificationBatchProblem) -> Iterator[VerificationBatchPlan]:
+        """Yield, for some thresholds, the requests worth most per second that fit, the best of them first."""
+        prepared = Prepared(problem)
+        *columns, space = prepared.columns
+        found = []
+        for end in np.unique(np.linspace(0, len(prepared.items), THRESHOLDS).astype(int))[1:]:
+            values, seconds, memory, rooms = (column[:end] for column in columns)
+            order = np.argsort(-values / np.maximum(seconds, 1e-300), kind="stable")
+            fits = (np.cumsum(seconds[order]) <= rooms[-1]) & (np.cumsum(memory[order]) <= space)
+            first = np.array([np.argmax(values)]) if len(values) else order
+            for batch in (order[: int(np.argmin(np.append(fits, False)))], first):
+                found.append((float(values[batch].sum()), prepared.items[batch].tolist()))
+        yield from (plan_of(batch) for _, batch in sorted(found, reverse=True)[:3] if prepared.admits(batch))
 
 
 METHODS: tuple[type[Method], ...] = (

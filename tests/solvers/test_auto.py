@@ -12,7 +12,7 @@ import specopt
 from specopt import Problem, Result, Status, Termination, generate, solve
 from specopt.api.library import best_known, load_saved
 from specopt.kinds import KINDS
-from specopt.models.errors import OutOfWork
+from specopt.models.errors import OutOfTime, OutOfWork
 from specopt.solvers import auto
 from specopt.solvers.auto import Auto
 from specopt.solvers.budget import Budget
@@ -132,3 +132,38 @@ def test_a_member_without_memory_is_left_out() -> None:
     problem = generate("prompt-chunking/random", prompt_tokens=3000, seed=1)
     found = solve(problem, memory_limit=1e6)
     assert found.plan is not None and np.isfinite(found.objective or math.nan)
+
+
+PLAIN = (
+    "draft-allocation/paper-5/N8-C20-equal",
+    "draft-control/paper-3/high-static-link",
+    "prompt-chunking/paper-4/N100000",
+    "verification-batch/warm/n2000",
+)
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_time_spent_on_compiling_leaves_a_plain_plan(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that where kernels are not ready in time, a plan without them is at most 10 % worse than the best known."""
+
+    def late(self: Budget, module: str) -> object:
+        self.preparing_seconds = 5.0
+        raise OutOfTime
+
+    problem, best = load_saved(name), best_known(name).objective
+    first = solve(problem, time_limit=0)
+    monkeypatch.setattr(Budget, "load", late)
+    found = solve(problem, time_limit=10)
+    assert found.termination is Termination.TIME_LIMIT and found.stats["plan_by"] == "plain"
+    assert found.objective is not None and best is not None and first.objective is not None
+    assert abs(found.objective - best) <= 0.1 * abs(best) < abs(first.objective - best)
+    assert "went into preparing kernels" in str(found)
+
+
+@pytest.mark.parametrize("problem", SMALL, ids=lambda problem: f"{problem.kind}: {problem.name}")
+def test_plain_plans_are_plans(problem: Problem) -> None:
+    """Tests that plans without compiled code violate nothing."""
+    default = specopt.methods(problem)[0]()
+    assert isinstance(default, Auto)
+    for plan in default.plain_plans(problem):
+        assert problem.violations(plan) == []
