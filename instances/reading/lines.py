@@ -30,15 +30,7 @@ def open_lines(path: str | os.PathLike[str]) -> Iterator[TextIO]:
 
 
 class Lines:
-    """The lines of a file, each with its end; a byte-order mark is skipped, and CR, LF and CRLF all end a line.
-
-    Parameters
-    ----------
-    stream
-        The file, from `open_lines`.
-    where
-        What messages call it.
-    """
+    """The lines of a file, each with its end; a byte-order mark is skipped, and CR, LF and CRLF all end a line."""
 
     def __init__(self, stream: TextIO, where: str) -> None:
         self.where = where

@@ -56,13 +56,7 @@ class ColumnGeneration(FairGoodputMethod):
 
 
 class Search:
-    """One run: the rounds so far, the best mixture, and the least bound.
-
-    Parameters
-    ----------
-    problem, budget
-        What to solve, and what it may take.
-    """
+    """One run: the rounds so far, the best mixture, and the least bound."""
 
     def __init__(self, problem: FairGoodputProblem, budget: Budget) -> None:
         self.problem = problem

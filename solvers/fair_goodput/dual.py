@@ -110,19 +110,7 @@ def optimise(problem: FairGoodputProblem, region: Region, budget: Budget) -> Opt
 
 
 class Market:
-    """Clients who demand tokens at a price, and the tokens to be sold.
-
-    Parameters
-    ----------
-    budget, kernels
-        The clock, and the compiled code.
-    clients
-        Rates, weights, least and most tokens of the clients; their search is set here.
-    fairness
-        Of the utility.
-    tokens
-        The budget per round.
-    """
+    """Clients who demand tokens at a price, and the tokens to be sold."""
 
     def __init__(self, budget: Budget, kernels: Any, clients: NDArray[Any], fairness: float, tokens: float) -> None:
         rates, near = clients["a"], np.minimum(clients["hi"], math.ceil(tokens / len(clients)))

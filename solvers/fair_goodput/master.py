@@ -161,11 +161,6 @@ class _Path:
     Pairs with product mu on the path: shares theta with what rounds are worth less than 1, z; the prices y = (p, e)
     with s, what the rates are above those that p belongs to, and above the least ones. For g < 1 the prices are the
     slope at V theta, which needs no s.
-
-    Parameters
-    ----------
-    V, log_weights, fairness, least
-        As in `fairest_mixture`, in units of the largest rate of each client.
     """
 
     def __init__(self, V: Floats, log_weights: Floats, fairness: float, least: Floats) -> None:

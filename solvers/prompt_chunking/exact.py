@@ -108,17 +108,7 @@ class ExactChunking(PromptChunkingMethod):
 
 
 class Search:
-    """What a search over deadlines keeps: tables, plan and bound so far, counters.
-
-    Parameters
-    ----------
-    problem
-        The problem.
-    budget
-        Holds the plan and the bound.
-    max_labels
-        Labels to hold at once.
-    """
+    """What a search over deadlines keeps: tables, plan and bound so far, counters."""
 
     def __init__(self, problem: PromptChunkingProblem, budget: Budget, max_labels: int) -> None:
         self.budget = budget

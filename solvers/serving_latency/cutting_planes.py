@@ -17,12 +17,8 @@ from specopt.solvers.highs import Highs
 class CuttingPlanes:
     """The next weights to try, given what the earlier ones gave.
 
-    Parameters
-    ----------
-    weights
-        Where to start, shape (S, M); every row sums to 1.
-    scale
-        Magnitude of the function, to keep the program well scaled.
+    `weights`, shape (S, M), are where to start, every row sums to 1; `scale` is the magnitude of the function, to keep
+    the program well scaled.
     """
 
     def __init__(self, weights: Floats, scale: float) -> None:

@@ -121,14 +121,7 @@ class Part:
 class PipelinedSearch:
     """Branch and bound over speculation lengths, numbers of batches, cuts and pipeline orders.
 
-    Parameters
-    ----------
-    prepared
-        The problem under the pipelined mechanism, conservative output lengths.
-    budget
-        Clock, incumbent, gap.
-    floor
-        Bound on the objective of the problem's other mechanisms; infinite if there are none.
+    `floor` bounds the objective of the problem's other mechanisms; infinite if there are none.
     """
 
     def __init__(self, prepared: Prepared, budget: Budget, floor: float = math.inf) -> None:

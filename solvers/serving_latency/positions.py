@@ -76,15 +76,7 @@ class Path:
 
 
 class PathBound:
-    """The Lagrangian bound at weights that are given.
-
-    Parameters
-    ----------
-    tables, at
-        Blocks and positions.
-    budget
-        Whose clock is kept to.
-    """
+    """The Lagrangian bound at weights that are given."""
 
     def __init__(self, tables: Tables, at: Positions, budget: Budget) -> None:
         self.tables, self.at = tables, at
@@ -120,15 +112,7 @@ class PathBound:
 
 
 class Enumeration:
-    """All ways to cut the tasks and to place the blocks that the bounds at several weights leave.
-
-    Parameters
-    ----------
-    bound
-        The bound, over blocks of tasks.
-    weights
-        To begin with.
-    """
+    """All ways to cut the tasks and to place the blocks that the bounds at several weights leave."""
 
     def __init__(self, bound: PathBound, weights: Floats) -> None:
         self.bound = bound

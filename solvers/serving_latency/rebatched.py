@@ -41,15 +41,7 @@ FINISHED = 0.05
 
 
 class Former:
-    """Forms batches for the tasks at hand; the compiled part and its work space.
-
-    Parameters
-    ----------
-    prepared
-        The problem under one mechanism.
-    budget
-        Loads the kernel.
-    """
+    """Forms batches for the tasks at hand; the compiled part and its work space."""
 
     def __init__(self, prepared: Prepared, budget: Budget) -> None:
         self.prepared = prepared
@@ -94,17 +86,7 @@ class Former:
 
 
 class PhaseBuilder:
-    """Builds the phases of a plan, step by step.
-
-    Parameters
-    ----------
-    former
-        Forms the batches.
-    outputs
-        The length that each task is planned with.
-    shares
-        Bandwidth shares.
-    """
+    """Builds the phases of a plan, step by step."""
 
     def __init__(self, former: Former, outputs: Ints, shares: Floats) -> None:
         self.former, self.shares = former, shares

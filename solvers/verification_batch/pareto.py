@@ -62,18 +62,8 @@ class Pareto(VerificationBatchMethod):
 class Labels:
     """The pass over the items of the thresholds that a bound does not rule out.
 
-    Parameters
-    ----------
-    prepared
-        The requests.
-    alive
-        Which thresholds to search.
-    per_second, per_byte
-        Prices of every threshold.
-    enough
-        Batches of no more value are of no interest.
-    most
-        Give up beyond this number of labels.
+    Only the thresholds `alive` are searched, at the prices of each; batches worth no more than `enough` are of no
+    interest, and beyond `most` labels it gives up.
     """
 
     def __init__(
