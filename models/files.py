@@ -105,7 +105,7 @@ class _ResultFile(msgspec.Struct, forbid_unknown_fields=True):
     terms: dict[str, float] = {}
     stats: dict[str, Any] = {}
     explanation: str | None = None
-    conflict: tuple[Conflict, ...] = ()
+    conflict: tuple[Conflict, ...] | None = None
     versions: dict[str, str] = {}
 
 
@@ -119,6 +119,7 @@ def result_from_dict(data: Mapping[str, Any]) -> Result:
     for name in ("fixed_seconds", "preparing_seconds"):
         number(f"stats.{name}", found.stats.get(name, 0.0), 0)
     fields = {name: getattr(found, name) for name in found.__struct_fields__ if name != "plan"}
+    fields["conflict"] = found.conflict or ()
     return Result(kind=str(kind), plan=None if found.plan is None else plan_type.from_dict(found.plan), **fields)
 
 

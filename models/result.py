@@ -41,7 +41,7 @@ class Conflict:
         The field that sets it, and the task or client that it is of; None: of all together.
     needs, has
         What the least of its kind needs, and what there is, in the field's unit.
-    remedies
+    least_change
         By field, the nearest value that, changed alone, leaves this problem a plan; empty where none is known.
     """
 
@@ -49,7 +49,11 @@ class Conflict:
     index: int | None = None
     needs: float
     has: float
-    remedies: dict[str, float] = field(default_factory=dict)
+    least_change: dict[str, float] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the conflict as JSON-like data, without an index where it has none."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 SOLVED: WeakValueDictionary[str, Problem] = WeakValueDictionary()
@@ -178,7 +182,7 @@ class Result(Shown, Generic[P]):
             "terms": self.terms,
             "stats": self.stats,
             "explanation": self.explanation,
-            **({"conflict": [asdict(one) for one in self.conflict]} if self.conflict else {}),
+            "conflict": [one.to_dict() for one in self.conflict] or None,
             "versions": self.versions,
         }
 

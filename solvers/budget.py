@@ -33,6 +33,8 @@ class Budget(Compiler):
         Relative gap at which a method may stop.
     seed
         Seed of everything random.
+    workers
+        Cores that an exact search may use.
     memory_limit
         Bytes that the method may hold.
     warm_start
@@ -50,6 +52,7 @@ class Budget(Compiler):
         time_limit: float | None = None,
         gap: float = 0.0,
         seed: int = 0,
+        workers: int = 1,
         memory_limit: float = MEMORY_LIMIT,
         warm_start: Plan | None = None,
         callback: Callback | None = None,
@@ -59,6 +62,7 @@ class Budget(Compiler):
         self.problem = problem
         self.gap = gap
         self.seed = seed
+        self.workers = workers
         self.memory_limit = memory_limit
         self.warm_start = warm_start
         self.callback = callback

@@ -51,13 +51,15 @@ class Front(Shown):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the points, with their plans, as JSON-like data."""
-        plans = [None if result.plan is None else result.plan.to_dict() for result in self.results]
-        points = zip(self.rows(), plans, strict=True)
+        points = [
+            {"value": row.pop(self.field), **row, "terms": one.terms, "plan": one.plan and one.plan.to_dict()}
+            for row, one in zip(self.rows(), self.results, strict=True)
+        ]
         return {
             "kind": self.problem.kind,
             "problem_sha256": self.problem.sha256,
             "field": self.field,
-            "points": [{"value": row.pop(self.field), **row, "plan": plan} for row, plan in points],
+            "points": points,
             "seconds": self.seconds,
         }
 

@@ -48,6 +48,7 @@ def solve(
     time_limit: float | None = None,
     gap: float = 0.0,
     seed: int = 0,
+    workers: int = 1,
     memory_limit: float = MEMORY_LIMIT,
     warm_start: Result | Plan | None = None,
     callback: Callback | None = None,
@@ -70,6 +71,9 @@ def solve(
         Relative gap to the bound at which the method may stop.
     seed
         Seed of everything random: the same seed gives the same plan.
+    workers
+        Cores that an exact search may use, where it can (`brute-force` of serving latency): the same plan and bound for
+        every number, where the search ends by itself.
     memory_limit
         Bytes that the method may hold. One that is known to need more refuses the problem; one that finds out on its
         way returns the best plan so far, and `stats` says what it lacked.
@@ -99,6 +103,7 @@ def solve(
     """
     started = time.perf_counter()
     _check_arguments(problem, time_limit, gap, seed, memory_limit)
+    integer("workers", workers, 1)
     chosen = choose(problem, _with_options(problem, method, options), memory_limit)
     logger.info("%s by %s: time limit %s s, gap %g, seed %d", problem.kind, chosen.name, time_limit, gap, seed)
     digest = problem.sha256  # now, on the clock of the method: a large problem's takes a while
@@ -109,6 +114,7 @@ def solve(
         time_limit=time_limit,
         gap=max(0.0, gap - 2.0 * ROUNDING * (1.0 + gap)),  # what widening the bound takes
         seed=seed,
+        workers=workers,
         memory_limit=memory_limit,
         warm_start=_warm_plan(problem, chosen, warm_start),
         callback=_printing(callback) if verbose else callback,

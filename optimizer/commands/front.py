@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -17,14 +16,15 @@ from specopt.commands.shared import (
     Gap,
     Method,
     MethodOptions,
+    Output,
     Seconds,
     Seed,
-    check_picture,
     check_target,
     print_json,
     read_problem,
 )
 from specopt.models.errors import InvalidInput
+from specopt.models.files import write_text
 
 MAX_POINTS = 1000
 
@@ -38,20 +38,24 @@ def front(
     time_limit: Seconds = None,
     gap: Gap = 0.0,
     seed: Seed = 0,
-    picture: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw it: .png, .pdf or .svg.")] = None,
     as_json: AsJson = False,
+    output: Output = None,
 ) -> int:
-    """Show the optimum along a field, certified at every point."""
+    """Show the optimum along a field, certified at every point.
+
+    The output is a picture where its name ends in .png, .pdf or .svg, else what --json prints.
+    """
     from specopt import front as along
     from specopt.api.arguments import method_of
 
-    check_picture(picture)
-    check_target(picture, file)
+    check_target(output, file)
     problem = read_problem(file)
     chosen = method_of(problem, method, option or ()) if method is not None or option else None
     found = along(problem, field, _values(values), chosen, time_limit=time_limit, gap=gap, seed=seed, verbose=True)
-    if picture is not None:
-        found.plot().save(picture)
+    if output is not None and output.suffix.lower() in (".png", ".pdf", ".svg"):
+        found.plot().save(output)
+    elif output is not None:
+        write_text(output, json.dumps(found.to_dict()) + "\n")
     if as_json:
         print_json(found.to_dict())
     else:

@@ -35,6 +35,7 @@ def solve(
     time_limit: Seconds = None,
     gap: Gap = 0.0,
     seed: Seed = 0,
+    workers: Annotated[int, typer.Option(metavar="N", min=1, help="Cores that an exact search may use.")] = 1,
     memory_limit: Annotated[
         float, typer.Option(metavar="GB", parser=number, help="Memory that the method may hold, in 10^9 bytes.")
     ] = 2.147483648,
@@ -54,7 +55,15 @@ def solve(
     most = memory_limit * 1e9
     chosen = method_of(problem, method, option or (), most)
     result = solve_beside(
-        problem, chosen, time_limit=time_limit, gap=gap, seed=seed, memory_limit=most, warm_start=earlier, verbose=True
+        problem,
+        chosen,
+        time_limit=time_limit,
+        gap=gap,
+        seed=seed,
+        workers=workers,
+        memory_limit=most,
+        warm_start=earlier,
+        verbose=True,
     )
     write(result, output)
     if as_json:

@@ -50,9 +50,9 @@ def print_result(problem: Problem, result: Result, out: Console) -> None:
         line(out, "hint", GO_ON)
     if result.explanation:
         line(out, "why", result.explanation)
-        remedies = result.conflict[0].remedies if result.conflict else {}
-        if remedies:
-            line(out, "would help", ", or ".join(f"{name} {value:,.12g}" for name, value in remedies.items()))
+        helpful = result.conflict[0].least_change if result.conflict else {}
+        if helpful:
+            line(out, "would help", ", or ".join(f"{name} {value:,.12g}" for name, value in helpful.items()))
     if result.plan is not None:
         view_of(problem).print_plan(problem, result.plan, out)
 

@@ -91,7 +91,7 @@ def region_of(problem: FairGoodputProblem) -> Region:
             [
                 Conflict(
                     constraint="budget_tokens", needs=total, has=float(problem.budget_tokens),
-                    remedies={"budget_tokens": float(math.ceil(needed(low)[1]))},
+                    least_change={"budget_tokens": float(math.ceil(needed(low)[1]))},
                 )
             ],
         )  # fmt: skip

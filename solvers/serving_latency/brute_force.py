@@ -7,12 +7,14 @@ lengths too.
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from specopt.models.acceptance import decoding_steps, expected_tokens_per_step
+from specopt.models.fields import Floats, Ints
 from specopt.models.serving_latency import ServingLatencyProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Outcome
@@ -50,24 +52,43 @@ class BruteForce(ServingLatencyMethod):
         tasks = prepared.tasks
         subsets = 1 << tasks
         best, plan = np.inf, None
-        rest, batch, order = np.zeros((3, tasks + 1), dtype=np.int64)
-        order = order[:tasks]
         for length in prepared.lengths:
             at = stages(prepared, length)
-            draft, verify = np.zeros((2, subsets, int(at.steps.max())))
-            drafted, done = np.zeros((2, tasks + 1, int(at.steps.max())))
+            steps = int(at.steps.max())
+            draft, verify = np.zeros((2, subsets, steps))
+            spaces = [_space(tasks, steps) for _ in range(budget.workers)]
             allowed = np.zeros(subsets, dtype=np.bool_)
             kernels.subset_stages(*at.arrays, draft, verify, allowed)
             pace = budget.pace()
-            for first in range(1, subsets):
+            tables = at.setting, draft, verify, allowed
+            for start in range(1, subsets, budget.workers):
                 pace()
-                found = kernels.enumerate_after(
-                    first, at.setting, draft, verify, allowed, best, drafted, done, rest, batch, order
-                )
-                if found < best:
-                    best = found
-                    batches = [[k for k in range(tasks) if mask >> k & 1] for mask in order if mask]
-                    plan = prepared.plan(batches, length)
-                    budget.offer(plan)
+                firsts = range(start, min(start + budget.workers, subsets))
+                for found, space in zip(self._after(kernels, firsts, tables, best, spaces), spaces, strict=False):
+                    if found < best:  # in the order of the first batches, as by one worker
+                        best = found
+                        batches = [[k for k in range(tasks) if mask >> k & 1] for mask in space[-1] if mask]
+                        plan = prepared.plan(batches, length)
+                        budget.offer(plan)
         assert plan is not None, "every task fits alone, so one-task batches are feasible"
         return Outcome(plan=plan, bound=best + prepared.communication_seconds)
+
+    @staticmethod
+    def _after(kernels: Any, firsts: range, tables: tuple[Any, ...], best: float, spaces: list[Any]) -> list[float]:
+        """Return the least T_inf after each first batch, each in a thread of its own; below `best`, else that."""
+
+        def search(first: int, space: Any) -> float:
+            found: float = kernels.enumerate_after(first, *tables, best, *space)
+            return found
+
+        if len(firsts) == 1:
+            return [search(firsts[0], spaces[0])]
+        with ThreadPoolExecutor(len(firsts)) as pool:
+            return list(pool.map(search, firsts, spaces))
+
+
+def _space(tasks: int, steps: int) -> tuple[Floats, Floats, Ints, Ints, Ints]:
+    """Return the work space of a search: when stages are free, rests, batches, and the order that it leaves."""
+    rest, batch, order = np.zeros((3, tasks + 1), dtype=np.int64)
+    drafted, done = np.zeros((2, tasks + 1, steps))
+    return drafted, done, rest, batch, order[:tasks]

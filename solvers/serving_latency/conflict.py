@@ -12,9 +12,9 @@ from specopt.solvers.serving_latency.prepare import Prepared
 
 
 def conflicts(options: Sequence[Prepared]) -> tuple[Conflict, ...]:
-    """Return what the tasks lack that fit no batch under the first mechanism; remedies hold for all of them.
+    """Return what the tasks lack that fit no batch under the first mechanism; what would help holds for all of them.
 
-    A plan exists under a mechanism just if every task fits alone, so that what a remedy says is proven.
+    A plan exists under a mechanism just if every task fits alone, so that it is proven.
     """
     problem = options[0].problem
     helpful: dict[str, float] = {}
@@ -27,7 +27,7 @@ def conflicts(options: Sequence[Prepared]) -> tuple[Conflict, ...]:
         if problem.output_lengths == "conservative" and most >= int(problem.output_tokens.max()):
             helpful["max_output_tokens"] = max(most, helpful.get("max_output_tokens", 0))
     return tuple(
-        Conflict(constraint=field, index=task, needs=needs, has=has, remedies=helpful)
+        Conflict(constraint=field, index=task, needs=needs, has=has, least_change=helpful)
         for field, task, needs, has in _shortages(options[0])
     )
 

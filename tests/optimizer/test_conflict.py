@@ -19,11 +19,11 @@ COUNTS = ("max_output_tokens", "budget_tokens")
 """Fields whose next smaller or larger value is one away."""
 
 
-def check_remedies(problem: Problem, worse: dict[str, int]) -> None:
+def check_changes(problem: Problem, worse: dict[str, int]) -> None:
     """Hold each remedy against solving: with it there is a plan, with a little less there is none."""
     found = solve(problem)
     assert found.status is Status.INFEASIBLE and found.conflict and found.explanation
-    for name, value in found.conflict[0].remedies.items():
+    for name, value in found.conflict[0].least_change.items():
         enough: Any = int(value) if name in COUNTS else value
         short: Any = enough + worse[name] if name in COUNTS else value * (1 - 2e-9)
         assert solve(with_field(problem, name, enough)).plan is not None, name
@@ -49,7 +49,7 @@ def test_memory(seed: int, mechanism: str, part: float, both: bool) -> None:
     if mechanism == "pipelined" and not both:
         del limits["verify_memory_bytes"]
     short = ServingLatencyProblem.from_dict(problem.to_dict() | limits)
-    check_remedies(short, {"max_output_tokens": 1})
+    check_changes(short, {"max_output_tokens": 1})
     found = solve(short)
     named = {(one.constraint, one.index) for one in found.conflict}
     lengths = problem.input_tokens + 40
@@ -71,7 +71,7 @@ def test_least_rates(per: str) -> None:
     assert [(one.constraint, one.index, one.needs > one.has) for one in alone] == [("min_goodput", 2, True)]
     if per == "round":
         together = dataclasses.replace(problem, min_goodput=np.full(4, 2.5), acceptance_rates=np.full(4, 0.8))
-        check_remedies(together, {"budget_tokens": -1})
+        check_changes(together, {"budget_tokens": -1})
 
 
 def test_files_and_terminals_have_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

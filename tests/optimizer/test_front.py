@@ -58,7 +58,7 @@ def test_on_the_command_line(small: ServingLatencyProblem, tmp_path: Path, capsy
     file, picture = tmp_path / "problem.json", tmp_path / "front.svg"
     specopt.save(small, file)
     given = ["front", str(file), "--field", "bandwidth_hz", "--values"]
-    assert run([*given, "1e7:3e7:3", "--picture", str(picture)]) == 0
+    assert run([*given, "1e7:3e7:3", "-o", str(picture)]) == 0
     assert "auto (plan: warm start, bound: exact)" in capsys.readouterr().out
     assert "bandwidth_hz" in picture.read_text()
     assert run([*given, "1e7, 2e7", "--json"]) == 0

@@ -6,10 +6,20 @@ import math
 
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 from oracles import serving_latency as naive
 from strategies.serving_latency import problems
 
-from specopt import ServingLatencyPlan, ServingLatencyProblem, Status, Unsupported, generate, methods, solve
+from specopt import (
+    InvalidInput,
+    ServingLatencyPlan,
+    ServingLatencyProblem,
+    Status,
+    Unsupported,
+    generate,
+    methods,
+    solve,
+)
 from specopt.solvers.method import Method
 from specopt.solvers.serving_latency import METHODS
 
@@ -81,3 +91,18 @@ def test_refuses_above_its_size() -> None:
     ):
         solve(problem, "brute-force")
     assert "brute-force" not in [method.name for method in methods(problem)]
+
+
+@settings(max_examples=25)
+@given(problems(tasks=(1, 4)), st.integers(2, 5))
+def test_workers_change_nothing(problem: ServingLatencyProblem, workers: int) -> None:
+    """Tests that several workers find the same plan and bound as one."""
+    one, many = (solve(problem, "brute-force", workers=count) for count in (1, workers))
+    assert (one.objective, one.bound, one.status) == (many.objective, many.bound, many.status)
+    assert one.plan is None or one.plan.to_dict() == many.plan.to_dict()
+
+
+def test_workers_are_counted() -> None:
+    """Tests that a number of workers that is none is refused."""
+    with pytest.raises(InvalidInput, match="workers: expected an integer >= 1, got 0"):
+        solve(generate("serving-latency/paper-1", tasks=3, seed=1), workers=0)
