@@ -93,29 +93,17 @@ class LengthAware(ServingLatencyMethod):
 
 @dataclass
 class _Candidate:
-    """The plans with one mechanism and one speculation length.
-
-    Parameters
-    ----------
-    at
-        Stage times.
-    seconds
-        T_inf of the best plan so far.
-    slot, order, batches
-        That plan: batch of every sorted position, batches in pipeline order (unused numbers behind), how many.
-    bound
-        Lower bound on T_inf.
-    columns
-        The program that raises the bound, once begun.
-    """
+    """The plans with one mechanism and one speculation length."""
 
     at: Stages
-    seconds: float = np.inf
+    seconds: float = np.inf  # T_inf of the best plan so far: batch of every sorted position, ...
     slot: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    order: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    order: Ints = field(
+        default_factory=lambda: np.zeros(0, dtype=np.int64)
+    )  # ... in pipeline order, unused ones behind
     batches: int = 0
-    bound: float = 0.0
-    columns: ColumnBound | None = None
+    bound: float = 0.0  # on T_inf
+    columns: ColumnBound | None = None  # what raises the bound, once begun
 
     @property
     def objective(self) -> float:

@@ -72,41 +72,20 @@ _FEW = 20_000  # orders and cuts that are enumerated sooner than bounded well
 
 @dataclass
 class Part:
-    """The plans with one speculation length and one number of batches, and a bound on their T_inf.
-
-    Parameters
-    ----------
-    bound
-        Lower bound on T_inf of the part's plans.
-    length, batches
-        Speculation length and number of batches.
-    more
-        Whether it stands for more batches, too.
-    first_weight
-        By scenario, the best weight of the first position where only the first and the last have any.
-    front, specials
-        How many positions are special at the front, and in all: those that weights are for.
-    weights
-        Once the bound was raised: its Lagrangian weights.
-    effort
-        Size of the shortest paths that bound it.
-    work
-        What raising the bound took so far, in entries of shortest paths.
-    refined
-        The bound when it was refined last.
-    """
+    """The plans with one speculation length and one number of batches, and a bound on their T_inf."""
 
     bound: float
     length: int
     batches: int
-    more: bool = False
+    more: bool = False  # whether it stands for more batches, too
+    # by scenario, the best weight of the first position where only the first and the last have any
     first_weight: Floats = field(default_factory=lambda: np.full(RANGES + 1, 0.5))
-    front: int = field(init=False)
+    front: int = field(init=False)  # how many positions are special at the front, and in all: those with weights
     specials: int = field(init=False)
-    weights: Floats | None = None
-    effort: float = field(default_factory=lambda: _PATH)
-    work: float = 0.0
-    refined: float = 0.0
+    weights: Floats | None = None  # of the bound, once it was raised
+    effort: float = field(default_factory=lambda: _PATH)  # size of the shortest paths that bound it
+    work: float = 0.0  # that raising the bound took so far, in entries of shortest paths
+    refined: float = 0.0  # the bound when it was refined last
 
     def __post_init__(self) -> None:
         self.specials = min(_FIRST_POSITIONS, self.batches)
