@@ -96,11 +96,9 @@ class _Candidate:
     """The plans with one mechanism and one speculation length."""
 
     at: Stages
-    seconds: float = np.inf  # T_inf of the best plan so far: batch of every sorted position, ...
-    slot: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    order: Ints = field(
-        default_factory=lambda: np.zeros(0, dtype=np.int64)
-    )  # ... in pipeline order, unused ones behind
+    seconds: float = np.inf  # T_inf of the best plan so far
+    slot: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))  # its batch of every sorted position
+    order: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))  # batches in the pipeline, unused behind
     batches: int = 0
     bound: float = 0.0  # on T_inf
     columns: ColumnBound | None = None  # what raises the bound, once begun
