@@ -67,6 +67,10 @@ class Auto(Method):
             return None
         return (self.order + self.instead)[-1]().refusal(problem, memory_limit)
 
+    def repaired(self, problem: Any, plan: Any) -> Plan | None:
+        """Return a plan of a similar problem made one of this, which may violate it; None where that is not simple."""
+        return None
+
     def plain_plans(self, problem: Any) -> Iterable[Plan]:
         """Return plans that need no compiled code, for a solve whose time went into compiling it."""
         return ()

@@ -78,7 +78,8 @@ def solve(
         Bytes that the method may hold. One that is known to need more refuses the problem; one that finds out on its
         way returns the best plan so far, and `stats` says what it lacked.
     warm_start
-        An earlier result or plan to start from, for methods that can use one.
+        An earlier result or plan to start from, for methods that can use one. `auto` repairs one of a similar problem
+        where that is simple: other rates or limits, a task, request or client more or less, another prompt.
     callback
         Called with a `Progress` while the method runs; returning True stops it.
     verbose
@@ -287,6 +288,10 @@ def _warm_plan(problem: Problem, method: Method, warm_start: Result | Plan | Non
     if not isinstance(plan, problem.plan_type):
         raise InvalidInput(f"warm_start: expected a plan for {problem.kind}, got {describe(plan)}")
     violations = problem.violations(plan)
+    if violations and isinstance(method, Auto):
+        repaired = method.repaired(problem, plan)
+        if repaired is not None and not problem.violations(repaired):
+            return repaired
     if violations:
         raise InvalidInput(f"warm_start: expected a feasible plan, but {violations[0]}")
     return plan

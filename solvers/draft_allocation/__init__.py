@@ -27,6 +27,14 @@ class AutoAllocation(Auto):
     solves: ClassVar[type[DraftAllocationProblem]] = DraftAllocationProblem
     order: ClassVar[tuple[type[Method], ...]] = (WaterLevel, Greedy)
 
+    def repaired(self, problem: DraftAllocationProblem, plan: DraftAllocationPlan) -> DraftAllocationPlan:
+        """Return the drafts of the clients that there still are, as far as caps and budget go."""
+        drafts = np.zeros(problem.clients, dtype=np.int64)
+        kept = plan.draft_tokens[: problem.clients]
+        drafts[: len(kept)] = np.minimum(kept, problem.caps[: len(kept)])
+        before = np.cumsum(drafts) - drafts
+        return DraftAllocationPlan(draft_tokens=np.clip(problem.budget_tokens - before, 0, drafts))
+
     def plain_plans(self, problem: DraftAllocationProblem) -> Iterator[DraftAllocationPlan]:
         """Yield what the largest marginals give, up to `PLAIN_TOKENS` of them."""
         rates, caps = problem.acceptance_rates.tolist(), problem.caps.tolist()

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from specopt.models.fair_goodput import FairGoodputProblem
+from specopt.models.fair_goodput import FairGoodputPlan, FairGoodputProblem
 from specopt.solvers.auto import Auto
 from specopt.solvers.fair_goodput.best_constant import BestConstant
 from specopt.solvers.fair_goodput.column_generation import ColumnGeneration
@@ -26,6 +26,13 @@ class AutoGoodput(Auto):
     solves: ClassVar[type[FairGoodputProblem]] = FairGoodputProblem
     order: ClassVar[tuple[type[Method], ...]] = (Dual, ThresholdGreedy, ColumnGeneration)
     instead: ClassVar[tuple[type[Method], ...]] = (BestConstant, TokensPerRound, Fixed)
+
+    def repaired(self, problem: FairGoodputProblem, plan: FairGoodputPlan) -> FairGoodputPlan | None:
+        """Return the schedule with what it realises here, if the clients are as many."""
+        if len(plan.goodput) != problem.clients:
+            return None
+        goodput, tokens = problem.realised(plan.schedule)
+        return replace(plan, goodput=goodput, mean_draft_tokens=tokens)
 
 
 METHODS: tuple[type[Method], ...] = (

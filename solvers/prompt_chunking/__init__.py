@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+
 from specopt.models.prompt_chunking import PromptChunkingPlan, PromptChunkingProblem
 from specopt.solvers.auto import Auto
 from specopt.solvers.method import Method
@@ -29,6 +31,12 @@ class AutoChunking(Auto):
     solves: ClassVar[type[PromptChunkingProblem]] = PromptChunkingProblem
     order: ClassVar[tuple[type[Method], ...]] = (Deadline, ExactChunking)
     instead: ClassVar[tuple[type[Method], ...]] = (Equation3, Whole)
+
+    def repaired(self, problem: PromptChunkingProblem, plan: PromptChunkingPlan) -> PromptChunkingPlan:
+        """Return the chunks up to the end of the prompt, the last as long as is left."""
+        ends = np.unique(np.minimum(np.cumsum(plan.chunks), problem.prompt_tokens))
+        ends[-1] = problem.prompt_tokens
+        return plan_of(np.diff(ends, prepend=0))
 
     def plain_plans(self, problem: PromptChunkingProblem) -> Iterator[PromptChunkingPlan]:
         """Yield equal chunks, 2, 4, 8, ... of them."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from specopt.models.serving_latency import ServingLatencyProblem
+import numpy as np
+
+from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
 from specopt.solvers.auto import Auto
 from specopt.solvers.method import Method
 from specopt.solvers.serving_latency.algorithm_1 import Algorithm1
@@ -18,6 +20,7 @@ from specopt.solvers.serving_latency.length_aware import LengthAware
 from specopt.solvers.serving_latency.max_batching import MaxBatching
 from specopt.solvers.serving_latency.milp import Milp
 from specopt.solvers.serving_latency.no_batching import NoBatching
+from specopt.solvers.serving_latency.prepare import prepare
 from specopt.solvers.serving_latency.rebatching import Rebatching
 from specopt.solvers.serving_latency.stand_in import StandIn
 from specopt.solvers.serving_latency.static_batching import StaticBatching
@@ -43,6 +46,17 @@ class AutoServing(Auto):
         if problem.tasks > FEW_TASKS or problem.output_lengths == "conservative":
             return self.order
         return (BruteForce, *(member for member in self.order if member is not BruteForce))
+
+    def repaired(self, problem: ServingLatencyProblem, plan: ServingLatencyPlan) -> ServingLatencyPlan | None:
+        """Return the plan without the tasks that there are no more, each new one in a batch of its own."""
+        if plan.phases or problem.batching != "static":
+            return None
+        prepared = prepare(problem, plan.mechanism)
+        place = np.argsort(prepared.order)
+        batches = [[int(place[k]) for k in batch if k < problem.tasks] for batch in plan.batches]
+        batches += [[int(place[k])] for k in range(sum(map(len, plan.batches)), problem.tasks)]
+        length = min(max(plan.speculation_length, prepared.lengths[0]), prepared.lengths[-1])
+        return prepared.plan([batch for batch in batches if batch], length)
 
 
 METHODS: tuple[type[Method], ...] = (

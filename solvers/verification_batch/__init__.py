@@ -41,6 +41,12 @@ class AutoBatch(Auto):
         """Return the members, without the sweep among few requests, and among so many that it takes long itself."""
         return self.order if problem.requests in SWEPT else self.order[1:]
 
+    def repaired(self, problem: VerificationBatchProblem, plan: VerificationBatchPlan) -> VerificationBatchPlan:
+        """Return the requests that there still are and that fit, in their order."""
+        prepared = Prepared(problem)
+        able = [int(i) for i in plan.batch if i in set(prepared.items.tolist())]
+        return plan_of(prepared.in_order(able, skip=True))
+
     def plain_plans(self, problem: VerificationBatchProblem) -> Iterator[VerificationBatchPlan]:
         """Yield, for some thresholds, the requests worth most per second that fit, the best of them first."""
         prepared = Prepared(problem)

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import specopt
-from specopt import Problem, Result, Status, Termination, generate, solve
+from specopt import InvalidInput, Problem, Result, Status, Termination, generate, solve
+from specopt.api.arguments import with_field
 from specopt.api.library import best_known, load_saved
 from specopt.kinds import KINDS
 from specopt.models.errors import OutOfTime, OutOfWork
@@ -167,3 +168,46 @@ def test_plain_plans_are_plans(problem: Problem) -> None:
     assert isinstance(default, Auto)
     for plan in default.plain_plans(problem):
         assert problem.violations(plan) == []
+
+
+@pytest.mark.parametrize(
+    ("family", "field", "value", "more"),
+    [
+        ("serving-latency/paper-1", "bandwidth_hz", 1e6, {"tasks": 6, "max_output": 20}),
+        ("serving-latency/paper-1", None, None, {"tasks": 4, "max_output": 20}),
+        ("verification-batch/mixed", "memory_bytes", 2e8, {"requests": 14}),
+        ("verification-batch/mixed", None, None, {"requests": 11}),
+        ("draft-allocation/uniform", "budget_tokens", 3, {"clients": 5}),
+        ("draft-allocation/uniform", None, None, {"clients": 7}),
+        ("prompt-chunking/random", None, None, {"prompt_tokens": 60}),
+        ("prompt-chunking/random", None, None, {"prompt_tokens": 30}),
+        ("fair-goodput/per-second", "verify_seconds_per_token", 0.003, {"clients": 5, "budget": 12}),
+    ],
+)
+def test_plans_of_similar_problems_are_repaired(
+    family: str, field: str | None, value: object, more: dict[str, int]
+) -> None:
+    """Tests that a plan of a problem with other limits, or a task more or less, is one to start from."""
+    usual = {"tasks": 5, "requests": 12, "clients": 5, "prompt_tokens": 44}
+    like = more | {name: usual[name] for name in more if name in usual}
+    plan = solve(generate(family, seed=1, **like)).plan
+    problem = generate(family, seed=1, **more)
+    problem = problem if field is None else with_field(problem, field, value)
+    assert problem.violations(plan) or field == "bandwidth_hz"
+    started = solve(problem, warm_start=plan, time_limit=0)
+    assert started.plan is not None and problem.violations(started.plan) == []
+    default = specopt.methods(problem)[0]()
+    repaired = default.repaired(problem, plan) if isinstance(default, Auto) else None
+    assert repaired is not None and started.objective is not None and problem.violations(repaired) == []
+    sign = 1.0 if problem.sense == "minimize" else -1.0
+    assert sign * started.objective <= sign * problem.evaluate(repaired).objective
+
+
+def test_what_is_not_simple_to_repair_is_refused() -> None:
+    """Tests that a plan that cannot be repaired is refused with its reason, and any by a method without repairs."""
+    plan = solve(generate("fair-goodput/paper-5", clients=3, budget=6, seed=1)).plan
+    with pytest.raises(InvalidInput, match="warm_start: expected a feasible plan, but"):
+        solve(generate("fair-goodput/paper-5", clients=4, budget=6, seed=1), warm_start=plan)
+    served = solve(generate("serving-latency/paper-1", tasks=3, seed=1)).plan
+    with pytest.raises(InvalidInput, match="warm_start: expected a feasible plan, but"):
+        solve(generate("serving-latency/paper-1", tasks=4, seed=1), "exact", warm_start=served)
