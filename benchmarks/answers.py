@@ -42,6 +42,7 @@ from specopt.comparison.child import Child, Crashed, Overstayed
 from specopt.comparison.worker import keep_highs_to_one_thread
 from specopt.engines import ENGINES
 from specopt.kinds import KINDS
+from specopt.solvers.auto import Auto
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = (ROOT / "instances" / "data" / "measured", ROOT / "tests" / "data")
@@ -141,7 +142,9 @@ def answer(case: str) -> tuple[Any, float]:
         problem = load_saved(instance)
         started = time.process_time()
         if method == DEFAULT:
-            return {"method": choose(problem, None).name}, time.process_time() - started
+            default = choose(problem, None)
+            runs = [member.name for member in default.members(problem)] if isinstance(default, Auto) else []
+            return {"method": default.name, "runs": runs}, time.process_time() - started
         result = specopt.solve(problem, method, seed=SEED)
         seconds = time.process_time() - started
     except Exception as error:

@@ -24,13 +24,6 @@ class Auto(Method):
 
     Without a time limit every member has a limit of work, counted in nodes, labels and steps, so that no clock decides
     what is computed; with one the clock alone does, and `time_limit=math.inf` goes on until the plan is proven.
-
-    Attributes
-    ----------
-    order
-        The members in the order in which they run; those that cannot take a problem are left out.
-    instead
-        Where none of them can, the first of these that can.
     """
 
     name: ClassVar[str] = "auto"
@@ -38,8 +31,8 @@ class Auto(Method):
     guarantee: ClassVar[str] = "the best plan and the best bound of its members"
     complexity: ClassVar[str] = "that of its members"
     supports_warm_start: ClassVar[bool] = True
-    order: ClassVar[tuple[type[Method], ...]] = ()
-    instead: ClassVar[tuple[type[Method], ...]] = ()
+    order: ClassVar[tuple[type[Method], ...]] = ()  # members as they run, without those that cannot take a problem
+    instead: ClassVar[tuple[type[Method], ...]] = ()  # where none can, the first of these that can
 
     def members(self, problem: Any, memory_limit: float = MEMORY_LIMIT) -> tuple[Method, ...]:
         """Return what runs for a problem, in this order, until the plan is proven."""

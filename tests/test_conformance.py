@@ -52,7 +52,7 @@ def large() -> list[Problem]:
     long = generate("prompt-chunking/paper-4", prompt_tokens=20_000)
     return [
         generate(paper_1, tasks=9, max_input=40, max_output=24),
-        generate(paper_1, tasks=4, max_output=512),
+        generate(paper_1, tasks=4, max_output=8000),
         generate(uniform, clients=100, budget=100),
         generate(fair, clients=20_001, budget=20_001),
         generate(timed, clients=1000, budget=20_000),

@@ -13,9 +13,9 @@ from typing import Any
 
 from specopt.api.solve import choose, solve
 from specopt.console.progress import end_progress, print_step
-from specopt.kinds import KINDS, kind_of
+from specopt.kinds import kind_of
 from specopt.kinds.perturbation import Perturbation
-from specopt.models.errors import InvalidInput, Unsupported
+from specopt.models.errors import InvalidInput
 from specopt.models.fields import describe
 from specopt.models.problem import Plan, Problem
 from specopt.models.result import Result, Termination
@@ -131,7 +131,7 @@ def sensitivity(
     InvalidInput
         If an argument is outside its domain.
     Unsupported
-        If this kind of problem has no list of resources, or the method cannot take the problem.
+        If the method cannot take the problem.
 
     Examples
     --------
@@ -182,18 +182,8 @@ def sensitivity(
 
 
 def perturbations(problem: Problem) -> tuple[Perturbation, ...]:
-    """Return the resources of a problem that it makes use of.
-
-    Raises
-    ------
-    Unsupported
-        If its kind has no list of resources.
-    """
-    found = kind_of(problem).perturbations
-    if not found:
-        able = ", ".join(kind.name for kind in KINDS if kind.perturbations)
-        raise Unsupported(f"sensitivity: {problem.kind} has no list of resources; those that have one: {able}")
-    return tuple(one for one in found if one.apply(problem) is not None)
+    """Return the resources of a problem that it makes use of."""
+    return tuple(one for one in kind_of(problem).perturbations if one.apply(problem) is not None)
 
 
 def _perturbed(problem: Problem, perturbation: Perturbation) -> Problem | str:

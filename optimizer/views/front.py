@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.console import Console
 
 from specopt.api.front import Front
-from specopt.views.chart import Chart, Picture, looks, quantity
+from specopt.views.chart import Chart, Picture, category, looks, quantity
 from specopt.views.terminal import percent, table, title
 
 PLAN, BOUND = "plan", "bound"
@@ -38,10 +38,9 @@ def front_picture(found: Front) -> Picture:
         for what, figure in ((PLAN, result.objective), (BOUND, result.bound))
         if figure is not None
     ]
+    name = found.field.replace(".", "\\.")
     numbers = all(isinstance(value, int | float) for value in found.values)
-    x = quantity(found.field.replace(".", "\\."), title=found.field, scale={"zero": False}, axis={"format": "~s"})
-    if not numbers:
-        x = {"field": found.field.replace(".", "\\."), "title": found.field, "type": "nominal", "sort": None}
+    x = quantity(name, title=found.field, scale={"zero": False}) if numbers else category(name, title=found.field)
     encoding = {"x": x, "y": quantity(label, scale={"zero": False}), **looks("what", [PLAN, BOUND])}
     mark = {"type": "line", "point": True, "strokeWidth": 2, "tooltip": {"content": "data"}}
     chart = Chart(

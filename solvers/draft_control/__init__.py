@@ -28,7 +28,7 @@ class AutoControl(Auto):
     """Policy iteration, which proves its policy."""
 
     solves: ClassVar[type[DraftControlProblem]] = DraftControlProblem
-    order: ClassVar[tuple[type[Method], ...]] = (PolicyIteration, Decoupled)
+    order: ClassVar[tuple[type[Method], ...]] = (PolicyIteration,)
 
     def plain_plans(self, problem: DraftControlProblem) -> Iterator[DraftControlPlan]:
         """Yield what is best at the price of a second that it gives, as if all states were visited alike."""

@@ -64,8 +64,7 @@ class LinearProgram(DraftControlMethod):
         if not solved.has_solution:  # numbers too far apart, or no time: say so, with a valid bound
             budget.check()
             nothing = np.zeros(prepared.states, dtype=np.int64)
-            reason = str(solved.termination.value)
-            return certify(kernels, prepared, nothing + prepared.shortest, nothing, budget, highs=reason)
+            return certify(kernels, prepared, nothing + prepared.shortest, nothing, budget)
         lengths, indices, rate = _choices(prepared, program, solved.values().__getitem__)
         steps = solved.count("simplex_iteration_count")
         return certify(kernels, prepared, lengths, indices, budget, rate, simplex_iterations=steps)

@@ -26,8 +26,8 @@ from specopt.solvers.verification_batch.threshold import Threshold
 SWEPT = range(3000, 10_000)
 """Requests among which the sweep's plan comes well before the first good one of `threshold`."""
 
-THRESHOLDS = 33
-"""Of plain plans."""
+PARTS = 8
+"""Of the requests, by their deadlines: the thresholds of plain plans."""
 
 
 @dataclass(frozen=True)
@@ -48,18 +48,16 @@ class AutoBatch(Auto):
         return plan_of(prepared.in_order(able, skip=True))
 
     def plain_plans(self, problem: VerificationBatchProblem) -> Iterator[VerificationBatchPlan]:
-        """Yield, for some thresholds, the requests worth most per second that fit, the best of them first."""
+        """Yield, for some thresholds, the requests worth most per second as long as they fit."""
         prepared = Prepared(problem)
         *columns, space = prepared.columns
-        found = []
-        for end in np.unique(np.linspace(0, len(prepared.items), THRESHOLDS).astype(int))[1:]:
+        for end in (len(prepared.items) * np.arange(1, PARTS + 1) // PARTS).tolist():
             values, seconds, memory, rooms = (column[:end] for column in columns)
             order = np.argsort(-values / np.maximum(seconds, 1e-300), kind="stable")
-            fits = (np.cumsum(seconds[order]) <= rooms[-1]) & (np.cumsum(memory[order]) <= space)
-            first = np.array([np.argmax(values)]) if len(values) else order
-            for batch in (order[: int(np.argmin(np.append(fits, False)))], first):
-                found.append((float(values[batch].sum()), prepared.items[batch].tolist()))
-        yield from (plan_of(batch) for _, batch in sorted(found, reverse=True)[:3] if prepared.admits(batch))
+            fits = (np.cumsum(seconds[order]) <= rooms[-1:]) & (np.cumsum(memory[order]) <= space)
+            batch = prepared.items[order[: int(np.argmin(np.append(fits, False)))]].tolist()
+            if prepared.admits(batch):
+                yield plan_of(batch)
 
 
 METHODS: tuple[type[Method], ...] = (

@@ -31,13 +31,13 @@ def test_what_is_recorded_is_found_again_and_differences_are_listed(tmp_path: Pa
     ]  # fmt: skip
     file.write_text(file.read_text() + '{"case": "cut o')
     again = run("record", file, INSTANCE, MODEL)
-    assert "\n8 cases recorded, 1 were already\n" in "\n" + again.stdout, again.stderr
+    assert "\n9 cases recorded, 1 were already\n" in "\n" + again.stdout, again.stderr
     clean = run("check", file)
     assert clean.returncode == 0 and ": 0 differ; 1 were left out" in clean.stdout, clean.stdout + clean.stderr
 
     first, *lines = map(json.loads, file.read_text().splitlines())
     cases: dict[str, dict[str, Any]] = {line["case"]: line for line in lines}
-    assert cases[f"{INSTANCE} (default)"]["answer"] == {"method": "water-level"}
+    assert cases[f"{INSTANCE} (default)"]["answer"] == {"method": "auto", "runs": ["water-level", "greedy"]}
     proven = cases[f"{INSTANCE} milp"]["answer"]
     assert proven["status"] == "optimal" and proven["plan"] == cases[f"{INSTANCE} brute-force"]["answer"]["plan"]
     proven["objective"] *= 1 + 1e-12
