@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from specopt.models.errors import InvalidInput, MissingDependency
 from specopt.models.problem import Problem
@@ -59,6 +59,23 @@ class SolvedProgram:
 
 
 HIGHS = "highs"
+
+
+@dataclass(frozen=True)
+class ByProgram:
+    """What methods have in common that state a program and have it solved.
+
+    Parameters
+    ----------
+    solver
+        What solves it, by the name that Pyomo has for it: "highs", "scip_direct", ...
+    """
+
+    solver: str = HIGHS
+
+    exact: ClassVar[bool] = True
+    guarantee: ClassVar[str] = "optimal, to 1e-6"
+    tolerance: ClassVar[float] = TOLERANCE
 
 
 def solve_program(
@@ -145,5 +162,5 @@ def run_program(
         budget.improve_bound(solved.bound * program.unit + program.offset)
     if solved.has_solution:
         budget.offer(formulation.read(problem, program, solved.values().__getitem__))
-    stats = {"variables": program.nvariables(), "rows": program.nconstraints(), "nodes": solved.nodes}
+    stats = {"nodes": solved.nodes}
     return Outcome(plan=budget.incumbent, bound=budget.bound, termination=solved.termination, stats=stats)

@@ -17,32 +17,21 @@ from specopt.solvers.budget import Budget
 from specopt.solvers.draft_allocation.method import DraftAllocationMethod, offer_first_plan
 from specopt.solvers.formulation import Formulation, Value
 from specopt.solvers.method import Outcome
-from specopt.solvers.pyomo_program import HIGHS, run_program
+from specopt.solvers.pyomo_program import ByProgram, run_program
 
 UNITS = 1e4
 """The value of the plan without drafts in the program's own unit: the tolerances of HiGHS are absolute."""
 
 
 @dataclass(frozen=True)
-class MilpAllocation(DraftAllocationMethod):
-    """One binary per client and draft length, one constraint for the budget.
-
-    Parameters
-    ----------
-    solver
-        What solves the program, by the name that Pyomo has for it: "highs", "scip_direct", ...
-    """
-
-    solver: str = HIGHS
+class MilpAllocation(ByProgram, DraftAllocationMethod):
+    """One binary per client and draft length, one constraint for the budget."""
 
     name: ClassVar[str] = "milp"
-    exact: ClassVar[bool] = True
     source: ClassVar[str] = "own; Eq. 5 of paper 5 as a choice of one length per client, Pyomo and HiGHS"
-    guarantee: ClassVar[str] = "optimal, to 1e-6"
     complexity: ClassVar[str] = "exponential at worst; sum over clients of min(C, cap) + 1 binaries"
     max_size: ClassVar[int] = 5_000
     size_unit: ClassVar[str] = "pairs of client and draft length"
-    tolerance: ClassVar[float] = 1e-6
 
     def size_of(self, problem: DraftAllocationProblem) -> float:
         """Return the number of binaries."""

@@ -14,7 +14,7 @@ from specopt.solvers.draft_control.method import DraftControlMethod, certify, of
 from specopt.solvers.draft_control.prepare import Prepared, prepare
 from specopt.solvers.formulation import Formulation, Value
 from specopt.solvers.method import Outcome
-from specopt.solvers.pyomo_program import HIGHS, solve_program
+from specopt.solvers.pyomo_program import ByProgram, solve_program
 
 ACCURACY = 1e-9
 
@@ -23,29 +23,19 @@ VISITED = 1e-7
 
 
 @dataclass(frozen=True)
-class LinearProgram(DraftControlMethod):
+class LinearProgram(ByProgram, DraftControlMethod):
     """Maximise sum N x over occupation measures x(s, a) >= 0, scaled so that the seconds sum to a constant.
 
     The flow balance y = y P needs y(s) = sum over a of x(s, a) alone, because the next state does not depend on the
     action. The bound comes from the rate found, as a price, not from HiGHS. Where it proves nothing, because
     transitions are as rare as HiGHS's tolerances, the program is solved once more with pi(s) x(s, a) for x(s, a), pi
     the stationary distribution: y is then constant.
-
-    Parameters
-    ----------
-    solver
-        What solves the program, by the name that Pyomo has for it: "highs", "scip_direct", ...
     """
 
-    solver: str = HIGHS
-
     name: ClassVar[str] = "linear-program"
-    exact: ClassVar[bool] = True
     source: ClassVar[str] = "own; Eq. 12 of paper 3 as a linear fractional program (Charnes and Cooper 1962), HiGHS"
-    guarantee: ClassVar[str] = "optimal, to 1e-6"
     complexity: ClassVar[str] = "a linear program of S A + S columns, 2 S + 1 rows"
     max_size: ClassVar[int] = 100_000
-    tolerance: ClassVar[float] = 1e-6
 
     def run(self, problem: DraftControlProblem, budget: Budget) -> Outcome:
         """State the program, solve it, and read policy and price."""
@@ -66,8 +56,7 @@ class LinearProgram(DraftControlMethod):
             nothing = np.zeros(prepared.states, dtype=np.int64)
             return certify(kernels, prepared, nothing + prepared.shortest, nothing, budget)
         lengths, indices, rate = _choices(prepared, program, solved.values().__getitem__)
-        steps = solved.count("simplex_iteration_count")
-        return certify(kernels, prepared, lengths, indices, budget, rate, simplex_iterations=steps)
+        return certify(kernels, prepared, lengths, indices, budget, rate)
 
 
 def formulate(problem: DraftControlProblem, shares: Floats | None = None) -> Any:

@@ -17,32 +17,21 @@ from specopt.solvers.budget import Budget
 from specopt.solvers.formulation import Formulation, Value
 from specopt.solvers.method import Outcome
 from specopt.solvers.prompt_chunking.method import PromptChunkingMethod, offer_first_plan, places, plan_of
-from specopt.solvers.pyomo_program import HIGHS, run_program
+from specopt.solvers.pyomo_program import ByProgram, run_program
 
 UNITS = 100.0
 """The time of one chunk in the program's own unit: the tolerances of HiGHS are absolute."""
 
 
 @dataclass(frozen=True)
-class MilpChunking(PromptChunkingMethod):
-    """A path over the places where a chunk may end, with the times at each.
-
-    Parameters
-    ----------
-    solver
-        What solves the program, by the name that Pyomo has for it: "highs", "scip_direct", ...
-    """
-
-    solver: str = HIGHS
+class MilpChunking(ByProgram, PromptChunkingMethod):
+    """A path over the places where a chunk may end, with the times at each."""
 
     name: ClassVar[str] = "milp"
-    exact: ClassVar[bool] = True
     source: ClassVar[str] = "own; paper 4, Sec. 3.3, as a path with times, Pyomo and HiGHS"
-    guarantee: ClassVar[str] = "optimal, to 1e-6"
     complexity: ClassVar[str] = "exponential; M^2 / 2 binaries and M^2 P rows over M places where a chunk may end"
     max_size: ClassVar[int | None] = 24
     size_unit: ClassVar[str] = "places where a chunk may end"
-    tolerance: ClassVar[float] = 1e-6
 
     def size_of(self, problem: PromptChunkingProblem) -> float:
         """Return how many places there are."""

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 from specopt.models.problem import exceeds
 from specopt.models.result import Conflict
-from specopt.models.serving_latency import ServingLatencyProblem
 from specopt.solvers.serving_latency.prepare import Prepared
 
 
@@ -49,7 +48,7 @@ def _shortages(prepared: Prepared) -> list[tuple[str, int, float, float]]:
 
 def _longest_outputs(prepared: Prepared) -> int:
     """Return the longest output that fits every model beside the longest input; 0 if none does."""
-    problem: ServingLatencyProblem = prepared.problem
+    problem = prepared.problem
     longest = int(problem.input_tokens.max())
     most = problem.max_output_tokens or int(problem.output_tokens.max())
     for name, model, limit in problem.limited_models(prepared.mechanism):

@@ -31,7 +31,7 @@ from specopt.models.serving_latency import ServingLatencyProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.formulation import Formulation, Value
 from specopt.solvers.method import Condition, Outcome, at_most
-from specopt.solvers.pyomo_program import HIGHS, solve_program
+from specopt.solvers.pyomo_program import HIGHS, ByProgram, solve_program
 from specopt.solvers.serving_latency.equal_sizes import feasible, slices_of
 from specopt.solvers.serving_latency.method import ONE_RATE, ServingLatencyMethod, prepare_all
 from specopt.solvers.serving_latency.prepare import Prepared, prepare, quick_batches
@@ -43,7 +43,7 @@ UNITS = 100.0
 
 
 @dataclass(frozen=True)
-class Milp(ServingLatencyMethod):
+class Milp(ByProgram, ServingLatencyMethod):
     """The readable reference: assignment to positions, shapes of batches, the recursion of Eq. 20.
 
     Practical are up to 4 tasks with all speculation lengths and 6 with a given one: some seconds. The caller's wish to
@@ -54,20 +54,15 @@ class Milp(ServingLatencyMethod):
     length
         Plan with this speculation length alone; None enumerates all. The bound holds for every plan all the same:
         the lengths that were not solved enter with a simple bound. `bound_at_length` of the stats holds for this one.
-    solver
-        What solves the programs, by the name that Pyomo has for it: "highs", "scip_direct", ...
     """
 
     length: PositiveInt | None = None
-    solver: str = HIGHS
 
     name: ClassVar[str] = "milp"
-    exact: ClassVar[bool] = True
     source: ClassVar[str] = "own; problem (24) of paper 1 with Eq. 8-10 and 17-22 linearised, Pyomo and HiGHS"
     guarantee: ClassVar[str] = "optimal, to 1e-6; for a given length a certified gap"
     complexity: ClassVar[str] = "exponential; K^3 / 2 binaries (known outputs: up to K^4 / 4) and 3 K N rows per l"
     max_size: ClassVar[int] = 6
-    tolerance: ClassVar[float] = 1e-6
     takes: ClassVar[tuple[Condition, ...]] = (
         Condition(
             "at most 4 tasks without its option length",

@@ -15,7 +15,7 @@ from specopt.models.verification_batch import VerificationBatchPlan, Verificatio
 from specopt.solvers.budget import Budget
 from specopt.solvers.formulation import Formulation, Value
 from specopt.solvers.method import Outcome
-from specopt.solvers.pyomo_program import HIGHS, solve_program
+from specopt.solvers.pyomo_program import ByProgram, solve_program
 from specopt.solvers.verification_batch.method import VerificationBatchMethod, offer_first_plan, plan_of
 from specopt.solvers.verification_batch.prepare import Prepared
 
@@ -24,28 +24,18 @@ UNITS = 1e4
 
 
 @dataclass(frozen=True)
-class MilpBatch(VerificationBatchMethod):
+class MilpBatch(ByProgram, VerificationBatchMethod):
     """One binary per request, one row for the memory, one per request for its deadline.
 
     The rows bear the judge's tolerance, and HiGHS may exceed them by its own: its program contains every batch that the
     judge admits, so that its bound holds. A solution that the judge refuses
     adds the row that not all of its requests go together, and HiGHS starts again.
-
-    Parameters
-    ----------
-    solver
-        What solves the program, by the name that Pyomo has for it: "highs", "scip_direct", ...
     """
 
-    solver: str = HIGHS
-
     name: ClassVar[str] = "milp"
-    exact: ClassVar[bool] = True
     source: ClassVar[str] = "own; paper 2, Eq. 13-15 at one epoch, Pyomo and HiGHS"
-    guarantee: ClassVar[str] = "optimal, to 1e-6"
     complexity: ClassVar[str] = "exponential at worst; n binaries, n + 2 rows"
     max_size: ClassVar[int] = 300
-    tolerance: ClassVar[float] = 1e-6
 
     def run(self, problem: VerificationBatchProblem, budget: Budget) -> Outcome:
         """State the program, solve it, and round its solution."""
