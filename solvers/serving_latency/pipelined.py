@@ -35,7 +35,6 @@ from specopt.solvers.serving_latency.contiguous import additive_batches, algorit
 from specopt.solvers.serving_latency.positions import (
     ENTRIES_PER_NODE,
     LEAVES,
-    SECONDS_PER_NODE,
     Enumeration,
     Path,
     PathBound,
@@ -67,6 +66,8 @@ _PLANS = 1500  # with every task alone, up to which all plans are rated where ru
 _BYTES_PER_ENTRY = 200  # of tables of runtimes with several pieces, and of shortest paths over them, roughly
 _SECONDS_PER_ENTRY = 3e-7  # to fill them, roughly
 _SECONDS_PER_TRY = 1e-7  # of the local search, by batch
+_SECONDS_PER_BLOCK = 3e-9  # of a node of the orders, by scenario
+_SECONDS_PER_PAIR = 2e-8  # of blocks, to sort them before
 _FEW = 20_000  # orders and cuts that are enumerated sooner than bounded well
 
 
@@ -474,10 +475,11 @@ class PipelinedSearch:
         leaves = np.zeros((_LEAVES, count), dtype=np.int64)
         at = stages(self.prepared, length).arrays
         orders = kernels.Orders(starts, times, order, left, stack, free, state)
+        self.budget.spend(scenarios * count**2 * _SECONDS_PER_PAIR)
         while state[0] >= 0 and state[1] < nodes:
             before = state[1]
             found = kernels.enumerate_orders(_NODES, ends, sizes, rank, *at, self.cut, orders, leaves)
-            self.budget.spend(float(state[1] - before) * SECONDS_PER_NODE)
+            self.budget.spend(float(state[1] - before) * scenarios * count * _SECONDS_PER_BLOCK)
             if found:
                 self._rate_all(length, ends[leaves[:found]], sizes[leaves[:found]], np.empty(found))
             self._report()
