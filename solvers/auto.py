@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -13,6 +14,9 @@ from specopt.models.problem import Plan, Problem
 from specopt.models.result import Termination
 from specopt.solvers.budget import MEMORY_LIMIT, Budget
 from specopt.solvers.method import Method, Outcome
+
+SOON = 0.1
+"""Seconds below which members' own first plans come soon enough."""
 
 WORK_SECONDS = 20.0
 """What a member may do where no time is limited: as much work as takes about so long on one core."""
@@ -68,10 +72,17 @@ class Auto(Method):
         """Return plans that need no compiled code, for a solve whose time went into compiling it."""
         return ()
 
+    def _offer_plain(self, problem: Problem, budget: Budget) -> None:
+        budget.member = "plain"
+        for plan in self.plain_plans(problem):
+            budget.offer(plan)
+
     def run(self, problem: Problem, budget: Budget) -> Outcome:
         """Run the members in turn."""
         if budget.warm_start is not None:
             budget.offer(budget.warm_start)
+        if "numba" not in sys.modules and SOON < budget.remaining < math.inf:
+            self._offer_plain(problem, budget)  # importing it may outlast the time by itself
         termination, stats, ran = Termination.CONVERGED, dict[str, Any](), list[str]()
         for member in self._able(problem, budget.memory_limit):
             budget.member = member.name
@@ -84,9 +95,7 @@ class Auto(Method):
                 continue
             except OutOfTime:
                 if budget.preparing_seconds > 0.5 * budget.seconds:
-                    budget.member = "plain"
-                    for plan in self.plain_plans(problem):
-                        budget.offer(plan)
+                    self._offer_plain(problem, budget)
                 raise
             except (OutOfMemory, MemoryError) as error:
                 stats["out_of_memory"] = str(error)
