@@ -23,7 +23,7 @@ from specopt.instances.runtimes.table import RuntimeTable, TableColumns
 from specopt.instances.runtimes.work import work_of
 from specopt.instances.verification_batch.workload import TABLE_12
 from specopt.models.errors import InvalidInput
-from specopt.models.verification_time import VerificationTime, features
+from specopt.models.pass_time import VerificationTime, features
 from specopt.online import AsyncScheduler
 from specopt.online.verification import Batch, VerificationScheduler
 from specopt.solvers.verification_batch.policies import POLICIES

@@ -15,9 +15,9 @@ from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from specopt.models.cloud_delay import CloudDelay
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import Column, Ints, NonNegative, Positive, PositiveInt, TokenCount
+from specopt.models.pass_time import CloudDelay
 from specopt.models.problem import Evaluation, Plan, Problem
 
 MAX_STAGES_IN_TURN = 32

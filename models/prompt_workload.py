@@ -10,9 +10,9 @@ import numpy as np
 from msgspec import Meta
 
 from specopt.models.arguments import integer, number
-from specopt.models.cloud_delay import CloudDelay
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import Column, Floats, Ints, NonNegative, Positive, PositiveInt, TokenCount, check
+from specopt.models.pass_time import CloudDelay
 
 Unit = Annotated[float, Meta(ge=0, le=1)]
 

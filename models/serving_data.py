@@ -24,9 +24,9 @@ from specopt.models.fields import (
     check,
     describe,
 )
+from specopt.models.pass_time import Runtime
 from specopt.models.problem import Plan, Problem
 from specopt.models.rates import Rates
-from specopt.models.runtime import Runtime
 from specopt.models.serving_stages import draft_seconds, pass_flops, verify_seconds
 from specopt.models.token_samples import TokenSamples
 from specopt.models.uplink import upload_seconds

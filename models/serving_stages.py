@@ -12,7 +12,7 @@ import numpy as np
 
 from specopt.models.decoder import Decoder
 from specopt.models.fields import Floats
-from specopt.models.runtime import Runtime
+from specopt.models.pass_time import Runtime
 
 
 def draft_seconds(

@@ -15,8 +15,8 @@ import numpy as np
 
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import Column, Floats, Ints, NonNegative, NonNegativeInt
+from specopt.models.pass_time import VerificationTime
 from specopt.models.problem import Evaluation, Plan, Problem, exceeds
-from specopt.models.verification_time import VerificationTime
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

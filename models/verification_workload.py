@@ -10,7 +10,7 @@ from msgspec import Meta
 
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import Column, Floats, NonNegative, Positive, TokenCount, check
-from specopt.models.verification_time import VerificationTime
+from specopt.models.pass_time import VerificationTime
 
 Unit = Annotated[float, Meta(ge=0, le=1)]
 

@@ -24,7 +24,6 @@ from specopt.api.simulate import simulate
 from specopt.api.solve import methods, solve
 from specopt.comparison.compare import compare
 from specopt.comparison.table import Comparison
-from specopt.models.cloud_delay import CloudDelay
 from specopt.models.decoder import ExactDecoder, PaperDecoder
 from specopt.models.draft_allocation import DraftAllocationPlan, DraftAllocationProblem
 from specopt.models.draft_control import ChannelState, DraftChoice, DraftControlPlan, DraftControlProblem
@@ -41,14 +40,13 @@ from specopt.models.fair_goodput import FairGoodputPlan, FairGoodputProblem, Sch
 from specopt.models.files import load, save
 from specopt.models.judge import Report, verify
 from specopt.models.markov_chain import TransitionMatrix
+from specopt.models.pass_time import CloudDelay, LinearRuntime, PiecewiseRuntime, VerificationTime
 from specopt.models.problem import Plan, Problem
 from specopt.models.problem import Shown as _Shown
 from specopt.models.prompt_chunking import PromptChunkingPlan, PromptChunkingProblem
 from specopt.models.result import Conflict, Progress, Result, Status, Termination
-from specopt.models.runtime import LinearRuntime, PiecewiseRuntime
 from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
 from specopt.models.verification_batch import VerificationBatchPlan, VerificationBatchProblem
-from specopt.models.verification_time import VerificationTime
 from specopt.solvers.simulation import Simulation
 
 if _TYPE_CHECKING:

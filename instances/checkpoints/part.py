@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from specopt.instances.checkpoints.attention import Mixer
 from specopt.instances.checkpoints.storage import Storage
 from specopt.instances.checkpoints.weights import Weight
-from specopt.models.weight_reads import ExpertLayers, WeightReads
+from specopt.models.pass_time.weight_reads import ExpertLayers, WeightReads
 
 
 @dataclass(frozen=True, kw_only=True)

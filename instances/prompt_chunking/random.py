@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from specopt.models.arguments import integer, number, random_generator
-from specopt.models.cloud_delay import CloudDelay
 from specopt.models.fields import MAX_TOKENS
+from specopt.models.pass_time import CloudDelay
 from specopt.models.prompt_chunking import PromptChunkingProblem
 
 

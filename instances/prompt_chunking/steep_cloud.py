@@ -8,8 +8,8 @@ import numpy as np
 
 from specopt.instances.prompt_chunking.random import random
 from specopt.models.arguments import integer, positive
-from specopt.models.cloud_delay import CloudDelay
 from specopt.models.fields import MAX_TOKENS
+from specopt.models.pass_time import CloudDelay
 from specopt.models.prompt_chunking import PromptChunkingProblem
 
 

@@ -20,8 +20,8 @@ from dataclasses import replace
 import numpy as np
 
 from specopt.models.arguments import integer, one_of, positive
-from specopt.models.cloud_delay import CloudDelay
 from specopt.models.fields import MAX_TOKENS
+from specopt.models.pass_time import CloudDelay
 from specopt.models.prompt_workload import PromptWorkload
 
 FIGURE_1 = CloudDelay(

@@ -25,9 +25,8 @@ from specopt.models.arguments import integer, number, one_of, random_generator
 from specopt.models.decoder import Decoder
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import Floats, dump
+from specopt.models.pass_time import LinearRuntime, PiecewiseRuntime, VerificationTime
 from specopt.models.pass_time.read import LEAST_SECONDS_PER_TOKEN
-from specopt.models.runtime import LinearRuntime, PiecewiseRuntime
-from specopt.models.verification_time import VerificationTime
 
 Errors = Literal["absolute", "relative"]
 

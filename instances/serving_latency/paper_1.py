@@ -7,7 +7,7 @@ import numpy as np
 from specopt.models.arguments import integer, number, one_of, random_generator
 from specopt.models.decoder import PaperDecoder
 from specopt.models.fields import MAX_TOKENS
-from specopt.models.runtime import LinearRuntime
+from specopt.models.pass_time import LinearRuntime
 from specopt.models.serving_latency import ServingLatencyProblem
 
 # Table I

@@ -6,7 +6,7 @@ import dataclasses
 
 from specopt.instances.serving_latency.paper_1 import DRAFT_RUNTIME, paper_1
 from specopt.models.arguments import positive
-from specopt.models.runtime import LinearRuntime
+from specopt.models.pass_time import LinearRuntime
 from specopt.models.serving_latency import ServingLatencyProblem
 
 

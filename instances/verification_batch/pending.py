@@ -15,8 +15,8 @@ from specopt.models.acceptance import expected_tokens
 from specopt.models.arguments import integer, number, one_of, positive, random_generator
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import MAX_TOKENS, Ints
+from specopt.models.pass_time import VerificationTime
 from specopt.models.verification_batch import VerificationBatchProblem
-from specopt.models.verification_time import VerificationTime
 
 COEFFICIENTS: dict[str, VerificationTime] = {
     "table-12": TABLE_12,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from specopt.models.arguments import integer, number, positive, sequence
-from specopt.models.verification_time import VerificationTime
+from specopt.models.pass_time import VerificationTime
 from specopt.models.verification_workload import DraftPredictor, VerificationWorkload
 
 TABLE_12 = VerificationTime(

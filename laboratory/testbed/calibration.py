@@ -13,7 +13,7 @@ from specopt.instances.runtimes.work import work_of
 from specopt.measuring.measure import Settings, measure_with
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import Floats
-from specopt.models.verification_time import VerificationTime
+from specopt.models.pass_time import VerificationTime
 from testbed.processes import ProcessTimer, Worker
 
 Passes = Mapping[str, Sequence[Any]]

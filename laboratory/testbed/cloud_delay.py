@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from specopt.instances.runtimes.forms.form import nonnegative_least_squares
-from specopt.models.cloud_delay import CloudDelay
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import Floats, describe
+from specopt.models.pass_time import CloudDelay
 
 
 @dataclass(frozen=True, kw_only=True)

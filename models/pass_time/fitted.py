@@ -10,8 +10,8 @@ import numpy as np
 
 from specopt.models.decoder import Decoder
 from specopt.models.fields import Floats
+from specopt.models.pass_time.additive import features
 from specopt.models.pass_time.pass_time import PassTime, Truths, Which, interval
-from specopt.models.verification_time import features
 
 BATCH = "batch"
 """Beside the features of a form, what a fit may say the measured range of."""

@@ -4,52 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
+import msgspec
 import numpy as np
-from msgspec import Meta
+from msgspec import Meta, defstruct
 
 from specopt.models.arguments import number
 from specopt.models.decoder import Decoder
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import Floats, NonNegative, check, parse
-from specopt.models.runtime import LinearRuntime, PiecewiseRuntime, Runtime
-from specopt.models.verification_time import COEFFICIENTS, VerificationTime
+from specopt.models.fields import Amount, Floats, parse, read
+from specopt.models.pass_time.additive import COEFFICIENTS, VerificationTime
 
-
-@dataclass(frozen=True, kw_only=True)
-class TokenRuntime:
-    """Seconds of a pass against all of its tokens: seconds_per_token tokens + overhead_seconds.
-
-    Parameters
-    ----------
-    seconds_per_token
-        Seconds per token of the batch.
-    overhead_seconds
-        Seconds of a pass without tokens.
-    """
-
-    seconds_per_token: NonNegative
-    overhead_seconds: NonNegative
-
-    def __post_init__(self) -> None:
-        check(self)
-
-
-@dataclass(frozen=True, kw_only=True)
-class PiecewiseTokenRuntime:
-    """The maximum of several runtimes against tokens.
-
-    Parameters
-    ----------
-    pieces
-        At least one.
-    """
-
-    pieces: Annotated[tuple[TokenRuntime, ...], Meta(min_length=1)]
-
-    def __post_init__(self) -> None:
-        check(self)
+TOKEN = "seconds_per_token"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -115,18 +82,27 @@ def read_form(data: object, where: str) -> Coefficients:
         if len(reading) == 2:
             raise InvalidInput(f"{where}: expected seconds_per_cached_token or seconds_per_kv_byte, got both")
         data = {key: value for key, value in data.items() if key not in reading}
-    several = isinstance(data, Mapping) and "pieces" in data
-    pieces = data["pieces"] if isinstance(data, Mapping) and several else [data]
-    first = pieces[0] if isinstance(pieces, list) and pieces else None
-    if isinstance(first, Mapping) and "seconds_per_token" in first:
-        parts = parse(PiecewiseTokenRuntime, data, where).pieces if several else (parse(TokenRuntime, data, where),)
-        rows, unit = [(part.seconds_per_token, part.overhead_seconds) for part in parts], "seconds_per_token"
-    else:
-        runtime: Runtime = parse(PiecewiseRuntime, data, where) if several else parse(LinearRuntime, data, where)
-        rows, unit = [(part.seconds_per_flop, part.overhead_seconds) for part in runtime.pieces], "seconds_per_flop"
+    rows, unit = read_lines(data, where)
     return Coefficients(
-        coefficients=np.array(rows),
+        coefficients=rows,
         unit=unit,
         per_cached_token=reading.get("seconds_per_cached_token"),
         per_kv_byte=reading.get("seconds_per_kv_byte"),
     )
+
+
+def read_lines(data: object, where: str) -> tuple[Floats, str]:
+    """Return slope and overhead of every piece, shape (pieces, 2), and what the slope is called.
+
+    Raises
+    ------
+    InvalidInput
+        If a field is unknown, missing or outside its domain.
+    """
+    several = isinstance(data, Mapping) and "pieces" in data
+    unit = TOKEN if f"'{TOKEN}'" in str(data) else "seconds_per_flop"
+    line: Any = defstruct("Line", [(unit, Amount), ("overhead_seconds", Amount)], forbid_unknown_fields=True)
+    listed = Annotated[list[line], Meta(min_length=1)]
+    pieces = defstruct("Pieces", [("pieces", listed)], forbid_unknown_fields=True)
+    found = read(pieces if several else line, data, where)
+    return np.array([msgspec.structs.astuple(one) for one in (found.pieces if several else [found])]), unit

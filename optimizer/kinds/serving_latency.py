@@ -20,8 +20,8 @@ from specopt.kinds.simulator import Simulator
 from specopt.kinds.uncertainty import Interval, Uncertainty
 from specopt.models.acceptance import expected_tokens_per_step, rate_that_yields
 from specopt.models.errors import InvalidInput
+from specopt.models.pass_time import LinearRuntime, PiecewiseRuntime, Runtime
 from specopt.models.rates import Rates
-from specopt.models.runtime import LinearRuntime, PiecewiseRuntime, Runtime
 from specopt.models.serving_latency import DRAFTING_FIELDS, ServingLatencyPlan, ServingLatencyProblem
 from specopt.models.token_samples import TokenSamples
 from specopt.solvers.serving_latency import METHODS

@@ -20,10 +20,10 @@ from typing import Any, Literal, Self, get_args
 import numpy as np
 
 from specopt.models.arguments import LARGEST, Key, key_of, number, one_of
-from specopt.models.cloud_delay import CloudDelay
 from specopt.models.device_speculation import parallel_steps
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import SMALLEST, Amount, Floats, refuse_denormal
+from specopt.models.pass_time import CloudDelay
 from specopt.models.prompt_chunking import PromptChunkingProblem
 from specopt.online.average import Average
 from specopt.online.base import Online, Saved, distinct, expect, locked, normal, restoring

@@ -37,7 +37,7 @@ from numpy.typing import NDArray
 from specopt.models.arguments import LARGEST, Key, key_of, number
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import MAX_TOKENS, Amount, Count, Floats, Ints, Number, describe, parse
-from specopt.models.verification_time import COEFFICIENTS, VerificationTime, features
+from specopt.models.pass_time import COEFFICIENTS, VerificationTime, features
 from specopt.online import base
 from specopt.online.base import Online, Saved, Unbounded, locked
 from specopt.online.prefixes import Prefixes, SavedPrefixes

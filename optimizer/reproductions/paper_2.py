@@ -19,7 +19,7 @@ import numpy as np
 
 from specopt.instances.verification_batch.workload import CLASS_SPEEDS, TABLE_12, mixed_classes
 from specopt.models.fields import Floats
-from specopt.models.verification_time import VerificationTime
+from specopt.models.pass_time import VerificationTime
 from specopt.models.verification_workload import DraftPredictor, VerificationWorkload
 from specopt.reproductions.experiment import Curves, Experiment, Found, Point
 from specopt.reproductions.laboratory import lines, real

@@ -13,7 +13,7 @@ import numpy as np
 
 from specopt.instances.verification_batch.workload import TABLE_12
 from specopt.models.decoder import ExactDecoder
-from specopt.models.verification_time import VerificationTime
+from specopt.models.pass_time import VerificationTime
 from specopt.reproductions.audit import follows
 from specopt.reproductions.ledger import Statement, paper
 

@@ -15,8 +15,8 @@ import numpy as np
 from specopt.models.acceptance import decoding_steps, expected_tokens_per_step
 from specopt.models.decoder import Decoder
 from specopt.models.fields import Floats, Ints
+from specopt.models.pass_time import Runtime
 from specopt.models.rates import Rates
-from specopt.models.runtime import Runtime
 from specopt.models.serving_data import Mechanism, Phase, ServingLatencyPlan
 from specopt.models.serving_latency import ServingLatencyProblem
 from specopt.models.uplink import spectral_efficiency

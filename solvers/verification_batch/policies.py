@@ -26,7 +26,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from specopt.models.arguments import boolean, number, one_of
-from specopt.models.verification_time import COEFFICIENTS, VerificationTime
+from specopt.models.pass_time import COEFFICIENTS, VerificationTime
 from specopt.solvers.room import whole_room
 
 PolicyName = Literal["fcfs", "edf", "algorithm-1", "algorithm-1-drop", "per-epoch", "slack"]

@@ -36,8 +36,8 @@ from numpy.typing import NDArray
 from specopt.models.arguments import boolean, integer, number, one_of, positive, sequence
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import Floats, Ints, Positive, check, describe
+from specopt.models.pass_time import VerificationTime
 from specopt.models.verification_batch import VerificationBatchProblem
-from specopt.models.verification_time import VerificationTime
 from specopt.models.verification_workload import VerificationWorkload
 from specopt.solvers.simulation import Estimate, Simulation, Tell, random_key
 from specopt.solvers.verification_batch.policies import Policy, PolicyName, as_policy

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from specopt.instances.prompt_chunking.workload import FIGURE_1
-from specopt.models.cloud_delay import CloudDelay
 from specopt.models.errors import InvalidInput
+from specopt.models.pass_time import CloudDelay
 from testbed.cloud_delay import fit_cloud_delay
 
 

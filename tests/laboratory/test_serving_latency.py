@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from specopt.models.runtime import LinearRuntime
+from specopt.models.pass_time import LinearRuntime
 from specopt.models.serving_data import Phase, ServingLatencyPlan
 from specopt.models.serving_latency import ServingLatencyProblem
 from testbed.decoding import Sampling

@@ -19,8 +19,8 @@ from specopt import (
     VerificationBatchPlan,
     VerificationBatchProblem,
 )
+from specopt.models.pass_time import VerificationTime
 from specopt.models.sweep import Condition, Measurement, Point, Sweep
-from specopt.models.verification_time import VerificationTime
 
 PROBLEM = VerificationBatchProblem(
     now_seconds=0.0, memory_bytes=10.0, expected_tokens=np.array([2.0, 1.0]), new_tokens=np.array([1, 1]),

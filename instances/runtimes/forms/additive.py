@@ -9,7 +9,7 @@ import numpy as np
 from specopt.instances.runtimes.forms.form import Form, with_ones
 from specopt.instances.runtimes.work import Slope, Work
 from specopt.models.fields import Floats
-from specopt.models.verification_time import COEFFICIENTS
+from specopt.models.pass_time import COEFFICIENTS
 
 
 class Additive(Form):

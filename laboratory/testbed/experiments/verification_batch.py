@@ -21,8 +21,8 @@ import numpy as np
 from specopt.api.solve import solve
 from specopt.measuring.measure import Settings as Grid
 from specopt.models.acceptance import expected_tokens
+from specopt.models.pass_time import VerificationTime, features
 from specopt.models.verification_batch import VerificationBatchPlan, VerificationBatchProblem
-from specopt.models.verification_time import VerificationTime, features
 from testbed.calibration import fit_estimator, measure_passes
 from testbed.processes import Laboratory
 from testbed.records import Keep

@@ -12,7 +12,7 @@ from specopt.instances.runtimes.fit import RuntimeFit, fit_runtime
 from specopt.instances.runtimes.table import RuntimeTable, TableColumns
 from specopt.instances.runtimes.work import work_of
 from specopt.measuring.measure import COLUMNS as MEASURED
-from specopt.models.verification_time import COEFFICIENTS, VerificationTime, features
+from specopt.models.pass_time import COEFFICIENTS, VerificationTime, features
 
 TABLE_12 = VerificationTime(
     seconds_per_new_token=3.314e-5,

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from specopt.instances.prompt_chunking.workload import FIGURE_1, paper_4_workload
-from specopt.models.cloud_delay import CloudDelay
 from specopt.models.errors import InvalidInput
+from specopt.models.pass_time import CloudDelay
 from specopt.models.prompt_workload import Rounds, Scheme
 from specopt.online.prompts import KNOTS, PromptMonitor
 from specopt.solvers.prompt_chunking.simulate import run_once

@@ -16,7 +16,7 @@ import pytest
 
 from specopt.instances.verification_batch.workload import TABLE_12, mixed_classes
 from specopt.models.errors import InvalidInput
-from specopt.models.verification_time import VerificationTime
+from specopt.models.pass_time import VerificationTime
 from specopt.online import VerificationScheduler
 from specopt.solvers._kernels import verification_batch_simulation as kernels
 from specopt.solvers.verification_batch.policies import POLICIES, Policy, PolicyName

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from specopt.instances.verification_batch.workload import TABLE_12
-from specopt.models.verification_time import VerificationTime
+from specopt.models.pass_time import VerificationTime
 from specopt.reproductions.paper_2_audits import SECTION_4_4, least_seconds
 
 COLD = [([length], [0]) for length in (150, 300, 600, 1200)]

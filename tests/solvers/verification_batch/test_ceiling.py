@@ -9,7 +9,7 @@ import pytest
 
 from specopt.instances.verification_batch.workload import mixed_classes
 from specopt.models.errors import InvalidInput
-from specopt.models.verification_time import VerificationTime
+from specopt.models.pass_time import VerificationTime
 from specopt.models.verification_workload import DraftPredictor, VerificationWorkload
 from specopt.solvers.verification_batch.ceiling import ceiling
 from specopt.solvers.verification_batch.policies import POLICIES, Policy

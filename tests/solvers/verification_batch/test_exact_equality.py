@@ -17,8 +17,8 @@ from oracles import verification_batch as naive
 
 from specopt import Status, VerificationBatchPlan, VerificationBatchProblem, solve
 from specopt.models.fields import Ints
+from specopt.models.pass_time import VerificationTime
 from specopt.models.problem import exceeds
-from specopt.models.verification_time import VerificationTime
 from specopt.solvers.method import Method
 from specopt.solvers.room import room, whole_room
 from specopt.solvers.verification_batch import METHODS, fast

@@ -9,8 +9,7 @@ import pytest
 
 from specopt.models.decoder import ExactDecoder
 from specopt.models.errors import InvalidInput
-from specopt.models.pass_time import PassTime, Which, pass_time
-from specopt.models.verification_time import VerificationTime
+from specopt.models.pass_time import PassTime, VerificationTime, Which, pass_time
 
 WHICH: tuple[Which, ...] = ("lower", "fitted", "upper")
 SMALL = ExactDecoder(layers=2, hidden=8, ffn=16, heads=2, kv_heads=1, head_dim=4, gated=True, vocabulary=10, tied=True)
@@ -113,7 +112,7 @@ def test_limits_hold_the_misfit() -> None:
         ),
         ({"seconds_per_token": 1.0}, "overhead_seconds"),
         ({"seconds_per_token": 1.0, "overhead_seconds": 0.1, "unit": "s"}, "unit"),
-        ({"pieces": []}, "pieces: expected at least 1 entry, got 0"),
+        ({"pieces": []}, "pieces: expected `*array`* of length >= 1, got"),
         ({"pieces": [TOKENS, {"seconds_per_flop": 1.0, "overhead_seconds": 0.0}]}, "pieces"),
         ({"runtime": TOKENS, "lower": {"pieces": [TOKENS, TOKENS]}}, "file.lower: expected as many pieces"),
         (

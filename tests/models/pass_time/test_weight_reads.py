@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from specopt.models.errors import InvalidInput
-from specopt.models.weight_reads import ExpertLayers, WeightReads
+from specopt.models.pass_time.weight_reads import ExpertLayers, WeightReads
 
 
 @st.composite
