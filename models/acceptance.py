@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from typing import Any
 
 import numpy as np
@@ -70,8 +71,7 @@ def expected_tokens(acceptance_rates: Any, draft_tokens: Any) -> Floats:
     [1.0, 1.0, 2.3125]
     """
     rates = np.asarray(acceptance_rates, dtype=np.float64)
-    with np.errstate(divide="ignore"):  # log 0 = -inf gives the 1 that it should
-        logarithms = np.log1p(rates - 1.0)
+    logarithms = np.log(np.maximum(rates, sys.float_info.min))  # of a rate of 0 it gives the 1 that it should
     return -np.expm1((np.asarray(draft_tokens) + 1.0) * logarithms) / (1.0 - rates)
 
 
