@@ -30,6 +30,7 @@ class Compiler(Clock):
     def __init__(self, time_limit: float | None = None, started: float | None = None) -> None:
         super().__init__(time_limit, started)
         self.preparing_seconds = 0.0
+        self.chain: tuple[str, ...] = ()  # what a process compiles after what is missing: the kind's other kernels
 
     def load(self, module: str) -> Any:
         """Return a module of kernels, each of which is compiled when it is first asked for, within the time limit.
@@ -47,7 +48,7 @@ class Compiler(Clock):
         except OutOfTime:
             with contextlib.suppress(OSError):  # no place for a cache, or no more processes
                 if self.time_limit > 0 and not prepare.was_begun(module):
-                    prepare.start(module)
+                    prepare.start(module, *self.chain)
             raise
 
     def prepare(self, kernel: Any) -> None:
@@ -94,6 +95,13 @@ class Compiler(Clock):
             if missing:
                 prepare.start(*missing)
 
+    def outlook(self) -> dict[str, float]:
+        """Return how many kernels of the kind are not compiled yet, and about how long that takes; empty if none is."""
+        from specopt.solvers._kernels import prepare
+
+        missing, seconds = prepare.outlook(*self.chain)
+        return {"kernels_missing": missing, "about_seconds": seconds} if missing else {}
+
     @contextlib.contextmanager
     def _preparing(self) -> Iterator[None]:
         """Count the seconds of the enclosed code as preparing, whether or not it comes to an end."""
@@ -113,7 +121,7 @@ class Compiler(Clock):
         if not running and self.remaining > COMPILING_SECONDS:
             return
         if not running:
-            prepare.start(name)
+            prepare.start(name, *self.chain)
         with announced(name.partition(":")[0]):
             while prepare.is_running(name) and not is_cached(kernel):
                 time.sleep(min(POLL_SECONDS, self.remaining))

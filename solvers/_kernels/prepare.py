@@ -11,8 +11,10 @@ import fcntl
 import importlib
 import os
 import pkgutil
+import re
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from io import FileIO
@@ -21,13 +23,16 @@ from typing import Any
 
 from specopt.solvers._kernels.cache import folder
 
+GUESS = 2.0
+"""Seconds that a kernel takes to compile where none was compiled yet."""
+
 _children: list[subprocess.Popen[bytes]] = []  # kept, as Python warns of one that is forgotten while it is at work
 
 
 def start(*names: str) -> subprocess.Popen[bytes]:
     """Start a process that compiles kernels one after another, but those that another is at, and return it.
 
-    The name of a module alone stands for all its kernels.
+    The name of a module alone stands for all its kernels, PREFIX* for those of `kernels_of`.
 
     Raises
     ------
@@ -42,6 +47,27 @@ def start(*names: str) -> subprocess.Popen[bytes]:
         )  # fmt: skip
     _children.append(child)
     return child
+
+
+def outlook(*prefixes: str) -> tuple[int, float]:
+    """Return how many kernels of PREFIX* are not in the cache, and about how many seconds compiling them takes.
+
+    By the mean of the kernels that were compiled on this machine, or a guess. Sources and file names tell: nothing is
+    imported.
+    """
+    place = folder()
+    if place is None:
+        return 0, 0.0
+    here = Path(__file__).parent
+    cached = {path.name.partition("-")[0] for path in place.rglob("*.nbi")}
+    missing = 0
+    for path in here.rglob("*.py"):
+        module = ".".join(path.relative_to(here).with_suffix("").parts)
+        if any(module.startswith(prefix.rstrip("*")) for prefix in prefixes) and not module.endswith("simulation"):
+            names = re.findall(r"^@kernel\(.*?^def (\w+)", path.read_text(), re.DOTALL | re.MULTILINE)
+            missing += sum(f"{path.stem}.{name}" not in cached for name in names)
+    taken = [float(path.read_text() or GUESS) for path in place.glob("*.seconds")] or [GUESS]
+    return missing, missing * sum(taken) / len(taken)
 
 
 def was_begun(name: str) -> bool:
@@ -118,12 +144,18 @@ def main(handed: str, *names: str) -> None:
         if mark is None:
             continue
         module, _, function = name.partition(":")
-        members = vars(importlib.import_module(f"{__package__}.{module}"))
-        for each in [members[function]] if function else [*members.values()]:
-            if _is_declared_in(each, f"{__package__}.{module}"):
-                with marked(name_of(each)):
-                    if not is_cached(each):
-                        prepare(each)
+        if name.endswith("*"):
+            found = kernels_of(name[:-1])
+        else:
+            members = vars(importlib.import_module(f"{__package__}.{module}"))
+            every = [members[function]] if function else [*members.values()]
+            found = [each for each in every if _is_declared_in(each, f"{__package__}.{module}")]
+        for each in found:
+            with marked(name_of(each)):
+                if not is_cached(each):
+                    started = time.perf_counter()
+                    prepare(each)
+                    (_folder() / f"{name_of(each)}.seconds").write_text(f"{time.perf_counter() - started:.3f}")
         mark.close()
         mark = None
 

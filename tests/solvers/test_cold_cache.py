@@ -6,11 +6,13 @@ import fcntl
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from specopt.solvers._kernels import prepare
+from specopt.solvers._kernels.kernel import name_of
 
 COLD = """
 import sys, time
@@ -88,6 +90,35 @@ def test_two_solves_at_once_compile_once(tmp_path: Path) -> None:
         out, _ = child.communicate(timeout=600)
         assert out.split()[1] == "optimal"
     assert kept(tmp_path) == 1
+
+
+OUTLOOK = COLD.replace("(problem, time_limit=0.5)", "(problem, time_limit=0.5); print(result.stats)")
+
+
+def test_the_rest_is_compiled_in_one_chain_and_foretold(tmp_path: Path) -> None:
+    """Tests that a solve out of time has the kind's other kernels compiled, and says how many and how long it takes."""
+    said = solve_cold(tmp_path, STARTED, OUTLOOK)
+    count = len(prepare.kernels_of("draft_allocation"))
+    assert f"'kernels_missing': {count}, 'about_seconds': {count * prepare.GUESS}" in said
+    last = next(tmp_path.rglob("draft_allocation*.compiling")).parent
+    for _ in range(600):
+        if len([*last.glob("*.seconds")]) == count:
+            break
+        time.sleep(0.2)
+    assert len([*last.rglob("draft_allocation.*.nbi")]) == count
+    assert "kernels_missing" not in solve_cold(tmp_path, STARTED, OUTLOOK)
+
+
+def test_the_outlook_goes_by_what_kernels_took_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that kernels in the cache count no more, and that the mean of those compiled here is what others take."""
+    monkeypatch.setattr(prepare, "folder", lambda: tmp_path)
+    kernels = [prepare_name.partition(":")[2] for prepare_name in map(name_of, prepare.kernels_of("serving_latency"))]
+    assert prepare.outlook("serving_latency*") == (len(kernels), prepare.GUESS * len(kernels))
+    (tmp_path / "bounds.ends_bound-specopt.nbi").touch()
+    (tmp_path / "a.seconds").write_text("1.5")
+    (tmp_path / "b.seconds").write_text("2.5")
+    assert prepare.outlook("serving_latency*") == (len(kernels) - 1, 2.0 * (len(kernels) - 1))
+    assert prepare.outlook("nothing*") == (0, 0.0)
 
 
 AHEAD = """
