@@ -80,9 +80,8 @@ def columns(
     prepared: Prepared, length: int, tokens: float, inputs: Floats, outputs: Floats, steps: Any, gained: float
 ) -> tuple[Floats, Floats]:
     """Return the columns of tasks and the setting: `tokens` gained in each step, `gained` before the second one."""
-    token, pair, logit = prepared.draft
+    (token, pair, logit), (verify_token, verify_pair, verify_logit) = prepared.models
     seen = inputs + length
-    verify_token, verify_pair, verify_logit = prepared.verify
     logits = verify_logit * (1 + length)
     task = np.empty((len(inputs), 8))
     task[:, 0], task[:, 1], task[:, 2] = inputs, outputs, steps

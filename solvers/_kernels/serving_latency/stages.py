@@ -75,6 +75,22 @@ def step_seconds(runtimes, stage, work, gap, passes):
     return value
 
 
+@helper
+def stage_seconds(models, runtimes, b, reached, unseen, l, first):
+    """Return T^d and T^v of a step of b tasks (Eq. 13-14); `unseen` tokens go into the first draft pass.
+
+    models (2, 3): operations per token, per pair of tokens and per logit, of both models.
+    """
+    new = reached + l if first else 1.0 + l
+    work = (models[VERIFY, 0] + models[VERIFY, 1] * (reached + l)) * new + models[VERIFY, 2] * (1.0 + l)
+    verify = step_seconds(runtimes, VERIFY, b * work, 0.0, 1)
+    if l == 0:
+        return 0.0, verify
+    token, pair, logit = models[DRAFT, 0], models[DRAFT, 1], models[DRAFT, 2]
+    draft = step_seconds(runtimes, DRAFT, b * ((token + pair * reached) * unseen + logit), 0.0, 1)
+    return draft + step_seconds(runtimes, DRAFT, b * (token + pair * (reached + 1.0) + logit), b * pair, l - 1), verify
+
+
 @inlined
 def first_stages(task, setting, runtimes, b, k):
     """Return T^d and T^v at step 1."""
