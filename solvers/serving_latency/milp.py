@@ -76,25 +76,14 @@ class Milp(ByProgram, ServingLatencyMethod):
 
     def run(self, problem: ServingLatencyProblem, budget: Budget) -> Outcome:
         """Solve a program for every mechanism and speculation length, those with the best simple plan first."""
-        able = prepare_all(problem)
-        start: dict[Case, float] = {}
-        for prepared in able:
-            for length in self._lengths(prepared):
-                case = Case(prepared, length)
-                start[case] = math.inf
-                for batches in simple_batches(prepared):
-                    start[case] = min(start[case], budget.offer(prepared.plan(batches, length)))
-                    budget.check()
-        bounds: dict[Case, float] = {}
-        for case in start:
-            bounds[case] = case.simple_bound()
+        able, start = prepare_all(problem), dict[Case, float]()
+        for case in (Case(prepared, length) for prepared in able for length in self._lengths(prepared)):
+            plans = (case.prepared.plan(batches, case.length) for batches in simple_batches(case.prepared))
+            start[case] = min(map(budget.offer, plans))
             budget.check()
-        others = math.inf
-        for prepared in able:
-            for length in prepared.lengths:
-                if length not in self._lengths(prepared):
-                    others = min(others, Case(prepared, length).simple_bound())
-                    budget.check()
+        bounds = {case: case.simple_bound() for case in start}
+        rest = (Case(one, n) for one in able for n in one.lengths if n not in self._lengths(one))
+        others = min((case.simple_bound() for case in rest), default=math.inf)
         budget.improve_bound(min(others, *bounds.values()))
         stats = {"programs": 0, "nodes": 0, "simplex_iterations": 0}
         ended = Termination.CONVERGED

@@ -81,18 +81,13 @@ class Prepared:
             tokens = self.tokens_per_step(length)
             return [decoding_steps(output, tokens) for output in outputs]
 
-        found, before = [1], steps(1)
-        while found[-1] < every[-1]:
-            rest = every[found[-1] :]
-            fewer = steps(rest[0])
-            if fewer == before:  # seldom, but of many lengths for nearly all
-                place = bisect.bisect_left(rest, True, key=lambda length: steps(length) != before)
-                if place == len(rest):
-                    break
-                rest, fewer = rest[place:], steps(rest[place])
-            found.append(rest[0])
-            before = fewer
-        return found
+        found = [1]
+        while True:
+            before = steps(found[-1])
+            place = bisect.bisect_left(every, True, lo=found[-1], key=lambda length: steps(length) != before)
+            if place == len(every):
+                return found
+            found.append(every[place])
 
     @property
     def served_lengths(self) -> range:
@@ -280,18 +275,16 @@ def quick_batches(prepared: Prepared) -> list[list[int]] | None:
     Linear in K and free of compiled code: the fallback plan when no time is left.
     """
     batches: list[list[int]] = []
-    current: list[int] = []
     padded = longest = 0.0
     for position in range(prepared.tasks - 1, -1, -1):
-        size = len(current) + 1
-        head = padded if current else float(prepared.inputs[position])
-        outputs = max(longest, float(prepared.outputs[position]))
-        if current and not prepared.fits(size, head, outputs):
-            batches.append(current[::-1])
-            current, head, outputs = [], float(prepared.inputs[position]), float(prepared.outputs[position])
-        if not current and not prepared.fits(1, head, outputs):
+        own = float(prepared.inputs[position]), float(prepared.outputs[position])
+        outputs = max(longest, own[1])
+        if batches and prepared.fits(len(batches[-1]) + 1, padded, outputs):
+            batches[-1].append(position)
+            longest = outputs
+        elif prepared.fits(1, *own):
+            batches.append([position])
+            padded, longest = own
+        else:
             return None
-        current.append(position)
-        padded, longest = head, outputs
-    batches.append(current[::-1])
-    return batches[::-1]
+    return [batch[::-1] for batch in reversed(batches)]

@@ -12,7 +12,7 @@ import numpy as np
 
 from specopt.solvers._kernels.acceptance import expected_tokens
 from specopt.solvers._kernels.kernel import helper, inlined, kernel, record
-from specopt.solvers._kernels.serving_latency.stages import DRAFT, INFINITY, VERIFY, stage_seconds
+from specopt.solvers._kernels.serving_latency.stages import DRAFT, HEIGHT, INFINITY, SLOPE, VERIFY, stage_seconds
 from specopt.solvers._kernels.serving_latency.step import first_verified, served
 
 ENDS = 16  # places where the batches of one group may end, at most
@@ -70,6 +70,10 @@ def chain(server, active, tasks, l, first, caught_up, falling, drafted, done, ro
         return drafted, done
     G = min(n, ENDS)
     most = G if first else min(G, BATCHES)
+    models, linear = server.models, server.runtimes.shape[1] == 1
+    token, pair, logit = models[DRAFT, 0], models[DRAFT, 1], models[DRAFT, 2]
+    dh, dc = l * server.runtimes[DRAFT, 0, HEIGHT], server.runtimes[DRAFT, 0, SLOPE]
+    vh, vc = server.runtimes[VERIFY, 0, HEIGHT], server.runtimes[VERIFY, 0, SLOPE]
     for j in range(G):
         room.blocks[0, j], room.blocks[1, j] = 0.0, 1.0
         for p in range(j * n // G, (j + 1) * n // G):
@@ -89,7 +93,15 @@ def chain(server, active, tasks, l, first, caught_up, falling, drafted, done, ro
             if b > 1.0 and not holds(server, b, tokens, l):
                 room.times[e, j, VERIFY] = INFINITY
                 break
-            d, v = stage_seconds(server.models, server.runtimes, b, longest, unseen, l, first)
+            if linear:  # without a loop over passes
+                new = longest + l if first else 1.0 + l
+                more = token + pair * (longest + 1.0) + logit
+                work = (token + pair * longest) * unseen + logit + (l - 1) * (more + 0.5 * (l - 2) * pair)
+                d = (dh + b * dc * work) if l > 0 else 0.0
+                work = (models[VERIFY, 0] + models[VERIFY, 1] * (longest + l)) * new + models[VERIFY, 2] * (1.0 + l)
+                v = vh + b * vc * work
+            else:
+                d, v = stage_seconds(models, server.runtimes, b, longest, unseen, l, first)
             room.times[e, j, DRAFT], room.times[e, j, VERIFY] = d, v
     room.drafted[0, 0], room.done[0, 0] = drafted, done
     best = first_verified(server.overlap, most, most, room.times, G, room.drafted, room.done, room.before)
@@ -170,8 +182,8 @@ def serve(server, active, room, l, falling, swapped, steady):
     return done
 
 
-@kernel("Tuple((f8, i8))(Server, Active, const i8[::1], f8, f8, i8[::1], i8[::1], i8[::1], f8[::1])")
-def choose(server, active, lengths, stay, joining, members, ends, guesses, finish):
+@kernel("Tuple((f8, i8))(Server, Active, const i8[::1], f8, f8, Room, i8[::1], i8[::1], i8[::1], f8[::1])")
+def choose(server, active, lengths, stay, joining, room, members, ends, guesses, finish):
     """Choose the batches of a step; return its seconds and the number of batches.
 
     `lengths`: the speculation lengths allowed, rising; 0 among them: tasks may draft nothing. `stay`: tokens that each
@@ -179,12 +191,8 @@ def choose(server, active, lengths, stay, joining, members, ends, guesses, finis
     members[ends[m - 1]:ends[m]], verified at finish[m], with guesses[m] draft tokens.
     """
     A = len(active.reached)
-    table = ENDS + 1, ENDS + 1
-    room = Room(
-        np.empty(table), np.empty(table), np.empty(table, dtype=np.int64), np.empty((ENDS + 1, ENDS + 1, 2)),
-        np.empty((2, ENDS)), np.argsort(active.reached, kind="mergesort"), np.empty((4, A), dtype=np.int64),
-        np.empty(4, dtype=np.int64), np.empty((4, A + 1), dtype=np.int64), np.empty((4, A + 1)), np.ones((2, A)),
-    )  # fmt: skip
+    room.order[:A] = np.argsort(active.reached, kind="mergesort")
+    room.gain[0, :A] = 1.0
     has = np.zeros(3, dtype=np.bool_)  # tasks that the draft model has seen, newcomers, those that it is behind with
     for k in range(A):
         has[1 if active.first[k] else 2 if active.unseen[k] > SEEN else 0] = True
