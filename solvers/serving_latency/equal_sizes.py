@@ -127,9 +127,8 @@ class MaxBatching(EqualSizes):
     def candidate(self, prepared: Prepared, length: int, budget: Budget) -> list[list[int]]:
         """Batch by the largest size that fits any tasks."""
         padded, outputs = float(prepared.inputs.max()), float(prepared.outputs.max())
-        size = prepared.tasks
-        while size > 1 and not prepared.fits(size, padded, outputs):
-            size -= 1
+        sizes = range(prepared.tasks, 1, -1)
+        size = next((size for size in sizes if prepared.fits(size, padded, outputs)), 1)
         return slices_of(prepared.tasks, size)
 
 

@@ -59,21 +59,14 @@ def stages(prepared: Prepared, length: int, conservative: bool = False) -> Stage
     conservative = conservative or prepared.problem.output_lengths == "conservative"
     key = length, conservative
     if key not in prepared.kept:
-        prepared.kept[key] = _stages(prepared, length, conservative)
+        outputs, tokens = prepared.outputs, prepared.tokens_per_step(length)
+        if conservative:
+            outputs = np.full(prepared.tasks, float(prepared.problem.longest_output))
+        steps = prepared.steps_of(outputs, length)
+        arrays = columns(prepared, length, tokens, prepared.inputs, outputs, steps, gained=tokens)
+        prepared.kept[key] = Stages(prepared, length, steps, *arrays, prepared.runtimes)
     found: Stages = prepared.kept[key]
     return found
-
-
-def _stages(prepared: Prepared, length: int, conservative: bool) -> Stages:
-    tasks = prepared.tasks
-    outputs, steps = prepared.outputs, np.full(tasks, prepared.steps(length))
-    if conservative:
-        outputs = np.full(tasks, float(prepared.problem.longest_output))
-    else:
-        steps = prepared.steps_of(outputs, length)
-    tokens = prepared.tokens_per_step(length)
-    task, setting = columns(prepared, length, tokens, prepared.inputs, outputs, steps, gained=tokens)
-    return Stages(prepared, length, steps, task, setting, prepared.runtimes)
 
 
 def columns(
