@@ -62,7 +62,9 @@ def stages(prepared: Prepared, length: int, conservative: bool = False) -> Stage
         outputs, tokens = prepared.outputs, prepared.tokens_per_step(length)
         if conservative:
             outputs = np.full(prepared.tasks, float(prepared.problem.longest_output))
-        steps = prepared.steps_of(outputs, length)
+            steps = np.full(prepared.tasks, prepared.steps(length))
+        else:
+            steps = prepared.steps_of(outputs, length)
         arrays = columns(prepared, length, tokens, prepared.inputs, outputs, steps, gained=tokens)
         prepared.kept[key] = Stages(prepared, length, steps, *arrays, prepared.runtimes)
     found: Stages = prepared.kept[key]
