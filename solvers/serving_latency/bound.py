@@ -54,14 +54,10 @@ def lower_bound(prepared: Prepared, budget: Budget) -> float:
     """
     if prepared.problem.output_lengths == "known":
         return rebatching_bound(prepared, budget)
-    if prepared.mechanism == "pipelined":
-        return _pipelined_bound(prepared, budget)
-    sums = (additive_batches(prepared, length, 1.0, 1.0, budget)[1] for length in prepared.lengths)
-    return prepared.communication_seconds + min(sums)
-
-
-def _pipelined_bound(prepared: Prepared, budget: Budget) -> float:
-    """Return the Lagrangian bound; plans that it meets on the way are not the method's own and are not offered."""
+    if prepared.mechanism != "pipelined":
+        sums = (additive_batches(prepared, length, 1.0, 1.0, budget)[1] for length in prepared.lengths)
+        return prepared.communication_seconds + min(sums)
+    # plans that the search meets on the way are not the method's own and are not offered
     own = Budget(prepared.problem, time_limit=budget.remaining, memory_limit=budget.memory_limit)
     own.objective = budget.objective
     search = PipelinedSearch(prepared, own)

@@ -18,32 +18,18 @@ def conflicts(options: Sequence[Prepared]) -> tuple[Conflict, ...]:
     problem = options[0].problem
     helpful: dict[str, float] = {}
     for prepared in options:
-        lacking = {field for field, *_ in _shortages(prepared)}
-        for field, _, needs, _ in _shortages(prepared):
-            if len(lacking) == 1:
+        lacking = prepared.shortages()
+        for name, _, needs, _ in lacking:
+            if len({model for model, *_ in lacking}) == 1:
+                field = f"{name}_memory_bytes"
                 helpful[field] = max(needs, helpful.get(field, 0.0))
         most = _longest_outputs(prepared)
         if problem.output_lengths == "conservative" and most >= int(problem.output_tokens.max()):
             helpful["max_output_tokens"] = max(most, helpful.get("max_output_tokens", 0))
     return tuple(
-        Conflict(constraint=field, index=task, needs=needs, has=has, least_change=helpful)
-        for field, task, needs, has in _shortages(options[0])
+        Conflict(constraint=f"{name}_memory_bytes", index=task, needs=needs, has=has, least_change=helpful)
+        for name, task, needs, has in options[0].shortages()
     )
-
-
-def _shortages(prepared: Prepared) -> list[tuple[str, int, float, float]]:
-    """Return field, task, bytes that it needs alone and bytes that there are, by model and task."""
-    problem = prepared.problem
-    outputs = prepared.outputs[prepared.order.argsort()]
-    found = []
-    for name, model, limit in problem.limited_models(prepared.mechanism):
-        if name == "draft" and problem.min_speculation_length == 0:
-            continue  # it may never be drafted for
-        for task, tokens in enumerate((problem.input_tokens + outputs).tolist()):
-            needs = model.parameter_bytes + model.kv_bytes_per_token * tokens
-            if exceeds(needs, limit):
-                found.append((f"{name}_memory_bytes", task, float(needs), float(limit)))
-    return found
 
 
 def _longest_outputs(prepared: Prepared) -> int:

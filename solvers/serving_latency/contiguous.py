@@ -26,19 +26,16 @@ def algorithm_1_batches(prepared: Prepared, length: int, budget: Budget) -> tupl
     boundary = np.zeros(tasks + 1, dtype=np.int64)
     prefix = np.zeros((tasks + 1, 4))
     prefix[1:, kernels.BEST] = np.inf
-    ranges = np.zeros((tasks + 1, 4), dtype=np.int64)
-    pool = np.zeros((64 * (tasks + 16), 3))
-    pool[0:2, kernels.FROM] = 2  # prefix 0: both stages are free at time 0
-    ranges[0] = (0, 1, 1, 1)
-    used = np.array([2], dtype=np.int64)
-    drafts, verifies = np.zeros((2, 1 + max(1, length) * (at.runtimes.shape[1] - 1), 3))
+    begins = np.ones(tasks + 2, dtype=np.int64)
+    begins[0] = 0
+    pool = np.zeros((32 * (tasks + 16), 5))
+    pool[0, kernels.FROM] = 2  # prefix 0: both stages are free at time 0
+    segments = np.zeros((1 + (length + 1) * (at.runtimes.shape[1] - 1), 5))
     row = 1
     while row <= tasks:
         budget.check()
         stop = prepared.rows_end(row, _LABELS_PER_CALL)
-        reached = kernels.algorithm_1_rows(
-            row, stop, *at.arrays, drafts, verifies, boundary, prefix, ranges, pool, used
-        )
+        reached = kernels.algorithm_1_rows(row, stop, *at.arrays, segments, boundary, prefix, begins, pool)
         if reached < stop:  # the pool is full
             pool = np.concatenate([pool, np.zeros_like(pool)])
         row = reached

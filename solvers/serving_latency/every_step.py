@@ -12,13 +12,14 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from typing import ClassVar
 
 import numpy as np
 
 from specopt.models.acceptance import decoding_steps
+from specopt.models.fields import Floats
 from specopt.models.rebatched_serving import ROUNDING
 from specopt.models.serving_data import Phase, ServingLatencyPlan
 from specopt.models.serving_latency import ServingLatencyProblem
@@ -62,7 +63,7 @@ class EveryStep(ServingLatencyMethod):
         bound = math.inf
         for prepared in able:
             search = _Search(prepared, budget)
-            seconds = search.least(((0,) * len(prepared.lengths),) * problem.tasks, None)[0]
+            seconds = search.least(search.start, None)[0]
             budget.offer(_plan(prepared, search.choices()))
             bound = min(bound, seconds + prepared.communication_seconds)
         return Outcome(plan=budget.incumbent, bound=bound)
@@ -109,53 +110,33 @@ def _partitions(items: tuple[int, ...]) -> tuple[Partition, ...]:
     return tuple(after(items))
 
 
-@dataclass
 class _Search:
     """The least latency from every state of one mechanism."""
 
-    prepared: Prepared
-    budget: Budget
-    known: dict[tuple[Counts, Partition | None], tuple[float, Choice | None, Counts]] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.problem = self.prepared.problem
-        self.tokens = np.array([self.problem.tokens_per_step(length) for length in self.prepared.lengths])
+    def __init__(self, prepared: Prepared, budget: Budget) -> None:
+        self.prepared, self.problem, self.budget = prepared, prepared.problem, budget
+        self.tokens = np.array([self.problem.tokens_per_step(length) for length in prepared.lengths])
         self.outputs = self.problem.planned_output_tokens.astype(np.float64)
-        self.mean = self.problem.objective == "mean_latency"
+        self.start: Counts = ((0,) * len(prepared.lengths),) * self.problem.tasks
+        self.least = cache(self._least)
 
-    def gained(self, counts: Counts, k: int) -> float:
-        """Return g_k."""
-        return float(sum(count * self.tokens[i, k] for i, count in enumerate(counts[k])))
-
-    def finished(self, counts: Counts, k: int) -> bool:
-        """Return whether a task that has had these steps is done."""
-        return bool(self.gained(counts, k) >= self.outputs[k] - ROUNDING * self.outputs[k])
-
-    def least(self, counts: Counts, before: Partition | None) -> tuple[float, Choice | None, Counts]:
-        """Return the least latency from here on, how the next step is served for it, and the state after that."""
-        key = counts, before
-        if key not in self.known:
-            self.budget.check()
-            self.known[key] = self._least(counts, before)
-        return self.known[key]
+    def gained(self, counts: Counts) -> tuple[Floats, list[bool]]:
+        """Return the g_k of tasks that have had these steps, and whether each is done."""
+        found = (np.array(counts).T * self.tokens).sum(axis=0)
+        return found, (found >= self.outputs - ROUNDING * self.outputs).tolist()
 
     def _least(self, counts: Counts, before: Partition | None) -> tuple[float, Choice | None, Counts]:
-        active = tuple(k for k in range(self.problem.tasks) if not self.finished(counts, k))
-        best: tuple[float, Choice | None, Counts] = (0.0 if not active else math.inf, None, counts)
-        if not active:
-            return best
-        stage: dict[tuple[tuple[int, ...], int], tuple[float, float] | None] = {}
-        for partition in _partitions(active):
-            for places in itertools.product(range(len(self.prepared.lengths)), repeat=len(partition)):
-                times = []
-                for batch, place in zip(partition, places, strict=True):
-                    if (batch, place) not in stage:
-                        stage[batch, place] = self._stages(counts, batch, place, before)
-                    found = stage[batch, place]
-                    if found is None:
-                        break
-                    times.append(found)
-                if len(times) < len(partition):
+        """Return the least latency from here on, how the next step is served for it, and the state after that."""
+        self.budget.check()
+        gained, finished = self.gained(counts)
+        active = tuple(k for k, done in enumerate(finished) if not done)
+        best: tuple[float, Choice | None, Counts] = (math.inf if active else 0.0, None, counts)
+        stage = cache(lambda batch, place: self._stages(gained, batch, place, before))
+        every = range(len(self.prepared.lengths))
+        for partition in _partitions(active) if active else ():
+            for places in itertools.product(every, repeat=len(partition)):
+                times = [stage(batch, place) for batch, place in zip(partition, places, strict=True)]
+                if None in times:
                     continue
                 after = list(counts)
                 for batch, place in zip(partition, places, strict=True):
@@ -170,45 +151,36 @@ class _Search:
         return best
 
     def _stages(
-        self, counts: Counts, batch: tuple[int, ...], place: int, before: Partition | None
+        self, gained: Floats, batch: tuple[int, ...], place: int, before: Partition | None
     ) -> tuple[float, float] | None:
         """Return T^d and T^v of a batch in a step, or None if it does not fit the memory."""
-        problem, length, size = self.problem, self.prepared.lengths[place], len(batch)
-        inputs = problem.input_tokens
-        held = max(
-            inputs[k] + min(self.outputs[k], self.gained(counts, k) + float(self.tokens[place, k])) for k in batch
-        )
+        problem, length, size, members = self.problem, self.prepared.lengths[place], len(batch), list(batch)
+        inputs, had = problem.input_tokens[members], gained[members]
+        held = (inputs + np.minimum(self.outputs[members], had + self.tokens[place, members])).max()
         if not self.prepared.fits(size, float(held), 0.0):
             return None
-        prefill = not any(counts[batch[0]])
-        reached = np.array([max(inputs[k] + self.gained(counts, k) for k in batch)])
-        draft, verify = (float(part[0]) for part in self.problem.stage_seconds(size, reached, length, prefill))
+        times = problem.stage_seconds(size, (inputs + had).max(keepdims=True), length, not had[0])
+        moved = 0.0
         if before is not None:
-            moved = size - max(len(set(batch) & set(other)) for other in before)
-            verify += moved * problem.regroup_seconds
-            draft += moved * problem.regroup_seconds if length else 0.0
-        return draft, verify
+            moved = (size - max(len(set(batch) & set(other)) for other in before)) * problem.regroup_seconds
+        return float(times[0][0]) + (moved if length else 0.0), float(times[1][0]) + moved
 
-    def _cost(self, state: Counts, partition: Partition, times: list[tuple[float, float]]) -> float:
+    def _cost(self, state: Counts, partition: Partition, times: list[tuple[float, float] | None]) -> float:
         """Return what a step adds to the latency."""
-        done = ended = 0.0
-        ends = 0
-        for batch, done in zip(partition, self.prepared.completed(times), strict=True):
-            ending = sum(self.finished(state, k) for k in batch)
-            ended, ends = ended + ending * done, ends + ending
-        if not self.mean:
-            return done
-        going = sum(map(len, partition)) - ends
-        return (ended + going * done) / self.problem.tasks
+        *ends, last = self.prepared.completed(times)
+        if self.problem.objective != "mean_latency":
+            return float(last)
+        finished = self.gained(state)[1]
+        ends = [
+            end if finished[k] else last for batch, end in zip(partition, (*ends, last), strict=True) for k in batch
+        ]
+        return float(sum(ends) / self.problem.tasks)
 
     def choices(self) -> list[Choice]:
         """Return how the steps of the best plan are served."""
-        counts: Counts = ((0,) * len(self.prepared.lengths),) * self.problem.tasks
-        before: Partition | None = None
+        _, choice, counts = self.least(self.start, None)
         found: list[Choice] = []
-        while True:
-            _, choice, counts = self.least(counts, before)
-            if choice is None:
-                return found
+        while choice is not None:
             found.append(choice)
-            before = choice[0] if self.problem.regroup_seconds else None
+            _, choice, counts = self.least(counts, choice[0] if self.problem.regroup_seconds else None)
+        return found

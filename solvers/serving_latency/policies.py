@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -36,6 +36,7 @@ from specopt.solvers.simulation import Estimate, Simulation
 POLICIES = ("online", "continuous", "autoregressive", "algorithm-1")
 
 Served = list[tuple[list[int], int, float]]  # batches of a step in order: tasks, draft tokens, when verified
+Rule = Callable[[list[int], Floats, Ints], Served]  # given the tasks at hand, what each has gained, and its steps
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -108,7 +109,7 @@ def play(problem: ServingLatencyProblem, policy: str, speculation_length: int = 
     if name == "algorithm-1":
         finish, plan, share = _repeat_static(prepared, ready), None, 1.0
     else:
-        rule = _Online(prepared) if name == "online" else _FirstCome(prepared, length)
+        rule = _Online(prepared) if name == "online" else _first_come(prepared, length)
         finish, phases, share = _serve(problem, prepared, rule, ready)
         plan = prepared.phased(phases, prepared.lengths[0], shares)
     latency = finish - arrival
@@ -130,7 +131,7 @@ def play(problem: ServingLatencyProblem, policy: str, speculation_length: int = 
 def _serve(
     problem: ServingLatencyProblem,
     prepared: Prepared,
-    rule: Callable[[list[int], Floats, Ints], Served],
+    rule: Rule,
     ready: Floats,
 ) -> tuple[Floats, list[Phase], float]:
     """Return when each task has finished, what was done, and which share of the tokens drafts gave."""
@@ -200,36 +201,31 @@ class _Online:
         return served
 
 
-class _FirstCome:
+def _first_come(prepared: Prepared, length: int) -> Rule:
     """Prompts alone, batches by arrival, as large as memory allows, one for each stage; one speculation length."""
+    problem = prepared.problem
+    if prepared.mechanism == "autoregressive":
+        length = 0
+    tokens = problem.tokens_per_step(length)
 
-    def __init__(self, prepared: Prepared, length: int) -> None:
-        self.prepared, self.problem = prepared, prepared.problem
-        self.length = 0 if prepared.mechanism == "autoregressive" else length
-        self.tokens = self.problem.tokens_per_step(self.length)
-
-    def __call__(self, active: list[int], gained: Floats, steps: Ints) -> Served:
-        reached = self.problem.input_tokens + gained
-        first = [k for k in active if steps[k] == 0]
+    def serve(active: list[int], gained: Floats, steps: Ints) -> Served:
+        reached = problem.input_tokens + gained
         rest = [k for k in active if steps[k] > 0]
-        parts = 2 if self.prepared.overlap and len(rest) > 1 else 1
-        most = -(-len(rest) // parts)
-        runs = [*self._batches(rest, reached, most), *([k] for k in first)]
-        shapes = ((len(run), reached[run].max(keepdims=True), self.length, steps[run[0]] == 0) for run in runs)
-        times = (self.problem.stage_seconds(*shape) for shape in shapes)
-        ends = self.prepared.completed((float(draft[0]), float(verify[0])) for draft, verify in times)
-        return [(run, self.length, end) for run, end in zip(runs, ends, strict=True)]
+        most = -(-len(rest) // 2) if prepared.overlap else len(rest)
+        runs: list[list[int]] = []
+        for k in rest:
+            grown = [*runs[-1], k] if runs else [k]
+            if 1 < len(grown) <= most and prepared.fits(len(grown), float((reached + tokens)[grown].max()), 0.0):
+                runs[-1] = grown
+            else:
+                runs.append([k])
+        runs += [[k] for k in active if steps[k] == 0]
+        shapes = ((len(run), reached[run].max(keepdims=True), length, steps[run[0]] == 0) for run in runs)
+        times = (problem.stage_seconds(*shape) for shape in shapes)
+        ends = prepared.completed((float(draft[0]), float(verify[0])) for draft, verify in times)
+        return [(run, length, end) for run, end in zip(runs, ends, strict=True)]
 
-    def _batches(self, tasks: list[int], reached: Floats, most: int) -> Iterator[list[int]]:
-        batch: list[int] = []
-        for k in tasks:
-            longest = float((reached + self.tokens)[[*batch, k]].max())
-            if batch and (len(batch) == most or not self.prepared.fits(len(batch) + 1, longest, 0.0)):
-                yield batch
-                batch = []
-            batch.append(k)
-        if batch:
-            yield batch
+    return serve
 
 
 # ---------------------------------------------------------------------------- static batches, one lot after the other

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from specopt.models.acceptance import decoding_steps, expected_tokens_per_step
-from specopt.models.decoder import Decoder
 from specopt.models.fields import Floats, Ints
 from specopt.models.pass_time import Runtime
 from specopt.models.rates import Rates
@@ -35,8 +34,8 @@ class Prepared:
         Task at each sorted position, shape (K,).
     inputs, outputs
         Input lengths and planned output lengths in that order, as floats, shape (K,).
-    draft, verify
-        (flops_per_token, flops_per_token_pair, flops_per_logit) of each model; zeros if it takes no part.
+    models
+        Rows (flops_per_token, flops_per_token_pair, flops_per_logit), draft and verify; zeros if one takes no part.
     draft_pieces, verify_pieces
         Upper envelope of each runtime, shape (P, 3): rows (c1, c2, largest b F).
     memory
@@ -48,9 +47,8 @@ class Prepared:
     order: Ints
     inputs: Floats
     outputs: Floats
-    draft: Floats
+    models: Floats
     draft_pieces: Floats
-    verify: Floats
     verify_pieces: Floats
     memory: Floats
 
@@ -83,18 +81,13 @@ class Prepared:
             tokens = self.tokens_per_step(length)
             return [decoding_steps(output, tokens) for output in outputs]
 
-        found, before = [1], steps(1)
-        while found[-1] < every[-1]:
-            rest = every[found[-1] :]
-            fewer = steps(rest[0])
-            if fewer == before:  # seldom, but of many lengths for nearly all
-                place = bisect.bisect_left(rest, True, key=lambda length: steps(length) != before)
-                if place == len(rest):
-                    break
-                rest, fewer = rest[place:], steps(rest[place])
-            found.append(rest[0])
-            before = fewer
-        return found
+        found = [1]
+        while True:
+            before = steps(found[-1])
+            place = bisect.bisect_left(every, True, lo=found[-1], key=lambda length: steps(length) != before)
+            if place == len(every):
+                return found
+            found.append(every[place])
 
     @property
     def served_lengths(self) -> range:
@@ -203,48 +196,58 @@ class Prepared:
         kv_draft, free_draft, kv_verify, free_verify = self.memory
         return bool(size * kv_draft * tokens <= free_draft and size * kv_verify * tokens <= free_verify)
 
+    def shortages(self) -> list[tuple[str, int, float, float]]:
+        """Return model, task, bytes that it needs alone and bytes that there are, by model and task."""
+        alone, found = (self.inputs + self.outputs)[self.order.argsort()], []
+        for name, model, limit in self.problem.limited_models(self.mechanism):
+            kv, free = self.memory[2 * (name == "verify") :][:2]
+            if name == "draft" and self.problem.min_speculation_length == 0:
+                continue  # it may never be drafted for
+            for task in np.flatnonzero(kv * alone > free).tolist():
+                needs = model.parameter_bytes + model.kv_bytes_per_token * int(alone[task])
+                found.append((name, task, float(needs), float(limit)))
+        return found
+
     def misfit(self) -> str | None:
         """Return why no plan exists under this mechanism: a task that does not fit alone; None if all fit."""
-        kv_draft, free_draft, kv_verify, free_verify = self.memory
-        if self.problem.min_speculation_length == 0:
-            free_draft = math.inf  # it may never be drafted for
-        alone = self.inputs + self.outputs
-        for position in np.flatnonzero((kv_draft * alone > free_draft) | (kv_verify * alone > free_verify))[::-1]:
-            task = int(self.order[position])
-            tokens = int(self.inputs[position] + self.outputs[position])
-            problem = self.problem
-            for label, model, limit, free in (
-                ("draft", problem.draft, problem.draft_memory_bytes, free_draft),
-                ("verify", problem.verify, problem.verify_memory_bytes, free_verify),
-            ):
-                if model is not None and limit is not None and model.kv_bytes_per_token * tokens > free:
-                    needed = model.parameter_bytes + model.kv_bytes_per_token * tokens
-                    return (
-                        f"task {task} needs {needed / 1e9:.3f} GB ({needed:.0f} bytes) of {label}-model memory alone; "
-                        f"{limit / 1e9:.3f} GB ({limit:.0f} bytes) are available"
-                    )
-        return None
+        lacking = self.shortages()
+        if not lacking:
+            return None
+        rank = self.order.argsort()
+        name, task, needs, limit = max(lacking, key=lambda shortage: rank[shortage[1]])
+        return (
+            f"task {task} needs {needs / 1e9:.3f} GB ({needs:.0f} bytes) of {name}-model memory alone; "
+            f"{limit / 1e9:.3f} GB ({limit:.0f} bytes) are available"
+        )
 
 
 def prepare(problem: ServingLatencyProblem, mechanism: Mechanism | None = None) -> Prepared:
     """Return the arrays of a problem under a mechanism (the problem's own if None)."""
     chosen = mechanism or problem.mechanisms[0]
     order = np.argsort(problem.input_tokens, kind="stable")
-    drafts = chosen != "autoregressive"
-    draft_kv, draft_free = _memory(problem.draft if drafts else None, problem.draft_memory_bytes)
-    verify_kv, verify_free = _memory(problem.verify, problem.verify_memory_bytes)
+    draft = problem.draft if chosen != "autoregressive" else None
+    models = (draft, problem.draft_memory_bytes), (problem.verify, problem.verify_memory_bytes)
     return Prepared(
         problem=problem,
         mechanism=chosen,
         order=order,
         inputs=problem.input_tokens[order].astype(np.float64),
         outputs=problem.planned_output_tokens[order].astype(np.float64),
-        draft=_work(problem.draft if drafts else None),
-        draft_pieces=envelope(problem.draft_runtime if drafts else None),
-        verify=_work(problem.verify),
+        models=np.array([
+            [model.flops_per_token, model.flops_per_token_pair, model.flops_per_logit] if model else [0.0] * 3
+            for model, _ in models
+        ], dtype=np.float64),
+        draft_pieces=envelope(problem.draft_runtime if draft else None),
         verify_pieces=envelope(problem.verify_runtime),
-        memory=np.array([draft_kv, draft_free, verify_kv, verify_free]),
-    )
+        memory=np.array([
+            entry
+            for model, limit in models
+            for entry in (
+                (0.0, math.inf) if model is None or limit is None
+                else (float(model.kv_bytes_per_token), whole_room(limit) - model.parameter_bytes)
+            )
+        ]),
+    )  # fmt: skip
 
 
 def envelope(runtime: Runtime | None) -> Floats:
@@ -266,36 +269,22 @@ def _hidden(a: tuple[float, float], b: tuple[float, float], c: tuple[float, floa
     return (a[1] - c[1]) * (b[0] - a[0]) <= (a[1] - b[1]) * (c[0] - a[0])
 
 
-def _work(model: Decoder | None) -> Floats:
-    if model is None:
-        return np.zeros(3)
-    return np.array([model.flops_per_token, model.flops_per_token_pair, model.flops_per_logit], dtype=np.float64)
-
-
-def _memory(model: Decoder | None, limit: float | None) -> tuple[float, float]:
-    if model is None or limit is None:
-        return 0.0, math.inf
-    return float(model.kv_bytes_per_token), whole_room(limit) - model.parameter_bytes
-
-
 def quick_batches(prepared: Prepared) -> list[list[int]] | None:
     """Return contiguous batches as large as memory allows, from the longest input down; None if a task misfits.
 
     Linear in K and free of compiled code: the fallback plan when no time is left.
     """
     batches: list[list[int]] = []
-    current: list[int] = []
     padded = longest = 0.0
     for position in range(prepared.tasks - 1, -1, -1):
-        size = len(current) + 1
-        head = padded if current else float(prepared.inputs[position])
-        outputs = max(longest, float(prepared.outputs[position]))
-        if current and not prepared.fits(size, head, outputs):
-            batches.append(current[::-1])
-            current, head, outputs = [], float(prepared.inputs[position]), float(prepared.outputs[position])
-        if not current and not prepared.fits(1, head, outputs):
+        own = float(prepared.inputs[position]), float(prepared.outputs[position])
+        outputs = max(longest, own[1])
+        if batches and prepared.fits(len(batches[-1]) + 1, padded, outputs):
+            batches[-1].append(position)
+            longest = outputs
+        elif prepared.fits(1, *own):
+            batches.append([position])
+            padded, longest = own
+        else:
             return None
-        current.append(position)
-        padded, longest = head, outputs
-    batches.append(current[::-1])
-    return batches[::-1]
+    return [batch[::-1] for batch in reversed(batches)]

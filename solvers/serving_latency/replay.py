@@ -67,15 +67,12 @@ def replay(
     ):
         if clash:
             raise Unsupported(f"simulate plays rebatched plans, but not with {words}")
-    parts = [
-        _Replay(problem, plan, np.random.default_rng([seed, first]), min(AT_ONCE, replications - first))
-        for first in range(0, replications, AT_ONCE)
-    ]
-    latency, steps = np.empty(0), np.empty(0)
-    for part in parts:
-        part.run()
-        finish = part.finish.max(axis=1) if problem.objective == "makespan" else part.finish.mean(axis=1)
-        latency, steps = np.append(latency, part.ready + finish), np.append(steps, part.steps)
+    latency, steps, ready = np.empty(0), np.empty(0), float(problem.readiness(plan)[1].max())
+    for first in range(0, replications, AT_ONCE):
+        random = np.random.default_rng([seed, first])
+        finish, taken = _played(problem, plan, random, min(AT_ONCE, replications - first))
+        finish = finish.max(axis=1) if problem.objective == "makespan" else finish.mean(axis=1)
+        latency, steps = np.append(latency, ready + finish), np.append(steps, taken)
         tell(len(latency), float(latency.mean()))
     return RebatchedSimulation(
         policy="plan",
@@ -85,53 +82,38 @@ def replay(
         model=problem.evaluate(plan).objective,
         seconds=time.perf_counter() - started,
         mechanism=problem.mechanism_of(plan),
-        communication_seconds=parts[0].ready,
+        communication_seconds=ready,
     )
 
 
-class _Replay:
-    """Several replications: what each task has gained and when it has finished, shape (replications, tasks)."""
-
-    def __init__(
-        self, problem: ServingLatencyProblem, plan: ServingLatencyPlan, random: np.random.Generator, count: int
-    ) -> None:
-        self.problem, self.plan, self.random = problem, plan, random
-        self.prepared = prepare(problem, problem.mechanism_of(plan))
-        self.ready = float(problem.readiness(plan)[1].max())
-        self.logarithms = np.log(problem.rates if plan.speculation_length else np.full(problem.tasks, 0.5))
-        self.gained, self.finish = np.zeros((2, count, problem.tasks))
-        self.clock, self.steps = np.zeros(count), np.zeros(count)
-
-    def run(self) -> None:
-        """Serve steps until every replication has finished."""
-        phases, place, step = self.plan.phases, 0, 1
-        while (unfinished := self.gained < self.problem.output_tokens).any():
-            if place + 1 < len(phases) and phases[place + 1].first_step <= step:
-                place += 1
-            self._serve(phases[place].batches, phases[place].lengths(self.plan.speculation_length), unfinished, step)
-            step += 1
-
-    def _serve(
-        self, batches: tuple[tuple[int, ...], ...], lengths: tuple[int, ...], unfinished: np.ndarray, step: int
-    ) -> None:
-        """Serve one step; luck depends on step and task alone."""
-        accepted = np.floor(np.log(self.random.random(self.gained.shape)) / self.logarithms)
-        every = [list(batch) for batch in batches]
-        times = [self._stage_seconds(*batch, unfinished, step) for batch in zip(every, lengths, strict=True)]
-        for members, length, done in zip(every, lengths, self.prepared.completed(times, np.maximum), strict=True):
+def _played(
+    problem: ServingLatencyProblem, plan: ServingLatencyPlan, random: np.random.Generator, count: int
+) -> tuple[Floats, Floats]:
+    """Return when each task has finished and how many steps were served, replication by replication."""
+    prepared, outputs = prepare(problem, problem.mechanism_of(plan)), problem.output_tokens
+    logarithms = np.log(problem.rates if plan.speculation_length else np.full(problem.tasks, 0.5))
+    gained, finish = np.zeros((2, count, problem.tasks))
+    clock, steps = np.zeros((2, count))
+    place, step = 0, 1
+    while (unfinished := gained < outputs).any():
+        if place + 1 < len(plan.phases) and plan.phases[place + 1].first_step <= step:
+            place += 1
+        phase = plan.phases[place]
+        runs = list(zip(map(list, phase.batches), phase.lengths(plan.speculation_length), strict=True))
+        accepted = np.floor(np.log(random.random(gained.shape)) / logarithms)  # luck depends on step and task alone
+        times = []
+        for members, length in runs:
             served = unfinished[:, members]
-            self.gained[:, members] += np.where(served, 1.0 + np.minimum(accepted[:, members], length), 0.0)
-            ended = served & (self.gained[:, members] >= self.problem.output_tokens[members])
-            self.finish[:, members] = np.where(ended, (self.clock + done)[:, None], self.finish[:, members])
-        self.steps += unfinished.any(axis=1)
-        self.clock += done
-
-    def _stage_seconds(
-        self, members: list[int], length: int, unfinished: np.ndarray, step: int
-    ) -> tuple[Floats, Floats]:
-        """Return T^d and T^v of a batch's unfinished members; 0 where there are none."""
-        served = unfinished[:, members]
-        size = served.sum(axis=1)
-        reached = np.where(served, self.problem.input_tokens[members] + self.gained[:, members], 1.0).max(axis=1)
-        draft, verify = self.problem.stage_seconds(np.maximum(size, 1), reached, length, step == 1)
-        return draft * (size > 0), verify * (size > 0)
+            size = served.sum(axis=1)
+            reached = np.where(served, problem.input_tokens[members] + gained[:, members], 1.0).max(axis=1)
+            stages = problem.stage_seconds(np.maximum(size, 1), reached, length, step == 1)
+            times.append((stages[0] * (size > 0), stages[1] * (size > 0)))  # 0 where all have finished
+        for (members, length), done in zip(runs, prepared.completed(times, np.maximum), strict=True):
+            served = unfinished[:, members]
+            gained[:, members] += np.where(served, 1.0 + np.minimum(accepted[:, members], length), 0.0)
+            ended = served & (gained[:, members] >= outputs[members])
+            finish[:, members] = np.where(ended, (clock + done)[:, None], finish[:, members])
+        steps += unfinished.any(axis=1)
+        clock += done
+        step += 1
+    return finish, steps

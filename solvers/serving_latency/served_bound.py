@@ -149,8 +149,8 @@ def sorts(prepared: Prepared) -> list[Sort]:
 
 def operations(prepared: Prepared, reached: Floats, first: Any) -> tuple[Floats, Floats]:
     """Return operations of drafting and verifying a step, shape (tasks, lengths); first ones take prompts."""
-    token, pair, logit = prepared.draft
-    verify_token, verify_pair, verify_logit = prepared.verify
+    token, pair, logit = prepared.models[0]
+    verify_token, verify_pair, verify_logit = prepared.models[1]
     drafts, verifies, draft = [], [], np.zeros_like(reached)
     for length in prepared.served_lengths:  # 0 or 1 and all that follow
         if length:

@@ -19,22 +19,22 @@ from __future__ import annotations
 
 import dataclasses
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import overload
+from typing import Any
 
 import numpy as np
 
 from specopt.models.acceptance import decoding_steps
 from specopt.models.arguments import boolean, integer
 from specopt.models.errors import InvalidInput, Unsupported
-from specopt.models.fields import Floats, Ints
 from specopt.models.serving_data import Mechanism, ServingLatencyPlan
 from specopt.models.serving_latency import ServingLatencyProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.serving_latency.method import GIVEN, ONE_RATE, STATIC
-from specopt.solvers.serving_latency.policies import ServiceSimulation, play
-from specopt.solvers.serving_latency.prepare import prepare
-from specopt.solvers.serving_latency.replay import RebatchedSimulation, replay
+from specopt.solvers.serving_latency.policies import play
+from specopt.solvers.serving_latency.prepare import Prepared, prepare
+from specopt.solvers.serving_latency.replay import replay
 from specopt.solvers.simulation import MAX_REPLICATIONS, Estimate, Simulation, Tell, random_key
 
 _DRAWS_PER_CALL = 20_000_000  # about a tenth of a second
@@ -97,32 +97,6 @@ class LatencySimulation(Simulation):
         return facts
 
 
-@overload
-def simulate(
-    problem: ServingLatencyProblem,
-    plan: ServingLatencyPlan,
-    *,
-    seed: int = 0,
-    replications: int | None = None,
-    callback: Tell | None = None,
-    drop_finished: bool = False,
-    speculation_length: int = 3,
-) -> LatencySimulation | RebatchedSimulation: ...
-
-
-@overload
-def simulate(
-    problem: ServingLatencyProblem,
-    plan: str,
-    *,
-    seed: int = 0,
-    replications: int | None = None,
-    callback: Tell | None = None,
-    drop_finished: bool = False,
-    speculation_length: int = 3,
-) -> ServiceSimulation: ...
-
-
 def simulate(
     problem: ServingLatencyProblem,
     plan: ServingLatencyPlan | str,
@@ -163,6 +137,7 @@ def simulate(
         if replications is not None:
             raise InvalidInput(f"replications: expected none (a policy is played once), got {replications}")
         return play(problem, plan, speculation_length)
+    tell = callback or (lambda done, mean: None)
     usual = 1000 if problem.batching == "static" else 200
     replications = integer("replications", usual if replications is None else replications, 2, MAX_REPLICATIONS)
     seed = integer("seed", seed, 0)
@@ -173,41 +148,28 @@ def simulate(
     if problem.batching == "rebatched":
         if drop_finished:
             raise InvalidInput("drop_finished: expected False (finished tasks leave rebatched plans at once), got True")
-        return replay(problem, plan, replications, seed, callback or (lambda done, mean: None))
+        return replay(problem, plan, replications, seed, tell)
     clash = next((words for c in (STATIC, ONE_RATE, GIVEN) if (words := c.clash(None, problem))), None)
     if clash:
         raise Unsupported(f"simulate plays static batches of given output lengths at one acceptance rate, not {clash}")
-    return _simulate_static(problem, plan, replications, seed, callback, drop_finished, started)
-
-
-def _simulate_static(
-    problem: ServingLatencyProblem,
-    plan: ServingLatencyPlan,
-    replications: int,
-    seed: int,
-    callback: Tell | None,
-    drop_finished: bool,
-    started: float,
-) -> LatencySimulation:
-    """Replay a plan of static batches; `started` is when the clock began."""
     mechanism = problem.mechanism_of(plan)
     model = problem.evaluate(plan)
-    communication = model.terms["communication_seconds"]
     known = dataclasses.replace(problem, output_lengths="known").evaluate(plan)
-
-    inference, steps, batch_steps = _replay(
-        problem,
-        plan,
-        replications,
-        seed,
-        drop_finished,
-        lambda done, mean: callback and callback(done, mean + communication),
-    )
-    planned = [int(problem.planned_output_tokens[list(batch)].max()) for batch in plan.batches]
-    own = [int(problem.output_tokens[list(batch)].max()) for batch in plan.batches]
     prepared = prepare(problem, mechanism)
+    communication = model.terms["communication_seconds"]
+    inference, batch_steps = np.empty(replications), np.zeros(len(plan.batches), dtype=np.int64)
+    steps = np.empty(replications, dtype=np.int64)
+    chunk, play_part = _player(prepared, plan, drop_finished, random_key(seed))
+    for first in range(0, replications, chunk):
+        part = slice(first, first + chunk)
+        play_part(first, inference[part], steps[part], batch_steps)
+        done = min(first + chunk, replications)
+        tell(done, float(inference[:done].mean()) + communication)
     tokens = prepared.tokens_per_step(plan.speculation_length)
-    known_steps = tuple(decoding_steps(one, tokens) for one in own)
+    planned, own = (
+        tuple(decoding_steps(int(outputs[list(batch)].max()), tokens) for batch in plan.batches)
+        for outputs in (problem.planned_output_tokens, problem.output_tokens)
+    )
     latency = Estimate.of(inference + communication)
     return LatencySimulation(
         policy="plan",
@@ -222,45 +184,29 @@ def _simulate_static(
         communication_seconds=communication,
         known_model=known.objective,
         known_ratio=latency.mean / known.objective,
-        model_steps=max(decoding_steps(one, tokens) for one in planned),
-        known_model_steps=max(known_steps),
-        batch_mean_steps=tuple(float(one) for one in batch_steps / replications),
-        batch_known_model_steps=known_steps,
+        model_steps=max(planned),
+        known_model_steps=max(own),
+        batch_mean_steps=tuple((batch_steps / replications).tolist()),
+        batch_known_model_steps=own,
     )
 
 
-def _replay(
-    problem: ServingLatencyProblem,
-    plan: ServingLatencyPlan,
-    replications: int,
-    seed: int,
-    drop_finished: bool,
-    tell: Tell,
-) -> tuple[Floats, Ints, Ints]:
-    """Return the inference latency and the steps of every replication, and the summed steps of every batch."""
+def _player(prepared: Prepared, plan: ServingLatencyPlan, drop: bool, key: Any) -> tuple[int, Callable[..., None]]:
+    """Return how many replications a call should play, and what plays them."""
+    problem = prepared.problem
     kernels = Budget(problem).load("serving_latency.simulation")
-    prepared = prepare(problem, problem.mechanism_of(plan))
-    tasks = np.array([task for batch in plan.batches for task in batch], dtype=np.int64)
-    starts = np.concatenate([[0], np.cumsum([len(batch) for batch in plan.batches])]).astype(np.int64)
+    tasks = np.concatenate(plan.batches)
     members = np.array([tasks, problem.input_tokens[tasks], problem.output_tokens[tasks]], dtype=np.int64)
     replayed = kernels.Plan(
         overlap=prepared.overlap,
-        drop=drop_finished,
-        starts=starts,
+        drop=drop,
+        starts=np.cumsum([0, *map(len, plan.batches)]),
         members=members,
-        models=np.array([prepared.draft, prepared.verify]),
+        models=prepared.models,
         runtimes=prepared.runtimes.copy(),
         powers=(problem.common_rate if plan.speculation_length else 0.0) ** np.arange(1.0, plan.speculation_length + 1),
     )
     longest = int(members[kernels.OUTPUT].max())
-    history, clock = np.zeros((2, longest + 2), dtype=np.int64), np.zeros((2, longest + 1))
-    inference = np.empty(replications)
-    steps = np.empty(replications, dtype=np.int64)
-    batch_steps = np.zeros(len(plan.batches), dtype=np.int64)
+    space = np.zeros((2, longest + 2), dtype=np.int64), np.zeros((2, longest + 1))
     chunk = max(1, int(_DRAWS_PER_CALL // (members[kernels.OUTPUT].sum() + 1)))
-    for first in range(0, replications, chunk):
-        part = slice(first, first + chunk)
-        kernels.replay(first, random_key(seed), replayed, history, clock, inference[part], steps[part], batch_steps)
-        done = min(first + chunk, replications)
-        tell(done, float(inference[:done].mean()))
-    return inference, steps, batch_steps
+    return chunk, lambda first, *found: kernels.replay(first, key, replayed, *space, *found)

@@ -59,30 +59,24 @@ def stages(prepared: Prepared, length: int, conservative: bool = False) -> Stage
     conservative = conservative or prepared.problem.output_lengths == "conservative"
     key = length, conservative
     if key not in prepared.kept:
-        prepared.kept[key] = _stages(prepared, length, conservative)
+        outputs, tokens = prepared.outputs, prepared.tokens_per_step(length)
+        if conservative:
+            outputs = np.full(prepared.tasks, float(prepared.problem.longest_output))
+            steps = np.full(prepared.tasks, prepared.steps(length))
+        else:
+            steps = prepared.steps_of(outputs, length)
+        arrays = columns(prepared, length, tokens, prepared.inputs, outputs, steps, gained=tokens)
+        prepared.kept[key] = Stages(prepared, length, steps, *arrays, prepared.runtimes)
     found: Stages = prepared.kept[key]
     return found
-
-
-def _stages(prepared: Prepared, length: int, conservative: bool) -> Stages:
-    tasks = prepared.tasks
-    outputs, steps = prepared.outputs, np.full(tasks, prepared.steps(length))
-    if conservative:
-        outputs = np.full(tasks, float(prepared.problem.longest_output))
-    else:
-        steps = prepared.steps_of(outputs, length)
-    tokens = prepared.tokens_per_step(length)
-    task, setting = columns(prepared, length, tokens, prepared.inputs, outputs, steps, gained=tokens)
-    return Stages(prepared, length, steps, task, setting, prepared.runtimes)
 
 
 def columns(
     prepared: Prepared, length: int, tokens: float, inputs: Floats, outputs: Floats, steps: Any, gained: float
 ) -> tuple[Floats, Floats]:
     """Return the columns of tasks and the setting: `tokens` gained in each step, `gained` before the second one."""
-    token, pair, logit = prepared.draft
+    (token, pair, logit), (verify_token, verify_pair, verify_logit) = prepared.models
     seen = inputs + length
-    verify_token, verify_pair, verify_logit = prepared.verify
     logits = verify_logit * (1 + length)
     task = np.empty((len(inputs), 8))
     task[:, 0], task[:, 1], task[:, 2] = inputs, outputs, steps

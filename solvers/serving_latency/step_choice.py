@@ -58,7 +58,7 @@ class Learned(NamedTuple):
 
 
 class StepChoice:
-    """The compiled choice and its work space.
+    """The compiled choice.
 
     Parameters
     ----------
@@ -70,34 +70,29 @@ class StepChoice:
         prepared = prepare(deployment, mechanism)
         self._lengths = np.array(prepared.served_lengths, dtype=np.int64)
         self._kernels = Budget(deployment).load("serving_latency.online")
-        self._server = self._kernels.Server(
-            draft=prepared.draft, verify=prepared.verify, memory=prepared.memory, runtimes=prepared.runtimes,
-            overlap=mechanism == "pipelined",
-        )  # fmt: skip
+        self._server = self._kernels.Server(prepared.models, prepared.memory, prepared.runtimes, prepared.overlap)
         self._make_room(16)
 
     def choose(self, tasks: Collection[Task], learned: Learned) -> tuple[float, list[tuple[list[int], int, float]]]:
         """Return the seconds of a step, and its batches: places of their tasks, draft tokens of each, and end."""
-        if len(tasks) > len(self._finish):
+        if len(tasks) > self._room.order.size:
             self._make_room(2 * len(tasks))
         reached, unseen, rate, _, first = map(np.array, zip(*tasks, strict=True))
-        members, ends, guesses = self._members
+        (members, ends, guesses), finish = np.zeros((3, len(tasks)), dtype=np.int64), np.zeros(len(tasks))
         seconds, count = self._kernels.choose(
             self._server, self._kernels.Active(reached, unseen, first, rate), self._lengths,
-            learned.stay_tokens, learned.joined / (learned.seconds or 1.0), self._room, members, ends, guesses,
-            self._finish,
+            learned.stay_tokens, learned.joined / (learned.seconds or 1.0), self._room, members, ends, guesses, finish,
         )  # fmt: skip
-        places, bounds = members[: len(tasks)].tolist(), [0, *ends[:count].tolist()]
-        rows = zip(bounds[:-1], bounds[1:], guesses.tolist(), self._finish.tolist(), strict=False)
+        places, bounds = members.tolist(), [0, *ends[:count].tolist()]
+        rows = zip(bounds[:-1], bounds[1:], guesses.tolist(), finish.tolist(), strict=False)
         return float(seconds), [(places[begin:end], length, finish) for begin, end, length, finish in rows]
 
     def _make_room(self, tasks: int) -> None:
         """Make work space for at most `tasks` tasks."""
-        table = self._kernels.ENDS + 1, self._kernels.ENDS + 1
-        room = self._kernels.Room(
-            drafted=np.zeros(table), done=np.zeros(table), before=np.zeros(table, dtype=np.int64),
-            times=np.zeros((*table, 2)), blocks=np.zeros((2, self._kernels.ENDS)),
-            order=np.zeros(tasks, dtype=np.int64), group=np.zeros((4, tasks), dtype=np.int64),
-            count=np.zeros(4, dtype=np.int64), cuts=np.zeros((4, tasks + 1), dtype=np.int64), gain=np.zeros((2, tasks)),
+        table, whole = (self._kernels.ENDS + 1,) * 2, np.int64
+        self._room = self._kernels.Room(
+            drafted=np.zeros(table), done=np.zeros(table), before=np.zeros(table, whole), times=np.zeros((*table, 2)),
+            blocks=np.zeros(table), order=np.zeros(tasks, whole), group=np.zeros((4, tasks), whole),
+            count=np.zeros(4, whole), cuts=np.zeros((4, tasks + 1), whole), finish=np.zeros((4, tasks + 1)),
+            gain=np.zeros((2, tasks)),
         )  # fmt: skip
-        self._room, self._members, self._finish = room, np.zeros((3, tasks), dtype=np.int64), np.zeros(tasks)

@@ -12,7 +12,7 @@ import numpy as np
 
 from specopt.solvers._kernels.acceptance import expected_tokens
 from specopt.solvers._kernels.kernel import helper, inlined, kernel, record
-from specopt.solvers._kernels.serving_latency.stages import DRAFT, HEIGHT, INFINITY, SLOPE, VERIFY, step_seconds
+from specopt.solvers._kernels.serving_latency.stages import DRAFT, HEIGHT, INFINITY, SLOPE, VERIFY, stage_seconds
 from specopt.solvers._kernels.serving_latency.step import first_verified, served
 
 ENDS = 16  # places where the batches of one group may end, at most
@@ -21,8 +21,7 @@ SEEN = 1.5  # tokens: a task with fewer to take in needs no more than it always 
 
 Server = record(
     "Server",
-    draft="f8[::1]",  # operations per token, per pair of tokens, per logit
-    verify="f8[::1]",
+    models="f8[:, ::1]",  # operations per token, per pair of tokens, per logit, of both
     memory="f8[::1]",  # KV bytes per draft token, bytes free for them, the same two of the verify model
     runtimes="f8[:, :, ::1]",
     overlap="b1",
@@ -36,37 +35,10 @@ Active = record(
 )
 Room = record(
     "Room", drafted="f8[:, ::1]", done="f8[:, ::1]", before="i8[:, ::1]", times="f8[:, :, ::1]", blocks="f8[:, ::1]",
-    order="i8[::1]", group="i8[:, ::1]", count="i8[::1]", cuts="i8[:, ::1]", gain="f8[:, ::1]",
+    order="i8[::1]", group="i8[:, ::1]", count="i8[::1]", cuts="i8[:, ::1]", finish="f8[:, ::1]", gain="f8[:, ::1]",
 )  # fmt: skip
 """Work space: tables of a chain, of its runs and its blocks, tasks by what they have reached, groups of tasks and their
-sizes, where their batches end, and what each task gains if it drafts nothing, or does."""
-
-
-@inlined
-def draft_work(server, reached, unseen):
-    """Return the operations of the first and of the second draft pass."""
-    token, pair, logit = server.draft[0], server.draft[1], server.draft[2]
-    return (token + pair * reached) * unseen + logit, token + pair * (reached + 1.0) + logit
-
-
-@inlined
-def verify_work(server, reached, l, first):
-    """Return the operations of the verify pass."""
-    new = reached + l if first else 1.0 + l
-    return (server.verify[0] + server.verify[1] * (reached + l)) * new + server.verify[2] * (1.0 + l)
-
-
-@helper
-def stage_seconds(server, b, reached, unseen, l, first):
-    """Return T^d and T^v of a run of b tasks."""
-    verify = step_seconds(server.runtimes, VERIFY, b * verify_work(server, reached, l, first), 0.0, 1)
-    if l == 0:
-        return 0.0, verify
-    one, more = draft_work(server, reached, unseen)
-    draft = step_seconds(server.runtimes, DRAFT, b * one, 0.0, 1)
-    if l > 1:
-        draft += step_seconds(server.runtimes, DRAFT, b * more, b * server.draft[1], l - 1)
-    return draft, verify
+sizes, where their batches end and when each is verified, and what each task gains if it drafts nothing, or does."""
 
 
 @inlined
@@ -85,21 +57,23 @@ def set_gains(active, l, room):
 
 
 @helper
-def chain(server, active, tasks, l, first, caught_up, falling, drafted, done, room, cuts):
+def chain(server, active, tasks, l, first, caught_up, falling, drafted, done, room, g):
     """Batch tasks, given in rising order of what they have reached, contiguously after what is served before.
 
     Of every number of batches and every prefix the chain is kept that is verified first; it begins when both stages
     are free, `drafted` and `done`. Returns when they are free again; cuts[0] batches end at cuts[1], cuts[2], ...
     """
     n = len(tasks)
+    cuts, finish = room.cuts[g], room.finish[g]
     cuts[0] = 0
     if n == 0:
         return drafted, done
     G = min(n, ENDS)
     most = G if first else min(G, BATCHES)
-    linear = server.runtimes.shape[1] == 1
-    dh, vh = l * server.runtimes[DRAFT, 0, HEIGHT], server.runtimes[VERIFY, 0, HEIGHT]
-    dc = server.runtimes[DRAFT, 0, SLOPE]
+    models, linear = server.models, server.runtimes.shape[1] == 1
+    token, pair, logit = models[DRAFT, 0], models[DRAFT, 1], models[DRAFT, 2]
+    dh, dc = l * server.runtimes[DRAFT, 0, HEIGHT], server.runtimes[DRAFT, 0, SLOPE]
+    vh, vc = server.runtimes[VERIFY, 0, HEIGHT], server.runtimes[VERIFY, 0, SLOPE]
     for j in range(G):
         room.blocks[0, j], room.blocks[1, j] = 0.0, 1.0
         for p in range(j * n // G, (j + 1) * n // G):
@@ -119,31 +93,32 @@ def chain(server, active, tasks, l, first, caught_up, falling, drafted, done, ro
             if b > 1.0 and not holds(server, b, tokens, l):
                 room.times[e, j, VERIFY] = INFINITY
                 break
-            if linear:
-                one, more = draft_work(server, longest, unseen)
-                d = dh
-                if l > 0:
-                    d += b * dc * (one + (l - 1) * (more + 0.5 * (l - 2) * server.draft[1]))
-                v = vh + b * server.runtimes[VERIFY, 0, SLOPE] * verify_work(server, longest, l, first)
+            if linear:  # without a loop over passes
+                new = longest + l if first else 1.0 + l
+                more = token + pair * (longest + 1.0) + logit
+                work = (token + pair * longest) * unseen + logit + (l - 1) * (more + 0.5 * (l - 2) * pair)
+                d = (dh + b * dc * work) if l > 0 else 0.0
+                work = (models[VERIFY, 0] + models[VERIFY, 1] * (longest + l)) * new + models[VERIFY, 2] * (1.0 + l)
+                v = vh + b * vc * work
             else:
-                d, v = stage_seconds(server, b, longest, unseen, l, first)
+                d, v = stage_seconds(models, server.runtimes, b, longest, unseen, l, first)
             room.times[e, j, DRAFT], room.times[e, j, VERIFY] = d, v
     room.drafted[0, 0], room.done[0, 0] = drafted, done
     best = first_verified(server.overlap, most, most, room.times, G, room.drafted, room.done, room.before)
     if best == 0:  # memory is tight
-        return fill_up(server, active, tasks, l, first, caught_up, falling, drafted, done, room, cuts)
+        return fill_up(server, active, tasks, l, first, caught_up, falling, drafted, done, room, g)
     cuts[0] = best
     e = G
     for m in range(best, 0, -1):
-        cuts[m] = e * n // G
+        cuts[m], finish[m] = e * n // G, room.done[m, e]
         e = room.before[m, e]
     return room.drafted[best, G], room.done[best, G]
 
 
 @helper
-def fill_up(server, active, tasks, l, first, caught_up, falling, drafted, done, room, cuts):
+def fill_up(server, active, tasks, l, first, caught_up, falling, drafted, done, room, g):
     """Batch tasks as `chain` does, each batch as large as memory allows; whatever is alone counts as fitting."""
-    n = len(tasks)
+    n, cuts = len(tasks), room.cuts[g]
     begin = 0
     while begin < n:
         longest = tokens = 0.0
@@ -159,10 +134,10 @@ def fill_up(server, active, tasks, l, first, caught_up, falling, drafted, done, 
             if not caught_up:
                 unseen = max(unseen, active.unseen[k])
             end += 1
-        d, v = stage_seconds(server, float(end - begin), longest, unseen, l, first)
+        d, v = stage_seconds(server.models, server.runtimes, float(end - begin), longest, unseen, l, first)
         drafted, done = served(server.overlap, drafted, done, d, v)
         cuts[0] += 1
-        cuts[cuts[0]] = end
+        cuts[cuts[0]], room.finish[g, cuts[0]] = end, done
         begin = end
     return drafted, done
 
@@ -203,15 +178,11 @@ def serve(server, active, room, l, falling, swapped, steady):
         g = place if place < 2 or not swapped else 5 - place
         tasks = room.group[g, : room.count[g]]
         first = g & 1 == 1 and not steady
-        drafted, done = chain(
-            server, active, tasks, l if g >= 2 else 0, first, steady, falling, drafted, done, room, room.cuts[g]
-        )
+        drafted, done = chain(server, active, tasks, l if g >= 2 else 0, first, steady, falling, drafted, done, room, g)
     return done
 
 
-@kernel(
-    "Tuple((f8, i8))(Server, Active, const i8[::1], f8, f8, Room, i8[::1], i8[::1], i8[::1], f8[::1])",
-)
+@kernel("Tuple((f8, i8))(Server, Active, const i8[::1], f8, f8, Room, i8[::1], i8[::1], i8[::1], f8[::1])")
 def choose(server, active, lengths, stay, joining, room, members, ends, guesses, finish):
     """Choose the batches of a step; return its seconds and the number of batches.
 
@@ -251,30 +222,16 @@ def choose(server, active, lengths, stay, joining, room, members, ends, guesses,
         if seconds < least:
             least, form = seconds, choice
     falling, swapped = form & 1 == 1, form & 2 == 2
-    serve(server, active, room, best_length, falling, swapped, False)
-    return write(server, active, room, best_length, falling, swapped, members, ends, guesses, finish)
-
-
-@helper
-def write(server, active, room, l, falling, swapped, members, ends, guesses, finish):
-    """Write the batches of the groups, and when each is verified."""
-    drafted = done = 0.0
+    seconds = serve(server, active, room, best_length, falling, swapped, False)
     M = filled = 0
     for place in range(4):
         g = place if place < 2 or not swapped else 5 - place
         n, begin = room.count[g], 0
         for m in range(1, room.cuts[g, 0] + 1):
-            end = room.cuts[g, m]
-            longest, unseen = 0.0, 1.0
-            for p in range(begin, end):
-                k = room.group[g, n - 1 - p if falling else p]
-                members[filled] = k
+            for p in range(begin, room.cuts[g, m]):
+                members[filled] = room.group[g, n - 1 - p if falling else p]
                 filled += 1
-                longest, unseen = max(longest, active.reached[k]), max(unseen, active.unseen[k])
-            guesses[M] = l if g >= 2 else 0
-            d, v = stage_seconds(server, float(end - begin), longest, unseen, guesses[M], g & 1 == 1)
-            drafted, done = served(server.overlap, drafted, done, d, v)
-            ends[M], finish[M] = filled, done
+            begin = room.cuts[g, m]
+            ends[M], finish[M], guesses[M] = filled, room.finish[g, m], best_length if g >= 2 else 0
             M += 1
-            begin = end
-    return done, M
+    return seconds, M

@@ -8,34 +8,12 @@ import numpy as np
 
 from specopt.solvers._kernels.kernel import helper, kernel, record
 from specopt.solvers._kernels.random import GOLDEN, mixed, uniform
-from specopt.solvers._kernels.serving_latency.stages import DRAFT, VERIFY, step_seconds
+from specopt.solvers._kernels.serving_latency.stages import stage_seconds
 from specopt.solvers._kernels.serving_latency.step import served
 
-PER_TOKEN, PER_PAIR, PER_LOGIT = range(3)  # columns of models: m new tokens over a length t cost F = p m + q m t + r
 TASK, INPUT, OUTPUT = range(3)  # rows of members
 MADE, RUNNING = range(2)  # rows of a batch's steps
 DRAFTED, DONE = range(2)  # rows of the clock
-
-
-@helper
-def draft_seconds(models, runtimes, b, total, l, prefill):
-    """Return T^d of a step (Eq. 13, 19); `total` is the length that pass 1 of a decode step attends to."""
-    token, pair, logit = models[DRAFT, PER_TOKEN], models[DRAFT, PER_PAIR], models[DRAFT, PER_LOGIT]
-    seconds = 0.0
-    first = 1
-    if prefill:
-        seconds += step_seconds(runtimes, DRAFT, b * (token * total + pair * total * total + logit), 0.0, 1)
-        first = 2
-    work = b * (token + pair * (total + first - 1) + logit)
-    return seconds + step_seconds(runtimes, DRAFT, work, b * pair, l - first + 1)
-
-
-@helper
-def verify_seconds(models, runtimes, b, total, l, prefill):
-    """Return T^v of a step (Eq. 14, 18)."""
-    m = total + l if prefill else 1.0 + l
-    work = models[VERIFY, PER_TOKEN] * m + models[VERIFY, PER_PAIR] * m * (total + l)
-    return step_seconds(runtimes, VERIFY, b * (work + models[VERIFY, PER_LOGIT] * (1 + l)), 0.0, 1)
 
 
 @helper
@@ -111,8 +89,7 @@ def replay(first, key, plan, history, clock, seconds, steps, batch_steps):
             for n in range(1, last + 1):
                 b = float(history[RUNNING, n] if drop else starts[m + 1] - starts[m])
                 total = float(padded + history[MADE, n])
-                draft = draft_seconds(models, runtimes, b, total, l, n == 1) if l > 0 else 0.0
-                verify = verify_seconds(models, runtimes, b, total, l, n == 1)
+                draft, verify = stage_seconds(models, runtimes, b, total, total if n == 1 else 1.0, l, n == 1)
                 clock[DRAFTED, n], clock[DONE, n] = served(overlap, clock[DRAFTED, n], clock[DONE, n], draft, verify)
         sum_of_steps = 0.0
         for n in range(1, reached + 1):

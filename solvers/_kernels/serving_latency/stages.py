@@ -54,18 +54,6 @@ def affine(runtimes, stage, work, step, gap, passes, count):
     return value, slope, count
 
 
-@helper
-def sum_affine(runtimes, stage, work, step, gap, passes, count):
-    """Return the sum over `count` steps."""
-    total = 0.0
-    k = 0
-    while k < count:
-        value, slope, m = affine(runtimes, stage, work + k * step, step, gap, passes, count - k)
-        total += m * (value + 0.5 * slope * (m - 1))
-        k += m
-    return total
-
-
 @inlined
 def step_seconds(runtimes, stage, work, gap, passes):
     """Return the seconds of a number of passes of work + g gap."""
@@ -73,6 +61,25 @@ def step_seconds(runtimes, stage, work, gap, passes):
         return passes * (runtimes[stage, 0, SLOPE] * (work + 0.5 * (passes - 1) * gap) + runtimes[stage, 0, HEIGHT])
     value, _, _ = affine(runtimes, stage, work, 0.0, gap, passes, 1)
     return value
+
+
+@inlined
+def stage_seconds(models, runtimes, b, reached, unseen, l, first):
+    """Return T^d and T^v of a step of b tasks (Eq. 13-14); `unseen` tokens go into the first draft pass.
+
+    models (2, 3): operations per token, per pair of tokens and per logit, of both models.
+    """
+    new = reached + l if first else 1.0 + l
+    work = (models[VERIFY, 0] + models[VERIFY, 1] * (reached + l)) * new + models[VERIFY, 2] * (1.0 + l)
+    verify = step_seconds(runtimes, VERIFY, b * work, 0.0, 1)
+    if l == 0:
+        return 0.0, verify
+    token, pair, logit = models[DRAFT, 0], models[DRAFT, 1], models[DRAFT, 2]
+    work = (token + pair * reached) * unseen + logit
+    if unseen == 1.0:
+        return step_seconds(runtimes, DRAFT, b * work, b * pair, l), verify
+    draft = step_seconds(runtimes, DRAFT, b * work, 0.0, 1)
+    return draft + step_seconds(runtimes, DRAFT, b * (token + pair * (reached + 1.0) + logit), b * pair, l - 1), verify
 
 
 @inlined
@@ -86,28 +93,6 @@ def first_stages(task, setting, runtimes, b, k):
     return draft + step_seconds(runtimes, DRAFT, b * task[k, AGAIN_1], b * setting[MORE_PASS], l - 1), verify
 
 
-@helper
-def range_stages(task, setting, runtimes, b, k, n, count):
-    """Return the sums of T^d and T^v over the steps n..n+count-1."""
-    if n == 1:
-        return first_stages(task, setting, runtimes, b, k)
-    draft = 0.0
-    l = int(setting[LENGTH])
-    if l > 0:
-        work = b * (task[k, DRAFT_2] + (n - 2) * setting[MORE_DRAFT])
-        draft = sum_affine(runtimes, DRAFT, work, b * setting[MORE_DRAFT], b * setting[MORE_PASS], l, count)
-    work = b * (task[k, VERIFY_2] + (n - 2) * setting[MORE_VERIFY])
-    return draft, sum_affine(runtimes, VERIFY, work, b * setting[MORE_VERIFY], 0.0, 1, count)
-
-
-@helper
-def all_stages(task, setting, runtimes, b, k, steps):
-    """Return the sums of T^d and T^v over the steps 1..steps."""
-    draft, verify = range_stages(task, setting, runtimes, b, k, 1, 1)
-    more_draft, more_verify = range_stages(task, setting, runtimes, b, k, 2, steps - 1)
-    return draft + more_draft, verify + more_verify
-
-
 @inlined
 def decode_line(task, setting, runtimes, stage, b, k, n, count):
     """Return T^d or T^v at step n >= 2, its growth per step and how many steps (of `count`) these hold for."""
@@ -117,6 +102,37 @@ def decode_line(task, setting, runtimes, stage, b, k, n, count):
     l = int(setting[LENGTH])
     work = b * (task[k, DRAFT_2] + (n - 2) * setting[MORE_DRAFT])
     return affine(runtimes, DRAFT, work, b * setting[MORE_DRAFT], b * setting[MORE_PASS], l, count)
+
+
+@helper
+def sum_of_lines(task, setting, runtimes, stage, b, k, n, count):
+    """Return the sum of T^d or T^v over the steps n..n+count-1, n >= 2."""
+    total = 0.0
+    while count > 0:
+        value, slope, m = decode_line(task, setting, runtimes, stage, b, k, n, count)
+        total += m * (value + 0.5 * slope * (m - 1))
+        n += m
+        count -= m
+    return total
+
+
+@helper
+def range_stages(task, setting, runtimes, b, k, n, count):
+    """Return the sums of T^d and T^v over the steps n..n+count-1."""
+    if n == 1:
+        return first_stages(task, setting, runtimes, b, k)
+    draft = 0.0
+    if setting[LENGTH] > 0.0:
+        draft = sum_of_lines(task, setting, runtimes, DRAFT, b, k, n, count)
+    return draft, sum_of_lines(task, setting, runtimes, VERIFY, b, k, n, count)
+
+
+@helper
+def all_stages(task, setting, runtimes, b, k, steps):
+    """Return the sums of T^d and T^v over the steps 1..steps."""
+    draft, verify = range_stages(task, setting, runtimes, b, k, 1, 1)
+    more_draft, more_verify = range_stages(task, setting, runtimes, b, k, 2, steps - 1)
+    return draft + more_draft, verify + more_verify
 
 
 @helper

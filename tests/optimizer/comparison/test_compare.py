@@ -25,7 +25,7 @@ from specopt.comparison.store import Store
 from specopt.comparison.table import Comparison
 from specopt.solvers.draft_allocation.water_level import WaterLevel
 from specopt.solvers.method import Method
-from specopt.solvers.serving_latency.static_batching import StaticBatching
+from specopt.solvers.serving_latency.equal_sizes import StaticBatching
 
 QUICK = ["algorithm-1", "max-batching"]
 READY = "import sys; line = sys.stdin.readline(); print('{}', flush=True); "

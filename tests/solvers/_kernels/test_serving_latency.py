@@ -29,13 +29,16 @@ def test_sum_of_max(a: float, sa: float, c: float, sc: float, m: int) -> None:
 
 @settings(max_examples=100)
 @given(st.lists(linear_runtimes(), min_size=1, max_size=4), values, values, st.integers(0, 60))
-def test_sum_affine(pieces: list[LinearRuntime], first: float, step: float, count: int) -> None:
+def test_sum_of_lines(pieces: list[LinearRuntime], first: float, step: float, count: int) -> None:
     """Tests that the sum of a runtime over growing work is right across the corners of the runtime."""
     scale = 1e6  # where slopes of 1e-12..1e-6 and overheads of 1e-5..10 meet
     works = [first * scale + k * step * scale for k in range(count)]
     expected = math.fsum(max(p.seconds_per_flop * work + p.overhead_seconds for p in pieces) for work in works)
-    rows = envelope(_Pieces(pieces))[None]  # type: ignore[arg-type]
-    assert kernels.sum_affine(rows, 0, first * scale, step * scale, 0.0, 1, count) == pytest.approx(expected, rel=1e-11)
+    runtimes = np.stack([envelope(_Pieces(pieces))] * 2)  # type: ignore[arg-type]
+    task, setting = np.zeros((1, 8)), np.zeros(9)
+    task[0, kernels.VERIFY_2], setting[kernels.MORE_VERIFY] = first * scale, step * scale
+    found = kernels.sum_of_lines(task, setting, runtimes, kernels.VERIFY, 1.0, 0, 2, count)
+    assert found == pytest.approx(expected, rel=1e-11)
 
 
 class _Pieces:
