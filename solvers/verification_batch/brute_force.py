@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import ClassVar
 
-from specopt.models.verification_batch import VerificationBatchProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Outcome
-from specopt.solvers.verification_batch.method import VerificationBatchMethod, offer_first_plan, plan_of
+from specopt.solvers.verification_batch.method import VerificationBatchMethod, plan_of
 from specopt.solvers.verification_batch.prepare import Prepared
 
 SUBSETS_PER_CHECK = 1024
@@ -26,10 +25,8 @@ class BruteForceBatch(VerificationBatchMethod):
     complexity: ClassVar[str] = "O(2^n n)"
     max_size: ClassVar[int] = 16
 
-    def run(self, problem: VerificationBatchProblem, budget: Budget) -> Outcome:
+    def search(self, prepared: Prepared, budget: Budget) -> Outcome:
         """Enumerate."""
-        prepared = Prepared(problem)
-        offer_first_plan(prepared, budget)
         batch, seen = best_subset(prepared, budget)
         objective = budget.offer(plan_of(batch))
         return Outcome(plan=plan_of(batch), bound=objective, stats={"subsets": seen, "hopeless": prepared.hopeless})

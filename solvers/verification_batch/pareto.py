@@ -10,11 +10,10 @@ import numpy as np
 
 from specopt.models.fields import Floats, Ints
 from specopt.models.result import Termination
-from specopt.models.verification_batch import VerificationBatchProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Outcome
 from specopt.solvers.verification_batch.brute_force import BruteForceBatch, best_subset
-from specopt.solvers.verification_batch.method import VerificationBatchMethod, enough, offer_first_plan, plan_of
+from specopt.solvers.verification_batch.method import VerificationBatchMethod, enough, plan_of
 from specopt.solvers.verification_batch.prepare import MOST, SURE, Prepared
 from specopt.solvers.verification_batch.sweep import sweep
 
@@ -38,10 +37,8 @@ class Pareto(VerificationBatchMethod):
     guarantee: ClassVar[str] = "optimal, unless it needs more than 2,000,000 labels: then a certified gap"
     complexity: ClassVar[str] = "O(n x labels log labels), exponential at worst"
 
-    def run(self, problem: VerificationBatchProblem, budget: Budget) -> Outcome:
+    def search(self, prepared: Prepared, budget: Budget) -> Outcome:
         """Start from the sweep, bound the thresholds, pass over the labels."""
-        prepared = Prepared(problem)
-        offer_first_plan(prepared, budget)
         objective = budget.offer(plan_of(sweep(prepared, budget)))
         budget.check()
         bound, per_second, per_byte = prepared.bounds(budget, enough(objective, budget.gap))
