@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from specopt.models.draft_control import DraftControlProblem
 from specopt.solvers.budget import Budget
-from specopt.solvers.draft_control.method import DraftControlMethod, actions, offer_first_plan, shares_of
-from specopt.solvers.draft_control.prepare import prepare
+from specopt.solvers.draft_control.method import DraftControlMethod, actions, shares_of
+from specopt.solvers.draft_control.prepare import Prepared
 from specopt.solvers.method import Outcome
 
 
@@ -32,13 +32,11 @@ class BruteForceControl(DraftControlMethod):
         policies = actions(problem) ** len(problem.recurrent_states)
         return policies if policies <= self.max_size else math.inf
 
-    def run(self, problem: DraftControlProblem, budget: Budget) -> Outcome:
+    def search(self, prepared: Prepared, kernels: Any, budget: Budget) -> Outcome:
         """Enumerate."""
-        prepared = prepare(problem)
-        offer_first_plan(prepared, budget)
         tokens, seconds, lengths, indices = prepared.all_actions()
         inside = prepared.recurrent
-        shares = shares_of(budget.load("draft_control"), prepared)
+        shares = shares_of(kernels, prepared)
         all_tokens, all_seconds = np.zeros(1), np.zeros(1)
         for state in inside.tolist():
             all_tokens = np.add.outer(all_tokens, shares[state] * tokens[state]).ravel()

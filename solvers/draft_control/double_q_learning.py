@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from msgspec import Meta
 
-from specopt.models.draft_control import DraftControlProblem
 from specopt.models.fields import HalfOpenUnit
 from specopt.solvers.budget import Budget
-from specopt.solvers.draft_control.method import DraftControlMethod, certify, offer_first_plan
-from specopt.solvers.draft_control.prepare import prepare
+from specopt.solvers.draft_control.method import DraftControlMethod, certify
+from specopt.solvers.draft_control.prepare import Prepared
 from specopt.solvers.method import Outcome
 
 _STEPS_PER_CALL = 20_000
@@ -63,12 +62,9 @@ class DoubleQLearning(DraftControlMethod):
     explore_from: Share = 1.0
     explore_to: Share = 0.1
 
-    def run(self, problem: DraftControlProblem, budget: Budget) -> Outcome:
+    def search(self, prepared: Prepared, kernels: Any, budget: Budget) -> Outcome:
         """Learn, episode by episode."""
-        prepared = prepare(problem)
-        offer_first_plan(prepared, budget)
         simulation = budget.load("draft_control_simulation")
-        kernels = budget.load("draft_control")
         span = prepared.longest - prepared.shortest + 1
         lengths = np.tile(np.arange(prepared.shortest, prepared.longest + 1), len(prepared.resolutions))
         indices = np.repeat(np.arange(len(prepared.resolutions)), span)
