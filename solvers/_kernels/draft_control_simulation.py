@@ -55,68 +55,37 @@ def accepted_of(stream, rate, length):
     return count
 
 
-@helper
-def next_length(actions, policy, state, drafted, accepted):
-    """Return the length of the next iteration, which begins in a state."""
-    if not policy.adaptive:
-        return policy.lengths[state]
-    wanted = drafted + 1 if accepted == drafted else max(1, accepted)
-    return min(max(wanted, actions.low), actions.high)
+@kernel("void(Actions, f8[:, ::1], f8[::1], Policy, u8, i8, i8, i8, i8, i8[:, ::1], f8[::1], i8[:, ::1])")
+def play(actions, cumulative, first, policy, key, offset, warm_up, iterations, least_tokens, counts, seconds, visits):
+    """Play replications from `offset` on: `warm_up` iterations that do not count, then at least `iterations` more.
 
-
-@helper
-def first_length(policy, state):
-    """Return the length of the first iteration."""
-    return policy.start if policy.adaptive else policy.lengths[state]
-
-
-@kernel(
-    "void(Actions, f8[:, ::1], f8[::1], Policy, u8, i8, i8, i8, i8[:, ::1], f8[::1], i8[:, ::1])",
-)
-def play(actions, cumulative, first, policy, key, offset, warm_up, iterations, counts, seconds, visits):
-    """Play replications from `offset` on for a number of iterations, after `warm_up` that do not count.
-
-    Filled per replication: counts (tokens, drafts), seconds, and the visits of every state.
+    They go on until they have `least_tokens` tokens (Eq. 11). Filled per replication: counts (tokens, drafts), seconds,
+    and the visits of every state.
     """
     for r in range(len(seconds)):
         run = mixed(key + np.uint64(offset + r + 1) * GOLDEN)
         state = pick(first, uniform(run))
-        length = first_length(policy, state)
+        length = policy.start if policy.adaptive else policy.lengths[state]
         counts[r, :] = 0
         visits[r, :] = 0
         seconds[r] = 0.0
-        for i in range(warm_up + iterations):
-            stream = mixed(run + np.uint64(i + 1) * GOLDEN)
+        i = 0
+        while i < warm_up + iterations or counts[r, 0] < least_tokens:
+            i += 1
+            stream = mixed(run + np.uint64(i) * GOLDEN)
             index = policy.indices[state]
             accepted = accepted_of(stream, actions.rates[state, index], length)
-            if i >= warm_up:
+            if i > warm_up:
                 counts[r, 0] += accepted + 1
                 counts[r, 1] += length
                 visits[r, state] += 1
                 seconds[r] += seconds_of(actions, state, index, length)
             state = pick(cumulative[state], uniform(stream))
-            length = next_length(actions, policy, state, length, accepted)
-
-
-@kernel("void(Actions, f8[:, ::1], f8[::1], Policy, u8, i8, i8, i8[::1], f8[::1])")
-def respond(actions, cumulative, first, policy, key, offset, least_tokens, tokens, seconds):
-    """Play replications from `offset` on until they have `least_tokens` tokens (Eq. 11); fill tokens and seconds."""
-    for r in range(len(seconds)):
-        run = mixed(key + np.uint64(offset + r + 1) * GOLDEN)
-        state = pick(first, uniform(run))
-        length = first_length(policy, state)
-        tokens[r] = 0
-        seconds[r] = 0.0
-        i = 0
-        while tokens[r] < least_tokens:
-            i += 1
-            stream = mixed(run + np.uint64(i) * GOLDEN)
-            index = policy.indices[state]
-            accepted = accepted_of(stream, actions.rates[state, index], length)
-            tokens[r] += accepted + 1
-            seconds[r] += seconds_of(actions, state, index, length)
-            state = pick(cumulative[state], uniform(stream))
-            length = next_length(actions, policy, state, length, accepted)
+            if policy.adaptive:
+                wanted = length + 1 if accepted == length else max(1, accepted)
+                length = min(max(wanted, actions.low), actions.high)
+            else:
+                length = policy.lengths[state]
 
 
 @helper

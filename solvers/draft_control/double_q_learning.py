@@ -65,9 +65,7 @@ class DoubleQLearning(DraftControlMethod):
     def search(self, prepared: Prepared, kernels: Any, budget: Budget) -> Outcome:
         """Learn, episode by episode."""
         simulation = budget.load("draft_control_simulation")
-        span = prepared.longest - prepared.shortest + 1
-        lengths = np.tile(np.arange(prepared.shortest, prepared.longest + 1), len(prepared.resolutions))
-        indices = np.repeat(np.arange(len(prepared.resolutions)), span)
+        lengths, indices = prepared.choices
         shape = prepared.states, prepared.actions
         learned = simulation.Learned(
             first=np.zeros(shape),
@@ -92,16 +90,8 @@ class DoubleQLearning(DraftControlMethod):
                 lengths=lengths, indices=indices, per_time=self.reward == "rate", discount=self.discount,
                 step_power=self.step_power, explore_from=explore_from, explore_to=explore_to, forget=_FORGET,
             )  # fmt: skip
-            simulation.learn(
-                prepared.for_kernels,
-                cumulative,
-                learning,
-                key,
-                done,
-                count,
-                int(places.integers(prepared.states)),
-                learned,
-            )
+            begin = int(places.integers(prepared.states))
+            simulation.learn(prepared.for_kernels, cumulative, learning, key, done, count, begin, learned)
             done += count
             best = np.argmax(learned.first + learned.second, axis=1)
             budget.offer(prepared.plan(lengths[best], indices[best]))
