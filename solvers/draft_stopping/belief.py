@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from specopt.models.draft_stopping import DraftStoppingProblem
 from specopt.models.problem import TOLERANCE
 from specopt.solvers.budget import Budget
-from specopt.solvers.draft_stopping.method import DraftStoppingMethod, offer_first_plan
-from specopt.solvers.draft_stopping.prepare import prepare
+from specopt.solvers.draft_stopping.method import DraftStoppingMethod
+from specopt.solvers.draft_stopping.prepare import Prepared
 from specopt.solvers.draft_stopping.stopping import best_stopping
 from specopt.solvers.method import Outcome
 
@@ -33,10 +32,8 @@ class Belief(DraftStoppingMethod):
     guarantee: ClassVar[str] = "optimal; with many scores and tokens within the gap that it reports"
     complexity: ClassVar[str] = "O(L B P log P) a price, for P pieces of the value"
 
-    def run(self, problem: DraftStoppingProblem, budget: Budget) -> Outcome:
+    def search(self, prepared: Prepared, budget: Budget) -> Outcome:
         """Solve backwards at rising prices."""
-        prepared = prepare(problem)
-        offer_first_plan(prepared, budget)
         price = 1.0
         for worthless in REFINEMENTS:
             plan, price, most = best_stopping(

@@ -13,10 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from specopt.models.draft_stopping import STOP, DraftStoppingPlan
-from specopt.solvers.draft_stopping.prepare import Automaton, Prepared
+from specopt.solvers.draft_stopping.prepare import Automaton, Flags, Prepared
 from specopt.solvers.drafting.pieces import CLOSE
-
-Flags = NDArray[np.bool_]
 
 
 def count_histories(bins: int, most: int) -> float:
@@ -37,8 +35,7 @@ def best_policy(prepared: Prepared, check: Callable[[], None]) -> tuple[DraftSto
         Called between the steps; raises when there is no time left.
     """
     gains, masses = forwards(prepared, check)
-    never = np.zeros(prepared.scores.bins, dtype=np.bool_)
-    price = float(prepared.ratio(*prepared.windows(never)).max())
+    price = float(prepared.ratio(*prepared.windows(prepared.none_flagged)).max())
     while True:
         value, accepted, drafted, goes = _backwards(prepared, gains, masses, price, check)
         found = float(prepared.ratio(accepted, drafted))

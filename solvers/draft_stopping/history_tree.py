@@ -8,8 +8,8 @@ from typing import ClassVar
 from specopt.models.draft_stopping import DraftStoppingProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.draft_stopping.histories import best_policy, count_histories
-from specopt.solvers.draft_stopping.method import DraftStoppingMethod, offer_first_plan
-from specopt.solvers.draft_stopping.prepare import prepare
+from specopt.solvers.draft_stopping.method import DraftStoppingMethod
+from specopt.solvers.draft_stopping.prepare import Prepared
 from specopt.solvers.method import Outcome
 
 
@@ -30,10 +30,8 @@ class HistoryTree(DraftStoppingMethod):
         """Return how many histories there are."""
         return count_histories(problem.scores.bins, problem.max_draft_tokens)
 
-    def run(self, problem: DraftStoppingProblem, budget: Budget) -> Outcome:
+    def search(self, prepared: Prepared, budget: Budget) -> Outcome:
         """Decide after every history."""
-        prepared = prepare(problem)
-        offer_first_plan(prepared, budget)
         plan, most = best_policy(prepared, budget.check)
         budget.offer(plan)
         return Outcome(plan=budget.incumbent, bound=min(budget.bound or most, most / prepared.seconds))
