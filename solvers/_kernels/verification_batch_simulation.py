@@ -113,6 +113,14 @@ Window = record("Window", begin="f8", end="f8", latest="f8", spike_batches="i8",
 """First and last start that counts, and the latest time of all. A batch is a spike (Eq. 21) if it lasts more than
 `spike_ratio` times the mean of the `spike_batches` before it."""
 
+Device = rows(
+    "Device", number="i8", drafted="i8", sent="i8", accepted="i8", prompt="f8", target="f8", done="f8", started="f8",
+    arrival="f8", deadline="f8", due="f8", until="f8", counted="b1", taken="b1",
+)  # fmt: skip
+"""Where a device stands: responses begun; tokens of its window drafted, sent, and to be accepted; tokens of its prompt,
+of its response and of it done; its start; arrival, deadline and `Pending.due` of the window, until when that can wait;
+whether the response counts, and whether the window is in the batch at hand."""
+
 ByClass = rows(
     "ByClass", responses="i8", violations="i8", tokens="f8", seconds="f8", on_time_tokens="f8", iterations="i8",
     late="i8", late_in_spikes="i8",
@@ -225,37 +233,27 @@ def _take(now, rule, order, pending, room, batch):
     return count
 
 
+@inlined
+def _by_density(value, weight, which):
+    """Return some requests by decreasing value per second, ties in their order."""
+    density = np.full(len(value), math.inf)
+    for i in which:
+        if weight[i] > 0.0:
+            density[i] = value[i] / weight[i]
+    return which[np.argsort(-density[which], kind="mergesort")]
+
+
 @helper
 def _algorithm_1(now, rule, use, weight, memory, pending, batch):
     """Algorithm 1 on the requests marked in `use`; return how many are taken."""
-    value, deadline = pending.value, pending.deadline
-    n = len(value)
-    critical = np.empty(n, dtype=np.int64)
-    others = np.empty(n, dtype=np.int64)
-    n_critical = 0
-    n_others = 0
-    for i in range(n):
-        if use[i]:
-            if now >= deadline[i] - weight[i] - rule.guard:  # Eq. 17
-                critical[n_critical] = i
-                n_critical += 1
-            else:
-                others[n_others] = i
-                n_others += 1
-    critical = critical[:n_critical]
-    others = others[:n_others]
+    deadline = pending.deadline
+    is_critical = now >= deadline - weight - rule.guard  # Eq. 17
+    critical = np.flatnonzero(use & is_critical)
     critical = critical[np.argsort(deadline[critical], kind="mergesort")]
-    density = np.empty(n_others)
-    for k in range(n_others):
-        i = others[k]
-        density[k] = value[i] / weight[i] if weight[i] > 0.0 else math.inf
-    others = others[np.argsort(-density, kind="mergesort")]
-    count = 0
-    seconds = rule.costs[3]
-    used = 0.0
-    tightest = math.inf
-    for part in range(2):
-        for i in critical if part == 0 else others:
+    others = _by_density(pending.value, weight, np.flatnonzero(use & ~is_critical))
+    count, seconds, used, tightest = 0, rule.costs[3], 0.0, math.inf
+    for part in (critical, others):
+        for i in part:
             nearest = min(tightest, deadline[i])
             if used + memory[i] > rule.memory or now + seconds + weight[i] > nearest:
                 return count
@@ -274,39 +272,22 @@ def _per_epoch(now, rule, use, weight, memory, pending, batch):
     With equal values and slack memory the greedy takes the lightest requests, and the result is optimal.
     """
     value, deadline = pending.value, pending.deadline
-    n = len(value)
-    density = np.empty(n)
-    for i in range(n):
-        density[i] = value[i] / weight[i] if weight[i] > 0.0 else math.inf
-    order = np.argsort(-density, kind="mergesort")
-    best = 0.0
-    best_deadline = math.inf
-    for t in range(n):
-        if not use[t]:
-            continue
-        room = deadline[t] - now - rule.costs[3]
-        used = 0.0
-        total = 0.0
+    usable = np.flatnonzero(use)
+    order, trial = _by_density(value, weight, usable), np.empty_like(usable)
+    best, taken = 0.0, 0
+    for t in usable:
+        room, used, total, count = deadline[t] - now - rule.costs[3], 0.0, 0.0, 0
         for i in order:
-            if use[i] and deadline[i] >= deadline[t] and weight[i] <= room and used + memory[i] <= rule.memory:
+            if deadline[i] >= deadline[t] and weight[i] <= room and used + memory[i] <= rule.memory:
                 room -= weight[i]
                 used += memory[i]
                 total += value[i]
+                trial[count] = i
+                count += 1
         if total > best:
-            best = total
-            best_deadline = deadline[t]
-    if best == 0.0:
-        return 0
-    count = 0
-    room = best_deadline - now - rule.costs[3]
-    used = 0.0
-    for i in order:
-        if use[i] and deadline[i] >= best_deadline and weight[i] <= room and used + memory[i] <= rule.memory:
-            room -= weight[i]
-            used += memory[i]
-            batch[count] = i
-            count += 1
-    return count
+            best, taken = total, count
+            batch[:count] = trial[:count]
+    return taken
 
 
 @helper
@@ -332,17 +313,13 @@ def _fill(now, rule, count, late, weight, memory, pending, batch):
 @helper
 def _by_deadline(now, rule, pending, room, batch):
     """Decide by the deadlines of this iteration: Algorithm 1, with or without the late, or the best of this epoch."""
-    n = len(pending.value)
     weight = _weight(rule.costs, pending.new, pending.cached)
     memory = rule.bytes_per_token * (pending.cached + pending.new)
     use = pending.waits == WAITS
     if rule.policy == ALGORITHM_1:
         return _algorithm_1(now, rule, use, weight, memory, pending, batch)
-    late = np.zeros(n, dtype=np.bool_)
-    for i in range(n):
-        if use[i]:
-            use[i] = now + rule.costs[3] + weight[i] <= pending.deadline[i]
-            late[i] = not use[i]
+    late = use & (now + rule.costs[3] + weight > pending.deadline)
+    use &= ~late
     if rule.policy == ALGORITHM_1_DROP:
         count = _algorithm_1(now, rule, use, weight, memory, pending, batch)
     else:
@@ -426,19 +403,16 @@ def calibrate(costs, calibration, work, seconds):
     ``work``: N_linear, N_interactions, N_cached of the batch, and 1. Modified in place: the costs, and what is known.
     """
     given, squares, products, error = calibration
-    expected, scale = 0.0, 0.0
-    for j in range(4):
-        expected += costs[j] * work[j]
-        scale += given[j] * work[j]
+    terms = given * work
+    expected, scale = (costs * work).sum(), terms.sum()
     if expected <= 0.0:
         return
     off, most = seconds / expected - 1.0, BOUND * error[0]
     keep = 1.0 - 1.0 / (MEMORY if abs(off) <= most else SHORT_MEMORY)
     seen = expected * (1.0 + min(max(off, -most), most))
+    products[:] = keep * products + terms * seen / scale**2
     for j in range(4):
-        products[j] = keep * products[j] + given[j] * work[j] * seen / scale**2
-        for k in range(4):
-            squares[j, k] = keep * squares[j, k] + given[j] * work[j] * given[k] * work[k] / scale**2
+        squares[j] = keep * squares[j] + terms[j] * given * work / scale**2
     error[0] = max(LEAST_ERROR, error[0] * (ERROR_STEP if abs(off) > MEDIAN * error[0] else 1.0 / ERROR_STEP))
     prior = (error[0] / START_ERROR) ** 2  # times the variance of the factors among each other
     factors = np.ones(4)
@@ -458,18 +432,12 @@ def calibrate(costs, calibration, work, seconds):
 @kernel("i8(f8[:, ::1], i8[::1], i1[::1], i8)")
 def compact(columns, serials, status, count):
     """Drop the rows of a table whose status is 0; return how many are left, in their order."""
+    kept = np.flatnonzero(status[:count])
+    left = len(kept)
     for row in columns:
-        left = 0
-        for i in range(count):
-            if status[i] != 0:
-                row[left] = row[i]
-                left += 1
-    left = 0
-    for i in range(count):
-        if status[i] != 0:
-            serials[left] = serials[i]
-            status[left] = status[i]
-            left += 1
+        row[:left] = row[kept]
+    serials[:left] = serials[kept]
+    status[:left] = status[kept]
     return left
 
 
@@ -483,11 +451,13 @@ def _length(streams, j, lengths):
 
 
 @helper
-def _begin_response(key, streams, j, number, devices, prompt, target):
+def _begin_response(key, streams, j, devices, device):
     """Draw prompt and length of the device's next response from a stream of its own."""
-    streams[j] = mixed(mixed(key + np.uint64(j + 1) * GOLDEN) + np.uint64(number + 1) * GOLDEN)
-    prompt[j] = _length(streams, j, devices.prompt)
-    target[j] = _length(streams, j, devices.response)
+    device.number += 1
+    streams[j] = mixed(mixed(key + np.uint64(j + 1) * GOLDEN) + np.uint64(device.number) * GOLDEN)
+    device.prompt = _length(streams, j, devices.prompt)
+    device.target = _length(streams, j, devices.response)
+    device.done = 0.0
 
 
 @helper
@@ -516,6 +486,20 @@ def _draft(streams, j, devices):
         else:
             intact = False
     return window, window, accepted
+
+
+@helper
+def _send(streams, j, rule, devices, device, begin, crosses):
+    """Draft a window from `begin` on and send it to the verifier, if the link is to be crossed."""
+    device.drafted, device.sent, device.accepted = _draft(streams, j, devices)
+    tokens = devices.expected[device.sent]
+    tau = devices.speed[devices.class_of[j]]
+    device.deadline = begin + tokens / tau - devices.down
+    device.due = device.started + (device.done + tokens) / tau - devices.down
+    device.arrival = begin + device.drafted * devices.draft
+    if crosses:
+        device.arrival += devices.up + draw_exponential(streams, j, devices.jitter)
+    device.until = latest(rule, device.due, tokens, tau, device.deadline - device.arrival)
 
 
 @kernel("void(f8, f8[::1], f8[::1])")
@@ -565,18 +549,8 @@ def play(key, rule, verifier, devices, window, by_class, served, responses, log)
     """
     total = served[0]
     n = len(devices.class_of)
+    fleet = np.zeros(n, dtype=Device)
     streams = np.empty(n, dtype=np.uint64)
-    number = np.zeros(n, dtype=np.int64)
-    prompt = np.zeros(n)
-    target = np.zeros(n)
-    done = np.zeros(n)
-    started = np.zeros(n)
-    arrival = np.zeros(n)
-    deadline = np.zeros(n)
-    due = np.zeros(n)
-    drafted = np.zeros(n, dtype=np.int64)
-    sent = np.zeros(n, dtype=np.int64)
-    accepted = np.zeros(n, dtype=np.int64)
     cached = np.zeros(n)
     last_used = np.full(n, -1.0)
     room = verifier.cache_bytes / verifier.bytes_per_token if rule.due_last else math.inf
@@ -589,44 +563,30 @@ def play(key, rule, verifier, devices, window, by_class, served, responses, log)
     work = np.ones(4)
     slow_first = np.argsort(devices.speed[devices.class_of], kind="mergesort")
     batch_seconds = 0.0
-    counted = np.zeros(n, dtype=np.bool_)
     heap_times = np.empty(n)
     heap_devices = np.empty(n, dtype=np.int64)
     heap_size = 0
     pending = np.empty(n, dtype=np.int64)
     n_pending = 0
-    value = np.empty(n)
-    new = np.empty(n)
-    old = np.empty(n)
-    until = np.empty(n)
-    pending_deadline = np.empty(n)
-    pending_due = np.empty(n)
-    pending_latest = np.empty(n)
-    pending_ahead = np.empty(n)
+    value, new, old, deadline = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+    due, until, early = np.empty(n), np.empty(n), np.empty(n)
     waits = np.full(n, WAITS, dtype=np.int8)
     sorting = Sorting(np.empty(n), np.empty(n, dtype=np.int64))
     batch = np.empty(n, dtype=np.int64)
-    taken = np.zeros(n, dtype=np.bool_)
     recent = np.zeros(window.spike_batches)
-    noise = np.empty(1, dtype=np.uint64)
-    noise[0] = mixed(key)
+    noise = np.full(1, mixed(key))
     open_responses = 0
     batches = 0
     now = 0.0
     stalled = False
     for j in range(n):
-        _begin_response(key, streams, j, 0, devices, prompt, target)
-        started[j] = draw(streams, j) * devices.spread
-        drafted[j], sent[j], accepted[j] = _draft(streams, j, devices)
-        tokens = devices.expected[sent[j]]
-        tau = devices.speed[devices.class_of[j]]
-        deadline[j] = started[j] + tokens / tau - devices.down
-        due[j] = deadline[j]
-        arrival[j] = started[j] + drafted[j] * devices.draft + devices.up + draw_exponential(streams, j, devices.jitter)
-        until[j] = latest(rule, due[j], tokens, tau, deadline[j] - arrival[j])
-        heap_size = push(heap_times, heap_devices, heap_size, arrival[j], j)
-        counted[j] = window.begin <= started[j] < window.end
-        open_responses += counted[j]
+        device = fleet[j]
+        _begin_response(key, streams, j, devices, device)
+        device.started = draw(streams, j) * devices.spread
+        _send(streams, j, rule, devices, device, device.started, True)
+        heap_size = push(heap_times, heap_devices, heap_size, device.arrival, j)
+        device.counted = window.begin <= device.started < window.end
+        open_responses += device.counted
     while now < window.latest and (now < window.end or open_responses > 0):
         while heap_size > 0 and heap_times[0] <= now:
             pending[n_pending] = heap_devices[0]
@@ -634,16 +594,15 @@ def play(key, rule, verifier, devices, window, by_class, served, responses, log)
             heap_size = pop(heap_times, heap_devices, heap_size)
         for k in range(n_pending):
             j = pending[k]
+            device = fleet[j]
             old[k] = cached[j]
-            new[k] = prompt[j] + done[j] + sent[j] - old[k]
-            value[k] = devices.expected[sent[j]]
-            pending_deadline[k] = deadline[j]
-            pending_due[k] = due[j]
-            pending_latest[k] = until[j]
-            pending_ahead[k] = ahead[j] if old[k] > 0.0 else 0.0
+            new[k] = device.prompt + device.done + device.sent - old[k]
+            value[k] = devices.expected[device.sent]
+            deadline[k], due[k], until[k] = device.deadline, device.due, device.until
+            early[k] = ahead[j] if old[k] > 0.0 else 0.0
         requests = Pending(
-            value[:n_pending], new[:n_pending], old[:n_pending], pending_deadline[:n_pending], pending_due[:n_pending],
-            pending_latest[:n_pending], pending_ahead[:n_pending], waits[:n_pending],
+            value[:n_pending], new[:n_pending], old[:n_pending], deadline[:n_pending], due[:n_pending],
+            until[:n_pending], early[:n_pending], waits[:n_pending],
         )  # fmt: skip
         pace = verifier.slowdown if now >= half else 1.0
         if verifier.knows:
@@ -681,99 +640,82 @@ def play(key, rule, verifier, devices, window, by_class, served, responses, log)
             total.batches += 1
             total.iterations += count
             total.busy_seconds += seconds
-        for k in range(count):
-            place = batch[k]
-            taken[place] = True
+        for place in batch[:count]:
             j = pending[place]
-            c = devices.class_of[j]
-            tau = devices.speed[c]
-            of_class = by_class[c]
-            gain = min(accepted[j] + 1.0, target[j] - done[j])
+            device, c = fleet[j], devices.class_of[j]
+            device.taken = True
+            tau, of_class = devices.speed[c], by_class[c]
+            gain = min(device.accepted + 1.0, device.target - device.done)
             if within:
-                late = now > deadline[j]
+                late = now > device.deadline
                 of_class.iterations += 1
                 of_class.late += late
                 of_class.late_in_spikes += late and ratio > window.spike_ratio
                 total.tokens += gain
-                total.drafted += drafted[j]
-                total.wasted += drafted[j] - accepted[j]
+                total.drafted += device.drafted
+                total.wasted += device.drafted - device.accepted
                 total.cold += cached[j] == 0.0
                 if total.logged < len(log):
                     row = log[total.logged]
-                    row.batch = batches
-                    row.device = j
-                    row.start = begin
-                    row.queued = begin - arrival[j]
-                    row.seconds = seconds
-                    row.deadline = deadline[j]
-                    row.ratio = ratio
-                    row.late = late
+                    row.batch, row.device, row.start, row.seconds = batches, j, begin, seconds
+                    row.queued, row.deadline = begin - device.arrival, device.deadline
+                    row.ratio, row.late = ratio, late
                     total.logged += 1
-            done[j] += gain
+            device.done += gain
             last_used[j] = now
-            size[j] = prompt[j] + done[j]
-            cached[j] = prompt[j] + done[j] - 1.0 if verifier.cache else 0.0
+            size[j] = device.prompt + device.done
+            cached[j] = size[j] - 1.0 if verifier.cache else 0.0
             back = now
-            if done[j] >= target[j] or not verifier.central:
+            ended = device.done >= device.target
+            if ended or not verifier.central:
                 back += devices.down + draw_exponential(streams, j, devices.jitter)
-            if done[j] >= target[j]:
-                speed = done[j] / (back - started[j])
-                if counted[j] or (started[j] < window.begin and now >= window.end):
-                    open_responses -= counted[j]
+            if ended:
+                taken_seconds = back - device.started
+                speed = device.done / taken_seconds
+                if device.counted or (device.started < window.begin and now >= window.end):
+                    open_responses -= device.counted
                     of_class.responses += 1
                     of_class.violations += speed < tau
-                    of_class.tokens += done[j]
-                    of_class.seconds += back - started[j]
+                    of_class.tokens += device.done
+                    of_class.seconds += taken_seconds
                     if speed >= tau:
-                        of_class.on_time_tokens += done[j]
+                        of_class.on_time_tokens += device.done
                     if total.responses < len(responses):
                         response = responses[total.responses]
-                        response.device_class = c
-                        response.speed = speed
-                        response.tokens = done[j]
-                        response.start = started[j]
-                        response.seconds = back - started[j]
+                        response.device_class, response.speed, response.tokens = c, speed, device.done
+                        response.start, response.seconds = device.started, taken_seconds
                         total.responses += 1
-                number[j] += 1
-                _begin_response(key, streams, j, number[j], devices, prompt, target)
+                _begin_response(key, streams, j, devices, device)
                 back += draw_exponential(streams, j, devices.think)
-                started[j] = back
-                done[j] = 0.0
+                device.started = back
                 cached[j] = 0.0
                 size[j] = 0.0
-                counted[j] = window.begin <= back < window.end
-                open_responses += counted[j]
-            drafted[j], sent[j], accepted[j] = _draft(streams, j, devices)
-            tokens = devices.expected[sent[j]]
-            deadline[j] = back + tokens / tau - devices.down
-            due[j] = started[j] + (done[j] + tokens) / tau - devices.down
-            arrival[j] = back + drafted[j] * devices.draft
-            if done[j] == 0.0 or not verifier.central:
-                arrival[j] += devices.up + draw_exponential(streams, j, devices.jitter)
-            until[j] = latest(rule, due[j], tokens, tau, deadline[j] - arrival[j])
-            heap_size = push(heap_times, heap_devices, heap_size, arrival[j], j)
+                device.counted = window.begin <= back < window.end
+                open_responses += device.counted
+            _send(streams, j, rule, devices, device, back, device.done == 0.0 or not verifier.central)
+            heap_size = push(heap_times, heap_devices, heap_size, device.arrival, j)
         batches += 1
         kept = 0
-        for k in range(n_pending):
-            if taken[k]:
-                taken[k] = False
-            else:
-                pending[kept] = pending[k]
+        for j in pending[:n_pending]:
+            if not fleet[j].taken:
+                pending[kept] = j
                 kept += 1
+            fleet[j].taken = False
         n_pending = kept
         if verifier.cache_bytes < math.inf:
-            evict(verifier.cache_bytes / verifier.bytes_per_token, cached, -due if rule.due_last else last_used)
+            evict(verifier.cache_bytes / verifier.bytes_per_token, cached, -fleet.due if rule.due_last else last_used)
         if room < math.inf:
             batch_seconds += (seconds - batch_seconds) / min(batches, window.spike_batches)
             for j in range(n):
-                per_window[j] = devices.expected[sent[j]] / devices.speed[devices.class_of[j]]
-                away[j] = per_window[j] - (deadline[j] - arrival[j])
+                device = fleet[j]
+                per_window[j] = devices.expected[device.sent] / devices.speed[devices.class_of[j]]
+                away[j] = per_window[j] - (device.deadline - device.arrival)
             run_ahead(room, batch_seconds, size, per_window, away, slow_first, ahead)
     for j in range(n):  # what has not ended counts if it is lost whatever comes
-        if started[j] < window.end:
+        if fleet[j].started < window.end:
             c = devices.class_of[j]
             total.unfinished += 1
-            if target[j] < devices.speed[c] * (now - started[j]):
+            if fleet[j].target < devices.speed[c] * (now - fleet[j].started):
                 by_class[c].responses += 1
                 by_class[c].violations += 1
     return stalled
