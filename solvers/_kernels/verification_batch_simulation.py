@@ -113,14 +113,6 @@ Window = record("Window", begin="f8", end="f8", latest="f8", spike_batches="i8",
 """First and last start that counts, and the latest time of all. A batch is a spike (Eq. 21) if it lasts more than
 `spike_ratio` times the mean of the `spike_batches` before it."""
 
-Device = rows(
-    "Device", number="i8", drafted="i8", sent="i8", accepted="i8", prompt="f8", target="f8", done="f8", started="f8",
-    arrival="f8", deadline="f8", due="f8", until="f8", counted="b1", taken="b1",
-)  # fmt: skip
-"""Where a device stands: responses begun; tokens of its window drafted, sent, and to be accepted; tokens of its prompt,
-of its response and of it done; its start; arrival, deadline and `Pending.due` of the window, until when that can wait;
-whether the response counts, and whether the window is in the batch at hand."""
-
 ByClass = rows(
     "ByClass", responses="i8", violations="i8", tokens="f8", seconds="f8", on_time_tokens="f8", iterations="i8",
     late="i8", late_in_spikes="i8",
@@ -451,13 +443,11 @@ def _length(streams, j, lengths):
 
 
 @helper
-def _begin_response(key, streams, j, devices, device):
+def _begin_response(key, streams, j, number, devices, prompt, target):
     """Draw prompt and length of the device's next response from a stream of its own."""
-    device.number += 1
-    streams[j] = mixed(mixed(key + np.uint64(j + 1) * GOLDEN) + np.uint64(device.number) * GOLDEN)
-    device.prompt = _length(streams, j, devices.prompt)
-    device.target = _length(streams, j, devices.response)
-    device.done = 0.0
+    streams[j] = mixed(mixed(key + np.uint64(j + 1) * GOLDEN) + np.uint64(number + 1) * GOLDEN)
+    prompt[j] = _length(streams, j, devices.prompt)
+    target[j] = _length(streams, j, devices.response)
 
 
 @helper
@@ -486,20 +476,6 @@ def _draft(streams, j, devices):
         else:
             intact = False
     return window, window, accepted
-
-
-@helper
-def _send(streams, j, rule, devices, device, begin, crosses):
-    """Draft a window from `begin` on and send it to the verifier, if the link is to be crossed."""
-    device.drafted, device.sent, device.accepted = _draft(streams, j, devices)
-    tokens = devices.expected[device.sent]
-    tau = devices.speed[devices.class_of[j]]
-    device.deadline = begin + tokens / tau - devices.down
-    device.due = device.started + (device.done + tokens) / tau - devices.down
-    device.arrival = begin + device.drafted * devices.draft
-    if crosses:
-        device.arrival += devices.up + draw_exponential(streams, j, devices.jitter)
-    device.until = latest(rule, device.due, tokens, tau, device.deadline - device.arrival)
 
 
 @kernel("void(f8, f8[::1], f8[::1])")
@@ -549,8 +525,18 @@ def play(key, rule, verifier, devices, window, by_class, served, responses, log)
     """
     total = served[0]
     n = len(devices.class_of)
-    fleet = np.zeros(n, dtype=Device)
     streams = np.empty(n, dtype=np.uint64)
+    number = np.zeros(n, dtype=np.int64)
+    prompt = np.zeros(n)
+    target = np.zeros(n)
+    done = np.zeros(n)
+    started = np.zeros(n)
+    arrival = np.zeros(n)
+    deadline = np.zeros(n)
+    due = np.zeros(n)
+    drafted = np.zeros(n, dtype=np.int64)
+    sent = np.zeros(n, dtype=np.int64)
+    accepted = np.zeros(n, dtype=np.int64)
     cached = np.zeros(n)
     last_used = np.full(n, -1.0)
     room = verifier.cache_bytes / verifier.bytes_per_token if rule.due_last else math.inf
@@ -559,20 +545,28 @@ def play(key, rule, verifier, devices, window, by_class, served, responses, log)
     away = np.empty(n)
     ahead = np.zeros(n)
     half = 0.5 * (window.begin + window.end)
-    calibration = Calibration(rule.costs.copy(), np.zeros((4, 4)), np.zeros(4), np.full(1, START_ERROR))
+    learned = Calibration(rule.costs.copy(), np.zeros((4, 4)), np.zeros(4), np.full(1, START_ERROR))
     work = np.ones(4)
     slow_first = np.argsort(devices.speed[devices.class_of], kind="mergesort")
     batch_seconds = 0.0
+    counted = np.zeros(n, dtype=np.bool_)
     heap_times = np.empty(n)
     heap_devices = np.empty(n, dtype=np.int64)
     heap_size = 0
     pending = np.empty(n, dtype=np.int64)
     n_pending = 0
-    value, new, old, deadline = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
-    due, until, early = np.empty(n), np.empty(n), np.empty(n)
+    value = np.empty(n)
+    new = np.empty(n)
+    old = np.empty(n)
+    until = np.empty(n)
+    pending_deadline = np.empty(n)
+    pending_due = np.empty(n)
+    pending_latest = np.empty(n)
+    pending_ahead = np.empty(n)
     waits = np.full(n, WAITS, dtype=np.int8)
     sorting = Sorting(np.empty(n), np.empty(n, dtype=np.int64))
     batch = np.empty(n, dtype=np.int64)
+    taken = np.zeros(n, dtype=np.bool_)
     recent = np.zeros(window.spike_batches)
     noise = np.full(1, mixed(key))
     open_responses = 0
@@ -580,13 +574,18 @@ def play(key, rule, verifier, devices, window, by_class, served, responses, log)
     now = 0.0
     stalled = False
     for j in range(n):
-        device = fleet[j]
-        _begin_response(key, streams, j, devices, device)
-        device.started = draw(streams, j) * devices.spread
-        _send(streams, j, rule, devices, device, device.started, True)
-        heap_size = push(heap_times, heap_devices, heap_size, device.arrival, j)
-        device.counted = window.begin <= device.started < window.end
-        open_responses += device.counted
+        _begin_response(key, streams, j, 0, devices, prompt, target)
+        started[j] = draw(streams, j) * devices.spread
+        drafted[j], sent[j], accepted[j] = _draft(streams, j, devices)
+        tokens = devices.expected[sent[j]]
+        tau = devices.speed[devices.class_of[j]]
+        deadline[j] = started[j] + tokens / tau - devices.down
+        due[j] = deadline[j]
+        arrival[j] = started[j] + drafted[j] * devices.draft + devices.up + draw_exponential(streams, j, devices.jitter)
+        until[j] = latest(rule, due[j], tokens, tau, deadline[j] - arrival[j])
+        heap_size = push(heap_times, heap_devices, heap_size, arrival[j], j)
+        counted[j] = window.begin <= started[j] < window.end
+        open_responses += counted[j]
     while now < window.latest and (now < window.end or open_responses > 0):
         while heap_size > 0 and heap_times[0] <= now:
             pending[n_pending] = heap_devices[0]
@@ -594,15 +593,16 @@ def play(key, rule, verifier, devices, window, by_class, served, responses, log)
             heap_size = pop(heap_times, heap_devices, heap_size)
         for k in range(n_pending):
             j = pending[k]
-            device = fleet[j]
             old[k] = cached[j]
-            new[k] = device.prompt + device.done + device.sent - old[k]
-            value[k] = devices.expected[device.sent]
-            deadline[k], due[k], until[k] = device.deadline, device.due, device.until
-            early[k] = ahead[j] if old[k] > 0.0 else 0.0
+            new[k] = prompt[j] + done[j] + sent[j] - old[k]
+            value[k] = devices.expected[sent[j]]
+            pending_deadline[k] = deadline[j]
+            pending_due[k] = due[j]
+            pending_latest[k] = until[j]
+            pending_ahead[k] = ahead[j] if old[k] > 0.0 else 0.0
         requests = Pending(
-            value[:n_pending], new[:n_pending], old[:n_pending], deadline[:n_pending], due[:n_pending],
-            until[:n_pending], early[:n_pending], waits[:n_pending],
+            value[:n_pending], new[:n_pending], old[:n_pending], pending_deadline[:n_pending], pending_due[:n_pending],
+            pending_latest[:n_pending], pending_ahead[:n_pending], waits[:n_pending],
         )  # fmt: skip
         pace = verifier.slowdown if now >= half else 1.0
         if verifier.knows:
@@ -628,7 +628,7 @@ def play(key, rule, verifier, devices, window, by_class, served, responses, log)
         if verifier.noise > 0.0:
             seconds *= math.exp(verifier.noise * draw_normal(noise, 0) - 0.5 * verifier.noise**2)
         if verifier.learns:
-            calibrate(rule.costs, calibration, work, seconds)
+            calibrate(rule.costs, learned, work, seconds)
         begin = now
         now += seconds
         ratio = 1.0
@@ -641,81 +641,92 @@ def play(key, rule, verifier, devices, window, by_class, served, responses, log)
             total.iterations += count
             total.busy_seconds += seconds
         for place in batch[:count]:
+            taken[place] = True
             j = pending[place]
-            device, c = fleet[j], devices.class_of[j]
-            device.taken = True
-            tau, of_class = devices.speed[c], by_class[c]
-            gain = min(device.accepted + 1.0, device.target - device.done)
+            c = devices.class_of[j]
+            tau = devices.speed[c]
+            of_class = by_class[c]
+            gain = min(accepted[j] + 1.0, target[j] - done[j])
             if within:
-                late = now > device.deadline
+                late = now > deadline[j]
                 of_class.iterations += 1
                 of_class.late += late
                 of_class.late_in_spikes += late and ratio > window.spike_ratio
                 total.tokens += gain
-                total.drafted += device.drafted
-                total.wasted += device.drafted - device.accepted
+                total.drafted += drafted[j]
+                total.wasted += drafted[j] - accepted[j]
                 total.cold += cached[j] == 0.0
                 if total.logged < len(log):
                     row = log[total.logged]
                     row.batch, row.device, row.start, row.seconds = batches, j, begin, seconds
-                    row.queued, row.deadline = begin - device.arrival, device.deadline
+                    row.queued, row.deadline = begin - arrival[j], deadline[j]
                     row.ratio, row.late = ratio, late
                     total.logged += 1
-            device.done += gain
+            done[j] += gain
             last_used[j] = now
-            size[j] = device.prompt + device.done
+            size[j] = prompt[j] + done[j]
             cached[j] = size[j] - 1.0 if verifier.cache else 0.0
             back = now
-            ended = device.done >= device.target
-            if ended or not verifier.central:
+            if done[j] >= target[j] or not verifier.central:
                 back += devices.down + draw_exponential(streams, j, devices.jitter)
-            if ended:
-                taken_seconds = back - device.started
-                speed = device.done / taken_seconds
-                if device.counted or (device.started < window.begin and now >= window.end):
-                    open_responses -= device.counted
+            if done[j] >= target[j]:
+                speed = done[j] / (back - started[j])
+                if counted[j] or (started[j] < window.begin and now >= window.end):
+                    open_responses -= counted[j]
                     of_class.responses += 1
                     of_class.violations += speed < tau
-                    of_class.tokens += device.done
-                    of_class.seconds += taken_seconds
+                    of_class.tokens += done[j]
+                    of_class.seconds += back - started[j]
                     if speed >= tau:
-                        of_class.on_time_tokens += device.done
+                        of_class.on_time_tokens += done[j]
                     if total.responses < len(responses):
                         response = responses[total.responses]
-                        response.device_class, response.speed, response.tokens = c, speed, device.done
-                        response.start, response.seconds = device.started, taken_seconds
+                        response.device_class = c
+                        response.speed = speed
+                        response.tokens = done[j]
+                        response.start = started[j]
+                        response.seconds = back - started[j]
                         total.responses += 1
-                _begin_response(key, streams, j, devices, device)
+                number[j] += 1
+                _begin_response(key, streams, j, number[j], devices, prompt, target)
                 back += draw_exponential(streams, j, devices.think)
-                device.started = back
+                started[j] = back
+                done[j] = 0.0
                 cached[j] = 0.0
                 size[j] = 0.0
-                device.counted = window.begin <= back < window.end
-                open_responses += device.counted
-            _send(streams, j, rule, devices, device, back, device.done == 0.0 or not verifier.central)
-            heap_size = push(heap_times, heap_devices, heap_size, device.arrival, j)
+                counted[j] = window.begin <= back < window.end
+                open_responses += counted[j]
+            drafted[j], sent[j], accepted[j] = _draft(streams, j, devices)
+            tokens = devices.expected[sent[j]]
+            deadline[j] = back + tokens / tau - devices.down
+            due[j] = started[j] + (done[j] + tokens) / tau - devices.down
+            arrival[j] = back + drafted[j] * devices.draft
+            if done[j] == 0.0 or not verifier.central:
+                arrival[j] += devices.up + draw_exponential(streams, j, devices.jitter)
+            until[j] = latest(rule, due[j], tokens, tau, deadline[j] - arrival[j])
+            heap_size = push(heap_times, heap_devices, heap_size, arrival[j], j)
         batches += 1
         kept = 0
-        for j in pending[:n_pending]:
-            if not fleet[j].taken:
-                pending[kept] = j
+        for k in range(n_pending):
+            if taken[k]:
+                taken[k] = False
+            else:
+                pending[kept] = pending[k]
                 kept += 1
-            fleet[j].taken = False
         n_pending = kept
         if verifier.cache_bytes < math.inf:
-            evict(verifier.cache_bytes / verifier.bytes_per_token, cached, -fleet.due if rule.due_last else last_used)
+            evict(verifier.cache_bytes / verifier.bytes_per_token, cached, -due if rule.due_last else last_used)
         if room < math.inf:
             batch_seconds += (seconds - batch_seconds) / min(batches, window.spike_batches)
             for j in range(n):
-                device = fleet[j]
-                per_window[j] = devices.expected[device.sent] / devices.speed[devices.class_of[j]]
-                away[j] = per_window[j] - (device.deadline - device.arrival)
+                per_window[j] = devices.expected[sent[j]] / devices.speed[devices.class_of[j]]
+                away[j] = per_window[j] - (deadline[j] - arrival[j])
             run_ahead(room, batch_seconds, size, per_window, away, slow_first, ahead)
     for j in range(n):  # what has not ended counts if it is lost whatever comes
-        if fleet[j].started < window.end:
+        if started[j] < window.end:
             c = devices.class_of[j]
             total.unfinished += 1
-            if fleet[j].target < devices.speed[c] * (now - fleet[j].started):
+            if target[j] < devices.speed[c] * (now - started[j]):
                 by_class[c].responses += 1
                 by_class[c].violations += 1
     return stalled

@@ -7,9 +7,9 @@ from typing import ClassVar
 
 from specopt.models.draft_stopping import DraftStoppingProblem
 from specopt.solvers.auto import Auto
-from specopt.solvers.draft_stopping.belief import Belief
-from specopt.solvers.draft_stopping.history_tree import HistoryTree
-from specopt.solvers.draft_stopping.rules import ConfidenceThreshold, FirstRejection, FixedWindow, OptimalStopping
+from specopt.solvers.draft_stopping.histories import HistoryTree
+from specopt.solvers.draft_stopping.rules import ConfidenceThreshold, FirstRejection, FixedWindow
+from specopt.solvers.draft_stopping.stopping import Belief, OptimalStopping
 from specopt.solvers.method import Method
 
 

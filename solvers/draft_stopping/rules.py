@@ -1,4 +1,4 @@
-"""Rules: a fixed window, thresholds on scores, and the best policy of rounds with one rate of acceptance."""
+"""Rules: a fixed window, and thresholds on scores."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import numpy as np
 from specopt.solvers.budget import Budget
 from specopt.solvers.draft_stopping.method import DraftStoppingMethod, best_window, rule
 from specopt.solvers.draft_stopping.prepare import Flags, Prepared, window_plan
-from specopt.solvers.draft_stopping.stopping import best_stopping
 from specopt.solvers.method import Outcome
 
 
@@ -79,22 +78,3 @@ class ConfidenceThreshold(DraftStoppingMethod):
                 best, window, flagged = ratio, longest, below
             budget.check()
         return _flagging(window, flagged, budget, window=window)
-
-
-@dataclass(frozen=True)
-class OptimalStopping(DraftStoppingMethod):
-    """The best policy for independent acceptance at the mean rate, as Eq. 7 of paper 1 has it.
-
-    Where rounds are easy or hard, those that get far are easy: it stops too early in them.
-    """
-
-    name: ClassVar[str] = "optimal-stopping"
-    source: ClassVar[str] = "own"
-    guarantee: ClassVar[str] = "optimal for one class with one rate; otherwise none: may be slower than a fixed window"
-    complexity: ClassVar[str] = "as belief"
-
-    def search(self, prepared: Prepared, budget: Budget) -> Outcome:
-        """Solve backwards at rising prices, with one rate."""
-        rates = np.full(prepared.most, prepared.mean_rate)
-        plan, _, _ = best_stopping(rates, prepared.scores, prepared.cost, budget.check)
-        return Outcome(plan=budget.incumbent, bound=budget.bound) if plan is None else rule(plan, budget)

@@ -12,6 +12,7 @@ from specopt.models.prompt_chunking import PromptChunkingProblem
 from specopt.models.result import Termination
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Condition, Outcome, at_most
+from specopt.solvers.prompt_chunking.deadline import LATE_KERNELS, search
 from specopt.solvers.prompt_chunking.method import (
     PromptChunkingMethod,
     places,
@@ -19,7 +20,6 @@ from specopt.solvers.prompt_chunking.method import (
     prepare_and_bound,
     search_bytes,
 )
-from specopt.solvers.prompt_chunking.search import LATE_KERNELS, search
 
 CLOSE = 4e-10
 """Relative: by how much a deadline must at least beat the plan."""
