@@ -39,7 +39,7 @@ class LinearProgram(ByProgram, DraftControlMethod):
 
     def search(self, prepared: Prepared, kernels: Any, budget: Budget) -> Outcome:
         """State the program, solve it, and read policy and price."""
-        problem = budget.problem
+        problem: Any = budget.problem
         outcome = self._solved(kernels, prepared, formulate(problem), budget)
         assert isinstance(outcome.plan, DraftControlPlan) and outcome.bound is not None
         if problem.gap(problem.evaluate(outcome.plan).objective, outcome.bound) <= self.tolerance:

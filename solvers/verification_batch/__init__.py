@@ -12,11 +12,10 @@ from specopt.models.verification_batch import VerificationBatchPlan, Verificatio
 from specopt.solvers.auto import Auto
 from specopt.solvers.method import Method
 from specopt.solvers.verification_batch.algorithm_1 import Algorithm1, Algorithm1Drop
-from specopt.solvers.verification_batch.brute_force import BruteForceBatch
 from specopt.solvers.verification_batch.fcfs import EarliestDeadlineFirst, FirstComeFirstServed
 from specopt.solvers.verification_batch.method import plan_of
 from specopt.solvers.verification_batch.milp import MilpBatch
-from specopt.solvers.verification_batch.pareto import Pareto
+from specopt.solvers.verification_batch.pareto import BruteForceBatch, Pareto
 from specopt.solvers.verification_batch.prepare import Prepared
 from specopt.solvers.verification_batch.sweep import Sweep
 from specopt.solvers.verification_batch.threshold import Threshold
