@@ -24,8 +24,7 @@ which every step forgets the share `forget`, else it is N / T (Eq. 13); the disc
 a step; the chance to explore, linear over the steps of a call."""
 
 Learned = record(
-    "Learned", first="f8[:, ::1]", second="f8[:, ::1]", first_seen="i8[:, ::1]", second_seen="i8[:, ::1]",
-    tokens_and_seconds="f8[::1]",
+    "Learned", values="f8[:, :, ::1]", seen="i8[:, :, ::1]", tokens_and_seconds="f8[::1]"
 )  # fmt: skip
 """Both tables of values by state and action, how often each entry was updated, and the running sums behind rho."""
 
@@ -89,13 +88,12 @@ def play(actions, cumulative, first, policy, key, offset, warm_up, iterations, l
 
 
 @helper
-def best_action(first, second, state):
-    """Return the action of largest sum of both tables; the lowest index of equal ones."""
-    best, value = 0, -np.inf
-    for k in range(first.shape[1]):
-        total = first[state, k] + second[state, k]
-        if total > value:
-            best, value = k, total
+def best_action(first, second):
+    """Return the action of largest sum of both tables' rows; the lowest index of equal ones."""
+    best = 0
+    for k in range(len(first)):
+        if first[k] + second[k] > first[best] + second[best]:
+            best = k
     return best
 
 
@@ -110,7 +108,7 @@ def learn(actions, cumulative, learning, key, done, steps, state, learned):
         explore = learning.explore_from + (learning.explore_to - learning.explore_from) * k / steps
         greedy = uniform(luck + GOLDEN) >= explore
         if greedy:
-            action = best_action(learned.first, learned.second, state)
+            action = best_action(learned.values[0, state], learned.values[1, state])
         else:
             action = min(choices - 1, int(uniform(luck + np.uint64(2) * GOLDEN) * choices))
         length, index = learning.lengths[action], learning.indices[action]
@@ -121,14 +119,9 @@ def learn(actions, cumulative, learning, key, done, steps, state, learned):
             running[1] += seconds - learning.forget * running[1]
         reward = tokens - running[0] / running[1] * seconds if learning.per_time else tokens / seconds
         follower = pick(cumulative[state], uniform(stream))
-        if uniform(luck + np.uint64(3) * GOLDEN) < 0.5:
-            mine, other, seen = learned.first, learned.second, learned.first_seen
-        else:
-            mine, other, seen = learned.second, learned.first, learned.second_seen
-        best, value = 0, -np.inf
-        for other_action in range(choices):
-            if mine[follower, other_action] > value:
-                best, value = other_action, mine[follower, other_action]
+        which = 0 if uniform(luck + np.uint64(3) * GOLDEN) < 0.5 else 1
+        mine, other, seen = learned.values[which], learned.values[1 - which], learned.seen[which]
+        best = np.argmax(mine[follower])
         seen[state, action] += 1
         size = seen[state, action] ** -learning.step_power
         target = reward + learning.discount * other[follower, best]

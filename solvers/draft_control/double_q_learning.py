@@ -66,12 +66,10 @@ class DoubleQLearning(DraftControlMethod):
         """Learn, episode by episode."""
         simulation = budget.load("draft_control_simulation")
         lengths, indices = prepared.choices
-        shape = prepared.states, prepared.actions
+        shape = 2, prepared.states, prepared.actions
         learned = simulation.Learned(
-            first=np.zeros(shape),
-            second=np.zeros(shape),
-            first_seen=np.zeros(shape, dtype=np.int64),
-            second_seen=np.zeros(shape, dtype=np.int64),
+            values=np.zeros(shape),
+            seen=np.zeros(shape, dtype=np.int64),
             tokens_and_seconds=np.array([1.0, float(prepared.fixed.mean() + prepared.per_draft.min())]),
         )
         cumulative = np.cumsum(prepared.transition, axis=1)
@@ -93,13 +91,13 @@ class DoubleQLearning(DraftControlMethod):
             begin = int(places.integers(prepared.states))
             simulation.learn(prepared.for_kernels, cumulative, learning, key, done, count, begin, learned)
             done += count
-            best = np.argmax(learned.first + learned.second, axis=1)
+            best = np.argmax(learned.values.sum(axis=0), axis=1)
             budget.offer(prepared.plan(lengths[best], indices[best]))
         outcome = certify(kernels, prepared, lengths[best], indices[best], budget)
         tokens, seconds = learned.tokens_and_seconds.tolist()
         stats = {
             "steps": done,
             "learned_rate": tokens / seconds if self.reward == "rate" else None,
-            "least_visits": int((learned.first_seen + learned.second_seen).min()),
+            "least_visits": int(learned.seen.sum(axis=0).min()),
         }
         return Outcome(plan=outcome.plan, bound=outcome.bound, stats=dict(outcome.stats) | stats)

@@ -15,13 +15,12 @@ from specopt.models.prompt_chunking import PromptChunkingProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Outcome
 from specopt.solvers.prompt_chunking.method import (
-    PromptChunkingMethod,
+    SearchingMethod,
     call,
     certify,
     places,
     plan_of,
     prepare_and_bound,
-    search_bytes,
 )
 from specopt.solvers.prompt_chunking.prepare import Prepared, work_space
 
@@ -74,7 +73,7 @@ def search(prepared: Prepared, effort: int, budget: Budget) -> Ints:
 
 
 @dataclass(frozen=True)
-class Deadline(PromptChunkingMethod):
+class Deadline(SearchingMethod):
     """Chunks by a deadline for the first token that is halved towards the bound, and a local search from there.
 
     With a deadline, the largest chunk that can still be through the cloud when the downlink must have it is the best
@@ -100,10 +99,6 @@ class Deadline(PromptChunkingMethod):
     source: ClassVar[str] = "own; paper 4, Sec. 3.3"
     guarantee: ClassVar[str] = "none; a certified gap, mostly below 1 %; optimal where all plans are tried"
     complexity: ClassVar[str] = "O(N + effort)"
-
-    def bytes_needed(self, problem: PromptChunkingProblem) -> dict[str, float]:
-        """Return the bytes of the local search, too."""
-        return super().bytes_needed(problem) | search_bytes(problem)
 
     def run(self, problem: PromptChunkingProblem, budget: Budget) -> Outcome:
         """Try all plans, or search."""

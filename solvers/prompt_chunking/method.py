@@ -36,10 +36,15 @@ class PromptChunkingMethod(Method):
         return {"prompt_tokens": 64.0 * problem.prompt_tokens, "pipeline_length": 8.0 * problem.pipeline_length}
 
 
-def search_bytes(problem: PromptChunkingProblem) -> dict[str, float]:
-    """Return the bytes of the local search: a state of the pipeline for every chunk."""
-    states = min(problem.most_chunks, places(problem)) + 2
-    return {"prompt_tokens times pipeline_length": 8.0 * states * (problem.pipeline_length + 2)}
+@dataclass(frozen=True)
+class SearchingMethod(PromptChunkingMethod):
+    """Base of the methods that have the local search."""
+
+    def bytes_needed(self, problem: PromptChunkingProblem) -> dict[str, float]:
+        """Return the bytes of the local search, too: a state of the pipeline for every chunk."""
+        states = min(problem.most_chunks, places(problem)) + 2
+        needed = {"prompt_tokens times pipeline_length": 8.0 * states * (problem.pipeline_length + 2)}
+        return super().bytes_needed(problem) | needed
 
 
 def places(problem: PromptChunkingProblem) -> int:
