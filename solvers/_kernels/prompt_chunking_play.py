@@ -55,29 +55,27 @@ def advance(prompt, chunks, tokens, after, up, state, out):
 
 
 @inlined
-def follow(prompt, k, chunks, bounds, up, down, state):
-    """Return when the k-th chunk of a plan is uploaded and has come back, given when the one before it had."""
-    after = prompt.position[bounds[k + 1]]
-    x = after - prompt.position[bounds[k]]
-    up, free = advance(prompt, k + 1, x, after, up, state, state)
-    down = max(free + prompt.latency, down)
-    if not prompt.last:
-        down += x * prompt.down_token
-    elif k == chunks - 1:
-        down += prompt.down_token
-    return up, down
-
-
-@inlined
 def play(prompt, bounds, chunks, state):
     """Return the time to first token of the plan bounds[0..chunks]; O(chunks P). state: scratch, shape (1 + P,).
 
     Infinity once the call should come to an end.
     """
-    state[:] = 0.0
-    up, down = 0.0, 0.0
+    P = prompt.stages
+    for q in range(P + 1):
+        state[q] = 0.0
+    up = 0.0
+    down = 0.0
+    before = 0
     for k in range(chunks):
         if prompt.stop[0]:
             return math.inf
-        up, down = follow(prompt, k, chunks, bounds, up, down, state)
+        after = prompt.position[bounds[k + 1]]
+        x = after - before
+        before = after
+        up, free = advance(prompt, k + 1, x, after, up, state, state)
+        down = max(free + prompt.latency, down)
+        if not prompt.last:
+            down += x * prompt.down_token
+        elif k == chunks - 1:
+            down += prompt.down_token
     return down + prompt.head

@@ -6,7 +6,7 @@ import numpy as np
 
 from specopt.solvers._kernels.kernel import helper, inlined, kernel
 from specopt.solvers._kernels.prompt_chunking_families import spread
-from specopt.solvers._kernels.prompt_chunking_play import Prompt, Work, advance, follow, play  # noqa: F401  (in signatures)
+from specopt.solvers._kernels.prompt_chunking_play import Prompt, Work, advance, play  # noqa: F401  (in signatures)
 from specopt.solvers._kernels.random import GOLDEN, mixed, uniform
 
 CLOSE = 2e-4
@@ -89,24 +89,35 @@ def replay(start, chunks, prompt, bounds, value, is_better, work):
     N = prompt.position[-1]
     states, state = work.states, work.state
     for keeps in range(1 if is_better else 0, 2):
-        up, down = states[start, 0], states[start, P + 1]
+        up = states[start, 0]
         for q in range(1, P + 1):
             state[q] = states[start, q]
+        down = states[start, P + 1]
+        before = prompt.position[bounds[start]]
         for k in range(start, chunks):
             if prompt.stop[0]:
                 work.left[0] = 0
                 return value
-            up, down = follow(prompt, k, chunks, bounds, up, down, state)
+            after = prompt.position[bounds[k + 1]]
+            x = after - before
+            before = after
+            up, free = advance(prompt, k + 1, x, after, up, state, state)
+            down = max(free + prompt.latency, down)
+            end = down
+            if not prompt.last:
+                down += x * prompt.down_token
+                end = down + (N - after) * prompt.down_token
+            elif k == chunks - 1:
+                down += prompt.down_token
+                end = down
             if keeps:
                 states[k + 1, 0] = up
                 for q in range(1, P + 1):
                     states[k + 1, q] = state[q]
                 states[k + 1, P + 1] = down
-            else:
-                end = down if prompt.last else down + (N - prompt.position[bounds[k + 1]]) * prompt.down_token
-                if end + prompt.head >= value:
-                    work.left[0] -= (k + 1 - start) * (P + CHUNK_WORK)
-                    return value
+            elif end + prompt.head >= value:
+                work.left[0] -= (k + 1 - start) * (P + CHUNK_WORK)
+                return value
         work.left[0] -= (chunks - start) * (P + CHUNK_WORK)
     return down + prompt.head
 

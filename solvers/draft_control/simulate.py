@@ -130,31 +130,10 @@ def simulate(
     if response_tokens is not None:
         response_tokens = integer("response_tokens", response_tokens, 1, MAX_ITERATIONS)
     chosen = as_policy(problem, policy)
-    kernels, prepared = Budget(problem).load("draft_control_simulation"), prepare(problem)
-    steering = kernels.Policy(**_steering(problem, chosen))
-    world = (
-        prepared.for_kernels,
-        np.cumsum(prepared.transition, axis=1),
-        np.cumsum(problem.stationary_distribution),
-        steering,
-        random_key(seed),
-    )
-
-    def play(draws: int, *lengths: int, tell: Tell | None = None) -> tuple[Ints, Floats, Ints]:
-        """Return tokens and drafts, seconds, and visits of all replications, given the draws of one."""
-        counts = np.empty((replications, 2), dtype=np.int64)
-        visits, seconds = np.empty((replications, len(problem.states)), dtype=np.int64), np.empty(replications)
-        at_once = max(1, _DRAWS_PER_CALL // draws)
-        for first in range(0, replications, at_once):
-            end = min(first + at_once, replications)
-            part = slice(first, end)
-            kernels.play(*world, first, *lengths, counts[part], seconds[part], visits[part])
-            if tell is not None:
-                tell(end, float(counts[:end, 0].sum() / seconds[:end].sum()))
-        return counts, seconds, visits
-
+    kernels = Budget(problem).load("draft_control_simulation")
+    world = (*_world(problem), kernels.Policy(**_steering(problem, chosen)), random_key(seed))
     draws = (iterations + warm_up) * (1 + _longest(problem, chosen))
-    counts, seconds, visits = play(draws, warm_up, iterations, 0, tell=callback)
+    counts, seconds, visits = _play(kernels, world, replications, draws, (warm_up, iterations, 0), callback)
     tokens = counts[:, 0].copy()
     estimates = {
         "tokens_per_second": Estimate.ratio(tokens, seconds),
@@ -163,7 +142,7 @@ def simulate(
     }
     mean_tokens = mean_seconds = None
     if response_tokens is not None:
-        made, spent, _ = play(10 * response_tokens, 0, 0, response_tokens)
+        made, spent, _ = _play(kernels, world, replications, 10 * response_tokens, (0, 0, response_tokens))
         made = made[:, 0]
         estimates["response_tokens_per_second"] = Estimate.of(made / spent)
         mean_tokens, mean_seconds = float(made.mean()), float(spent.mean())
@@ -187,6 +166,33 @@ def simulate(
         samples_tokens=tokens,
         samples_seconds=seconds,
     )
+
+
+def _world(problem: DraftControlProblem) -> tuple[Any, ...]:
+    """Return what an iteration takes and yields, the summed rows of the chain and of its stationary distribution."""
+    prepared, shares = prepare(problem), np.cumsum(problem.stationary_distribution)
+    return prepared.for_kernels, np.cumsum(prepared.transition, axis=1), shares
+
+
+def _play(
+    kernels: Any,
+    world: tuple[Any, ...],
+    replications: int,
+    draws: int,
+    lengths: tuple[int, int, int],
+    callback: Tell | None = None,
+) -> tuple[Ints, Floats, Ints]:
+    """Return tokens and drafts, seconds, and visits of all replications; `draws` are those of one."""
+    counts = np.empty((replications, 2), dtype=np.int64)
+    visits, seconds = np.empty((replications, len(world[1])), dtype=np.int64), np.empty(replications)
+    at_once = max(1, _DRAWS_PER_CALL // draws)
+    for first in range(0, replications, at_once):
+        end = min(first + at_once, replications)
+        part = slice(first, end)
+        kernels.play(*world, first, *lengths, counts[part], seconds[part], visits[part])
+        if callback is not None:
+            callback(end, float(counts[:end, 0].sum() / seconds[:end].sum()))
+    return counts, seconds, visits
 
 
 def _steering(problem: DraftControlProblem, policy: Policy) -> dict[str, Any]:
