@@ -24,8 +24,7 @@ which every step forgets the share `forget`, else it is N / T (Eq. 13); the disc
 a step; the chance to explore, linear over the steps of a call."""
 
 Learned = record(
-    "Learned", first="f8[:, ::1]", second="f8[:, ::1]", first_seen="i8[:, ::1]", second_seen="i8[:, ::1]",
-    tokens_and_seconds="f8[::1]",
+    "Learned", values="f8[:, :, ::1]", seen="i8[:, :, ::1]", tokens_and_seconds="f8[::1]"
 )  # fmt: skip
 """Both tables of values by state and action, how often each entry was updated, and the running sums behind rho."""
 
@@ -55,78 +54,46 @@ def accepted_of(stream, rate, length):
     return count
 
 
-@helper
-def next_length(actions, policy, state, drafted, accepted):
-    """Return the length of the next iteration, which begins in a state."""
-    if not policy.adaptive:
-        return policy.lengths[state]
-    wanted = drafted + 1 if accepted == drafted else max(1, accepted)
-    return min(max(wanted, actions.low), actions.high)
+@kernel("void(Actions, f8[:, ::1], f8[::1], Policy, u8, i8, i8, i8, i8, i8[:, ::1], f8[::1], i8[:, ::1])")
+def play(actions, cumulative, first, policy, key, offset, warm_up, iterations, least_tokens, counts, seconds, visits):
+    """Play replications from `offset` on: `warm_up` iterations that do not count, then at least `iterations` more.
 
-
-@helper
-def first_length(policy, state):
-    """Return the length of the first iteration."""
-    return policy.start if policy.adaptive else policy.lengths[state]
-
-
-@kernel(
-    "void(Actions, f8[:, ::1], f8[::1], Policy, u8, i8, i8, i8, i8[:, ::1], f8[::1], i8[:, ::1])",
-)
-def play(actions, cumulative, first, policy, key, offset, warm_up, iterations, counts, seconds, visits):
-    """Play replications from `offset` on for a number of iterations, after `warm_up` that do not count.
-
-    Filled per replication: counts (tokens, drafts), seconds, and the visits of every state.
+    They go on until they have `least_tokens` tokens (Eq. 11). Filled per replication: counts (tokens, drafts), seconds,
+    and the visits of every state.
     """
     for r in range(len(seconds)):
         run = mixed(key + np.uint64(offset + r + 1) * GOLDEN)
         state = pick(first, uniform(run))
-        length = first_length(policy, state)
+        length = policy.start if policy.adaptive else policy.lengths[state]
         counts[r, :] = 0
         visits[r, :] = 0
         seconds[r] = 0.0
-        for i in range(warm_up + iterations):
-            stream = mixed(run + np.uint64(i + 1) * GOLDEN)
+        i = 0
+        while i < warm_up + iterations or counts[r, 0] < least_tokens:
+            i += 1
+            stream = mixed(run + np.uint64(i) * GOLDEN)
             index = policy.indices[state]
             accepted = accepted_of(stream, actions.rates[state, index], length)
-            if i >= warm_up:
+            if i > warm_up:
                 counts[r, 0] += accepted + 1
                 counts[r, 1] += length
                 visits[r, state] += 1
                 seconds[r] += seconds_of(actions, state, index, length)
             state = pick(cumulative[state], uniform(stream))
-            length = next_length(actions, policy, state, length, accepted)
-
-
-@kernel("void(Actions, f8[:, ::1], f8[::1], Policy, u8, i8, i8, i8[::1], f8[::1])")
-def respond(actions, cumulative, first, policy, key, offset, least_tokens, tokens, seconds):
-    """Play replications from `offset` on until they have `least_tokens` tokens (Eq. 11); fill tokens and seconds."""
-    for r in range(len(seconds)):
-        run = mixed(key + np.uint64(offset + r + 1) * GOLDEN)
-        state = pick(first, uniform(run))
-        length = first_length(policy, state)
-        tokens[r] = 0
-        seconds[r] = 0.0
-        i = 0
-        while tokens[r] < least_tokens:
-            i += 1
-            stream = mixed(run + np.uint64(i) * GOLDEN)
-            index = policy.indices[state]
-            accepted = accepted_of(stream, actions.rates[state, index], length)
-            tokens[r] += accepted + 1
-            seconds[r] += seconds_of(actions, state, index, length)
-            state = pick(cumulative[state], uniform(stream))
-            length = next_length(actions, policy, state, length, accepted)
+            if policy.adaptive:
+                wanted = length + 1 if accepted == length else max(1, accepted)
+                length = min(max(wanted, actions.low), actions.high)
+            else:
+                length = policy.lengths[state]
 
 
 @helper
-def best_action(first, second, state):
-    """Return the action of largest sum of both tables; the lowest index of equal ones."""
-    best, value = 0, -np.inf
-    for k in range(first.shape[1]):
-        total = first[state, k] + second[state, k]
-        if total > value:
-            best, value = k, total
+def best_action(first, second):
+    """Return the action of largest sum of both tables' rows; the lowest index of equal ones."""
+    best = 0
+    for k in range(len(first)):
+        if first[k] + second[k] > first[best] + second[best]:
+            best = k
     return best
 
 
@@ -141,7 +108,7 @@ def learn(actions, cumulative, learning, key, done, steps, state, learned):
         explore = learning.explore_from + (learning.explore_to - learning.explore_from) * k / steps
         greedy = uniform(luck + GOLDEN) >= explore
         if greedy:
-            action = best_action(learned.first, learned.second, state)
+            action = best_action(learned.values[0, state], learned.values[1, state])
         else:
             action = min(choices - 1, int(uniform(luck + np.uint64(2) * GOLDEN) * choices))
         length, index = learning.lengths[action], learning.indices[action]
@@ -152,14 +119,9 @@ def learn(actions, cumulative, learning, key, done, steps, state, learned):
             running[1] += seconds - learning.forget * running[1]
         reward = tokens - running[0] / running[1] * seconds if learning.per_time else tokens / seconds
         follower = pick(cumulative[state], uniform(stream))
-        if uniform(luck + np.uint64(3) * GOLDEN) < 0.5:
-            mine, other, seen = learned.first, learned.second, learned.first_seen
-        else:
-            mine, other, seen = learned.second, learned.first, learned.second_seen
-        best, value = 0, -np.inf
-        for other_action in range(choices):
-            if mine[follower, other_action] > value:
-                best, value = other_action, mine[follower, other_action]
+        which = 0 if uniform(luck + np.uint64(3) * GOLDEN) < 0.5 else 1
+        mine, other, seen = learned.values[which], learned.values[1 - which], learned.seen[which]
+        best = np.argmax(mine[follower])
         seen[state, action] += 1
         size = seen[state, action] ** -learning.step_power
         target = reward + learning.discount * other[follower, best]

@@ -225,37 +225,27 @@ def _take(now, rule, order, pending, room, batch):
     return count
 
 
+@inlined
+def _by_density(value, weight, which):
+    """Return some requests by decreasing value per second, ties in their order."""
+    density = np.full(len(value), math.inf)
+    for i in which:
+        if weight[i] > 0.0:
+            density[i] = value[i] / weight[i]
+    return which[np.argsort(-density[which], kind="mergesort")]
+
+
 @helper
 def _algorithm_1(now, rule, use, weight, memory, pending, batch):
     """Algorithm 1 on the requests marked in `use`; return how many are taken."""
-    value, deadline = pending.value, pending.deadline
-    n = len(value)
-    critical = np.empty(n, dtype=np.int64)
-    others = np.empty(n, dtype=np.int64)
-    n_critical = 0
-    n_others = 0
-    for i in range(n):
-        if use[i]:
-            if now >= deadline[i] - weight[i] - rule.guard:  # Eq. 17
-                critical[n_critical] = i
-                n_critical += 1
-            else:
-                others[n_others] = i
-                n_others += 1
-    critical = critical[:n_critical]
-    others = others[:n_others]
+    deadline = pending.deadline
+    is_critical = now >= deadline - weight - rule.guard  # Eq. 17
+    critical = np.flatnonzero(use & is_critical)
     critical = critical[np.argsort(deadline[critical], kind="mergesort")]
-    density = np.empty(n_others)
-    for k in range(n_others):
-        i = others[k]
-        density[k] = value[i] / weight[i] if weight[i] > 0.0 else math.inf
-    others = others[np.argsort(-density, kind="mergesort")]
-    count = 0
-    seconds = rule.costs[3]
-    used = 0.0
-    tightest = math.inf
-    for part in range(2):
-        for i in critical if part == 0 else others:
+    others = _by_density(pending.value, weight, np.flatnonzero(use & ~is_critical))
+    count, seconds, used, tightest = 0, rule.costs[3], 0.0, math.inf
+    for part in (critical, others):
+        for i in part:
             nearest = min(tightest, deadline[i])
             if used + memory[i] > rule.memory or now + seconds + weight[i] > nearest:
                 return count
@@ -274,39 +264,22 @@ def _per_epoch(now, rule, use, weight, memory, pending, batch):
     With equal values and slack memory the greedy takes the lightest requests, and the result is optimal.
     """
     value, deadline = pending.value, pending.deadline
-    n = len(value)
-    density = np.empty(n)
-    for i in range(n):
-        density[i] = value[i] / weight[i] if weight[i] > 0.0 else math.inf
-    order = np.argsort(-density, kind="mergesort")
-    best = 0.0
-    best_deadline = math.inf
-    for t in range(n):
-        if not use[t]:
-            continue
-        room = deadline[t] - now - rule.costs[3]
-        used = 0.0
-        total = 0.0
+    usable = np.flatnonzero(use)
+    order, trial = _by_density(value, weight, usable), np.empty_like(usable)
+    best, taken = 0.0, 0
+    for t in usable:
+        room, used, total, count = deadline[t] - now - rule.costs[3], 0.0, 0.0, 0
         for i in order:
-            if use[i] and deadline[i] >= deadline[t] and weight[i] <= room and used + memory[i] <= rule.memory:
+            if deadline[i] >= deadline[t] and weight[i] <= room and used + memory[i] <= rule.memory:
                 room -= weight[i]
                 used += memory[i]
                 total += value[i]
+                trial[count] = i
+                count += 1
         if total > best:
-            best = total
-            best_deadline = deadline[t]
-    if best == 0.0:
-        return 0
-    count = 0
-    room = best_deadline - now - rule.costs[3]
-    used = 0.0
-    for i in order:
-        if use[i] and deadline[i] >= best_deadline and weight[i] <= room and used + memory[i] <= rule.memory:
-            room -= weight[i]
-            used += memory[i]
-            batch[count] = i
-            count += 1
-    return count
+            best, taken = total, count
+            batch[:count] = trial[:count]
+    return taken
 
 
 @helper
@@ -332,17 +305,13 @@ def _fill(now, rule, count, late, weight, memory, pending, batch):
 @helper
 def _by_deadline(now, rule, pending, room, batch):
     """Decide by the deadlines of this iteration: Algorithm 1, with or without the late, or the best of this epoch."""
-    n = len(pending.value)
     weight = _weight(rule.costs, pending.new, pending.cached)
     memory = rule.bytes_per_token * (pending.cached + pending.new)
     use = pending.waits == WAITS
     if rule.policy == ALGORITHM_1:
         return _algorithm_1(now, rule, use, weight, memory, pending, batch)
-    late = np.zeros(n, dtype=np.bool_)
-    for i in range(n):
-        if use[i]:
-            use[i] = now + rule.costs[3] + weight[i] <= pending.deadline[i]
-            late[i] = not use[i]
+    late = use & (now + rule.costs[3] + weight > pending.deadline)
+    use &= ~late
     if rule.policy == ALGORITHM_1_DROP:
         count = _algorithm_1(now, rule, use, weight, memory, pending, batch)
     else:
@@ -426,19 +395,16 @@ def calibrate(costs, calibration, work, seconds):
     ``work``: N_linear, N_interactions, N_cached of the batch, and 1. Modified in place: the costs, and what is known.
     """
     given, squares, products, error = calibration
-    expected, scale = 0.0, 0.0
-    for j in range(4):
-        expected += costs[j] * work[j]
-        scale += given[j] * work[j]
+    terms = given * work
+    expected, scale = (costs * work).sum(), terms.sum()
     if expected <= 0.0:
         return
     off, most = seconds / expected - 1.0, BOUND * error[0]
     keep = 1.0 - 1.0 / (MEMORY if abs(off) <= most else SHORT_MEMORY)
     seen = expected * (1.0 + min(max(off, -most), most))
+    products[:] = keep * products + terms * seen / scale**2
     for j in range(4):
-        products[j] = keep * products[j] + given[j] * work[j] * seen / scale**2
-        for k in range(4):
-            squares[j, k] = keep * squares[j, k] + given[j] * work[j] * given[k] * work[k] / scale**2
+        squares[j] = keep * squares[j] + terms[j] * given * work / scale**2
     error[0] = max(LEAST_ERROR, error[0] * (ERROR_STEP if abs(off) > MEDIAN * error[0] else 1.0 / ERROR_STEP))
     prior = (error[0] / START_ERROR) ** 2  # times the variance of the factors among each other
     factors = np.ones(4)
@@ -458,18 +424,12 @@ def calibrate(costs, calibration, work, seconds):
 @kernel("i8(f8[:, ::1], i8[::1], i1[::1], i8)")
 def compact(columns, serials, status, count):
     """Drop the rows of a table whose status is 0; return how many are left, in their order."""
+    kept = np.flatnonzero(status[:count])
+    left = len(kept)
     for row in columns:
-        left = 0
-        for i in range(count):
-            if status[i] != 0:
-                row[left] = row[i]
-                left += 1
-    left = 0
-    for i in range(count):
-        if status[i] != 0:
-            serials[left] = serials[i]
-            status[left] = status[i]
-            left += 1
+        row[:left] = row[kept]
+    serials[:left] = serials[kept]
+    status[:left] = status[kept]
     return left
 
 
@@ -585,7 +545,7 @@ def play(key, rule, verifier, devices, window, by_class, served, responses, log)
     away = np.empty(n)
     ahead = np.zeros(n)
     half = 0.5 * (window.begin + window.end)
-    calibration = Calibration(rule.costs.copy(), np.zeros((4, 4)), np.zeros(4), np.full(1, START_ERROR))
+    learned = Calibration(rule.costs.copy(), np.zeros((4, 4)), np.zeros(4), np.full(1, START_ERROR))
     work = np.ones(4)
     slow_first = np.argsort(devices.speed[devices.class_of], kind="mergesort")
     batch_seconds = 0.0
@@ -608,8 +568,7 @@ def play(key, rule, verifier, devices, window, by_class, served, responses, log)
     batch = np.empty(n, dtype=np.int64)
     taken = np.zeros(n, dtype=np.bool_)
     recent = np.zeros(window.spike_batches)
-    noise = np.empty(1, dtype=np.uint64)
-    noise[0] = mixed(key)
+    noise = np.full(1, mixed(key))
     open_responses = 0
     batches = 0
     now = 0.0
@@ -669,7 +628,7 @@ def play(key, rule, verifier, devices, window, by_class, served, responses, log)
         if verifier.noise > 0.0:
             seconds *= math.exp(verifier.noise * draw_normal(noise, 0) - 0.5 * verifier.noise**2)
         if verifier.learns:
-            calibrate(rule.costs, calibration, work, seconds)
+            calibrate(rule.costs, learned, work, seconds)
         begin = now
         now += seconds
         ratio = 1.0
@@ -681,8 +640,7 @@ def play(key, rule, verifier, devices, window, by_class, served, responses, log)
             total.batches += 1
             total.iterations += count
             total.busy_seconds += seconds
-        for k in range(count):
-            place = batch[k]
+        for place in batch[:count]:
             taken[place] = True
             j = pending[place]
             c = devices.class_of[j]
@@ -700,19 +658,14 @@ def play(key, rule, verifier, devices, window, by_class, served, responses, log)
                 total.cold += cached[j] == 0.0
                 if total.logged < len(log):
                     row = log[total.logged]
-                    row.batch = batches
-                    row.device = j
-                    row.start = begin
-                    row.queued = begin - arrival[j]
-                    row.seconds = seconds
-                    row.deadline = deadline[j]
-                    row.ratio = ratio
-                    row.late = late
+                    row.batch, row.device, row.start, row.seconds = batches, j, begin, seconds
+                    row.queued, row.deadline = begin - arrival[j], deadline[j]
+                    row.ratio, row.late = ratio, late
                     total.logged += 1
             done[j] += gain
             last_used[j] = now
             size[j] = prompt[j] + done[j]
-            cached[j] = prompt[j] + done[j] - 1.0 if verifier.cache else 0.0
+            cached[j] = size[j] - 1.0 if verifier.cache else 0.0
             back = now
             if done[j] >= target[j] or not verifier.central:
                 back += devices.down + draw_exponential(streams, j, devices.jitter)

@@ -69,30 +69,6 @@ def admits(items, t, memory, D):
 
 
 @helper
-def copy(flags, out):
-    """Copy flags."""
-    for i in range(len(flags)):
-        out[i] = flags[i]
-
-
-@helper
-def copy_order(order, out):
-    """Copy an order."""
-    for k in range(len(order)):
-        out[k] = order[k]
-
-
-@helper
-def largest(scores):
-    """Return the first index of the largest score."""
-    best = 0
-    for j in range(len(scores)):
-        if scores[j] > scores[best]:
-            best = j
-    return best
-
-
-@helper
 def improve(items, order, end, D, stop, trial, taken):
     """Exchange until nothing gains: one for one or two, and one in for the least dense, then refill; return the value.
 
@@ -134,7 +110,7 @@ def improve(items, order, end, D, stop, trial, taken):
                         more -= v[out]
                 if not more + fill(items, order, end, D, item, hole_t, hole_memory, False, taken) > value * GAIN:
                     continue
-            copy(taken, trial)
+            trial[:] = taken
             trial[item] = False
             for k in range(at, end):
                 trial[order[k]] = False
@@ -144,7 +120,7 @@ def improve(items, order, end, D, stop, trial, taken):
             fill(items, order, end, D, skip, hole_t, hole_memory, True, trial)
             trial_value, trial_t, trial_memory = use(items, end, trial)
             if trial_value > value and admits(items, trial_t, trial_memory, D):
-                copy(trial, taken)
+                taken[:] = trial
                 value, t, memory = trial_value, trial_t, trial_memory
         if value <= before:
             break
@@ -173,10 +149,8 @@ def enumerate_core(items, order, end, D, per_second, per_byte, core, taken):
             k -= 1
         distance[k], nearest[k] = abs(reduced), i
         size = min(size + 1, core)
-    for i in range(end, len(taken)):
-        taken[i] = False
-    for k in range(size):
-        taken[nearest[k]] = False
+    taken[end:] = False
+    taken[nearest[:size]] = False
     value, t, memory = use(items, end, taken)
     if not admits(items, t, memory, D):
         return -1.0
@@ -201,36 +175,6 @@ def enumerate_core(items, order, end, D, per_second, per_byte, core, taken):
 
 
 @helper
-def sort_items(values, seconds, memory, rooms, memory_room):
-    """Return the requests that are worth something and fit alone, by decreasing room, ties by index."""
-    key = np.empty(len(values))
-    found = np.empty(len(values), np.int64)
-    size = 0
-    for i in range(len(values)):
-        key[i] = -rooms[i]
-        if values[i] > 0.0 and memory[i] <= memory_room and seconds[i] <= rooms[i]:
-            found[size] = i
-            size += 1
-    sort_by(key, found[:size])
-    return found[:size]
-
-
-@helper
-def write_out(found, best, out):
-    """Write the requests of a batch, in the order of their indices, at the front of `out`; return how many."""
-    out[:] = 0
-    for k in range(len(found)):
-        if best[k]:
-            out[found[k]] = 1
-    count = 0
-    for i in range(len(out)):
-        if out[i]:
-            out[count] = i
-            count += 1
-    return count
-
-
-@helper
 def filled(items, order, end, D, taken):
     """Take what fits in an order, and nothing else; return its value."""
     taken[:] = False
@@ -246,44 +190,34 @@ def sweep(values, seconds, memory, rooms, memory_room, out, stop):
     n = len(values)
     if len(seconds) != n or len(memory) != n or len(rooms) != n or len(out) != n:
         raise ValueError("the columns of the requests and out must have one length")
-    found = sort_items(values, seconds, memory, rooms, memory_room)
+    found = np.flatnonzero((values > 0.0) & (memory <= memory_room) & (seconds <= rooms))
     size = len(found)
     if size == 0:
         return 0
-    columns = np.empty((4, size))
+    sort_by(-rooms, found)
+    items = Items(values[found], seconds[found], memory[found], rooms[found], memory_room)
+    d = items.room
     ends = np.empty(size, np.int64)  # for each distinct room, of the items that have no less
     thresholds = 0
-    needed = 0.0
-    single = 0
     for k in range(size):
-        i = found[k]
-        columns[0, k], columns[1, k], columns[2, k], columns[3, k] = values[i], seconds[i], memory[i], rooms[i]
-        needed += memory[i]
-        if values[i] > columns[0, single]:
-            single = k
-        if k + 1 == size or rooms[found[k + 1]] != rooms[i]:
+        if k + 1 == size or d[k + 1] != d[k]:
             ends[thresholds] = k + 1
             thresholds += 1
-    items = Items(columns[0], columns[1], columns[2], columns[3], memory_room)
-    d = items.room
-    binding = needed > memory_room
+    binding = items.memory.sum() > memory_room
     flags = np.zeros((3, size), np.bool_)
     best, taken, trial = flags[0], flags[1], flags[2]
     orders = np.empty((3, size), np.int64)
     by_time, by_memory, order = orders[0], orders[1], orders[2]
     by_density(items, size, 1.0, 0.0, by_time)
     by_density(items, size, 0.0, 1.0, by_memory)
-    score = np.empty(thresholds)
-    promise = np.empty(thresholds)  # bounds at the prices of the thresholds visited so far
+    score = np.full(thresholds, -1.0)
+    promise = np.full(thresholds, math.inf)  # bounds at the prices of the thresholds visited so far
     top = 0
-    for j in range(thresholds):
-        score[j] = -1.0
-        promise[j] = math.inf
     for mix in range(GRID + 2 if binding else 1):  # value per second, per byte, and mixes: they tell where both bind
         if mix == 0:
-            copy_order(by_time, order)
+            order[:] = by_time
         elif mix == 1:
-            copy_order(by_memory, order)
+            order[:] = by_memory
         else:
             share = (mix - 1.0) / (GRID + 1.0)
             room = d[ends[top] - 1]
@@ -294,19 +228,20 @@ def sweep(values, seconds, memory, rooms, memory_room, out, stop):
                 break
             score[j] = max(score[j], fill(items, order, ends[j], d[ends[j] - 1], -1, 0.0, 0.0, False, best))
         if mix <= 1:
-            top = largest(score)
-    top = largest(score)
+            top = np.argmax(score)
+    top = np.argmax(score)
+    single = np.argmax(items.value)
     best[single] = True
     best_value = items.value[single]
     for k in range(2):  # the guarantee: never less than the best greedy of all thresholds
         value = filled(items, by_time if k == 0 else by_memory, ends[top], d[ends[top] - 1], taken)
         if value > best_value:
             best_value = value
-            copy(taken, best)
+            best[:] = taken
     for visit in range(min(STARTS, thresholds)):
         if stop[0]:
             break
-        j = largest(score) if visit % 2 == 0 else largest(promise)
+        j = np.argmax(score) if visit % 2 == 0 else np.argmax(promise)
         score[j] = -1.0
         if promise[j] <= best_value:
             continue
@@ -325,23 +260,22 @@ def sweep(values, seconds, memory, rooms, memory_room, out, stop):
         if binding and per_second + per_byte > 0.0:
             by_density(items, end, per_second, per_byte, inside)
         else:
-            count = 0
-            for i in by_time:
-                if i < end:
-                    inside[count] = i
-                    count += 1
+            inside[:] = by_time[by_time < end]
         value = enumerate_core(items, inside, end, D, per_second, per_byte, CORE, taken)
         for k in range(3 if binding else 1):
             other = inside if k == 0 else (by_time if k == 1 else by_memory)
             greedy = filled(items, other, end, D, trial)
             if greedy > value or (k == 0 and greedy == value):
                 value = greedy
-                copy(trial, taken)
+                taken[:] = trial
         value = improve(items, inside, end, D, stop, trial, taken)
         if value > best_value:
             best_value = value
-            copy(taken, best)
-    return write_out(found, best, out)
+            best[:] = taken
+    found = found[best]
+    found.sort()
+    out[: len(found)] = found
+    return len(found)
 
 
 @kernel("f8(i8, i8, Items, f8, f8, f8, b1[::1], u1[::1])")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from heapq import heapify, heappop, heappush
 from typing import ClassVar
 
 import numpy as np
@@ -12,9 +11,8 @@ import numpy as np
 from specopt.models.draft_allocation import DraftAllocationPlan, DraftAllocationProblem
 from specopt.solvers.auto import Auto
 from specopt.solvers.draft_allocation.brute_force import BruteForceAllocation
-from specopt.solvers.draft_allocation.greedy import Greedy
+from specopt.solvers.draft_allocation.greedy import Greedy, WaterLevel, take_largest
 from specopt.solvers.draft_allocation.milp import MilpAllocation
-from specopt.solvers.draft_allocation.water_level import WaterLevel
 from specopt.solvers.method import Method
 
 PLAIN_TOKENS = 50_000
@@ -37,17 +35,8 @@ class AutoAllocation(Auto):
 
     def plain_plans(self, problem: DraftAllocationProblem) -> Iterator[DraftAllocationPlan]:
         """Yield what the largest marginals give, up to `PLAIN_TOKENS` of them."""
-        rates, caps = problem.acceptance_rates.tolist(), problem.caps.tolist()
         drafts = [0] * problem.clients
-        heap = [(-weight * rates[i], i) for i, weight in enumerate(problem.weights.tolist()) if caps[i] > 0]
-        heapify(heap)
-        for _ in range(min(problem.budget_tokens, PLAIN_TOKENS)):
-            if not heap:
-                break
-            marginal, i = heappop(heap)
-            drafts[i] += 1
-            if drafts[i] < caps[i]:
-                heappush(heap, (marginal * rates[i], i))
+        take_largest(problem, drafts, min(problem.budget_tokens, PLAIN_TOKENS), lambda: None)
         yield DraftAllocationPlan(draft_tokens=np.array(drafts, dtype=np.int64))
 
 

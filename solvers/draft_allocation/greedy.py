@@ -1,8 +1,9 @@
-"""Greedy: one token after the other to the client that gains most by it."""
+"""The largest marginals: one token after the other, or all above a common level, found without walking through them."""
 
 from __future__ import annotations
 
 import heapq
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -15,6 +16,30 @@ from specopt.solvers.draft_allocation.method import SMALLEST, DraftAllocationMet
 from specopt.solvers.method import Outcome
 
 TOKENS_PER_CHECK = 4096
+
+
+def take_largest(problem: DraftAllocationProblem, drafts: list[int], tokens: int, check: Callable[[], None]) -> None:
+    """Add tokens to `drafts`, of which there are none yet, the largest marginal first, as far as they add anything."""
+    weights: list[float] = scaled(problem.weights).tolist()
+    rates: list[float] = problem.acceptance_rates.tolist()
+    caps: list[int] = problem.caps.tolist()
+    heap = [
+        (-weight * rate, client)
+        for client, (weight, rate) in enumerate(zip(weights, rates, strict=True))
+        if caps[client] > 0 and weight * rate >= SMALLEST
+    ]
+    heapq.heapify(heap)
+    while heap and tokens > 0:
+        tokens -= 1
+        if tokens % TOKENS_PER_CHECK == 0:
+            check()
+        client = heap[0][1]
+        drafts[client] += 1
+        marginal = weights[client] * rates[client] ** (drafts[client] + 1)
+        if drafts[client] < caps[client] and marginal >= SMALLEST:
+            heapq.heapreplace(heap, (-marginal, client))
+        else:
+            heapq.heappop(heap)
 
 
 @dataclass(frozen=True)
@@ -34,30 +59,35 @@ class Greedy(DraftAllocationMethod):
     def run(self, problem: DraftAllocationProblem, budget: Budget) -> Outcome:
         """Take tokens until the budget is spent or none adds anything."""
         offer_first_plan(problem, budget)
-        weights: list[float] = scaled(problem.weights).tolist()
-        rates: list[float] = problem.acceptance_rates.tolist()
-        caps: list[int] = problem.caps.tolist()
         drafts = [0] * problem.clients
-        heap = [
-            (-weight * rate, client)
-            for client, (weight, rate) in enumerate(zip(weights, rates, strict=True))
-            if caps[client] > 0 and weight * rate >= SMALLEST
-        ]
-        heapq.heapify(heap)
-        left = problem.budget_tokens
         try:
-            while heap and left > 0:
-                left -= 1
-                if left % TOKENS_PER_CHECK == 0:
-                    budget.check()
-                client = heap[0][1]
-                drafts[client] += 1
-                marginal = weights[client] * rates[client] ** (drafts[client] + 1)
-                if drafts[client] < caps[client] and marginal >= SMALLEST:
-                    heapq.heapreplace(heap, (-marginal, client))
-                else:
-                    heapq.heappop(heap)
+            take_largest(problem, drafts, problem.budget_tokens, budget.check)
         except (OutOfTime, Stopped, KeyboardInterrupt):
             budget.offer(DraftAllocationPlan(draft_tokens=np.array(drafts, dtype=np.int64)))
             raise
         return certify(problem, np.array(drafts, dtype=np.int64), budget)
+
+
+@dataclass(frozen=True)
+class WaterLevel(DraftAllocationMethod):
+    """Newton's method for the level that C marginals exceed, then the few tokens by which rounding misses it.
+
+    Exact: client i has floor(log(level / w_i) / log a_i) marginals above a level, and whatever is above a level comes
+    first in the order in which `greedy` takes tokens, however rough the level. Counts that rounding could change are
+    settled by comparing products. A heap then adds or takes away the tokens by which the sum misses the budget.
+    The plan is the plan of `greedy`, ties included; see `specopt.solvers.draft_allocation.fast` for a bare call.
+    """
+
+    name: ClassVar[str] = "water-level"
+    exact: ClassVar[bool] = True
+    source: ClassVar[str] = "own; paper 5, Eq. 5, by the Lagrange multiplier of its budget"
+    guarantee: ClassVar[str] = "optimal"
+    complexity: ClassVar[str] = "O(N log N), whatever the budget"
+
+    def run(self, problem: DraftAllocationProblem, budget: Budget) -> Outcome:
+        """Make one compiled call."""
+        offer_first_plan(problem, budget)
+        kernels = budget.load("draft_allocation")
+        drafts = np.empty(problem.clients, dtype=np.int64)
+        kernels.allocate(problem.weights, problem.acceptance_rates, problem.budget_tokens, problem.caps, drafts)
+        return certify(problem, drafts, budget)

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from msgspec import Meta
 
-from specopt.models.draft_control import DraftControlProblem
 from specopt.models.fields import HalfOpenUnit
 from specopt.solvers.budget import Budget
-from specopt.solvers.draft_control.method import DraftControlMethod, certify, offer_first_plan
-from specopt.solvers.draft_control.prepare import prepare
+from specopt.solvers.draft_control.method import DraftControlMethod, certify
+from specopt.solvers.draft_control.prepare import Prepared
 from specopt.solvers.method import Outcome
 
 _STEPS_PER_CALL = 20_000
@@ -63,21 +62,14 @@ class DoubleQLearning(DraftControlMethod):
     explore_from: Share = 1.0
     explore_to: Share = 0.1
 
-    def run(self, problem: DraftControlProblem, budget: Budget) -> Outcome:
+    def search(self, prepared: Prepared, kernels: Any, budget: Budget) -> Outcome:
         """Learn, episode by episode."""
-        prepared = prepare(problem)
-        offer_first_plan(prepared, budget)
         simulation = budget.load("draft_control_simulation")
-        kernels = budget.load("draft_control")
-        span = prepared.longest - prepared.shortest + 1
-        lengths = np.tile(np.arange(prepared.shortest, prepared.longest + 1), len(prepared.resolutions))
-        indices = np.repeat(np.arange(len(prepared.resolutions)), span)
-        shape = prepared.states, prepared.actions
+        lengths, indices = prepared.choices
+        shape = 2, prepared.states, prepared.actions
         learned = simulation.Learned(
-            first=np.zeros(shape),
-            second=np.zeros(shape),
-            first_seen=np.zeros(shape, dtype=np.int64),
-            second_seen=np.zeros(shape, dtype=np.int64),
+            values=np.zeros(shape),
+            seen=np.zeros(shape, dtype=np.int64),
             tokens_and_seconds=np.array([1.0, float(prepared.fixed.mean() + prepared.per_draft.min())]),
         )
         cumulative = np.cumsum(prepared.transition, axis=1)
@@ -96,24 +88,16 @@ class DoubleQLearning(DraftControlMethod):
                 lengths=lengths, indices=indices, per_time=self.reward == "rate", discount=self.discount,
                 step_power=self.step_power, explore_from=explore_from, explore_to=explore_to, forget=_FORGET,
             )  # fmt: skip
-            simulation.learn(
-                prepared.for_kernels,
-                cumulative,
-                learning,
-                key,
-                done,
-                count,
-                int(places.integers(prepared.states)),
-                learned,
-            )
+            begin = int(places.integers(prepared.states))
+            simulation.learn(prepared.for_kernels, cumulative, learning, key, done, count, begin, learned)
             done += count
-            best = np.argmax(learned.first + learned.second, axis=1)
+            best = np.argmax(learned.values.sum(axis=0), axis=1)
             budget.offer(prepared.plan(lengths[best], indices[best]))
         outcome = certify(kernels, prepared, lengths[best], indices[best], budget)
         tokens, seconds = learned.tokens_and_seconds.tolist()
         stats = {
             "steps": done,
             "learned_rate": tokens / seconds if self.reward == "rate" else None,
-            "least_visits": int((learned.first_seen + learned.second_seen).min()),
+            "least_visits": int(learned.seen.sum(axis=0).min()),
         }
         return Outcome(plan=outcome.plan, bound=outcome.bound, stats=dict(outcome.stats) | stats)

@@ -10,7 +10,7 @@ import numpy as np
 from specopt.models.draft_control import DraftControlPlan, DraftControlProblem
 from specopt.models.fields import Floats, Ints
 from specopt.solvers.budget import Budget
-from specopt.solvers.draft_control.method import DraftControlMethod, certify, offer_first_plan, shares_of
+from specopt.solvers.draft_control.method import DraftControlMethod, certify, first_actions, shares_of
 from specopt.solvers.draft_control.prepare import Prepared, prepare
 from specopt.solvers.formulation import Formulation, Value
 from specopt.solvers.method import Outcome
@@ -37,11 +37,9 @@ class LinearProgram(ByProgram, DraftControlMethod):
     complexity: ClassVar[str] = "a linear program of S A + S columns, 2 S + 1 rows"
     max_size: ClassVar[int] = 100_000
 
-    def run(self, problem: DraftControlProblem, budget: Budget) -> Outcome:
+    def search(self, prepared: Prepared, kernels: Any, budget: Budget) -> Outcome:
         """State the program, solve it, and read policy and price."""
-        prepared = prepare(problem)
-        offer_first_plan(prepared, budget)
-        kernels = budget.load("draft_control")
+        problem: Any = budget.problem
         outcome = self._solved(kernels, prepared, formulate(problem), budget)
         assert isinstance(outcome.plan, DraftControlPlan) and outcome.bound is not None
         if problem.gap(problem.evaluate(outcome.plan).objective, outcome.bound) <= self.tolerance:
@@ -53,8 +51,7 @@ class LinearProgram(ByProgram, DraftControlMethod):
         solved = solve_program(program, budget, ACCURACY, solver=self.solver)
         if not solved.has_solution:  # numbers too far apart, or no time: say so, with a valid bound
             budget.check()
-            nothing = np.zeros(prepared.states, dtype=np.int64)
-            return certify(kernels, prepared, nothing + prepared.shortest, nothing, budget)
+            return certify(kernels, prepared, *first_actions(prepared), budget)
         lengths, indices, rate = _choices(prepared, program, solved.values().__getitem__)
         return certify(kernels, prepared, lengths, indices, budget, rate)
 

@@ -17,6 +17,7 @@ and where the chain hardly mixes they are as large as its mean sojourns, and the
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -25,7 +26,7 @@ import numpy as np
 from specopt.models.draft_control import DraftControlProblem
 from specopt.models.fields import Floats, Ints
 from specopt.solvers.budget import Budget
-from specopt.solvers.draft_control.prepare import Prepared
+from specopt.solvers.draft_control.prepare import Prepared, prepare
 from specopt.solvers.method import Method, Outcome
 
 SLACK = 1e-13
@@ -33,6 +34,9 @@ SLACK = 1e-13
 
 MAX_ROUNDS = 1000
 """More are never needed: the rate rises from one to the next, as fast as in Newton's method."""
+
+Rate = Callable[[Floats, Floats], float]
+"""Given expected tokens and seconds of the iterations of every state, the rate of a policy."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +50,16 @@ class DraftControlMethod(Method):
         """Return the number of actions of all states."""
         return len(problem.states) * actions(problem)
 
+    def run(self, problem: DraftControlProblem, budget: Budget) -> Outcome:
+        """Offer a first plan, and search."""
+        prepared = prepare(problem)
+        offer_first_plan(prepared, budget)
+        return self.search(prepared, budget.load("draft_control"), budget)
+
+    def search(self, prepared: Prepared, kernels: Any, budget: Budget) -> Outcome:
+        """Solve within a budget that has a first plan."""
+        raise NotImplementedError
+
 
 def actions(problem: DraftControlProblem) -> int:
     """Return the number of actions of each state: resolutions times draft lengths."""
@@ -55,9 +69,13 @@ def actions(problem: DraftControlProblem) -> int:
 
 def offer_first_plan(prepared: Prepared, budget: Budget) -> None:
     """Offer the plan of the shortest drafts, which is always feasible."""
-    everywhere = np.zeros(prepared.states, dtype=np.int64)
-    budget.offer(prepared.plan(everywhere + prepared.shortest, everywhere))
+    budget.offer(prepared.plan(*first_actions(prepared)))
     budget.check()
+
+
+def first_actions(prepared: Prepared) -> tuple[Ints, Ints]:
+    """Return lengths and resolution indices of the shortest drafts."""
+    return np.full(prepared.states, prepared.shortest), np.zeros(prepared.states, dtype=np.int64)
 
 
 def weigh(kernels: Any, prepared: Prepared, lengths: Ints, indices: Ints) -> tuple[Floats, Floats]:
@@ -77,8 +95,7 @@ def shares_of(kernels: Any, prepared: Prepared) -> Floats:
 def best_values(kernels: Any, prepared: Prepared, price: float) -> Floats:
     """Return the largest N - price T of each state, shape (S,)."""
     best = np.empty(prepared.states)
-    actions = np.full(prepared.states, prepared.shortest), np.zeros(prepared.states, dtype=np.int64)
-    kernels.improve(prepared.for_kernels, price, np.inf, *actions, best)
+    kernels.improve(prepared.for_kernels, price, np.inf, *first_actions(prepared), best)
     return best
 
 
@@ -91,8 +108,7 @@ def certify(
     budget.offer(plan)
     shares = shares_of(kernels, prepared)
     if price is None:
-        nothing = np.zeros(prepared.states, dtype=np.int64)
-        price = best_price(kernels, prepared, shares, nothing + prepared.shortest, nothing, budget)[2]
+        price = best_price(kernels, prepared, in_the_mean(shares), budget)[2]
     violation = float(shares @ best_values(kernels, prepared, price))
     bound = price + max(0.0, violation) / float(shares @ prepared.quickest)
     budget.improve_bound(bound)
@@ -106,27 +122,29 @@ def certify(
     return Outcome(plan=plan, bound=bound, stats=certificate | stats)
 
 
-def best_price(
-    kernels: Any, prepared: Prepared, shares: Floats, lengths: Ints, indices: Ints, budget: Budget
-) -> tuple[Ints, Ints, float, int]:
-    """Return lengths, resolution indices and rate of an optimal policy, and the rounds that it took from a given one.
+def in_the_mean(shares: Floats) -> Rate:
+    """Return the rate of a policy whose states have these shares of the iterations."""
+    return lambda tokens, seconds: float(shares @ tokens) / float(shares @ seconds)
 
-    Dinkelbach's method: the rate of a policy is the price at which the next one is best, state by state.
+
+def best_price(
+    kernels: Any, prepared: Prepared, rate: Rate, budget: Budget, *, offers: bool = False
+) -> tuple[Ints, Ints, float, int]:
+    """Return lengths, resolution indices and rate of an optimal policy, and the rounds that it took.
+
+    Dinkelbach's method: the rate of a policy is the price at which the next one is best, state by state; the first one
+    has the shortest drafts. `rate` returns it, `offers` says whether the policies on the way are offered.
     """
-    lengths, indices = lengths.copy(), indices.copy()
+    lengths, indices = first_actions(prepared)
     best = np.empty(prepared.states)
-    rounds = 0
-    while True:
+    rounds, changed = 0, 1
+    while changed and rounds < MAX_ROUNDS:
+        if rounds and offers:
+            budget.offer(prepared.plan(lengths, indices))
         budget.check()
         rounds += 1
         tokens, seconds = weigh(kernels, prepared, lengths, indices)
-        price = float(shares @ tokens) / float(shares @ seconds)
-        slack = rounding(tokens, seconds, price)
+        price = rate(tokens, seconds)
+        slack = SLACK * float(tokens.max() + price * seconds.max())  # rounding
         changed = kernels.improve(prepared.for_kernels, price, slack, lengths, indices, best)
-        if not changed or rounds == MAX_ROUNDS:
-            return lengths, indices, price, rounds
-
-
-def rounding(tokens: Floats, seconds: Floats, price: float) -> float:
-    """Return by how much the value of an action must be better to count as better."""
-    return SLACK * float(tokens.max() + price * seconds.max())
+    return lengths, indices, price, rounds

@@ -1,24 +1,16 @@
-"""Policy iteration for the semi-Markov decision process of draft control."""
+"""Policies that are better at the rate of the one before, until none is: both methods are exact."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
-from specopt.models.draft_control import DraftControlProblem
 from specopt.models.fields import Floats
 from specopt.solvers.budget import Budget
-from specopt.solvers.draft_control.method import (
-    MAX_ROUNDS,
-    DraftControlMethod,
-    certify,
-    offer_first_plan,
-    rounding,
-    weigh,
-)
-from specopt.solvers.draft_control.prepare import prepare
+from specopt.solvers.draft_control.method import DraftControlMethod, best_price, certify, in_the_mean, shares_of
+from specopt.solvers.draft_control.prepare import Prepared
 from specopt.solvers.method import Outcome
 
 
@@ -36,27 +28,37 @@ class PolicyIteration(DraftControlMethod):
     guarantee: ClassVar[str] = "optimal"
     complexity: ClassVar[str] = "O(S^3) once and O(S^2 + S A) per iteration, usually 3 to 6 iterations"
 
-    def run(self, problem: DraftControlProblem, budget: Budget) -> Outcome:
+    def search(self, prepared: Prepared, kernels: Any, budget: Budget) -> Outcome:
         """Iterate until no state has a better action."""
-        prepared = prepare(problem)
-        offer_first_plan(prepared, budget)
-        kernels = budget.load("draft_control")
-        reduced = prepared.recurrent_chain
+        reduced, inside = prepared.recurrent_chain, prepared.recurrent
         kernels.stationary(reduced)
-        lengths = np.full(prepared.states, prepared.shortest)
-        indices = np.zeros(prepared.states, dtype=np.int64)
-        best = np.empty(prepared.states)
-        iterations = 0
-        while True:
-            iterations += 1
-            tokens, seconds = weigh(kernels, prepared, lengths, indices)
-            rate = cycle_rate(reduced, tokens[prepared.recurrent], seconds[prepared.recurrent])
-            slack = rounding(tokens, seconds, rate)
-            changed = kernels.improve(prepared.for_kernels, rate, slack, lengths, indices, best)
-            if not changed or iterations == MAX_ROUNDS:
-                return certify(kernels, prepared, lengths, indices, budget, rate, iterations=iterations)
-            budget.offer(prepared.plan(lengths, indices))
-            budget.check()
+
+        def rate(tokens: Floats, seconds: Floats) -> float:
+            return cycle_rate(reduced, tokens[inside], seconds[inside])
+
+        lengths, indices, price, iterations = best_price(kernels, prepared, rate, budget, offers=True)
+        return certify(kernels, prepared, lengths, indices, budget, price, iterations=iterations)
+
+
+@dataclass(frozen=True)
+class Decoupled(DraftControlMethod):
+    """Every state maximises N - price T by itself; the price of a second is the rate that this gives.
+
+    Exact, because the actions do not touch the chain: E[N] - price E[T] is a sum over states, and the largest price
+    at which some policy still makes it 0 is the best rate (Dinkelbach 1967).
+    """
+
+    name: ClassVar[str] = "decoupled"
+    exact: ClassVar[bool] = True
+    source: ClassVar[str] = "own; Eq. 12 of paper 3, one price for all states"
+    guarantee: ClassVar[str] = "optimal"
+    complexity: ClassVar[str] = "O(S^3) once and O(S A) per round, usually 3 to 6 rounds"
+
+    def search(self, prepared: Prepared, kernels: Any, budget: Budget) -> Outcome:
+        """Raise the price until no state has a better action."""
+        shares = shares_of(kernels, prepared)
+        lengths, indices, price, rounds = best_price(kernels, prepared, in_the_mean(shares), budget)
+        return certify(kernels, prepared, lengths, indices, budget, price, rounds=rounds)
 
 
 def cycle_rate(reduced: Floats, tokens: Floats, seconds: Floats) -> float:

@@ -78,6 +78,12 @@ class Prepared:
         least: Floats = self.per_draft.min(axis=1) * self.shortest + self.shortest.bit_length() * self.per_count_bit
         return self.fixed + least
 
+    @property
+    def choices(self) -> tuple[Ints, Ints]:
+        """Lengths and resolution indices of the actions of a state, each of shape (A,)."""
+        lengths, count = np.arange(self.shortest, self.longest + 1), len(self.resolutions)
+        return np.tile(lengths, count), np.repeat(np.arange(count), len(lengths))
+
     def all_actions(self) -> tuple[Floats, Floats, Ints, Ints]:
         """Return tokens and seconds of every action, shape (S, A), and the lengths and indices behind them, (A,)."""
         lengths = np.arange(self.shortest, self.longest + 1)
@@ -88,13 +94,7 @@ class Prepared:
             self.fixed[:, None, None] + lengths * self.per_draft[:, :, None] + bits * self.per_count_bit[:, None, None]
         )
         shape = (self.states, self.actions)
-        count = len(self.resolutions)
-        return (
-            np.ascontiguousarray(tokens.reshape(shape)),
-            seconds.reshape(shape),
-            np.tile(lengths, count),
-            np.repeat(np.arange(count), len(lengths)),
-        )
+        return (np.ascontiguousarray(tokens.reshape(shape)), seconds.reshape(shape), *self.choices)
 
     def plan(self, lengths: Ints, indices: Ints) -> DraftControlPlan:
         """Return the plan of one draft length and one resolution index per state.

@@ -14,12 +14,10 @@ tokens / seconds: E[ratio], the objective of Eq. 12 as it is printed. It is not 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from specopt.models.arguments import integer
 from specopt.models.draft_control import DraftControlPlan, DraftControlProblem
@@ -133,15 +131,9 @@ def simulate(
         response_tokens = integer("response_tokens", response_tokens, 1, MAX_ITERATIONS)
     chosen = as_policy(problem, policy)
     kernels = Budget(problem).load("draft_control_simulation")
-    world, steering = _world(problem), kernels.Policy(**_steering(problem, chosen))
-    key = random_key(seed)
-    counts: NDArray[np.int64] = np.empty((replications, 2), dtype=np.int64)
-    visits: NDArray[np.int64] = np.empty((replications, len(problem.states)), dtype=np.int64)
-    seconds = np.empty(replications)
-    for part in _parts(replications, (iterations + warm_up) * (1 + _longest(problem, chosen))):
-        kernels.play(*world, steering, key, part.start, warm_up, iterations, counts[part], seconds[part], visits[part])
-        if callback is not None:
-            callback(part.stop, float(counts[: part.stop, 0].sum() / seconds[: part.stop].sum()))
+    world = (*_world(problem), kernels.Policy(**_steering(problem, chosen)), random_key(seed))
+    draws = (iterations + warm_up) * (1 + _longest(problem, chosen))
+    counts, seconds, visits = _play(kernels, world, replications, draws, (warm_up, iterations, 0), callback)
     tokens = counts[:, 0].copy()
     estimates = {
         "tokens_per_second": Estimate.ratio(tokens, seconds),
@@ -150,7 +142,8 @@ def simulate(
     }
     mean_tokens = mean_seconds = None
     if response_tokens is not None:
-        made, spent = _responses(kernels, (*world, steering, key), replications, response_tokens)
+        made, spent, _ = _play(kernels, world, replications, 10 * response_tokens, (0, 0, response_tokens))
+        made = made[:, 0]
         estimates["response_tokens_per_second"] = Estimate.of(made / spent)
         mean_tokens, mean_seconds = float(made.mean()), float(spent.mean())
     return RateSimulation(
@@ -175,26 +168,31 @@ def simulate(
     )
 
 
-def _responses(kernels: Any, given: tuple[Any, ...], replications: int, least: int) -> tuple[Ints, Floats]:
-    """Return tokens and seconds of one response per replication."""
-    tokens, seconds = np.empty(replications, dtype=np.int64), np.empty(replications)
-    for part in _parts(replications, 10 * least):
-        kernels.respond(*given, part.start, least, tokens[part], seconds[part])
-    return tokens, seconds
-
-
-def _parts(replications: int, draws: int) -> Iterator[slice]:
-    """Yield the replications in parts of one kernel call each, given the draws of a replication."""
-    chunk = max(1, _DRAWS_PER_CALL // draws)
-    for first in range(0, replications, chunk):
-        yield slice(first, min(first + chunk, replications))
-
-
 def _world(problem: DraftControlProblem) -> tuple[Any, ...]:
     """Return what an iteration takes and yields, the summed rows of the chain and of its stationary distribution."""
-    prepared = prepare(problem)
-    shares = np.cumsum(problem.stationary_distribution)
+    prepared, shares = prepare(problem), np.cumsum(problem.stationary_distribution)
     return prepared.for_kernels, np.cumsum(prepared.transition, axis=1), shares
+
+
+def _play(
+    kernels: Any,
+    world: tuple[Any, ...],
+    replications: int,
+    draws: int,
+    lengths: tuple[int, int, int],
+    callback: Tell | None = None,
+) -> tuple[Ints, Floats, Ints]:
+    """Return tokens and drafts, seconds, and visits of all replications; `draws` are those of one."""
+    counts = np.empty((replications, 2), dtype=np.int64)
+    visits, seconds = np.empty((replications, len(world[1])), dtype=np.int64), np.empty(replications)
+    at_once = max(1, _DRAWS_PER_CALL // draws)
+    for first in range(0, replications, at_once):
+        end = min(first + at_once, replications)
+        part = slice(first, end)
+        kernels.play(*world, first, *lengths, counts[part], seconds[part], visits[part])
+        if callback is not None:
+            callback(end, float(counts[:end, 0].sum() / seconds[:end].sum()))
+    return counts, seconds, visits
 
 
 def _steering(problem: DraftControlProblem, policy: Policy) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from specopt.models.draft_stopping import DraftStoppingPlan, DraftStoppingProblem
 from specopt.solvers.budget import Budget
-from specopt.solvers.draft_stopping.prepare import Prepared, window_plan
+from specopt.solvers.draft_stopping.prepare import Flags, Prepared, prepare, window_plan
 from specopt.solvers.method import Method, Outcome
 
 
@@ -19,17 +19,27 @@ class DraftStoppingMethod(Method):
 
     solves: ClassVar[type[DraftStoppingProblem]] = DraftStoppingProblem
 
+    def run(self, problem: DraftStoppingProblem, budget: Budget) -> Outcome:
+        """Offer the best fixed window, and the bound of a device that sees rejections; search."""
+        prepared = prepare(problem)
+        never = prepared.none_flagged
+        budget.offer(window_plan(0, never))
+        budget.check()
+        budget.offer(window_plan(best_window(prepared, never)[0], never))
+        budget.improve_bound(prepared.knowing_bound())
+        budget.check()
+        return self.search(prepared, budget)
 
-def offer_first_plan(prepared: Prepared, budget: Budget) -> int:
-    """Offer the best fixed window, and the bound of a device that sees rejections; return the window."""
-    never = np.zeros(prepared.scores.bins, dtype=np.bool_)
-    budget.offer(window_plan(0, never))
-    budget.check()
-    window = int(np.argmax(prepared.ratio(*prepared.windows(never))))
-    budget.offer(window_plan(window, never))
-    budget.improve_bound(prepared.knowing_bound())
-    budget.check()
-    return window
+    def search(self, prepared: Prepared, budget: Budget) -> Outcome:
+        """Solve within a budget that has a first plan."""
+        raise NotImplementedError
+
+
+def best_window(prepared: Prepared, flagged: Flags) -> tuple[int, float]:
+    """Return the best window of a rule that stops at flagged scores, and its tokens per round of time."""
+    ratios = prepared.ratio(*prepared.windows(flagged))
+    window = int(np.argmax(ratios))
+    return window, float(ratios[window])
 
 
 def rule(plan: DraftStoppingPlan, budget: Budget, **stats: object) -> Outcome:

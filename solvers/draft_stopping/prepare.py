@@ -17,6 +17,8 @@ from specopt.models.drafting import Scores
 from specopt.models.fields import Floats, Ints
 from specopt.solvers.drafting.pieces import CLOSE, MAX_PRICES
 
+Flags = NDArray[np.bool_]
+
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
@@ -48,6 +50,11 @@ class Prepared:
         return int(self.rates.shape[1])
 
     @property
+    def none_flagged(self) -> Flags:
+        """No score."""
+        return np.zeros(self.scores.bins, dtype=np.bool_)
+
+    @property
     def averaged(self) -> Floats:
         """Per position the acceptance of those tokens that are judged there, whatever their class, shape (L,)."""
         reach = self.prior @ np.cumprod(np.column_stack([np.ones(len(self.prior)), self.rates]), axis=1)
@@ -60,7 +67,7 @@ class Prepared:
         alive = self.prior @ np.cumprod(self.rates, axis=1)
         return float(alive.sum() / (1.0 + alive[:-1].sum()))
 
-    def windows(self, flagged: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+    def windows(self, flagged: Flags) -> tuple[Floats, Floats]:
         """Return E[accepted] and E[drafted] of a rule that stops at a flagged score, per window 0, 1, ..., L."""
         on, on_rejected, on_after = (
             float(law[~flagged].sum()) for law in (self.scores.accepted, self.scores.first_rejection, self.scores.after)
@@ -108,7 +115,7 @@ def prepare(problem: DraftStoppingProblem) -> Prepared:
     )  # fmt: skip
 
 
-def window_plan(window: int, flagged: NDArray[np.bool_]) -> DraftStoppingPlan:
+def window_plan(window: int, flagged: Flags) -> DraftStoppingPlan:
     """Return the plan that drafts up to `window` tokens and stops at a flagged score."""
     rows = np.where(flagged, STOP, np.arange(1, window + 1)[:, None])
     rows[-1:] = STOP

@@ -70,8 +70,8 @@ class Best:
 
     Parameters
     ----------
-    values, thresholds
-        At its price: the value before each token and after the last, the beliefs up to which it is best to stop.
+    values
+        At its price: the value before each token and after the last.
     accepted, drafted
         E[accepted] and E[drafted].
     price
@@ -81,7 +81,6 @@ class Best:
     """
 
     values: list[Pieces]
-    thresholds: Floats
     accepted: float
     drafted: float
     price: float
@@ -108,13 +107,13 @@ def best_ratio(
         A ratio that some policy has; that of drafting nothing is 1.
     """
     for _ in range(MAX_PRICES):
-        values, thresholds, lost = solve_pieces(rates, scores, price * cost, worthless, check)
+        values, lost = solve_pieces(rates, scores, price * cost, worthless, check)
         accepted, drafted = float(values[0].accepted[-1]), float(values[0].drafted[-1])
         found = (1.0 + accepted) / (1.0 + cost * drafted)
         if not found > price * (1.0 + CLOSE):
             break
         price = found
-    return Best(values, thresholds, accepted, drafted, price, lost)
+    return Best(values, accepted, drafted, price, lost)
 
 
 _STOP = Pieces(*(np.zeros(1) for _ in range(5)))
@@ -122,19 +121,19 @@ _STOP = Pieces(*(np.zeros(1) for _ in range(5)))
 
 def solve_pieces(
     rates: Floats, scores: Scores, cost: float, worthless: float = WORTHLESS, check: Callable[[], None] = lambda: None
-) -> tuple[list[Pieces], Floats, float]:
-    """Return the value before each token and after the last, the beliefs up to which it is best to stop, and the loss.
+) -> tuple[list[Pieces], float]:
+    """Return the value before each token and after the last, and the loss.
 
     `rates` are by position, shape (L,), `cost` is in accepted tokens that drafting one must be worth. Where pieces are
     many a plan must be worth `worthless` tokens of a round to be kept. `check` raises when there is no time left.
     """
-    values, thresholds, lost = [_STOP], np.empty(len(rates)), 0.0
-    for k in range(len(rates) - 1, -1, -1):
-        thresholds[k], value = _or_stop(_go_on(float(rates[k]), scores, values[-1], check), cost)
+    values, lost = [_STOP], 0.0
+    for rate in reversed(rates.tolist()):
+        value = _or_stop(_go_on(rate, scores, values[-1], check), cost)
         value, dropped = _without_worthless(value, cost, worthless, max(EXACT_PIECES, MAX_ENTRIES // scores.bins))
         values.append(value)
         lost += dropped
-    return values[::-1], thresholds, lost
+    return values[::-1], lost
 
 
 def _go_on(rate: float, scores: Scores, value: Pieces, check: Callable[[], None]) -> Pieces:
@@ -158,19 +157,19 @@ def _go_on(rate: float, scores: Scores, value: Pieces, check: Callable[[], None]
     return Pieces(starts, middle, accepted, drafted, drafted_after)
 
 
-def _or_stop(going: Pieces, cost: float) -> tuple[float, Pieces]:
-    """Return the belief up to which it is best to stop, and the value of doing the better."""
+def _or_stop(going: Pieces, cost: float) -> Pieces:
+    """Return the value of doing the better: to stop, up to a belief, or to go on."""
     ends = np.append(going.starts[1:], 1.0)
     at_zero = -cost * going.drafted_after
     slope = going.accepted - cost * going.drafted - at_zero
     worth = np.flatnonzero(at_zero + slope * ends > 0.0)
     if not len(worth):
-        return 1.0, _STOP
+        return _STOP
     first = int(worth[0])
-    threshold = min(max(-at_zero[first] / slope[first], going.starts[first]), ends[first])
+    below = min(max(-at_zero[first] / slope[first], going.starts[first]), ends[first])
     value = Pieces(*(np.concatenate([[0.0], getattr(going, name)[first:]]) for name in going.__dataclass_fields__))
-    value.starts[1] = threshold
-    return float(threshold), value
+    value.starts[1] = below
+    return value
 
 
 def _without_worthless(value: Pieces, cost: float, worthless: float, most: int) -> tuple[Pieces, float]:

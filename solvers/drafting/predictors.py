@@ -86,15 +86,24 @@ def fit_predictor(log: DraftLog, kind: Kind = "logistic", *, seed: int = 0) -> R
     """
     one_of("kind", kind, get_args(Kind))
     seed = integer("seed", seed, 0, 2**32 - 1)  # scikit-learn takes no more
+    _check_outcomes(log)
     outcomes = log.outcomes[log.judged]
-    for outcome, word in ((ACCEPTED, "accepted token"), (FIRST_REJECTION, "first rejection")):
-        if not (outcomes == outcome).any():
-            raise InvalidInput(f"outcomes: expected at least one {word}, got none")
     model = _untrained(kind, len(outcomes), seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a perceptron that stops at its last epoch is judged by its calibration
         model.fit(log.features[log.judged], outcomes)
     return RejectionPredictor(kind=kind, features=log.names, model=model)
+
+
+def _check_outcomes(log: DraftLog) -> None:
+    for outcome, word in ((ACCEPTED, "accepted token"), (FIRST_REJECTION, "first rejection")):
+        if not (log.outcomes == outcome).any():
+            raise InvalidInput(f"outcomes: expected at least one {word}, got none")
+
+
+def _edges(probability: Floats, bins: int) -> Floats:
+    """Return the probabilities between bins of equally many tokens; equal ones share a bin."""
+    return np.unique(np.quantile(probability, np.linspace(0.0, 1.0, bins + 1)[1:-1]))
 
 
 def _untrained(kind: Kind, rows: int, seed: int) -> Any:
@@ -167,7 +176,7 @@ def calibration(probability: Any, accepted: Any, *, bins: int = 10) -> Calibrati
     """
     p, y = _checked(probability, accepted)
     bins = integer("bins", bins, 1, MAX_TOKENS)
-    edges = np.unique(np.quantile(p, np.linspace(0.0, 1.0, bins + 1)[1:-1]))
+    edges = _edges(p, bins)
     which = np.searchsorted(edges, p, side="right")
     counts = np.bincount(which, minlength=len(edges) + 1)
     used = counts > 0
@@ -272,11 +281,9 @@ def score_bins(predictor: RejectionPredictor, log: DraftLog, *, bins: int = 8) -
         If the log lacks an outcome, or the bins are no integer above 1.
     """
     bins = integer("bins", bins, 2, MAX_TOKENS)
-    for outcome, word in ((ACCEPTED, "accepted token"), (FIRST_REJECTION, "first rejection")):
-        if not (log.outcomes == outcome).any():
-            raise InvalidInput(f"outcomes: expected at least one {word}, got none")
+    _check_outcomes(log)
     score = predictor.probability(log.features)
-    edges = np.unique(np.quantile(score[log.judged], np.linspace(0.0, 1.0, bins + 1)[1:-1]))
+    edges = _edges(score[log.judged], bins)
     which = np.searchsorted(edges, score, side="right")
 
     def shares(outcome: int) -> Floats:

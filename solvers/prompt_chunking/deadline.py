@@ -2,30 +2,78 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 import numpy as np
 from msgspec import Meta
 
-from specopt.models.fields import PositiveInt
+from specopt.models.errors import OutOfTime
+from specopt.models.fields import Ints, PositiveInt
 from specopt.models.prompt_chunking import PromptChunkingProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Outcome
 from specopt.solvers.prompt_chunking.method import (
-    PromptChunkingMethod,
+    SearchingMethod,
     call,
     certify,
     places,
     plan_of,
     prepare_and_bound,
-    search_bytes,
 )
-from specopt.solvers.prompt_chunking.search import LATE_KERNELS, search
+from specopt.solvers.prompt_chunking.prepare import Prepared, work_space
+
+MAX_GEOMETRIC = 32
+"""Geometric chunks at most."""
+
+LATE_KERNELS = "prompt_chunking_search:polish", "prompt_chunking_search:search"
+"""What is compiled after the bound and the starts."""
+
+
+def search(prepared: Prepared, effort: int, budget: Budget) -> Ints:
+    """Return the chunks of the best plan of a short search; none if the time is up before there is any.
+
+    effort: the most stages to play.
+    """
+    assert budget.bound is not None
+    most, prompt = min(prepared.most, prepared.cells), prepared.prompt
+    families = budget.load("prompt_chunking_families")
+    kernels = budget.load("prompt_chunking_search")
+    work = work_space(prepared, most)
+    out, current = np.empty(prepared.cells + 2, dtype=np.int64), work.current
+    value, chunks, spent = math.inf, 0, 0
+    for start in range(2):
+        work.left[0] = effort - spent
+        if start == 0:
+            few = min(most, MAX_GEOMETRIC)
+            count = call(budget, families.best_geometric, few, prompt, work, current, partial=True)
+        else:
+            arguments = most, prompt, budget.bound, value, 1.0, work, current
+            count = call(budget, kernels.earliest_deadline, *arguments, partial=True)
+        spent = effort - int(work.left[0])
+        if 0 < count <= most:
+            work.left[0] = share = effort // 12
+            count, found = call(budget, kernels.polish, count, most, prompt, False, work, current, partial=True)
+            spent += max(1, share) - int(work.left[0])
+            if found < value:
+                value, chunks = found, count
+                out[: count + 1] = current[: count + 1]
+        if value <= budget.bound * (1.0 + kernels.PROVEN):
+            return prepared.chunks(out[: chunks + 1])
+    try:
+        go_on = kernels.search
+    except OutOfTime:
+        if chunks:
+            budget.offer(plan_of(prepared.chunks(out[: chunks + 1])))
+        raise
+    rest = chunks, most, effort, spent, value, budget.bound, prompt, work, out
+    chunks = call(budget, go_on, *rest, partial=True)
+    return prepared.chunks(out[: chunks + 1] if chunks else out[:0])
 
 
 @dataclass(frozen=True)
-class Deadline(PromptChunkingMethod):
+class Deadline(SearchingMethod):
     """Chunks by a deadline for the first token that is halved towards the bound, and a local search from there.
 
     With a deadline, the largest chunk that can still be through the cloud when the downlink must have it is the best
@@ -51,10 +99,6 @@ class Deadline(PromptChunkingMethod):
     source: ClassVar[str] = "own; paper 4, Sec. 3.3"
     guarantee: ClassVar[str] = "none; a certified gap, mostly below 1 %; optimal where all plans are tried"
     complexity: ClassVar[str] = "O(N + effort)"
-
-    def bytes_needed(self, problem: PromptChunkingProblem) -> dict[str, float]:
-        """Return the bytes of the local search, too."""
-        return super().bytes_needed(problem) | search_bytes(problem)
 
     def run(self, problem: PromptChunkingProblem, budget: Budget) -> Outcome:
         """Try all plans, or search."""

@@ -12,14 +12,14 @@ from specopt.models.prompt_chunking import PromptChunkingProblem
 from specopt.models.result import Termination
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Condition, Outcome, at_most
+from specopt.solvers.prompt_chunking.deadline import LATE_KERNELS, search
 from specopt.solvers.prompt_chunking.method import (
     PromptChunkingMethod,
+    SearchingMethod,
     places,
     plan_of,
     prepare_and_bound,
-    search_bytes,
 )
-from specopt.solvers.prompt_chunking.search import LATE_KERNELS, search
 
 CLOSE = 4e-10
 """Relative: by how much a deadline must at least beat the plan."""
@@ -54,7 +54,7 @@ MAX_ENTRIES = 10_000_000
 
 
 @dataclass(frozen=True)
-class ExactChunking(PromptChunkingMethod):
+class ExactChunking(SearchingMethod):
     """The least deadline that some chunking meets, bracketed from both sides.
 
     A deadline turns the download into a due time for each chunk that depends on where the chunk starts alone, which
@@ -87,10 +87,6 @@ class ExactChunking(PromptChunkingMethod):
 
     max_labels: PositiveInt = 5_000_000
 
-    def bytes_needed(self, problem: PromptChunkingProblem) -> dict[str, float]:
-        """Return the bytes of the local search, too."""
-        return super().bytes_needed(problem) | search_bytes(problem)
-
     def run(self, problem: PromptChunkingProblem, budget: Budget) -> Outcome:
         """Bracket the optimum until plan and bound meet."""
         if budget.warm_start is not None:
@@ -121,9 +117,7 @@ class Search:
         self.capped = False
         rows, columns = self.prepared.cells + 1, problem.pipeline_length + 1
         self.floor = np.empty((rows, columns))
-        self.tables = self.kernels.Tables(
-            self.floor, np.empty((rows, columns)), np.zeros(rows, dtype=np.int64), np.zeros(rows, dtype=np.int64)
-        )
+        self.tables = self.kernels.Tables(self.floor, np.empty((rows, columns)), *np.zeros((2, rows), dtype=np.int64))
         self.rows_at_once = max(1, WORK // (rows * columns))
 
     @property

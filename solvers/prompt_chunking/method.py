@@ -14,7 +14,6 @@ from specopt.models.fields import Ints
 from specopt.models.prompt_chunking import PromptChunkingPlan, PromptChunkingProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Method, Outcome
-from specopt.solvers.prompt_chunking.bound import path_bound
 from specopt.solvers.prompt_chunking.prepare import SECONDS_PER_TOKEN, Prepared, prepare
 
 T = TypeVar("T")
@@ -37,10 +36,15 @@ class PromptChunkingMethod(Method):
         return {"prompt_tokens": 64.0 * problem.prompt_tokens, "pipeline_length": 8.0 * problem.pipeline_length}
 
 
-def search_bytes(problem: PromptChunkingProblem) -> dict[str, float]:
-    """Return the bytes of the local search: a state of the pipeline for every chunk."""
-    states = min(problem.most_chunks, places(problem)) + 2
-    return {"prompt_tokens times pipeline_length": 8.0 * states * (problem.pipeline_length + 2)}
+@dataclass(frozen=True)
+class SearchingMethod(PromptChunkingMethod):
+    """Base of the methods that have the local search."""
+
+    def bytes_needed(self, problem: PromptChunkingProblem) -> dict[str, float]:
+        """Return the bytes of the local search, too: a state of the pipeline for every chunk."""
+        states = min(problem.most_chunks, places(problem)) + 2
+        needed = {"prompt_tokens times pipeline_length": 8.0 * states * (problem.pipeline_length + 2)}
+        return super().bytes_needed(problem) | needed
 
 
 def places(problem: PromptChunkingProblem) -> int:
@@ -51,6 +55,28 @@ def places(problem: PromptChunkingProblem) -> int:
 def plan_of(chunks: Sequence[int] | Ints) -> PromptChunkingPlan:
     """Return the plan of some chunks."""
     return PromptChunkingPlan(chunks=np.asarray(chunks, dtype=np.int64))
+
+
+def path_bound(problem: PromptChunkingProblem) -> float:
+    """Return the larger of the two paths that need no search; seconds.
+
+    Each is a path through the event model that every plan contains, with all that depends on the plan replaced by the
+    least that any plan can have. g never falls, so one token (or one grid cell) is the cheapest chunk.
+
+    Upload path: the device computes the first token, every byte goes up in at least one message, then at least one
+    token waits, passes the P stages and comes back. Download path (if all deep states come back): at least one
+    token goes up and through the cloud before any byte can come down, then all of them do.
+    """
+    A, N = problem.bytes_per_token, problem.prompt_tokens
+    g, mu = problem.cloud_delay, problem.background_tokens
+    wait = 0.0 if problem.wait == "none" else g.at(mu) / problem.pipeline_length
+    first = problem.local_overhead_seconds + problem.local_seconds_per_token + problem.message_overhead_seconds
+    through = 2 * problem.link_latency_seconds + wait + g.at(mu + 1)
+    one_up, one_down = A / problem.uplink_bytes_per_second, A / problem.downlink_bytes_per_second
+    bound = first + N * one_up + through + one_down
+    if problem.download == "all":
+        bound = max(bound, first + one_up + through + N * one_down)
+    return bound + problem.head_seconds
 
 
 def offer_first_plan(problem: PromptChunkingProblem, budget: Budget) -> None:

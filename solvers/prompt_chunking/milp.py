@@ -16,7 +16,7 @@ from specopt.models.prompt_chunking import PromptChunkingPlan, PromptChunkingPro
 from specopt.solvers.budget import Budget
 from specopt.solvers.formulation import Formulation, Value
 from specopt.solvers.method import Outcome
-from specopt.solvers.prompt_chunking.method import PromptChunkingMethod, offer_first_plan, places, plan_of
+from specopt.solvers.prompt_chunking.method import PromptChunkingMethod, offer_first_plan, plan_of
 from specopt.solvers.pyomo_program import ByProgram, run_program
 
 UNITS = 100.0
@@ -31,11 +31,6 @@ class MilpChunking(ByProgram, PromptChunkingMethod):
     source: ClassVar[str] = "own; paper 4, Sec. 3.3, as a path with times, Pyomo and HiGHS"
     complexity: ClassVar[str] = "exponential; M^2 / 2 binaries and M^2 P rows over M places where a chunk may end"
     max_size: ClassVar[int | None] = 24
-    size_unit: ClassVar[str] = "places where a chunk may end"
-
-    def size_of(self, problem: PromptChunkingProblem) -> float:
-        """Return how many places there are."""
-        return places(problem)
 
     def run(self, problem: PromptChunkingProblem, budget: Budget) -> Outcome:
         """State the program, solve it, and read its path."""

@@ -46,14 +46,12 @@ def fewest_ranges(value: Floats, loss: float) -> list[Range]:
     came_from = np.zeros((sizes, choices), dtype=np.int64)
     came_from[0] = -1
     for size in range(1, sizes):
-        usable = np.flatnonzero(np.isfinite(total))
-        best = int(usable[np.lexsort((usable, total[usable], count[usable]))[0]])
+        best = int(np.lexsort((total, count, np.isinf(total)))[0])
         stay = np.isfinite(total) & ((count < count[best] + 1) | ((count == count[best] + 1) & (total <= total[best])))
         came_from[size] = np.where(stay, np.arange(choices), best)
         count = np.where(stay, count, count[best] + 1)
         total = np.where(stay, total, total[best]) + lost[size]
-    usable = np.flatnonzero(np.isfinite(total))
-    choice = int(usable[np.lexsort((usable, total[usable], count[usable]))[0]])
+    choice = int(np.lexsort((total, count, np.isinf(total)))[0])
     ranges: list[Range] = []
     high = sizes
     for size in range(sizes - 1, -1, -1):

@@ -1,4 +1,4 @@
-"""Algorithm 1 of paper 2: critical requests by deadline first, then the others by value per second."""
+"""Algorithm 1 of paper 2, as printed or without hopeless requests: critical ones by deadline, the others by density."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from specopt.models.verification_batch import VerificationBatchProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Outcome
-from specopt.solvers.verification_batch.method import VerificationBatchMethod, certify, offer_first_plan
+from specopt.solvers.verification_batch.method import VerificationBatchMethod, certify
 from specopt.solvers.verification_batch.prepare import Prepared
 
 
@@ -33,26 +32,40 @@ class Algorithm1(VerificationBatchMethod):
     guarantee: ClassVar[str] = "none: its batch can be empty while others are feasible; a certified gap"
     complexity: ClassVar[str] = "O(n log n), with bound O(n^2)"
 
-    def run(self, problem: VerificationBatchProblem, budget: Budget) -> Outcome:
+    def search(self, prepared: Prepared, budget: Budget) -> Outcome:
         """Build the batch of the algorithm, and nothing better."""
-        prepared = Prepared(problem)
-        offer_first_plan(prepared, budget)
-        batch, critical = algorithm_1(prepared, range(problem.requests), self.cost)
-        return certify(prepared, batch, budget, critical=critical)
+        problem = prepared.problem
+        own = problem.estimator.overhead_seconds if self.cost == "alone" else 0.0
+        seconds, values = (prepared.seconds + own).tolist(), problem.expected_tokens.tolist()
+        due = (problem.deadline_seconds - problem.now_seconds).tolist()
+
+        utility = [v / s if s > 0 else math.inf for v, s in zip(values, seconds, strict=True)]  # line 8
+        critical, others = list[int](), list[int]()
+        for i in self.queue(prepared):  # line 9, 11
+            (critical if due[i] - seconds[i] - problem.guard_seconds <= 0.0 else others).append(i)
+        critical.sort(key=lambda i: (due[i], i))  # line 13
+        others.sort(key=lambda i: (-utility[i], i))  # line 14
+        # lines 17-33: a violation among the critical ones stops the others, too
+        batch = prepared.in_order(critical + others, skip=False)
+        return certify(prepared, batch, budget, critical=len(critical))
+
+    def queue(self, prepared: Prepared) -> list[int]:
+        """Return the requests that the algorithm sees."""
+        return list(range(prepared.problem.requests))
 
 
-def algorithm_1(
-    prepared: Prepared, queue: range | list[int], cost: Literal["marginal", "alone"]
-) -> tuple[list[int], int]:
-    """Return the batch of Algorithm 1, and how many requests of the queue are critical."""
-    problem = prepared.problem
-    own = problem.estimator.overhead_seconds if cost == "alone" else 0.0
-    seconds, values = (prepared.seconds + own).tolist(), problem.expected_tokens.tolist()
-    due = (problem.deadline_seconds - problem.now_seconds).tolist()
+@dataclass(frozen=True)
+class Algorithm1Drop(Algorithm1):
+    """Algorithm 1 after dropping hopeless requests: late ones, and those too large for the memory.
 
-    utility = [v / s if s > 0 else math.inf for v, s in zip(values, seconds, strict=True)]  # line 8
-    is_critical = [due[i] - seconds[i] - problem.guard_seconds <= 0.0 for i in range(problem.requests)]  # line 9, 11
-    critical = sorted((i for i in queue if is_critical[i]), key=lambda i: (due[i], i))  # line 13
-    others = sorted((i for i in queue if not is_critical[i]), key=lambda i: (-utility[i], i))  # line 14
-    # lines 17-33: a violation among the critical ones stops the others, too
-    return prepared.in_order(critical + others, skip=False), len(critical)
+    Then the first request in its order fits alone, and the batch is empty only if nothing fits. Its distance to the
+    optimum stays unbounded.
+    """
+
+    name: ClassVar[str] = "algorithm-1-drop"
+    source: ClassVar[str] = "paper 2, Algorithm 1, hopeless requests dropped first (own); ties by index"
+    guarantee: ClassVar[str] = "none; a certified gap"
+
+    def queue(self, prepared: Prepared) -> list[int]:
+        """Return the requests that some batch can hold."""
+        return prepared.without_hopeless(super().queue(prepared))

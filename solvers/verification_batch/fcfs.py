@@ -1,14 +1,17 @@
-"""First come, first served."""
+"""Requests in one order, of arrival or of deadlines, until one does not fit."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
+
+import numpy as np
 
 from specopt.models.verification_batch import VerificationBatchProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Outcome
-from specopt.solvers.verification_batch.method import VerificationBatchMethod, certify, offer_first_plan
+from specopt.solvers.verification_batch.method import VerificationBatchMethod, certify
 from specopt.solvers.verification_batch.prepare import Prepared
 
 
@@ -29,10 +32,31 @@ class FirstComeFirstServed(VerificationBatchMethod):
     guarantee: ClassVar[str] = "none; a certified gap"
     complexity: ClassVar[str] = "O(n), with bound O(n^2)"
 
-    def run(self, problem: VerificationBatchProblem, budget: Budget) -> Outcome:
-        """Take requests by index."""
-        prepared = Prepared(problem)
-        offer_first_plan(prepared, budget)
-        hopeless = set(prepared.hopeless)
-        order = [i for i in range(problem.requests) if i not in hopeless]
-        return certify(prepared, prepared.in_order(order, self.skip), budget)
+    def search(self, prepared: Prepared, budget: Budget) -> Outcome:
+        """Take requests in their order."""
+        able = prepared.without_hopeless(self.order(prepared.problem))
+        return certify(prepared, prepared.in_order(able, self.skip), budget)
+
+    def order(self, problem: VerificationBatchProblem) -> Iterable[int]:
+        """Return all requests in their order."""
+        return range(problem.requests)
+
+
+@dataclass(frozen=True)
+class EarliestDeadlineFirst(FirstComeFirstServed):
+    """In order of deadlines, until one does not fit; hopeless requests are dropped first.
+
+    Parameters
+    ----------
+    skip
+        Go on behind a request that does not fit.
+    """
+
+    name: ClassVar[str] = "edf"
+    source: ClassVar[str] = "a standard of real-time scheduling"
+    complexity: ClassVar[str] = "O(n log n), with bound O(n^2)"
+
+    def order(self, problem: VerificationBatchProblem) -> Iterable[int]:
+        """Return the requests by deadline, ties by index."""
+        order: list[int] = np.argsort(problem.deadline_seconds, kind="stable").tolist()
+        return order

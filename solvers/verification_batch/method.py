@@ -33,6 +33,16 @@ class VerificationBatchMethod(Method):
         """Return the number of requests."""
         return problem.requests
 
+    def run(self, problem: VerificationBatchProblem, budget: Budget) -> Outcome:
+        """Offer a first plan, and search."""
+        prepared = Prepared(problem)
+        offer_first_plan(prepared, budget)
+        return self.search(prepared, budget)
+
+    def search(self, prepared: Prepared, budget: Budget) -> Outcome:
+        """Solve within a budget that has a first plan."""
+        raise NotImplementedError
+
 
 def plan_of(batch: Iterable[int]) -> VerificationBatchPlan:
     """Return the plan of a batch, its requests in the order of their indices."""

@@ -16,7 +16,7 @@ from specopt.solvers.budget import Budget
 from specopt.solvers.formulation import Formulation, Value
 from specopt.solvers.method import Outcome
 from specopt.solvers.pyomo_program import ByProgram, solve_program
-from specopt.solvers.verification_batch.method import VerificationBatchMethod, offer_first_plan, plan_of
+from specopt.solvers.verification_batch.method import VerificationBatchMethod, plan_of
 from specopt.solvers.verification_batch.prepare import Prepared
 
 UNITS = 1e4
@@ -37,14 +37,12 @@ class MilpBatch(ByProgram, VerificationBatchMethod):
     complexity: ClassVar[str] = "exponential at worst; n binaries, n + 2 rows"
     max_size: ClassVar[int] = 300
 
-    def run(self, problem: VerificationBatchProblem, budget: Budget) -> Outcome:
+    def search(self, prepared: Prepared, budget: Budget) -> Outcome:
         """State the program, solve it, and round its solution."""
-        prepared = Prepared(problem)
-        offer_first_plan(prepared, budget)
         stats: dict[str, Any] = {"nodes": 0, "programs": 0, "hopeless": prepared.hopeless}
         if len(prepared.items) == 0:
             return Outcome(plan=budget.incumbent, bound=0.0, stats=stats)
-        program = formulate(problem)
+        program = formulate(prepared.problem)
         while True:
             budget.check()
             solved = solve_program(program, budget, presolve=False, solver=self.solver)

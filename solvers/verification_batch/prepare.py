@@ -78,6 +78,11 @@ class Prepared:
         large = self.problem.request_memory_bytes > self.memory_rooms[SURE]
         return [i for i in np.flatnonzero(late | large).tolist() if not self.admits([i])]
 
+    def without_hopeless(self, order: Iterable[int]) -> list[int]:
+        """Return the requests of an order that are not hopeless."""
+        hopeless = set(self.hopeless)
+        return [i for i in order if i not in hopeless]
+
     @cached_property
     def items(self) -> Ints:
         """Requests that are worth something and not hopeless, by decreasing deadline, ties by index."""

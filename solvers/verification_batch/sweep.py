@@ -7,10 +7,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from specopt.models.verification_batch import VerificationBatchProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Outcome
-from specopt.solvers.verification_batch.method import VerificationBatchMethod, certify, offer_first_plan
+from specopt.solvers.verification_batch.method import VerificationBatchMethod, certify
 from specopt.solvers.verification_batch.prepare import SURE, Prepared
 
 
@@ -29,10 +28,8 @@ class Sweep(VerificationBatchMethod):
     guarantee: ClassVar[str] = "at least half of the optimum where memory is slack; a certified gap"
     complexity: ClassVar[str] = "O(n^2), with bound"
 
-    def run(self, problem: VerificationBatchProblem, budget: Budget) -> Outcome:
+    def search(self, prepared: Prepared, budget: Budget) -> Outcome:
         """Make one compiled call, then bound."""
-        prepared = Prepared(problem)
-        offer_first_plan(prepared, budget)
         return certify(prepared, sweep(prepared, budget), budget)
 
 

@@ -10,10 +10,9 @@ import numpy as np
 
 from specopt.models.fields import Floats, Ints
 from specopt.models.result import Termination
-from specopt.models.verification_batch import VerificationBatchProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Outcome
-from specopt.solvers.verification_batch.method import VerificationBatchMethod, enough, offer_first_plan, plan_of
+from specopt.solvers.verification_batch.method import VerificationBatchMethod, enough, plan_of
 from specopt.solvers.verification_batch.pareto import Labels
 from specopt.solvers.verification_batch.prepare import SURE, Prepared
 
@@ -71,11 +70,9 @@ class Threshold(VerificationBatchMethod):
     core: ClassVar[int] = 15
     few_labels: ClassVar[int] = 1_000_000
 
-    def run(self, problem: VerificationBatchProblem, budget: Budget) -> Outcome:
+    def search(self, prepared: Prepared, budget: Budget) -> Outcome:
         """Bound, fix, and solve the thresholds, the most promising first."""
-        prepared = Prepared(problem)
-        offer_first_plan(prepared, budget)
-        few = problem.requests <= FEW_REQUESTS
+        few = prepared.problem.requests <= FEW_REQUESTS
         budget.compile_ahead(*LATE_KERNELS[: 1 if few else None])
         if budget.warm_start is not None:
             budget.offer(budget.warm_start)

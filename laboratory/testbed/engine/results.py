@@ -16,8 +16,7 @@ import numpy as np
 from specopt.models.errors import InvalidInput
 from specopt.models.files import read_json
 from specopt.models.sweep import Condition, Measurement, Point, Sweep
-from specopt.solvers.speculation_table.tuning.decision import Goal, Tuning
-from specopt.solvers.speculation_table.tuning.grid import column_of
+from specopt.solvers.speculation_table.tuning.decision import Goal, Tuning, column_of
 from specopt.solvers.speculation_table.tuning.tuner import Tuner
 from testbed.engine.loads import MIXED, REQUESTS
 

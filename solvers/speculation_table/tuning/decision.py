@@ -8,14 +8,14 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from specopt.models.arguments import integer, number, positive
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import Floats, describe
-from specopt.models.sweep import MAX_CONCURRENCY, MAX_DRAFTS, Condition
+from specopt.models.sweep import MAX_CONCURRENCY, MAX_DRAFTS, Condition, Point
 from specopt.solvers.speculation_table.ranges import fewest_ranges
 from specopt.solvers.speculation_table.schedule import Range, Schedule
-from specopt.solvers.speculation_table.tuning.grid import Grid, column_of, grid_of
 from specopt.solvers.speculation_table.tuning.predictions import IDLE_COST, Predictor
 
 _FURTHEST = 2  # times the longest measured draft: as far as is extrapolated
@@ -73,6 +73,84 @@ class Goal:
         number("loss", self.loss, 0, below=1)
         for concurrency, weight in (self.weights or {}).items():
             number(f"weights[{concurrency}]", weight, 0)
+
+
+def column_of(draft_length: int | None) -> int:
+    """Return the column of an option in a grid: 0 without speculation, then 0, 1, ... draft tokens."""
+    return 0 if draft_length is None else draft_length + 1
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Grid:
+    """Throughput by batch size (rows) and option (columns: none, 0, 1, ... drafts).
+
+    Parameters
+    ----------
+    sizes
+        Batch sizes, increasing.
+    mean, low, high
+        Tokens per second; NaN where an option is out of the question.
+    least, most
+        Limits of the speed-up against no speculation; closer than those of the throughputs, which err together.
+    measured
+        Whether every part of it was measured.
+    slower
+        Whether some measurement was below its neighbour without speculation.
+    """
+
+    sizes: tuple[int, ...]
+    mean: Floats
+    low: Floats
+    high: Floats
+    least: Floats
+    most: Floats
+    measured: NDArray[np.bool_]
+    slower: NDArray[np.bool_]
+
+    def row(self, size: int) -> int:
+        """Return the row of a batch size."""
+        return self.sizes.index(size)
+
+
+def grid_of(predictor: Predictor, served: Sequence[Condition], sizes: tuple[int, ...], lengths: Sequence[int]) -> Grid:
+    """Return the throughput of no speculation and of draft lengths; all cases have equal shares of the tokens."""
+    cases = sorted({(condition.workload, condition.context_tokens) for condition in served})
+    shape = len(sizes), lengths[-1] + 2
+    inverse, below, above, apart = np.zeros((4, *shape))
+    measured, slower = np.ones(shape, dtype=bool), np.zeros(shape, dtype=bool)
+    idle = 0 in predictor.sweep.draft_lengths
+    options = [None, *(length for length in lengths if length or idle)]
+    taken = [0 if option is None else option + 1 for option in options]
+    for workload, context in cases:
+        points = [Point(Condition(size, workload, context), option) for size in sizes for option in options]
+        found = predictor.predict(points)
+        every = len(sizes), len(options)
+        speed, low, high = (getattr(found, name).reshape(every) for name in ("mean", "low", "high"))
+        seen = found.measured.reshape(every)
+        inverse[:, taken] += 1.0 / speed
+        # limits of a mean of several: deviations add up, as if all erred alike, which holds whatever they do
+        below[:, taken] += np.log(speed / low) / speed
+        above[:, taken] += np.log(high / speed) / speed
+        apart[:, taken] += predictor.speedup_reach(found).reshape(every) / speed
+        measured[:, taken] &= seen
+        slower[:, taken] |= seen & seen[:, :1] & (speed < speed[:, :1])
+    absent = np.setdiff1d(np.arange(shape[1]), taken)
+    inverse[:, absent] = np.nan
+    measured[:, absent] = False
+    mean = len(cases) / inverse
+    if len(cases) == 1:
+        mean[:, taken] = speed  # to the last digit
+    low, high = mean * np.exp(-below / inverse), mean * np.exp(above / inverse)
+    speedup, reach = mean / mean[:, :1], np.exp(apart / inverse)
+    least, most = speedup / reach, speedup * reach
+    if not idle:
+        cost = (0.0, 0.0, 0.0) if predictor.sweep.zero_is_none else IDLE_COST
+        for array, share in ((low, cost[2]), (mean, cost[1]), (high, cost[0])):
+            array[:, 1] = (1.0 - share) * array[:, 0]
+        least[:, 1], most[:, 1] = 1.0 - cost[2], 1.0 - cost[0]
+        measured[:, 1] = measured[:, 0] & predictor.sweep.zero_is_none
+    least[:, 0] = most[:, 0] = 1.0
+    return Grid(sizes=sizes, mean=mean, low=low, high=high, least=least, most=most, measured=measured, slower=slower)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

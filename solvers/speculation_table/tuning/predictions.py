@@ -18,11 +18,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from specopt.models.acceptance import expected_tokens
 from specopt.models.arguments import number
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import Floats
 from specopt.models.sweep import Measurement, Point, Sweep
-from specopt.solvers.speculation_table.tuning.acceptance_length import logit_rate, tokens_of
 from specopt.solvers.speculation_table.tuning.regression import Records, Regression, Term
 
 NOISE = 0.008
@@ -32,6 +32,7 @@ IDLE_COST = (0.0, 0.07, 0.22)
 """Share of throughput that an engine loses by speculating with 0 drafts: least, usual and most that was ever reported;
 counts where draft length 0 was not measured."""
 
+_EDGE = 1e-4  # rates closer to 0 or 1 count as this far from them
 _IDLE_SPREAD = 0.06  # standard deviation of its logarithm
 _FEWEST_REPEATS = 3  # degrees of freedom from which on repetitions say how noisy a run is
 _CENTRE = 1.4  # log(1 + K) about which workloads' slopes turn: K = 3
@@ -91,6 +92,31 @@ ACCEPTANCE_TERMS = (
     Term(0.1, lambda a, b: _same(a, b) * _near(a, b, "length", 1.0)),
 )
 """Logit of the acceptance rate; load and context are taken to leave it as it is."""
+
+
+def logit_rate(acceptance_length: Floats, draft_length: Floats) -> Floats:
+    """Return log(a / (1 - a)) of the constant rate a that yields the acceptance lengths; arrays of one shape.
+
+    A constant rate a yields 1 + a + ... + a^K tokens a step. The rate that explains what was measured drifts slowly
+    with K, so it is what is interpolated.
+    """
+    low, high = np.zeros_like(acceptance_length), np.ones_like(acceptance_length)
+    for _ in range(50):
+        middle = 0.5 * (low + high)
+        below = expected_tokens(middle, draft_length) < acceptance_length
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    rate = np.clip(0.5 * (low + high), _EDGE, 1.0 - _EDGE)
+    return np.asarray(np.log(rate / (1.0 - rate)))
+
+
+def tokens_of(logit: Floats, draft_length: Floats) -> tuple[Floats, Floats]:
+    """Return the acceptance lengths of rates given by their logits, and d log(AL) / d logit; 1 and 0 for K = 0."""
+    rate = np.clip(1.0 / (1.0 + np.exp(-logit)), _EDGE, 1.0 - _EDGE)
+    tokens = expected_tokens(rate, draft_length)
+    powers = rate**draft_length
+    # d/da of (1 - a^(K+1)) / (1 - a)
+    slope = (tokens - (draft_length + 1.0) * powers) / (1.0 - rate)
+    return tokens, slope * rate * (1.0 - rate) / tokens
 
 
 @dataclass(frozen=True, eq=False)

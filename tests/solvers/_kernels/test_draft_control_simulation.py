@@ -25,17 +25,15 @@ def test_learning_in_plain_python(problem: DraftControlProblem, per_time: bool, 
         for length in range(prepared.shortest, prepared.longest + 1)
     ]
     lengths, indices = (np.array(column, dtype=np.int64) for column in zip(*actions, strict=True))
-    shape = prepared.states, len(actions)
+    shape = 2, prepared.states, len(actions)
     learning = kernels.Learning(
         lengths=lengths, indices=indices, per_time=per_time, discount=discount, step_power=0.8, explore_from=0.9,
         explore_to=0.2, forget=0.01,
     )  # fmt: skip
-    learned = kernels.Learned(
-        np.zeros(shape), np.zeros(shape), np.zeros(shape, np.int64), np.zeros(shape, np.int64), np.array([1.0, 0.5])
-    )
+    learned = kernels.Learned(np.zeros(shape), np.zeros(shape, np.int64), np.array([1.0, 0.5]))
     cumulative = np.cumsum(prepared.transition, axis=1)
     kernels.learn(prepared.for_kernels, cumulative, learning, np.uint64(key), 5, 120, 0, learned)
-    first, second, first_seen, second_seen, running = learned
+    (first, second), seen, running = learned
     plain = [1.0, 0.5]
     bits = [problem.distribution_bits(state) for state in problem.states]
     one, two = naive.learn(
@@ -46,4 +44,4 @@ def test_learning_in_plain_python(problem: DraftControlProblem, per_time: bool, 
     assert first == pytest.approx(np.array(one), abs=1e-9 * scale)
     assert second == pytest.approx(np.array(two), abs=1e-9 * scale)
     assert running == pytest.approx(plain, rel=1e-9)
-    assert first_seen.sum() + second_seen.sum() == 120
+    assert seen.sum() == 120

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from specopt.models.errors import InvalidInput
 from specopt.models.sweep import Condition, Measurement, Point, Sweep
-from specopt.solvers.speculation_table.tuning.acceptance_length import logit_rate, tokens_of
-from specopt.solvers.speculation_table.tuning.predictions import NOISE, Predictor
+from specopt.solvers.speculation_table.tuning.predictions import NOISE, Predictor, logit_rate, tokens_of
 
 SEEDS = range(8)
 
