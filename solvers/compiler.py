@@ -96,9 +96,11 @@ class Compiler(Clock):
                 prepare.start(*missing)
 
     def outlook(self) -> dict[str, float]:
-        """Return how many kernels of the kind are not compiled yet, and about how long that takes; empty if none is."""
+        """Return the kernels of the kind that are not compiled yet, and about how long they take, where time was short."""
         from specopt.solvers._kernels import prepare
 
+        if self.remaining > 0.0 or self.preparing_seconds < 0.1 * self.seconds:
+            return {}
         missing, seconds = prepare.outlook(*self.chain)
         return {"kernels_missing": missing, "about_seconds": seconds} if missing else {}
 

@@ -85,12 +85,12 @@ def test_names_are_unique() -> None:
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: f"{method.solves.kind}: {method.name}")
 def test_methods_say_what_they_are(method: type[Method]) -> None:
-    """Tests that source, guarantee, complexity are stated, options are frozen with defaults, the folder is the kind's.
+    """Tests that source, guarantee, complexity are stated, options are frozen with defaults, the file has the name.
 
     A portfolio lies beside the list of its kind's methods.
     """
-    place = method.__module__.split(".")[-1 if method.name == "auto" else -2]
-    assert place == method.solves.kind.replace("-", "_")
+    place = method.solves.kind if method.name == "auto" else method.name
+    assert method.__module__.rpartition(".")[2] == place.replace("-", "_")
     testing.check_declaration(method())
 
 

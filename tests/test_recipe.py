@@ -49,9 +49,7 @@ BODIES = {
         offer_first_plan(prepared, budget)
         return Outcome(plan=budget.incumbent)""",
     "draft-stopping": """
-        prepared = prepare(problem)
-        offer_first_plan(prepared, budget)
-        return Outcome(plan=budget.incumbent, bound=budget.bound)""",
+        return rule(window_plan(0, prepare(problem).none_flagged), budget)""",
     "prompt-chunking": """
         offer_first_plan(problem, budget)
         return certify([problem.prompt_tokens], budget)""",

@@ -357,19 +357,12 @@ def _judged(
         terms=terms,
         stats=stats
         | credits
-        | _outlook(budget, termination)
+        | budget.outlook()
         | {"fixed_seconds": fixed, "preparing_seconds": budget.preparing_seconds},
         explanation=explanation,
         conflict=outcome.conflict,
         versions=dict(_versions()),
     )
-
-
-def _outlook(budget: Budget, termination: Termination) -> dict[str, Any]:
-    """Return what is still to be compiled, where that took the time that was given."""
-    if termination is not Termination.TIME_LIMIT or budget.preparing_seconds < 0.1 * budget.seconds:
-        return {}
-    return budget.outlook()
 
 
 def _saved(problem: Problem, method: Method, outcome: Outcome, what: str) -> str:

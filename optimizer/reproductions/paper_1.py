@@ -20,8 +20,9 @@ from specopt.models.serving_latency import ServingLatencyProblem
 from specopt.models.uplink import spectral_efficiency
 from specopt.reproductions.experiment import Curves, Experiment, Found, Point
 from specopt.solvers.method import Method
-from specopt.solvers.serving_latency.algorithm_1 import FixedLength
-from specopt.solvers.serving_latency.equal_sizes import HeuristicBatching, StaticBatching
+from specopt.solvers.serving_latency.fixed_length import FixedLength
+from specopt.solvers.serving_latency.heuristic_batching import HeuristicBatching
+from specopt.solvers.serving_latency.static_batching import StaticBatching
 
 PAIRS = ("68M-7B", "1.1B-7B", "1.1B-13B")
 ALPHAS = (0.5, 0.6, 0.7, 0.8, 0.9)

@@ -44,8 +44,8 @@ def print_result(problem: Problem, result: Result, out: Console) -> None:
     apart = f", and {preparing:.3g} s preparing" if preparing >= WORTH_TELLING else ""
     line(out, "solved in", f"{result.seconds - (preparing if apart else 0.0):.3g} s{apart}")
     if apart and result.termination == "time_limit":
-        missing, seconds = (result.stats.get(name, 0) for name in ("kernels_missing", "about_seconds"))
-        rest = f"{missing} more are compiled meanwhile, in about {seconds:.2g} s; " if missing else ""
+        rest = "{kernels_missing} more are compiled meanwhile, in about {about_seconds:.2g} s; "
+        rest = rest.format(**result.stats) if "kernels_missing" in result.stats else ""
         line(out, "hint", f"{preparing:.3g} s of the limit went into preparing kernels, once on this machine; {rest}"
                           f"solve again, or run `specopt warmup {problem.kind}` first")  # fmt: skip
     if result.termination == "work_limit":

@@ -11,8 +11,9 @@ import numpy as np
 from specopt.models.draft_allocation import DraftAllocationPlan, DraftAllocationProblem
 from specopt.solvers.auto import Auto
 from specopt.solvers.draft_allocation.brute_force import BruteForceAllocation
-from specopt.solvers.draft_allocation.greedy import Greedy, WaterLevel, take_largest
+from specopt.solvers.draft_allocation.greedy import Greedy, take_largest
 from specopt.solvers.draft_allocation.milp import MilpAllocation
+from specopt.solvers.draft_allocation.water_level import WaterLevel
 from specopt.solvers.method import Method
 
 PLAIN_TOKENS = 50_000

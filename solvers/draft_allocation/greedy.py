@@ -66,28 +66,3 @@ class Greedy(DraftAllocationMethod):
             budget.offer(DraftAllocationPlan(draft_tokens=np.array(drafts, dtype=np.int64)))
             raise
         return certify(problem, np.array(drafts, dtype=np.int64), budget)
-
-
-@dataclass(frozen=True)
-class WaterLevel(DraftAllocationMethod):
-    """Newton's method for the level that C marginals exceed, then the few tokens by which rounding misses it.
-
-    Exact: client i has floor(log(level / w_i) / log a_i) marginals above a level, and whatever is above a level comes
-    first in the order in which `greedy` takes tokens, however rough the level. Counts that rounding could change are
-    settled by comparing products. A heap then adds or takes away the tokens by which the sum misses the budget.
-    The plan is the plan of `greedy`, ties included; see `specopt.solvers.draft_allocation.fast` for a bare call.
-    """
-
-    name: ClassVar[str] = "water-level"
-    exact: ClassVar[bool] = True
-    source: ClassVar[str] = "own; paper 5, Eq. 5, by the Lagrange multiplier of its budget"
-    guarantee: ClassVar[str] = "optimal"
-    complexity: ClassVar[str] = "O(N log N), whatever the budget"
-
-    def run(self, problem: DraftAllocationProblem, budget: Budget) -> Outcome:
-        """Make one compiled call."""
-        offer_first_plan(problem, budget)
-        kernels = budget.load("draft_allocation")
-        drafts = np.empty(problem.clients, dtype=np.int64)
-        kernels.allocate(problem.weights, problem.acceptance_rates, problem.budget_tokens, problem.caps, drafts)
-        return certify(problem, drafts, budget)

@@ -9,7 +9,7 @@ import numpy as np
 
 from specopt.models.fields import Floats
 from specopt.solvers.budget import Budget
-from specopt.solvers.draft_control.method import DraftControlMethod, best_price, certify, in_the_mean, shares_of
+from specopt.solvers.draft_control.method import DraftControlMethod, best_price, certify
 from specopt.solvers.draft_control.prepare import Prepared
 from specopt.solvers.method import Outcome
 
@@ -38,27 +38,6 @@ class PolicyIteration(DraftControlMethod):
 
         lengths, indices, price, iterations = best_price(kernels, prepared, rate, budget, offers=True)
         return certify(kernels, prepared, lengths, indices, budget, price, iterations=iterations)
-
-
-@dataclass(frozen=True)
-class Decoupled(DraftControlMethod):
-    """Every state maximises N - price T by itself; the price of a second is the rate that this gives.
-
-    Exact, because the actions do not touch the chain: E[N] - price E[T] is a sum over states, and the largest price
-    at which some policy still makes it 0 is the best rate (Dinkelbach 1967).
-    """
-
-    name: ClassVar[str] = "decoupled"
-    exact: ClassVar[bool] = True
-    source: ClassVar[str] = "own; Eq. 12 of paper 3, one price for all states"
-    guarantee: ClassVar[str] = "optimal"
-    complexity: ClassVar[str] = "O(S^3) once and O(S A) per round, usually 3 to 6 rounds"
-
-    def search(self, prepared: Prepared, kernels: Any, budget: Budget) -> Outcome:
-        """Raise the price until no state has a better action."""
-        shares = shares_of(kernels, prepared)
-        lengths, indices, price, rounds = best_price(kernels, prepared, in_the_mean(shares), budget)
-        return certify(kernels, prepared, lengths, indices, budget, price, rounds=rounds)
 
 
 def cycle_rate(reduced: Floats, tokens: Floats, seconds: Floats) -> float:

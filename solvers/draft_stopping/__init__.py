@@ -7,9 +7,12 @@ from typing import ClassVar
 
 from specopt.models.draft_stopping import DraftStoppingProblem
 from specopt.solvers.auto import Auto
-from specopt.solvers.draft_stopping.histories import HistoryTree
-from specopt.solvers.draft_stopping.rules import ConfidenceThreshold, FirstRejection, FixedWindow
-from specopt.solvers.draft_stopping.stopping import Belief, OptimalStopping
+from specopt.solvers.draft_stopping.belief import Belief
+from specopt.solvers.draft_stopping.confidence_threshold import ConfidenceThreshold
+from specopt.solvers.draft_stopping.first_rejection import FirstRejection
+from specopt.solvers.draft_stopping.fixed_window import FixedWindow
+from specopt.solvers.draft_stopping.history_tree import HistoryTree
+from specopt.solvers.draft_stopping.optimal_stopping import OptimalStopping
 from specopt.solvers.method import Method
 
 

@@ -8,18 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from specopt.models.draft_stopping import STOP, DraftStoppingPlan, DraftStoppingProblem
-from specopt.solvers.budget import Budget
-from specopt.solvers.draft_stopping.method import DraftStoppingMethod
+from specopt.models.draft_stopping import STOP, DraftStoppingPlan
 from specopt.solvers.draft_stopping.prepare import Automaton, Flags, Prepared
 from specopt.solvers.drafting.pieces import CLOSE
-from specopt.solvers.method import Outcome
 
 
 def count_histories(bins: int, most: int) -> float:
@@ -95,27 +90,3 @@ def automaton_of(prepared: Prepared, goes: list[Flags]) -> DraftStoppingPlan:
         nodes = np.full(len(on), STOP)
         nodes[on] = np.array([automaton.node(tuple(row)) for row in rows.tolist()], dtype=np.int64)[which.ravel()]
     return automaton.plan(int(nodes[0]))
-
-
-@dataclass(frozen=True)
-class HistoryTree(DraftStoppingMethod):
-    """Dinkelbach's method over the best decision after every history of scores."""
-
-    name: ClassVar[str] = "history-tree"
-    exact: ClassVar[bool] = True
-    source: ClassVar[str] = "own"
-    guarantee: ClassVar[str] = "optimal"
-    complexity: ClassVar[str] = "O(C B^L)"
-    max_size: ClassVar[int | None] = 1_000_000
-    size_unit: ClassVar[str] = "histories of scores"
-    size_hint: ClassVar[str] = "fewer score bins, or a smaller max_draft_tokens"
-
-    def size_of(self, problem: DraftStoppingProblem) -> float:
-        """Return how many histories there are."""
-        return count_histories(problem.scores.bins, problem.max_draft_tokens)
-
-    def search(self, prepared: Prepared, budget: Budget) -> Outcome:
-        """Decide after every history."""
-        plan, most = best_policy(prepared, budget.check)
-        budget.offer(plan)
-        return Outcome(plan=budget.incumbent, bound=min(budget.bound or most, most / prepared.seconds))

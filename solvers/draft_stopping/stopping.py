@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
 from specopt.models.draft_stopping import MAX_NODES, STOP, DraftStoppingPlan
 from specopt.models.drafting import Scores
 from specopt.models.fields import Floats
-from specopt.models.problem import TOLERANCE
-from specopt.solvers.budget import Budget
-from specopt.solvers.draft_stopping.method import DraftStoppingMethod, rule
-from specopt.solvers.draft_stopping.prepare import Automaton, Prepared
+from specopt.solvers.draft_stopping.prepare import Automaton
 from specopt.solvers.drafting.pieces import WORTHLESS, Pieces, beliefs_after, best_ratio
-from specopt.solvers.method import Outcome
 
 REFINEMENTS = (1e-4, 1e-6, 1e-8, 1e-10, 1e-12)
 """Tokens of a round that a policy must be worth to be looked at, one solve after the other: plan and bound get better,
@@ -63,53 +57,3 @@ def _automaton(rates: Floats, scores: Scores, values: list[Pieces]) -> DraftStop
         rows = [tuple(numbers[piece] for piece in row) for row in goes[k].tolist()]
         numbers = {0: STOP} | {piece: automaton.node(row) for piece, row in zip(drafting, rows, strict=True)}
     return automaton.plan(numbers[int(needed[0][0])])
-
-
-@dataclass(frozen=True)
-class Belief(DraftStoppingMethod):
-    """Optimal stopping by the belief that no token was rejected so far, with each position's own acceptance.
-
-    The class of the round need not be believed in: scores depend on it only through what becomes of the tokens. While
-    all are accepted, the scores say nothing of the class that their number does not say, so that the acceptance of the
-    rounds that get to a position, averaged over their classes, is all that counts.
-    """
-
-    name: ClassVar[str] = "belief"
-    exact: ClassVar[bool] = True
-    source: ClassVar[str] = "own"
-    guarantee: ClassVar[str] = "optimal; with many scores and tokens within the gap that it reports"
-    complexity: ClassVar[str] = "O(L B P log P) a price, for P pieces of the value"
-
-    def search(self, prepared: Prepared, budget: Budget) -> Outcome:
-        """Solve backwards at rising prices."""
-        price = 1.0
-        for worthless in REFINEMENTS:
-            plan, price, most = best_stopping(
-                prepared.averaged, prepared.scores, prepared.cost, budget.check, price=price, worthless=worthless
-            )
-            if plan is None:
-                break
-            budget.offer(plan)
-            budget.improve_bound(most / prepared.seconds)
-            if budget.bound <= budget.objective * (1.0 + max(budget.gap, 0.5 * TOLERANCE)):  # type: ignore[operator]
-                break
-        return Outcome(plan=budget.incumbent, bound=budget.bound)
-
-
-@dataclass(frozen=True)
-class OptimalStopping(DraftStoppingMethod):
-    """The best policy for independent acceptance at the mean rate, as Eq. 7 of paper 1 has it.
-
-    Where rounds are easy or hard, those that get far are easy: it stops too early in them.
-    """
-
-    name: ClassVar[str] = "optimal-stopping"
-    source: ClassVar[str] = "own"
-    guarantee: ClassVar[str] = "optimal for one class with one rate; otherwise none: may be slower than a fixed window"
-    complexity: ClassVar[str] = "as belief"
-
-    def search(self, prepared: Prepared, budget: Budget) -> Outcome:
-        """Solve backwards at rising prices, with one rate."""
-        rates = np.full(prepared.most, prepared.mean_rate)
-        plan, _, _ = best_stopping(rates, prepared.scores, prepared.cost, budget.check)
-        return Outcome(plan=budget.incumbent, bound=budget.bound) if plan is None else rule(plan, budget)

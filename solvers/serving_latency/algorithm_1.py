@@ -17,7 +17,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from specopt.models.fields import Floats, PositiveInt
+from specopt.models.fields import Floats
 from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Condition, Outcome
@@ -70,40 +70,3 @@ def best_plan(prepared: Prepared, budget: Budget, shares: Floats, lengths: Seque
         plan = prepared.plan(batches, lengths[0], shares)
         budget.offer(plan)
     return plan
-
-
-@dataclass(frozen=True)
-class FixedLength(Algorithm1):
-    """Algorithm 1's batches at one speculation length.
-
-    Parameters
-    ----------
-    length
-        Draft tokens per step; l_max if that is smaller.
-    """
-
-    length: PositiveInt = 7
-
-    name: ClassVar[str] = "fixed-length"
-    source: ClassVar[str] = "paper 1, Sec. IV-A, benchmark 3"
-    guarantee: ClassVar[str] = "none"
-    complexity: ClassVar[str] = "O(K^2)"
-
-    def plan(self, prepared: Prepared, budget: Budget) -> ServingLatencyPlan:
-        """Run Algorithm 1 for one speculation length."""
-        length = min(self.length, prepared.problem.max_speculation_length or 1)
-        return best_plan(prepared, budget, prepared.shares, [length])
-
-
-@dataclass(frozen=True)
-class UniformBandwidth(Algorithm1):
-    """Algorithm 1's batches and speculation length, the band divided evenly."""
-
-    name: ClassVar[str] = "uniform-bandwidth"
-    source: ClassVar[str] = "paper 1, Sec. IV-C"
-    guarantee: ClassVar[str] = "none"
-    complexity: ClassVar[str] = "O(l_max K^2)"
-
-    def plan(self, prepared: Prepared, budget: Budget) -> ServingLatencyPlan:
-        """Take Algorithm 1's batches and speculation length with shares 1/K."""
-        return best_plan(prepared, budget, np.full(prepared.tasks, 1.0 / prepared.tasks))

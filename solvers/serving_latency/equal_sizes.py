@@ -14,7 +14,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from specopt.models.fields import PositiveInt
 from specopt.models.serving_latency import ServingLatencyProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Outcome
@@ -83,80 +82,3 @@ class EqualSizes(ServingLatencyMethod):
     @abstractmethod
     def candidate(self, prepared: Prepared, length: int, budget: Budget) -> list[list[int]]:
         """Return the batches to try with a speculation length."""
-
-
-@dataclass(frozen=True)
-class NoBatching(EqualSizes):
-    """One task at a time through the pipeline, shortest input first."""
-
-    name: ClassVar[str] = "no-batching"
-    source: ClassVar[str] = "paper 1, Sec. IV-A, benchmark 2"
-
-    def candidate(self, prepared: Prepared, length: int, budget: Budget) -> list[list[int]]:
-        """Batch no tasks."""
-        return slices_of(prepared.tasks, 1)
-
-
-@dataclass(frozen=True)
-class StaticBatching(EqualSizes):
-    """Batches of a small fixed size.
-
-    Parameters
-    ----------
-    size
-        Tasks per batch; a smaller size is used where this one does not fit the memory.
-    """
-
-    size: PositiveInt = 8
-
-    name: ClassVar[str] = "static-batching"
-    source: ClassVar[str] = "paper 1, Sec. IV-B, benchmark 1"
-
-    def candidate(self, prepared: Prepared, length: int, budget: Budget) -> list[list[int]]:
-        """Batch by the fixed size."""
-        return largest_feasible(prepared, self.size)
-
-
-@dataclass(frozen=True)
-class MaxBatching(EqualSizes):
-    """Batches of the largest size that fits with the longest input and output."""
-
-    name: ClassVar[str] = "max-batching"
-    source: ClassVar[str] = "paper 1, Sec. IV-B, benchmark 2"
-
-    def candidate(self, prepared: Prepared, length: int, budget: Budget) -> list[list[int]]:
-        """Batch by the largest size that fits any tasks."""
-        padded, outputs = float(prepared.inputs.max()), float(prepared.outputs.max())
-        sizes = range(prepared.tasks, 1, -1)
-        size = next((size for size in sizes if prepared.fits(size, padded, outputs)), 1)
-        return slices_of(prepared.tasks, size)
-
-
-@dataclass(frozen=True)
-class HeuristicBatching(EqualSizes):
-    """Sizes 2, 3, ... until the latency first rises or a batch no longer fits, for every speculation length.
-
-    Parameters
-    ----------
-    first_size
-        The size to begin with.
-    """
-
-    first_size: PositiveInt = 2
-
-    name: ClassVar[str] = "heuristic-batching"
-    source: ClassVar[str] = "paper 1, Sec. IV-A, benchmark 4, and Sec. IV-B, benchmark 3"
-
-    def candidate(self, prepared: Prepared, length: int, budget: Budget) -> list[list[int]]:
-        """Return batches of the last size before the latency rises."""
-        previous, found = np.inf, None
-        for size in range(min(self.first_size, prepared.tasks), prepared.tasks + 1):
-            budget.check()
-            batches = slices_of(prepared.tasks, size)
-            if not feasible(prepared, batches):
-                break
-            seconds = inference_seconds(prepared, batches, length, budget)
-            if seconds > previous:
-                break
-            previous, found = seconds, batches
-        return found or largest_feasible(prepared, self.first_size)

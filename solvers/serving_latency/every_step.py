@@ -135,8 +135,9 @@ class _Search:
         every = range(len(self.prepared.lengths))
         for partition in _partitions(active) if active else ():
             for places in itertools.product(every, repeat=len(partition)):
-                times = [stage(batch, place) for batch, place in zip(partition, places, strict=True)]
-                if None in times:
+                found = [stage(batch, place) for batch, place in zip(partition, places, strict=True)]
+                times = [one for one in found if one is not None]
+                if len(times) < len(found):
                     continue
                 after = list(counts)
                 for batch, place in zip(partition, places, strict=True):
@@ -165,7 +166,7 @@ class _Search:
             moved = (size - max(len(set(batch) & set(other)) for other in before)) * problem.regroup_seconds
         return float(times[0][0]) + (moved if length else 0.0), float(times[1][0]) + moved
 
-    def _cost(self, state: Counts, partition: Partition, times: list[tuple[float, float] | None]) -> float:
+    def _cost(self, state: Counts, partition: Partition, times: list[tuple[float, float]]) -> float:
         """Return what a step adds to the latency."""
         *ends, last = self.prepared.completed(times)
         if self.problem.objective != "mean_latency":

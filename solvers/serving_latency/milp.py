@@ -22,6 +22,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from specopt.models.decoder import Decoder
 from specopt.models.errors import InvalidInput, Unsupported
 from specopt.models.fields import Floats, Ints, PositiveInt
 from specopt.models.result import Termination
@@ -76,14 +77,25 @@ class Milp(ByProgram, ServingLatencyMethod):
 
     def run(self, problem: ServingLatencyProblem, budget: Budget) -> Outcome:
         """Solve a program for every mechanism and speculation length, those with the best simple plan first."""
-        able, start = prepare_all(problem), dict[Case, float]()
-        for case in (Case(prepared, length) for prepared in able for length in self._lengths(prepared)):
-            plans = (case.prepared.plan(batches, case.length) for batches in simple_batches(case.prepared))
-            start[case] = min(map(budget.offer, plans))
+        able = prepare_all(problem)
+        start: dict[Case, float] = {}
+        for prepared in able:
+            for length in self._lengths(prepared):
+                case = Case(prepared, length)
+                start[case] = math.inf
+                for batches in simple_batches(prepared):
+                    start[case] = min(start[case], budget.offer(prepared.plan(batches, length)))
+                    budget.check()
+        bounds: dict[Case, float] = {}
+        for case in start:
+            bounds[case] = case.simple_bound()
             budget.check()
-        bounds = {case: case.simple_bound() for case in start}
-        rest = (Case(one, n) for one in able for n in one.lengths if n not in self._lengths(one))
-        others = min((case.simple_bound() for case in rest), default=math.inf)
+        others = math.inf
+        for prepared in able:
+            for length in prepared.lengths:
+                if length not in self._lengths(prepared):
+                    others = min(others, Case(prepared, length).simple_bound())
+                    budget.check()
         budget.improve_bound(min(others, *bounds.values()))
         stats = {"programs": 0, "nodes": 0, "simplex_iterations": 0}
         ended = Termination.CONVERGED
@@ -174,24 +186,20 @@ class Case:
         return found
 
     @cached_property
-    def seconds(self) -> tuple[Floats, Floats]:
-        """T^d and T^v of every shape (row) at every decoding step (column); 0 once its batch is done (Eq. 13-19)."""
-        n = np.arange(self.steps)
-        sizes, inputs, _ = np.array(self.shapes).T[:, :, None]
-        reached = inputs + n * self.prepared.tokens_per_step(self.length)
-        times = self.prepared.problem.stage_seconds(sizes, reached, self.length, n == 0)
-        draft, verify = (np.where(n < self._last[:, None], table, 0.0) for table in times)
-        return draft, verify
+    def draft(self) -> Floats:
+        """T^d of every shape (row) at every decoding step (column); 0 once its batch is done, or without drafting."""
+        return self._table(self._draft_seconds)
 
     @cached_property
-    def _last(self) -> Ints:
-        """The decoding steps of every shape."""
-        return self.prepared.steps_of(np.array([shape.longest_output for shape in self.shapes]), self.length)
+    def verify(self) -> Floats:
+        """T^v of every shape (row) at every decoding step (column); 0 once its batch is done."""
+        return self._table(self._verify_seconds)
 
     @property
     def first_ranges(self) -> Ints:
         """The prefill, and the steps between those at which some shape is done, as first steps from 0."""
-        return np.unique([0, min(1, self.steps - 1), *self._last[self._last < self.steps]])
+        done = self.prepared.steps_of(np.array([shape.longest_output for shape in self.shapes]), self.length)
+        return np.unique([0, min(1, self.steps - 1), *(int(steps) for steps in done if steps < self.steps)])
 
     def halved(self, starts: Ints, plan: ServingLatencyPlan) -> Ints:
         """Return the first steps of ranges, those in two in which a plan takes longer than their sums do."""
@@ -206,8 +214,8 @@ class Case:
             stages = zip(draft[rows], verify[rows], strict=True)
             return np.asarray([*self.prepared.completed(stages, np.maximum)][-1])
 
-        longer = np.add.reduceat(ends(*self.seconds), starts)
-        summed = ends(*(np.add.reduceat(table, starts, axis=1) for table in self.seconds))
+        longer = np.add.reduceat(ends(self.draft, self.verify), starts)
+        summed = ends(*(np.add.reduceat(table, starts, axis=1) for table in (self.draft, self.verify)))
         width = np.diff(starts, append=self.steps)
         loose = (longer > summed * (1 + 1e-12)) & (width > 1)
         return np.sort(np.append(starts, (starts + width // 2)[loose]))
@@ -222,12 +230,44 @@ class Case:
 
         Each stage alone is busy for the sum of its batches' times, and each batch divides its time among its tasks.
         """
-        draft, verify = (table.sum(axis=1) for table in self.seconds)
+        draft, verify = self.draft.sum(axis=1), self.verify.sum(axis=1)
         loads = [draft, verify] if self.prepared.mechanism == "pipelined" else [draft + verify]
         sizes = np.array([shape.size for shape in self.shapes])
         able = np.array([[self.takes(shape, task) for shape in self.shapes] for task in range(self.prepared.tasks)])
         inference = max(sum(np.where(able, load / sizes, math.inf).min(axis=1).tolist()) for load in loads)
         return float(inference) + self.prepared.communication_seconds
+
+    def _table(self, stage: Callable[[Shape, int], float]) -> Floats:
+        table = np.zeros((len(self.shapes), self.steps))
+        for row, shape in enumerate(self.shapes):
+            steps = int(self.prepared.steps_of(np.array([shape.longest_output]), self.length)[0])
+            table[row, :steps] = [stage(shape, n) for n in range(1, steps + 1)]
+        return table
+
+    def _draft_seconds(self, shape: Shape, n: int) -> float:
+        """Return T^d at step n: l passes of one token each, the very first one over the whole input (Eq. 13, 19)."""
+        problem = self.prepared.problem
+        if self.prepared.mechanism == "autoregressive":
+            return 0.0
+        assert problem.draft is not None and problem.draft_runtime is not None
+        generated = (n - 1) * self.prepared.tokens_per_step(self.length)
+        guess = np.arange(1.0, self.length + 1.0)
+        new = np.where((n == 1) & (guess == 1.0), shape.padded_input, 1.0)
+        flops = pass_flops(problem.draft, new, shape.padded_input + generated + guess - 1.0, 1)
+        return float(problem.draft_runtime.seconds(shape.size, flops).sum())
+
+    def _verify_seconds(self, shape: Shape, n: int) -> float:
+        """Return T^v at step n: one pass over the guesses and one token, or the whole input at first (Eq. 14, 18)."""
+        problem = self.prepared.problem
+        generated = (n - 1) * self.prepared.tokens_per_step(self.length)
+        new = np.array([(shape.padded_input if n == 1 else 1.0) + self.length])
+        flops = pass_flops(problem.verify, new, shape.padded_input + generated + self.length, 1 + self.length)
+        return float(problem.verify_runtime.seconds(shape.size, flops).sum())
+
+
+def pass_flops(model: Decoder, new: Floats, total: Floats | float, logits: int) -> Floats:
+    """Return the operations of forward passes of `new` tokens over a total length, per task (Eq. 11-12)."""
+    return model.flops_per_token * new + model.flops_per_token_pair * new * total + model.flops_per_logit * logits
 
 
 def formulate(case: Case, known: float, starts: Ints | None = None) -> Any:
@@ -248,7 +288,7 @@ def formulate(case: Case, known: float, starts: Ints | None = None) -> Any:
     known_seconds = max(0.0, known - offset) * (1 + 1e-9)
     unit_seconds = known_seconds / UNITS or 1.0
     starts = np.arange(case.steps) if starts is None else starts
-    draft, verify = (np.add.reduceat(table, starts, axis=1) / unit_seconds for table in case.seconds)
+    draft, verify = (np.add.reduceat(table, starts, axis=1) / unit_seconds for table in (case.draft, case.verify))
     shapes = case.shapes
     program = pyo.ConcreteModel()
     program.unit, program.offset, program.case = unit_seconds, offset, case

@@ -152,6 +152,15 @@ def simulate(
     clash = next((words for c in (STATIC, ONE_RATE, GIVEN) if (words := c.clash(None, problem))), None)
     if clash:
         raise Unsupported(f"simulate plays static batches of given output lengths at one acceptance rate, not {clash}")
+    return dataclasses.replace(
+        _simulate_static(problem, plan, replications, seed, drop_finished, tell), seconds=time.perf_counter() - started
+    )
+
+
+def _simulate_static(
+    problem: ServingLatencyProblem, plan: ServingLatencyPlan, replications: int, seed: int, drop: bool, tell: Tell
+) -> LatencySimulation:
+    """Replay a static plan; the seconds are left to the caller."""
     mechanism = problem.mechanism_of(plan)
     model = problem.evaluate(plan)
     known = dataclasses.replace(problem, output_lengths="known").evaluate(plan)
@@ -159,7 +168,7 @@ def simulate(
     communication = model.terms["communication_seconds"]
     inference, batch_steps = np.empty(replications), np.zeros(len(plan.batches), dtype=np.int64)
     steps = np.empty(replications, dtype=np.int64)
-    chunk, play_part = _player(prepared, plan, drop_finished, random_key(seed))
+    chunk, play_part = _player(prepared, plan, drop, random_key(seed))
     for first in range(0, replications, chunk):
         part = slice(first, first + chunk)
         play_part(first, inference[part], steps[part], batch_steps)
@@ -177,10 +186,10 @@ def simulate(
         seed=seed,
         estimates={"latency_seconds": latency, "decoding_steps": Estimate.of(steps)},
         model=model.objective,
-        seconds=time.perf_counter() - started,
+        seconds=0.0,
         problem_sha256=problem.sha256,
         mechanism=mechanism,
-        drop_finished=drop_finished,
+        drop_finished=drop,
         communication_seconds=communication,
         known_model=known.objective,
         known_ratio=latency.mean / known.objective,

@@ -11,11 +11,14 @@ import numpy as np
 from specopt.models.verification_batch import VerificationBatchPlan, VerificationBatchProblem
 from specopt.solvers.auto import Auto
 from specopt.solvers.method import Method
-from specopt.solvers.verification_batch.algorithm_1 import Algorithm1, Algorithm1Drop
-from specopt.solvers.verification_batch.fcfs import EarliestDeadlineFirst, FirstComeFirstServed
+from specopt.solvers.verification_batch.algorithm_1 import Algorithm1
+from specopt.solvers.verification_batch.algorithm_1_drop import Algorithm1Drop
+from specopt.solvers.verification_batch.brute_force import BruteForceBatch
+from specopt.solvers.verification_batch.edf import EarliestDeadlineFirst
+from specopt.solvers.verification_batch.fcfs import FirstComeFirstServed
 from specopt.solvers.verification_batch.method import plan_of
 from specopt.solvers.verification_batch.milp import MilpBatch
-from specopt.solvers.verification_batch.pareto import BruteForceBatch, Pareto
+from specopt.solvers.verification_batch.pareto import Pareto
 from specopt.solvers.verification_batch.prepare import Prepared
 from specopt.solvers.verification_batch.sweep import Sweep
 from specopt.solvers.verification_batch.threshold import Threshold

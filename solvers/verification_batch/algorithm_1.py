@@ -52,20 +52,3 @@ class Algorithm1(VerificationBatchMethod):
     def queue(self, prepared: Prepared) -> list[int]:
         """Return the requests that the algorithm sees."""
         return list(range(prepared.problem.requests))
-
-
-@dataclass(frozen=True)
-class Algorithm1Drop(Algorithm1):
-    """Algorithm 1 after dropping hopeless requests: late ones, and those too large for the memory.
-
-    Then the first request in its order fits alone, and the batch is empty only if nothing fits. Its distance to the
-    optimum stays unbounded.
-    """
-
-    name: ClassVar[str] = "algorithm-1-drop"
-    source: ClassVar[str] = "paper 2, Algorithm 1, hopeless requests dropped first (own); ties by index"
-    guarantee: ClassVar[str] = "none; a certified gap"
-
-    def queue(self, prepared: Prepared) -> list[int]:
-        """Return the requests that some batch can hold."""
-        return prepared.without_hopeless(super().queue(prepared))

@@ -57,6 +57,10 @@ class Pareto(VerificationBatchMethod):
         )
 
 
+MAX_REQUESTS = 16
+"""Of which all subsets are tried."""
+
+
 class Labels:
     """The pass over the items of the thresholds that a bound does not rule out.
 
@@ -93,7 +97,7 @@ class Labels:
             return True
         complete = self._pass(budget, MOST)
         if complete and self.refused > self.enough:
-            if self.prepared.problem.requests <= BruteForceBatch.max_size:
+            if self.prepared.problem.requests <= MAX_REQUESTS:
                 best, _ = best_subset(self.prepared, budget)
                 self.enough, self.refused = enough(budget.offer(plan_of(best)), budget.gap), 0.0
             else:
@@ -157,24 +161,6 @@ class Labels:
             if node == 0:
                 break
         return batch
-
-
-@dataclass(frozen=True)
-class BruteForceBatch(VerificationBatchMethod):
-    """All subsets, one by one; where last digits matter, the judge decides. The oracle of the others."""
-
-    name: ClassVar[str] = "brute-force"
-    exact: ClassVar[bool] = True
-    source: ClassVar[str] = "enumeration of paper 2, Eq. 13-15 at one epoch"
-    guarantee: ClassVar[str] = "optimal"
-    complexity: ClassVar[str] = "O(2^n n)"
-    max_size: ClassVar[int] = 16
-
-    def search(self, prepared: Prepared, budget: Budget) -> Outcome:
-        """Enumerate."""
-        batch, seen = best_subset(prepared, budget)
-        objective = budget.offer(plan_of(batch))
-        return Outcome(plan=plan_of(batch), bound=objective, stats={"subsets": seen, "hopeless": prepared.hopeless})
 
 
 def best_subset(prepared: Prepared, budget: Budget) -> tuple[tuple[int, ...], int]:

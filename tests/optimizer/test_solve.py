@@ -22,7 +22,7 @@ from specopt.models.errors import BrokenPlugin, OutOfMemory, OutOfTime, Stopped
 from specopt.solvers.draft_allocation.greedy import Greedy
 from specopt.solvers.draft_allocation.milp import MilpAllocation
 from specopt.solvers.method import Outcome
-from specopt.solvers.serving_latency.equal_sizes import StaticBatching
+from specopt.solvers.serving_latency.static_batching import StaticBatching
 
 front_door: Any = importlib.import_module("specopt.api.solve")  # the function has the module's name
 

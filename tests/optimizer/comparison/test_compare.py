@@ -23,9 +23,9 @@ from specopt.comparison.run import Workers, close_workers, run_cell
 from specopt.comparison.sources import sources_of
 from specopt.comparison.store import Store
 from specopt.comparison.table import Comparison
-from specopt.solvers.draft_allocation.greedy import WaterLevel
+from specopt.solvers.draft_allocation.water_level import WaterLevel
 from specopt.solvers.method import Method
-from specopt.solvers.serving_latency.equal_sizes import StaticBatching
+from specopt.solvers.serving_latency.static_batching import StaticBatching
 
 QUICK = ["algorithm-1", "max-batching"]
 READY = "import sys; line = sys.stdin.readline(); print('{}', flush=True); "

@@ -13,7 +13,7 @@ from oracles import prompt_chunking as naive
 from strategies.prompt_chunking import prompt_chunkings
 
 from specopt import PromptChunkingPlan, PromptChunkingProblem, solve
-from specopt.solvers.prompt_chunking.families import chunk_size, round_up
+from specopt.solvers.prompt_chunking.equation_3 import chunk_size, round_up
 
 BASE: dict[str, Any] = {
     "format": "specopt/1",

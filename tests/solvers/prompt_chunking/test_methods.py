@@ -14,7 +14,7 @@ from strategies.prompt_chunking import prompt_chunkings
 
 from specopt import PromptChunkingPlan, PromptChunkingProblem, Result, Unsupported, generate, solve
 from specopt.solvers.prompt_chunking.deadline import Deadline
-from specopt.solvers.prompt_chunking.families import Fixed
+from specopt.solvers.prompt_chunking.fixed import Fixed
 from specopt.solvers.prompt_chunking.method import path_bound
 
 HEURISTICS = ("deadline", "equation-3", "best-equal", "geometric", "fixed", "whole")

@@ -13,8 +13,9 @@ from oracles import serving_latency as naive
 from strategies.serving_latency import problems
 
 from specopt import InvalidInput, ServingLatencyPlan, ServingLatencyProblem, generate, solve
-from specopt.solvers.serving_latency.algorithm_1 import FixedLength
-from specopt.solvers.serving_latency.equal_sizes import HeuristicBatching, StaticBatching
+from specopt.solvers.serving_latency.fixed_length import FixedLength
+from specopt.solvers.serving_latency.heuristic_batching import HeuristicBatching
+from specopt.solvers.serving_latency.static_batching import StaticBatching
 
 NAMED = ["pipelined", "sequential", "autoregressive"]
 

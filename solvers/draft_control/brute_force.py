@@ -1,0 +1,54 @@
+"""All policies, by one array of E[N] and one of E[T]; a transient state takes its best action at the rate found."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from specopt.models.draft_control import DraftControlProblem
+from specopt.solvers.budget import Budget
+from specopt.solvers.draft_control.method import DraftControlMethod, actions, shares_of
+from specopt.solvers.draft_control.prepare import Prepared
+from specopt.solvers.method import Outcome
+
+
+@dataclass(frozen=True)
+class BruteForceControl(DraftControlMethod):
+    """All policies, by one array of E[N] and one of E[T]; a transient state takes its best action at the rate found.
+
+    Nothing is assumed, so it is the oracle of the other methods.
+    """
+
+    name: ClassVar[str] = "brute-force"
+    exact: ClassVar[bool] = True
+    source: ClassVar[str] = "enumeration of Eq. 12, paper 3"
+    guarantee: ClassVar[str] = "optimal"
+    complexity: ClassVar[str] = "O(A^S) in time and memory"
+    max_size: ClassVar[int] = 1_000_000
+    size_unit: ClassVar[str] = "policies"
+
+    def size_of(self, problem: DraftControlProblem) -> float:
+        """Return the number of policies over the recurrent states."""
+        policies = actions(problem) ** len(problem.recurrent_states)
+        return policies if policies <= self.max_size else math.inf
+
+    def search(self, prepared: Prepared, kernels: Any, budget: Budget) -> Outcome:
+        """Enumerate."""
+        tokens, seconds, lengths, indices = prepared.all_actions()
+        inside = prepared.recurrent
+        shares = shares_of(kernels, prepared)
+        all_tokens, all_seconds = np.zeros(1), np.zeros(1)
+        for state in inside.tolist():
+            all_tokens = np.add.outer(all_tokens, shares[state] * tokens[state]).ravel()
+            all_seconds = np.add.outer(all_seconds, shares[state] * seconds[state]).ravel()
+        rates = all_tokens / all_seconds
+        best = int(np.argmax(rates))
+        price = float(rates[best])
+        choice = np.argmax(tokens - price * seconds, axis=1)
+        choice[inside] = np.unravel_index(best, (prepared.actions,) * len(inside))
+        plan = prepared.plan(lengths[choice], indices[choice])
+        budget.offer(plan)
+        return Outcome(plan=plan, bound=price, stats={"price": price, "policies": len(rates)})

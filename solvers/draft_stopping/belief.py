@@ -1,0 +1,44 @@
+"""Optimal stopping by the belief that no token was rejected so far, with each position's own acceptance."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from specopt.models.problem import TOLERANCE
+from specopt.solvers.budget import Budget
+from specopt.solvers.draft_stopping.method import DraftStoppingMethod
+from specopt.solvers.draft_stopping.prepare import Prepared
+from specopt.solvers.draft_stopping.stopping import REFINEMENTS, best_stopping
+from specopt.solvers.method import Outcome
+
+
+@dataclass(frozen=True)
+class Belief(DraftStoppingMethod):
+    """Optimal stopping by the belief that no token was rejected so far, with each position's own acceptance.
+
+    The class of the round need not be believed in: scores depend on it only through what becomes of the tokens. While
+    all are accepted, the scores say nothing of the class that their number does not say, so that the acceptance of the
+    rounds that get to a position, averaged over their classes, is all that counts.
+    """
+
+    name: ClassVar[str] = "belief"
+    exact: ClassVar[bool] = True
+    source: ClassVar[str] = "own"
+    guarantee: ClassVar[str] = "optimal; with many scores and tokens within the gap that it reports"
+    complexity: ClassVar[str] = "O(L B P log P) a price, for P pieces of the value"
+
+    def search(self, prepared: Prepared, budget: Budget) -> Outcome:
+        """Solve backwards at rising prices."""
+        price = 1.0
+        for worthless in REFINEMENTS:
+            plan, price, most = best_stopping(
+                prepared.averaged, prepared.scores, prepared.cost, budget.check, price=price, worthless=worthless
+            )
+            if plan is None:
+                break
+            budget.offer(plan)
+            budget.improve_bound(most / prepared.seconds)
+            if budget.bound <= budget.objective * (1.0 + max(budget.gap, 0.5 * TOLERANCE)):  # type: ignore[operator]
+                break
+        return Outcome(plan=budget.incumbent, bound=budget.bound)

@@ -1,0 +1,37 @@
+"""Dinkelbach's method over the best decision after every history of scores."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from specopt.models.draft_stopping import DraftStoppingProblem
+from specopt.solvers.budget import Budget
+from specopt.solvers.draft_stopping.histories import best_policy, count_histories
+from specopt.solvers.draft_stopping.method import DraftStoppingMethod
+from specopt.solvers.draft_stopping.prepare import Prepared
+from specopt.solvers.method import Outcome
+
+
+@dataclass(frozen=True)
+class HistoryTree(DraftStoppingMethod):
+    """Dinkelbach's method over the best decision after every history of scores."""
+
+    name: ClassVar[str] = "history-tree"
+    exact: ClassVar[bool] = True
+    source: ClassVar[str] = "own"
+    guarantee: ClassVar[str] = "optimal"
+    complexity: ClassVar[str] = "O(C B^L)"
+    max_size: ClassVar[int | None] = 1_000_000
+    size_unit: ClassVar[str] = "histories of scores"
+    size_hint: ClassVar[str] = "fewer score bins, or a smaller max_draft_tokens"
+
+    def size_of(self, problem: DraftStoppingProblem) -> float:
+        """Return how many histories there are."""
+        return count_histories(problem.scores.bins, problem.max_draft_tokens)
+
+    def search(self, prepared: Prepared, budget: Budget) -> Outcome:
+        """Decide after every history."""
+        plan, most = best_policy(prepared, budget.check)
+        budget.offer(plan)
+        return Outcome(plan=budget.incumbent, bound=min(budget.bound or most, most / prepared.seconds))

@@ -1,0 +1,33 @@
+"""The best policy for independent acceptance at the mean rate, as Eq. 7 of paper 1 has it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from specopt.solvers.budget import Budget
+from specopt.solvers.draft_stopping.method import DraftStoppingMethod, rule
+from specopt.solvers.draft_stopping.prepare import Prepared
+from specopt.solvers.draft_stopping.stopping import best_stopping
+from specopt.solvers.method import Outcome
+
+
+@dataclass(frozen=True)
+class OptimalStopping(DraftStoppingMethod):
+    """The best policy for independent acceptance at the mean rate, as Eq. 7 of paper 1 has it.
+
+    Where rounds are easy or hard, those that get far are easy: it stops too early in them.
+    """
+
+    name: ClassVar[str] = "optimal-stopping"
+    source: ClassVar[str] = "own"
+    guarantee: ClassVar[str] = "optimal for one class with one rate; otherwise none: may be slower than a fixed window"
+    complexity: ClassVar[str] = "as belief"
+
+    def search(self, prepared: Prepared, budget: Budget) -> Outcome:
+        """Solve backwards at rising prices, with one rate."""
+        rates = np.full(prepared.most, prepared.mean_rate)
+        plan, _, _ = best_stopping(rates, prepared.scores, prepared.cost, budget.check)
+        return Outcome(plan=budget.incumbent, bound=budget.bound) if plan is None else rule(plan, budget)

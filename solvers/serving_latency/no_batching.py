@@ -1,0 +1,22 @@
+"""One task at a time through the pipeline, shortest input first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from specopt.solvers.budget import Budget
+from specopt.solvers.serving_latency.equal_sizes import EqualSizes, slices_of
+from specopt.solvers.serving_latency.prepare import Prepared
+
+
+@dataclass(frozen=True)
+class NoBatching(EqualSizes):
+    """One task at a time through the pipeline, shortest input first."""
+
+    name: ClassVar[str] = "no-batching"
+    source: ClassVar[str] = "paper 1, Sec. IV-A, benchmark 2"
+
+    def candidate(self, prepared: Prepared, length: int, budget: Budget) -> list[list[int]]:
+        """Batch no tasks."""
+        return slices_of(prepared.tasks, 1)

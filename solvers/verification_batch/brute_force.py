@@ -1,0 +1,30 @@
+"""All subsets, one by one; where last digits matter, the judge decides. The oracle of the others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from specopt.solvers.budget import Budget
+from specopt.solvers.method import Outcome
+from specopt.solvers.verification_batch.method import VerificationBatchMethod, plan_of
+from specopt.solvers.verification_batch.pareto import MAX_REQUESTS, best_subset
+from specopt.solvers.verification_batch.prepare import Prepared
+
+
+@dataclass(frozen=True)
+class BruteForceBatch(VerificationBatchMethod):
+    """All subsets, one by one; where last digits matter, the judge decides. The oracle of the others."""
+
+    name: ClassVar[str] = "brute-force"
+    exact: ClassVar[bool] = True
+    source: ClassVar[str] = "enumeration of paper 2, Eq. 13-15 at one epoch"
+    guarantee: ClassVar[str] = "optimal"
+    complexity: ClassVar[str] = "O(2^n n)"
+    max_size: ClassVar[int] = MAX_REQUESTS
+
+    def search(self, prepared: Prepared, budget: Budget) -> Outcome:
+        """Enumerate."""
+        batch, seen = best_subset(prepared, budget)
+        objective = budget.offer(plan_of(batch))
+        return Outcome(plan=plan_of(batch), bound=objective, stats={"subsets": seen, "hopeless": prepared.hopeless})
