@@ -10,11 +10,12 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import prompt_chunking_exact as naive
-from strategies.prompt_chunking import plans, prompt_chunkings
 
 from specopt import PromptChunkingProblem
 from specopt.solvers._kernels import prompt_chunking_exact
 from specopt.solvers.prompt_chunking.prepare import prepare
+from specopt.testing.strategies.prompt_chunking import plans
+from specopt.testing.strategies.prompt_chunking import problems as prompt_chunkings
 
 kernels: Any = prompt_chunking_exact
 

@@ -11,12 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import draft_allocation as naive
-from strategies.goodput import NEXT_TO_1, draft_allocations
 
 from specopt import DraftAllocationPlan, DraftAllocationProblem, Status, generate, solve
 from specopt.models.fields import Floats, Ints
 from specopt.solvers._kernels.draft_allocation import above
 from specopt.solvers.draft_allocation import fast
+from specopt.testing.strategies.draft_allocation import NEXT_TO_1
+from specopt.testing.strategies.draft_allocation import problems as draft_allocations
 
 
 def drafts(problem: DraftAllocationProblem, method: str) -> list[int]:

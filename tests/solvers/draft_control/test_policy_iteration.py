@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import draft_control as naive
-from strategies.draft_control import draft_controls
 
 from specopt import DraftControlPlan, DraftControlProblem, Result, Status, generate, solve
+from specopt.testing.strategies.draft_control import problems as draft_controls
 
 
 def lengths(result: Result) -> list[int]:

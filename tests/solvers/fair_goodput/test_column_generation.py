@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import fair_goodput as naive
-from strategies.fair_goodput import fair_goodputs
 
 from specopt import FairGoodputPlan, FairGoodputProblem, Status, generate, solve
 from specopt.solvers.budget import Budget
 from specopt.solvers.fair_goodput.rounds import Rounds
+from specopt.testing.strategies.fair_goodput import problems as fair_goodputs
 
 
 def timed(**parameters: Any) -> FairGoodputProblem:

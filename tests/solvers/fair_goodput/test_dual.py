@@ -10,12 +10,13 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from oracles import fair_goodput as naive
-from strategies.fair_goodput import fair_goodputs, rates
 
 from specopt import DraftAllocationProblem, FairGoodputPlan, FairGoodputProblem, Status, generate, solve
 from specopt.solvers.budget import Budget
 from specopt.solvers.fair_goodput.dual import optimise
 from specopt.solvers.fair_goodput.region import goodput_of, region_of
+from specopt.testing.strategies.fair_goodput import problems as fair_goodputs
+from specopt.testing.strategies.fair_goodput import rates
 
 TABLE_1 = [(4, 24), (4, 28), (8, 16), (8, 20)]
 RATES = ["equal", "mild", "wide", "extreme"]

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import prompt_chunking as naive
-from strategies.prompt_chunking import prompt_chunkings
 
 from specopt import PromptChunkingPlan, PromptChunkingProblem, Result, Unsupported, generate, solve
 from specopt.solvers.prompt_chunking.bound import path_bound
 from specopt.solvers.prompt_chunking.deadline import Deadline
 from specopt.solvers.prompt_chunking.fixed import Fixed
+from specopt.testing.strategies.prompt_chunking import problems as prompt_chunkings
 
 HEURISTICS = ("deadline", "equation-3", "best-equal", "geometric", "fixed", "whole")
 

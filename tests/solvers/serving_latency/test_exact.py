@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies.serving_latency import problems
 
 from specopt import ServingLatencyProblem, Status, Termination, generate, solve
 from specopt.models.uplink import spectral_efficiency
+from specopt.testing.strategies.serving_latency import problems
 
 
 def optimum(problem: ServingLatencyProblem) -> float:

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import verification_batch as naive
-from strategies.verification import verification_batches
 
 from specopt import (
     Status,
@@ -23,6 +22,7 @@ from specopt import (
 from specopt.solvers.verification_batch import METHODS
 from specopt.solvers.verification_batch.algorithm_1 import Algorithm1
 from specopt.solvers.verification_batch.threshold import Threshold
+from specopt.testing.strategies.verification_batch import problems as verification_batches
 
 FAMILIES = ("warm", "mixed", "tight", "memory-bound")
 

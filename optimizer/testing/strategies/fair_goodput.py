@@ -16,7 +16,7 @@ seconds = st.one_of(st.sampled_from((0.0, 0.01, 0.02)), st.floats(0.001, 0.1))
 
 
 @st.composite
-def fair_goodputs(
+def problems(
     draw: st.DrawFn,
     clients: tuple[int, int] = (1, 4),
     budget: tuple[int, int] = (0, 6),
