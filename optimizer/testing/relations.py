@@ -99,9 +99,8 @@ class Relation:
             return True
         implied = self.implied(problem, first)
         behind = second > implied if problem.sense == "minimize" else second < implied
-        if (behind or self.equal) and other.distance(
-            implied, second, other.scale, max(abs(implied), abs(second))
-        ) > tolerance:
+        apart = other.distance(implied, second, other.scale, max(abs(implied), abs(second)))
+        if (behind or self.equal) and apart > tolerance:
             how = "exactly" if self.equal else "at most" if problem.sense == "minimize" else "at least"
             raise self._broken(problem, f"reaches {first!r}, thus {how} {implied!r} after the change, but {second!r}")
         return True
@@ -211,6 +210,8 @@ def _serving() -> list[Relation]:
                  change=_raised("bandwidth_hz", lambda hertz: 1.5 * hertz, lambda data: "arrival_seconds" in data)),
         Relation(kind=kind, name="more draft memory", when="a limit is given", reason=RELAXED, change=draft),
         Relation(kind=kind, name="more verify memory", when="a limit is given", reason=RELAXED, change=verify),
+        Relation(kind=kind, name="no limit of verify memory", when="a limit is given", reason=RELAXED,
+                 change=_set("verify_memory_bytes", None)),
         Relation(kind=kind, name="longer speculation allowed", when="it is given", reason=RELAXED,
                  change=_raised("max_speculation_length", lambda length: length + 1)),
         Relation(kind=kind, name="any mechanism allowed", when="one with a draft model is fixed", reason=RELAXED,
@@ -287,6 +288,9 @@ def _goodput() -> list[Relation]:
     return [
         Relation(kind=kind, name="clients permuted", reason=NAMES, equal=True,
                  change=_permuted(*columns, of="acceptance_rates")),
+        Relation(kind=kind, name="weights scaled", when="weights are given", reason="the utility is linear in them",
+                 change=lambda data, random: _scaled({"weights": 2.0})(data, random) if "weights" in data else None,
+                 implied=lambda problem, objective: 2.0 * objective, equal=True),
         Relation(kind=kind, name="time scaled", when="rates are per second", reason="every rate is half as high",
                  change=slower, implied=halved, equal=True),
         Relation(kind=kind, name="one more token", reason=RELAXED, change=_raised("budget_tokens", lambda n: n + 1)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from specopt import DraftAllocationPlan, DraftAllocationProblem
+from specopt.models.draft_allocation import DraftAllocationPlan, DraftAllocationProblem
 
 NEXT_TO_1 = (1 - 1e-6, 1 - 1e-12, 1 - 2**-53)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from specopt import DraftControlPlan, DraftControlProblem
+from specopt.models.draft_control import DraftControlPlan, DraftControlProblem
 
 acceptance = st.sampled_from((0.0, 0.125, 0.5, 0.75, 0.9, 1.0)) | st.floats(0.0, 1.0, allow_subnormal=False)
 uplinks = st.sampled_from((10.0, 300.0, 5e3, 1e6)) | st.floats(1.0, 1e6)

@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from specopt import DraftStoppingPlan, DraftStoppingProblem
+from specopt.models.draft_stopping import DraftStoppingPlan, DraftStoppingProblem
 
 RATES = st.one_of(st.sampled_from([0.0, 0.5, 1.0]), st.floats(0.0, 1.0, allow_subnormal=False))
 

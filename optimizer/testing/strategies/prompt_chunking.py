@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from specopt import PromptChunkingPlan, PromptChunkingProblem
+from specopt.models.prompt_chunking import PromptChunkingPlan, PromptChunkingProblem
 
 MS = 2.0**-10
 

@@ -9,14 +9,9 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from specopt import (
-    ExactDecoder,
-    LinearRuntime,
-    PaperDecoder,
-    PiecewiseRuntime,
-    ServingLatencyPlan,
-    ServingLatencyProblem,
-)
+from specopt.models.decoder import ExactDecoder, PaperDecoder
+from specopt.models.runtime import LinearRuntime, PiecewiseRuntime
+from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
 
 ALL_MECHANISMS = ("pipelined", "sequential", "autoregressive", "any")
 

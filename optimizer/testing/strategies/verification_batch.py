@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from specopt import VerificationBatchPlan, VerificationBatchProblem
+from specopt.models.verification_batch import VerificationBatchPlan, VerificationBatchProblem
 
 BIT = 2.0**-10
 

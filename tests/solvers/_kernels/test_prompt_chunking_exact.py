@@ -31,7 +31,7 @@ def empty(rows: int, stages: int) -> Any:
 @given(prompt_chunkings(tokens=(2, 12), restricted=False), st.data())
 def test_tables_bracket_every_plan(problem: PromptChunkingProblem, data: st.DataObject) -> None:
     """Tests that the states of a plan are between earliest and latest for the plan's own end as the deadline."""
-    chunks = data.draw(plans(problem))
+    chunks = data.draw(plans(problem)).chunks.tolist()
     plain = problem.to_dict()
     prepared = prepare(problem)
     rows, P = prepared.cells + 1, prepared.prompt.stages

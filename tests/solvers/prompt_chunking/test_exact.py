@@ -192,15 +192,6 @@ def test_caps_that_bind(cap: int, stages: int) -> None:
     assert value(unaided(problem)) == pytest.approx(naive.best_by_prefixes(problem.to_dict()), rel=1e-9)
 
 
-@given(prompt_chunkings(tokens=(20, 60), restricted=False), st.sampled_from(("uplink", "downlink")))
-@settings(max_examples=25)
-def test_more_bandwidth_never_hurts(problem: PromptChunkingProblem, link: str) -> None:
-    """Tests that a faster link never makes the optimum later."""
-    name = f"{link}_bytes_per_second"
-    faster = dataclasses.replace(problem, **{name: 1.5 * getattr(problem, name)})
-    assert value(proven(faster)) <= value(proven(problem)) * (1 + 1e-9) + 1e-15
-
-
 def test_same_answer_again() -> None:
     """Tests that the plan and the bound depend on the problem alone, and a warm start loses nothing."""
     problem = setting(prompt_tokens=500, message_milliseconds=1.0)
