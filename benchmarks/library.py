@@ -15,14 +15,14 @@ import math
 import multiprocessing
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 import specopt
-from specopt.api.library import BestKnown, Recipe, SavedInstance, is_solved
+from specopt.api.library import BestKnown, Recipe, SavedInstance, better_of, certificate, is_solved, line_of
 from specopt.api.solve import choose
 from specopt.kinds import KINDS
 from specopt.models.files import write_text
@@ -45,10 +45,19 @@ def regenerate(recipe: Recipe, old: SavedInstance | None, time_limit: float) -> 
         size=recipe.size,
         seed=recipe.seed,
         parameters=dict(recipe.parameters),
+        version=recipe.version,
+        source=recipe.source,
         problem_sha256=problem.sha256,
-        best=new if best is None else better_of(problem, best, new),
-        problem=data if len(_json(data)) <= MAX_PROBLEM_BYTES else None,
+        best=new if best is None else _confirmed(better_of(problem, best, new), new),
+        problem=data if recipe.source is not None or len(_json(data)) <= MAX_PROBLEM_BYTES else None,
     )
+
+
+def _confirmed(best: BestKnown, new: BestKnown) -> BestKnown:
+    """Add those that proved the same optimum now."""
+    both = {*best.confirmed_by, *new.confirmed_by} - {best.bound_method}
+    more = best.status == "optimal" and set(new.confirmed_by) - {*best.confirmed_by, best.bound_method}
+    return replace(best, confirmed_by=tuple(sorted(both))) if more else best
 
 
 def best_found(problem: Problem, time_limit: float) -> BestKnown:
@@ -78,14 +87,14 @@ def best_found(problem: Problem, time_limit: float) -> BestKnown:
             raise AssertionError(f"{method.name} gives the bound {result.bound}, {finder.name} the plan {least}")
     bound = None if prover is None else -sign * highest
     objective = sign * least
-    certificate = _certificate(problem, objective, bound)
+    proven = certificate(problem, objective, bound)
     confirmed = tuple(
         method.name
         for method, result in results
-        if method.exact and method is not prover and result.status == certificate["status"] == "optimal"
+        if method.exact and method is not prover and result.status == proven["status"] == "optimal"
     )
     return BestKnown(
-        **certificate,
+        **proven,
         method=finder.name,
         bound_method=None if prover is None else prover.name,
         confirmed_by=confirmed,
@@ -102,52 +111,12 @@ def _least(found: list[tuple[float, Any, Any]]) -> tuple[float, Any, Any]:
     return next(item for item in found if item[0] <= least + 1e-12 * abs(least))
 
 
-def better_of(problem: Problem, old: BestKnown, new: BestKnown) -> BestKnown:
-    """Return the old one, with the plan or bound of the new one where that is better by more than rounding."""
-    sign = 1.0 if problem.sense == "minimize" else -1.0
-    rounding = TOLERANCE * abs(old.objective)
-    best = old
-    if sign * new.objective < sign * old.objective - rounding:
-        best = replace(
-            best, method=new.method, seconds=new.seconds, date=new.date, versions=new.versions, plan=new.plan,
-            **_certificate(problem, new.objective, old.bound),
-        )  # fmt: skip
-    if new.bound is not None and (old.bound is None or sign * new.bound > sign * old.bound + rounding):
-        best = replace(
-            best, bound_method=new.bound_method, seconds=new.seconds, date=new.date, versions=new.versions,
-            **_certificate(problem, best.objective, new.bound),
-        )  # fmt: skip
-    if best.status == "optimal" and set(new.confirmed_by) - {*best.confirmed_by, best.bound_method}:
-        both = {*best.confirmed_by, *new.confirmed_by} - {best.bound_method}
-        best = replace(best, confirmed_by=tuple(sorted(both)))
-    return best
-
-
-def _certificate(problem: Problem, objective: float, bound: float | None) -> dict[str, Any]:
-    if bound is None or not math.isfinite(bound):
-        return {"objective": objective, "bound": None, "status": "feasible", "gap": None}
-    gap = problem.gap(objective, bound)
-    proven = gap <= TOLERANCE
-    gap = 0.0 if proven else gap
-    return {"objective": objective, "bound": bound, "status": "optimal" if proven else "feasible", "gap": gap}
-
-
 def _short(plan: dict[str, Any]) -> dict[str, Any] | None:
     return plan if len(_json(plan)) <= MAX_PLAN_BYTES else None
 
 
 def _json(data: object) -> str:
     return json.dumps(data, separators=(",", ":"), allow_nan=False)
-
-
-def line(instance: SavedInstance) -> str:
-    """Return the line of an instance: what is None or empty is left out."""
-    data = asdict(instance)
-    data["best"] = {name: value for name, value in data["best"].items() if value not in (None, (), {})}
-    data["best"].setdefault("bound", None)
-    data["best"].setdefault("gap", None)
-    data["best"].setdefault("bound_method", None)
-    return _json({name: value for name, value in data.items() if value is not None})
 
 
 def read(line: bytes) -> tuple[Recipe, SavedInstance | None]:
@@ -182,7 +151,7 @@ def _all(arguments: argparse.Namespace) -> Iterator[str]:
                 best = instance.best
                 print(f"  {instance.name}: {best.objective:.9g}, {best.status}, {best.bound_method}", flush=True)
             if found:
-                write_text(file, "".join(line(instance) + "\n" for instance in found))
+                write_text(file, "".join(line_of(instance) + "\n" for instance in found))
             yield _report(kind, found)
 
 

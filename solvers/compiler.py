@@ -96,7 +96,7 @@ class Compiler(Clock):
                 prepare.start(*missing)
 
     def outlook(self) -> dict[str, float]:
-        """Return the kernels of the kind that are not compiled yet, and about how long they take, where time was short."""
+        """Return how many kernels of the kind are still to be compiled, and for how long, where time was short."""
         from specopt.solvers._kernels import prepare
 
         if self.remaining > 0.0 or self.preparing_seconds < 0.1 * self.seconds:

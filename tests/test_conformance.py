@@ -12,10 +12,11 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from specopt import DraftControlProblem, Problem, PromptChunkingProblem, Unsupported, generate, methods, solve, testing
+from specopt import DraftControlProblem, Problem, PromptChunkingProblem, Unsupported, generate, methods, solve
 from specopt.kinds import KINDS
 from specopt.solvers.method import Method
 from specopt.solvers.serving_latency.milp import Milp
+from specopt.testing import promises
 from specopt.views.methods import method_entry, print_methods
 
 METHODS = methods()
@@ -69,8 +70,8 @@ VALUES: dict[type[Method], tuple[Method, ...]] = {Milp: (Milp(), Milp(length=11)
 """Methods that take more or less with options."""
 
 ONE_EACH_CHECKS = [
-    testing.check_gap, testing.check_callback, testing.check_stop, testing.check_interrupt, testing.check_files,
-    testing.check_warm_start, testing.check_arguments,
+    promises.check_gap, promises.check_callback, promises.check_stop, promises.check_interrupt, promises.check_files,
+    promises.check_warm_start, promises.check_arguments,
 ]  # fmt: skip
 
 every_case = pytest.mark.parametrize(("method", "problem"), CASES)
@@ -91,32 +92,32 @@ def test_methods_say_what_they_are(method: type[Method]) -> None:
     """
     place = method.solves.kind if method.name == "auto" else method.name
     assert method.__module__.rpartition(".")[2] == place.replace("-", "_")
-    testing.check_declaration(method())
+    promises.check_declaration(method())
 
 
 @every_case
 def test_solves(method: type[Method], problem: Problem) -> None:
     """Tests that status, termination, judge and bound agree, and that exact methods prove their plans optimal."""
-    testing.check_answer(method(), problem)
+    promises.check_answer(method(), problem)
     assert solve(problem, method.name).method == method.name
 
 
 @every_case
 def test_exact_is_unbeaten(method: type[Method], problem: Problem) -> None:
     """Tests that no method beats an exact one, and that no bound cuts off what another has found."""
-    testing.check_rivals(method(), problem, [other() for other in methods(problem)])
+    promises.check_rivals(method(), problem, [other() for other in methods(problem)])
 
 
 @every_case
 def test_same_seed_same_plan(method: type[Method], problem: Problem) -> None:
     """Tests that the same seed gives the same plan twice."""
-    testing.check_seed(method(), problem)
+    promises.check_seed(method(), problem)
 
 
 @every_case
 def test_time_limit_0(method: type[Method], problem: Problem) -> None:
     """Tests that no time gives a quick plan or none, at once, and never a wrong claim."""
-    testing.check_no_time(method(), problem)
+    promises.check_no_time(method(), problem)
 
 
 @one_each

@@ -7,8 +7,10 @@ its recipe alone; `make library` adds what is best known.
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -19,7 +21,9 @@ from specopt.api.generate import FAMILIES
 from specopt.instances.rounded import rounded
 from specopt.kinds import KINDS, kind_of
 from specopt.models.errors import InvalidInput, SpecoptError
-from specopt.models.problem import FORMAT, Plan, Problem
+from specopt.models.judge import proof_of, verify
+from specopt.models.problem import FORMAT, TOLERANCE, Plan, Problem
+from specopt.models.result import Result
 
 FIRST_NAMES = {
     f"serving-latency-{label}": f"serving-latency/paper-1/{label}"
@@ -78,15 +82,24 @@ class Recipe:
     name
         KIND/FAMILY/LABEL.
     size
-        "small" (for proofs), "paper" (as large as the paper's), "large", or "adversarial".
+        "small" (for proofs), "paper" (as large as the paper's), "large", "adversarial", or "real" (from measured data).
     parameters, seed
         Of the family that it comes from; its numbers are then rounded to six digits.
+    version
+        Of the library that has it first.
+    source
+        Where real data come from; None: a family gives the instance.
+    problem
+        Its fields, without header and name; None if the recipe stands for them.
     """
 
     name: str
     size: str
     seed: int
     parameters: dict[str, Any]
+    version: int = 1
+    source: str | None = None
+    problem: dict[str, Any] | None = None
 
     @property
     def kind(self) -> str:
@@ -100,6 +113,8 @@ class Recipe:
 
     def generate(self) -> Problem:
         """Return the problem, its numbers rounded; without its name."""
+        if self.source is not None:
+            return kind_of(self.kind).problem.from_dict({"format": FORMAT, "kind": self.kind, **(self.problem or {})})
         return rounded(FAMILIES[self.family].generate(seed=self.seed, **self.parameters))
 
 
@@ -113,13 +128,10 @@ class SavedInstance(Recipe):
         What identifies the problem.
     best
         The best known plan and bound.
-    problem
-        Its fields, without header and name; None if the recipe stands for them.
     """
 
     problem_sha256: str
     best: BestKnown
-    problem: dict[str, Any] | None = None
 
     def load(self) -> Problem:
         """Return the problem, under the instance's name.
@@ -131,7 +143,8 @@ class SavedInstance(Recipe):
         """
         header = {"format": FORMAT, "kind": self.kind}
         data = self.generate().to_dict() if self.problem is None else header | self.problem
-        problem = kind_of(self.kind).problem.from_dict({**data, "name": self.name})
+        notes = {} if self.source is None else {"notes": self.source}
+        problem = kind_of(self.kind).problem.from_dict({**data, **notes, "name": self.name})
         if problem.sha256 != self.problem_sha256:
             raise SpecoptError(f"{self.name}: the numbers are not those of the best known plan; run `make library`")
         return problem
@@ -197,6 +210,92 @@ def known_values() -> dict[str, tuple[float | None, float | None]]:
         for kind in _NAMES
         for instance in instances_of_kind(kind).values()
     }
+
+
+def submitted(name: str, result: Result, today: str) -> tuple[SavedInstance, list[str]]:
+    """Hold a result against what the library knows of its instance.
+
+    Parameters
+    ----------
+    name
+        Of the instance.
+    result
+        A plan, which the judge prices, and a bound, which is taken as its author's claim.
+    today
+        The date to be written down.
+
+    Returns
+    -------
+    The instance with the better of both, and a sentence on the plan and on the bound.
+
+    Raises
+    ------
+    InvalidInput
+        If there is no such instance, or the result is another problem's, infeasible, or refutes itself.
+    """
+    known = saved_instance(name)
+    problem = known.load()
+    report = verify(problem, result)
+    if report.objective is None or not report.feasible:
+        raise InvalidInput(f"plan: expected a feasible plan of {known.name}: {report.violations[0]}")
+    proof = proof_of(type(problem), report.objective, result.bound, scale=problem.scale, size=report.size)
+    if proof.refuted:
+        raise InvalidInput(f"bound: {result.bound!r} is passed by the plan itself, {report.objective!r}")
+    sign = 1.0 if problem.sense == "minimize" else -1.0
+    if result.bound is not None and sign * (result.bound - known.best.objective) > TOLERANCE * abs(
+        known.best.objective
+    ):
+        raise InvalidInput(f"bound: {result.bound!r} is passed by the best known plan, {known.best.objective!r}")
+    claimed = BestKnown(
+        **certificate(problem, report.objective, proof.bound), method=result.by,
+        bound_method=None if proof.bound is None else result.by, seconds=result.seconds, date=today,
+        versions=result.versions, plan=None if result.plan is None else result.plan.to_dict(),
+    )  # fmt: skip
+    best = better_of(problem, known.best, claimed)
+    said = [
+        f"plan: {report.objective:.9g}, feasible; {_compared(best.objective != known.best.objective)} the best known, "
+        f"{known.best.objective:.9g}",
+    ]
+    if proof.bound is not None:
+        said.append(
+            f"bound: {proof.bound:.9g}, as claimed; {_compared(best.bound != known.best.bound)} the best known, "
+            f"{'none' if known.best.bound is None else format(known.best.bound, '.9g')}"
+        )
+    return replace(known, best=best), said
+
+
+def _compared(better: bool) -> str:
+    return "better than" if better else "no better than"
+
+
+def certificate(problem: Problem, objective: float, bound: float | None) -> dict[str, Any]:
+    """Return objective, bound, status and gap as the library has them."""
+    if bound is None or not math.isfinite(bound):
+        return {"objective": objective, "bound": None, "status": "feasible", "gap": None}
+    gap = problem.gap(objective, bound)
+    proven = gap <= TOLERANCE
+    return {"objective": objective, "bound": bound, "status": "optimal" if proven else "feasible",
+            "gap": 0.0 if proven else gap}  # fmt: skip
+
+
+def better_of(problem: Problem, old: BestKnown, new: BestKnown) -> BestKnown:
+    """Return the old one, with the plan or bound of the new one where that is better by more than rounding."""
+    sign = 1.0 if problem.sense == "minimize" else -1.0
+    rounding = TOLERANCE * abs(old.objective)
+    best, when = old, {"seconds": new.seconds, "date": new.date, "versions": new.versions}
+    if sign * new.objective < sign * old.objective - rounding:
+        best = replace(best, method=new.method, plan=new.plan, **when, **certificate(problem, new.objective, old.bound))
+    if new.bound is not None and (old.bound is None or sign * new.bound > sign * old.bound + rounding):
+        best = replace(best, bound_method=new.bound_method, **when, **certificate(problem, best.objective, new.bound))
+    return best
+
+
+def line_of(instance: SavedInstance) -> str:
+    """Return the line of an instance in the library's file: what is None or empty is left out."""
+    data = {"name": instance.name, "version": instance.version} | asdict(instance)
+    best = {name: value for name, value in data["best"].items() if value not in (None, (), {})}
+    data["best"] = {"bound": None, "gap": None, "bound_method": None} | best
+    return json.dumps({name: value for name, value in data.items() if value is not None}, separators=(",", ":"))
 
 
 @cache

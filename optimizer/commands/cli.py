@@ -21,6 +21,7 @@ from specopt.commands import (
     front,
     generate,
     import_,
+    library,
     measure,
     methods,
     model,
@@ -181,8 +182,10 @@ HELP = {"generate": generate.WithFamilies}
 for command in COMMANDS:
     name = command.__name__.rstrip("_").replace("_", "-")
     app.command(name, cls=HELP.get(name))(command)
-app.add_typer(export.export)
-for part in (app, export.export):
+GROUPS = (export.export, library.library)
+for group in GROUPS:
+    app.add_typer(group)
+for part in (app, *GROUPS):
     for entry in part.registered_commands:
         assert entry.callback is not None
         entry.callback = answering()(entry.callback)

@@ -40,5 +40,6 @@ KIND = Kind(
     rows=_rows,
     perturbations=PERTURBATIONS,
     view="specopt.views.draft_allocation",
+    strategies="specopt.testing.strategies.draft_allocation",
     uncertainty=Uncertainty(vary=_vary, shape=lambda problem: problem.acceptance_rates.shape),
 )

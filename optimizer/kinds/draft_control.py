@@ -60,6 +60,7 @@ KIND = Kind(
     rows=_rows,
     perturbations=PERTURBATIONS,
     view="specopt.views.draft_control",
+    strategies="specopt.testing.strategies.draft_control",
     uncertainty=Uncertainty(
         vary=_vary, shape=lambda problem: (len(problem.states), len(problem.resolutions)), one=True
     ),

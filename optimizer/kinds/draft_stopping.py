@@ -49,6 +49,7 @@ KIND = Kind(
     rows=_rows,
     perturbations=PERTURBATIONS,
     view="specopt.views.draft_stopping",
+    strategies="specopt.testing.strategies.draft_stopping",
     uncertainty=Uncertainty(
         vary=_vary,
         shape=lambda problem: (len(problem.rounds), problem.max_draft_tokens),

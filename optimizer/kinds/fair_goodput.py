@@ -53,6 +53,7 @@ KIND = Kind(
     rows=_rows,
     perturbations=PERTURBATIONS,
     view="specopt.views.fair_goodput",
+    strategies="specopt.testing.strategies.fair_goodput",
     uncertainty=Uncertainty(vary=_vary, shape=lambda problem: problem.acceptance_rates.shape),
     simulator=Simulator(
         world=GoodputWorkload, module="specopt.solvers.fair_goodput.simulate", policies=POLICIES, workloads=WORKLOADS

@@ -38,6 +38,8 @@ class Kind:
         How its problems are stated as programs; None: they are not.
     view
         Module whose `VIEW` says how plans are printed and drawn, loaded when something is; None: a line per field.
+    strategies
+        Module whose `problems` and `plans` are hypothesis strategies, loaded when tests ask; None: there are none.
     choices
         The fields to replace for each other choice that a problem could leave to the plan at no cost; None: none.
     perturbations
@@ -60,6 +62,7 @@ class Kind:
     rows: Callable[[Any], Iterator[Row]]
     formulation: Formulation | None = None
     view: str | None = None
+    strategies: str | None = None
     choices: Callable[[Any], Sequence[Mapping[str, Any]]] | None = None
     perturbations: tuple[Perturbation, ...] = ()
     uncertainty: Uncertainty | None = None

@@ -46,6 +46,7 @@ KIND = Kind(
     rows=_rows,
     perturbations=PERTURBATIONS,
     view="specopt.views.prompt_chunking",
+    strategies="specopt.testing.strategies.prompt_chunking",
     simulator=Simulator(
         world=PromptWorkload, module="specopt.solvers.prompt_chunking.simulate", policies=SCHEMES, workloads=WORKLOADS
     ),

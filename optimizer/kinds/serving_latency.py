@@ -165,6 +165,7 @@ KIND = Kind(
     families=FAMILIES,
     rows=_rows,
     view="specopt.views.serving_latency",
+    strategies="specopt.testing.strategies.serving_latency",
     perturbations=PERTURBATIONS,
     uncertainty=Uncertainty(
         vary=_vary, shape=lambda problem: (), zero=False, longest_output=_longest_output, worst=_worst

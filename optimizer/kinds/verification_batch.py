@@ -38,6 +38,7 @@ KIND = Kind(
     rows=_rows,
     perturbations=PERTURBATIONS,
     view="specopt.views.verification_batch",
+    strategies="specopt.testing.strategies.verification_batch",
     from_trace=FROM_TRACE,
     from_runtimes=of_verification_batch,
     from_deployment=verification_batch,

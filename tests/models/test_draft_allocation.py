@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from oracles import draft_allocation as naive
-from strategies.goodput import draft_allocations
 
 from specopt import DraftAllocationPlan, DraftAllocationProblem, InvalidInput, load, save
+from specopt.testing.strategies.draft_allocation import problems as draft_allocations
 
 BASE: dict[str, Any] = {
     "format": "specopt/1",

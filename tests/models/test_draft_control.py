@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from oracles import draft_control as naive
-from strategies.draft_control import draft_controls
 
 from specopt import (
     ChannelState,
@@ -24,6 +23,7 @@ from specopt import (
     load,
     save,
 )
+from specopt.testing.strategies.draft_control import problems as draft_controls
 
 BASE: dict[str, Any] = {
     "format": "specopt/1",

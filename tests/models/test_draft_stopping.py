@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies.draft_stopping import draft_stoppings
 
 from specopt import AcceptanceRate, DraftStoppingPlan, DraftStoppingProblem, InvalidInput, generate, simulate, solve
 from specopt.models.draft_stopping import STOP
+from specopt.testing.strategies.draft_stopping import problems as draft_stoppings
 
 ACCEPTED, REJECTED, AFTER = range(3)
 

@@ -12,9 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from oracles import fair_goodput as naive
-from strategies.fair_goodput import fair_goodputs, plans
 
 from specopt import FairGoodputPlan, FairGoodputProblem, InvalidInput, Schedule, load, save, solve
+from specopt.testing.strategies.fair_goodput import plans
+from specopt.testing.strategies.fair_goodput import problems as fair_goodputs
 
 BASE: dict[str, Any] = {
     "format": "specopt/1",

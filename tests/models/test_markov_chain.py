@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from oracles import draft_control as naive
-from strategies.draft_control import transitions
 
 from specopt import InvalidInput, TransitionMatrix
 from specopt.models.markov_chain import recurrent_classes, stationary_distribution
+from specopt.testing.strategies.draft_control import transitions
 
 sparse = st.integers(1, 6).flatmap(
     lambda size: st.lists(

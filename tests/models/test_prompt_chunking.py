@@ -12,10 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from oracles import prompt_chunking as naive
-from strategies.prompt_chunking import plans, prompt_chunkings
 
 from specopt import CloudDelay, InvalidInput, PromptChunkingPlan, PromptChunkingProblem, load, save
 from specopt.models.prompt_chunking import _LongestWay, _StagesInTurn
+from specopt.testing.strategies.prompt_chunking import plans
+from specopt.testing.strategies.prompt_chunking import problems as prompt_chunkings
 
 BASE: dict[str, Any] = {
     "format": "specopt/1",
@@ -43,7 +44,7 @@ def plan(*chunks: int) -> PromptChunkingPlan:
 @given(prompt_chunkings(tokens=(1, 30)), st.data())
 def test_judge_equals_naive(problem: PromptChunkingProblem, data: st.DataObject) -> None:
     """Tests that the objective is the oracle's in every mode, and the verdict the text's."""
-    chunks = data.draw(plans(problem))
+    chunks = data.draw(plans(problem, restricted=False)).chunks.tolist()
     evaluation = problem.evaluate(plan(*chunks))
     assert evaluation.objective == pytest.approx(float(naive.first_token(problem.to_dict(), chunks)), rel=1e-12)
     assert sum(evaluation.terms.values()) == pytest.approx(evaluation.objective, rel=1e-12)

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import rebatched_serving as naive
-from strategies.serving_latency import problems_with_plans, served_problems, served_problems_with_plans
 
 from specopt import InvalidInput, ServingLatencyPlan, ServingLatencyProblem
 from specopt.models.serving_latency import _most_at_once
+from specopt.testing.strategies.serving_latency import problems_with_plans, served_problems, served_problems_with_plans
 
 Case = tuple[ServingLatencyProblem, ServingLatencyPlan]
 

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import serving_latency as naive
-from strategies.serving_latency import problems, problems_with_plans
 
 from specopt import InvalidInput, LinearRuntime, ServingLatencyPlan, ServingLatencyProblem
+from specopt.testing.strategies.serving_latency import problems, problems_with_plans
 
 
 @settings(max_examples=100)

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
-from strategies.serving_latency import problems_with_plans
 
 from specopt import InvalidInput, ServingLatencyPlan, ServingLatencyProblem
 from specopt.models.serving_schedule import Slot, stage_seconds, step_schedule, steps_per_batch
+from specopt.testing.strategies.serving_latency import problems_with_plans
 
 
 @settings(max_examples=30)

@@ -10,13 +10,6 @@ import pytest
 from helpers.units import in_other_seconds, in_other_worth
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies.draft_control import draft_controls
-from strategies.draft_stopping import draft_stoppings
-from strategies.fair_goodput import fair_goodputs
-from strategies.goodput import draft_allocations
-from strategies.prompt_chunking import prompt_chunkings
-from strategies.serving_latency import problems as serving_latencies
-from strategies.verification import verification_batches
 
 from specopt import (
     DraftAllocationPlan,
@@ -31,6 +24,13 @@ from specopt import (
     generate,
     solve,
 )
+from specopt.testing.strategies.draft_allocation import problems as draft_allocations
+from specopt.testing.strategies.draft_control import problems as draft_controls
+from specopt.testing.strategies.draft_stopping import problems as draft_stoppings
+from specopt.testing.strategies.fair_goodput import problems as fair_goodputs
+from specopt.testing.strategies.prompt_chunking import problems as prompt_chunkings
+from specopt.testing.strategies.serving_latency import problems as serving_latencies
+from specopt.testing.strategies.verification_batch import problems as verification_batches
 
 SMALL: dict[str, st.SearchStrategy[Any]] = {
     "serving-latency": serving_latencies(tasks=(1, 4)),

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from oracles import verification_batch as naive
-from strategies.verification import verification_batches
 
 from specopt import InvalidInput, VerificationBatchPlan, VerificationBatchProblem, VerificationTime, load, save
+from specopt.testing.strategies.verification_batch import problems as verification_batches
 
 BASE: dict[str, Any] = {
     "format": "specopt/1",

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from hypothesis import given, settings
-from strategies.prompt_chunking import prompt_chunkings
 
 import specopt
 from specopt import (
@@ -24,6 +23,7 @@ from specopt import (
 )
 from specopt.commands.cli import run
 from specopt.kinds import KINDS
+from specopt.testing.strategies.prompt_chunking import problems as prompt_chunkings
 
 CASES: dict[str, dict[str, Any]] = {
     "serving-latency/paper-1": {"tasks": 3, "max_output": 16},

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from oracles import serving_latency as naive
-from strategies.serving_latency import linear_runtimes, runtimes
 
 from specopt import InvalidInput, LinearRuntime, PiecewiseRuntime
 from specopt.models.fields import dump
 from specopt.solvers.serving_latency.prepare import envelope
+from specopt.testing.strategies.serving_latency import linear_runtimes, runtimes
 
 FLAT = LinearRuntime(seconds_per_flop=0.0, overhead_seconds=2.0)
 STEEP = LinearRuntime(seconds_per_flop=1.0, overhead_seconds=0.5)

@@ -11,10 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from oracles import draft_control as naive
-from strategies.draft_control import draft_controls, transitions
 
 from specopt import DraftControlProblem
 from specopt.solvers.draft_control.prepare import Prepared, prepare
+from specopt.testing.strategies.draft_control import problems as draft_controls
+from specopt.testing.strategies.draft_control import transitions
 
 problems = draft_controls(states=(1, 4), longest=9)
 

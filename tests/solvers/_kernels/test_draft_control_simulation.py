@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import draft_control_simulation as naive
-from strategies.draft_control import draft_controls
 
 from specopt import DraftControlProblem
 from specopt.solvers._kernels import draft_control_simulation as kernels
 from specopt.solvers.draft_control.prepare import prepare
+from specopt.testing.strategies.draft_control import problems as draft_controls
 
 
 @given(draft_controls(), st.booleans(), st.integers(0, 2**63), st.sampled_from((0.0, 0.5, 0.9)))

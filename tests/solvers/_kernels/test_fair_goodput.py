@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from strategies.fair_goodput import fairness, rates, weights
 
 from specopt.models.fields import Floats
+from specopt.testing.strategies.fair_goodput import fairness, rates, weights
 
 
 def rate(a: float, s: float) -> float:

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies.prompt_chunking import plans, prompt_chunkings
 
 from specopt import PromptChunkingPlan, PromptChunkingProblem
 from specopt.solvers.prompt_chunking.prepare import prepare, work_space
+from specopt.testing.strategies.prompt_chunking import plans
+from specopt.testing.strategies.prompt_chunking import problems as prompt_chunkings
 
 
 def load(name: str) -> Any:
@@ -23,7 +24,7 @@ def load(name: str) -> Any:
 @given(prompt_chunkings(tokens=(1, 40), restricted=False), st.data())
 def test_play_is_the_judge(problem: PromptChunkingProblem, data: st.DataObject) -> None:
     """Tests that the compiled event model gives the judge's number for any plan."""
-    chunks = np.array(data.draw(plans(problem)))
+    chunks = data.draw(plans(problem)).chunks
     bounds = np.concatenate(([0], np.cumsum(chunks)))
     prepared = prepare(problem)
     value = load("play").play(prepared.prompt, bounds, len(chunks), np.empty(prepared.prompt.stages + 1))

@@ -10,11 +10,12 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import prompt_chunking_exact as naive
-from strategies.prompt_chunking import plans, prompt_chunkings
 
 from specopt import PromptChunkingProblem
 from specopt.solvers._kernels import prompt_chunking_exact
 from specopt.solvers.prompt_chunking.prepare import prepare
+from specopt.testing.strategies.prompt_chunking import plans
+from specopt.testing.strategies.prompt_chunking import problems as prompt_chunkings
 
 kernels: Any = prompt_chunking_exact
 
@@ -30,7 +31,7 @@ def empty(rows: int, stages: int) -> Any:
 @given(prompt_chunkings(tokens=(2, 12), restricted=False), st.data())
 def test_tables_bracket_every_plan(problem: PromptChunkingProblem, data: st.DataObject) -> None:
     """Tests that the states of a plan are between earliest and latest for the plan's own end as the deadline."""
-    chunks = data.draw(plans(problem))
+    chunks = data.draw(plans(problem)).chunks.tolist()
     plain = problem.to_dict()
     prepared = prepare(problem)
     rows, P = prepared.cells + 1, prepared.prompt.stages

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies.serving_latency import linear_runtimes, problems
 
 from specopt import LinearRuntime
 from specopt.solvers._kernels.serving_latency import algorithm_1, annealing, plans
 from specopt.solvers._kernels.serving_latency import stages as kernels
 from specopt.solvers.serving_latency.prepare import envelope, prepare
 from specopt.solvers.serving_latency.stages import stages, workspace
+from specopt.testing.strategies.serving_latency import linear_runtimes, problems
 
 values = st.integers(0, 1000).map(lambda value: value / 8)
 

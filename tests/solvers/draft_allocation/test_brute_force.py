@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import draft_allocation as naive
-from strategies.goodput import draft_allocations
 
 from specopt import DraftAllocationPlan, DraftAllocationProblem, Status, Unsupported, generate, methods, solve
 from specopt.solvers.draft_allocation import METHODS
 from specopt.solvers.draft_allocation.brute_force import BruteForceAllocation, allocations
 from specopt.solvers.method import Method
+from specopt.testing.strategies.draft_allocation import problems as draft_allocations
 
 EXACT = [method for method in METHODS if method.name != "milp"]
 

@@ -8,10 +8,10 @@ import time
 import numpy as np
 import pytest
 from hypothesis import given
-from strategies.goodput import draft_allocations
 
 from specopt import DraftAllocationPlan, DraftAllocationProblem, solve
 from specopt.solvers.draft_allocation import fast
+from specopt.testing.strategies.draft_allocation import problems as draft_allocations
 
 
 @given(draft_allocations(clients=(1, 8), budget=(0, 30)))

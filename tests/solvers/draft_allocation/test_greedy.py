@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import draft_allocation as naive
-from strategies.goodput import draft_allocations
 
 from specopt import (
     DraftAllocationPlan,
@@ -19,6 +18,7 @@ from specopt import (
     solve,
 )
 from specopt.solvers.draft_allocation.method import lagrangian_bound, price_of, scaled
+from specopt.testing.strategies.draft_allocation import problems as draft_allocations
 
 
 @given(draft_allocations(budget=(0, 30)))

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from strategies.goodput import draft_allocations
 
 from specopt import DraftAllocationProblem, Status, Unsupported, generate, solve
 from specopt.solvers.draft_allocation.milp import MilpAllocation, goodputs
+from specopt.testing.strategies.draft_allocation import problems as draft_allocations
 
 
 @settings(max_examples=25)

@@ -11,12 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import draft_allocation as naive
-from strategies.goodput import NEXT_TO_1, draft_allocations
 
 from specopt import DraftAllocationPlan, DraftAllocationProblem, Status, generate, solve
 from specopt.models.fields import Floats, Ints
 from specopt.solvers._kernels.draft_allocation import above
 from specopt.solvers.draft_allocation import fast
+from specopt.testing.strategies.draft_allocation import NEXT_TO_1
+from specopt.testing.strategies.draft_allocation import problems as draft_allocations
 
 
 def drafts(problem: DraftAllocationProblem, method: str) -> list[int]:
@@ -104,40 +105,6 @@ def test_counts_are_exact(weight: float, rate: float, level: float, guess: int, 
     assert 0 <= count <= most
     assert count == 0 or weight * rate**count > level
     assert count == most or not weight * rate ** (count + 1) > level
-
-
-@given(draft_allocations(clients=(1, 6), budget=(0, 40)), st.data())
-def test_more_never_hurts(problem: DraftAllocationProblem, data: st.DataObject) -> None:
-    """Tests that more budget, acceptance, weight or room under a cap never lowers the optimum."""
-    client = data.draw(st.integers(0, problem.clients - 1))
-    base = solve(problem).objective
-    assert base is not None
-    more = problem.to_dict()
-    what = data.draw(st.sampled_from(("budget_tokens", "acceptance_rates", "weights", "max_draft_tokens")))
-    if what == "budget_tokens":
-        more[what] += data.draw(st.integers(1, 10))
-    elif what == "acceptance_rates":
-        more[what][client] = data.draw(st.floats(more[what][client], 1.0, exclude_max=True))
-    elif what == "weights":
-        more[what][client] *= data.draw(st.floats(1.0, 2.0))
-    elif what in more:
-        more[what][client] += 1
-    raised = solve(DraftAllocationProblem.from_dict(more)).objective
-    assert raised is not None
-    assert raised >= base * (1 - 1e-14)
-
-
-@given(draft_allocations(clients=(2, 6), budget=(0, 40)), st.randoms(use_true_random=False), st.integers(-20, 20))
-def test_symmetries(problem: DraftAllocationProblem, random: object, exponent: int) -> None:
-    """Tests that neither the order of the clients nor the unit of the weights matters."""
-    order = list(range(problem.clients))
-    random.shuffle(order)  # type: ignore[attr-defined]
-    data = problem.to_dict()
-    mixed = {key: [value[i] for i in order] if isinstance(value, list) else value for key, value in data.items()}
-    mixed["weights"] = [weight * 2.0**exponent for weight in mixed["weights"]]
-    base, other = solve(problem).objective, solve(DraftAllocationProblem.from_dict(mixed)).objective
-    assert base is not None
-    assert other == pytest.approx(base * 2.0**exponent, rel=1e-12, abs=1e-300)
 
 
 def test_a_million_clients() -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from oracles import draft_control as naive
-from strategies.draft_control import draft_controls
 
 from specopt import DraftControlPlan, DraftControlProblem, generate, solve
+from specopt.testing.strategies.draft_control import problems as draft_controls
 
 
 @settings(max_examples=40)

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import draft_control as naive
-from strategies.draft_control import draft_controls
 
 from specopt import DraftControlProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.draft_control.method import certify, weigh
 from specopt.solvers.draft_control.policy_iteration import cycle_rate
 from specopt.solvers.draft_control.prepare import prepare
+from specopt.testing.strategies.draft_control import problems as draft_controls
 
 
 @settings(max_examples=60)

@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 from oracles import draft_control as naive
-from strategies.draft_control import draft_controls
 
 from specopt import DraftControlPlan, DraftControlProblem, Result, Status, generate, solve
+from specopt.testing.strategies.draft_control import problems as draft_controls
 
 
 def lengths(result: Result) -> list[int]:
@@ -86,54 +85,6 @@ def test_chains_that_hardly_mix(weak: float) -> None:
     result = solve(problem)
     assert result.status is Status.OPTIMAL
     assert result.objective == pytest.approx(float(price), rel=1e-12)
-
-
-@settings(max_examples=40)
-@given(draft_controls(states=(1, 4), longest=8), st.data())
-def test_more_never_hurts(problem: DraftControlProblem, data: st.DataObject) -> None:
-    """Tests that more acceptance, a faster link, and more actions never lower the optimum."""
-    before = rate(problem) * (1 - 1e-12)
-    states = problem.to_dict()["states"]
-    which = data.draw(st.integers(0, len(states) - 1))
-    for name in ("uplink_bits_per_second", "downlink_bits_per_second"):
-        if name in states[which]:
-            faster = [dict(state) for state in states]
-            faster[which][name] *= data.draw(st.sampled_from((1.01, 2.0, 100.0)))
-            assert rate(changed(problem, states=faster)) >= before
-    surer = [dict(state) for state in states]
-    surer[which]["acceptance_rates"] = [a + 0.3 * (1 - a) for a in states[which]["acceptance_rates"]]
-    assert rate(changed(problem, states=surer)) >= before
-    low, high = problem.draft_lengths
-    assert rate(changed(problem, draft_lengths=[max(0, low - 1), high + 2])) >= before
-    if problem.distribution_code == "lattice":
-        finer = [{**state, "acceptance_rates": [*state["acceptance_rates"], 0.5]} for state in states]
-        for state in finer:
-            state.pop("distribution_bits", None)
-        assert rate(changed(problem, states=finer, resolutions=[*problem.resolutions.tolist(), 99])) >= before
-
-
-@settings(max_examples=40)
-@given(draft_controls(states=(2, 4)), st.randoms(use_true_random=False))
-def test_order_and_units_change_nothing(problem: DraftControlProblem, random: Any) -> None:
-    """Tests that the order of the states does not matter, and that doubling every time halves the rate."""
-    data = problem.to_dict()
-    order = list(range(len(data["states"])))
-    random.shuffle(order)
-    moved = changed(
-        problem,
-        states=[data["states"][s] for s in order],
-        transition=[[data["transition"][s][t] for t in order] for s in order],
-    )
-    best = rate(problem)
-    assert rate(moved) == pytest.approx(best, rel=1e-12)
-    links = ("uplink_bits_per_second", "downlink_bits_per_second")
-    slower = changed(
-        problem,
-        states=[{k: v / 2 if k in links else v for k, v in state.items()} for state in data["states"]],
-        draft_seconds_per_token=2 * data["draft_seconds_per_token"],
-        verify_seconds=2 * data["verify_seconds"],
-    )
-    assert rate(slower) == pytest.approx(best / 2, rel=1e-12)
 
 
 @settings(max_examples=40)

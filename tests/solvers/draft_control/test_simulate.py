@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import draft_control_simulation as naive
-from strategies.draft_control import draft_controls
 
 from specopt import DraftControlProblem, InvalidInput, generate, solve
 from specopt.models.draft_control import DraftChoice, DraftControlPlan
 from specopt.solvers.draft_control.policies import AdaptiveHeuristic, ServerAlone
 from specopt.solvers.draft_control.simulate import simulate
+from specopt.testing.strategies.draft_control import problems as draft_controls
 
 
 def alternating(**parameters: Any) -> DraftControlProblem:

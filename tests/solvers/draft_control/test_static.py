@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from oracles import draft_control as naive
-from strategies.draft_control import acceptance, draft_controls, uplinks
 
 from specopt import DraftControlProblem, Status, solve
+from specopt.testing.strategies.draft_control import acceptance, uplinks
+from specopt.testing.strategies.draft_control import problems as draft_controls
 
 
 @given(draft_controls(states=(1, 1), longest=9))

@@ -10,11 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
-from strategies.draft_stopping import RATES, draft_stoppings
 
 from specopt import DraftStoppingPlan, DraftStoppingProblem, Status, Unsupported, generate, methods, solve
 from specopt.models.draft_stopping import STOP, AcceptanceRate, RoundClass
 from specopt.models.drafting import BinaryPredictor, first_flag_round
+from specopt.testing.strategies.draft_stopping import RATES
+from specopt.testing.strategies.draft_stopping import problems as draft_stoppings
 
 RULES = ("fixed-window", "first-rejection", "confidence-threshold", "optimal-stopping")
 

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from oracles import fair_goodput as naive
-from strategies.fair_goodput import fair_goodputs
 
 from specopt import FairGoodputPlan, FairGoodputProblem, InvalidInput, generate, solve
 from specopt.solvers.fair_goodput.random import Random
+from specopt.testing.strategies.fair_goodput import problems as fair_goodputs
 
 
 @given(fair_goodputs(clients=(1, 3), budget=(0, 6)))

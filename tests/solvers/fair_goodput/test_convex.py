@@ -7,11 +7,11 @@ import dataclasses
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from strategies.fair_goodput import fair_goodputs
 
 from specopt import FairGoodputProblem, Status, Termination, generate, solve
 from specopt.solvers.fair_goodput.convex import Convex, price_bound, repaired
 from specopt.solvers.fair_goodput.region import Region, region_of
+from specopt.testing.strategies.fair_goodput import problems as fair_goodputs
 
 
 @settings(max_examples=40)

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from oracles import fair_goodput as naive
-from strategies.fair_goodput import fair_goodputs
 
 from specopt import FairGoodputPlan, FairGoodputProblem, Status, generate, solve
 from specopt.solvers.fair_goodput.enumeration import Enumeration, allocations
+from specopt.testing.strategies.fair_goodput import problems as fair_goodputs
 
 
 @settings(max_examples=40)

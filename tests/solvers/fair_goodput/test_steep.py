@@ -11,9 +11,9 @@ from helpers.units import in_other_seconds, in_other_worth
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from oracles import fair_goodput as naive
-from strategies.fair_goodput import fair_goodputs
 
 from specopt import FairGoodputPlan, FairGoodputProblem, InvalidInput, Status, solve
+from specopt.testing.strategies.fair_goodput import problems as fair_goodputs
 
 FAIRNESS = [0.0, 0.3, 1.0, 1.5, 4.0, 12.0, 20.0, 40.0, 100.0]
 

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from oracles import prompt_chunking as naive
-from strategies.prompt_chunking import prompt_chunkings
 
 from specopt import PromptChunkingPlan, PromptChunkingProblem, solve
 from specopt.solvers.prompt_chunking.equation_3 import chunk_size, round_up
+from specopt.testing.strategies.prompt_chunking import problems as prompt_chunkings
 
 BASE: dict[str, Any] = {
     "format": "specopt/1",

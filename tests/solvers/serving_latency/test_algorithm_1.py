@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from oracles import serving_latency as naive
-from strategies.serving_latency import linear_runtimes, piecewise_runtimes, problems
 
 from specopt import ServingLatencyPlan, ServingLatencyProblem, Status, generate, solve
 from specopt.solvers.budget import Budget
 from specopt.solvers.serving_latency.contiguous import algorithm_1_batches, backtrack
 from specopt.solvers.serving_latency.prepare import prepare
+from specopt.testing.strategies.serving_latency import linear_runtimes, piecewise_runtimes, problems
 
 
 def check(problem: ServingLatencyProblem) -> None:

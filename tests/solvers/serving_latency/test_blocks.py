@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from strategies.serving_latency import linear_runtimes, problems
 
 from specopt import ServingLatencyProblem, generate
 from specopt.models.fields import Floats
@@ -16,6 +15,7 @@ from specopt.solvers._kernels.serving_latency import bounds
 from specopt.solvers.serving_latency.blocks import Tables, coarsened, scenario_tables, widths
 from specopt.solvers.serving_latency.prepare import prepare
 from specopt.solvers.serving_latency.stages import stages
+from specopt.testing.strategies.serving_latency import linear_runtimes, problems
 
 LINEAR = problems(
     tasks=(3, 14), max_input=200, max_output=20, mechanisms=["pipelined"], output_lengths=["conservative"],

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import serving_latency as naive
-from strategies.serving_latency import ALL_MECHANISMS, problems, problems_with_plans
 
 from specopt import ServingLatencyPlan, ServingLatencyProblem, generate, solve
 from specopt.solvers.budget import Budget
@@ -20,6 +19,7 @@ from specopt.solvers.serving_latency.column_bound import ColumnBound
 from specopt.solvers.serving_latency.length_aware import LengthAware
 from specopt.solvers.serving_latency.prepare import prepare, quick_batches
 from specopt.solvers.serving_latency.stages import stages
+from specopt.testing.strategies.serving_latency import ALL_MECHANISMS, problems, problems_with_plans
 
 ONE_MECHANISM = ["pipelined", "sequential", "autoregressive"]
 

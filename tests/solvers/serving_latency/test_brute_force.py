@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import serving_latency as naive
-from strategies.serving_latency import problems
 
 from specopt import (
     InvalidInput,
@@ -22,6 +21,7 @@ from specopt import (
 )
 from specopt.solvers.method import Method
 from specopt.solvers.serving_latency import METHODS
+from specopt.testing.strategies.serving_latency import problems
 
 
 def compare(problem: ServingLatencyProblem) -> None:

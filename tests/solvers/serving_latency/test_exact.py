@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from random import Random
-from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
-from strategies.serving_latency import problems
 
 from specopt import ServingLatencyProblem, Status, Termination, generate, solve
 from specopt.models.uplink import spectral_efficiency
+from specopt.testing.strategies.serving_latency import problems
 
 
 def optimum(problem: ServingLatencyProblem) -> float:
@@ -66,35 +63,6 @@ def test_proves_the_papers_size(mechanism: str) -> None:
 SMALL = problems(tasks=(1, 4))
 
 
-@given(SMALL, st.sampled_from([1.001, 2.0, 100.0]))
-def test_more_bandwidth_never_hurts(problem: ServingLatencyProblem, factor: float) -> None:
-    """Tests that a wider band lowers the optimum, strictly: some of the latency is upload."""
-    wider = dataclasses.replace(problem, bandwidth_hz=problem.bandwidth_hz * factor)
-    assert optimum(wider) <= optimum(problem)
-
-
-@given(SMALL, st.sampled_from(["draft_memory_bytes", "verify_memory_bytes"]), st.sampled_from([1.1, 2.0, 100.0]))
-def test_more_memory_never_hurts(problem: ServingLatencyProblem, which: str, factor: float) -> None:
-    """Tests that more memory, of either model, never raises the optimum."""
-    limit = getattr(problem, which)
-    changes: dict[str, Any] = {which: None if limit is None else limit * factor}
-    more = dataclasses.replace(problem, **changes)
-    assert optimum(more) <= optimum(problem) * (1 + 1e-12)
-
-
-@given(SMALL)
-def test_a_memory_limit_never_helps(problem: ServingLatencyProblem) -> None:
-    """Tests that dropping the verify model's limit never raises the optimum."""
-    assert optimum(dataclasses.replace(problem, verify_memory_bytes=None)) <= optimum(problem) * (1 + 1e-12)
-
-
-@given(SMALL)
-def test_longer_speculation_may_always_be_declined(problem: ServingLatencyProblem) -> None:
-    """Tests that a larger l_max never raises the optimum."""
-    longer = dataclasses.replace(problem, max_speculation_length=(problem.max_speculation_length or 0) + 1)
-    assert optimum(longer) <= optimum(problem) * (1 + 1e-12)
-
-
 @given(SMALL)
 def test_known_is_no_slower_than_conservative(problem: ServingLatencyProblem) -> None:
     """Tests that knowing the output lengths never raises the optimum."""
@@ -113,20 +81,6 @@ def test_any_is_the_best_of_the_mechanisms(problem: ServingLatencyProblem) -> No
     free = optimum(dataclasses.replace(problem, mechanism="any"))
     assert free == pytest.approx(min(each), rel=1e-12)
     assert each[0] <= each[1] * (1 + 1e-12)  # a pipeline can always wait
-
-
-@given(SMALL, st.randoms(use_true_random=False))
-def test_permuting_tasks_changes_nothing(problem: ServingLatencyProblem, random: Random) -> None:
-    """Tests that the order in which tasks are listed does not matter."""
-    order = list(range(problem.tasks))
-    random.shuffle(order)
-    permuted = dataclasses.replace(
-        problem,
-        input_tokens=problem.input_tokens[order],
-        output_tokens=problem.output_tokens[order],
-        snr=problem.snr[order],
-    )
-    assert optimum(permuted) == pytest.approx(optimum(problem), rel=1e-12)
 
 
 @given(SMALL)

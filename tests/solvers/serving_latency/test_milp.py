@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from oracles import serving_latency as naive
-from strategies.serving_latency import problems
 
 from specopt import InvalidInput, ServingLatencyProblem, Status, Termination, Unsupported, generate, solve
 from specopt.solvers.serving_latency.exact import Exact
 from specopt.solvers.serving_latency.milp import Case, Milp, Shape
 from specopt.solvers.serving_latency.prepare import prepare
+from specopt.testing.strategies.serving_latency import problems
 
 
 def generated(tasks: int, max_output: int, **fields: object) -> ServingLatencyProblem:

@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import rebatched_serving as naive
-from strategies.serving_latency import served_problems
 
 from specopt import InvalidInput, LinearRuntime, ServingLatencyProblem, Unsupported, generate
 from specopt.online import ServingScheduler
@@ -22,6 +21,7 @@ from specopt.solvers.serving_latency.method import prepare_all
 from specopt.solvers.serving_latency.policies import POLICIES, play
 from specopt.solvers.serving_latency.prepare import prepare
 from specopt.solvers.serving_latency.served_bound import preemptive_ends, served_bound
+from specopt.testing.strategies.serving_latency import served_problems
 
 
 def deployment(**changes: Any) -> ServingLatencyProblem:

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, given, settings
-from strategies.serving_latency import linear_runtimes, problems
 
 from specopt import Problem, Progress, Result, ServingLatencyProblem, Status, Termination, generate, solve, verify
 from specopt.solvers.budget import Budget
@@ -16,6 +15,7 @@ from specopt.solvers.serving_latency import pipelined
 from specopt.solvers.serving_latency.bound import lower_bound
 from specopt.solvers.serving_latency.method import offer_first_plan
 from specopt.solvers.serving_latency.prepare import prepare
+from specopt.testing.strategies.serving_latency import linear_runtimes, problems
 
 PIPELINED = {"mechanisms": ["pipelined"], "output_lengths": ["conservative"]}
 

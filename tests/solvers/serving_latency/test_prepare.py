@@ -6,11 +6,11 @@ import dataclasses
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies.serving_latency import ALL_MECHANISMS, problems_with_plans
 
 from specopt import ServingLatencyPlan, ServingLatencyProblem, generate
 from specopt.models.fields import MAX_TOKENS
 from specopt.solvers.serving_latency.prepare import prepare
+from specopt.testing.strategies.serving_latency import ALL_MECHANISMS, problems_with_plans
 
 
 @settings(max_examples=100)

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from oracles import rebatched_serving as naive
-from strategies.serving_latency import served_problems, served_problems_with_plans
 
 from specopt import ServingLatencyPlan, ServingLatencyProblem, Status, load, solve
 from specopt.solvers.budget import Budget
@@ -18,6 +17,7 @@ from specopt.solvers.serving_latency.every_step import EveryStep
 from specopt.solvers.serving_latency.method import prepare_all
 from specopt.solvers.serving_latency.prepare import prepare
 from specopt.solvers.serving_latency.served_bound import Prices, served_bound
+from specopt.testing.strategies.serving_latency import served_problems, served_problems_with_plans
 
 Case = tuple[ServingLatencyProblem, ServingLatencyPlan]
 EXECUTED = {"1.1B-13B-s1": 131.836, "68M-7B-s1": 55.473}

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from strategies.serving_latency import served_problems
 
 from specopt import ServingLatencyPlan, ServingLatencyProblem, Unsupported, generate, simulate, solve
+from specopt.testing.strategies.serving_latency import served_problems
 
 
 def without_luck(problem: ServingLatencyProblem, rate: float) -> ServingLatencyProblem:

@@ -7,11 +7,11 @@ import itertools
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
-from strategies.serving_latency import served_problems
 
 from specopt import ServingLatencyPlan, ServingLatencyProblem, Status, generate, solve
 from specopt.solvers.serving_latency.prepare import prepare
 from specopt.solvers.serving_latency.stand_in import StandIn
+from specopt.testing.strategies.serving_latency import served_problems
 
 
 def least(problem: ServingLatencyProblem, shares: np.ndarray) -> float:

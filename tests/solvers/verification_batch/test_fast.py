@@ -8,10 +8,10 @@ import time
 import numpy as np
 import pytest
 from hypothesis import given
-from strategies.verification import verification_batches
 
 from specopt import VerificationBatchProblem, generate
 from specopt.solvers.verification_batch import fast
+from specopt.testing.strategies.verification_batch import problems as verification_batches
 
 
 def call(problem: VerificationBatchProblem) -> list[int]:

@@ -1,9 +1,4 @@
-"""What every method promises, as checks that its author can run; specopt's own methods pass them, too.
-
->>> from specopt.solvers.draft_allocation.greedy import Greedy
->>> from specopt.testing import check_method
->>> check_method(Greedy())
-"""
+"""What every method promises, as checks that its author can run; specopt's own methods pass them, too."""
 
 from __future__ import annotations
 
@@ -11,7 +6,7 @@ import dataclasses
 import math
 import tempfile
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
@@ -23,16 +18,16 @@ from specopt.models.judge import verify
 from specopt.models.problem import Problem
 from specopt.models.result import Progress, Result, Status, Termination
 from specopt.solvers.method import Method
+from specopt.testing.answers import NotConformant
 
 QUICK_SECONDS = 0.5
 """What an answer without any time may take, on a small problem."""
 
 SOME = 4
-"""Small instances of the library that `check_method` takes."""
+"""Small instances of the library that `check_method` takes, and larger ones of each size."""
 
-
-class NotConformant(AssertionError):
-    """A method that breaks a promise; the message says which, and on which problem."""
+LIMIT_SECONDS = 1.0
+"""The time limit on larger instances."""
 
 
 def check_method(method: Method, problems: Iterable[Problem] | None = None) -> None:
@@ -64,13 +59,24 @@ def check_method(method: Method, problems: Iterable[Problem] | None = None) -> N
             check_warm_start, check_arguments,
         ):  # fmt: skip
             check(method, problem)
+    for problem in larger_problems(method) if problems is None else chosen:
+        check_limit(method, problem)
 
 
 def small_problems(method: Method) -> list[Problem]:
     """Return small problems of the instance library that a method takes, each of which has a plan."""
-    saved = instances_of_kind(method.solves.kind).values()
-    problems = (one.load() for one in saved if one.size == "small")
-    return list(islice((problem for problem in problems if method.refusal(problem) is None), SOME))
+    return list(islice(_taken(method, "small"), SOME))
+
+
+def larger_problems(method: Method) -> list[Problem]:
+    """Return larger problems of the instance library that a method takes, those of each size that are there."""
+    return [problem for size in ("paper", "large", "adversarial") for problem in islice(_taken(method, size), SOME)]
+
+
+def _taken(method: Method, size: str) -> Iterator[Problem]:
+    for one in instances_of_kind(method.solves.kind).values():
+        if one.size == size and method.refusal(problem := one.load()) is None:
+            yield problem
 
 
 def check_declaration(method: Method) -> None:
@@ -175,6 +181,19 @@ def check_no_time(method: Method, problem: Problem) -> None:
     if result.plan is None and result.status is not Status.INFEASIBLE:
         right = (result.status, result.termination) == (Status.NONE, Termination.TIME_LIMIT)
         _expect(right, method, problem, f"ends as {result.status} by {result.termination} without time")
+
+
+def check_limit(method: Method, problem: Problem) -> None:
+    """Check that a time limit T is kept to 1.05 T + 0.05 s and what is reported as fixed, with a right result."""
+    for _ in range(3):  # a busy machine is no fault of the method
+        started = time.perf_counter()
+        result = solve(problem, method, time_limit=LIMIT_SECONDS)
+        seconds = time.perf_counter() - started
+        check_result(method, problem, result)
+        allowed = 1.05 * LIMIT_SECONDS + 0.05 + float(result.stats.get("fixed_seconds", 0.0))
+        if seconds <= allowed:
+            return
+    _expect(False, method, problem, f"takes {seconds:.3g} s with a time limit of {LIMIT_SECONDS:g} s")
 
 
 def check_gap(method: Method, problem: Problem) -> None:
@@ -286,4 +305,4 @@ class _refused:
 def _expect(holds: bool, method: Method, problem: Problem | None, what: str) -> None:
     if not holds:
         on = "" if problem is None else f" on {problem.name or problem.kind} ({problem.sha256[:8]})"
-        raise NotConformant(f"{method.name}{on}: {what}")
+        raise NotConformant(f"{method.name}{on}: {what}", problem)

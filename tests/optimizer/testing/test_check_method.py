@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
@@ -10,6 +11,7 @@ from typing import ClassVar
 import pytest
 
 from specopt import InvalidInput, VerificationBatchProblem
+from specopt.models.errors import InternalError
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Method, Outcome
 from specopt.solvers.verification_batch.fcfs import FirstComeFirstServed
@@ -82,3 +84,35 @@ def test_a_method_that_keeps_its_promises_passes() -> None:
     check_method(FirstComeFirstServed(skip=True))
     with pytest.raises(InvalidInput, match="problems: expected some that fcfs takes, got none"):
         check_method(FirstComeFirstServed(), [])
+
+
+@dataclass(frozen=True)
+class Short(FirstComeFirstServed):
+    """Forgets what it may not take where there are many requests."""
+
+    name: ClassVar[str] = "short"
+
+    def run(self, problem: VerificationBatchProblem, budget: Budget) -> Outcome:
+        """Take all requests of many."""
+        many = problem.requests > 20
+        return Outcome(plan=plan_of(range(problem.requests))) if many else super().run(problem, budget)
+
+
+@dataclass(frozen=True)
+class Sleepy(FirstComeFirstServed):
+    """Sleeps through its limit where there are many requests."""
+
+    name: ClassVar[str] = "sleepy"
+
+    def run(self, problem: VerificationBatchProblem, budget: Budget) -> Outcome:
+        """Sleep first."""
+        time.sleep(1.5 if problem.requests > 20 else 0.0)
+        return super().run(problem, budget)
+
+
+def test_larger_problems_and_limits_are_met() -> None:
+    """Tests that a method that fails on many requests alone is caught, and one that sleeps through its limit."""
+    with pytest.raises(InternalError, match="short"):
+        check_method(Short())
+    with pytest.raises(NotConformant, match=r"sleepy on .*: takes 1\.\d+ s with a time limit of 1 s"):
+        check_method(Sleepy())

@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from specopt import DraftStoppingProblem
+from specopt.models.draft_stopping import DraftStoppingPlan, DraftStoppingProblem
 
 RATES = st.one_of(st.sampled_from([0.0, 0.5, 1.0]), st.floats(0.0, 1.0, allow_subnormal=False))
 
@@ -19,7 +19,7 @@ def laws(draw: st.DrawFn, size: int) -> list[float]:
 
 
 @st.composite
-def draft_stoppings(draw: st.DrawFn, most_tokens: int = 4, most_bins: int = 3) -> DraftStoppingProblem:
+def problems(draw: st.DrawFn, most_tokens: int = 4, most_bins: int = 3) -> DraftStoppingProblem:
     """Problems with at most three classes of rounds."""
     tokens, bins, classes = draw(st.integers(1, most_tokens)), draw(st.integers(1, most_bins)), draw(st.integers(1, 3))
     by_position = st.lists(RATES, min_size=tokens, max_size=tokens)
@@ -32,3 +32,17 @@ def draft_stoppings(draw: st.DrawFn, most_tokens: int = 4, most_bins: int = 3) -
         "scores": {name: draw(laws(bins)) for name in ("accepted", "first_rejection", "after")},
     }  # fmt: skip
     return DraftStoppingProblem.from_dict(data)
+
+
+@st.composite
+def plans(draw: st.DrawFn, problem: DraftStoppingProblem) -> DraftStoppingPlan:
+    """Any automaton of at most three nodes per drafted token: a node leads to nodes of the next token, or stops."""
+    bins = len(problem.scores.after)
+    widths = draw(st.lists(st.integers(1, 3), max_size=problem.max_draft_tokens))
+    firsts = [sum(widths[:t]) for t in range(len(widths) + 1)]
+    rows = []
+    for t, width in enumerate(widths):
+        later = range(firsts[t + 1], firsts[t + 1] + widths[t + 1]) if t + 1 < len(widths) else range(0)
+        rows += draw(st.lists(st.lists(st.sampled_from([-1, *later]), min_size=bins, max_size=bins),
+                              min_size=width, max_size=width))  # fmt: skip
+    return DraftStoppingPlan.from_dict({"start": 0 if rows else -1, "next": rows})

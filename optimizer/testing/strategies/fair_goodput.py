@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from specopt import FairGoodputPlan, FairGoodputProblem
+from specopt.models.fair_goodput import FairGoodputPlan, FairGoodputProblem
 
 rates = st.one_of(st.sampled_from((0.0, 0.25, 0.5, 0.5, 0.75, 1 - 1e-6)), st.floats(0.0, 0.99, allow_subnormal=False))
 weights = st.one_of(st.sampled_from((0.5, 1.0, 1.0, 2.0)), st.floats(0.01, 100))
@@ -16,7 +16,7 @@ seconds = st.one_of(st.sampled_from((0.0, 0.01, 0.02)), st.floats(0.001, 0.1))
 
 
 @st.composite
-def fair_goodputs(
+def problems(
     draw: st.DrawFn,
     clients: tuple[int, int] = (1, 4),
     budget: tuple[int, int] = (0, 6),

@@ -9,14 +9,9 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from specopt import (
-    ExactDecoder,
-    LinearRuntime,
-    PaperDecoder,
-    PiecewiseRuntime,
-    ServingLatencyPlan,
-    ServingLatencyProblem,
-)
+from specopt.models.decoder import ExactDecoder, PaperDecoder
+from specopt.models.pass_time import LinearRuntime, PiecewiseRuntime
+from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
 
 ALL_MECHANISMS = ("pipelined", "sequential", "autoregressive", "any")
 
@@ -122,8 +117,13 @@ def memory(draw: st.DrawFn, model: PaperDecoder | ExactDecoder, tokens: int, K: 
     return float(model.parameter_bytes + quarters * model.kv_bytes_per_token * tokens / 4)
 
 
+def plans(problem: ServingLatencyProblem) -> st.SearchStrategy[ServingLatencyPlan]:
+    """Any plan of the right shape, with phases where batches may change; memory may be exceeded."""
+    return (static_plans if problem.batching == "static" else rebatched_plans)(problem)
+
+
 @st.composite
-def plans(draw: st.DrawFn, problem: ServingLatencyProblem) -> ServingLatencyPlan:
+def static_plans(draw: st.DrawFn, problem: ServingLatencyProblem) -> ServingLatencyPlan:
     """Any plan of the right shape: every task once, shares that sum to at most 1; memory may be exceeded."""
     K = problem.tasks
     order = draw(st.permutations(range(K)))
@@ -176,11 +176,11 @@ def served_problems(draw: st.DrawFn, /, *, batching: Sequence[str] = ("static", 
 @st.composite
 def rebatched_plans(draw: st.DrawFn, problem: ServingLatencyProblem) -> ServingLatencyPlan:
     """Any plan of phases: every task once in each, lengths of the plan, of a phase, or of each batch."""
-    plan = draw(plans(problem))
+    plan = draw(static_plans(problem))
     firsts = [1, *sorted(draw(st.sets(st.integers(2, 9), max_size=3)))]
     phases = []
     for first in firsts:
-        batches = draw(plans(problem)).batches
+        batches = draw(static_plans(problem)).batches
         phase: dict[str, Any] = {"first_step": first, "batches": batches}
         if plan.speculation_length:
             length = st.integers(problem.min_speculation_length, problem.max_speculation_length or 1)
@@ -196,4 +196,4 @@ def rebatched_plans(draw: st.DrawFn, problem: ServingLatencyProblem) -> ServingL
 def served_problems_with_plans(draw: st.DrawFn, /, **kwargs: Any) -> tuple[ServingLatencyProblem, ServingLatencyPlan]:
     """A problem as it is served, and one of its plans."""
     problem = draw(served_problems(**kwargs))
-    return problem, draw((plans if problem.batching == "static" else rebatched_plans)(problem))
+    return problem, draw(plans(problem))

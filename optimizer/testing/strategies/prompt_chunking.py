@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from specopt import PromptChunkingProblem
+from specopt.models.prompt_chunking import PromptChunkingPlan, PromptChunkingProblem
 
 MS = 2.0**-10
 
@@ -24,7 +24,7 @@ def cloud_delays(draw: st.DrawFn) -> dict[str, list[float]]:
 
 
 @st.composite
-def prompt_chunkings(
+def problems(
     draw: st.DrawFn, tokens: tuple[int, int] = (1, 9), restricted: bool = True, plain: bool = False
 ) -> PromptChunkingProblem:
     """A valid problem; times are multiples of 2^-10 s or so, so that ties are common.
@@ -63,8 +63,11 @@ def prompt_chunkings(
 
 
 @st.composite
-def plans(draw: st.DrawFn, problem: PromptChunkingProblem) -> list[int]:
-    """Chunks that sum to the prompt, whatever the cap and the grid."""
-    N = problem.prompt_tokens
-    ends = sorted(draw(st.sets(st.integers(1, N - 1), max_size=8))) if N > 1 else []
-    return [b - a for a, b in zip([0, *ends], [*ends, N], strict=True)]
+def plans(draw: st.DrawFn, problem: PromptChunkingProblem, restricted: bool = True) -> PromptChunkingPlan:
+    """Chunks that sum to the prompt; on the grid and within the cap if `restricted`."""
+    N, grid = problem.prompt_tokens, problem.grid_tokens or 1 if restricted else 1
+    most = min(9, problem.max_chunks or 9) if restricted else 9
+    inner = range(grid, N, grid)
+    ends = sorted(draw(st.sets(st.sampled_from(inner), max_size=most - 1))) if inner else []
+    chunks = [b - a for a, b in zip([0, *ends], [*ends, N], strict=True)]
+    return PromptChunkingPlan.from_dict({"chunks": chunks})

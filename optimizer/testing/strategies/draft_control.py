@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from specopt import DraftControlProblem
+from specopt.models.draft_control import DraftControlPlan, DraftControlProblem
 
 acceptance = st.sampled_from((0.0, 0.125, 0.5, 0.75, 0.9, 1.0)) | st.floats(0.0, 1.0, allow_subnormal=False)
 uplinks = st.sampled_from((10.0, 300.0, 5e3, 1e6)) | st.floats(1.0, 1e6)
@@ -26,7 +26,7 @@ def transitions(draw: st.DrawFn, size: int) -> list[list[float]]:
 
 
 @st.composite
-def draft_controls(
+def problems(
     draw: st.DrawFn, states: tuple[int, int] = (1, 3), longest: int = 3, resolutions: int = 2
 ) -> DraftControlProblem:
     """A valid problem of few policies."""
@@ -63,3 +63,12 @@ def draft_controls(
             "distribution_code": code,
         }
     )
+
+
+@st.composite
+def plans(draw: st.DrawFn, problem: DraftControlProblem) -> DraftControlPlan:
+    """Any policy: a length and a resolution for every state."""
+    lengths, values = st.integers(*problem.draft_lengths), st.sampled_from(problem.resolutions.tolist())
+    choice = st.fixed_dictionaries({"draft_length": lengths, "resolution": values})
+    count = len(problem.states)
+    return DraftControlPlan.from_dict({"policy": draw(st.lists(choice, min_size=count, max_size=count))})

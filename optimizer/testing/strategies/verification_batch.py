@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from specopt import VerificationBatchProblem
+from specopt.models.verification_batch import VerificationBatchPlan, VerificationBatchProblem
 
 BIT = 2.0**-10
 
 
 @st.composite
-def verification_batches(
+def problems(
     draw: st.DrawFn, requests: tuple[int, int] = (0, 7), ample_memory: bool = False
 ) -> VerificationBatchProblem:
     """A valid problem; times are multiples of 2^-10 s, ties and late requests are common."""
@@ -40,3 +40,12 @@ def verification_batches(
             },
         }
     )
+
+
+@st.composite
+def plans(draw: st.DrawFn, problem: VerificationBatchProblem) -> VerificationBatchPlan:
+    """Any batch, less the last requests as long as it violates something."""
+    batch = draw(st.permutations(range(problem.requests)))[: draw(st.integers(0, problem.requests))]
+    while batch and problem.violations(VerificationBatchPlan.from_dict({"batch": batch})):
+        batch = batch[:-1]
+    return VerificationBatchPlan.from_dict({"batch": batch})

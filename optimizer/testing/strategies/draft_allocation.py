@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from specopt import DraftAllocationProblem
+from specopt.models.draft_allocation import DraftAllocationPlan, DraftAllocationProblem
 
 NEXT_TO_1 = (1 - 1e-6, 1 - 1e-12, 1 - 2**-53)
 
@@ -20,7 +20,7 @@ weights = st.one_of(
 
 
 @st.composite
-def draft_allocations(
+def problems(
     draw: st.DrawFn, clients: tuple[int, int] = (1, 4), budget: tuple[int, int] = (0, 7)
 ) -> DraftAllocationProblem:
     """A valid problem; every other one has caps."""
@@ -36,3 +36,13 @@ def draft_allocations(
         caps = st.one_of(st.integers(0, 4), st.integers(0, 2 * budget[1]))
         data["max_draft_tokens"] = draw(st.lists(caps, min_size=size, max_size=size))
     return DraftAllocationProblem.from_dict(data)
+
+
+@st.composite
+def plans(draw: st.DrawFn, problem: DraftAllocationProblem) -> DraftAllocationPlan:
+    """Any allocation within the caps and the budget."""
+    spare, tokens = problem.budget_tokens, []
+    for cap in problem.caps.tolist():
+        tokens.append(draw(st.integers(0, min(cap, spare))))
+        spare -= tokens[-1]
+    return DraftAllocationPlan.from_dict({"draft_tokens": tokens})

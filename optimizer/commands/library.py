@@ -1,0 +1,85 @@
+"""`specopt library`: the instances that ship, and the best that is known of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from specopt.commands.shared import AsJson, Output, check_target, hand_over, print_json, read_result
+
+library = typer.Typer(
+    name="library",
+    help="Look at the instance library, take an instance out, have a better plan or bound judged.",
+    rich_markup_mode=None,
+    add_completion=False,
+)
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="An instance: KIND/FAMILY/LABEL.")]
+
+
+@library.command("list")
+def list_(
+    kind: Annotated[str | None, typer.Argument(metavar="[KIND]", help="A kind of problem; default: all.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the instances, and what is known of each."""
+    from specopt.api.library import saved, saved_instance
+    from specopt.kinds import kind_of
+    from specopt.views.library import entry, print_instances
+
+    if kind is not None:
+        kind_of(kind)
+    found = [entry(saved_instance(name)) for name in saved(kind)]
+    if as_json:
+        print_json(found)
+    else:
+        print_instances(found)
+
+
+@library.command()
+def show(name: Name, as_json: AsJson = False) -> None:
+    """Show where an instance comes from, and the best known plan and bound."""
+    from specopt.api.library import saved_instance
+    from specopt.views.library import entry, print_instance
+
+    found = entry(saved_instance(name))
+    if as_json:
+        print_json(found)
+    else:
+        print_instance(found)
+
+
+@library.command("export")
+def export_(name: Name, output: Output = None) -> None:
+    """Write an instance as a problem file."""
+    from specopt.api.library import load_saved
+    from specopt.models.files import to_json
+
+    check_target(output)
+    hand_over(to_json(load_saved(name).to_dict()) + "\n", output)
+
+
+@library.command()
+def submit(
+    name: Name,
+    result: Annotated[Path, typer.Argument(metavar="RESULT", help="A result file: a plan, and perhaps a bound.")],
+    output: Output = None,
+) -> None:
+    """Judge a result; where it is better than what is known, -o takes the line of the library with it."""
+    import datetime
+
+    from specopt.api.library import line_of, saved_instance, submitted
+    from specopt.console.streams import say
+
+    check_target(output, result)
+    found, said = submitted(name, read_result(result), datetime.date.today().isoformat())
+    for text in said:
+        typer.echo(text)
+    if found.best == saved_instance(name).best:
+        typer.echo("nothing to merge")
+    elif output is None:
+        say("to have it merged, write the line of the library with -o FILE")
+    else:
+        hand_over(line_of(found) + "\n", output)

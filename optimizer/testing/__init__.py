@@ -1,0 +1,18 @@
+"""Tests for methods, solvers and plans of one's own: what every method promises, and what every optimum keeps.
+
+`check_method` checks a `Method`, `check_solver` any function from a problem to a plan; `relations` are properties of
+optima as data, `strategies` random problems and plans for hypothesis (the extra `testing`).
+
+>>> from specopt.solvers.draft_allocation.greedy import Greedy
+>>> from specopt.testing import check_method
+>>> check_method(Greedy())
+"""
+
+from specopt.testing.answers import NotConformant as NotConformant
+from specopt.testing.promises import check_answer as check_answer
+from specopt.testing.promises import check_method as check_method
+from specopt.testing.relations import Relation as Relation
+from specopt.testing.relations import relation as relation
+from specopt.testing.relations import relations as relations
+from specopt.testing.solver import check_problem as check_problem
+from specopt.testing.solver import check_solver as check_solver

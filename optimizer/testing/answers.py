@@ -1,0 +1,62 @@
+"""What a solver of one's own answers, priced by the judge."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from specopt.models.fields import describe, printable
+from specopt.models.judge import verify
+from specopt.models.problem import Plan, Problem
+from specopt.models.result import Result
+
+Answer = Plan | Result | Mapping[str, Any] | None
+Solver = Callable[[Any], Answer]
+
+
+class NotConformant(AssertionError):
+    """A method or solver that breaks a promise; the message says which.
+
+    Parameters
+    ----------
+    problem
+        On which problem.
+    """
+
+    def __init__(self, message: str, problem: Problem | None = None) -> None:
+        super().__init__(message)
+        self.problem = problem
+
+
+def planned(solver: Solver, problem: Problem) -> Plan | None:
+    """Return the feasible plan that a solver gives, or None if it gives none.
+
+    Raises
+    ------
+    NotConformant
+        If it fails, changes the problem, or returns no plan of this problem, or one that violates it.
+    """
+    before = problem.to_dict()
+    try:
+        answer = solver(problem)
+        plan = answer.plan if isinstance(answer, Result) else answer
+        if isinstance(plan, Mapping):
+            plan = problem.plan_type.from_dict(plan)
+    except Exception as error:
+        raise NotConformant(printable(f"fails: {type(error).__name__}: {error}"), problem) from error
+    if problem.to_dict() != before:
+        raise NotConformant("changes the problem", problem)
+    if plan is None:
+        return None
+    if not isinstance(plan, problem.plan_type):
+        expected = f"{problem.plan_type.__name__}, a result, its JSON form or None"
+        raise NotConformant(f"returns no plan: expected {expected}, got {describe(plan)}", problem)
+    if violations := verify(problem, plan).violations:
+        raise NotConformant(f"violates the problem: {violations[0]}", problem)
+    return plan
+
+
+def judged(solver: Solver, problem: Problem) -> float | None:
+    """Return the judge's objective of a solver's plan; None if it gives none."""
+    plan = planned(solver, problem)
+    return None if plan is None else problem.evaluate(plan).objective

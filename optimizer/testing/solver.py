@@ -1,0 +1,157 @@
+"""Check any function from a problem to a plan: on random problems, on the library's, and by what optima must keep."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from specopt.api.library import instances_of_kind
+from specopt.api.solve import solve
+from specopt.kinds import kind_of
+from specopt.models.arguments import integer
+from specopt.models.errors import InvalidInput, MissingDependency
+from specopt.models.files import save
+from specopt.models.problem import Problem
+from specopt.models.result import Status
+from specopt.testing.answers import NotConformant, Solver, planned
+from specopt.testing.relations import relations
+
+
+def check_solver(
+    solver: Solver,
+    kind: str,
+    *,
+    exact: bool = False,
+    examples: int = 50,
+    sizes: Iterable[str] = ("small",),
+    tolerance: float = 1e-9,
+    seed: int = 0,
+    folder: str | Path | None = ".",
+    **shape: Any,
+) -> None:
+    """Check a plain function that plans problems of a kind; needs the extra `testing`.
+
+    On every problem: the plan is one of this problem and feasible, the problem is left as it is, the same problem has
+    the same answer, no plan passes the proven bound, and no plan is missing where there is one. An exact solver's plan
+    is optimal, too, and its answers keep every relation of `relations`.
+
+    Parameters
+    ----------
+    solver
+        From a problem to a plan, its JSON form, a result, or None where nothing is feasible.
+    kind
+        Name of the kind of problems.
+    exact
+        Whether it claims optima.
+    examples
+        Random problems; a failure shrinks to a small one.
+    sizes
+        Which problems of the instance library it gets: "small", "paper", "large", "adversarial".
+    tolerance
+        Relative distance of objectives that counts as rounding.
+    seed
+        Of the random problems.
+    folder
+        Where the problem of a failure is saved; None: nowhere.
+    shape
+        Parameters of the kind's strategy of problems, such as `requests=(0, 5)`.
+
+    Raises
+    ------
+    NotConformant
+        With the first promise that is broken, and the file that reproduces it.
+    InvalidInput
+        If an argument is outside its domain.
+    MissingDependency
+        If hypothesis is not installed.
+    """
+    chosen = kind_of(kind)
+    tests = [relation for relation in relations(kind) if exact]
+    count = integer("examples", examples, 0)
+    names = [*{one.size: None for one in instances_of_kind(kind).values()}]
+    if unknown := [size for size in sizes if size not in names]:
+        raise InvalidInput(f"sizes: expected some of {', '.join(names)}, got {unknown[0]!r}")
+
+    def check(problem: Problem, luck: int = 0) -> None:
+        check_problem(solver, problem, exact=exact, tolerance=tolerance)
+        for relation in tests:
+            relation.check(solver, problem, seed=luck, tolerance=tolerance)
+
+    try:
+        if count:
+            _attempt(check, chosen.name, count, integer("seed", seed, 0), shape)
+        for one in instances_of_kind(kind).values():
+            if one.size in sizes:
+                problem = one.load()
+                check_problem(solver, problem, exact=exact, tolerance=tolerance)
+    except NotConformant as broken:
+        raise _kept(broken, getattr(solver, "__name__", type(solver).__name__), folder) from broken.__cause__
+
+
+def check_problem(solver: Solver, problem: Problem, *, exact: bool = False, tolerance: float = 1e-9) -> None:
+    """Check what a solver answers on one problem.
+
+    Raises
+    ------
+    NotConformant
+        With the first promise that is broken.
+    """
+    plan, best = planned(solver, problem), solve(problem)
+    if planned(solver, problem) != plan:
+        raise NotConformant("gives two answers to one problem", problem)
+    if plan is None:
+        if best.plan is not None:
+            raise NotConformant(f"finds no plan, though there is one of {best.objective!r}", problem)
+        return
+    if best.status is Status.INFEASIBLE:
+        raise NotConformant("has a plan, though specopt proves that there is none", problem)
+    found = problem.evaluate(plan).objective
+    ahead, behind = (-1, 1) if problem.sense == "minimize" else (1, -1)
+
+    def apart(value: float) -> float:
+        return problem.distance(found, value, problem.scale, max(abs(found), abs(value)))
+
+    if best.bound is not None and ahead * (found - best.bound) > 0 and apart(best.bound) > max(tolerance, 1e-9):
+        raise NotConformant(f"reaches {found!r}, beyond the proven bound {best.bound!r}", problem)
+    worse = best.objective is not None and behind * (found - best.objective) > 0
+    if exact and worse and apart(best.objective or 0.0) > tolerance:
+        raise NotConformant(f"claims optima and reaches {found!r}, but {best.objective!r} is possible", problem)
+
+
+def _attempt(check: Callable[[Problem, int], None], kind: str, examples: int, seed: int, shape: dict[str, Any]) -> None:
+    """Check random problems; what fails is shrunk, and the failure of the smallest is raised."""
+    try:
+        import hypothesis
+        from hypothesis import strategies as st
+    except ModuleNotFoundError:
+        raise MissingDependency("check_solver needs hypothesis: pip install 'specopt[testing]'") from None
+    from specopt.testing.strategies import problems
+
+    settings = hypothesis.settings(
+        max_examples=examples, deadline=None, database=None, report_multiple_bugs=False, print_blob=False,
+        suppress_health_check=list(hypothesis.HealthCheck),
+    )  # fmt: skip
+
+    @hypothesis.seed(seed)
+    @settings
+    @hypothesis.given(problems(kind, **shape), st.integers(0, 99))
+    def attempt(problem: Problem, luck: int) -> None:
+        check(problem, luck)
+
+    attempt()
+
+
+def _kept(broken: NotConformant, solver: str, folder: str | Path | None) -> NotConformant:
+    """Return a failure with the solver's name, its problem saved."""
+    problem = broken.problem
+    if problem is None:
+        return broken
+    where = f" on {problem.name or problem.kind} ({problem.sha256[:8]})"
+    if folder is not None:
+        words = "-".join(re.findall(r"[a-z]+", str(broken).lower())[:4])
+        path = Path(folder, f"{problem.kind}-{words}-{problem.sha256[:8]}.json")
+        save(problem, path)
+        where += f", saved as {path}"
+    return NotConformant(f"{solver}{where}: {broken}", problem)

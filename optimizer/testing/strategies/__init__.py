@@ -1,0 +1,68 @@
+"""Hypothesis strategies: random problems of every kind, and feasible plans of them (needs the extra `testing`).
+
+>>> from hypothesis import given
+>>> from specopt.testing import strategies
+>>> @given(strategies.problems("verification-batch"))
+... def test_mine(problem): ...
+
+The module of a kind, such as `specopt.testing.strategies.serving_latency`, has the same two with parameters of its own.
+Ties, zeros, limits that are met exactly and resources that bind are common; every example shrinks to a small one.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from hypothesis import assume
+from hypothesis import strategies as st
+
+from specopt.api.solve import solve
+from specopt.kinds import kind_of
+from specopt.models.errors import Unsupported
+from specopt.models.problem import Plan, Problem
+
+__all__ = ["plans", "problems"]
+
+
+def problems(kind: str, **shape: Any) -> st.SearchStrategy[Problem]:
+    """Return a strategy of small valid problems of a kind.
+
+    Parameters
+    ----------
+    kind
+        Name of the kind, such as "serving-latency".
+    shape
+        Parameters of the kind's own strategy: sizes, what occurs.
+
+    Raises
+    ------
+    InvalidInput
+        If there is no such kind.
+    Unsupported
+        If the kind has no strategies.
+    """
+    found: st.SearchStrategy[Problem] = _module(kind).problems(**shape)
+    return found
+
+
+@st.composite
+def plans(draw: st.DrawFn, problem: Problem) -> Plan:
+    """Return a strategy of feasible plans of a problem: random ones, and where these violate it the best known.
+
+    A problem without any plan gives no example.
+    """
+    plan: Plan = draw(_module(problem.kind).plans(problem))
+    if not problem.violations(plan):
+        return plan
+    best = solve(problem).plan
+    assume(best is not None)
+    assert best is not None, "it was assumed"
+    return best
+
+
+def _module(kind: str) -> Any:
+    name = kind_of(kind).strategies
+    if name is None:
+        raise Unsupported(f"strategies: {kind} has none")
+    return import_module(name)

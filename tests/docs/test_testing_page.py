@@ -1,0 +1,17 @@
+"""The page on testing solvers says what happens."""
+
+from __future__ import annotations
+
+import doctest
+from pathlib import Path
+
+import pytest
+
+PAGE = Path(__file__).parents[2] / "docs" / "testing.md"
+
+
+def test_the_page_is_true(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that every example of the page gives what it shows, and saves the problem of the failure."""
+    monkeypatch.chdir(tmp_path)
+    assert doctest.testfile(str(PAGE), module_relative=False).failed == 0
+    assert len(list(tmp_path.glob("verification-batch-*.json"))) == 1

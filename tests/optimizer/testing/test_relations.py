@@ -1,0 +1,91 @@
+"""What optima keep: by the default and by every exact method, on random problems of every kind."""
+
+from __future__ import annotations
+
+import dataclasses
+from functools import partial
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from specopt import InvalidInput, Problem, generate, methods, solve
+from specopt.kinds import KINDS
+from specopt.testing import NotConformant, Relation, relation, relations, strategies
+
+TOLERANCE = 3e-9
+"""Two answers are each within the methods' tolerance of the truth."""
+
+SHAPES = {"least rates lowered": {"least": True}}
+"""Problems in which conditions occur."""
+
+
+@pytest.mark.parametrize("one", relations(), ids=lambda one: f"{one.kind}: {one.name}")
+def test_exact_methods_keep_it(one: Relation) -> None:
+    """Tests that the relation holds for the optima of every exact method, and that its condition occurs."""
+    held = 0
+
+    @settings(max_examples=25, suppress_health_check=list(HealthCheck))
+    @given(strategies.problems(one.kind, **SHAPES.get(one.name, {})), st.integers(0, 99))
+    def check(problem: Problem, seed: int) -> None:
+        nonlocal held
+        other = one.changed(problem, seed)
+        if other is None:
+            return
+        for method in methods(problem):
+            value = method()
+            if value.exact and value.refusal(other) is None:
+                tolerance = 2 * value.tolerance + TOLERANCE
+                held += one.check(partial(solve, method=value), problem, seed=seed, tolerance=tolerance)
+
+    check()
+    assert held > 0
+
+
+@pytest.mark.parametrize("one", relations(), ids=lambda one: f"{one.kind}: {one.name}")
+def test_each_can_fail(one: Relation) -> None:
+    """Tests that an answer a thousandth worse than the relation implies is refused, with problem and reason."""
+    better = -1e-3 if KIND[one.kind].sense == "minimize" else 1e-3
+
+    def demanding(problem: Problem, objective: float) -> float:
+        return one.implied(problem, objective) + better * abs(objective)
+
+    strict, caught = dataclasses.replace(one, implied=demanding, change=lambda data, random: data), 0
+
+    @settings(max_examples=10, suppress_health_check=list(HealthCheck))
+    @given(strategies.problems(one.kind))
+    def check(problem: Problem) -> None:
+        nonlocal caught
+        if not solve(problem).objective:
+            return
+        with pytest.raises(NotConformant, match="after the change") as error:
+            strict.check(solve, problem)
+        assert error.value.problem is problem and one.reason in str(error.value)
+        caught += 1
+
+    check()
+    assert caught > 0
+
+
+KIND = {kind.name: kind.problem for kind in KINDS}
+
+
+def test_names_and_kinds_are_checked() -> None:
+    """Tests that every kind has relations with names of their own, and that others are refused."""
+    assert {one.kind for one in relations()} == set(KIND)
+    assert len({(one.kind, one.name) for one in relations()}) == len(relations())
+    with pytest.raises(InvalidInput, match=r"name: expected one of requests permuted, .*, got 'more'"):
+        relation("verification-batch", "more")
+    with pytest.raises(InvalidInput, match="problem: expected one of fair-goodput, got draft-allocation"):
+        relation("fair-goodput", "one more token").check(solve, generate("draft-allocation/ties", clients=3, budget=2))
+
+
+def test_plans_that_come_or_go_are_seen() -> None:
+    """Tests that a relaxed problem without a plan is refused where there was one before."""
+    problem = generate("verification-batch/mixed", requests=3)
+
+    def forgetful(asked: Problem) -> object:
+        return solve(asked) if asked == problem else None
+
+    with pytest.raises(NotConformant, match=r"finds .*, and after the change no plan"):
+        relation("verification-batch", "more memory").check(forgetful, problem)  # type: ignore[arg-type]
