@@ -282,7 +282,7 @@ def better_of(problem: Problem, old: BestKnown, new: BestKnown) -> BestKnown:
     """Return the old one, with the plan or bound of the new one where that is better by more than rounding."""
     sign = 1.0 if problem.sense == "minimize" else -1.0
     rounding = TOLERANCE * abs(old.objective)
-    best, when = old, {"seconds": new.seconds, "date": new.date, "versions": new.versions}
+    best, when = old, dict[str, Any](seconds=new.seconds, date=new.date, versions=new.versions)
     if sign * new.objective < sign * old.objective - rounding:
         best = replace(best, method=new.method, plan=new.plan, **when, **certificate(problem, new.objective, old.bound))
     if new.bound is not None and (old.bound is None or sign * new.bound > sign * old.bound + rounding):
@@ -292,7 +292,7 @@ def better_of(problem: Problem, old: BestKnown, new: BestKnown) -> BestKnown:
 
 def line_of(instance: SavedInstance) -> str:
     """Return the line of an instance in the library's file: what is None or empty is left out."""
-    data = {"name": instance.name, "version": instance.version} | asdict(instance)
+    data: dict[str, Any] = {"name": instance.name, "version": instance.version} | asdict(instance)
     best = {name: value for name, value in data["best"].items() if value not in (None, (), {})}
     data["best"] = {"bound": None, "gap": None, "bound_method": None} | best
     return json.dumps({name: value for name, value in data.items() if value is not None}, separators=(",", ":"))
