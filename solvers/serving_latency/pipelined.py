@@ -34,7 +34,6 @@ from specopt.solvers.serving_latency.blocks import RANGES, Tables, coarsened, ra
 from specopt.solvers.serving_latency.contiguous import additive_batches, algorithm_1_batches
 from specopt.solvers.serving_latency.positions import (
     ENTRIES_PER_NODE,
-    LEAVES,
     Enumeration,
     Path,
     PathBound,
@@ -43,6 +42,7 @@ from specopt.solvers.serving_latency.positions import (
 from specopt.solvers.serving_latency.prepare import Prepared
 from specopt.solvers.serving_latency.stages import stages, workspace
 from specopt.solvers.simulation import random_key
+from specopt.solvers.threads import in_threads
 
 LARGEST_APART = 12
 TOLERANCE = 4e-10  # what counts as no improvement; below the 1e-9 within which a result is optimal
@@ -54,6 +54,8 @@ _FINE_RANGES = 64  # of decoding steps, where orders are bounded
 _SLOW = 0.2  # of its gap: a part is enumerated where its bound rose by less when it was refined last
 _NEAR = 0.004  # largest gap, relative, at which it is: a larger one leaves too much
 _LEAVES = 2048  # leaves per kernel call
+_TOGETHER = 32  # paths from which on their orders are looked at together
+_SHORT = 1000  # nodes of each of them
 _PATH = 3_000_000  # size of the shortest paths that bound a part first, coarsely
 _CERTIFIED = 50_000_000  # and where no plan is looked for
 _LONGEST_PATH = 3_000_000_000  # and at last
@@ -111,6 +113,7 @@ class PipelinedSearch:
         self.plans = budget.load("serving_latency.plans")
         self.bounds = budget.load("serving_latency.bounds")
         self.annealing = budget.load("serving_latency.annealing")
+        self.kernels = budget.load("serving_latency.orders")
         self.width = widths(prepared)
         self.work = workspace(self.plans, prepared.tasks)
         self.best = math.inf if budget.objective is None else budget.objective - prepared.communication_seconds
@@ -461,29 +464,63 @@ class PipelinedSearch:
 
     # ------------------------------------------------------------------ enumeration
 
+    def _orders(self, length: int, blocks: int) -> Any:
+        """Return the work space for orders of at most that many blocks, every one of them left."""
+        starts = range_starts(self.prepared.steps(length), _FINE_RANGES)
+        scenarios = len(starts) - 1
+        times, order = np.zeros((2, scenarios, blocks)), np.zeros((scenarios, blocks), dtype=np.int64)
+        stack, free = np.zeros(blocks + 1, dtype=np.int64), np.zeros((blocks + 1, 2, scenarios))
+        left, state = np.ones(blocks, dtype=bool), np.zeros(2, dtype=np.int64)
+        return self.kernels.Orders(starts, times, order, left, stack, free, state)
+
+    def _spend_orders(self, orders: Any, paths: int, nodes: int) -> None:
+        scenarios, blocks = orders.order.shape
+        self.stats["nodes"] += nodes
+        self.budget.spend(scenarios * blocks * (paths * blocks * _SECONDS_PER_PAIR + nodes * _SECONDS_PER_BLOCK))
+
+    def _close(self, part: Part, paths: list[Path]) -> tuple[list[Path], int]:
+        """Return the paths of which some order may stay below the incumbent, as few nodes show, and how many it took.
+
+        That does not depend on what other paths lead to, so threads share them.
+        """
+        if len(paths) < _TOGETHER:
+            return paths, 0
+        most = max(len(path.ends) for path in paths)
+        table, blocks = np.zeros((len(paths), 3, most), dtype=np.int64), np.zeros(len(paths), dtype=np.int64)
+        for row, path in enumerate(paths):
+            blocks[row] = len(path.ends)
+            table[row, :, : blocks[row]] = path.ends, path.sizes, path.positions
+        at, closed, close = stages(self.prepared, part.length).arrays, blocks < 0, self.kernels.close_paths
+        cut, orders = self.cut, [self._orders(part.length, most) for _ in range(min(self.budget.workers, len(paths)))]
+
+        def search(worker: int) -> int:
+            own, last = np.array_split(np.arange(len(paths)), len(orders))[worker][[0, -1]]
+            rows = slice(own, last + 1)
+            found: int = close(
+                _SHORT, part.front, part.specials, table[rows], blocks[rows], *at, cut, orders[worker], closed[rows]
+            )
+            return found
+
+        nodes = sum(in_threads(len(orders), search, range(len(orders))))
+        self._spend_orders(orders[0], len(paths), nodes)
+        return [path for path, is_closed in zip(paths, closed, strict=True) if not is_closed], nodes
+
     def _try_orders(self, length: int, ends: Ints, sizes: Ints, rank: Ints, nodes: float) -> int:
         """Try all orders of blocks by rank whose Johnson bounds stay below the incumbent, or give up after some nodes.
 
         Returns how many it took.
         """
-        kernels = self.budget.load("serving_latency.orders")
-        count, starts = len(ends), range_starts(self.prepared.steps(length), _FINE_RANGES)
-        scenarios = len(starts) - 1
-        times, order = np.zeros((2, scenarios, count)), np.zeros((scenarios, count), dtype=np.int64)
-        stack, free = np.zeros(count + 1, dtype=np.int64), np.zeros((count + 1, 2, scenarios))
-        left, state = np.ones(count, dtype=bool), np.zeros(2, dtype=np.int64)
+        count, nodes_before = len(ends), 0
         leaves = np.zeros((_LEAVES, count), dtype=np.int64)
-        at = stages(self.prepared, length).arrays
-        orders = kernels.Orders(starts, times, order, left, stack, free, state)
-        self.budget.spend(scenarios * count**2 * _SECONDS_PER_PAIR)
+        at, orders = stages(self.prepared, length).arrays, self._orders(length, count)
+        state, fresh = orders.state, 1
         while state[0] >= 0 and state[1] < nodes:
-            before = state[1]
-            found = kernels.enumerate_orders(_NODES, ends, sizes, rank, *at, self.cut, orders, leaves)
-            self.budget.spend(float(state[1] - before) * scenarios * count * _SECONDS_PER_BLOCK)
+            found = self.kernels.enumerate_orders(_NODES, ends, sizes, rank, *at, self.cut, orders, leaves)
+            self._spend_orders(orders, fresh, int(state[1]) - nodes_before)
+            nodes_before, fresh = int(state[1]), 0
             if found:
                 self._rate_all(length, ends[leaves[:found]], sizes[leaves[:found]], np.empty(found))
             self._report()
-        self.stats["nodes"] += int(state[1])
         return int(state[1])
 
     def _enumerate(self, part: Part, patience: float) -> bool:
@@ -495,6 +532,8 @@ class PipelinedSearch:
         while not search.done and search.work + ordering <= patience:
             before = self.best
             paths = search.advance(_NODES, self.cut)
+            paths, nodes = self._close(part, paths)
+            ordering += ENTRIES_PER_NODE * nodes
             for path in paths:
                 self._rate_path(part, tables, path, near=1.0001)
                 pooled = path.positions == part.specials
@@ -505,7 +544,7 @@ class PipelinedSearch:
             if self.best < before:  # less is left than seemed
                 patience = search.work + ordering + allowance
             self._report()
-            if not search.done and len(paths) < LEAVES:
+            if not search.done:
                 search.sharpen(self.cut)
         self.stats["nodes"] += search.nodes
         return search.done and search.work + ordering <= patience

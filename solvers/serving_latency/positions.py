@@ -18,6 +18,7 @@ from specopt.models.errors import OutOfTime
 from specopt.models.fields import Floats, Ints
 from specopt.solvers.budget import Budget
 from specopt.solvers.serving_latency.blocks import Tables
+from specopt.solvers.threads import in_threads
 
 # These move what an enumeration takes, not what it finds.
 _SECONDS_PER_ENTRY = 1.5e-9  # of a shortest path, roughly
@@ -26,6 +27,8 @@ SECONDS_PER_NODE = ENTRIES_PER_NODE * _SECONDS_PER_ENTRY
 _WEIGHTS = 12  # that prune together, at most
 _KEPT = 20_000_000  # entries of their values, at most
 _ROUNDS = 8  # evaluations for new weights
+_LARGE = 5_000_000  # entries of shortest paths from which on threads share them
+_BRANCHES = 4  # of an enumeration that are searched side by side, however many workers there are
 LEAVES = 256  # per kernel call
 _NOTHING = np.zeros((3, 0), dtype=np.int64)
 
@@ -89,6 +92,13 @@ class PathBound:
         self.value: Floats = np.empty((at.states, tables.cells + 1))
         self._path = np.zeros((3, tables.cells + at.specials + at.pool), dtype=np.int64)
         self._blocks = np.zeros(1, dtype=np.int64)
+        every = np.arange(at.states)[::-1].copy()
+        self._states = [[every]]  # what does not depend on each other is together
+        if budget.workers > 1 and tables.entries * at.steps > _LARGE:
+            parts = budget.workers
+            placed = (every >> at.specials) + [(state % 2**at.specials).bit_count() for state in every.tolist()]
+            groups = [every[placed == count] for count in range(placed[0], -1, -1)]
+            self._states = [[group[part::parts].copy() for part in range(parts)] for group in groups]
 
     def evaluate(self, weights: Floats, start: Ints = _NOTHING) -> tuple[float, Path, Floats]:
         """Return the bound on all that begins with some blocks (ends, sizes, positions), its path and its gradient.
@@ -104,11 +114,50 @@ class PathBound:
         gradient = np.zeros_like(weights)
         count = self._blocks[0] = start.shape[1]
         self._path[:, :count] = start
+        fill, least = self.kernels.shortest_paths, self.tables.least
+        self.kernels.compose(self.costs, self.at.front, weights, self.table, self.value)
+        for states in self._states:
+            in_threads(
+                self.budget.workers,
+                lambda part: fill(self.costs, self._last, least, self.places, self.table, self.value, part),
+                states,
+            )
         bound = self.kernels.lagrangian(
-            self.costs, self._last, self.tables.least, self.places, weights, self.table, self.value, self._path,
-            self._blocks, gradient,
-        )  # fmt: skip
+            self.costs, least, self.places, self.table, self.value, self._path, self._blocks, gradient
+        )
         return bound, Path(*self._path[:, : self._blocks[0]].copy()), gradient
+
+
+class _Branch:
+    """A part of a depth-first search: what follows from some levels of its stack on."""
+
+    def __init__(self, tasks: int, most: int, phi: Floats) -> None:
+        self.stack: Ints = np.zeros((tasks + 1, 4), dtype=np.int64)
+        self.spent: Floats = np.zeros((tasks + 1, most))
+        self.closed: Ints = np.zeros(most, dtype=np.int64)
+        self.state: Ints = np.zeros(3, dtype=np.int64)  # level, nodes, least level
+        self.leaves: Ints = np.zeros((LEAVES, 3, tasks), dtype=np.int64)
+        self.blocks: Ints = np.zeros(LEAVES, dtype=np.int64)
+        self.phi = np.zeros_like(phi)
+        self.found = 0
+
+    @property
+    def levels(self) -> int:
+        """Levels that are begun, but for the last."""
+        return int(self.state[0] - self.state[2])
+
+    def split(self) -> _Branch:
+        """Return what is left at the least level, as a branch of its own."""
+        other = _Branch(len(self.stack) - 1, len(self.closed), self.phi)
+        other.stack[:], other.spent[:] = self.stack, self.spent
+        other.state[0] = other.state[2] = self.state[2]
+        self.state[2] += 1
+        return other
+
+    def begun(self, level: int) -> Ints:
+        """Return the present path's first blocks: ends, sizes and positions."""
+        ends = self.stack[: level + 1, 0]
+        return np.stack([ends[1:], np.diff(ends), self.stack[:level, 3]])
 
 
 class Enumeration:
@@ -123,24 +172,15 @@ class Enumeration:
         self._values: Floats = np.zeros((most, *bound.value.shape))
         self._kept = 0
         self._closed = np.zeros(most, dtype=np.int64)
-        self._stack = np.zeros((tasks + 1, 4), dtype=np.int64)
-        self._spent = np.zeros((tasks + 1, most))
-        self._state = np.zeros(2, dtype=np.int64)
-        self._leaves = np.zeros((LEAVES, 3, tasks), dtype=np.int64)
-        self._blocks = np.zeros(LEAVES, dtype=np.int64)
-        self._phi = np.zeros((len(bound.tables.d), at.specials))
+        self._branches = [_Branch(tasks, most, np.zeros((len(bound.tables.d), at.specials)))]
+        self.nodes = 0
         bound.evaluate(weights)
         self._keep(self._slot())
 
     @property
     def done(self) -> bool:
         """Whether nothing is left."""
-        return bool(self._state[0] < 0)
-
-    @property
-    def nodes(self) -> int:
-        """Nodes so far."""
-        return int(self._state[1])
+        return not self._branches
 
     @property
     def work(self) -> float:
@@ -148,25 +188,48 @@ class Enumeration:
         return self.bound.work + ENTRIES_PER_NODE * self.nodes
 
     def advance(self, nodes: int, upper: float) -> list[Path]:
-        """Go on for a number of nodes; return the paths found whose bound is below `upper`."""
-        kernels, before = self.bound.kernels, self.nodes
-        paths = kernels.Paths(self._stack, self._spent, self._closed, self._state)
-        found = kernels.enumerate_paths(
-            nodes, self.bound.costs, self.bound.places, self._tables[: self._kept], self._values[: self._kept], upper,
-            paths, self._phi, self._leaves, self._blocks,
-        )  # fmt: skip
-        self.bound.budget.spend((self.nodes - before) * SECONDS_PER_NODE)
-        return [
-            Path(*leaf[:, :count].copy())
-            for leaf, count in zip(self._leaves[:found], self._blocks[:found], strict=True)
-        ]
+        """Go on for a number of nodes; return the paths found whose bound is below `upper`.
+
+        What does not end at once is split where most is left. Branches share nothing but weights until all are back.
+        """
+        while 0 < self.nodes and len(self._branches) < _BRANCHES:
+            widest = max(self._branches, key=lambda branch: branch.levels)
+            if widest.levels == 0:
+                break
+            self._branches.append(widest.split())
+        enumerate_paths, bound = self.bound.kernels.enumerate_paths, self.bound
+        tables, values, each = self._tables[: self._kept], self._values[: self._kept], nodes // len(self._branches)
+
+        def search(branch: _Branch) -> int:
+            paths = bound.kernels.Paths(branch.stack, branch.spent, branch.closed, branch.state)
+            found: int = enumerate_paths(
+                each, bound.costs, bound.places, tables, values, upper, paths, branch.phi, branch.leaves, branch.blocks
+            )
+            return found
+
+        before, paths = self.nodes, []
+        for branch, found in zip(self._branches, in_threads(bound.budget.workers, search, self._branches), strict=True):
+            branch.found = found
+            self.nodes += int(branch.state[1])
+            self._closed += branch.closed
+            branch.state[1] = branch.closed[:] = 0
+            for leaf, count in zip(branch.leaves[:found], branch.blocks[:found], strict=True):
+                paths.append(Path(*leaf[:, :count].copy()))
+        bound.budget.spend((self.nodes - before) * SECONDS_PER_NODE)
+        # the next is sharpened next
+        self._branches = [*self._branches[1:], *self._branches[:1]]
+        self._branches = [branch for branch in self._branches if branch.levels >= 0]
+        return paths
 
     def sharpen(self, upper: float) -> None:
-        """Keep the weights that bound best what a third of the present path leaves open, and close that if they do."""
+        """Keep the weights that bound best what a third of a present path leaves open, and close that if they do."""
         from specopt.solvers.serving_latency.cutting_planes import CuttingPlanes
 
-        level = max(1, int(self._state[0]) // 3)
-        start = self._begun(level)
+        branch = self._branches[0]
+        if branch.found == LEAVES:
+            return
+        level = max(int(branch.state[2]) + 1, int(branch.state[0]) // 3)
+        start = branch.begun(level)
         slot = self._slot()
         weights, best = self._weights, -np.inf
         planes = CuttingPlanes(weights, upper)
@@ -176,7 +239,7 @@ class Enumeration:
                 best = bound
                 self._keep(slot)
             if best >= upper:
-                self._state[0] = level - 1
+                branch.state[0] = level - 1
                 return
             planes.learn(weights, bound, gradient)
             proposal = planes.propose()
@@ -197,14 +260,10 @@ class Enumeration:
 
     def _keep(self, slot: int) -> None:
         """Keep what was evaluated last."""
-        bound, level = self.bound, int(self._state[0])
+        bound = self.bound
         self._tables[slot], self._values[slot] = bound.table, bound.value
-        ends, sizes, positions = self._begun(level)
-        costs = bound.tables.costs(bound.table, positions, ends, sizes)
-        self._spent[0, slot] = 0.0
-        self._spent[1 : level + 1, slot] = np.cumsum(costs)
-
-    def _begun(self, level: int) -> Ints:
-        """Return the present path's first blocks: ends, sizes and positions."""
-        ends = self._stack[: level + 1, 0]
-        return np.stack([ends[1:], np.diff(ends), self._stack[:level, 3]])
+        for branch in self._branches:
+            level = int(branch.state[0])
+            costs = bound.tables.costs(bound.table, *(branch.begun(level)[[2, 0, 1]]))
+            branch.spent[0, slot] = 0.0
+            branch.spent[1 : level + 1, slot] = np.cumsum(costs)

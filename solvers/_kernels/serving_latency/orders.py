@@ -7,7 +7,10 @@ both stages are free, and of blocks between others whose places are given: rank[
 holds among equal ranks.
 """
 
+import numpy as np
+
 from specopt.solvers._kernels.kernel import helper, kernel, record
+from specopt.solvers._kernels.serving_latency.bounds import END, POSITION, SIZE
 from specopt.solvers._kernels.serving_latency.stages import range_stages
 from specopt.solvers._kernels.serving_latency.step import served
 
@@ -105,3 +108,26 @@ def enumerate_orders(nodes_allowed, ends, sizes, rank, task, setting, runtimes, 
     state[0] = level
     state[1] += nodes
     return found
+
+
+@kernel(
+    "i8(i8, i8, i8, i8[:, :, :], i8[::1], const f8[:, ::1], const f8[::1], const f8[:, :, ::1], f8, Orders, b1[::1])"
+)
+def close_paths(nodes_allowed, front, specials, paths, blocks, task, setting, runtimes, upper, orders, closed):
+    """Mark the paths none of whose orders stays below `upper`, as a few nodes show; return how many nodes that took.
+
+    The blocks of a path's pool, at position `specials`, come behind `front` others.
+    """
+    nodes = 0
+    leaves = np.zeros((1, len(orders.left)), dtype=np.int64)
+    for f in range(len(blocks)):
+        M = blocks[f]
+        ends, sizes, rank = paths[f, END, :M].copy(), paths[f, SIZE, :M].copy(), paths[f, POSITION, :M].copy()
+        for m in range(M):
+            rank[m] = front if rank[m] == specials else rank[m] + (rank[m] >= front)
+        orders.left[:] = True
+        orders.stack[0] = orders.state[0] = orders.state[1] = 0
+        found = enumerate_orders(nodes_allowed, ends, sizes, rank, task, setting, runtimes, upper, orders, leaves)
+        closed[f] = found == 0 and orders.state[0] < 0
+        nodes += orders.state[1]
+    return nodes
