@@ -532,8 +532,9 @@ class PipelinedSearch:
         while not search.done and search.work + ordering <= patience:
             before = self.best
             paths = search.advance(_NODES, self.cut)
-            paths, nodes = self._close(part, paths)
-            ordering += ENTRIES_PER_NODE * nodes
+            if search.nodes > _NODES:  # else this is over soon
+                paths, nodes = self._close(part, paths)
+                ordering += ENTRIES_PER_NODE * nodes
             for path in paths:
                 self._rate_path(part, tables, path, near=1.0001)
                 pooled = path.positions == part.specials

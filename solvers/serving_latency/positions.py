@@ -192,7 +192,7 @@ class Enumeration:
 
         What does not end at once is split where most is left. Branches share nothing but weights until all are back.
         """
-        while 0 < self.nodes and len(self._branches) < _BRANCHES:
+        while self.nodes > 0 and len(self._branches) < _BRANCHES:
             widest = max(self._branches, key=lambda branch: branch.levels)
             if widest.levels == 0:
                 break

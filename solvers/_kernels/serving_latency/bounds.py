@@ -206,8 +206,8 @@ def enumerate_paths(nodes_allowed, costs, places, tables, values, upper, paths, 
 
     Bounds are `lagrangian`'s at J weights, from tables and values. Paths that reach the end and for which
     sum_s max_q Phi_q[s] over the special positions q is below `upper`, too, are written to leaves, the numbers of
-    their blocks to blocks. Returns how many; the search is over when its level is below the least. Stops when leaves are
-    full, or after `nodes_allowed` nodes. Work space: phi.
+    their blocks to blocks. Returns how many; the search is over when its level is below the least. Stops when leaves
+    are full, or after `nodes_allowed` nodes. Work space: phi.
     """
     linear, d, v, width = costs
     front, pool, more = places
