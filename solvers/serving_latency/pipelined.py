@@ -42,7 +42,6 @@ from specopt.solvers.serving_latency.positions import (
 from specopt.solvers.serving_latency.prepare import Prepared
 from specopt.solvers.serving_latency.stages import stages, workspace
 from specopt.solvers.simulation import random_key
-from specopt.solvers.threads import in_threads
 
 LARGEST_APART = 12
 TOLERANCE = 4e-10  # what counts as no improvement; below the 1e-9 within which a result is optimal
@@ -54,8 +53,7 @@ _FINE_RANGES = 64  # of decoding steps, where orders are bounded
 _SLOW = 0.2  # of its gap: a part is enumerated where its bound rose by less when it was refined last
 _NEAR = 0.004  # largest gap, relative, at which it is: a larger one leaves too much
 _LEAVES = 2048  # leaves per kernel call
-_TOGETHER = 32  # paths from which on their orders are looked at together
-_SHORT = 1000  # nodes of each of them
+_SHORT = 1000  # nodes of the orders of each path that are looked at together
 _PATH = 3_000_000  # size of the shortest paths that bound a part first, coarsely
 _CERTIFIED = 50_000_000  # and where no plan is looked for
 _LONGEST_PATH = 3_000_000_000  # and at last
@@ -473,54 +471,38 @@ class PipelinedSearch:
         left, state = np.ones(blocks, dtype=bool), np.zeros(2, dtype=np.int64)
         return self.kernels.Orders(starts, times, order, left, stack, free, state)
 
-    def _spend_orders(self, orders: Any, paths: int, nodes: int) -> None:
-        scenarios, blocks = orders.order.shape
-        self.stats["nodes"] += nodes
-        self.budget.spend(scenarios * blocks * (paths * blocks * _SECONDS_PER_PAIR + nodes * _SECONDS_PER_BLOCK))
-
-    def _close(self, part: Part, paths: list[Path]) -> tuple[list[Path], int]:
-        """Return the paths of which some order may stay below the incumbent, as few nodes show, and how many it took.
+    def _close(self, part: Part, leaves: Ints, blocks: Ints) -> tuple[int, float]:
+        """Return which paths have no order that stays below the incumbent, as few nodes show; nodes, and their seconds.
 
         That does not depend on what other paths lead to, so threads share them.
         """
-        if len(paths) < _TOGETHER:
-            return paths, 0
-        most = max(len(path.ends) for path in paths)
-        table, blocks = np.zeros((len(paths), 3, most), dtype=np.int64), np.zeros(len(paths), dtype=np.int64)
-        for row, path in enumerate(paths):
-            blocks[row] = len(path.ends)
-            table[row, :, : blocks[row]] = path.ends, path.sizes, path.positions
-        at, closed, close = stages(self.prepared, part.length).arrays, blocks < 0, self.kernels.close_paths
-        cut, orders = self.cut, [self._orders(part.length, most) for _ in range(min(self.budget.workers, len(paths)))]
+        orders, closed = self._orders(part.length, int(blocks.max(initial=1))), blocks < 0
+        at = stages(self.prepared, part.length).arrays
+        close = self.kernels.close_paths
+        nodes = close(_SHORT, part.front, part.specials, leaves, blocks, *at, self.cut, orders, closed)
+        return closed, nodes, self._seconds(orders, len(blocks), nodes)
 
-        def search(worker: int) -> int:
-            own, last = np.array_split(np.arange(len(paths)), len(orders))[worker][[0, -1]]
-            rows = slice(own, last + 1)
-            found: int = close(
-                _SHORT, part.front, part.specials, table[rows], blocks[rows], *at, cut, orders[worker], closed[rows]
-            )
-            return found
-
-        nodes = sum(in_threads(len(orders), search, range(len(orders))))
-        self._spend_orders(orders[0], len(paths), nodes)
-        return [path for path, is_closed in zip(paths, closed, strict=True) if not is_closed], nodes
+    def _seconds(self, orders: Any, paths: int, nodes: int) -> float:
+        scenarios, blocks = orders.order.shape
+        return float(scenarios * blocks * (paths * blocks * _SECONDS_PER_PAIR + nodes * _SECONDS_PER_BLOCK))
 
     def _try_orders(self, length: int, ends: Ints, sizes: Ints, rank: Ints, nodes: float) -> int:
         """Try all orders of blocks by rank whose Johnson bounds stay below the incumbent, or give up after some nodes.
 
         Returns how many it took.
         """
-        count, nodes_before = len(ends), 0
-        leaves = np.zeros((_LEAVES, count), dtype=np.int64)
-        at, orders = stages(self.prepared, length).arrays, self._orders(length, count)
-        state, fresh = orders.state, 1
+        leaves = np.zeros((_LEAVES, len(ends)), dtype=np.int64)
+        at, orders = stages(self.prepared, length).arrays, self._orders(length, len(ends))
+        state = orders.state
+        self.budget.spend(self._seconds(orders, 1, 0))
         while state[0] >= 0 and state[1] < nodes:
+            before = state[1]
             found = self.kernels.enumerate_orders(_NODES, ends, sizes, rank, *at, self.cut, orders, leaves)
-            self._spend_orders(orders, fresh, int(state[1]) - nodes_before)
-            nodes_before, fresh = int(state[1]), 0
+            self.budget.spend(self._seconds(orders, 0, state[1] - before))
             if found:
                 self._rate_all(length, ends[leaves[:found]], sizes[leaves[:found]], np.empty(found))
             self._report()
+        self.stats["nodes"] += int(state[1])
         return int(state[1])
 
     def _enumerate(self, part: Part, patience: float) -> bool:
@@ -531,11 +513,7 @@ class PipelinedSearch:
         ordering, allowance = 0.0, patience
         while not search.done and search.work + ordering <= patience:
             before = self.best
-            paths = search.advance(_NODES, self.cut)
-            if search.nodes > _NODES:  # else this is over soon
-                paths, nodes = self._close(part, paths)
-                ordering += ENTRIES_PER_NODE * nodes
-            for path in paths:
+            for path in search.advance(_NODES, self.cut, lambda *paths: self._close(part, *paths)):
                 self._rate_path(part, tables, path, near=1.0001)
                 pooled = path.positions == part.specials
                 if pooled.sum() > 1:

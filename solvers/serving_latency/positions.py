@@ -9,6 +9,7 @@ end soon, new weights are those that bound best what the search is busy with.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,6 +32,8 @@ _LARGE = 5_000_000  # entries of shortest paths from which on threads share them
 _BRANCHES = 4  # of an enumeration that are searched side by side, however many workers there are
 LEAVES = 256  # per kernel call
 _NOTHING = np.zeros((3, 0), dtype=np.int64)
+
+Close = Callable[[Ints, Ints], tuple[int, float]]  # of paths, and their blocks: closed, nodes, their seconds
 
 
 @dataclass(frozen=True)
@@ -93,12 +96,11 @@ class PathBound:
         self._path = np.zeros((3, tables.cells + at.specials + at.pool), dtype=np.int64)
         self._blocks = np.zeros(1, dtype=np.int64)
         every = np.arange(at.states)[::-1].copy()
-        self._states = [[every]]  # what does not depend on each other is together
+        self._states = [[every]]  # those together do not depend on each other
         if budget.workers > 1 and tables.entries * at.steps > _LARGE:
-            parts = budget.workers
             placed = (every >> at.specials) + [(state % 2**at.specials).bit_count() for state in every.tolist()]
             groups = [every[placed == count] for count in range(placed[0], -1, -1)]
-            self._states = [[group[part::parts].copy() for part in range(parts)] for group in groups]
+            self._states = [[group[k :: budget.workers].copy() for k in range(budget.workers)] for group in groups]
 
     def evaluate(self, weights: Floats, start: Ints = _NOTHING) -> tuple[float, Path, Floats]:
         """Return the bound on all that begins with some blocks (ends, sizes, positions), its path and its gradient.
@@ -131,14 +133,13 @@ class PathBound:
 class _Branch:
     """A part of a depth-first search: what follows from some levels of its stack on."""
 
-    def __init__(self, tasks: int, most: int, phi: Floats) -> None:
+    def __init__(self, tasks: int, most: int) -> None:
         self.stack: Ints = np.zeros((tasks + 1, 4), dtype=np.int64)
         self.spent: Floats = np.zeros((tasks + 1, most))
         self.closed: Ints = np.zeros(most, dtype=np.int64)
         self.state: Ints = np.zeros(3, dtype=np.int64)  # level, nodes, least level
         self.leaves: Ints = np.zeros((LEAVES, 3, tasks), dtype=np.int64)
         self.blocks: Ints = np.zeros(LEAVES, dtype=np.int64)
-        self.phi = np.zeros_like(phi)
         self.found = 0
 
     @property
@@ -148,7 +149,7 @@ class _Branch:
 
     def split(self) -> _Branch:
         """Return what is left at the least level, as a branch of its own."""
-        other = _Branch(len(self.stack) - 1, len(self.closed), self.phi)
+        other = _Branch(len(self.stack) - 1, len(self.closed))
         other.stack[:], other.spent[:] = self.stack, self.spent
         other.state[0] = other.state[2] = self.state[2]
         self.state[2] += 1
@@ -172,7 +173,8 @@ class Enumeration:
         self._values: Floats = np.zeros((most, *bound.value.shape))
         self._kept = 0
         self._closed = np.zeros(most, dtype=np.int64)
-        self._branches = [_Branch(tasks, most, np.zeros((len(bound.tables.d), at.specials)))]
+        self._branches = [_Branch(tasks, most)]
+        self._phi = np.zeros((len(bound.tables.d), at.specials))
         self.nodes = 0
         bound.evaluate(weights)
         self._keep(self._slot())
@@ -187,38 +189,39 @@ class Enumeration:
         """What was done so far, in entries of shortest paths."""
         return self.bound.work + ENTRIES_PER_NODE * self.nodes
 
-    def advance(self, nodes: int, upper: float) -> list[Path]:
-        """Go on for a number of nodes; return the paths found whose bound is below `upper`.
+    def advance(self, nodes: int, upper: float, close: Close) -> list[Path]:
+        """Go on for a number of nodes; return the paths found whose bound is below `upper`, but for those closed.
 
-        What does not end at once is split where most is left. Branches share nothing but weights until all are back.
+        What does not end at once is split where most is left, and the parts do not wait for each other's paths.
         """
-        while self.nodes > 0 and len(self._branches) < _BRANCHES:
+        bound, late = self.bound, self.nodes > 0
+        while late and len(self._branches) < _BRANCHES:
             widest = max(self._branches, key=lambda branch: branch.levels)
             if widest.levels == 0:
                 break
             self._branches.append(widest.split())
-        enumerate_paths, bound = self.bound.kernels.enumerate_paths, self.bound
-        tables, values, each = self._tables[: self._kept], self._values[: self._kept], nodes // len(self._branches)
+        enumerate_paths, each = bound.kernels.enumerate_paths, nodes // len(self._branches)
+        tables, values = self._tables[: self._kept], self._values[: self._kept]
 
-        def search(branch: _Branch) -> int:
+        def search(branch: _Branch) -> tuple[int, float]:
             paths = bound.kernels.Paths(branch.stack, branch.spent, branch.closed, branch.state)
-            found: int = enumerate_paths(
-                each, bound.costs, bound.places, tables, values, upper, paths, branch.phi, branch.leaves, branch.blocks
+            leaves, blocks = branch.leaves, branch.blocks
+            branch.found = found = enumerate_paths(
+                each, bound.costs, bound.places, tables, values, upper, paths, self._phi.copy(), leaves, blocks
             )
-            return found
+            return close(leaves[:found], blocks[:found]) if late else (blocks[:found] < 0, 0, 0.0)
 
-        before, paths = self.nodes, []
-        for branch, found in zip(self._branches, in_threads(bound.budget.workers, search, self._branches), strict=True):
-            branch.found = found
-            self.nodes += int(branch.state[1])
+        paths = []
+        for branch, (closed, more, seconds) in zip(
+            self._branches, in_threads(bound.budget.workers, search, self._branches), strict=True
+        ):
+            bound.budget.spend(int(branch.state[1]) * SECONDS_PER_NODE + seconds)
+            self.nodes += int(branch.state[1]) + more
             self._closed += branch.closed
             branch.state[1] = branch.closed[:] = 0
-            for leaf, count in zip(branch.leaves[:found], branch.blocks[:found], strict=True):
-                paths.append(Path(*leaf[:, :count].copy()))
-        bound.budget.spend((self.nodes - before) * SECONDS_PER_NODE)
-        # the next is sharpened next
-        self._branches = [*self._branches[1:], *self._branches[:1]]
-        self._branches = [branch for branch in self._branches if branch.levels >= 0]
+            paths += [Path(*branch.leaves[k, :, : branch.blocks[k]].copy()) for k in np.flatnonzero(~closed)]
+        # another one is sharpened next
+        self._branches = [branch for branch in self._branches[1:] + self._branches[:1] if branch.levels >= 0]
         return paths
 
     def sharpen(self, upper: float) -> None:

@@ -85,7 +85,7 @@ def test_pooled_parts_are_bounded(laborious: None, problem: ServingLatencyProble
 
 SHARED = (
     (pipelined, "_FIRST_POSITIONS", 2), (pipelined, "_LONGEST_PATH", 0), (pipelined, "_NODES", 100),
-    (pipelined, "_TOGETHER", 2), (pipelined, "_PATIENCE", 10**9), (positions, "_LARGE", 0),
+    (pipelined, "_PATIENCE", 10**9), (positions, "_LARGE", 0),
 )  # fmt: skip
 
 
@@ -100,8 +100,7 @@ def test_workers_change_nothing(name: str, monkeypatch: pytest.MonkeyPatch) -> N
 
     for module, constant, value in SHARED:
         monkeypatch.setattr(module, constant, value)
-    for module in (pipelined, positions):
-        monkeypatch.setattr(module, "in_threads", counted)
+    monkeypatch.setattr(positions, "in_threads", counted)
     problem = load_saved(f"serving-latency/{name}")
     one, two, five = (solve(problem, "exact", workers=workers) for workers in (1, 2, 5))
     assert {2, positions._BRANCHES} <= set(shared)
