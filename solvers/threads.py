@@ -4,20 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
-from typing import TypeVar
-
-Item = TypeVar("Item")
-Found = TypeVar("Found")
+from typing import Any
 
 
-@cache
-def _pool(workers: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(workers, thread_name_prefix="specopt")
-
-
-def in_threads(workers: int, function: Callable[[Item], Found], items: Sequence[Item]) -> list[Found]:
+def in_threads(workers: int, function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
     """Return what a function makes of each item, in their order, whichever thread comes first."""
-    if workers == 1 or len(items) < 2:
+    if min(workers, len(items)) < 2:
         return [function(item) for item in items]
-    return list(_pool(workers).map(function, items))
+    with ThreadPoolExecutor(workers) as pool:
+        return list(pool.map(function, items))

@@ -28,7 +28,7 @@ SECONDS_PER_NODE = ENTRIES_PER_NODE * _SECONDS_PER_ENTRY
 _WEIGHTS = 12  # that prune together, at most
 _KEPT = 20_000_000  # entries of their values, at most
 _ROUNDS = 8  # evaluations for new weights
-_LARGE = 5_000_000  # entries of shortest paths from which on threads share them
+_LARGE = 10_000_000  # entries of shortest paths from which on threads share them
 _BRANCHES = 4  # of an enumeration that are searched side by side, however many workers there are
 LEAVES = 256  # per kernel call
 _NOTHING = np.zeros((3, 0), dtype=np.int64)
@@ -130,35 +130,15 @@ class PathBound:
         return bound, Path(*self._path[:, : self._blocks[0]].copy()), gradient
 
 
-class _Branch:
-    """A part of a depth-first search: what follows from some levels of its stack on."""
+def _levels(branch: Any) -> int:
+    """Return how many levels of a branch are begun behind its first; negative if it is over."""
+    return int(branch.state[0] - branch.state[2])
 
-    def __init__(self, tasks: int, most: int) -> None:
-        self.stack: Ints = np.zeros((tasks + 1, 4), dtype=np.int64)
-        self.spent: Floats = np.zeros((tasks + 1, most))
-        self.closed: Ints = np.zeros(most, dtype=np.int64)
-        self.state: Ints = np.zeros(3, dtype=np.int64)  # level, nodes, least level
-        self.leaves: Ints = np.zeros((LEAVES, 3, tasks), dtype=np.int64)
-        self.blocks: Ints = np.zeros(LEAVES, dtype=np.int64)
-        self.found = 0
 
-    @property
-    def levels(self) -> int:
-        """Levels that are begun, but for the last."""
-        return int(self.state[0] - self.state[2])
-
-    def split(self) -> _Branch:
-        """Return what is left at the least level, as a branch of its own."""
-        other = _Branch(len(self.stack) - 1, len(self.closed))
-        other.stack[:], other.spent[:] = self.stack, self.spent
-        other.state[0] = other.state[2] = self.state[2]
-        self.state[2] += 1
-        return other
-
-    def begun(self, level: int) -> Ints:
-        """Return the present path's first blocks: ends, sizes and positions."""
-        ends = self.stack[: level + 1, 0]
-        return np.stack([ends[1:], np.diff(ends), self.stack[:level, 3]])
+def _begun(branch: Any, level: int) -> Ints:
+    """Return the present path's first blocks: ends, sizes and positions."""
+    ends = branch.stack[: level + 1, 0]
+    return np.stack([ends[1:], np.diff(ends), branch.stack[:level, 3]])
 
 
 class Enumeration:
@@ -167,17 +147,25 @@ class Enumeration:
     def __init__(self, bound: PathBound, weights: Floats) -> None:
         self.bound = bound
         self._weights = weights
-        tasks, at = bound.tables.cells, bound.at
         most = max(2, min(_WEIGHTS, _KEPT // (bound.table.size + bound.value.size)))
         self._tables: Floats = np.zeros((most, *bound.table.shape))
         self._values: Floats = np.zeros((most, *bound.value.shape))
         self._kept = 0
         self._closed = np.zeros(most, dtype=np.int64)
-        self._branches = [_Branch(tasks, most)]
-        self._phi = np.zeros((len(bound.tables.d), at.specials))
+        self._branches = [self._branch()]
         self.nodes = 0
         bound.evaluate(weights)
         self._keep(self._slot())
+
+    def _branch(self) -> Any:
+        """Return a part of the search: what follows from a level on."""
+        tasks, at, most = self.bound.tables.cells, self.bound.at, len(self._closed)
+        return self.bound.kernels.Paths(
+            stack=np.zeros((tasks + 1, 4), dtype=np.int64), spent=np.zeros((tasks + 1, most)),
+            closed=np.zeros(most, dtype=np.int64), state=np.zeros(4, dtype=np.int64),
+            leaves=np.zeros((LEAVES, 3, tasks), dtype=np.int64), blocks=np.zeros(LEAVES, dtype=np.int64),
+            phi=np.zeros((len(self.bound.tables.d), at.specials)),
+        )  # fmt: skip
 
     @property
     def done(self) -> bool:
@@ -196,32 +184,33 @@ class Enumeration:
         """
         bound, late = self.bound, self.nodes > 0
         while late and len(self._branches) < _BRANCHES:
-            widest = max(self._branches, key=lambda branch: branch.levels)
-            if widest.levels == 0:
+            widest, other = max(self._branches, key=_levels), self._branch()
+            if _levels(widest) == 0:
                 break
-            self._branches.append(widest.split())
+            other.stack[:], other.spent[:] = widest.stack, widest.spent
+            other.state[[0, 2]] = widest.state[2]
+            widest.state[2] += 1
+            self._branches.append(other)
         enumerate_paths, each = bound.kernels.enumerate_paths, nodes // len(self._branches)
         tables, values = self._tables[: self._kept], self._values[: self._kept]
 
-        def search(branch: _Branch) -> tuple[int, float]:
-            paths = bound.kernels.Paths(branch.stack, branch.spent, branch.closed, branch.state)
-            leaves, blocks = branch.leaves, branch.blocks
-            branch.found = found = enumerate_paths(
-                each, bound.costs, bound.places, tables, values, upper, paths, self._phi.copy(), leaves, blocks
+        def search(branch: Any) -> tuple[Any, int, float]:
+            enumerate_paths(each, bound.costs, bound.places, tables, values, upper, branch)
+            found = int(branch.state[3])
+            return (
+                close(branch.leaves[:found], branch.blocks[:found]) if late else (np.zeros(found, dtype=bool), 0, 0.0)
             )
-            return close(leaves[:found], blocks[:found]) if late else (blocks[:found] < 0, 0, 0.0)
 
         paths = []
-        for branch, (closed, more, seconds) in zip(
-            self._branches, in_threads(bound.budget.workers, search, self._branches), strict=True
-        ):
+        ended = in_threads(bound.budget.workers, search, self._branches)
+        for branch, (closed, more, seconds) in zip(self._branches, ended, strict=True):
             bound.budget.spend(int(branch.state[1]) * SECONDS_PER_NODE + seconds)
             self.nodes += int(branch.state[1]) + more
             self._closed += branch.closed
-            branch.state[1] = branch.closed[:] = 0
+            branch.closed[:] = 0
             paths += [Path(*branch.leaves[k, :, : branch.blocks[k]].copy()) for k in np.flatnonzero(~closed)]
         # another one is sharpened next
-        self._branches = [branch for branch in self._branches[1:] + self._branches[:1] if branch.levels >= 0]
+        self._branches = [branch for branch in self._branches[1:] + self._branches[:1] if _levels(branch) >= 0]
         return paths
 
     def sharpen(self, upper: float) -> None:
@@ -229,10 +218,10 @@ class Enumeration:
         from specopt.solvers.serving_latency.cutting_planes import CuttingPlanes
 
         branch = self._branches[0]
-        if branch.found == LEAVES:
+        if branch.state[3] == LEAVES:
             return
         level = max(int(branch.state[2]) + 1, int(branch.state[0]) // 3)
-        start = branch.begun(level)
+        start = _begun(branch, level)
         slot = self._slot()
         weights, best = self._weights, -np.inf
         planes = CuttingPlanes(weights, upper)
@@ -267,6 +256,6 @@ class Enumeration:
         self._tables[slot], self._values[slot] = bound.table, bound.value
         for branch in self._branches:
             level = int(branch.state[0])
-            costs = bound.tables.costs(bound.table, *(branch.begun(level)[[2, 0, 1]]))
+            costs = bound.tables.costs(bound.table, *_begun(branch, level)[[2, 0, 1]])
             branch.spent[0, slot] = 0.0
             branch.spent[1 : level + 1, slot] = np.cumsum(costs)

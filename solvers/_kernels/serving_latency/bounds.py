@@ -28,7 +28,10 @@ Paths = record(  # a depth-first search over them
     stack="i8[:, ::1]",
     spent="f8[:, ::1]",  # cost so far by weights
     closed="i8[::1]",  # how many nodes each of the weights closed
-    state="i8[::1]",  # level, nodes, least level: what lies above is another's
+    state="i8[::1]",  # level, nodes of the last call, least level (what lies above is another's), paths found
+    leaves="i8[:, :, ::1]",
+    blocks="i8[::1]",  # by leaf
+    phi="f8[:, ::1]",  # work space
 )
 
 
@@ -200,18 +203,17 @@ def lagrangian(costs, least, places, table, value, path, blocks, phi):
     return spent + value[state, i]
 
 
-@kernel("i8(i8, Costs, Places, f8[:, :, :, ::1], f8[:, :, ::1], f8, Paths, f8[:, ::1], i8[:, :, ::1], i8[::1])")
-def enumerate_paths(nodes_allowed, costs, places, tables, values, upper, paths, phi, leaves, blocks):
+@kernel("void(i8, Costs, Places, f8[:, :, :, ::1], f8[:, :, ::1], f8, Paths)")
+def enumerate_paths(nodes_allowed, costs, places, tables, values, upper, paths):
     """Go on with a depth-first search over all ways to cut the tasks and to place the blocks whose bounds stay below.
 
     Bounds are `lagrangian`'s at J weights, from tables and values. Paths that reach the end and for which
-    sum_s max_q Phi_q[s] over the special positions q is below `upper`, too, are written to leaves, the numbers of
-    their blocks to blocks. Returns how many; the search is over when its level is below the least. Stops when leaves
-    are full, or after `nodes_allowed` nodes. Work space: phi.
+    sum_s max_q Phi_q[s] over the special positions q is below `upper`, too, are written to paths.leaves. The
+    search is over when its level is below the least. Stops when leaves are full, or after `nodes_allowed` nodes.
     """
     linear, d, v, width = costs
     front, pool, more = places
-    stack, spent, closed, state = paths
+    stack, spent, closed, state, leaves, blocks, phi = paths
     least = state[2]
     K = len(width) - 1
     S, M = phi.shape
@@ -257,9 +259,7 @@ def enumerate_paths(nodes_allowed, costs, places, tables, values, upper, paths, 
             blocks[found] = level
             found += 1
         level -= 1
-    state[0] = level
-    state[1] += nodes
-    return found
+    state[0], state[1], state[3] = level, nodes, found
 
 
 @kernel("void(Costs, i8, f8[::1], f8[:, :, ::1], f8[::1])")
