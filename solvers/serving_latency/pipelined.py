@@ -466,12 +466,12 @@ class PipelinedSearch:
         """Return the work space for orders of at most that many blocks, every one of them left."""
         starts = range_starts(self.prepared.steps(length), _FINE_RANGES)
         scenarios = len(starts) - 1
-        times, order = np.zeros((2, scenarios, blocks)), np.zeros((scenarios, blocks), dtype=np.int64)
-        stack, free = np.zeros(blocks + 1, dtype=np.int64), np.zeros((blocks + 1, 2, scenarios))
-        left, state = np.ones(blocks, dtype=bool), np.zeros(2, dtype=np.int64)
+        times, order = np.zeros((2, scenarios, blocks)), np.zeros((scenarios, blocks), int)
+        stack, free = np.zeros(blocks + 1, int), np.zeros((blocks + 1, 2, scenarios))
+        left, state = np.ones(blocks, bool), np.zeros(2, int)
         return self.kernels.Orders(starts, times, order, left, stack, free, state)
 
-    def _close(self, part: Part, leaves: Ints, blocks: Ints) -> tuple[int, float]:
+    def _close(self, part: Part, leaves: Ints, blocks: Ints) -> tuple[Any, int, float]:
         """Return which paths have no order that stays below the incumbent, as few nodes show; nodes, and their seconds.
 
         That does not depend on what other paths lead to, so threads share them.
@@ -486,21 +486,25 @@ class PipelinedSearch:
         scenarios, blocks = orders.order.shape
         return float(scenarios * blocks * (paths * blocks * _SECONDS_PER_PAIR + nodes * _SECONDS_PER_BLOCK))
 
-    def _try_orders(self, length: int, ends: Ints, sizes: Ints, rank: Ints, nodes: float) -> int:
-        """Try all orders of blocks by rank whose Johnson bounds stay below the incumbent, or give up after some nodes.
+    def _try_orders(self, part: Part, path: Path, nodes: float) -> int:
+        """Try all orders of a path whose Johnson bounds stay below the incumbent, or give up after some nodes.
 
         Returns how many it took.
         """
-        leaves = np.zeros((_LEAVES, len(ends)), dtype=np.int64)
-        at, orders = stages(self.prepared, length).arrays, self._orders(length, len(ends))
+        blocks = np.stack([path.ends, path.sizes, path.positions])
+        leaves = np.zeros((_LEAVES, len(path.ends)), dtype=np.int64)
+        at, orders = stages(self.prepared, part.length).arrays, self._orders(part.length, len(path.ends))
         state = orders.state
         self.budget.spend(self._seconds(orders, 1, 0))
         while state[0] >= 0 and state[1] < nodes:
             before = state[1]
-            found = self.kernels.enumerate_orders(_NODES, ends, sizes, rank, *at, self.cut, orders, leaves)
+            found = self.kernels.enumerate_orders(
+                _NODES, part.front, part.specials, blocks, *at, self.cut, orders, leaves
+            )
             self.budget.spend(self._seconds(orders, 0, state[1] - before))
             if found:
-                self._rate_all(length, ends[leaves[:found]], sizes[leaves[:found]], np.empty(found))
+                ends, sizes, _ = blocks[:, leaves[:found]]
+                self._rate_all(part.length, ends, sizes, np.empty(found))
             self._report()
         self.stats["nodes"] += int(state[1])
         return int(state[1])
@@ -515,11 +519,9 @@ class PipelinedSearch:
             before = self.best
             for path in search.advance(_NODES, self.cut, lambda *paths: self._close(part, *paths)):
                 self._rate_path(part, tables, path, near=1.0001)
-                pooled = path.positions == part.specials
-                if pooled.sum() > 1:
-                    rank = np.where(pooled, part.front, path.positions + (path.positions >= part.front))
+                if (path.positions == part.specials).sum() > 1:
                     nodes = (patience - search.work - ordering) / ENTRIES_PER_NODE
-                    ordering += ENTRIES_PER_NODE * self._try_orders(part.length, path.ends, path.sizes, rank, nodes)
+                    ordering += ENTRIES_PER_NODE * self._try_orders(part, path, nodes)
             if self.best < before:  # less is left than seemed
                 patience = search.work + ordering + allowance
             self._report()

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -32,8 +33,6 @@ _LARGE = 10_000_000  # entries of shortest paths from which on threads share the
 _BRANCHES = 4  # of an enumeration that are searched side by side, however many workers there are
 LEAVES = 256  # per kernel call
 _NOTHING = np.zeros((3, 0), dtype=np.int64)
-
-Close = Callable[[Ints, Ints], tuple[int, float]]  # of paths, and their blocks: closed, nodes, their seconds
 
 
 @dataclass(frozen=True)
@@ -98,7 +97,7 @@ class PathBound:
         every = np.arange(at.states)[::-1].copy()
         self._states = [[every]]  # those together do not depend on each other
         if budget.workers > 1 and tables.entries * at.steps > _LARGE:
-            placed = (every >> at.specials) + [(state % 2**at.specials).bit_count() for state in every.tolist()]
+            placed = (every >> at.specials) + sum(every >> p & 1 for p in range(at.specials))
             groups = [every[placed == count] for count in range(placed[0], -1, -1)]
             self._states = [[group[k :: budget.workers].copy() for k in range(budget.workers)] for group in groups]
 
@@ -116,17 +115,12 @@ class PathBound:
         gradient = np.zeros_like(weights)
         count = self._blocks[0] = start.shape[1]
         self._path[:, :count] = start
-        fill, least = self.kernels.shortest_paths, self.tables.least
-        self.kernels.compose(self.costs, self.at.front, weights, self.table, self.value)
+        costs, least, places, table, value = self.costs, self.tables.least, self.places, self.table, self.value
+        self.kernels.compose(costs, self.at.front, weights, table, value)
+        fill = partial(self.kernels.shortest_paths, costs, self._last, least, places, table, value)
         for states in self._states:
-            in_threads(
-                self.budget.workers,
-                lambda part: fill(self.costs, self._last, least, self.places, self.table, self.value, part),
-                states,
-            )
-        bound = self.kernels.lagrangian(
-            self.costs, least, self.places, self.table, self.value, self._path, self._blocks, gradient
-        )
+            in_threads(self.budget.workers, fill, states)
+        bound = self.kernels.lagrangian(costs, least, places, table, value, self._path, self._blocks, gradient)
         return bound, Path(*self._path[:, : self._blocks[0]].copy()), gradient
 
 
@@ -152,20 +146,15 @@ class Enumeration:
         self._values: Floats = np.zeros((most, *bound.value.shape))
         self._kept = 0
         self._closed = np.zeros(most, dtype=np.int64)
-        self._branches = [self._branch()]
+        tasks, at = bound.tables.cells, bound.at
+        branch = bound.kernels.Paths(
+            np.zeros((tasks + 1, 4), int), np.zeros((tasks + 1, most)), self._closed.copy(), np.zeros(4, int),
+            np.zeros((LEAVES, 3, tasks), int), np.zeros(LEAVES, int), np.zeros((len(bound.tables.d), at.specials)),
+        )  # fmt: skip
+        self._branches = [branch]
         self.nodes = 0
         bound.evaluate(weights)
         self._keep(self._slot())
-
-    def _branch(self) -> Any:
-        """Return a part of the search: what follows from a level on."""
-        tasks, at, most = self.bound.tables.cells, self.bound.at, len(self._closed)
-        return self.bound.kernels.Paths(
-            stack=np.zeros((tasks + 1, 4), dtype=np.int64), spent=np.zeros((tasks + 1, most)),
-            closed=np.zeros(most, dtype=np.int64), state=np.zeros(4, dtype=np.int64),
-            leaves=np.zeros((LEAVES, 3, tasks), dtype=np.int64), blocks=np.zeros(LEAVES, dtype=np.int64),
-            phi=np.zeros((len(self.bound.tables.d), at.specials)),
-        )  # fmt: skip
 
     @property
     def done(self) -> bool:
@@ -177,24 +166,25 @@ class Enumeration:
         """What was done so far, in entries of shortest paths."""
         return self.bound.work + ENTRIES_PER_NODE * self.nodes
 
-    def advance(self, nodes: int, upper: float, close: Close) -> list[Path]:
-        """Go on for a number of nodes; return the paths found whose bound is below `upper`, but for those closed.
+    def advance(self, nodes: int, upper: float, close: Callable[..., Any]) -> list[Path]:
+        """Go on for a number of nodes; return the paths found whose bound is below `upper`, but for those that `close`
+        marks, which returns marks, nodes and seconds.
 
-        What does not end at once is split where most is left, and the parts do not wait for each other's paths.
+        What does not end at once is split where most is left; no branch depends on what others find meanwhile.
         """
         bound, late = self.bound, self.nodes > 0
         while late and len(self._branches) < _BRANCHES:
-            widest, other = max(self._branches, key=_levels), self._branch()
+            widest = max(self._branches, key=_levels)
             if _levels(widest) == 0:
                 break
-            other.stack[:], other.spent[:] = widest.stack, widest.spent
-            other.state[[0, 2]] = widest.state[2]
+            other = type(widest)(*map(np.copy, widest))
+            other.state[0] = widest.state[2]
             widest.state[2] += 1
             self._branches.append(other)
         enumerate_paths, each = bound.kernels.enumerate_paths, nodes // len(self._branches)
         tables, values = self._tables[: self._kept], self._values[: self._kept]
 
-        def search(branch: Any) -> tuple[Any, int, float]:
+        def search(branch: Any) -> Any:
             enumerate_paths(each, bound.costs, bound.places, tables, values, upper, branch)
             found = int(branch.state[3])
             return (
