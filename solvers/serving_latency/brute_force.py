@@ -7,7 +7,6 @@ lengths too.
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -21,6 +20,7 @@ from specopt.solvers.method import Outcome
 from specopt.solvers.serving_latency.method import ServingLatencyMethod, best_of_mechanisms
 from specopt.solvers.serving_latency.prepare import Prepared
 from specopt.solvers.serving_latency.stages import stages
+from specopt.solvers.threads import in_threads
 
 
 @dataclass(frozen=True)
@@ -77,14 +77,11 @@ class BruteForce(ServingLatencyMethod):
     def _after(kernels: Any, firsts: range, tables: tuple[Any, ...], best: float, spaces: list[Any]) -> list[float]:
         """Return the least T_inf after each first batch, each in a thread of its own; below `best`, else that."""
 
-        def search(first: int, space: Any) -> float:
-            found: float = kernels.enumerate_after(first, *tables, best, *space)
+        def search(of: tuple[int, Any]) -> float:
+            found: float = kernels.enumerate_after(of[0], *tables, best, *of[1])
             return found
 
-        if len(firsts) == 1:
-            return [search(firsts[0], spaces[0])]
-        with ThreadPoolExecutor(len(firsts)) as pool:
-            return list(pool.map(search, firsts, spaces))
+        return in_threads(len(spaces), search, list(zip(firsts, spaces, strict=False)))
 
 
 def _space(tasks: int, steps: int) -> tuple[Floats, Floats, Ints, Ints, Ints]:

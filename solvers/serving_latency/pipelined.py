@@ -34,7 +34,6 @@ from specopt.solvers.serving_latency.blocks import RANGES, Tables, coarsened, ra
 from specopt.solvers.serving_latency.contiguous import additive_batches, algorithm_1_batches
 from specopt.solvers.serving_latency.positions import (
     ENTRIES_PER_NODE,
-    LEAVES,
     Enumeration,
     Path,
     PathBound,
@@ -54,6 +53,7 @@ _FINE_RANGES = 64  # of decoding steps, where orders are bounded
 _SLOW = 0.2  # of its gap: a part is enumerated where its bound rose by less when it was refined last
 _NEAR = 0.004  # largest gap, relative, at which it is: a larger one leaves too much
 _LEAVES = 2048  # leaves per kernel call
+_SHORT = 1000  # nodes of the orders of each path that are looked at together
 _PATH = 3_000_000  # size of the shortest paths that bound a part first, coarsely
 _CERTIFIED = 50_000_000  # and where no plan is looked for
 _LONGEST_PATH = 3_000_000_000  # and at last
@@ -111,6 +111,7 @@ class PipelinedSearch:
         self.plans = budget.load("serving_latency.plans")
         self.bounds = budget.load("serving_latency.bounds")
         self.annealing = budget.load("serving_latency.annealing")
+        self.kernels = budget.load("serving_latency.orders")
         self.width = widths(prepared)
         self.work = workspace(self.plans, prepared.tasks)
         self.best = math.inf if budget.objective is None else budget.objective - prepared.communication_seconds
@@ -461,27 +462,49 @@ class PipelinedSearch:
 
     # ------------------------------------------------------------------ enumeration
 
-    def _try_orders(self, length: int, ends: Ints, sizes: Ints, rank: Ints, nodes: float) -> int:
-        """Try all orders of blocks by rank whose Johnson bounds stay below the incumbent, or give up after some nodes.
+    def _orders(self, length: int, blocks: int) -> Any:
+        """Return the work space for orders of at most that many blocks, every one of them left."""
+        starts = range_starts(self.prepared.steps(length), _FINE_RANGES)
+        scenarios = len(starts) - 1
+        times, order = np.zeros((2, scenarios, blocks)), np.zeros((scenarios, blocks), int)
+        stack, free = np.zeros(blocks + 1, int), np.zeros((blocks + 1, 2, scenarios))
+        left, state = np.ones(blocks, bool), np.zeros(2, int)
+        return self.kernels.Orders(starts, times, order, left, stack, free, state)
+
+    def _close(self, part: Part, leaves: Ints, blocks: Ints) -> tuple[Any, int, float]:
+        """Return which paths have no order that stays below the incumbent, as few nodes show; nodes, and their seconds.
+
+        That does not depend on what other paths lead to, so threads share them.
+        """
+        orders, closed = self._orders(part.length, int(blocks.max(initial=1))), blocks < 0
+        at = stages(self.prepared, part.length).arrays
+        close = self.kernels.close_paths
+        nodes = close(_SHORT, part.front, part.specials, leaves, blocks, *at, self.cut, orders, closed)
+        return closed, nodes, self._seconds(orders, len(blocks), nodes)
+
+    def _seconds(self, orders: Any, paths: int, nodes: int) -> float:
+        scenarios, blocks = orders.order.shape
+        return float(scenarios * blocks * (paths * blocks * _SECONDS_PER_PAIR + nodes * _SECONDS_PER_BLOCK))
+
+    def _try_orders(self, part: Part, path: Path, nodes: float) -> int:
+        """Try all orders of a path whose Johnson bounds stay below the incumbent, or give up after some nodes.
 
         Returns how many it took.
         """
-        kernels = self.budget.load("serving_latency.orders")
-        count, starts = len(ends), range_starts(self.prepared.steps(length), _FINE_RANGES)
-        scenarios = len(starts) - 1
-        times, order = np.zeros((2, scenarios, count)), np.zeros((scenarios, count), dtype=np.int64)
-        stack, free = np.zeros(count + 1, dtype=np.int64), np.zeros((count + 1, 2, scenarios))
-        left, state = np.ones(count, dtype=bool), np.zeros(2, dtype=np.int64)
-        leaves = np.zeros((_LEAVES, count), dtype=np.int64)
-        at = stages(self.prepared, length).arrays
-        orders = kernels.Orders(starts, times, order, left, stack, free, state)
-        self.budget.spend(scenarios * count**2 * _SECONDS_PER_PAIR)
+        blocks = np.stack([path.ends, path.sizes, path.positions])
+        leaves = np.zeros((_LEAVES, len(path.ends)), dtype=np.int64)
+        at, orders = stages(self.prepared, part.length).arrays, self._orders(part.length, len(path.ends))
+        state = orders.state
+        self.budget.spend(self._seconds(orders, 1, 0))
         while state[0] >= 0 and state[1] < nodes:
             before = state[1]
-            found = kernels.enumerate_orders(_NODES, ends, sizes, rank, *at, self.cut, orders, leaves)
-            self.budget.spend(float(state[1] - before) * scenarios * count * _SECONDS_PER_BLOCK)
+            found = self.kernels.enumerate_orders(
+                _NODES, part.front, part.specials, blocks, *at, self.cut, orders, leaves
+            )
+            self.budget.spend(self._seconds(orders, 0, state[1] - before))
             if found:
-                self._rate_all(length, ends[leaves[:found]], sizes[leaves[:found]], np.empty(found))
+                ends, sizes, _ = blocks[:, leaves[:found]]
+                self._rate_all(part.length, ends, sizes, np.empty(found))
             self._report()
         self.stats["nodes"] += int(state[1])
         return int(state[1])
@@ -494,18 +517,15 @@ class PipelinedSearch:
         ordering, allowance = 0.0, patience
         while not search.done and search.work + ordering <= patience:
             before = self.best
-            paths = search.advance(_NODES, self.cut)
-            for path in paths:
+            for path in search.advance(_NODES, self.cut, lambda *paths: self._close(part, *paths)):
                 self._rate_path(part, tables, path, near=1.0001)
-                pooled = path.positions == part.specials
-                if pooled.sum() > 1:
-                    rank = np.where(pooled, part.front, path.positions + (path.positions >= part.front))
+                if (path.positions == part.specials).sum() > 1:
                     nodes = (patience - search.work - ordering) / ENTRIES_PER_NODE
-                    ordering += ENTRIES_PER_NODE * self._try_orders(part.length, path.ends, path.sizes, rank, nodes)
+                    ordering += ENTRIES_PER_NODE * self._try_orders(part, path, nodes)
             if self.best < before:  # less is left than seemed
                 patience = search.work + ordering + allowance
             self._report()
-            if not search.done and len(paths) < LEAVES:
+            if not search.done:
                 search.sharpen(self.cut)
         self.stats["nodes"] += search.nodes
         return search.done and search.work + ordering <= patience

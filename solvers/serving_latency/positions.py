@@ -9,7 +9,9 @@ end soon, new weights are those that bound best what the search is busy with.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,7 @@ from specopt.models.errors import OutOfTime
 from specopt.models.fields import Floats, Ints
 from specopt.solvers.budget import Budget
 from specopt.solvers.serving_latency.blocks import Tables
+from specopt.solvers.threads import in_threads
 
 # These move what an enumeration takes, not what it finds.
 _SECONDS_PER_ENTRY = 1.5e-9  # of a shortest path, roughly
@@ -26,6 +29,8 @@ SECONDS_PER_NODE = ENTRIES_PER_NODE * _SECONDS_PER_ENTRY
 _WEIGHTS = 12  # that prune together, at most
 _KEPT = 20_000_000  # entries of their values, at most
 _ROUNDS = 8  # evaluations for new weights
+_LARGE = 10_000_000  # entries of shortest paths from which on threads share them
+_BRANCHES = 4  # of an enumeration that are searched side by side, however many workers there are
 LEAVES = 256  # per kernel call
 _NOTHING = np.zeros((3, 0), dtype=np.int64)
 
@@ -89,6 +94,12 @@ class PathBound:
         self.value: Floats = np.empty((at.states, tables.cells + 1))
         self._path = np.zeros((3, tables.cells + at.specials + at.pool), dtype=np.int64)
         self._blocks = np.zeros(1, dtype=np.int64)
+        every = np.arange(at.states)[::-1].copy()
+        self._states = [[every]]  # those together do not depend on each other
+        if budget.workers > 1 and tables.entries * at.steps > _LARGE:
+            placed = (every >> at.specials) + sum(every >> p & 1 for p in range(at.specials))
+            groups = [every[placed == count] for count in range(placed[0], -1, -1)]
+            self._states = [[group[k :: budget.workers].copy() for k in range(budget.workers)] for group in groups]
 
     def evaluate(self, weights: Floats, start: Ints = _NOTHING) -> tuple[float, Path, Floats]:
         """Return the bound on all that begins with some blocks (ends, sizes, positions), its path and its gradient.
@@ -104,11 +115,24 @@ class PathBound:
         gradient = np.zeros_like(weights)
         count = self._blocks[0] = start.shape[1]
         self._path[:, :count] = start
-        bound = self.kernels.lagrangian(
-            self.costs, self._last, self.tables.least, self.places, weights, self.table, self.value, self._path,
-            self._blocks, gradient,
-        )  # fmt: skip
+        costs, least, places, table, value = self.costs, self.tables.least, self.places, self.table, self.value
+        self.kernels.compose(costs, self.at.front, weights, table, value)
+        fill = partial(self.kernels.shortest_paths, costs, self._last, least, places, table, value)
+        for states in self._states:
+            in_threads(self.budget.workers, fill, states)
+        bound = self.kernels.lagrangian(costs, least, places, table, value, self._path, self._blocks, gradient)
         return bound, Path(*self._path[:, : self._blocks[0]].copy()), gradient
+
+
+def _levels(branch: Any) -> int:
+    """Return how many levels of a branch are begun behind its first; negative if it is over."""
+    return int(branch.state[0] - branch.state[2])
+
+
+def _begun(branch: Any, level: int) -> Ints:
+    """Return the present path's first blocks: ends, sizes and positions."""
+    ends = branch.stack[: level + 1, 0]
+    return np.stack([ends[1:], np.diff(ends), branch.stack[:level, 3]])
 
 
 class Enumeration:
@@ -117,56 +141,77 @@ class Enumeration:
     def __init__(self, bound: PathBound, weights: Floats) -> None:
         self.bound = bound
         self._weights = weights
-        tasks, at = bound.tables.cells, bound.at
         most = max(2, min(_WEIGHTS, _KEPT // (bound.table.size + bound.value.size)))
         self._tables: Floats = np.zeros((most, *bound.table.shape))
         self._values: Floats = np.zeros((most, *bound.value.shape))
         self._kept = 0
         self._closed = np.zeros(most, dtype=np.int64)
-        self._stack = np.zeros((tasks + 1, 4), dtype=np.int64)
-        self._spent = np.zeros((tasks + 1, most))
-        self._state = np.zeros(2, dtype=np.int64)
-        self._leaves = np.zeros((LEAVES, 3, tasks), dtype=np.int64)
-        self._blocks = np.zeros(LEAVES, dtype=np.int64)
-        self._phi = np.zeros((len(bound.tables.d), at.specials))
+        tasks, at = bound.tables.cells, bound.at
+        branch = bound.kernels.Paths(
+            np.zeros((tasks + 1, 4), int), np.zeros((tasks + 1, most)), self._closed.copy(), np.zeros(4, int),
+            np.zeros((LEAVES, 3, tasks), int), np.zeros(LEAVES, int), np.zeros((len(bound.tables.d), at.specials)),
+        )  # fmt: skip
+        self._branches = [branch]
+        self.nodes = 0
         bound.evaluate(weights)
         self._keep(self._slot())
 
     @property
     def done(self) -> bool:
         """Whether nothing is left."""
-        return bool(self._state[0] < 0)
-
-    @property
-    def nodes(self) -> int:
-        """Nodes so far."""
-        return int(self._state[1])
+        return not self._branches
 
     @property
     def work(self) -> float:
         """What was done so far, in entries of shortest paths."""
         return self.bound.work + ENTRIES_PER_NODE * self.nodes
 
-    def advance(self, nodes: int, upper: float) -> list[Path]:
-        """Go on for a number of nodes; return the paths found whose bound is below `upper`."""
-        kernels, before = self.bound.kernels, self.nodes
-        paths = kernels.Paths(self._stack, self._spent, self._closed, self._state)
-        found = kernels.enumerate_paths(
-            nodes, self.bound.costs, self.bound.places, self._tables[: self._kept], self._values[: self._kept], upper,
-            paths, self._phi, self._leaves, self._blocks,
-        )  # fmt: skip
-        self.bound.budget.spend((self.nodes - before) * SECONDS_PER_NODE)
-        return [
-            Path(*leaf[:, :count].copy())
-            for leaf, count in zip(self._leaves[:found], self._blocks[:found], strict=True)
-        ]
+    def advance(self, nodes: int, upper: float, close: Callable[..., Any]) -> list[Path]:
+        """Go on for a number of nodes; return the paths found whose bound is below `upper`, but for those that `close`
+        marks, which returns marks, nodes and seconds.
+
+        What does not end at once is split where most is left; no branch depends on what others find meanwhile.
+        """
+        bound, late = self.bound, self.nodes > 0
+        while late and len(self._branches) < _BRANCHES:
+            widest = max(self._branches, key=_levels)
+            if _levels(widest) == 0:
+                break
+            other = type(widest)(*map(np.copy, widest))
+            other.state[0] = widest.state[2]
+            widest.state[2] += 1
+            self._branches.append(other)
+        enumerate_paths, each = bound.kernels.enumerate_paths, nodes // len(self._branches)
+        tables, values = self._tables[: self._kept], self._values[: self._kept]
+
+        def search(branch: Any) -> Any:
+            enumerate_paths(each, bound.costs, bound.places, tables, values, upper, branch)
+            found = int(branch.state[3])
+            return (
+                close(branch.leaves[:found], branch.blocks[:found]) if late else (np.zeros(found, dtype=bool), 0, 0.0)
+            )
+
+        paths = []
+        ended = in_threads(bound.budget.workers, search, self._branches)
+        for branch, (closed, more, seconds) in zip(self._branches, ended, strict=True):
+            bound.budget.spend(int(branch.state[1]) * SECONDS_PER_NODE + seconds)
+            self.nodes += int(branch.state[1]) + more
+            self._closed += branch.closed
+            branch.closed[:] = 0
+            paths += [Path(*branch.leaves[k, :, : branch.blocks[k]].copy()) for k in np.flatnonzero(~closed)]
+        # another one is sharpened next
+        self._branches = [branch for branch in self._branches[1:] + self._branches[:1] if _levels(branch) >= 0]
+        return paths
 
     def sharpen(self, upper: float) -> None:
-        """Keep the weights that bound best what a third of the present path leaves open, and close that if they do."""
+        """Keep the weights that bound best what a third of a present path leaves open, and close that if they do."""
         from specopt.solvers.serving_latency.cutting_planes import CuttingPlanes
 
-        level = max(1, int(self._state[0]) // 3)
-        start = self._begun(level)
+        branch = self._branches[0]
+        if branch.state[3] == LEAVES:
+            return
+        level = max(int(branch.state[2]) + 1, int(branch.state[0]) // 3)
+        start = _begun(branch, level)
         slot = self._slot()
         weights, best = self._weights, -np.inf
         planes = CuttingPlanes(weights, upper)
@@ -176,7 +221,7 @@ class Enumeration:
                 best = bound
                 self._keep(slot)
             if best >= upper:
-                self._state[0] = level - 1
+                branch.state[0] = level - 1
                 return
             planes.learn(weights, bound, gradient)
             proposal = planes.propose()
@@ -197,14 +242,10 @@ class Enumeration:
 
     def _keep(self, slot: int) -> None:
         """Keep what was evaluated last."""
-        bound, level = self.bound, int(self._state[0])
+        bound = self.bound
         self._tables[slot], self._values[slot] = bound.table, bound.value
-        ends, sizes, positions = self._begun(level)
-        costs = bound.tables.costs(bound.table, positions, ends, sizes)
-        self._spent[0, slot] = 0.0
-        self._spent[1 : level + 1, slot] = np.cumsum(costs)
-
-    def _begun(self, level: int) -> Ints:
-        """Return the present path's first blocks: ends, sizes and positions."""
-        ends = self._stack[: level + 1, 0]
-        return np.stack([ends[1:], np.diff(ends), self._stack[:level, 3]])
+        for branch in self._branches:
+            level = int(branch.state[0])
+            costs = bound.tables.costs(bound.table, *_begun(branch, level)[[2, 0, 1]])
+            branch.spent[0, slot] = 0.0
+            branch.spent[1 : level + 1, slot] = np.cumsum(costs)

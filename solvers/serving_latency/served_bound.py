@@ -237,7 +237,7 @@ class Prices:
 
     def solve(self, budget: Budget) -> None:
         """Set the prices; they stay zero where time is out, or nothing takes any."""
-        unit = float(self.alone().max())
+        unit = float((sum(self._seconds(False)) / self.tokens).min(axis=1).max())
         if unit == 0.0:
             return
         try:
@@ -312,15 +312,26 @@ class Prices:
 
     # ------------------------------------------------------------------ what follows
 
-    def alone(self) -> Floats:
-        """Return what a token of each task costs at least if its step serves nobody else."""
-        stages = zip(self.pieces, operations(self.prepared, self.prepared.inputs, False), strict=True)
-        lengths = np.array(self.prepared.served_lengths)
-        draft, verify = (
-            np.max([row[0] * done + row[1] * (lengths if place == 0 else 1) for row in rows], axis=0)
-            for place, (rows, done) in enumerate(stages)
-        )
-        return np.asarray(((draft + verify) / self.tokens).min(axis=1))
+    def _seconds(self, first: bool) -> list[Floats]:
+        """Return what drafting and verifying a step of each task alone take, shape (tasks, lengths)."""
+        passes = np.array(self.prepared.served_lengths), 1
+        work = operations(self.prepared, self.prepared.inputs, first)
+        return [
+            np.max([row[0] * done + row[1] * count for row in rows], axis=0)
+            for rows, done, count in zip(self.pieces, work, passes, strict=True)
+        ]
+
+    def alone(self, outputs: Floats) -> Floats:
+        """Return what each task takes at least if no step serves anybody else, prompts included.
+
+        One that never drafts spares the draft model its prompt; one that does has it taken in, sooner or later.
+        """
+        (draft, verify), (first_draft, first_verify) = self._seconds(False), self._seconds(True)
+        tokens, pauses = (draft + verify) / self.tokens, self.prepared.served_lengths[0] == 0
+        found = outputs * tokens.min(axis=1) + (first_draft - draft)[:, pauses:].min(axis=1, initial=math.inf)
+        if pauses:
+            found = np.minimum(found, outputs * tokens[:, 0])
+        return np.asarray(found + (first_verify - verify).min(axis=1))
 
     @property
     def pieces(self) -> tuple[Floats, Floats]:
@@ -362,7 +373,7 @@ def _bound(prices: Prices, outputs: Floats) -> float:
     problem = prepared.problem
     price = prices.price.reshape(-1, len(prices.begins))[prices.group]
     work = (price * prices.stretches(outputs)).sum(axis=1) + prices.first[prices.group] * prices.apart
-    alone = prices.alone() * outputs
+    alone = prices.alone(outputs)
     if problem.arrival_seconds is None:
         opening = prices.opening()
         if problem.objective == "makespan":

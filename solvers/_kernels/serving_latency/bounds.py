@@ -28,7 +28,10 @@ Paths = record(  # a depth-first search over them
     stack="i8[:, ::1]",
     spent="f8[:, ::1]",  # cost so far by weights
     closed="i8[::1]",  # how many nodes each of the weights closed
-    state="i8[::1]",  # level, nodes
+    state="i8[::1]",  # level, nodes of the last call, least level (what lies above is another's), paths found
+    leaves="i8[:, :, ::1]",
+    blocks="i8[::1]",  # by leaf
+    phi="f8[:, ::1]",  # work space
 )
 
 
@@ -54,9 +57,15 @@ def cost(linear, table, s, e, b):
     return b * table[s, RATE, e] + table[s, FIXED, e] if linear else table[s, b, e]
 
 
-@helper
-def compose(d, v, pi, front, table):
-    """Fill the cost of blocks by position from the weights; those of the pool behind the special positions'."""
+@kernel("void(Costs, i8, f8[:, ::1], f8[:, :, ::1], f8[:, ::1])")
+def compose(costs, front, pi, table, value):
+    """Fill the cost of blocks by position from the weights; those of the pool behind the special positions'.
+
+    `value` is made ready for `shortest_paths`.
+    """
+    _, d, v, width = costs
+    value[:] = INFINITY
+    value[len(value) - 1, len(width) - 1] = 0.0
     S, M = pi.shape
     table[:] = 0.0
     for s in range(S):
@@ -73,18 +82,17 @@ def compose(d, v, pi, front, table):
             before += here
 
 
-@helper
-def shortest_path(linear, table, M, pool, more, width, last, least, value):
+@kernel("void(Costs, i8[::1], i8, Places, f8[:, :, ::1], f8[:, ::1], i8[::1])")
+def shortest_paths(costs, last, least, places, table, value, states):
     """Fill value[state, i], the least cost from prefix i to the end, and with it the positions of state taken.
 
-    O(K B 2^M M pool). One state after the other, from the fullest down; the innermost loop runs over prefixes that do
-    not depend on each other. `follow` finds the choices again. `last[b]` is the last end at which a block of b fits;
-    blocks hold `least` tasks or more, 0 or 1.
+    O(K B 2^M M pool). One state after the other, each behind those with one position more, on which alone it depends;
+    the innermost loop runs over prefixes that do not depend on each other. `follow` finds the choices again. `last[b]`
+    is the last end at which a block of b fits; blocks hold `least` tasks or more, 0 or 1.
     """
-    K = len(width) - 1
-    value[:] = INFINITY
-    value[len(value) - 1, K] = 0.0
-    for state in range(len(value) - 1, -1, -1):
+    linear, width = costs.linear, costs.width
+    K, M, pool = len(width) - 1, len(table) - 1, places.pool
+    for state in states:
         here = value[state]
         for p in range(M + 1):
             if state >> M == pool if p == M else state >> p & 1:
@@ -105,7 +113,7 @@ def shortest_path(linear, table, M, pool, more, width, last, least, value):
                     for k in range(count):
                         x = out[k] + costs[k]
                         into[k] = x if x < into[k] else into[k]
-        if more and state >> M == pool:
+        if places.more and state >> M == pool:
             for i in range(K - 1, -1, -1):
                 for e in range(i + 1, K + 1):
                     if e - i > width[e]:
@@ -178,18 +186,16 @@ def critical_sums(linear, d, v, front, count, path, phi):
             verified -= vq
 
 
-@kernel("f8(Costs, i8[::1], i8, Places, f8[:, ::1], f8[:, :, ::1], f8[:, ::1], i8[:, ::1], i8[::1], f8[:, ::1])")
-def lagrangian(costs, last, least, places, weights, table, value, path, blocks, phi):
-    """Return the Lagrangian bound at weights pi of what begins as a path does, its path and its gradient; or +inf.
+@kernel("f8(Costs, i8, Places, f8[:, :, ::1], f8[:, ::1], i8[:, ::1], i8[::1], f8[:, ::1])")
+def lagrangian(costs, least, places, table, value, path, blocks, phi):
+    """Return the Lagrangian bound of what begins as a path does, its path and its gradient; or +inf.
 
-    Work space, of use to `enumerate_paths`: table (costs by position) and value. Modified in place: path (in sorted
-    order) and blocks (their number), at first those that it begins with; phi, the gradient Phi_q[s] of shape (S, M).
+    From table (costs by position, at some weights pi) and value. Modified in place: path (in sorted order) and blocks
+    (their number), at first those that it begins with; phi, the gradient Phi_q[s] of shape (S, M).
     """
-    M = weights.shape[1]
+    M = phi.shape[1]
     linear, d, v, width = costs
     front, pool, more = places
-    compose(d, v, weights, front, table)
-    shortest_path(linear, table, M, pool, more, width, last, least, value)
     i, state, spent = beginning(linear, table, M, more, path, blocks[0])
     if value[state, i] < INFINITY:
         blocks[0] = follow(linear, table, M, pool, more, width, least, value, i, state, path, blocks[0])
@@ -197,23 +203,23 @@ def lagrangian(costs, last, least, places, weights, table, value, path, blocks, 
     return spent + value[state, i]
 
 
-@kernel("i8(i8, Costs, Places, f8[:, :, :, ::1], f8[:, :, ::1], f8, Paths, f8[:, ::1], i8[:, :, ::1], i8[::1])")
-def enumerate_paths(nodes_allowed, costs, places, tables, values, upper, paths, phi, leaves, blocks):
+@kernel("void(i8, Costs, Places, f8[:, :, :, ::1], f8[:, :, ::1], f8, Paths)")
+def enumerate_paths(nodes_allowed, costs, places, tables, values, upper, paths):
     """Go on with a depth-first search over all ways to cut the tasks and to place the blocks whose bounds stay below.
 
     Bounds are `lagrangian`'s at J weights, from tables and values. Paths that reach the end and for which
-    sum_s max_q Phi_q[s] over the special positions q is below `upper`, too, are written to leaves, the numbers of
-    their blocks to blocks. Returns how many; the search is over when paths.state[0] < 0. Stops when leaves are full, or
-    after `nodes_allowed` nodes. Work space: phi.
+    sum_s max_q Phi_q[s] over the special positions q is below `upper`, too, are written to paths.leaves. The
+    search is over when its level is below the least. Stops when leaves are full, or after `nodes_allowed` nodes.
     """
     linear, d, v, width = costs
     front, pool, more = places
-    stack, spent, closed, state = paths
+    stack, spent, closed, state, leaves, blocks, phi = paths
+    least = state[2]
     K = len(width) - 1
     S, M = phi.shape
     found = nodes = 0
     level = state[0]
-    while level >= 0 and found < len(leaves) and nodes < nodes_allowed:
+    while level >= least and found < len(leaves) and nodes < nodes_allowed:
         i, here, move = stack[level, PREFIX], stack[level, STATE], stack[level, MOVE]
         b, p = move // (M + 1) + 1, move % (M + 1)
         e = i + b
@@ -253,9 +259,7 @@ def enumerate_paths(nodes_allowed, costs, places, tables, values, upper, paths, 
             blocks[found] = level
             found += 1
         level -= 1
-    state[0] = level
-    state[1] += nodes
-    return found
+    state[0], state[1], state[3] = level, nodes, found
 
 
 @kernel("void(Costs, i8, f8[::1], f8[:, :, ::1], f8[::1])")

@@ -7,6 +7,8 @@ both stages are free, and of blocks between others whose places are given: rank[
 holds among equal ranks.
 """
 
+import numpy as np
+
 from specopt.solvers._kernels.kernel import helper, kernel, record
 from specopt.solvers._kernels.serving_latency.stages import range_stages
 from specopt.solvers._kernels.serving_latency.step import served
@@ -56,16 +58,18 @@ Orders = record(  # a depth-first search over them
 )
 
 
-@kernel(
-    "i8(i8, i8[::1], i8[::1], i8[::1], const f8[:, ::1], const f8[::1], const f8[:, :, ::1], f8, Orders, i8[:, ::1])"
-)
-def enumerate_orders(nodes_allowed, ends, sizes, rank, task, setting, runtimes, upper, orders, leaves):
-    """Go on with a depth-first search over the orders of blocks by rank whose bound stays below `upper`.
+@kernel("i8(i8, i8, i8, i8[:, ::1], const f8[:, ::1], const f8[::1], const f8[:, :, ::1], f8, Orders, i8[:, ::1])")
+def enumerate_orders(nodes_allowed, front, specials, path, task, setting, runtimes, upper, orders, leaves):
+    """Go on with a depth-first search over the orders of a path's blocks whose bound stays below `upper`.
+
+    Those of its pool, at position `specials`, come in any order behind `front` others.
 
     Leaves (blocks by position) are written out; their true latency is for the caller to compute. Returns how many; the
     search is over when orders.state[0] < 0, and begins with zeros and every block left.
     """
     starts, times, order, left, stack, free, state = orders
+    ends, sizes, places = path
+    rank = np.where(places == specials, front, places + (places >= front))
     M, S = len(ends), len(starts) - 1
     for s in range(S):
         n, count = starts[s], starts[s + 1] - starts[s]
@@ -105,3 +109,20 @@ def enumerate_orders(nodes_allowed, ends, sizes, rank, task, setting, runtimes, 
     state[0] = level
     state[1] += nodes
     return found
+
+
+@kernel(
+    "i8(i8, i8, i8, i8[:, :, :], i8[::1], const f8[:, ::1], const f8[::1], const f8[:, :, ::1], f8, Orders, b1[::1])"
+)
+def close_paths(nodes_allowed, front, specials, paths, blocks, task, setting, runtimes, upper, orders, closed):
+    """Mark the paths none of whose orders stays below `upper`, as a few nodes show; return how many nodes that took."""
+    nodes = 0
+    leaves = np.zeros((1, len(orders.left)), dtype=np.int64)
+    for f in range(len(blocks)):
+        path = paths[f, :, : blocks[f]].copy()
+        orders.left[:] = True
+        orders.stack[0] = orders.state[0] = orders.state[1] = 0
+        found = enumerate_orders(nodes_allowed, front, specials, path, task, setting, runtimes, upper, orders, leaves)
+        closed[f] = found == 0 and orders.state[0] < 0
+        nodes += orders.state[1]
+    return nodes

@@ -35,12 +35,11 @@ def least_cost(tables: Tables, weights: Floats, front: int, pool: int, more: boo
     table = np.zeros((specials + 1, *tables.d.shape[1:]))
     value = np.zeros(((pool + 1) << specials, tables.cells + 1))
     path, blocks = np.zeros((3, tables.cells + specials + pool), dtype=np.int64), np.zeros(1, dtype=np.int64)
-    return float(
-        bounds.lagrangian(
-            bounds.Costs(*tables.arrays), tables.last, tables.least, bounds.Places(front, pool, more), weights, table,
-            value, path, blocks, np.zeros_like(weights),
-        )
-    )  # fmt: skip
+    costs, places = bounds.Costs(*tables.arrays), bounds.Places(front, pool, more)
+    bounds.compose(costs, front, weights, table, value)
+    bounds.shortest_paths(costs, tables.last, tables.least, places, table, value, np.arange(len(value))[::-1].copy())
+    gradient = np.zeros_like(weights)
+    return float(bounds.lagrangian(costs, tables.least, places, table, value, path, blocks, gradient))
 
 
 @given(LINEAR, st.integers(2, 13), st.integers(1, 4), st.integers(0, 3), st.booleans(), st.integers(0, 2**32 - 1))

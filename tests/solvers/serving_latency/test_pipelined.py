@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 
 from specopt import Problem, Progress, Result, ServingLatencyProblem, Status, Termination, generate, solve, verify
+from specopt.api.library import load_saved, saved_instance
 from specopt.solvers.budget import Budget
-from specopt.solvers.serving_latency import pipelined
+from specopt.solvers.serving_latency import pipelined, positions
 from specopt.solvers.serving_latency.bound import lower_bound
 from specopt.solvers.serving_latency.method import offer_first_plan
 from specopt.solvers.serving_latency.prepare import prepare
+from specopt.solvers.threads import in_threads
 from specopt.testing.strategies.serving_latency import linear_runtimes, problems
 
+WORK = ("parts", "lagrangian_rounds", "nodes")
 PIPELINED = {"mechanisms": ["pipelined"], "output_lengths": ["conservative"]}
 
 
@@ -77,6 +81,34 @@ def test_pooled_parts_are_bounded(laborious: None, problem: ServingLatencyProble
     assert optimum is not None and result.bound is not None and result.objective is not None
     assert result.bound <= optimum * (1 + 1e-9)
     assert optimum <= result.objective * (1 + 1e-9)
+
+
+SHARED = (
+    (pipelined, "_FIRST_POSITIONS", 2), (pipelined, "_LONGEST_PATH", 0), (pipelined, "_NODES", 100),
+    (pipelined, "_PATIENCE", 10**9), (positions, "_LARGE", 0),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["tight-memory/K20-fit1", "stage-ratio/K40-x5", "slow-link/K100"])
+def test_workers_change_nothing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that threads share paths, branches and orders of an enumeration, and take the nodes that one takes."""
+    shared: list[int] = []
+
+    def counted(workers: int, function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
+        shared.append(len(items))
+        return in_threads(workers, function, items)
+
+    for module, constant, value in SHARED:
+        monkeypatch.setattr(module, constant, value)
+    monkeypatch.setattr(positions, "in_threads", counted)
+    problem = load_saved(f"serving-latency/{name}")
+    one, two, five = (solve(problem, "exact", workers=workers) for workers in (1, 2, 5))
+    assert {2, positions._BRANCHES} <= set(shared)
+    assert one.status is Status.OPTIMAL
+    assert one.objective == pytest.approx(saved_instance(f"serving-latency/{name}").best.objective, rel=1e-9)
+    for other in (two, five):
+        assert (other.plan, other.bound) == (one.plan, one.bound)
+        assert [other.stats[key] for key in WORK] == [one.stats[key] for key in WORK]
 
 
 @settings(max_examples=60)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from oracles import rebatched_serving as naive
 
-from specopt import ServingLatencyPlan, ServingLatencyProblem, Status, load, solve
+from specopt import ServingLatencyPlan, ServingLatencyProblem, Status, generate, load, solve
 from specopt.solvers.budget import Budget
 from specopt.solvers.serving_latency.every_step import EveryStep
 from specopt.solvers.serving_latency.method import prepare_all
@@ -105,8 +105,20 @@ def test_prices_are_checked(problem: ServingLatencyProblem) -> None:
         prices = Prices(prepared)
         prices.solve(Budget(problem))
         assert (prices.price >= 0.0).all() and (prices.first >= 0.0).all() and prices.holds()
-        prices.price = np.full_like(prices.price, 2.0 * prices.alone().max())
-        assert prices.alone().max() == 0.0 or not prices.holds()
+        alone = prices.alone(np.ones(problem.tasks)).max()
+        prices.price = np.full_like(prices.price, 2.0 * alone)
+        assert alone == 0.0 or not prices.holds()
+
+
+@pytest.mark.parametrize("least", [0, 1])
+def test_prompts_are_counted(least: int) -> None:
+    """Tests that the bound of a task alone has its prompt: verified in any case, and taken in if it drafts."""
+    problem = generate("serving-latency/arrivals", tasks=1, max_input=400, max_output=40, seed=3)
+    assert isinstance(problem, ServingLatencyProblem)
+    problem = dataclasses.replace(problem, min_speculation_length=least)
+    objective = solve(problem, "rebatching").objective
+    assert objective is not None
+    assert 0.9 * objective <= bound(problem) <= objective * (1 + 1e-9)
 
 
 @settings(max_examples=10, deadline=None)
