@@ -55,8 +55,8 @@ class Family:
             if isinstance(value, bool | int | float | str) and name != "seed"
         }
 
-    def generate(self, *, seed: int = 0, **parameters: Any) -> Problem:
-        """Return a problem: the same parameters and seed give the same one.
+    def generate(self, *, seed: int = 0, **parameters: Any) -> Any:
+        """Return a problem or a workload: the same parameters and seed give the same one.
 
         Raises
         ------
@@ -67,8 +67,7 @@ class Family:
         for name in parameters:
             if name not in known:
                 raise InvalidInput(f"{name}: {self.name} has no such parameter; it has {', '.join(known)}")
-        problem: Problem = self.build(seed=seed, **parameters)
-        return problem
+        return self.build(**({"seed": seed} if "seed" in known else {}), **parameters)
 
 
 def families(problem: type[Problem], *builds: Callable[..., Any]) -> tuple[Family, ...]:

@@ -18,6 +18,7 @@ from specopt.api.formulation import formulation, plan_of
 from specopt.api.frames import to_arrow, to_pandas, to_polars
 from specopt.api.front import Front, front
 from specopt.api.generate import families, generate
+from specopt.api.policies import PolicyComparison, compare_policies
 from specopt.api.robustness import Robustness, robustness
 from specopt.api.sensitivity import Change, Sensitivity, sensitivity
 from specopt.api.simulate import simulate
@@ -47,6 +48,7 @@ from specopt.models.prompt_chunking import PromptChunkingPlan, PromptChunkingPro
 from specopt.models.result import Conflict, Progress, Result, Status, Termination
 from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
 from specopt.models.verification_batch import VerificationBatchPlan, VerificationBatchProblem
+from specopt.solvers.policy import Policy
 from specopt.solvers.simulation import Simulation
 
 if _TYPE_CHECKING:
@@ -102,6 +104,8 @@ __all__ = [
     "PaperDecoder",
     "PiecewiseRuntime",
     "Plan",
+    "Policy",
+    "PolicyComparison",
     "Problem",
     "Progress",
     "PromptChunkingPlan",
@@ -126,6 +130,7 @@ __all__ = [
     "VerificationBatchProblem",
     "VerificationTime",
     "compare",
+    "compare_policies",
     "families",
     "formulation",
     "front",

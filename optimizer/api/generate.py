@@ -19,6 +19,11 @@ from specopt.models.problem import Problem
 FAMILIES: dict[str, Family] = {family.name: family for kind in KINDS for family in kind.families}
 """Those of specopt itself."""
 
+WORKLOADS: dict[str, Family] = {
+    family.name: family for kind in KINDS if kind.simulator is not None for family in kind.simulator.workloads
+}
+"""What its policies meet."""
+
 
 def family_named(name: str) -> Family | None:
     """Return a family by its name, KIND/FAMILY, of specopt or of a plug-in, or None.
@@ -48,8 +53,8 @@ def families(kind: str | None = None) -> tuple[Family, ...]:
     return found if kind is None else tuple(one for one in found if one.name.startswith(f"{kind_of(kind).name}/"))
 
 
-def generate(family: str, *, seed: int = 0, **parameters: Any) -> Problem:
-    """Return a problem from a named family: the same parameters and seed give the same problem.
+def generate(family: str, *, seed: int = 0, **parameters: Any) -> Any:
+    """Return a problem, or a workload, from a named family: the same parameters and seed give the same.
 
     Parameters
     ----------
@@ -65,9 +70,9 @@ def generate(family: str, *, seed: int = 0, **parameters: Any) -> Problem:
     InvalidInput
         If there is no such family or parameter.
     """
-    found = family_named(family)
+    found = family_named(family) or WORKLOADS.get(family)
     if found is None:
-        meant = did_you_mean(family, family_names())
+        meant = did_you_mean(family, [*family_names(), *WORKLOADS])
         raise InvalidInput(f"family: expected one of {', '.join(family_names())}, got {family!r}{meant}")
     return found.generate(seed=seed, **parameters)
 

@@ -1,4 +1,5 @@
-"""Methods and families of other distributions: entry points `specopt.methods` and `specopt.families`, KIND.NAME each.
+"""Methods, families and policies of other distributions: entry points `specopt.methods`, `specopt.families` and
+`specopt.policies`, KIND.NAME each.
 
 Plug-ins are loaded on demand. What cannot be used is one message that names the entry point and its distribution:
 an exception for those who ask for it by name, a warning in the log for those who ask for all there is. Each is loaded
@@ -21,11 +22,12 @@ from specopt.kinds import KINDS
 from specopt.models.errors import BrokenPlugin, InvalidInput, SpecoptError
 from specopt.models.fields import describe, printable
 from specopt.solvers.method import Method
+from specopt.solvers.policy import Policy
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-METHODS, FAMILIES = "specopt.methods", "specopt.families"
+METHODS, FAMILIES, POLICIES = "specopt.methods", "specopt.families", "specopt.policies"
 
 LOAD_SECONDS = 10.0
 """For importing a plug-in when all are listed; one requested by name has no limit."""
@@ -64,6 +66,18 @@ def plugged_family(name: str) -> Family | None:
         If it cannot be used.
     """
     found: Family | None = _one(FAMILIES, *name.split("/", 1)) if "/" in name else None
+    return found
+
+
+def plugged_policy(kind: str, name: str) -> type[Policy] | None:
+    """Return a policy of another distribution, or None if there is none of that name.
+
+    Raises
+    ------
+    BrokenPlugin
+        If it cannot be used.
+    """
+    found: type[Policy] | None = _one(POLICIES, kind, name)
     return found
 
 
@@ -154,7 +168,7 @@ def _load(entry: EntryPoint) -> tuple[Any, str | None]:
         if sum(other.name == entry.name for other in _entries(entry.group)) > 1:
             raise InvalidInput("another distribution declares the same name")
         value = entry.load()
-        (_check_method if entry.group == METHODS else _check_family)(value, entry.name)
+        {METHODS: _check_method, FAMILIES: _check_family, POLICIES: _check_policy}[entry.group](value, entry.name)
     except InvalidInput as error:
         return None, printable(f"{where}: {error}")
     except BaseException as error:
@@ -178,6 +192,15 @@ def _check_family(value: Any, name: str) -> None:
         raise InvalidInput(f"expected a Family, got {describe(value)}")
     taken = [family.label for kind in KINDS for family in kind.families if family.kind == value.kind]
     _check_name(name, f"{value.kind}.{value.label}", taken)
+
+
+def _check_policy(value: Any, name: str) -> None:
+    if not (isinstance(value, type) and issubclass(value, Policy)) or isabstract(value):
+        raise InvalidInput(f"expected a subclass of Policy with a decide of its own, got {describe(value)}")
+    kinds = {kind.name: kind.simulator for kind in KINDS if kind.simulator is not None}
+    kind = name.partition(".")[0]
+    _check_name(name, f"{kind}.{value.name}", list(kinds[kind].policies) if kind in kinds else [])
+    value()
 
 
 def _check_name(name: str, own: str, taken: list[str]) -> None:

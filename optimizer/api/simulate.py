@@ -6,6 +6,7 @@ import time
 from contextlib import nullcontext
 from typing import Any
 
+from specopt.api.plugins import plugged_policy
 from specopt.console.progress import end_progress, print_step, showing_kernels
 from specopt.kinds import KINDS
 from specopt.kinds.simulator import Simulator
@@ -34,7 +35,7 @@ def simulate(
     world
         A problem of serving latency or draft control, or a workload of fair goodput, verification or prompts.
     policy
-        A result or plan of the problem; or a policy, or its name.
+        A result or plan of the problem; or a policy, its name, or one of your own (`specopt.Policy`).
     seed
         The same seed gives the same luck, whatever the plan or policy: differences are paired.
     replications
@@ -62,6 +63,8 @@ def simulate(
     if isinstance(policy, (Result, Plan)):
         verify(world, policy)  # refuses what is not this problem's
         policy = policy.plan if isinstance(policy, Result) else policy
+    elif isinstance(policy, str) and policy not in simulator.policies:
+        policy = (plugged_policy(name, policy) or (lambda: policy))()
     for option, value in options.items():
         if option not in simulator.options:
             has = ", ".join(simulator.options)

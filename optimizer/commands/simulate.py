@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from specopt.commands.options import argument, flag, from_fields, option
-from specopt.commands.shared import AsJson, Seed, print_json, read_problem, read_result
+from specopt.commands.shared import AsJson, Seed, hand_over, print_json, read_problem, read_result
 from specopt.models.errors import InvalidInput, SpecoptError
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class Simulate:
 
     source: str = argument("FILE|KIND", "A problem file (JSON), or a kind with --policy.")
     result: Path | None = argument("[RESULT]", "A result file (JSON) of the problem in FILE.", default=None)
-    policy: str | None = option("P", f"Play this policy of KIND, or on FILE. {POLICIES}")
+    policy: str | None = option("P[,P...]", f"Play this policy of KIND, or on FILE; compare several. {POLICIES}")
     workload: str | None = option("FAMILY", f"What it meets. {WORKLOADS}")
     param: list[str] | None = option("NAME=VALUE", "A parameter of the workload family, or an option of the simulator.")
     replications: int | None = option(
@@ -83,6 +83,13 @@ def simulate(given: Simulate) -> None:
     else:
         world, played, more = _policy_on_workload(given.source, policy, workload, param, given.seed)
         options, name = options | more, ""
+    several = played.split(",") if isinstance(played, str) else []
+    if len(several) > 1:
+        from specopt.api.policies import compare_policies
+
+        compared = compare_policies(several, {workload or given.source: world}, seed=given.seed, **options)
+        print_json(compared.rows) if given.as_json else hand_over(f"{compared}\n", None)
+        return
     found = play(world, played, seed=given.seed, verbose=True, **options)
     if given.as_json:
         print_json(found.to_dict())
@@ -97,18 +104,21 @@ def _policy_on_workload(
     kind: str, policy: str | None, workload: str | None, param: Sequence[str], seed: int
 ) -> tuple[Any, str, dict[str, Any]]:
     """Return the workload, the policy and the options of the simulator."""
+    from specopt.api.plugins import plugged_policy
     from specopt.api.simulate import SIMULATORS
     from specopt.models.arguments import one_of
 
     simulator = SIMULATORS[one_of("KIND", kind, [one for one, simulator in SIMULATORS.items() if simulator.policies])]
-    name = one_of("--policy", policy, simulator.policies)
+    for name in (policy or "").split(","):
+        if plugged_policy(kind, name) is None:
+            one_of("--policy", name or None, simulator.policies)
     families = {family.label: family for family in simulator.workloads}
     short = workload if workload is None else workload.removeprefix(f"{kind}/")
     family = families[one_of("--workload", short, families)]
     given, options = _parameters(simulator, family, param)
     if "seed" in family.defaults:
         given["seed"] = seed
-    return family.build(**given), name, options
+    return family.build(**given), str(policy), options
 
 
 def _parameters(

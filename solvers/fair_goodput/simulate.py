@@ -19,6 +19,7 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,8 @@ from specopt.solvers.fair_goodput.policies import (
     name_of,
     options_of,
 )
+from specopt.solvers.policy import Policy as OwnPolicy
+from specopt.solvers.policy import plain, refused
 from specopt.solvers.simulation import Estimate, Simulation, Tell, random_key
 
 MAX_ROUNDS = 10_000_000
@@ -169,7 +172,7 @@ def benchmark(workload: GoodputWorkload) -> Benchmark:
 
 def simulate(
     workload: GoodputWorkload,
-    policy: Policy | str = "robust",
+    policy: Policy | OwnPolicy | str = "robust",
     *,
     seed: int = 0,
     replications: int = 100,
@@ -188,7 +191,8 @@ def simulate(
     workload
         The clients, and what they share.
     policy
-        "robust", "gradient", "fixed", "random", or one of them with options.
+        "robust", "gradient", "fixed", "random", or one of them with options; or a `specopt.Policy`: it is given a
+        `State`, returns the draft tokens of every client, and learns an `Outcome`.
     seed
         The same seed gives every draft the same luck, whatever the policy: differences between policies are paired.
     replications
@@ -215,7 +219,7 @@ def simulate(
         If a value is outside its domain.
     """
     started = time.perf_counter()
-    chosen = as_policy(policy)
+    chosen = policy if isinstance(policy, OwnPolicy) else as_policy(policy)
     problem = workload.problem
     last = integer("rounds", rounds, 1, MAX_ROUNDS)
     runs = integer("replications", replications, 1, MAX_ROUNDS)
@@ -223,18 +227,23 @@ def simulate(
     every_draft = isinstance(chosen, Gradient) if every_draft is None else boolean("every_draft", every_draft)
     record = boolean("record", record)
     points = _checkpoints(checkpoints, last)
-    facts = first_facts(chosen, problem.weight, _first_estimates(initial_estimates, problem.clients))
+    rule = Gradient() if isinstance(chosen, OwnPolicy) else chosen
+    facts = first_facts(rule, problem.weight, _first_estimates(initial_estimates, problem.clients))
     kernels = Budget(problem).load("fair_goodput_simulation")
     expected, realised = (np.empty((runs, len(points), problem.clients)) for _ in range(2))
     allocations = np.empty((runs if record else 0, last, problem.clients), dtype=np.int64)
-    given = *_played(kernels, workload, chosen, every_draft), facts, first_counts(problem.most_tokens), key
-    for done in _play(kernels, given, points, (allocations, expected, realised)):
+    given = *_played(kernels, workload, rule, every_draft), facts, first_counts(problem.most_tokens), key
+    filled = allocations, expected, realised
+    playing = _play(kernels, given, points, filled)
+    if isinstance(chosen, OwnPolicy):
+        playing = _play_own(chosen, workload, given, points, filled)
+    for done in playing:
         if callback is not None:
             callback(done, float(_utility(problem, expected[:done, -1] / last).mean()))
     best = benchmark(workload) if optimum is None else optimum
     utility, tokens = _utility(problem, expected[:, -1] / last), realised[:, -1] / last
     return GoodputSimulation(
-        policy=name_of(chosen),
+        policy=chosen.name if isinstance(chosen, OwnPolicy) else name_of(chosen),
         replications=runs,
         seed=int(seed),
         estimates={
@@ -245,7 +254,7 @@ def simulate(
         },
         model=best.utility,
         seconds=time.perf_counter() - started,
-        options=dataclasses.asdict(chosen),
+        options=dataclasses.asdict(chosen) if dataclasses.is_dataclass(chosen) else {},
         rounds=last,
         benchmark=best,
         problem=problem,
@@ -284,6 +293,74 @@ def _play(kernels: Any, given: tuple[Any, ...], points: Ints, filled: tuple[NDAr
     kernels.simulate  # noqa: B018  (it is compiled here, and not by each of the threads)
     with ThreadPoolExecutor(max(1, os.cpu_count() or 1)) as pool:  # the kernel does not hold the interpreter's lock
         yield from pool.map(play, range(0, runs, _RUNS_PER_CALL))
+
+
+@dataclass(frozen=True)
+class State:
+    """What a policy sees before a round.
+
+    Parameters
+    ----------
+    round
+        From 0.
+    budget_tokens, caps, weights, fairness
+        C, the most tokens of every client, and what fairness weighs.
+    """
+
+    round: int
+    budget_tokens: int
+    caps: Ints
+    weights: Floats
+    fairness: float
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a policy sees after a round.
+
+    Parameters
+    ----------
+    drafted, accepted
+        Tokens of every client: drafted, and accepted up to the first rejection.
+    tested, right
+        Drafts whose fate is known, and those of them that were accepted.
+    """
+
+    drafted: Ints
+    accepted: Ints
+    tested: Floats
+    right: Floats
+
+
+def _play_own(
+    policy: OwnPolicy, workload: GoodputWorkload, given: tuple[Any, ...], points: Ints, filled: tuple[NDArray[Any], ...]
+) -> Iterator[int]:
+    """Fill the arrays run by run, as plain Python; yield how many runs are done."""
+    problem, rounds = workload.problem, count()
+
+    def allocate(*arguments: Any) -> None:
+        state = State(next(rounds), problem.budget_tokens, problem.most_tokens, problem.weight, problem.fairness)
+        decision, drafts = policy.decide(state), arguments[-1]
+        found = np.asarray(decision)
+        good = found.shape == drafts.shape and found.dtype.kind in "iu"
+        if not good or (found < 0).any() or (found > state.caps).any() or int(found.sum()) > state.budget_tokens:
+            clients = f"draft tokens of {problem.clients} clients within their caps, {state.budget_tokens} in all"
+            raise refused(policy, clients, decision)
+        drafts[:] = found
+
+    def observe(*arguments: Any) -> None:
+        drafts, accepted, hits, tested = (array.copy() for array in arguments[-4:])
+        policy.learn(Outcome(drafts, accepted, tested, hits))
+
+    from specopt.solvers._kernels import fair_goodput_simulation
+
+    play = plain(fair_goodput_simulation.simulate, {"allocate": allocate, "observe": observe})
+    for run in range(len(filled[-1])):
+        policy.start(workload, run)
+        rounds = count()
+        with np.errstate(over="ignore"):  # of random numbers
+            play(*given, run, points, *(array[run : run + 1] for array in filled))
+        yield run + 1
 
 
 def _utility(problem: FairGoodputProblem, rates: NDArray[np.float64]) -> NDArray[np.float64]:

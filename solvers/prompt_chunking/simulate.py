@@ -32,6 +32,8 @@ from specopt.models.errors import InvalidInput
 from specopt.models.fields import Floats, Ints, describe
 from specopt.models.prompt_chunking import PromptChunkingProblem
 from specopt.models.prompt_workload import PromptWorkload, Scheme
+from specopt.solvers.policy import Policy as OwnPolicy
+from specopt.solvers.policy import plain, refused
 from specopt.solvers.prompt_chunking.schemes import as_scheme
 from specopt.solvers.simulation import Estimate, Simulation, Tell, random_key
 
@@ -234,7 +236,7 @@ class PromptSimulation(Simulation):
 
 def simulate(
     workload: PromptWorkload,
-    policy: Scheme | str = "hat",
+    policy: Scheme | OwnPolicy | str = "hat",
     *,
     seed: int = 0,
     replications: int = 5,
@@ -252,7 +254,8 @@ def simulate(
     Parameters
     ----------
     workload, policy
-        What is asked of the cloud, and how it is served: a scheme, or the name of one.
+        What is asked of the cloud, and how it is served: a scheme, the name of one, or a `specopt.Policy` that cuts
+        prompts in the place of Eq. 3 of "hat": it is given a `State`, and returns the tokens of the next chunk.
     seed
         Of the first run; the others follow.
     replications
@@ -269,14 +272,15 @@ def simulate(
     """
     begun = time.perf_counter()
     seed, replications = integer("seed", seed, 0), integer("replications", replications, 1, MAX_RUNS)
-    scheme = as_scheme(workload, policy)
+    own = policy if isinstance(policy, OwnPolicy) else None
+    scheme = as_scheme(workload, "hat" if isinstance(policy, OwnPolicy) else policy)
     runs: list[ChunkingRun] = []
     for following in range(seed, seed + replications):
         runs.append(
             run_once(
                 workload, scheme, requests=requests, seed=following, warm_up_requests=warm_up_requests,
                 planner=planner, planner_background_tokens=planner_background_tokens, smoothing=smoothing, wait=wait,
-                download=download,
+                download=download, policy=own,
             )
         )  # fmt: skip
         if callback is not None:
@@ -290,7 +294,7 @@ def simulate(
         "busy_share": [run.busy_share for run in runs],
     }
     return PromptSimulation(
-        policy=scheme.name,
+        policy=scheme.name if own is None else own.name,
         replications=replications,
         seed=seed,
         estimates={name: Estimate.of(values) for name, values in figures.items()},
@@ -315,6 +319,7 @@ def run_once(
     wait: Literal["none", "serial", "overlap"] = "none",
     download: Literal["all", "last"] = "all",
     log_batches: int = 0,
+    policy: OwnPolicy | None = None,
 ) -> ChunkingRun:
     """Simulate drawn requests until those that count are complete.
 
@@ -339,6 +344,8 @@ def run_once(
         Whether all states of a prompt come back, or those of the last token.
     log_batches
         How many batches to log.
+    policy
+        What cuts prompts in the place of Eq. 3; None: nothing.
 
     Raises
     ------
@@ -361,7 +368,7 @@ def run_once(
         plans = [plan(drawn.problem(workload, i, planner_background_tokens, "overlap")) for i in range(count)]
     return play(
         workload, scheme, drawn, plans=plans, counted=(warm_up_requests, warm_up_requests + requests), seed=seed,
-        smoothing=smoothing, wait=wait, download=download, log_batches=log_batches,
+        smoothing=smoothing, wait=wait, download=download, log_batches=log_batches, policy=policy,
     )  # fmt: skip
 
 
@@ -377,12 +384,13 @@ def play(
     wait: Literal["none", "serial", "overlap"] = "none",
     download: Literal["all", "last"] = "all",
     log_batches: int = 0,
+    policy: OwnPolicy | None = None,
 ) -> ChunkingRun:
     """Simulate given requests, with given plans if the scheme's chunking is "planned".
 
     Parameters
     ----------
-    workload, scheme, seed, smoothing, wait, download, log_batches
+    workload, scheme, seed, smoothing, wait, download, log_batches, policy
         As in `run_once`.
     requests
         Who arrives when, and with what.
@@ -410,9 +418,12 @@ def play(
     sums, log = np.zeros(3, kernels.Sums), np.zeros(log_batches, kernels.Batch)
     serving = _serving(scheme, sizes, _WAITS[wait], download == "last")
     begun = time.perf_counter()
-    ended = kernels.play(
-        random_key(seed), first, last, *_world(workload, requests, firsts, smoothing), serving, reached, sums, log
-    )
+    world = *_world(workload, requests, firsts, smoothing), serving, reached, sums, log
+    if policy is None:
+        ended = kernels.play(random_key(seed), first, last, *world)
+    else:
+        policy.start(workload, seed)
+        ended = _play_own(policy, random_key(seed), first, last, *world)
     seconds = time.perf_counter() - begun
     reached = reached[first:last]
     responses = requests.output_tokens[first:last]
@@ -483,6 +494,51 @@ def geometric_chunks(problem: PromptChunkingProblem) -> Ints:
     plan: Any = Geometric().run(problem, Budget(problem)).plan
     chunks: Ints = plan.chunks
     return chunks
+
+
+@dataclass(frozen=True)
+class State:
+    """What a policy sees when a device may send the next chunk of a prompt.
+
+    Parameters
+    ----------
+    arrival_seconds, prompt_tokens
+        Of the request.
+    chunk, left_tokens
+        Chunks that were sent, and what is left of the prompt.
+    uplink_bytes_per_second
+        Of the device.
+    equation_3_tokens
+        The chunk that Eq. 3 gives.
+    """
+
+    arrival_seconds: float
+    prompt_tokens: int
+    chunk: int
+    left_tokens: int
+    uplink_bytes_per_second: float
+    equation_3_tokens: int
+
+
+def _play_own(policy: OwnPolicy, *arguments: Any) -> Any:
+    """Run the event loop as plain Python, around a policy of one's own."""
+    decided: dict[tuple[float, int], int] = {}
+
+    def size(serving: Any, request: Any, chunk: int, left: int, every: int) -> int:
+        key = float(request.arrival), int(chunk)
+        if key not in decided:  # the loop asks when a chunk leaves, and when it arrives
+            state = State(key[0], int(request.prompt), key[1], int(left), float(request.uplink), int(min(every, left)))
+            found = policy.decide(state)
+            if not isinstance(found, int | np.integer) or not 1 <= found <= left:
+                raise refused(policy, f"tokens of a chunk, from 1 to {left}", found)
+            decided[key] = int(found)
+        return decided[key]
+
+    given = [one.view(np.recarray) if isinstance(one, np.ndarray) and one.dtype.names else one for one in arguments]
+    serving = given[-4]
+    given[-4] = serving._replace(rounds=serving.rounds.view(np.recarray))
+    with np.errstate(over="ignore"):  # of random numbers
+        return plain(_kernels().play, {"_chunk_size": size})(*given)
 
 
 def warm_up() -> None:

@@ -27,6 +27,7 @@ from specopt.models.serving_data import Mechanism, Phase, ServingLatencyPlan
 from specopt.models.serving_latency import ServingLatencyProblem
 from specopt.models.static_serving import play_static
 from specopt.solvers.budget import Budget
+from specopt.solvers.policy import Policy, refused
 from specopt.solvers.serving_latency.algorithm_1 import best_plan
 from specopt.solvers.serving_latency.prepare import Prepared, prepare
 from specopt.solvers.serving_latency.rebatching import arrival_shares
@@ -68,7 +69,30 @@ class ServiceSimulation(Simulation):
         }
 
 
-def play(problem: ServingLatencyProblem, policy: str, speculation_length: int = 3) -> ServiceSimulation:
+@dataclass(frozen=True)
+class State:
+    """What a policy sees before a step.
+
+    Parameters
+    ----------
+    tasks
+        Those at hand, by index.
+    input_tokens, gained_tokens, steps
+        Of each of them: the prompt, tokens so far on average (Eq. 7), and steps that it had.
+    mechanism
+        How the problem is served.
+    """
+
+    tasks: list[int]
+    input_tokens: Floats
+    gained_tokens: Floats
+    steps: Ints
+    mechanism: Mechanism
+
+
+def play(
+    problem: ServingLatencyProblem, policy: str | Policy, speculation_length: int = 3, seed: int = 0
+) -> ServiceSimulation:
     """Serve the tasks of a problem by a policy.
 
     Parameters
@@ -76,9 +100,12 @@ def play(problem: ServingLatencyProblem, policy: str, speculation_length: int = 
     problem
         Rebatched, without costs of regrouping, output lengths given.
     policy
-        One of `POLICIES`.
+        One of `POLICIES`, or a `specopt.Policy`: it is given a `State`, and returns the batches of the next step in
+        order, each as a list of tasks and its draft tokens. A task's first step is in a batch of such tasks.
     speculation_length
         Of "continuous".
+    seed
+        For a policy of one's own.
 
     Raises
     ------
@@ -88,7 +115,7 @@ def play(problem: ServingLatencyProblem, policy: str, speculation_length: int = 
         If the problem is served in another way, or does not allow the policy's mechanism.
     """
     started = time.perf_counter()
-    name = one_of("policy", policy, POLICIES)
+    name = policy.name if isinstance(policy, Policy) else one_of("policy", policy, POLICIES)
     if problem.batching != "rebatched" or problem.output_lengths == "predicted" or problem.regroup_seconds > 0.0:
         raise Unsupported("policies serve rebatched tasks of given output lengths, whose regrouping costs nothing")
     mechanism: Mechanism = "autoregressive" if name == "autoregressive" else problem.mechanisms[0]
@@ -109,14 +136,18 @@ def play(problem: ServingLatencyProblem, policy: str, speculation_length: int = 
     if name == "algorithm-1":
         finish, plan, share = _repeat_static(prepared, ready), None, 1.0
     else:
-        rule = _Online(prepared) if name == "online" else _first_come(prepared, length)
+        if isinstance(policy, Policy):
+            policy.start(problem, seed)
+            rule: Rule = _own(prepared, policy)
+        else:
+            rule = _Online(prepared) if name == "online" else _first_come(prepared, length)
         finish, phases, share = _serve(problem, prepared, rule, ready)
         plan = prepared.phased(phases, prepared.lengths[0], shares)
     latency = finish - arrival
     return ServiceSimulation(
         policy=name,
         replications=1,
-        seed=0,
+        seed=seed,
         estimates={"latency_seconds": Estimate(float(latency.mean()), float("nan"), latency)},
         seconds=time.perf_counter() - started,
         mechanism=mechanism,
@@ -220,10 +251,42 @@ def _first_come(prepared: Prepared, length: int) -> Rule:
             else:
                 runs.append([k])
         runs += [[k] for k in active if steps[k] == 0]
-        shapes = ((len(run), reached[run].max(keepdims=True), length, steps[run[0]] == 0) for run in runs)
-        times = (problem.stage_seconds(*shape) for shape in shapes)
-        ends = prepared.completed((float(draft[0]), float(verify[0])) for draft, verify in times)
-        return [(run, length, end) for run, end in zip(runs, ends, strict=True)]
+        return _timed(prepared, [(run, length) for run in runs], gained, steps)
+
+    return serve
+
+
+def _timed(prepared: Prepared, batches: list[tuple[list[int], int]], gained: Floats, steps: Ints) -> Served:
+    """Return the batches of a step with when each is verified (Eq. 20)."""
+    problem = prepared.problem
+    reached = problem.input_tokens + gained
+    shapes = ((len(run), reached[run].max(keepdims=True), length, steps[run[0]] == 0) for run, length in batches)
+    times = (problem.stage_seconds(*shape) for shape in shapes)
+    ends = prepared.completed((float(draft[0]), float(verify[0])) for draft, verify in times)
+    return [(run, length, end) for (run, length), end in zip(batches, ends, strict=True)]
+
+
+def _own(prepared: Prepared, policy: Policy) -> Rule:
+    """Return the rule of a policy of one's own, its decisions checked."""
+    problem, lengths = prepared.problem, prepared.served_lengths
+
+    def serve(active: list[int], gained: Floats, steps: Ints) -> Served:
+        inputs = problem.input_tokens[active].astype(np.float64)
+        decision = policy.decide(State(active, inputs, gained[active], steps[active], prepared.mechanism))
+        try:
+            batches = [([int(task) for task in tasks], int(length)) for tasks, length in decision]
+        except (TypeError, ValueError):
+            batches = []
+        if sorted(task for tasks, _ in batches for task in tasks) != sorted(active):
+            raise refused(policy, f"batches of tasks and their draft tokens, each task of {active} once", decision)
+        for tasks, length in batches:
+            tokens = problem.tokens_per_step(length)[tasks] if length in lengths else None
+            mixed = len({bool(steps[task] > 0) for task in tasks}) > 1
+            if tokens is None or mixed or not tasks:
+                raise refused(policy, f"{lengths[0]} to {lengths[-1]} draft tokens, first steps apart", (tasks, length))
+            if not prepared.fits(len(tasks), float((problem.input_tokens[tasks] + gained[tasks] + tokens).max()), 0.0):
+                raise refused(policy, "batches that fit the memory", (tasks, length))
+        return _timed(prepared, batches, gained, steps)
 
     return serve
 

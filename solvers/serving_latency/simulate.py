@@ -28,11 +28,13 @@ import numpy as np
 from specopt.models.acceptance import decoding_steps
 from specopt.models.arguments import boolean, integer
 from specopt.models.errors import InvalidInput, Unsupported
+from specopt.models.fields import describe
 from specopt.models.serving_data import Mechanism, ServingLatencyPlan
 from specopt.models.serving_latency import ServingLatencyProblem
 from specopt.solvers.budget import Budget
+from specopt.solvers.policy import Policy
 from specopt.solvers.serving_latency.method import GIVEN, ONE_RATE, STATIC
-from specopt.solvers.serving_latency.policies import play
+from specopt.solvers.serving_latency.policies import POLICIES, play
 from specopt.solvers.serving_latency.prepare import Prepared, prepare
 from specopt.solvers.serving_latency.replay import replay
 from specopt.solvers.simulation import MAX_REPLICATIONS, Estimate, Simulation, Tell, random_key
@@ -99,7 +101,7 @@ class LatencySimulation(Simulation):
 
 def simulate(
     problem: ServingLatencyProblem,
-    plan: ServingLatencyPlan | str,
+    plan: ServingLatencyPlan | Policy | str,
     *,
     seed: int = 0,
     replications: int | None = None,
@@ -112,7 +114,8 @@ def simulate(
     Parameters
     ----------
     problem, plan
-        The plan must be feasible for the problem. A policy is one of `policies.POLICIES`, see there.
+        The plan must be feasible for the problem. A policy is one of `policies.POLICIES`, or a
+        `specopt.Policy`, see there.
     seed
         The same seed gives the same luck to every task, whatever the plan: differences between plans are paired.
     replications
@@ -133,10 +136,12 @@ def simulate(
         If the problem is served in another way.
     """
     started = time.perf_counter()
-    if isinstance(plan, str):
+    if isinstance(plan, str | Policy):
         if replications is not None:
             raise InvalidInput(f"replications: expected none (a policy is played once), got {replications}")
-        return play(problem, plan, speculation_length)
+        return play(problem, plan, speculation_length, integer("seed", seed, 0))
+    if not isinstance(plan, ServingLatencyPlan):
+        raise InvalidInput(f"policy: expected one of {', '.join(POLICIES)}, a policy or a plan, got {describe(plan)}")
     tell = callback or (lambda done, mean: None)
     usual = 1000 if problem.batching == "static" else 200
     replications = integer("replications", usual if replications is None else replications, 2, MAX_REPLICATIONS)

@@ -39,6 +39,8 @@ from specopt.models.fields import Floats, Ints, Positive, check, describe
 from specopt.models.pass_time import VerificationTime
 from specopt.models.verification_batch import VerificationBatchProblem
 from specopt.models.verification_workload import VerificationWorkload
+from specopt.solvers.policy import Policy as OwnPolicy
+from specopt.solvers.policy import plain, refused
 from specopt.solvers.simulation import Estimate, Simulation, Tell, random_key
 from specopt.solvers.verification_batch.policies import Policy, PolicyName, as_policy
 
@@ -56,6 +58,9 @@ _ESTIMATES = {
     "cold_share": "cold_share",
     "wasted_share": "wasted_share",
 }  # of `ServiceSimulation`, and the properties of a run
+
+OWN_RULE = Policy(name="fcfs")
+"""Of the cache, where a policy of one's own chooses."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,7 +120,7 @@ class LongRun:
         the batch, "deadline", "ratio" to the moving mean (Eq. 21), and "late", whether the deadline was missed.
     """
 
-    policy: Policy
+    policy: Policy | OwnPolicy
     devices: int
     seed: int
     centralised: bool
@@ -192,7 +197,7 @@ class ServiceSimulation(Simulation):
 
 def simulate(
     workload: VerificationWorkload,
-    policy: Policy | PolicyName = "slack",
+    policy: Policy | OwnPolicy | PolicyName = "slack",
     *,
     seed: int = 0,
     replications: int = 5,
@@ -207,7 +212,8 @@ def simulate(
     Parameters
     ----------
     workload, policy
-        What is asked of the verifier, and how it chooses.
+        What is asked of the verifier, and how it chooses: by a policy of specopt's, or a `specopt.Policy`. That is
+        given a `State`, returns the requests of the next batch as their places there, and learns an `Outcome`.
     seed
         Of the first run; the others follow.
     replications
@@ -224,7 +230,7 @@ def simulate(
     """
     begun = time.perf_counter()
     seed, replications = integer("seed", seed, 0), integer("replications", replications, 1, MAX_RUNS)
-    chosen = as_policy(policy)
+    chosen = policy if isinstance(policy, OwnPolicy) else as_policy(policy)
     runs: list[LongRun] = []
     for following in range(seed, seed + replications):
         runs.append(
@@ -245,7 +251,7 @@ def simulate(
         seed=seed,
         estimates=estimates,
         seconds=time.perf_counter() - begun,
-        options=dataclasses.asdict(chosen),
+        options=dataclasses.asdict(chosen) if dataclasses.is_dataclass(chosen) else {},
         devices=runs[0].devices,
         centralised=centralised,
         class_speeds=workload.class_speeds,
@@ -256,7 +262,7 @@ def simulate(
 
 def run_once(
     workload: VerificationWorkload,
-    policy: Policy | PolicyName = "slack",
+    policy: Policy | OwnPolicy | PolicyName = "slack",
     *,
     devices: int,
     seed: int = 0,
@@ -303,14 +309,23 @@ def run_once(
     centralised = boolean("centralised", centralised)
     if not isinstance(belief, Belief):
         raise InvalidInput(f"belief: expected a Belief, got {describe(belief)}")
-    chosen, kernels = as_policy(policy), _kernels()
+    kernels, filled = _kernels(), tuple[Any, ...]()
+    chosen = policy if isinstance(policy, OwnPolicy) else as_policy(policy)
     by_class, totals = np.zeros(len(workload.class_speeds), kernels.ByClass), np.zeros(1, kernels.Served)
     # no class can end more responses than its devices start at the speed of drafting
     longest = min(MAX_RESPONSES, int(devices * (1.0 + (seconds + warm_up_seconds) / 0.05)))
     responses, log = np.empty(longest, kernels.Response), np.empty(events, kernels.Iteration)
-    stalled = kernels.play(
+    ruled = OWN_RULE if isinstance(chosen, OwnPolicy) else chosen
+    rule, verifier = _verifier(workload, ruled, belief, centralised)
+    filled = by_class, totals, responses, log
+    if isinstance(chosen, OwnPolicy):
+        chosen.start(workload, int(seed))
+        verifier = verifier._replace(learns=True)
+        filled = tuple(array.view(np.recarray) for array in filled)
+    stalled = (_own_play(chosen) if isinstance(chosen, OwnPolicy) else kernels.play)(
         key,
-        *_verifier(workload, chosen, belief, centralised),
+        rule,
+        verifier,
         _devices(workload, devices, min(20.0, warm_up_seconds), centralised),
         kernels.Window(
             begin=warm_up_seconds,
@@ -319,8 +334,8 @@ def run_once(
             spike_batches=spike_batches,
             spike_ratio=spike_ratio,
         ),
-        by_class, totals, responses, log,
-    )  # fmt: skip
+        *filled,
+    )
     run = _summed(by_class, totals[0], seconds)
     return LongRun(
         policy=chosen,
@@ -334,6 +349,72 @@ def run_once(
         events=log[: totals[0]["logged"]],
         **run,
     )
+
+
+@dataclass(frozen=True)
+class State:
+    """What a policy sees when the verifier is free.
+
+    Parameters
+    ----------
+    now_seconds
+        The time.
+    expected_tokens, new_tokens, cached_tokens
+        Of every request that waits, in order of arrival.
+    deadline_seconds, due_seconds
+        When its iteration (Eq. 12), and its response at the speed of its class, are due.
+    memory_bytes, kv_bytes_per_token
+        What a batch may hold, infinity: anything; a request holds its new and cached tokens.
+    estimator
+        a, b_compute, b_read and c of Eq. 18-19.
+    """
+
+    now_seconds: float
+    expected_tokens: Floats
+    new_tokens: Floats
+    cached_tokens: Floats
+    deadline_seconds: Floats
+    due_seconds: Floats
+    memory_bytes: float
+    kv_bytes_per_token: float
+    estimator: Floats
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a policy sees after a batch: its seconds."""
+
+    seconds: float
+
+
+def _own_play(policy: OwnPolicy) -> Any:
+    """Return the event loop as plain Python, around a policy of one's own."""
+    from specopt.solvers._kernels import verification_batch_simulation
+
+    def choose(now: float, rule: Any, pending: Any, room: Any, batch: Any) -> tuple[int, float]:
+        value, new, cached, deadline, due = (array.copy() for array in pending[:5])
+        state = State(now, value, new, cached, deadline, due, rule.memory, rule.bytes_per_token, rule.costs.copy())
+        decision = policy.decide(state)
+        found = np.asarray([] if decision is None else decision)
+        found = found if found.size else found.astype(np.int64)
+        good = found.ndim == 1 and found.dtype.kind in "iu" and len(np.unique(found)) == len(found)
+        if not good or (found < 0).any() or (found >= len(value)).any():
+            raise refused(policy, f"different places of {len(value)} requests", decision)
+        if rule.bytes_per_token * float((new + cached)[found].sum()) > rule.memory:
+            raise refused(policy, f"requests that fit {rule.memory:.6g} bytes", decision)
+        batch[: len(found)] = found
+        return len(found), math.inf
+
+    def calibrate(costs: Floats, learned: Any, work: Floats, seconds: float) -> None:
+        policy.learn(Outcome(seconds))
+
+    play = plain(verification_batch_simulation.play, {"choose": choose, "calibrate": calibrate})
+
+    def quietly(*arguments: Any) -> bool:
+        with np.errstate(over="ignore"):  # of random numbers
+            return bool(play(*arguments))
+
+    return quietly
 
 
 def _summed(by_class: Any, served: Any, seconds: float) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The page on testing solvers says what happens."""
+"""The pages on testing solvers and on policies of one's own say what happens."""
 
 from __future__ import annotations
 
@@ -7,11 +7,16 @@ from pathlib import Path
 
 import pytest
 
-PAGE = Path(__file__).parents[2] / "docs" / "testing.md"
+DOCS = Path(__file__).parents[2] / "docs"
 
 
 def test_the_page_is_true(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests that every example of the page gives what it shows, and saves the problem of the failure."""
     monkeypatch.chdir(tmp_path)
-    assert doctest.testfile(str(PAGE), module_relative=False).failed == 0
+    assert doctest.testfile(str(DOCS / "testing.md"), module_relative=False).failed == 0
     assert len(list(tmp_path.glob("verification-batch-*.json"))) == 1
+
+
+def test_the_page_on_policies_is_true() -> None:
+    """Tests that the Thompson sampling of the page runs beside specopt's own policies."""
+    assert doctest.testfile(str(DOCS / "own-policies.md"), module_relative=False).failed == 0

@@ -1,0 +1,101 @@
+"""Policies on workloads, each with the same luck: what each reaches, and what sets it apart from the first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from specopt.api.simulate import simulate, simulator_of
+from specopt.models.errors import InvalidInput
+from specopt.solvers.simulation import Estimate, Simulation
+
+
+@dataclass(frozen=True)
+class PolicyComparison:
+    """What policies reached.
+
+    Parameters
+    ----------
+    simulations
+        By name of the world, then in the order of the policies.
+    """
+
+    simulations: Mapping[str, Sequence[Simulation]]
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """A row per world and policy: mean of the headline and its 95 % interval, and of the paired difference.
+
+        The difference is to the first policy, replication by replication; the same seed gives both the same luck.
+        """
+        return [
+            {"world": world, "policy": one.policy, "quantity": one.quantity, "replications": len(one.samples),
+             **_interval("mean", one.headline), **_interval("difference", _difference(one, first))}
+            for world, (first, *others) in self.simulations.items()
+            for one in (first, *others)
+        ]  # fmt: skip
+
+    def to_arrow(self) -> Any:
+        """Return the rows as a table of Arrow."""
+        import pyarrow
+
+        return pyarrow.Table.from_pylist(self.rows)
+
+    def __str__(self) -> str:
+        lines = [
+            f"{'world':24} {'policy':16} {'mean':>10} {'95 % interval':>23} {'difference':>11} {'95 % interval':>23}"
+        ]
+        for row in self.rows:
+            shown = [f"{row[name]:.5g}" for name in row if isinstance(row[name], float)]
+            lines.append(
+                f"{row['world']:24} {row['policy']:16} {shown[0]:>10} {f'{shown[1]} to {shown[2]}':>23} "
+                f"{shown[3]:>11} {f'{shown[4]} to {shown[5]}':>23}"
+            )
+        return "\n".join(lines)
+
+
+def compare_policies(
+    policies: Sequence[Any], worlds: Mapping[str, Any] | Iterable[Any], *, seed: int = 0, **options: Any
+) -> PolicyComparison:
+    """Play policies on workloads with the same luck.
+
+    Parameters
+    ----------
+    policies
+        Names, policies of specopt, or values of `specopt.Policy`; differences are to the first.
+    worlds
+        Workloads, or problems that policies serve; by name, or a sequence that is numbered.
+    seed
+        Of all luck, whatever the policy.
+    options
+        The simulator's own, see `simulate`: replications, devices, rounds and so on.
+
+    Raises
+    ------
+    InvalidInput
+        If there is nothing to compare, or a simulator refuses.
+    Unsupported
+        If nothing plays on a world.
+    """
+    named = worlds if isinstance(worlds, Mapping) else {_name(place, one): one for place, one in enumerate(worlds)}
+    if not policies or not named:
+        raise InvalidInput("compare_policies: expected at least one policy and one workload, got none")
+    return PolicyComparison(
+        {name: [simulate(world, policy, seed=seed, **options) for policy in policies] for name, world in named.items()}
+    )
+
+
+def _name(place: int, world: Any) -> str:
+    return getattr(world, "name", None) or f"{simulator_of(world)[0]} {place + 1}"
+
+
+def _difference(one: Simulation, first: Simulation) -> Estimate:
+    if len(one.samples) != len(first.samples):
+        raise InvalidInput(f"replications: expected {len(first.samples)} of every policy, got {len(one.samples)}")
+    return Estimate.of(one.samples - first.samples)
+
+
+def _interval(name: str, estimate: Estimate) -> dict[str, float]:
+    low, high = estimate.confidence_interval
+    return {name: estimate.mean, f"{name}_low": low, f"{name}_high": high}
