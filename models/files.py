@@ -23,13 +23,14 @@ from specopt.models.fields import describe, is_unicode, read
 from specopt.models.problem import Problem, problem_type, strip_header
 from specopt.models.reading import read_bytes
 from specopt.models.result import Conflict, Result, Status, Termination
+from specopt.models.workload import WORKLOADS, Workload
 
 STDOUT = "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"
 
 stdout = 1
 """The descriptor that standard output goes to; that of the command is a duplicate."""
 
-T = TypeVar("T", bound=Problem[Any] | Result[Any])
+T = TypeVar("T", bound=Problem[Any] | Result[Any] | Workload)
 
 
 @overload
@@ -65,7 +66,8 @@ def load(path: str | os.PathLike[str], expected: Any = None) -> Any:
         (plan_type,) = get_args(expected) or (object,)
         fits = isinstance(found, get_origin(expected) or expected)
         if not fits or (isinstance(found, Result) and not isinstance(found.plan, plan_type | None)):
-            name = "problem" if isinstance(found, Problem) else "result"
+            names = ((Result, "result"), (Workload, "workload"), (Problem, "problem"))
+            name = next(name for cls, name in names if isinstance(found, cls))
             wanted = expected if get_args(expected) else expected.__name__
             raise InvalidInput(f"{path}: expected {_words(wanted)}, got a {name} of {found.kind}")
     return found
@@ -75,19 +77,21 @@ def _words(wanted: object) -> str:
     return {"Problem": "a problem", "Result": "a result"}.get(str(wanted), str(wanted).replace("specopt.models.", ""))
 
 
-def save(obj: Problem | Result, path: str | os.PathLike[str]) -> None:
-    """Write a problem or a result to a JSON file; an existing file is replaced as a whole or not at all."""
+def save(obj: Problem | Result | Workload, path: str | os.PathLike[str]) -> None:
+    """Write a problem, a result or a workload to a JSON file; an existing file is replaced as a whole or not at all."""
     write_text(path, to_json(obj.to_dict()) + "\n")
 
 
-def from_dict(data: object) -> Problem | Result:
-    """Build a problem or a result from JSON-like data: a `status` makes it a result."""
+def from_dict(data: object) -> Problem | Result | Workload:
+    """Build a problem, a result or a workload from JSON-like data: a `status` makes it a result."""
     if not isinstance(data, Mapping):
         raise InvalidInput(f"the top level: expected an object, got {describe(data)}")
     if "kind" not in data:
         raise InvalidInput("kind: required field is missing")
     if "status" in data or "plan" in data:
         return result_from_dict(data)
+    if data["kind"] in WORKLOADS:
+        return WORKLOADS[data["kind"]].from_dict(data)
     return problem_type(data["kind"]).from_dict(data)
 
 

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self
 
 from specopt.models.acceptance_process import AcceptanceProcess
+from specopt.models.arguments import integer, only_fields
 from specopt.models.fair_goodput import FairGoodputProblem
 from specopt.models.fields import Floats, Ints
+from specopt.models.problem import FORMAT, strip_header
+from specopt.models.workload import Workload
+
+SHARED = ("budget_tokens", "fairness", "weights", "max_draft_tokens")
 
 
 @dataclass(frozen=True, eq=False)
-class GoodputWorkload:
+class GoodputWorkload(Workload):
     """What a policy of `fair-goodput` meets.
 
     Parameters
@@ -30,6 +36,8 @@ class GoodputWorkload:
     InvalidInput
         If a value is outside its domain.
     """
+
+    kind: ClassVar[str] = "fair-goodput-workload"
 
     process: AcceptanceProcess | Sequence[float] | Floats
     budget_tokens: int
@@ -50,3 +58,17 @@ class GoodputWorkload:
         )
         object.__setattr__(self, "moves", moves)
         object.__setattr__(self, "problem", problem)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the workload as JSON-like data: rates and transition of its process, and what clients share."""
+        shared = {name: value for name, value in self.problem.to_dict().items() if name in SHARED}
+        moves = {"rates": self.moves.rates.tolist(), "transition": self.moves.transition.tolist()}
+        return {"format": FORMAT, "kind": self.kind, **moves, **shared}
+
+    @classmethod
+    def from_dict(cls, data: object) -> Self:
+        """Build a workload from JSON-like data."""
+        fields = strip_header(data, cls.kind)
+        only_fields(fields, ("rates", "transition", *SHARED), "the workload")
+        moves = AcceptanceProcess(*(fields.pop(name, None) for name in ("rates", "transition")))
+        return cls(moves, integer("budget_tokens", fields.pop("budget_tokens", None), 0), **fields)

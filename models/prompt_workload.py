@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from msgspec import Meta
@@ -13,6 +13,7 @@ from specopt.models.arguments import integer, number
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import Column, Floats, Ints, NonNegative, Positive, PositiveInt, TokenCount, check
 from specopt.models.pass_time import CloudDelay
+from specopt.models.workload import Workload
 
 Unit = Annotated[float, Meta(ge=0, le=1)]
 
@@ -21,7 +22,7 @@ Chunking = Literal["whole", "equation-3", "server", "planned"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class PromptWorkload:
+class PromptWorkload(Workload):
     """Requests of many devices: a Poisson process, every request with a link and a device of its own.
 
     Devices that have several requests at a time are not modelled: no two requests share a link or a draft model.
@@ -63,6 +64,8 @@ class PromptWorkload:
     InvalidInput
         If a value is outside its domain, or a bandwidth's bounds are not two numbers in increasing order.
     """
+
+    kind: ClassVar[str] = "prompt-chunking-workload"
 
     requests_per_second: Positive
     prompt_mean_tokens: Positive

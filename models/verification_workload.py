@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import numpy as np
 from msgspec import Meta
@@ -11,6 +11,7 @@ from msgspec import Meta
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import Column, Floats, NonNegative, Positive, TokenCount, check
 from specopt.models.pass_time import VerificationTime
+from specopt.models.workload import Workload
 
 Unit = Annotated[float, Meta(ge=0, le=1)]
 
@@ -38,7 +39,7 @@ class DraftPredictor:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class VerificationWorkload:
+class VerificationWorkload(Workload):
     """What devices ask of one verifier, all of it but their number and the policy.
 
     A device thinks, starts a response, and drafts and sends a window of tokens at a time until the response is
@@ -85,6 +86,8 @@ class VerificationWorkload:
     InvalidInput
         If a value is outside its domain, or the shares do not sum to 1.
     """
+
+    kind: ClassVar[str] = "verification-batch-workload"
 
     class_speeds: Annotated[Floats, Column(Positive, "class")]
     class_shares: Annotated[Floats, Column(NonNegative, "class")]

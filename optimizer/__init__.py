@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 from specopt.api.formulation import formulation, plan_of
 from specopt.api.frames import to_arrow, to_pandas, to_polars
 from specopt.api.front import Front, front
-from specopt.api.generate import families, generate
+from specopt.api.generate import families, generate, workload
 from specopt.api.policies import PolicyComparison, compare_policies
 from specopt.api.robustness import Robustness, robustness
 from specopt.api.sensitivity import Change, Sensitivity, sensitivity
@@ -147,4 +147,5 @@ __all__ = [
     "to_pandas",
     "to_polars",
     "verify",
+    "workload",
 ]

@@ -11,16 +11,20 @@ from specopt.instances.deployment.proposal import Proposal
 from specopt.instances.family import Family
 from specopt.instances.traces.problem import FromTrace
 from specopt.kinds import KINDS, kind_of
-from specopt.models.arguments import did_you_mean
+from specopt.models.arguments import did_you_mean, one_of
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import describe
 from specopt.models.problem import Problem
+from specopt.models.workload import Workload
 
 FAMILIES: dict[str, Family] = {family.name: family for kind in KINDS for family in kind.families}
 """Those of specopt itself."""
 
 WORKLOADS: dict[str, Family] = {
-    family.name: family for kind in KINDS if kind.simulator is not None for family in kind.simulator.workloads
+    family.name: family
+    for kind in KINDS
+    if kind.simulator is not None and issubclass(kind.simulator.world, Workload)
+    for family in kind.simulator.workloads
 }
 """What its policies meet."""
 
@@ -53,8 +57,8 @@ def families(kind: str | None = None) -> tuple[Family, ...]:
     return found if kind is None else tuple(one for one in found if one.name.startswith(f"{kind_of(kind).name}/"))
 
 
-def generate(family: str, *, seed: int = 0, **parameters: Any) -> Any:
-    """Return a problem, or a workload, from a named family: the same parameters and seed give the same.
+def generate(family: str, *, seed: int = 0, **parameters: Any) -> Problem:
+    """Return a problem from a named family: the same parameters and seed give the same problem.
 
     Parameters
     ----------
@@ -70,11 +74,24 @@ def generate(family: str, *, seed: int = 0, **parameters: Any) -> Any:
     InvalidInput
         If there is no such family or parameter.
     """
-    found = family_named(family) or WORKLOADS.get(family)
+    found = family_named(family)
     if found is None:
-        meant = did_you_mean(family, [*family_names(), *WORKLOADS])
+        meant = did_you_mean(family, family_names())
         raise InvalidInput(f"family: expected one of {', '.join(family_names())}, got {family!r}{meant}")
-    return found.generate(seed=seed, **parameters)
+    problem: Problem = found.generate(seed=seed, **parameters)
+    return problem
+
+
+def workload(family: str, *, seed: int = 0, **parameters: Any) -> Workload:
+    """Return a workload, what policies meet in a simulation, from a named family such as `fair-goodput/switching`.
+
+    Raises
+    ------
+    InvalidInput
+        If there is no such family or parameter.
+    """
+    found: Workload = WORKLOADS[one_of("family", family, WORKLOADS)].generate(seed=seed, **parameters)
+    return found
 
 
 def from_trace(kind: str) -> FromTrace:

@@ -55,6 +55,7 @@ def simulate(given: Simulate) -> None:
     """
     from specopt import simulate as play
     from specopt.api.simulate import simulator_of
+    from specopt.models.files import load
     from specopt.models.judge import verify
 
     policy, workload, result, param = given.policy, given.workload, given.result, given.param or ()
@@ -76,10 +77,10 @@ def simulate(given: Simulate) -> None:
     elif result is not None:
         raise InvalidInput(f"RESULT: expected none beside --policy and --workload, got {result}")
     elif workload is None and Path(given.source).exists():
-        world = read_problem(Path(given.source))
+        world = load(Path(given.source))
     if world is not None:
         options |= _parameters(simulator_of(world)[1], None, param)[1]
-        name = world.name or ""
+        name = getattr(world, "name", None) or ""
     else:
         world, played, more = _policy_on_workload(given.source, policy, workload, param, given.seed)
         options, name = options | more, ""

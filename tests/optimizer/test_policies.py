@@ -79,8 +79,8 @@ class Wrong(Policy):
         return self.decision
 
 
-LONG = {"devices": 12, "seconds": 8.0, "warm_up_seconds": 2.0, "replications": 2}
-SHORT = {"requests": 12, "warm_up_requests": 3, "replications": 2}
+LONG: dict[str, Any] = {"devices": 12, "seconds": 8.0, "warm_up_seconds": 2.0, "replications": 2}
+SHORT: dict[str, Any] = {"requests": 12, "warm_up_requests": 3, "replications": 2}
 CASES = [
     ("fair-goodput", "switching", Equal(), "fixed", {"rounds": 20, "replications": 3}),
     ("verification-batch", "mixed-classes", InOrder(), "fcfs", LONG),
