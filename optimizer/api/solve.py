@@ -72,8 +72,8 @@ def solve(
     seed
         Seed of everything random: the same seed gives the same plan.
     workers
-        Cores that an exact search may use, where it can (`brute-force` of serving latency): the same plan and bound for
-        every number, where the search ends by itself.
+        Cores that an exact search may use, where it can (`exact` and `brute-force` of serving latency): the same plan
+        and bound for every number, where the search ends by itself.
     memory_limit
         Bytes that the method may hold. One that is known to need more refuses the problem; one that finds out on its
         way returns the best plan so far, and `stats` says what it lacked.

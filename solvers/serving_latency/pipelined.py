@@ -535,7 +535,8 @@ def late_kernels(prepared: Prepared) -> tuple[str, ...]:
     """Return what a second process may compile while this one begins: one thing needed soon, then what comes last."""
     if has_few_plans(prepared):
         return ()
-    bounds = "serving_latency.bounds:enumerate_paths", "serving_latency.bounds:lagrangian"
+    names = "enumerate_paths", "lagrangian", "shortest_paths"
+    bounds = [f"serving_latency.bounds:{name}" for name in names]
     if _is_small(prepared.tasks):
         return ("serving_latency.plans:sequences_seconds", *bounds)
     return ("serving_latency.algorithm_1:algorithm_1_rows", *bounds, "serving_latency.bounds:ends_bound")
