@@ -58,16 +58,19 @@ from specopt.solvers.budget import Budget
 from specopt.solvers.serving_latency.prepare import Prepared
 
 MAX_RUNS = 10
-"""Runs of one step that have weights of their own."""
+"""Runs of one step that have weights of their own, at most; of more, the first and the last one have."""
 
-MOST_RUNS = 12
-"""Runs from which on steps of more are counted as steps of so many; below, only first and last run have weights."""
+MORE_RUNS = 4
+"""Runs that have weights of their own beyond those that memory asks for halfway."""
 
 KNOTS = 2
 """Points of progress with prices of their own; at least two."""
 
-GROUPS = {False: (8, 1, 2), True: (10, 1, 3)}
-"""Groups of tasks by tokens needed, in each by prompt, in each by acceptance, at most; more if tasks arrive apart."""
+GROUPS = 80
+"""Groups of tasks by tokens needed, at most, times the runs that have weights; of each, a part by acceptance."""
+
+PARTS = 2
+"""Parts of a group by acceptance, at most."""
 
 LESS = 1e-9
 """What is taken off the prices for the rounding of their sums."""
@@ -121,13 +124,13 @@ class Sort:
         return np.asarray(weights / max(1.0, float(largest.sum())))
 
 
-def sorts(prepared: Prepared) -> list[Sort]:
-    """Return all sorts of steps."""
+def sorts(prepared: Prepared, weighed: int) -> list[Sort]:
+    """Return all sorts of steps; those of up to so many runs have weights at every one."""
     overlap, lengths = prepared.overlap, list(prepared.served_lengths)
     pieces = [*((1, *row[:2]) for row in prepared.draft_pieces), *((0, *row[:2]) for row in prepared.verify_pieces)]
 
     def sort(runs: int, places: list[int], limited: bool = True) -> Sort:
-        points = np.arange(runs) if overlap and runs <= MAX_RUNS else np.unique([0, (runs - 1) * overlap])
+        points = np.arange(runs) if overlap and runs <= weighed else np.unique([0, (runs - 1) * overlap])
         rows = [(point, *piece, fixed) for point in range(len(points)) for piece in pieces for fixed in (1, 0)[: 2 - limited]]
         point, drafts, slope, height, fixed = (np.array(column) for column in zip(*rows, strict=True))
         counted = np.where(drafts, points[point] + 1, runs - points[point]) if overlap else np.full(len(rows), runs)
@@ -140,7 +143,7 @@ def sorts(prepared: Prepared) -> list[Sort]:
 
     all_of_them = list(range(len(lengths)))
     alone = [sort(1, [place]) for place in all_of_them]
-    return [*alone, *(sort(runs, all_of_them) for runs in range(2, MOST_RUNS)), sort(MOST_RUNS, all_of_them, False)]
+    return [*alone, *(sort(runs, all_of_them) for runs in range(2, weighed + 2)), sort(weighed + 2, all_of_them, False)]
 
 
 def operations(prepared: Prepared, reached: Floats, first: Any) -> tuple[Floats, Floats]:
@@ -179,6 +182,8 @@ class Prices:
         drafting = kv_draft / free_draft if problem.min_speculation_length else 0.0  # else it may be spared
         self.memory_per_token = max(drafting, kv_verify / free_verify)
         self.step = float(self.tokens.max())
+        fulls = float((prepared.inputs + 0.5 * asked.mean(axis=0)).sum()) * self.memory_per_token
+        self.weighed = MORE_RUNS + int(min(np.ceil(fulls), MAX_RUNS - MORE_RUNS))
         self.group = self._groups()
         inputs, groups = prepared.inputs, int(self.group.max()) + 1
         low, high, self.top = np.full(groups, np.inf), np.zeros(groups), np.zeros(groups)
@@ -202,7 +207,7 @@ class Prices:
         self.verify -= bent[:, None] * prepared.verify[1]
         self.memory = reached * self.memory_per_token
 
-        self.sorts = sorts(prepared)
+        self.sorts = sorts(prepared, self.weighed)
         self.weights = [np.zeros(len(sort.point)) for sort in self.sorts]
         self.tau = np.zeros(len(self.sorts))
         self.price, self.first = np.zeros(len(cells)), np.zeros(2 * groups)
@@ -210,9 +215,10 @@ class Prices:
     def _groups(self) -> Ints:
         """Return the group of each task: alike in tokens needed, prompt and acceptance."""
         rates = self.tokens[:, -1]
-        keys = (self.outputs.mean(axis=0) / self.tokens[:, 0], self.prepared.inputs, rates)
+        parts = PARTS if rates.min() < rates.max() else 1
+        keys = (self.outputs.mean(axis=0) / self.tokens[:, 0], rates)
         groups = [np.arange(self.prepared.tasks)]
-        for key, most in zip(keys, GROUPS[self.apart][: 2 + (rates.min() < rates.max())], strict=False):
+        for key, most in zip(keys, (GROUPS // parts // self.weighed, parts), strict=True):
             groups = [
                 part
                 for group in groups
@@ -372,7 +378,7 @@ class Prices:
 def served_bound(prepared: Prepared, budget: Budget) -> float:
     """Return a lower bound on the objective of every rebatched plan under this mechanism."""
     lengths = len(prepared.served_lengths)
-    budget.hold("max_speculation_length", _BYTES_PER_COST * lengths * (4 + min(prepared.tasks, math.prod(GROUPS))))
+    budget.hold("max_speculation_length", _BYTES_PER_COST * lengths * (4 + min(prepared.tasks, GROUPS // MORE_RUNS)))
     budget.check(_SECONDS_PER_PAIR * lengths**2)
     prices = Prices(prepared)
     prices.solve(budget)
