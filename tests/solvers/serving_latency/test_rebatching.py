@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 from oracles import rebatched_serving as naive
 from strategies.serving_latency import served_problems, served_problems_with_plans
 
@@ -17,7 +18,7 @@ from specopt.solvers.budget import Budget
 from specopt.solvers.serving_latency.every_step import EveryStep
 from specopt.solvers.serving_latency.method import prepare_all
 from specopt.solvers.serving_latency.prepare import prepare
-from specopt.solvers.serving_latency.served_bound import Prices, served_bound
+from specopt.solvers.serving_latency.served_bound import KNOTS, Prices, served_bound
 
 Case = tuple[ServingLatencyProblem, ServingLatencyPlan]
 EXECUTED = {"1.1B-13B-s1": 131.836, "68M-7B-s1": 55.473}
@@ -107,6 +108,38 @@ def test_prices_are_checked(problem: ServingLatencyProblem) -> None:
         assert (prices.price >= 0.0).all() and (prices.first >= 0.0).all() and prices.holds()
         prices.price = np.full_like(prices.price, 2.0 * prices.alone().max())
         assert prices.alone().max() == 0.0 or not prices.holds()
+
+
+@settings(max_examples=20, deadline=None)
+@given(served_problems(batching=["rebatched"], tasks=(1, 30), max_output=40, mechanisms=["pipelined"]), st.data())
+def test_no_step_earns_more_than_it_takes(problem: ServingLatencyProblem, data: st.DataObject) -> None:
+    """Tests that tokens between the knots, of prompts between the ends of a group, are paid by every step (Eq. 20)."""
+    prepared = prepare(problem, "pipelined")
+    if prepared.misfit() is not None:
+        return
+    prices = Prices(prepared)
+    prices.solve(Budget(problem))
+    price = prices.between(prices.price.reshape(-1, KNOTS))
+    random = np.random.default_rng(data.draw(st.integers(0, 1000)))
+    outputs = prices.outputs[0]
+    for _ in range(10):
+        gained = np.maximum(0.0, random.uniform(-0.5, 1.0) + random.random(prepared.tasks)).clip(0.0, 1.0) * outputs
+        place = int(random.integers(len(prepared.served_lengths)))
+        length = prepared.served_lengths[place]
+        after = np.minimum(outputs, gained + prices.tokens[:, place])
+        earned = (price * (prices.stretches(after) - prices.stretches(gained))).sum(axis=1)
+        runs = int(random.integers(1, min(14, prepared.tasks) + 1))
+        chosen = np.argsort(prepared.inputs + gained)[-int(random.integers(1, prepared.tasks + 1)) :]
+        batches = [batch for batch in np.array_split(chosen, runs) if len(batch)]
+        times = []
+        for batch in batches:
+            reached = float((prepared.inputs[batch] + gained[batch]).max())
+            if not prepared.fits(len(batch), reached, 0.0):
+                break
+            stages = problem.stage_seconds(len(batch), np.array([reached]), length, False)
+            times.append(tuple(float(part[0]) for part in stages))
+        if len(times) == len(batches):
+            assert earned[chosen].sum() <= [*prepared.completed(times)][-1] * (1 + 1e-9)
 
 
 @settings(max_examples=10, deadline=None)
