@@ -15,8 +15,8 @@ Let runs m = 1..M be served in this order, d_m and v_m their stage times. Eq. 20
 points p of (d_1 + ... + d_p) + (v_p + ... + v_M): at least any mixture of these with weights mu_p >= 0, sum 1. A run
 with tasks k and speculation length l takes d_m >= l h + c D_k(l) summed over its tasks, with any one piece (c, h) of
 the runtime, and so v_m: padding and regrouping only add. Weights on pieces at a point, no more than mu_p in sum, make
-both sides linear in them. Steps of more than `MAX_RUNS` runs are charged alike wherever a run stands, drafting with
-some weight and verifying with what is left. Without overlap every run is charged both in full.
+both sides linear in them. Steps of many runs have weights at the first and the last one only: those in between are
+charged least. Without overlap every run is charged both in full.
 
 Memory holds b times the longest of a run: at least the sum over its tasks of what each alone takes, m_k as a share.
 So M runs have sum m_k <= M (tau_M is the price of that), and many runs pay overhead for at least sum m_k.
@@ -32,10 +32,12 @@ Prices
 ------
 Then (1) holds if for every M there are weights whose overhead is no less than M tau_M plus, over all tasks, what is
 positive of: earned, less charged at the cheapest place, speculation length and progress, less tau_M m_k. Prices, q,
-weights, tau are the variables; what is maximised is what the tasks of the problem earn. Tasks are priced in groups
-that are alike, prices constant over `STAGES` stretches of progress; in the later ones contexts are longer. A price
-changes L(l_max) tokens after the cost does, so that no step earns more than some price at or before its own stretch
-allows. What the solver returns is scaled down until (1) holds as checked here.
+weights, tau are the variables; what is maximised is what the tasks of the problem earn. Tasks are priced in groups that
+are alike in tokens needed. In each, a price is a straight line between the shortest and the longest prompt, and between
+`KNOTS` points of progress, rising from each to the next: so are charges and m_k, which depend on I_k + g_k alone, and
+where the condition holds at the ends it holds in between. (A first step bends with the prompt: what lies below the
+line, q (b - a)^2 / 4 at most, is taken off.) A price changes L(l_max) tokens after the cost does, so that no step earns
+more than the price at its own progress allows. What the solver returns is scaled down until (1) holds as checked here.
 
 Without arrivals all first steps are one step, charged apart: at least the drafting, or the verification, or any
 mixture, of all prompts. With arrivals, what tasks earn fits one machine that may interrupt any of them: the j-th task
@@ -131,7 +133,8 @@ def sorts(prepared: Prepared, weighed: int) -> list[Sort]:
 
     def sort(runs: int, places: list[int], limited: bool = True) -> Sort:
         points = np.arange(runs) if overlap and runs <= weighed else np.unique([0, (runs - 1) * overlap])
-        rows = [(point, *piece, fixed) for point in range(len(points)) for piece in pieces for fixed in (1, 0)[: 2 - limited]]
+        kinds = (1,) if limited else (1, 0)
+        rows = [(point, *piece, fixed) for point in range(len(points)) for piece in pieces for fixed in kinds]
         point, drafts, slope, height, fixed = (np.array(column) for column in zip(*rows, strict=True))
         counted = np.where(drafts, points[point] + 1, runs - points[point]) if overlap else np.full(len(rows), runs)
         run = points[:, None] if len(points) != 2 or runs == 2 else np.ones((1, 1))  # between two, no place is cheaper
@@ -300,9 +303,8 @@ class Prices:
         rows, groups, parts = charges[..., 0].size, len(self.count), sort.parts
         points = len(parts) // 2
         shared = np.zeros((rows + 2 + len(parts), len(self.price) + groups))
-        gain, cell = np.broadcast_to(self.gain.T[sort.lengths], charges.shape[:3]).ravel(), np.tile(
-            self.cell, rows // len(self.cell)
-        )
+        gain = np.broadcast_to(self.gain.T[sort.lengths], charges.shape[:3]).ravel()
+        cell = np.tile(self.cell, rows // len(self.cell))
         for back in range(KNOTS):  # its price is what its knot and those before add
             some = cell % KNOTS >= back
             shared[np.flatnonzero(some), cell[some] - back] = gain[some]
