@@ -138,8 +138,8 @@ def test_no_step_earns_more_than_it_takes(problem: ServingLatencyProblem, data: 
             reached = float((prepared.inputs[batch] + gained[batch]).max())
             if not prepared.fits(len(batch), reached, 0.0):
                 break
-            stages = problem.stage_seconds(len(batch), np.array([reached]), length, False)
-            times.append(tuple(float(part[0]) for part in stages))
+            draft, verify = problem.stage_seconds(len(batch), np.array([reached]), length, False)
+            times.append((float(draft[0]), float(verify[0])))
         if len(times) == len(batches):
             assert earned[chosen].sum() <= [*prepared.completed(times)][-1] * (1 + 1e-9)
 
