@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 _MANY = 300  # tasks above which bounds gain more than annealing, and than paths of several weights
 _MAX_ORDERED = 2000  # tasks up to which every order is tried
 _DEAR_BOUND = 1e7  # batches rated per range of steps above which the bound of `rebatching` takes too long
-_CHEAP_BOUND = 3e5  # the same below which more ranges of steps gain more, before annealing, than it does
+_CHEAP_BOUND = 4e5  # the same below which more ranges of steps gain more, before annealing, than it does
 _HOPELESS = 1.05  # an l at which another's batches take so much longer than the best is no longer constructed for
 _WORK_PER_CALL = 3_000_000  # of a kernel call, some 0.02 s: cut by work, never by the clock, a seed gives one plan
 _ROWS_PER_CALL = 200_000  # batches rated per call of the shortest path
