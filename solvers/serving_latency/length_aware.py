@@ -43,12 +43,14 @@ if TYPE_CHECKING:
 _MANY = 300  # tasks above which bounds gain more than annealing, and than paths of several weights
 _MAX_ORDERED = 2000  # tasks up to which every order is tried
 _DEAR_BOUND = 1e7  # batches rated per range of steps above which the bound of `rebatching` takes too long
+_CHEAP_BOUND = 4e5  # the same below which more ranges of steps gain more, before annealing, than it does
 _HOPELESS = 1.05  # an l at which another's batches take so much longer than the best is no longer constructed for
 _WORK_PER_CALL = 3_000_000  # of a kernel call, some 0.02 s: cut by work, never by the clock, a seed gives one plan
 _ROWS_PER_CALL = 200_000  # batches rated per call of the shortest path
 _WEIGHTS = ((1.0, 0.0), (0.5, 0.5), (0.0, 1.0))  # of draft and verify time in the shortest path
 _MAX_RANGES = 9  # of steps, for the bounds
-_HEAT = 0.01  # relative worsening that annealing starts with
+_RANGES_OF_MANY = 5  # of steps, for the bounds of many tasks before the annealing
+_HEAT, _HEAT_OF_MANY = 0.01, 3e-5  # relative worsening that annealing starts with
 
 
 @dataclass(frozen=True)
@@ -152,11 +154,12 @@ class _Search:
                 self._construct(candidate)
                 self.offer()
         if tasks > _MANY:
-            self._certify()
+            self._certify(_RANGES_OF_MANY if entries(self.candidates[0].at) <= _CHEAP_BOUND else 0)
         alive = [candidate for candidate in self.candidates if candidate.batches]
         moves = min(self.moves, 2000 * tasks * tasks)
         tried = 0
-        for part, (share, heat) in enumerate(((0.07, _HEAT), (0.1, _HEAT), (0.16, 0.5 * _HEAT), (0.67, _HEAT))):
+        warm = _HEAT if tasks <= _MANY else _HEAT_OF_MANY
+        for part, (share, heat) in enumerate(((0.07, warm), (0.1, warm), (0.16, 0.5 * warm), (0.67, warm))):
             alive = sorted(self._promising(alive), key=lambda candidate: candidate.objective)
             if part > 0:
                 alive = alive[: 4 if part == 1 else 2]

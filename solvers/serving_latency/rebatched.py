@@ -36,7 +36,7 @@ FEW = 300
 MAX_LENGTHS = 64
 """Speculation lengths to choose from at each step."""
 
-FINISHED = 0.05
+FINISHED = 0.02
 """Share of more tasks that finish before their batches change."""
 
 

@@ -15,8 +15,8 @@ Let runs m = 1..M be served in this order, d_m and v_m their stage times. Eq. 20
 points p of (d_1 + ... + d_p) + (v_p + ... + v_M): at least any mixture of these with weights mu_p >= 0, sum 1. A run
 with tasks k and speculation length l takes d_m >= l h + c D_k(l) summed over its tasks, with any one piece (c, h) of
 the runtime, and so v_m: padding and regrouping only add. Weights on pieces at a point, no more than mu_p in sum, make
-both sides linear in them. Steps of more than `MAX_RUNS` runs are charged alike wherever a run stands, drafting with
-some weight and verifying with what is left. Without overlap every run is charged both in full.
+both sides linear in them. Steps of many runs have weights at the first and the last one only: those in between are
+charged least. Without overlap every run is charged both in full.
 
 Memory holds b times the longest of a run: at least the sum over its tasks of what each alone takes, m_k as a share.
 So M runs have sum m_k <= M (tau_M is the price of that), and many runs pay overhead for at least sum m_k.
@@ -32,10 +32,12 @@ Prices
 ------
 Then (1) holds if for every M there are weights whose overhead is no less than M tau_M plus, over all tasks, what is
 positive of: earned, less charged at the cheapest place, speculation length and progress, less tau_M m_k. Prices, q,
-weights, tau are the variables; what is maximised is what the tasks of the problem earn. Tasks are priced in groups
-that are alike, prices constant over `STAGES` stretches of progress; in the later ones contexts are longer. A price
-changes L(l_max) tokens after the cost does, so that no step earns more than some price at or before its own stretch
-allows. What the solver returns is scaled down until (1) holds as checked here.
+weights, tau are the variables; what is maximised is what the tasks of the problem earn. Tasks are priced in groups that
+are alike in tokens needed. In each, a price is a straight line between the shortest and the longest prompt, and between
+`KNOTS` points of progress, rising from each to the next: so are charges and m_k, which depend on I_k + g_k alone, and
+where the condition holds at the ends it holds in between. (A first step bends with the prompt: what lies below the
+line, q (b - a)^2 / 4 at most, is taken off.) A price changes L(l_max) tokens after the cost does, so that no step earns
+more than the price at its own progress allows. What the solver returns is scaled down until (1) holds as checked here.
 
 Without arrivals all first steps are one step, charged apart: at least the drafting, or the verification, or any
 mixture, of all prompts. With arrivals, what tasks earn fits one machine that may interrupt any of them: the j-th task
@@ -57,14 +59,20 @@ from specopt.models.rebatched_serving import ROUNDING
 from specopt.solvers.budget import Budget
 from specopt.solvers.serving_latency.prepare import Prepared
 
-MAX_RUNS = 6
-"""Runs of one step that have weights of their own."""
+MAX_RUNS = 10
+"""Runs of one step that have weights of their own, at most; of more, the first and the last one have."""
 
-STAGES = 3
-"""Stretches of progress with prices of their own, at most."""
+MORE_RUNS = 4
+"""Runs that have weights of their own beyond those that memory asks for halfway."""
 
-GROUPS = {False: (8, 2, 2), True: (10, 3, 3)}
-"""Groups of tasks by tokens needed, in each by prompt, in each by acceptance, at most; more if tasks arrive apart."""
+KNOTS = 2
+"""Points of progress with prices of their own; at least two."""
+
+GROUPS = 80
+"""Groups of tasks by tokens needed, at most, times the runs that have weights; of each, a part by acceptance."""
+
+PARTS = 2
+"""Parts of a group by acceptance, at most."""
 
 LESS = 1e-9
 """What is taken off the prices for the rounding of their sums."""
@@ -118,33 +126,27 @@ class Sort:
         return np.asarray(weights / max(1.0, float(largest.sum())))
 
 
-def sorts(prepared: Prepared) -> list[Sort]:
-    """Return all sorts of steps."""
+def sorts(prepared: Prepared, weighed: int) -> list[Sort]:
+    """Return all sorts of steps; those of up to so many runs have weights at every one."""
     overlap, lengths = prepared.overlap, list(prepared.served_lengths)
     pieces = [*((1, *row[:2]) for row in prepared.draft_pieces), *((0, *row[:2]) for row in prepared.verify_pieces)]
 
-    def sort(runs: int, places: list[int]) -> Sort:
-        points = runs if overlap else 1
-        rows = [(point, *piece) for point in range(points) for piece in pieces]
-        point, drafts, slope, height = (np.array(column) for column in zip(*rows, strict=True))
-        counted = np.where(drafts, point + 1, runs - point) if overlap else np.full(len(rows), runs)
-        run = np.arange(points)[:, None]
-        charged = np.where(drafts, run <= point, run >= point)
-        passes = np.where(drafts, lengths[places[0]], 1)
-        return Sort(runs, True, places, point, drafts, slope, counted * passes * height, 0.0 * height, charged * 1.0)
-
-    def more(runs: int) -> Sort:
-        rows = [(overlap * piece[0], *piece, fixed) for fixed in (1, 0) for piece in pieces]
+    def sort(runs: int, places: list[int], limited: bool = True) -> Sort:
+        points = np.arange(runs) if overlap and runs <= weighed else np.unique([0, (runs - 1) * overlap])
+        kinds = (1,) if limited else (1, 0)
+        rows = [(point, *piece, fixed) for point in range(len(points)) for piece in pieces for fixed in kinds]
         point, drafts, slope, height, fixed = (np.array(column) for column in zip(*rows, strict=True))
-        one = np.where(drafts, lengths[0], 1) * height
-        everywhere = np.ones((1, len(rows)))
-        return Sort(
-            runs, False, all_of_them, point, drafts, slope, fixed * runs * one, (1 - fixed) * one, everywhere
-        )  # fmt: skip
+        counted = np.where(drafts, points[point] + 1, runs - points[point]) if overlap else np.full(len(rows), runs)
+        run = points[:, None] if len(points) != 2 or runs == 2 else np.ones((1, 1))  # between two, no place is cheaper
+        charged = np.where(drafts, run <= points[point], run >= points[point]) | (not overlap)
+        one = np.where(drafts, lengths[places[0]], 1) * height
+        share = np.where((fixed == 0) & (counted == runs), one, 0.0)
+        overhead = np.where(share > 0.0, 0.0, counted * one)
+        return Sort(runs, limited, places, point, drafts, slope, overhead, share, charged * 1.0)
 
     all_of_them = list(range(len(lengths)))
     alone = [sort(1, [place]) for place in all_of_them]
-    return [*alone, *(sort(runs, all_of_them) for runs in range(2, MAX_RUNS + 1)), more(MAX_RUNS + 1)]
+    return [*alone, *(sort(runs, all_of_them) for runs in range(2, weighed + 2)), sort(weighed + 2, all_of_them, False)]
 
 
 def operations(prepared: Prepared, reached: Floats, first: Any) -> tuple[Floats, Floats]:
@@ -182,37 +184,44 @@ class Prices:
         kv_draft, free_draft, kv_verify, free_verify = prepared.memory
         drafting = kv_draft / free_draft if problem.min_speculation_length else 0.0  # else it may be spared
         self.memory_per_token = max(drafting, kv_verify / free_verify)
-        most, step = float(self.outputs.max()), float(self.tokens.max())
-        self.begins = np.arange(0.0, most, max(step, most / STAGES))[:STAGES]
-        self.ends = np.array([0.0, *(self.begins[1:] + step), np.inf])  # of the prices
-
+        self.step = float(self.tokens.max())
+        fulls = float((prepared.inputs + 0.5 * asked.mean(axis=0)).sum()) * self.memory_per_token
+        self.weighed = MORE_RUNS + int(min(np.ceil(fulls), MAX_RUNS - MORE_RUNS))
         self.group = self._groups()
-        self.count = np.bincount(self.group)
-        groups = len(self.count)
-        inputs, gain = np.full(groups, np.inf), np.zeros((groups, self.tokens.shape[1]))
-        np.minimum.at(inputs, self.group, prepared.inputs)
+        inputs, groups = prepared.inputs, int(self.group.max()) + 1
+        low, high, self.top = np.full(groups, np.inf), np.zeros(groups), np.zeros(groups)
+        gain = np.zeros((groups, self.tokens.shape[1]))
+        np.minimum.at(low, self.group, inputs)
+        np.maximum.at(high, self.group, inputs)
+        np.maximum.at(self.top, self.group, asked.max(axis=0))
         np.maximum.at(gain, self.group, self.tokens)
-        # A type is what the tasks of a group can be: so far on, or new.
-        cells = np.arange(groups * len(self.begins))
-        self.cell = np.append(cells, cells[:: len(self.begins)]) if self.apart else cells
+        self.share = (inputs - low[self.group]) / np.maximum(high - low, 1.0)[self.group]
+        self.count = self.gather(np.ones(len(inputs)))
+        # A type is what the tasks at an end of a group can be: so far on, or new.
+        cells = np.arange(2 * groups * KNOTS)
+        self.cell = np.append(cells, cells[::KNOTS]) if self.apart else cells
         self.newly = np.arange(len(self.cell)) >= len(cells)
-        self.of, stage = np.divmod(self.cell, len(self.begins))
-        reached = inputs[self.of] + self.begins[stage]
-        self.gain = gain[self.of]
+        self.of, knot = np.divmod(self.cell, KNOTS)
+        reached = np.stack([low, high], axis=1).ravel()[self.of] + self.top[self.of // 2] * knot / (KNOTS - 1)
+        self.gain = gain[self.of // 2]
         self.draft, self.verify = operations(prepared, reached, self.newly)
+        bent = self.newly * 0.25 * (high - low)[self.of // 2] ** 2  # prompts in between take less than in proportion
+        self.draft -= np.outer(bent, np.sign(prepared.served_lengths) * prepared.models[0, 1])
+        self.verify -= bent[:, None] * prepared.models[1, 1]
         self.memory = reached * self.memory_per_token
 
-        self.sorts = sorts(prepared)
+        self.sorts = sorts(prepared, self.weighed)
         self.weights = [np.zeros(len(sort.point)) for sort in self.sorts]
         self.tau = np.zeros(len(self.sorts))
-        self.price, self.first = np.zeros(len(cells)), np.zeros(groups)
+        self.price, self.first = np.zeros(len(cells)), np.zeros(2 * groups)
 
     def _groups(self) -> Ints:
         """Return the group of each task: alike in tokens needed, prompt and acceptance."""
         rates = self.tokens[:, -1]
-        keys = (self.outputs.mean(axis=0) / self.tokens[:, 0], self.prepared.inputs, rates)
+        parts = PARTS if rates.min() < rates.max() else 1
+        keys = (self.outputs.mean(axis=0) / self.tokens[:, 0], rates)
         groups = [np.arange(self.prepared.tasks)]
-        for key, most in zip(keys, GROUPS[self.apart][: 2 + (rates.min() < rates.max())], strict=False):
+        for key, most in zip(keys, (GROUPS // parts // self.weighed, parts), strict=True):
             groups = [
                 part
                 for group in groups
@@ -223,9 +232,28 @@ class Prices:
             found[group] = number
         return found
 
+    def gather(self, values: Floats) -> Floats:
+        """Return the sums of what tasks have, shape (tasks, ...), at both ends of every group."""
+        found = np.zeros((len(self.top), 2, *values.shape[1:]))
+        for end, share in enumerate((1.0 - self.share, self.share)):
+            np.add.at(found[:, end], self.group, (values.T * share).T)
+        return found.reshape(-1, *values.shape[1:])
+
+    def between(self, values: Floats) -> Floats:
+        """Return what tasks have if these are the values at both ends of every group, shape (ends, ...)."""
+        low, high = values[2 * self.group], values[2 * self.group + 1]
+        return np.asarray(((1.0 - self.share) * low.T + self.share * high.T).T)
+
     def stretches(self, outputs: Floats) -> Floats:
-        """Return how many of a task's tokens have each price, shape (tasks, stages)."""
-        return np.diff(np.minimum(outputs[:, None], self.ends), axis=1)
+        """Return how many of a task's tokens have the price of each knot, shape (tasks, knots)."""
+        width = self.top[self.group] / (KNOTS - 1)
+        found = np.zeros((len(outputs), KNOTS))
+        found[:, 0] = np.minimum(outputs, self.step)
+        for knot in range(KNOTS - 1):
+            part = np.clip((outputs - self.step) / width - knot, 0.0, 1.0)
+            found[:, knot] += width * (part - 0.5 * part**2)
+            found[:, knot + 1] += width * 0.5 * part**2
+        return found
 
     def charges(self, sort: Sort) -> Floats:
         """Return what each entry charges, shape (places, lengths, types, entries)."""
@@ -249,10 +277,9 @@ class Prices:
         matrix = sparse.hstack(
             [sparse.vstack([*map(sparse.csr_array, shared)]), sparse.block_diag([*map(sparse.csr_array, own)])]
         ).tocsr()
-        amounts = np.zeros((len(self.count), len(self.begins)))
-        np.add.at(amounts, self.group, np.mean([self.stretches(outputs) for outputs in self.outputs], axis=0))
+        amounts = self.gather(np.mean([self.stretches(outputs) for outputs in self.outputs], axis=0))
         worth = np.zeros(matrix.shape[1])
-        worth[: amounts.size] = amounts.ravel()
+        worth[: amounts.size] = amounts[:, ::-1].cumsum(axis=1)[:, ::-1].ravel()  # of what a knot adds to the price
         worth[amounts.size : amounts.size + len(self.count)] = self.count * self.apart
         time_limit = min(budget.remaining, 1e9)
         found = optimize.linprog(-worth, matrix, np.concatenate(limits), options={"time_limit": time_limit}).x
@@ -260,6 +287,7 @@ class Prices:
             return
         found = np.maximum(found, 0.0)
         self.price, self.first, rest = np.split(found, [amounts.size, amounts.size + len(self.count)])
+        self.price = self.price.reshape(amounts.shape).cumsum(axis=1).ravel()
         for number, (sort, part) in enumerate(zip(self.sorts, own, strict=True)):
             mine, rest = np.split(rest, [part.shape[1]])
             self.weights[number] = sort.allowed(mine[: len(sort.point)])
@@ -275,8 +303,11 @@ class Prices:
         rows, groups, parts = charges[..., 0].size, len(self.count), sort.parts
         points = len(parts) // 2
         shared = np.zeros((rows + 2 + len(parts), len(self.price) + groups))
-        every = np.arange(rows), np.tile(self.cell, rows // len(self.cell))
-        shared[every] = np.broadcast_to(self.gain.T[sort.lengths], charges.shape[:3]).ravel()
+        gain = np.broadcast_to(self.gain.T[sort.lengths], charges.shape[:3]).ravel()
+        cell = np.tile(self.cell, rows // len(self.cell))
+        for back in range(KNOTS):  # its price is what its knot and those before add
+            some = cell % KNOTS >= back
+            shared[np.flatnonzero(some), cell[some] - back] = gain[some]
         of, newly = (np.tile(column, rows // len(self.of)) for column in (self.of, self.newly))
         shared[np.flatnonzero(newly), len(self.price) + of[newly]] = 1.0
         memory = np.tile(self.memory, rows // len(self.memory))[:, None] * sort.limited
@@ -347,7 +378,7 @@ class Prices:
         verifying = max(slope * float(verify[:, 0].sum()) + runs * height for slope, height, _ in self.pieces[1])
         more = (part - part[:, :1] for part in (draft, verify))
         more_drafting, more_verifying = (rows[0, 0] * part for rows, part in zip(self.pieces, more, strict=True))
-        earned = self.tokens * self.price[self.group * len(self.begins)][:, None]
+        earned = self.tokens * self.between(self.price[::KNOTS])[:, None]
         found = 0.0
         for x in (0.0, 0.25, 0.5, 0.75, 1.0):
             y = 1.0 - x if self.prepared.overlap else 1.0
@@ -360,7 +391,7 @@ class Prices:
 def served_bound(prepared: Prepared, budget: Budget) -> float:
     """Return a lower bound on the objective of every rebatched plan under this mechanism."""
     lengths = len(prepared.served_lengths)
-    budget.hold("max_speculation_length", _BYTES_PER_COST * lengths * (4 + min(prepared.tasks, math.prod(GROUPS))))
+    budget.hold("max_speculation_length", _BYTES_PER_COST * lengths * (4 + min(prepared.tasks, GROUPS // MORE_RUNS)))
     budget.check(_SECONDS_PER_PAIR * lengths**2)
     prices = Prices(prepared)
     prices.solve(budget)
@@ -371,8 +402,8 @@ def _bound(prices: Prices, outputs: Floats) -> float:
     """Return the bound for tasks (sorted order) of given output lengths."""
     prepared = prices.prepared
     problem = prepared.problem
-    price = prices.price.reshape(-1, len(prices.begins))[prices.group]
-    work = (price * prices.stretches(outputs)).sum(axis=1) + prices.first[prices.group] * prices.apart
+    price = prices.between(prices.price.reshape(-1, KNOTS))
+    work = (price * prices.stretches(outputs)).sum(axis=1) + prices.between(prices.first) * prices.apart
     alone = prices.alone(outputs)
     if problem.arrival_seconds is None:
         opening = prices.opening()

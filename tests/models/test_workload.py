@@ -51,6 +51,6 @@ def test_wrong_fields_are_named(change: dict[str, Any], message: str) -> None:
 def test_workloads_have_names() -> None:
     """Tests that an unknown family of workloads is refused with those that are."""
     with pytest.raises(
-        InvalidInput, match="family: expected one of .*fair-goodput/switching.*, got 'fair-goodput/paper-5'"
+        InvalidInput, match=r"family: expected one of .*fair-goodput/switching.*, got 'fair-goodput/paper-5'"
     ):
         workload("fair-goodput/paper-5")

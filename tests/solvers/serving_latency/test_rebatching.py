@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 from oracles import rebatched_serving as naive
 
 from specopt import ServingLatencyPlan, ServingLatencyProblem, Status, generate, load, solve
@@ -16,7 +17,7 @@ from specopt.solvers.budget import Budget
 from specopt.solvers.serving_latency.every_step import EveryStep
 from specopt.solvers.serving_latency.method import prepare_all
 from specopt.solvers.serving_latency.prepare import prepare
-from specopt.solvers.serving_latency.served_bound import Prices, served_bound
+from specopt.solvers.serving_latency.served_bound import KNOTS, Prices, served_bound
 from specopt.testing.strategies.serving_latency import served_problems, served_problems_with_plans
 
 Case = tuple[ServingLatencyProblem, ServingLatencyPlan]
@@ -119,6 +120,40 @@ def test_prompts_are_counted(least: int) -> None:
     objective = solve(problem, "rebatching").objective
     assert objective is not None
     assert 0.9 * objective <= bound(problem) <= objective * (1 + 1e-9)
+
+
+@settings(max_examples=20, deadline=None)
+@given(served_problems(batching=["rebatched"], tasks=(1, 30), max_output=40, mechanisms=["pipelined"]), st.data())
+def test_no_step_earns_more_than_it_takes(problem: ServingLatencyProblem, data: st.DataObject) -> None:
+    """Tests that tokens between the knots, of prompts between the ends of a group, are paid by every step (Eq. 20)."""
+    prepared = prepare(problem, "pipelined")
+    if prepared.misfit() is not None:
+        return
+    with pytest.MonkeyPatch.context() as patch:  # few groups, of different prompts
+        patch.setattr("specopt.solvers.serving_latency.served_bound.GROUPS", 20)
+        prices = Prices(prepared)
+    prices.solve(Budget(problem))
+    price = prices.between(prices.price.reshape(-1, KNOTS))
+    random = np.random.default_rng(data.draw(st.integers(0, 1000)))
+    outputs = prices.outputs[0]
+    for _ in range(10):
+        gained = np.maximum(0.0, random.uniform(-0.5, 1.0) + random.random(prepared.tasks)).clip(0.0, 1.0) * outputs
+        place = int(random.integers(len(prepared.served_lengths)))
+        length = prepared.served_lengths[place]
+        after = np.minimum(outputs, gained + prices.tokens[:, place])
+        earned = (price * (prices.stretches(after) - prices.stretches(gained))).sum(axis=1)
+        runs = int(random.integers(1, min(14, prepared.tasks) + 1))
+        chosen = np.argsort(prepared.inputs + gained)[-int(random.integers(1, prepared.tasks + 1)) :]
+        batches = [batch for batch in np.array_split(chosen, runs) if len(batch)]
+        times = []
+        for batch in batches:
+            reached = float((prepared.inputs[batch] + gained[batch]).max())
+            if not prepared.fits(len(batch), reached, 0.0):
+                break
+            draft, verify = problem.stage_seconds(len(batch), np.array([reached]), length, False)
+            times.append((float(draft[0]), float(verify[0])))
+        if len(times) == len(batches):
+            assert earned[chosen].sum() <= [*prepared.completed(times)][-1] * (1 + 1e-9)
 
 
 @settings(max_examples=10, deadline=None)
