@@ -145,8 +145,8 @@ def _all(arguments: argparse.Namespace) -> Iterator[str]:
             file = FOLDER / f"{kind}.jsonl"
             lines = file.read_bytes().splitlines() if file.is_file() else []
             tasks = [(*read(line), arguments.time_limit) for line in lines]
-            found = []
-            for instance in pool.map(_regenerate, tasks):
+            found = [old for _, old, _ in tasks if old is not None and arguments.new]
+            for instance in pool.map(_regenerate, tasks[len(found) :]):
                 found.append(instance)
                 best = instance.best
                 print(f"  {instance.name}: {best.objective:.9g}, {best.status}, {best.bound_method}", flush=True)
@@ -160,6 +160,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
     parser.add_argument("kinds", nargs="*", metavar="KIND", help="default: all kinds")
     parser.add_argument("--time-limit", type=float, default=20.0, help="seconds per method and instance")
+    parser.add_argument("--new", action="store_true", help="only recipes that stand alone, which come last")
     parser.add_argument("--jobs", type=int, default=2, help="processes")
     for text in _all(parser.parse_args()):
         print(text, flush=True)

@@ -75,11 +75,9 @@ def submit(
 
     check_target(output, result)
     found, said = submitted(name, read_result(result), datetime.date.today().isoformat())
-    for text in said:
-        typer.echo(text)
-    if found.best == saved_instance(name).best:
-        typer.echo("nothing to merge")
-    elif output is None:
+    better = found.best != saved_instance(name).best
+    hand_over("\n".join(said if better else [*said, "nothing to merge"]) + "\n", None)
+    if better and output is None:
         say("to have it merged, write the line of the library with -o FILE")
-    else:
+    elif better:
         hand_over(line_of(found) + "\n", output)

@@ -35,7 +35,7 @@ def test_lines_round_trip(library: ModuleType) -> None:
     """Tests that every saved line is what the script writes of it, byte for byte."""
     for kind in KINDS:
         lines = (library.FOLDER / f"{kind.name}.jsonl").read_text().splitlines()
-        assert [library.line(library.read(line.encode())[1]) for line in lines] == lines
+        assert [library.line_of(library.read(line.encode())[1]) for line in lines] == lines
 
 
 def test_nothing_changes_without_need(library: ModuleType) -> None:

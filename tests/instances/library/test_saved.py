@@ -67,7 +67,8 @@ def test_recipes_give_the_saved_numbers(kind: str) -> None:
         problem = instance.generate()
         assert problem.sha256 == instance.problem_sha256, instance.name
         if instance.problem is not None:
-            assert instance.load() == type(problem).from_dict({**problem.to_dict(), "name": instance.name})
+            notes = {} if instance.source is None else {"notes": instance.source}
+            assert instance.load() == type(problem).from_dict({**problem.to_dict(), **notes, "name": instance.name})
 
 
 @pytest.mark.parametrize("kind", [kind.name for kind in KINDS])
@@ -92,8 +93,8 @@ def test_best_known_values_are_consistent(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", [kind.name for kind in KINDS])
 def test_much_of_it_is_proven(kind: str) -> None:
-    """Tests that most instances are proven optimal, every small one is, and several by more than one method."""
-    instances = list(instances_of_kind(kind).values())
+    """Tests that most generated instances are proven optimal, the small ones all, and several by two methods."""
+    instances = [instance for instance in instances_of_kind(kind).values() if instance.source is None]
     assert sum(instance.best.status == "optimal" for instance in instances) >= 0.6 * len(instances)
     assert all(instance.best.status == "optimal" for instance in instances if instance.size == "small")
     assert sum(bool(instance.best.confirmed_by) for instance in instances) >= 7
@@ -135,7 +136,7 @@ def test_names() -> None:
     for other, name in FIRST_NAMES.items():
         assert load_saved(other).name == name
         assert best_known(other) == best_known(name)
-    assert {saved_instance(name).family for name in saved()} <= set(FAMILIES)
+    assert {saved_instance(name).family for name in saved() if saved_instance(name).source is None} <= set(FAMILIES)
     assert saved("fair-goodput") == list(instances_of_kind("fair-goodput"))
 
 
