@@ -95,6 +95,9 @@ _CONTROL, _CHUNKS = (
     ("prompt-chunking: time to first token on the paper's testbed"),
 )
 _TTFT = "N = {}, P = {}, 3 ms per message: TTFT of Eq. 3 and of the best equal chunks, over the default's {} ms"
+_INDEXED, _CORES = "serving-latency: a time-indexed program", "serving-latency: exact on two cores"
+_ARRIVALS = "arrivals, 100 tasks, 0.8 requests per second: best policy, bound, program in intervals of 0.4 s"
+_K300 = "paper-1/K300, proven: seconds of a processor, those of the busier thread with two workers, ratio"
 _HELD_OUT = "batch {}, a benchmark held out but for its {} at K = 3: {}"
 _BOTH, _ALONE = "throughput and acceptance", "acceptance alone"
 
@@ -138,6 +141,14 @@ FIGURES: dict[str, Measured | Computed] = {
     "anew.gap": Measured(
         "serving-latency: batches formed anew", "rebatching, 1.1B-7B, K = 1000, known lengths: largest gap"
     ),
+    "served.best": Measured(_INDEXED, _ARRIVALS, 0),
+    "served.bound": Measured(_INDEXED, _ARRIVALS, 1),
+    "served.program": Measured(_INDEXED, _ARRIVALS, 2),
+    "workers.k300.one": Measured(_CORES, _K300, 0),
+    "workers.k300.two": Measured(_CORES, _K300, 1),
+    "workers.k300": Measured(_CORES, _K300, 2),
+    "workers.k1000": Measured(_CORES, "paper-1/K1000, 40 s, not proven: ratio"),
+    "workers.k200": Measured(_CORES, "equal-inputs/K200, 40 s, not proven: ratio"),
     "allocate.microseconds": Measured(
         "draft-allocation: one round of a controller", "fast.allocate, N = 8, C = 20: mean of 10,000 calls"
     ),
