@@ -85,7 +85,7 @@ class Search:
         for allocation in (none, equal):
             self.add(allocation)
         with contextlib.suppress(InvalidInput):  # a utility of rates per round may be out of range: do without
-            fair = fair_per_round(problem, budget)  # it may miss least rates: its rounds count
+            fair, _ = fair_per_round(problem, budget)  # it may miss least rates: its rounds count
             if not problem.violations(fair):
                 budget.offer(fair)
             for _, allocation in fair.schedule.allocations():

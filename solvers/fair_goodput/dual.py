@@ -51,10 +51,7 @@ class Dual(FairGoodputMethod):
         plan = plan_of(problem, best.tokens)
         if budget.callback is not None:
             budget.offer(plan)
-        utility = problem.utility(plan.goodput)
-        spent = float((problem.weight * plan.goodput ** (1.0 - problem.fairness)).sum())
-        # Both hold; the second one is in the range of the utility however steep it is.
-        bound = min(utility + best.gap, raised(problem, utility, 1.0 + best.linear_gap / spent))
+        bound = best.bound(problem, plan.goodput)
         stats = {
             "price": best.price,
             "prices": best.passes,
@@ -89,6 +86,13 @@ class Optimum:
     gap: float
     linear_gap: float
     passes: int
+
+    def bound(self, problem: FairGoodputProblem, goodput: Floats) -> float:
+        """Return what no plan per round passes, given the goodput of the allocation."""
+        utility = problem.utility(goodput)
+        spent = float((problem.weight * goodput ** (1.0 - problem.fairness)).sum())
+        # Both hold; the second one is in the range of the utility however steep it is.
+        return min(utility + self.gap, raised(problem, utility, 1.0 + self.linear_gap / spent))
 
 
 def optimise(problem: FairGoodputProblem, region: Region, budget: Budget) -> Optimum:

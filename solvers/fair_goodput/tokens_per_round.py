@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from dataclasses import dataclass
 from typing import ClassVar
+
+import numpy as np
 
 from specopt.models.errors import InvalidInput
 from specopt.models.fair_goodput import FairGoodputPlan, FairGoodputProblem
@@ -31,7 +34,7 @@ class TokensPerRound(FairGoodputMethod):
 
     name: ClassVar[str] = "tokens-per-round"
     source: ClassVar[str] = "paper 5, problem (1): goodput counted per round"
-    guarantee: ClassVar[str] = "none per second"
+    guarantee: ClassVar[str] = "none per second; a bound from rounds as short as any"
     complexity: ClassVar[str] = "that of `dual`"
     takes: ClassVar[tuple[Condition, ...]] = (
         PER_SECOND, NO_LEAST_RATES, Condition("a utility of rates per round within it", _out_of_range)
@@ -40,9 +43,9 @@ class TokensPerRound(FairGoodputMethod):
     def run(self, problem: FairGoodputProblem, budget: Budget) -> Outcome:
         """Solve per round; rounds keep their numbers, so time goes where rounds are long."""
         offer_first_plan(problem, budget)
-        plan = fair_per_round(problem, budget)
+        plan, bound = fair_per_round(problem, budget)
         budget.offer(plan)
-        return Outcome(plan=plan)
+        return Outcome(plan=plan, bound=bound)
 
 
 def per_round(problem: FairGoodputProblem) -> FairGoodputProblem:
@@ -50,8 +53,20 @@ def per_round(problem: FairGoodputProblem) -> FairGoodputProblem:
     return dataclasses.replace(problem, per="round", min_goodput=None)
 
 
-def fair_per_round(problem: FairGoodputProblem, budget: Budget) -> FairGoodputPlan:
-    """Return the plan per second that the optimum per round makes."""
+def fair_per_round(problem: FairGoodputProblem, budget: Budget) -> tuple[FairGoodputPlan, float]:
+    """Return the plan per second that the optimum per round makes, and a bound per second.
+
+    No round is shorter than one without drafts, T: rates per second are at most 1 / T times some rates per round.
+    """
     counted = per_round(problem)
-    plan = plan_of(counted, optimise(counted, region_of(counted), budget).tokens)
-    return declared(problem, in_time(problem, plan.schedule))
+    best = optimise(counted, region_of(counted), budget)
+    plan = plan_of(counted, best.tokens)
+    bound, shortest = (
+        best.bound(counted, plan.goodput),
+        problem.round_seconds(np.zeros(problem.clients, dtype=np.int64)),
+    )
+    if problem.fairness == 1.0:
+        bound -= float(problem.weight.sum()) * math.log(shortest)
+    else:
+        bound *= shortest ** (problem.fairness - 1.0)
+    return declared(problem, in_time(problem, plan.schedule)), bound

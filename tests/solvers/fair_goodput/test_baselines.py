@@ -83,3 +83,14 @@ def test_random_per_second_counts_rounds_alike() -> None:
     per_round = solve(dataclasses.replace(problem, per="round"), "random", seed=1).plan
     assert isinstance(per_round, FairGoodputPlan)
     assert plan.mean_draft_tokens == pytest.approx(per_round.mean_draft_tokens)
+
+
+@settings(max_examples=40)
+@given(fair_goodputs(clients=(1, 5), budget=(0, 12), per=("second",)))
+def test_rounds_as_short_as_any_bound_rates_per_second(problem: FairGoodputProblem) -> None:
+    """Tests that the bound of the rule per round is above the optimum per second, and exact without drafts."""
+    found, best = solve(problem, "tokens-per-round"), solve(problem)
+    assert found.bound is not None and best.objective is not None
+    assert found.bound >= best.objective - 1e-9 * abs(best.objective)
+    alone = dataclasses.replace(problem, budget_tokens=0)
+    assert solve(alone, "tokens-per-round").gap == pytest.approx(0.0, abs=1e-9)
