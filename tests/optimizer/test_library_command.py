@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from importlib.resources import files
 from pathlib import Path
 
 import msgspec
@@ -45,7 +46,7 @@ def test_real_instances_say_their_source() -> None:
 
 def test_every_line_has_its_version() -> None:
     """Tests that each line of the library's files says since which version it is there."""
-    lines = [line for path in library.files("specopt.instances.data.library").iterdir()
+    lines = [line for path in files("specopt.instances.data.library").iterdir()
              if path.name.endswith(".jsonl") for line in path.read_bytes().splitlines()]  # fmt: skip
     assert {msgspec.json.decode(line)["version"] for line in lines} == {1, 2}
 
