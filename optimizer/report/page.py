@@ -76,12 +76,12 @@ def figure(chart: Chart) -> str:
 
 def to_html(page: Page) -> str:
     """Return a page as HTML."""
-    from specopt import __version__
+    from importlib.metadata import version
 
     kind = {None: "lead", True: "'lead good'", False: "'lead bad'"}[page.good]
     first, *others = page.lead
     lead = markup.paragraph(first, kind) + "".join(map(markup.paragraph, others))
-    made = f"Made by specopt {__version__}" + (f" from {', '.join(page.sources)}" if page.sources else "") + "."
+    made = f"Made by specopt {version('specopt')}" + (f" from {', '.join(page.sources)}" if page.sources else "") + "."
     draws = can_draw()
     footer = markup.paragraph(made) + markup.paragraph(_NOTICE if draws else f"{MISSING[0].upper()}{MISSING[1:]}.")
     scripts = [*([_bundle()] if draws else []), _resource("page.js")]

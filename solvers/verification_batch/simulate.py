@@ -309,23 +309,17 @@ def run_once(
     centralised = boolean("centralised", centralised)
     if not isinstance(belief, Belief):
         raise InvalidInput(f"belief: expected a Belief, got {describe(belief)}")
-    kernels, filled = _kernels(), tuple[Any, ...]()
+    kernels = _kernels()
     chosen = policy if isinstance(policy, OwnPolicy) else as_policy(policy)
     by_class, totals = np.zeros(len(workload.class_speeds), kernels.ByClass), np.zeros(1, kernels.Served)
     # no class can end more responses than its devices start at the speed of drafting
     longest = min(MAX_RESPONSES, int(devices * (1.0 + (seconds + warm_up_seconds) / 0.05)))
     responses, log = np.empty(longest, kernels.Response), np.empty(events, kernels.Iteration)
-    ruled = OWN_RULE if isinstance(chosen, OwnPolicy) else chosen
-    rule, verifier = _verifier(workload, ruled, belief, centralised)
-    filled = by_class, totals, responses, log
-    if isinstance(chosen, OwnPolicy):
-        chosen.start(workload, int(seed))
-        verifier = verifier._replace(learns=True)
-        filled = tuple(array.view(np.recarray) for array in filled)
-    stalled = (_own_play(chosen) if isinstance(chosen, OwnPolicy) else kernels.play)(
+    rule = OWN_RULE if isinstance(chosen, OwnPolicy) else chosen
+    play = _own_play(chosen, workload, int(seed)) if isinstance(chosen, OwnPolicy) else kernels.play
+    stalled = play(
         key,
-        rule,
-        verifier,
+        *_verifier(workload, rule, belief, centralised),
         _devices(workload, devices, min(20.0, warm_up_seconds), centralised),
         kernels.Window(
             begin=warm_up_seconds,
@@ -334,8 +328,8 @@ def run_once(
             spike_batches=spike_batches,
             spike_ratio=spike_ratio,
         ),
-        *filled,
-    )
+        by_class, totals, responses, log,
+    )  # fmt: skip
     run = _summed(by_class, totals[0], seconds)
     return LongRun(
         policy=chosen,
@@ -387,8 +381,8 @@ class Outcome:
     seconds: float
 
 
-def _own_play(policy: OwnPolicy) -> Any:
-    """Return the event loop as plain Python, around a policy of one's own."""
+def _own_play(policy: OwnPolicy, workload: VerificationWorkload, seed: int) -> Any:
+    """Return the event loop as plain Python, around a policy of one's own that begins."""
     from specopt.solvers._kernels import verification_batch_simulation
 
     def choose(now: float, rule: Any, pending: Any, room: Any, batch: Any) -> tuple[int, float]:
@@ -410,9 +404,11 @@ def _own_play(policy: OwnPolicy) -> Any:
 
     play = plain(verification_batch_simulation.play, {"choose": choose, "calibrate": calibrate})
 
-    def quietly(*arguments: Any) -> bool:
+    def quietly(key: Any, rule: Any, verifier: Any, devices: Any, window: Any, *filled: Any) -> bool:
+        policy.start(workload, seed)
+        records = (array.view(np.recarray) for array in filled)
         with np.errstate(over="ignore"):  # of random numbers
-            return bool(play(*arguments))
+            return bool(play(key, rule, verifier._replace(learns=True), devices, window, *records))
 
     return quietly
 

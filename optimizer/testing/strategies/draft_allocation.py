@@ -27,7 +27,7 @@ def problems(
     size = draw(st.integers(*clients))
     data = {
         "format": "specopt/1",
-        "kind": "draft-allocation",
+        "kind": DraftAllocationProblem.kind,
         "acceptance_rates": draw(st.lists(rates, min_size=size, max_size=size)),
         "weights": draw(st.lists(weights, min_size=size, max_size=size)),
         "budget_tokens": draw(st.integers(*budget)),

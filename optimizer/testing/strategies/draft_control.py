@@ -52,7 +52,7 @@ def problems(
     return DraftControlProblem.from_dict(
         {
             "format": "specopt/1",
-            "kind": "draft-control",
+            "kind": DraftControlProblem.kind,
             "vocabulary_size": draw(st.sampled_from((2, 3, 8, 17, 500))),
             "draft_seconds_per_token": draw(draft_seconds),
             "verify_seconds": draw(verify_seconds),

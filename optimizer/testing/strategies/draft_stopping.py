@@ -25,7 +25,7 @@ def problems(draw: st.DrawFn, most_tokens: int = 4, most_bins: int = 3) -> Draft
     by_position = st.lists(RATES, min_size=tokens, max_size=tokens)
     shares = draw(laws(classes))
     data: dict[str, Any] = {
-        "format": "specopt/1", "kind": "draft-stopping", "max_draft_tokens": tokens,
+        "format": "specopt/1", "kind": DraftStoppingProblem.kind, "max_draft_tokens": tokens,
         "draft_seconds_per_token": draw(st.one_of(st.just(0.0), st.floats(1e-4, 1.0))),
         "round_seconds": draw(st.floats(0.01, 1.0)),
         "rounds": [{"probability": share, "acceptance_rate": draw(st.one_of(RATES, by_position))} for share in shares],

@@ -31,7 +31,7 @@ def problems(
 
     data: dict[str, Any] = {
         "format": "specopt/1",
-        "kind": "fair-goodput",
+        "kind": FairGoodputProblem.kind,
         "acceptance_rates": column(rates),
         "budget_tokens": draw(st.integers(*budget)),
         "fairness": draw(fairness),

@@ -33,7 +33,7 @@ def problems(
     """
     data: dict[str, Any] = {
         "format": "specopt/1",
-        "kind": "prompt-chunking",
+        "kind": PromptChunkingProblem.kind,
         "prompt_tokens": draw(st.integers(*tokens)),
         "bytes_per_token": draw(st.sampled_from((0.0, 1.0, 1.0, 1.0, 8.0))),
         "uplink_bytes_per_second": draw(st.sampled_from((64.0, 128.0, 200.0, 1000.0))),

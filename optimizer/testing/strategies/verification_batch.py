@@ -23,7 +23,7 @@ def problems(
     return VerificationBatchProblem.from_dict(
         {
             "format": "specopt/1",
-            "kind": "verification-batch",
+            "kind": VerificationBatchProblem.kind,
             "now_seconds": start * BIT,
             "memory_bytes": 1e9 if ample_memory else float(draw(st.integers(0, 30))),
             "guard_seconds": draw(st.integers(0, 4)) * BIT,

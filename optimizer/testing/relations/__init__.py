@@ -1,0 +1,53 @@
+"""Relations that optima keep: how the optimum changes when a problem does, as data that can be run one by one.
+
+>>> from specopt import generate, solve
+>>> from specopt.testing import relation
+>>> one = relation("draft-allocation", "one more token")
+>>> one.reason
+'every plan stays feasible'
+>>> one.check(solve, generate("draft-allocation/uniform", clients=3, budget=5))
+True
+"""
+
+from __future__ import annotations
+
+from specopt.models.errors import InvalidInput
+from specopt.testing.relations import (
+    draft_allocation,
+    draft_control,
+    draft_stopping,
+    fair_goodput,
+    prompt_chunking,
+    serving_latency,
+    verification_batch,
+)
+from specopt.testing.relations.relation import Relation
+
+RELATIONS: tuple[Relation, ...] = (
+    *serving_latency.RELATIONS,
+    *prompt_chunking.RELATIONS,
+    *draft_allocation.RELATIONS,
+    *fair_goodput.RELATIONS,
+    *verification_batch.RELATIONS,
+    *draft_control.RELATIONS,
+    *draft_stopping.RELATIONS,
+)
+
+
+def relations(kind: str | None = None) -> tuple[Relation, ...]:
+    """Return the relations of a kind of problem, or all."""
+    return tuple(one for one in RELATIONS if kind in (None, one.kind))
+
+
+def relation(kind: str, name: str) -> Relation:
+    """Return a relation by its kind and name.
+
+    Raises
+    ------
+    InvalidInput
+        If there is none.
+    """
+    for one in relations(kind):
+        if one.name == name:
+            return one
+    raise InvalidInput(f"name: expected one of {', '.join(one.name for one in relations(kind))}, got {name!r}")
