@@ -7,13 +7,14 @@ import json
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Self
 
 import msgspec
 import numpy as np
 
+from specopt.models.code import text_of
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import check, describe, dump, parse, refuse_denormal
 from specopt.models.schema import described, schema
@@ -128,7 +129,9 @@ class Problem(Shown, ABC, Generic[P]):
     def __init_subclass__(cls, **arguments: Any) -> None:
         super().__init_subclass__(**arguments)
         if "kind" in cls.__dict__:
-            _TYPES[cls.kind] = cls
+            held = _TYPES.setdefault(cls.kind, cls)
+            if (held.__module__, held.__qualname__) == (cls.__module__, cls.__qualname__):  # it is written anew
+                _TYPES[cls.kind] = cls
 
     def __post_init__(self) -> None:
         check(self)
@@ -198,11 +201,18 @@ class Problem(Shown, ABC, Generic[P]):
 
     @cached_property
     def sha256(self) -> str:
-        """Digest of the canonical JSON form, without `name` and `notes`: the problem's identity."""
+        """Digest of the canonical JSON form, without `name` and `notes`: the problem's identity.
+
+        That of a variant, a subclass of the class of its kind, is its own: its names and its code are part of it.
+        """
         data = self.to_dict()
         data.pop("name", None)
         data.pop("notes", None)
-        return hashlib.sha256(canonical_json(data)).hexdigest()
+        text = canonical_json(data)
+        if self.is_variant():
+            own = [cls for cls in type(self).__mro__ if cls not in problem_type(self.kind).__mro__]
+            text += repr([(cls.__module__, cls.__name__) for cls in own]).encode() + text_of(own).encode()
+        return hashlib.sha256(text).hexdigest()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the problem as JSON-like data, fields at their defaults left out."""
@@ -218,6 +228,11 @@ class Problem(Shown, ABC, Generic[P]):
             If a field is unknown, missing, of the wrong type or outside its domain.
         """
         return parse(cls, strip_header(data, cls.kind))
+
+    @classmethod
+    def is_variant(cls) -> bool:
+        """Return whether this is another class than that of its kind: a file of its problems says too little."""
+        return problem_type(cls.kind) is not cls
 
     @classmethod
     def json_schema(cls) -> dict[str, Any]:
@@ -238,7 +253,7 @@ class Problem(Shown, ABC, Generic[P]):
         }
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Problem) and self.to_dict() == other.to_dict()
+        return isinstance(other, Problem) and type(self) is type(other) and self.to_dict() == other.to_dict()
 
     def __hash__(self) -> int:
         return hash(self.sha256)
@@ -259,6 +274,13 @@ def problem_type(kind: object) -> type[Problem]:
     if not isinstance(kind, str) or kind not in _TYPES:
         raise InvalidInput(f"kind: expected one of {', '.join(sorted(_TYPES))}, got {kind!r}")
     return _TYPES[kind]
+
+
+def overridden(cls: type, base: type[Any]) -> list[str]:
+    """Return what a class has in place of what a base has, which tells nothing of it then; fields are data."""
+    data = [field.name for field in fields(base)]
+    found = {name for one in cls.__mro__ if one not in base.__mro__ for name in vars(one) if hasattr(base, name)}
+    return sorted(name for name in found if name not in data and name[:2] != "__" and name != "_abc_impl")
 
 
 def canonical_json(data: Mapping[str, Any]) -> bytes:

@@ -10,7 +10,7 @@ from specopt.kinds import KINDS, kind_of
 from specopt.models.errors import InvalidInput, Unsupported
 from specopt.models.fields import describe
 from specopt.models.files import write_text
-from specopt.models.problem import P, Problem
+from specopt.models.problem import P, Problem, overridden
 from specopt.solvers.formulation import Formulation, solution
 
 FORMATS = ("lp", "mps")
@@ -99,7 +99,12 @@ def write_formulation(problem: Problem, path: Path, form: str, **options: Any) -
 def _formulation_of(problem: Problem) -> Formulation:
     if not isinstance(problem, Problem):
         raise InvalidInput(f"problem: expected a specopt problem, got {describe(problem)}")
-    found = kind_of(problem).formulation
+    kind = kind_of(problem)
+    if names := overridden(type(problem), kind.problem):
+        raise Unsupported(
+            f"formulation: {type(problem).__name__} overrides {', '.join(names)} of {kind.problem.__name__}"
+        )
+    found = kind.formulation
     if found is None:
         able = ", ".join(kind.name for kind in KINDS if kind.formulation is not None)
         raise Unsupported(f"formulation: {problem.kind} has none; those that have one: {able}")
