@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Self
@@ -262,6 +262,9 @@ class Problem(Shown, ABC, Generic[P]):
 _TYPES: dict[str, type[Problem]] = {}
 """The problem classes by kind, each entered where it is defined."""
 
+FINDERS: list[Callable[[str | None], Iterable[Any]]] = []
+"""Each returns what defines the kind of a name, or all kinds, of other distributions."""
+
 
 def problem_type(kind: object) -> type[Problem]:
     """Return the problem class of a kind.
@@ -271,6 +274,9 @@ def problem_type(kind: object) -> type[Problem]:
     InvalidInput
         If there is no such kind.
     """
+    if isinstance(kind, str) and kind not in _TYPES:
+        for find in FINDERS:
+            find(kind)
     if not isinstance(kind, str) or kind not in _TYPES:
         raise InvalidInput(f"kind: expected one of {', '.join(sorted(_TYPES))}, got {kind!r}")
     return _TYPES[kind]

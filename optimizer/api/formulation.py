@@ -6,7 +6,7 @@ import typing
 from pathlib import Path
 from typing import Any
 
-from specopt.kinds import KINDS, kind_of
+from specopt.kinds import kind_of, kinds
 from specopt.models.errors import InvalidInput, Unsupported
 from specopt.models.fields import describe
 from specopt.models.files import write_text
@@ -106,6 +106,6 @@ def _formulation_of(problem: Problem) -> Formulation:
         )
     found = kind.formulation
     if found is None:
-        able = ", ".join(kind.name for kind in KINDS if kind.formulation is not None)
+        able = ", ".join(kind.name for kind in kinds() if kind.formulation is not None)
         raise Unsupported(f"formulation: {problem.kind} has none; those that have one: {able}")
     return found

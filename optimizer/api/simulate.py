@@ -8,7 +8,7 @@ from typing import Any
 
 from specopt.api.plugins import plugged_policy
 from specopt.console.progress import end_progress, print_step, showing_kernels
-from specopt.kinds import KINDS
+from specopt.kinds import KINDS, kinds
 from specopt.kinds.simulator import Simulator
 from specopt.models.errors import InvalidInput, Unsupported
 from specopt.models.judge import verify
@@ -92,11 +92,12 @@ def simulator_of(world: object) -> tuple[str, Simulator]:
     Unsupported
         If there is none.
     """
-    for kind, simulator in SIMULATORS.items():
-        if isinstance(world, simulator.world):
+    for kind in kinds():
+        simulator = kind.simulator
+        if simulator is not None and isinstance(world, simulator.world):
             if names := overridden(type(world), simulator.world):
                 own, base = type(world).__name__, simulator.world.__name__
                 raise Unsupported(f"simulate: {own} overrides {', '.join(names)} of {base}")
-            return kind, simulator
+            return kind.name, simulator
     able = ", ".join(f"{kind} ({one.world.__name__})" for kind, one in SIMULATORS.items())
     raise Unsupported(f"simulate: {getattr(world, 'kind', type(world).__name__)} has no simulator; there are {able}")

@@ -17,7 +17,7 @@ from typing import Any
 
 from specopt.api.plugins import blamed, plugged_method, plugged_methods
 from specopt.console.progress import end_progress, print_progress, showing_kernels
-from specopt.kinds import KINDS, kind_of
+from specopt.kinds import kind_of, kinds
 from specopt.models.arguments import did_you_mean, integer, is_number, number
 from specopt.models.errors import (
     BrokenPlugin,
@@ -148,7 +148,7 @@ _ARGUMENTS = [name for name in inspect.signature(solve).parameters if name != "o
 def methods(problem: Problem | type[Problem] | None = None) -> tuple[type[Method], ...]:
     """Return the methods for a problem, for a class of problems, or all of them; those of plug-ins come last."""
     if problem is None:
-        return tuple(method for kind in KINDS for method in methods(kind.problem))
+        return tuple(method for kind in kinds() for method in methods(kind.problem))
     kind = kind_of(problem)
     found = kind.methods + plugged_methods(kind.name)
     if isinstance(problem, Problem):

@@ -64,7 +64,7 @@ class Own(AutoServing):
     """A method for the variant."""
 
     name: ClassVar[str] = "own"
-    solves: ClassVar[type[Problem]] = Slower
+    solves: ClassVar[type[ServingLatencyProblem]] = Slower
 
     def run(self, problem: Any, budget: Budget) -> Outcome:
         """Solve the base, and add the extra to its bound."""
