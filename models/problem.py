@@ -211,7 +211,7 @@ class Problem(Shown, ABC, Generic[P]):
         text = canonical_json(data)
         if self.is_variant():
             own = [cls for cls in type(self).__mro__ if cls not in problem_type(self.kind).__mro__]
-            text += repr([(cls.__module__, cls.__name__) for cls in own]).encode() + text_of(own).encode()
+            text += text_of(own).encode()
         return hashlib.sha256(text).hexdigest()
 
     def to_dict(self) -> dict[str, Any]:
@@ -282,11 +282,16 @@ def problem_type(kind: object) -> type[Problem]:
     return _TYPES[kind]
 
 
-def overridden(cls: type, base: type[Any]) -> list[str]:
-    """Return what a class has in place of what a base has, which tells nothing of it then; fields are data."""
-    data = [field.name for field in fields(base)]
-    found = {name for one in cls.__mro__ if one not in base.__mro__ for name in vars(one) if hasattr(base, name)}
-    return sorted(name for name in found if name not in data and name[:2] != "__" and name != "_abc_impl")
+def overridden(cls: type, base: type[Any]) -> set[str]:
+    """Return what a class has in place of what a base has; fields are data."""
+    own = {name for one in cls.__mro__ if one not in base.__mro__ for name in vars(one) if hasattr(base, name)}
+    return {name for name in own if name[:2] != "__"} - {"_abc_impl", *(field.name for field in fields(base))}
+
+
+def departure(cls: type, base: type[Any]) -> str | None:
+    """Return how a class differs from a base, so that what is known of the base tells nothing of it; None if not."""
+    names = overridden(cls, base)
+    return f"{cls.__name__} overrides {', '.join(sorted(names))} of {base.__name__}" if names else None
 
 
 def canonical_json(data: Mapping[str, Any]) -> bytes:

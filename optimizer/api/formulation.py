@@ -10,7 +10,7 @@ from specopt.kinds import kind_of, kinds
 from specopt.models.errors import InvalidInput, Unsupported
 from specopt.models.fields import describe
 from specopt.models.files import write_text
-from specopt.models.problem import P, Problem, overridden
+from specopt.models.problem import P, Problem, departure
 from specopt.solvers.formulation import Formulation, solution
 
 FORMATS = ("lp", "mps")
@@ -100,10 +100,8 @@ def _formulation_of(problem: Problem) -> Formulation:
     if not isinstance(problem, Problem):
         raise InvalidInput(f"problem: expected a specopt problem, got {describe(problem)}")
     kind = kind_of(problem)
-    if names := overridden(type(problem), kind.problem):
-        raise Unsupported(
-            f"formulation: {type(problem).__name__} overrides {', '.join(names)} of {kind.problem.__name__}"
-        )
+    if other := departure(type(problem), kind.problem):
+        raise Unsupported(f"formulation: {other}")
     found = kind.formulation
     if found is None:
         able = ", ".join(kind.name for kind in kinds() if kind.formulation is not None)

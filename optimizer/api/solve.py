@@ -32,7 +32,7 @@ from specopt.models.errors import (
 )
 from specopt.models.fields import describe
 from specopt.models.judge import Proof, proof_of
-from specopt.models.problem import ROUNDING, P, Plan, Problem, overridden
+from specopt.models.problem import ROUNDING, P, Plan, Problem, departure
 from specopt.models.result import SOLVED, Result, Status, Termination
 from specopt.solvers.auto import Auto
 from specopt.solvers.budget import MEMORY_LIMIT, Budget, Callback
@@ -110,7 +110,7 @@ def solve(
     logger.info("%s by %s: time limit %s s, gap %g, seed %d", problem.kind, chosen.name, time_limit, gap, seed)
     digest = problem.sha256  # now, on the clock of the method: a large problem's takes a while
     SOLVED[digest] = problem
-    doubt = _doubt(problem, chosen)
+    doubt = departure(type(problem), chosen.solves)
     callback = _printing(callback) if verbose else callback
     fixed = time.perf_counter() - started
     budget = Budget(
@@ -131,6 +131,7 @@ def solve(
         if verbose:
             end_progress()
     if doubt:
+        doubt = f"{doubt}: {chosen.name} proves nothing of it"
         warnings.warn(doubt, stacklevel=2)
         outcome, budget.bound_by = _without_proof(problem, outcome, doubt), None
     result = _judged(problem, digest, fixed, chosen, outcome, budget, gap)
@@ -231,10 +232,9 @@ def choose(problem: Problem, method: str | Method | None, memory_limit: float = 
         method = found()
     if not isinstance(method, Method):
         raise InvalidInput(f"method: expected a name or a method, got {describe(method)}")
-    reason = None
-    if not isinstance(problem, method.solves):
-        solved = method.solves
-        reason = f"it solves {solved.__name__ if solved.kind == problem.kind else solved.kind}"
+    reason = None if isinstance(problem, method.solves) else f"it solves {method.solves.kind}"
+    if reason and method.solves.kind == problem.kind:
+        reason = f"it solves {method.solves.__name__}"
     with blamed(type(method)):
         reason = reason or method.refusal(problem, memory_limit)
     if reason is not None:
@@ -306,31 +306,16 @@ def _warm_plan(problem: Problem, method: Method, warm_start: Result | Plan | Non
     return plan
 
 
-def _doubt(problem: Problem, method: Method) -> str | None:
-    """Return why a method of one class proves nothing of a problem of another, or None if it does."""
-    names = overridden(type(problem), method.solves)
-    if not names:
-        return None
-    base = method.solves.__name__
-    return (
-        f"method {method.name} proves nothing of {type(problem).__name__}, which overrides {', '.join(names)} of {base}"
-    )
-
-
 def _without_proof(problem: Problem, outcome: Outcome, doubt: str) -> Outcome:
     """Return what is left of an outcome whose method is for another class: its plan, where that is feasible."""
+    left: dict[str, Any] = {"bound": None, "conflict": (), "stats": outcome.stats | {"variant": doubt}}
+    if outcome.termination is Termination.INFEASIBLE:
+        said = f"{doubt}; {outcome.explanation}" if outcome.plan is None else None
+        left |= {"termination": Termination.CONVERGED, "explanation": said}
     violated = [] if outcome.plan is None else problem.violations(outcome.plan)
-    explanation = f"its plan violates: {violated[0]}" if violated else outcome.explanation
-    infeasible = outcome.termination is Termination.INFEASIBLE
-    return dataclasses.replace(
-        outcome,
-        plan=None if violated else outcome.plan,
-        bound=None,
-        termination=Termination.CONVERGED if infeasible else outcome.termination,
-        stats=outcome.stats | {"variant": doubt},
-        explanation=explanation and f"{doubt}; {explanation}",
-        conflict=(),
-    )
+    if violated:
+        left |= {"plan": None, "explanation": f"{doubt}; its plan violates: {violated[0]}"}
+    return dataclasses.replace(outcome, **left)
 
 
 def _unproven(callback: Callback) -> Callback:

@@ -132,7 +132,7 @@ def unpickled(text: str) -> Any:
 def _variant(problem: Problem) -> str:
     """Return the class of a variant as text."""
     own, kind = type(problem), kind_of(problem).problem
-    if names := {"sense", "worth", "distance"}.intersection(overridden(own, kind)):
+    if names := {"sense", "worth", "distance"} & overridden(own, kind):
         raise InvalidInput(
             f"problems: {own.__name__} overrides {', '.join(sorted(names))}, by which tables rate {kind.kind}"
         )
