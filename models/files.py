@@ -78,7 +78,16 @@ def _words(wanted: object) -> str:
 
 
 def save(obj: Problem | Result | Workload, path: str | os.PathLike[str]) -> None:
-    """Write a problem, a result or a workload to a JSON file; an existing file is replaced as a whole or not at all."""
+    """Write a problem, a result or a workload to a JSON file; an existing file is replaced as a whole or not at all.
+
+    Raises
+    ------
+    InvalidInput
+        If the file cannot be written, or the problem is a variant: a file holds its fields, but not its class.
+    """
+    if isinstance(obj, Problem) and obj.is_variant():
+        own, base = type(obj).__name__, problem_type(obj.kind).__name__
+        raise InvalidInput(f"problem: expected one of {base} itself, got {own}: no file holds the class of a variant")
     write_text(path, to_json(obj.to_dict()) + "\n")
 
 

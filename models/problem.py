@@ -6,14 +6,15 @@ import hashlib
 import json
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Self
 
 import msgspec
 import numpy as np
 
+from specopt.models.code import text_of
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import check, describe, dump, parse, refuse_denormal
 from specopt.models.schema import described, schema
@@ -128,7 +129,9 @@ class Problem(Shown, ABC, Generic[P]):
     def __init_subclass__(cls, **arguments: Any) -> None:
         super().__init_subclass__(**arguments)
         if "kind" in cls.__dict__:
-            _TYPES[cls.kind] = cls
+            held = _TYPES.setdefault(cls.kind, cls)
+            if (held.__module__, held.__qualname__) == (cls.__module__, cls.__qualname__):  # it is written anew
+                _TYPES[cls.kind] = cls
 
     def __post_init__(self) -> None:
         check(self)
@@ -198,11 +201,18 @@ class Problem(Shown, ABC, Generic[P]):
 
     @cached_property
     def sha256(self) -> str:
-        """Digest of the canonical JSON form, without `name` and `notes`: the problem's identity."""
+        """Digest of the canonical JSON form, without `name` and `notes`: the problem's identity.
+
+        That of a variant, a subclass of the class of its kind, is its own: its names and its code are part of it.
+        """
         data = self.to_dict()
         data.pop("name", None)
         data.pop("notes", None)
-        return hashlib.sha256(canonical_json(data)).hexdigest()
+        text = canonical_json(data)
+        if self.is_variant():
+            own = [cls for cls in type(self).__mro__ if cls not in problem_type(self.kind).__mro__]
+            text += text_of(own).encode()
+        return hashlib.sha256(text).hexdigest()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the problem as JSON-like data, fields at their defaults left out."""
@@ -218,6 +228,11 @@ class Problem(Shown, ABC, Generic[P]):
             If a field is unknown, missing, of the wrong type or outside its domain.
         """
         return parse(cls, strip_header(data, cls.kind))
+
+    @classmethod
+    def is_variant(cls) -> bool:
+        """Return whether this is another class than that of its kind: a file of its problems says too little."""
+        return problem_type(cls.kind) is not cls
 
     @classmethod
     def json_schema(cls) -> dict[str, Any]:
@@ -238,7 +253,7 @@ class Problem(Shown, ABC, Generic[P]):
         }
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Problem) and self.to_dict() == other.to_dict()
+        return isinstance(other, Problem) and type(self) is type(other) and self.to_dict() == other.to_dict()
 
     def __hash__(self) -> int:
         return hash(self.sha256)
@@ -246,6 +261,9 @@ class Problem(Shown, ABC, Generic[P]):
 
 _TYPES: dict[str, type[Problem]] = {}
 """The problem classes by kind, each entered where it is defined."""
+
+FINDERS: list[Callable[[str | None], Iterable[Any]]] = []
+"""Each returns what defines the kind of a name, or all kinds, of other distributions."""
 
 
 def problem_type(kind: object) -> type[Problem]:
@@ -256,9 +274,24 @@ def problem_type(kind: object) -> type[Problem]:
     InvalidInput
         If there is no such kind.
     """
+    if isinstance(kind, str) and kind not in _TYPES:
+        for find in FINDERS:
+            find(kind)
     if not isinstance(kind, str) or kind not in _TYPES:
         raise InvalidInput(f"kind: expected one of {', '.join(sorted(_TYPES))}, got {kind!r}")
     return _TYPES[kind]
+
+
+def overridden(cls: type, base: type[Any]) -> set[str]:
+    """Return what a class has in place of what a base has; fields are data."""
+    own = {name for one in cls.__mro__ if one not in base.__mro__ for name in vars(one) if hasattr(base, name)}
+    return {name for name in own if name[:2] != "__"} - {"_abc_impl", *(field.name for field in fields(base))}
+
+
+def departure(cls: type, base: type[Any]) -> str | None:
+    """Return how a class differs from a base, so that what is known of the base tells nothing of it; None if not."""
+    names = overridden(cls, base)
+    return f"{cls.__name__} overrides {', '.join(sorted(names))} of {base.__name__}" if names else None
 
 
 def canonical_json(data: Mapping[str, Any]) -> bytes:

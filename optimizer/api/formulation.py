@@ -6,11 +6,11 @@ import typing
 from pathlib import Path
 from typing import Any
 
-from specopt.kinds import KINDS, kind_of
+from specopt.kinds import kind_of, kinds
 from specopt.models.errors import InvalidInput, Unsupported
 from specopt.models.fields import describe
 from specopt.models.files import write_text
-from specopt.models.problem import P, Problem
+from specopt.models.problem import P, Problem, departure
 from specopt.solvers.formulation import Formulation, solution
 
 FORMATS = ("lp", "mps")
@@ -99,8 +99,11 @@ def write_formulation(problem: Problem, path: Path, form: str, **options: Any) -
 def _formulation_of(problem: Problem) -> Formulation:
     if not isinstance(problem, Problem):
         raise InvalidInput(f"problem: expected a specopt problem, got {describe(problem)}")
-    found = kind_of(problem).formulation
+    kind = kind_of(problem)
+    if other := departure(type(problem), kind.problem):
+        raise Unsupported(f"formulation: {other}")
+    found = kind.formulation
     if found is None:
-        able = ", ".join(kind.name for kind in KINDS if kind.formulation is not None)
+        able = ", ".join(kind.name for kind in kinds() if kind.formulation is not None)
         raise Unsupported(f"formulation: {problem.kind} has none; those that have one: {able}")
     return found

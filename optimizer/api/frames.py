@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from specopt.kinds import KINDS
+from specopt.kinds import kinds
 from specopt.models.errors import InvalidInput, MissingDependency
 from specopt.models.fields import describe
 from specopt.models.problem import Plan
@@ -33,7 +33,7 @@ def to_arrow(what: Any) -> Any:
     if isinstance(what, Result):
         what = what.plan
     if isinstance(what, Plan):
-        kind = next(kind for kind in KINDS if kind.plan is type(what))
+        kind = next(kind for kind in kinds() if kind.plan is type(what))
         return pyarrow.Table.from_pylist(list(kind.rows(what)))
     if isinstance(what, Sweep):
         return pyarrow.Table.from_pylist(

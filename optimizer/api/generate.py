@@ -10,7 +10,7 @@ from specopt.instances.deployment.deployment import Deployment
 from specopt.instances.deployment.proposal import Proposal
 from specopt.instances.family import Family
 from specopt.instances.traces.problem import FromTrace
-from specopt.kinds import KINDS, kind_of
+from specopt.kinds import KINDS, kind_of, kinds
 from specopt.models.arguments import did_you_mean, one_of
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import describe
@@ -102,7 +102,7 @@ def from_trace(kind: str) -> FromTrace:
     InvalidInput
         If traces do not say enough of such problems.
     """
-    able = {one.name: one.from_trace for one in KINDS if one.from_trace is not None}
+    able = {one.name: one.from_trace for one in kinds() if one.from_trace is not None}
     if kind not in able:
         raise InvalidInput(f"kind: expected one of {', '.join(able)}, got {describe(kind)}")
     return able[kind]
@@ -110,7 +110,7 @@ def from_trace(kind: str) -> FromTrace:
 
 def from_deployment() -> dict[str, Callable[[Deployment, int], Proposal]]:
     """Return, by kind, how what a user has becomes a problem, of the kinds that it determines."""
-    return {kind.name: kind.from_deployment for kind in KINDS if kind.from_deployment is not None}
+    return {kind.name: kind.from_deployment for kind in kinds() if kind.from_deployment is not None}
 
 
 def with_runtimes(problem: Problem, data: object, where: str = "runtimes") -> Problem:
@@ -132,7 +132,7 @@ def with_runtimes(problem: Problem, data: object, where: str = "runtimes") -> Pr
     """
     fields = kind_of(problem).from_runtimes
     if fields is None:
-        able = ", ".join(kind.name for kind in KINDS if kind.from_runtimes is not None)
+        able = ", ".join(kind.name for kind in kinds() if kind.from_runtimes is not None)
         raise InvalidInput(f"{where}: expected a problem of {able}, got {problem.kind}")
     if not isinstance(data, Mapping):
         raise InvalidInput(f"{where}: expected an object with draft and verify, got {describe(data)}")

@@ -1,5 +1,5 @@
 """Methods, families and policies of other distributions: entry points `specopt.methods`, `specopt.families` and
-`specopt.policies`, KIND.NAME each.
+`specopt.policies`, KIND.NAME each; kinds of problems: entry points `specopt.kinds`, KIND each.
 
 Plug-ins are loaded on demand. What cannot be used is one message that names the entry point and its distribution:
 an exception for those who ask for it by name, a warning in the log for those who ask for all there is. Each is loaded
@@ -18,9 +18,11 @@ from inspect import isabstract
 from typing import TYPE_CHECKING, Any
 
 from specopt.instances.family import Family
-from specopt.kinds import KINDS
+from specopt.kinds import KINDS, kinds
+from specopt.kinds.kind import Kind
 from specopt.models.errors import BrokenPlugin, InvalidInput, SpecoptError
 from specopt.models.fields import describe, printable
+from specopt.models.problem import FINDERS
 from specopt.solvers.method import Method
 from specopt.solvers.policy import Policy
 
@@ -28,11 +30,26 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 METHODS, FAMILIES, POLICIES = "specopt.methods", "specopt.families", "specopt.policies"
+OWN_KINDS = "specopt.kinds"
 
 LOAD_SECONDS = 10.0
 """For importing a plug-in when all are listed; one requested by name has no limit."""
 
 logger = logging.getLogger("specopt")
+
+
+def plugged_kinds(name: str | None = None) -> tuple[Kind, ...]:
+    """Return the kinds of other distributions: all, or that of a name, if there is one.
+
+    Raises
+    ------
+    BrokenPlugin
+        If the one of that name cannot be used.
+    """
+    return tuple(_all(OWN_KINDS, None) if name is None else filter(None, [_one(OWN_KINDS, name)]))
+
+
+FINDERS.append(plugged_kinds)
 
 
 def plugged_methods(kind: str | None = None) -> tuple[type[Method], ...]:
@@ -48,13 +65,13 @@ def plugged_method(kind: str, name: str) -> type[Method] | None:
     BrokenPlugin
         If it cannot be used.
     """
-    found: type[Method] | None = _one(METHODS, kind, name)
+    found: type[Method] | None = _one(METHODS, f"{kind}.{name}")
     return found
 
 
 def plugged_families() -> tuple[Family, ...]:
-    """Return the families of other distributions."""
-    return tuple(_all(FAMILIES, None))
+    """Return the families of other distributions, those of their kinds first."""
+    return (*(family for kind in plugged_kinds() for family in kind.families), *_all(FAMILIES, None))
 
 
 def plugged_family(name: str) -> Family | None:
@@ -65,7 +82,10 @@ def plugged_family(name: str) -> Family | None:
     BrokenPlugin
         If it cannot be used.
     """
-    found: Family | None = _one(FAMILIES, *name.split("/", 1)) if "/" in name else None
+    if "/" not in name:
+        return None
+    own = (family for kind in plugged_kinds(name.partition("/")[0]) for family in kind.families if family.name == name)
+    found: Family | None = next(own, None) or _one(FAMILIES, name.replace("/", ".", 1))
     return found
 
 
@@ -77,13 +97,13 @@ def plugged_policy(kind: str, name: str) -> type[Policy] | None:
     BrokenPlugin
         If it cannot be used.
     """
-    found: type[Policy] | None = _one(POLICIES, kind, name)
+    found: type[Policy] | None = _one(POLICIES, f"{kind}.{name}")
     return found
 
 
 def distribution_of(method: type[Method]) -> str:
     """Return name and version of the distribution that a registered method is from."""
-    entry = _entry_of(method, METHODS, f"{method.solves.kind}.{method.name}")
+    entry = _entry_of(method)
     return "specopt" if entry is None else _distribution(entry)
 
 
@@ -101,19 +121,25 @@ def blamed(method: type[Method]) -> Iterator[None]:
     except (SpecoptError, MemoryError):
         raise
     except (Exception, SystemExit) as error:
-        entry = _entry_of(method, METHODS, f"{method.solves.kind}.{method.name}")
+        entry = _entry_of(method)
         if entry is None:
             raise
         raise BrokenPlugin(printable(f"{_where(entry)}: {type(error).__name__}: {error}")) from error
 
 
-def _entry_of(value: object, group: str, name: str) -> EntryPoint | None:
-    return next((entry for entry in _entries(group) if entry.name == name and _loaded(entry)[0] is value), None)
+def _entry_of(method: type[Method]) -> EntryPoint | None:
+    """Return the entry point of a method, or of the kind that it comes with."""
+    for group, name in ((METHODS, f"{method.solves.kind}.{method.name}"), (OWN_KINDS, method.solves.kind)):
+        for entry in _entries(group):
+            value = _loaded(entry)[0] if entry.name == name else None
+            if method in (value, *getattr(value, "methods", ())):
+                return entry
+    return None
 
 
-def _one(group: str, kind: str, name: str) -> Any:
+def _one(group: str, name: str) -> Any:
     for entry in _entries(group):
-        if entry.name == f"{kind}.{name}":
+        if entry.name == name:
             value, wrong = _loaded(entry, patient=True)
             if wrong is not None:
                 raise BrokenPlugin(wrong)
@@ -168,12 +194,23 @@ def _load(entry: EntryPoint) -> tuple[Any, str | None]:
         if sum(other.name == entry.name for other in _entries(entry.group)) > 1:
             raise InvalidInput("another distribution declares the same name")
         value = entry.load()
-        {METHODS: _check_method, FAMILIES: _check_family, POLICIES: _check_policy}[entry.group](value, entry.name)
+        {METHODS: _check_method, FAMILIES: _check_family, POLICIES: _check_policy, OWN_KINDS: _check_kind}[entry.group](
+            value, entry.name
+        )
     except InvalidInput as error:
         return None, printable(f"{where}: {error}")
     except BaseException as error:
         return None, printable(f"{where}: cannot be loaded ({type(error).__name__}: {error})")
     return value, None
+
+
+def _check_kind(value: Any, name: str) -> None:
+    if not isinstance(value, Kind) or not value.methods:
+        raise InvalidInput(f"expected a Kind with a method, got {describe(value)}")
+    if value.name in [kind.name for kind in KINDS] or value.problem.is_variant():
+        raise InvalidInput(f"there is another kind {value.name!r}; choose another name")
+    if name != value.name:
+        raise InvalidInput(f"expected an entry point of the name {value.name!r}")
 
 
 def _check_method(value: Any, name: str) -> None:
@@ -182,7 +219,7 @@ def _check_method(value: Any, name: str) -> None:
     for field in ("name", "source", "guarantee", "complexity"):
         if not isinstance(getattr(value, field, None), str):
             raise InvalidInput(f"{field}: expected a text, got {describe(getattr(value, field, None))}")
-    _check_name(name, f"{value.solves.kind}.{value.name}", [m.name for kind in KINDS for m in kind.methods
+    _check_name(name, f"{value.solves.kind}.{value.name}", [m.name for kind in kinds() for m in kind.methods
                                                             if kind.problem is value.solves])  # fmt: skip
     value()  # every option has a default
 
@@ -190,23 +227,23 @@ def _check_method(value: Any, name: str) -> None:
 def _check_family(value: Any, name: str) -> None:
     if not isinstance(value, Family):
         raise InvalidInput(f"expected a Family, got {describe(value)}")
-    taken = [family.label for kind in KINDS for family in kind.families if family.kind == value.kind]
+    taken = [family.label for kind in kinds() for family in kind.families if family.kind == value.kind]
     _check_name(name, f"{value.kind}.{value.label}", taken)
 
 
 def _check_policy(value: Any, name: str) -> None:
     if not (isinstance(value, type) and issubclass(value, Policy)) or isabstract(value):
         raise InvalidInput(f"expected a subclass of Policy with a decide of its own, got {describe(value)}")
-    kinds = {kind.name: kind.simulator for kind in KINDS if kind.simulator is not None}
     kind = name.partition(".")[0]
-    _check_name(name, f"{kind}.{value.name}", list(kinds[kind].policies) if kind in kinds else [])
+    taken = [policy for one in kinds() if one.name == kind and one.simulator for policy in one.simulator.policies]
+    _check_name(name, f"{kind}.{value.name}", taken)
     value()
 
 
 def _check_name(name: str, own: str, taken: list[str]) -> None:
     kind, _, label = own.partition(".")
-    if kind not in [one.name for one in KINDS]:
-        raise InvalidInput(f"expected one of the kinds {', '.join(one.name for one in KINDS)}, got {kind!r}")
+    if kind not in (names := [one.name for one in kinds()]):
+        raise InvalidInput(f"expected one of the kinds {', '.join(names)}, got {kind!r}")
     if name != own:
         raise InvalidInput(f"expected an entry point of the name {own!r}")
     if label in taken:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from specopt.kinds import KINDS, kind_of
+from specopt.kinds import kind_of, kinds
 from specopt.kinds.uncertainty import Interval, Uncertainty
 from specopt.models.arguments import integer
 from specopt.models.errors import InvalidInput, Unsupported
@@ -162,7 +162,7 @@ def robustness(
 def _check(problem: Problem, acceptance: Interval | None, output_scale: Interval, samples: int) -> Uncertainty:
     kind = kind_of(problem)
     if kind.uncertainty is None:
-        able = ", ".join(one.name for one in KINDS if one.uncertainty is not None)
+        able = ", ".join(one.name for one in kinds() if one.uncertainty is not None)
         raise Unsupported(f"{kind.name} counts on no acceptance rate or output length; these do: {able}")
     if acceptance is not None:
         low, high = acceptance
@@ -182,7 +182,9 @@ def _check(problem: Problem, acceptance: Interval | None, output_scale: Interval
                 f"output_scale: expected outputs of at most {MAX_TOKENS:,} tokens, got {high:g} x {longest}"
             )
     elif output_scale != (1.0, 1.0):
-        have = (one.name for one in KINDS if one.uncertainty is not None and one.uncertainty.longest_output is not None)
+        have = (
+            one.name for one in kinds() if one.uncertainty is not None and one.uncertainty.longest_output is not None
+        )
         raise Unsupported(f"output_scale: {kind.name} has no output lengths; {', '.join(have)} has")
     integer("samples", samples, 2)
     return kind.uncertainty

@@ -8,11 +8,11 @@ from typing import Any
 
 from specopt.api.plugins import plugged_policy
 from specopt.console.progress import end_progress, print_step, showing_kernels
-from specopt.kinds import KINDS
+from specopt.kinds import KINDS, kinds
 from specopt.kinds.simulator import Simulator
 from specopt.models.errors import InvalidInput, Unsupported
 from specopt.models.judge import verify
-from specopt.models.problem import Plan
+from specopt.models.problem import Plan, departure
 from specopt.models.result import Result
 from specopt.solvers.simulation import Simulation
 
@@ -92,8 +92,11 @@ def simulator_of(world: object) -> tuple[str, Simulator]:
     Unsupported
         If there is none.
     """
-    for kind, simulator in SIMULATORS.items():
-        if isinstance(world, simulator.world):
-            return kind, simulator
+    for kind in kinds():
+        simulator = kind.simulator
+        if simulator is not None and isinstance(world, simulator.world):
+            if other := departure(type(world), simulator.world):
+                raise Unsupported(f"simulate: {other}")
+            return kind.name, simulator
     able = ", ".join(f"{kind} ({one.world.__name__})" for kind, one in SIMULATORS.items())
     raise Unsupported(f"simulate: {getattr(world, 'kind', type(world).__name__)} has no simulator; there are {able}")

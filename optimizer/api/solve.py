@@ -17,7 +17,7 @@ from typing import Any
 
 from specopt.api.plugins import blamed, plugged_method, plugged_methods
 from specopt.console.progress import end_progress, print_progress, showing_kernels
-from specopt.kinds import KINDS, kind_of
+from specopt.kinds import kind_of, kinds
 from specopt.models.arguments import did_you_mean, integer, is_number, number
 from specopt.models.errors import (
     BrokenPlugin,
@@ -32,7 +32,7 @@ from specopt.models.errors import (
 )
 from specopt.models.fields import describe
 from specopt.models.judge import Proof, proof_of
-from specopt.models.problem import ROUNDING, P, Plan, Problem
+from specopt.models.problem import ROUNDING, P, Plan, Problem, departure
 from specopt.models.result import SOLVED, Result, Status, Termination
 from specopt.solvers.auto import Auto
 from specopt.solvers.budget import MEMORY_LIMIT, Budget, Callback
@@ -91,7 +91,8 @@ def solve(
     -------
     Result
         Infeasible problems and elapsed time are results, too. Ctrl-C returns the best plan so far. A plan that refutes
-        what its method proved comes without the proof, with a `RefutedProof` warning and `refuted` in `stats`.
+        what its method proved comes without the proof, with a `RefutedProof` warning and `refuted` in `stats`; so does
+        one of a variant that overrides parts of the class that its method solves, with a warning and `variant`.
 
     Raises
     ------
@@ -109,6 +110,8 @@ def solve(
     logger.info("%s by %s: time limit %s s, gap %g, seed %d", problem.kind, chosen.name, time_limit, gap, seed)
     digest = problem.sha256  # now, on the clock of the method: a large problem's takes a while
     SOLVED[digest] = problem
+    doubt = departure(type(problem), chosen.solves)
+    callback = _printing(callback) if verbose else callback
     fixed = time.perf_counter() - started
     budget = Budget(
         problem,
@@ -118,7 +121,7 @@ def solve(
         workers=workers,
         memory_limit=memory_limit,
         warm_start=_warm_plan(problem, chosen, warm_start),
-        callback=_printing(callback) if verbose else callback,
+        callback=_unproven(callback) if doubt and callback else callback,
         started=started,
     )
     try:
@@ -127,6 +130,10 @@ def solve(
     finally:
         if verbose:
             end_progress()
+    if doubt:
+        doubt = f"{doubt}: {chosen.name} proves nothing of it"
+        warnings.warn(doubt, stacklevel=2)
+        outcome, budget.bound_by = _without_proof(problem, outcome, doubt), None
     result = _judged(problem, digest, fixed, chosen, outcome, budget, gap)
     logger.info(
         "%s by %s: %s (%s), objective %s, bound %s, %.3g s", problem.kind, result.method, result.status.value,
@@ -142,7 +149,7 @@ _ARGUMENTS = [name for name in inspect.signature(solve).parameters if name != "o
 def methods(problem: Problem | type[Problem] | None = None) -> tuple[type[Method], ...]:
     """Return the methods for a problem, for a class of problems, or all of them; those of plug-ins come last."""
     if problem is None:
-        return tuple(method for kind in KINDS for method in methods(kind.problem))
+        return tuple(method for kind in kinds() for method in methods(kind.problem))
     kind = kind_of(problem)
     found = kind.methods + plugged_methods(kind.name)
     if isinstance(problem, Problem):
@@ -153,7 +160,7 @@ def methods(problem: Problem | type[Problem] | None = None) -> tuple[type[Method
 def _takes(method: type[Method], problem: Problem) -> bool:
     try:
         with blamed(method):
-            return method().refusal(problem) is None
+            return isinstance(problem, method.solves) and method().refusal(problem) is None
     except BrokenPlugin as error:
         logger.warning("%s", error)
         return False
@@ -226,6 +233,8 @@ def choose(problem: Problem, method: str | Method | None, memory_limit: float = 
     if not isinstance(method, Method):
         raise InvalidInput(f"method: expected a name or a method, got {describe(method)}")
     reason = None if isinstance(problem, method.solves) else f"it solves {method.solves.kind}"
+    if reason and method.solves.kind == problem.kind:
+        reason = f"it solves {method.solves.__name__}"
     with blamed(type(method)):
         reason = reason or method.refusal(problem, memory_limit)
     if reason is not None:
@@ -295,6 +304,22 @@ def _warm_plan(problem: Problem, method: Method, warm_start: Result | Plan | Non
     if violations:
         raise InvalidInput(f"warm_start: expected a feasible plan, but {violations[0]}")
     return plan
+
+
+def _without_proof(problem: Problem, outcome: Outcome, doubt: str) -> Outcome:
+    """Return what is left of an outcome whose method is for another class: its plan, where that is feasible."""
+    left: dict[str, Any] = {"bound": None, "conflict": (), "stats": outcome.stats | {"variant": doubt}}
+    if outcome.termination is Termination.INFEASIBLE:
+        said = f"{doubt}; {outcome.explanation}" if outcome.plan is None else None
+        left |= {"termination": Termination.CONVERGED, "explanation": said}
+    violated = [] if outcome.plan is None else problem.violations(outcome.plan)
+    if violated:
+        left |= {"plan": None, "explanation": f"{doubt}; its plan violates: {violated[0]}"}
+    return dataclasses.replace(outcome, **left)
+
+
+def _unproven(callback: Callback) -> Callback:
+    return lambda progress: callback(dataclasses.replace(progress, bound=None, gap=None))
 
 
 def _printing(callback: Callback | None) -> Callback:

@@ -13,7 +13,7 @@ from specopt.kinds import kind_of
 from specopt.models.arguments import number
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import describe, read
-from specopt.models.problem import Problem
+from specopt.models.problem import Problem, overridden
 from specopt.models.result import Status
 from specopt.solvers.method import Method
 
@@ -41,6 +41,8 @@ class Cell:
         Version and digests of what its result depends on; see `sources_of`.
     time_limit, gap, seed
         As in `specopt.solve`.
+    variant
+        The class of the problem, as text, where it is not that of its kind: what the worker judges by.
     """
 
     instance: str
@@ -56,6 +58,7 @@ class Cell:
     gap: float
     seed: int
     scale: tuple[float, ...] = ()
+    variant: str = ""
 
     @classmethod
     def of(
@@ -68,7 +71,13 @@ class Cell:
         seed: int,
         sources: dict[str, str],
     ) -> Cell:
-        """Return the cell of a problem and a method."""
+        """Return the cell of a problem and a method.
+
+        Raises
+        ------
+        InvalidInput
+            If one of them cannot be sent to a worker process, or gaps are no gaps of the problem's kind.
+        """
         return cls(
             instance=instance,
             problem=problem.to_dict(),
@@ -77,12 +86,13 @@ class Cell:
             method=method.name,
             options=method.options,
             label=label_of(method),
-            pickled=pickled(method),
+            pickled=pickled(method, f"methods: {method.name}"),
             sources=sources,
             time_limit=None if time_limit is None else float(time_limit),  # 2 and 2.0 are one cell
             gap=float(gap),
             seed=seed,
             scale=problem.scale,
+            variant=_variant(problem) if problem.is_variant() else "",
         )
 
     @property
@@ -98,26 +108,35 @@ def label_of(method: Method) -> str:
     return method.name + "".join(f" {f.name}={getattr(method, f.name)}" for f in sorted(changed, key=lambda f: f.name))
 
 
-def pickled(method: Method) -> str:
-    """Return a method as text; its class by its import path, or whole if it has none, as in a notebook.
+def pickled(value: Method | type[Problem], where: str) -> str:
+    """Return a method or a class as text; a class by its import path, or whole if it has none, as in a notebook.
 
     Raises
     ------
     InvalidInput
-        If an option or the class holds what cannot leave this process.
+        If an option or the class holds what cannot leave this process; the message names it, beginning with `where`.
     """
     import cloudpickle
 
     try:
-        return base64.b64encode(cloudpickle.dumps(method)).decode()
+        return base64.b64encode(cloudpickle.dumps(value)).decode()
     except (pickle.PicklingError, TypeError, AttributeError, RecursionError) as error:
-        raise InvalidInput(f"methods: {method.name} cannot be sent to a worker process ({error})") from None
+        raise InvalidInput(f"{where} cannot be sent to a worker process ({error})") from None
 
 
-def unpickled(text: str) -> Method:
-    """Return the method of a text."""
-    method: Method = pickle.loads(base64.b64decode(text))
-    return method
+def unpickled(text: str) -> Any:
+    """Return the method or the class of a text."""
+    return pickle.loads(base64.b64decode(text))
+
+
+def _variant(problem: Problem) -> str:
+    """Return the class of a variant as text."""
+    own, kind = type(problem), kind_of(problem).problem
+    if names := {"sense", "worth", "distance"} & overridden(own, kind):
+        raise InvalidInput(
+            f"problems: {own.__name__} overrides {', '.join(sorted(names))}, by which tables rate {kind.kind}"
+        )
+    return pickled(own, f"problems: {own.__name__}")
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from specopt.api.generate import family_named, family_names, generate
 from specopt.api.library import load_saved, saved
+from specopt.api.plugins import plugged_kinds
 from specopt.kinds import KINDS
 from specopt.models.arguments import integer
 from specopt.models.errors import InvalidInput
@@ -41,7 +42,7 @@ def instances_of(sources: Sequence[str], *, instances: int = 5, seed: int = 0) -
         if family_named(source) is not None:
             for i in range(seed, seed + instances):
                 found[f"{source}/{i}"] = generate(source, seed=i)
-        elif source == "library" or source in kinds:
+        elif source == "library" or source in kinds or plugged_kinds(source):
             for name in saved():
                 if source == "library" or name.startswith(f"{source}/"):
                     found[name] = load_saved(name)

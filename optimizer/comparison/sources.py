@@ -15,9 +15,8 @@ from functools import cache
 from importlib.metadata import packages_distributions, version
 from importlib.util import find_spec, resolve_name
 from pathlib import Path
-from types import CodeType, FunctionType
-from typing import Any
 
+from specopt.models.code import text_of
 from specopt.solvers.method import Method
 
 INSTALLED = ("site-packages", "dist-packages")
@@ -28,7 +27,7 @@ def sources_of(method: type[Method]) -> dict[str, str]:
     """Return version and digests of what a result of a method depends on."""
     kind = method.solves.kind.replace("-", "_")
     modules = [cls.__module__ for cls in method.__mro__ if issubclass(cls, Method)]
-    texts = [_text(method)] if _file(method.__module__) is None else []
+    texts = [text_of([method])] if _file(method.__module__) is None else []
     return {
         "version": version_of(method.__module__),
         "method": _digest(modules, texts),
@@ -110,30 +109,3 @@ def _imports(file: Path, changed: int) -> tuple[tuple[str, tuple[str, ...]], ...
         elif isinstance(node, ast.ImportFrom):
             found.append(("." * node.level + (node.module or ""), tuple(alias.name for alias in node.names)))
     return tuple(found)
-
-
-def _text(cls: type[Any]) -> str:
-    """Return a text of a class that stands in no file, as in a notebook: its code, and that of what it calls."""
-    found: dict[str, str] = {}
-    queue: list[tuple[str, Any]] = [(cls.__qualname__, cls)]
-    while queue:
-        name, value = queue.pop()
-        if name in found:
-            continue
-        value = getattr(value, "__func__", getattr(value, "fget", value))
-        if isinstance(value, FunctionType):
-            found[name] = _code(value.__code__) + repr(value.__defaults__)
-            named = value.__code__.co_names
-            queue += [(other, value.__globals__[other]) for other in named if other in value.__globals__]
-        elif isinstance(value, type):
-            found[name] = repr(value.__bases__)
-            if value.__module__ == cls.__module__:
-                queue += [(f"{name}.{part}", inner) for part, inner in vars(value).items() if part[:2] != "__"]
-        elif isinstance(value, int | float | str | bytes | tuple | frozenset):
-            found[name] = repr(value)
-    return repr(sorted(found.items()))
-
-
-def _code(code: CodeType) -> str:
-    constants = [_code(part) if isinstance(part, CodeType) else repr(part) for part in code.co_consts]
-    return repr((code.co_code, code.co_names, constants))

@@ -45,11 +45,16 @@ def main() -> None:
 def answer(request: dict[str, Any]) -> dict[str, Any]:
     """Solve one cell; whatever goes wrong is the answer, too."""
     from specopt.api.solve import solve
+    from specopt.comparison.cell import unpickled
     from specopt.kinds import kind_of
 
     try:
-        problem = kind_of(request["problem"]["kind"]).problem.from_dict(request["problem"])
-        method, sources = method_of(request["method"], tuple(request["path"]))
+        method, sources = method_of(request["method"], tuple(request["path"]))  # finds the modules of a variant, too
+        variant = request.get("variant")
+        problem_class = unpickled(variant) if variant else kind_of(request["problem"]["kind"]).problem
+        problem = problem_class.from_dict(request["problem"])
+        if variant and problem.sha256 != request["problem_sha256"]:
+            raise RuntimeError(f"the problem's class {problem_class.__name__} differs here from the one that was given")
         if sources is not None and sources != request["sources"]:
             changed = [name for name, value in sources.items() if request["sources"].get(name) != value]
             raise RuntimeError(f"method {method.name} differs here from the one that was asked for: {changed}")
@@ -78,7 +83,7 @@ def method_of(text: str, path: tuple[str, ...]) -> tuple[Method, dict[str, str] 
     from specopt.comparison.sources import sources_of
 
     sys.path.extend(folder for folder in path if folder not in sys.path)
-    method = unpickled(text)
+    method: Method = unpickled(text)
     module = type(method).__module__
     return method, sources_of(type(method)) if module in sys.modules and module != "__main__" else None
 

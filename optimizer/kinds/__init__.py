@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from specopt.kinds import (
     draft_allocation,
     draft_control,
@@ -13,7 +15,7 @@ from specopt.kinds import (
 )
 from specopt.kinds.kind import Kind
 from specopt.models.errors import InvalidInput
-from specopt.models.problem import Problem
+from specopt.models.problem import FINDERS, Problem
 
 KINDS: tuple[Kind, ...] = (
     serving_latency.KIND,
@@ -26,6 +28,13 @@ KINDS: tuple[Kind, ...] = (
 )
 
 
+def kinds() -> Iterator[Kind]:
+    """Yield all kinds; those of plug-ins come last, and are loaded when they are asked for."""
+    yield from KINDS
+    for find in FINDERS:
+        yield from find(None)
+
+
 def kind_of(what: Problem | type[Problem] | str) -> Kind:
     """Return the kind of a problem, of a class of problems, or of a name.
 
@@ -33,9 +42,13 @@ def kind_of(what: Problem | type[Problem] | str) -> Kind:
     ------
     InvalidInput
         If there is no such kind.
+    BrokenPlugin
+        If it is that of a plug-in that cannot be used.
     """
     name = what if isinstance(what, str) else what.kind
-    for kind in KINDS:
-        if kind.name == name:
-            return kind
-    raise InvalidInput(f"kind: expected one of {', '.join(kind.name for kind in KINDS)}, got {name!r}")
+    kind: Kind
+    for find in (lambda _: KINDS, *FINDERS):
+        for kind in find(name):
+            if kind.name == name:
+                return kind
+    raise InvalidInput(f"kind: expected one of {', '.join(kind.name for kind in kinds())}, got {name!r}")

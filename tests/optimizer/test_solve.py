@@ -334,7 +334,7 @@ def test_a_broken_plug_in_is_named(
 ) -> None:
     """Tests that what a method of a plug-in raises names it, and that one that cannot say what it takes is left out."""
     entry = importlib.metadata.EntryPoint("draft-allocation.milp", "elsewhere:MilpAllocation", "specopt.methods")
-    monkeypatch.setattr(plugins, "_entry_of", lambda value, group, name: entry if value is MilpAllocation else None)
+    monkeypatch.setattr(plugins, "_entry_of", lambda method: entry if method is MilpAllocation else None)
     monkeypatch.setattr(MilpAllocation, broken, lambda *arguments: 1 // 0)
     problem = specopt.generate("draft-allocation/uniform", seed=1)
     with pytest.raises(BrokenPlugin, match=r"plug-in draft-allocation\.milp .*: ZeroDivisionError: "):

@@ -133,7 +133,7 @@ def run_in_thread(cell: Cell, grace: float) -> Any:
 def test_a_refusal_is_a_record(cell: Cell) -> None:
     """Tests that a method that cannot take the problem after all fails with its message."""
     other = WaterLevel()
-    wrong = replace(cell, pickled=pickled(other), sources=sources_of(type(other)))
+    wrong = replace(cell, pickled=pickled(other, "methods: other"), sources=sources_of(type(other)))
     record = run_in_thread(wrong, 600.0)
     assert record.failed
     assert record.error is not None

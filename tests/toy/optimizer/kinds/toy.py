@@ -14,5 +14,6 @@ KIND = Kind(
     families=FAMILIES,
     rows=lambda plan: ({"thing": i} for i in range(plan.count)),
     view="specopt.views.toy",
+    strategies="specopt.testing.strategies.toy",
     perturbations=(Perturbation("limit", "+1 thing", lambda problem: problem.limit + 1),),
 )
