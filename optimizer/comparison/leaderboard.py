@@ -8,7 +8,7 @@ from pathlib import Path
 
 from specopt.comparison.cell import Record
 from specopt.comparison.store import Store
-from specopt.comparison.summary import MethodSummary, summaries
+from specopt.comparison.summary import TEST_SETS, MethodSummary, summaries
 from specopt.comparison.table import LEAST_GAP, Comparison, newest
 from specopt.kinds import kind_of
 from specopt.models.errors import InvalidInput
@@ -47,11 +47,12 @@ def leaderboard(comparison: Comparison) -> str:
     parts = []
     for kind in dict.fromkeys(row.kind for row in rows):
         problems = len({record.problem_sha256 for record in comparison if record.kind == kind})
-        parts += [f"## {kind}: {problems} instances", _table(kind, [row for row in rows if row.kind == kind])]
+        mine = [row for row in rows if row.kind == kind]
+        parts += [f"## {kind}: {problems} instances, {mine[0].cells} common cells", _table(kind, mine)]
     parts += [
-        "Gap: |objective - bound| / |objective|; shortfall: (bound - objective) / bound; each the mean over cells with "
-        "a plan, to the best bound of any method, here or in the instance library. Proven: optimal by that bound, or "
-        "proven infeasible. Time: shifted geometric mean; what failed takes its time limit.",
+        "Gap: |objective - bound| / |objective|; shortfall: (bound - objective) / bound; each the mean, to the best "
+        "bound of any method, here or in the instance library. Proven: optimal by that bound, or proven infeasible. "
+        f"Time: shifted geometric mean; what failed takes its time limit. {TEST_SETS}",
         "## Where the numbers come from",
         "\n".join(f"- {_plain(name)}: {_plain(text)}" for name, text in origins(comparison)),
     ]
@@ -62,10 +63,11 @@ def _table(kind: str, rows: Sequence[MethodSummary]) -> str:
     maximised = kind_of(kind).problem.sense == "maximize"
     cells = [
         {
-            "method": row.label, "cells": str(row.cells), "failed": str(row.failed), "no plan": str(row.without_plan),
-            "best plan": f"{100 * row.wins:.0f} %", "proven": f"{100 * row.proven:.0f} %",
+            "method": row.label, "best plan": _share(row.wins), "proven": _share(row.proven),
             "gap": _percent(row.mean_gap), **({"shortfall": _percent(row.mean_shortfall)} if maximised else {}),
-            "time (s)": f"{row.seconds:.3g}",
+            "time (s)": "" if row.seconds is None else f"{row.seconds:.3g}",
+            "of all: cells": str(row.all_cells), "refused": str(row.refused), "failed": str(row.failed),
+            "no plan": str(row.without_plan), "best": _share(row.all_wins), "proven of all": _share(row.all_proven),
         }
         for row in rows
     ]  # fmt: skip
@@ -103,3 +105,7 @@ def _plain(text: str) -> str:
 
 def _percent(share: float | None) -> str:
     return "" if share is None else f"{100 * share if share >= LEAST_GAP else 0:.3g} %"
+
+
+def _share(share: float | None) -> str:
+    return "" if share is None else f"{100 * share:.0f} %"

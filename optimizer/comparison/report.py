@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.text import Text
 
-from specopt.comparison.summary import SHIFT_SECONDS, MethodSummary, summaries, who_wins
+from specopt.comparison.summary import SHIFT_SECONDS, TEST_SETS, MethodSummary, summaries, who_wins
 from specopt.comparison.table import Comparison
 from specopt.kinds import kind_of
 from specopt.views.terminal import percent, sentence, table
@@ -21,7 +21,7 @@ def print_comparison_summary(comparison: Comparison, out: Console, left_out: Seq
     for kind in dict.fromkeys(row.kind for row in rows):
         mine = [row for row in rows if row.kind == kind]
         problems = len({record.problem_sha256 for record in comparison if record.kind == kind})
-        out.print(Text(f"{kind}: {problems} instances", style="bold"))
+        out.print(Text(f"{kind}: {problems} instances, {mine[0].cells} common cells", style="bold"))
         cells = [_cells(row) for row in mine]
         view = table(*cells[0], left=1)
         for row in cells:
@@ -40,7 +40,7 @@ def print_comparison_summary(comparison: Comparison, out: Console, left_out: Seq
         "Gap: |objective - bound| / |objective|, to the best bound of any method, here or in the instance library; "
         "shortfall: (bound - objective) / bound, its mean; "
         f"proven: optimal by that bound; time: shifted geometric mean (shift {SHIFT_SECONDS:g} s), failures at their "
-        "time limit.",
+        f"time limit. {TEST_SETS}",
         soft_wrap=True,
     )
     if left_out:
@@ -60,11 +60,18 @@ def _cells(row: MethodSummary) -> dict[str, str | Text]:
         shares["shortfall"] = row.mean_shortfall
     return {
         "  method": f"  {row.label}",
-        "cells": str(row.cells),
+        "best plan": _share(row.wins),
+        "proven": _share(row.proven),
+        **{name: "" if share is None else percent(share) for name, share in shares.items()},
+        "time (s)": "" if row.seconds is None else f"{row.seconds:.3g}",
+        "of all": str(row.all_cells),
+        "refused": str(row.refused),
         "failed": Text(str(row.failed), style="red" if row.failed else ""),
         "no plan": str(row.without_plan),
-        "best plan": f"{100 * row.wins:.0f} %",
-        "proven": f"{100 * row.proven:.0f} %",
-        **{name: "" if share is None else percent(share) for name, share in shares.items()},
-        "time (s)": f"{row.seconds:.3g}",
+        "best": _share(row.all_wins),
+        "proven of all": _share(row.all_proven),
     }
+
+
+def _share(share: float | None) -> str:
+    return "" if share is None else f"{100 * share:.0f} %"

@@ -84,6 +84,15 @@ class Comparison:
     def __iter__(self) -> Iterator[Record]:
         return iter(self.records)
 
+    def cells(self, kind: str) -> dict[tuple[Any, ...], dict[str, Record]]:
+        """Return the records of a kind by cell, which is problem, seed and limits, and by the method's label."""
+        found: dict[tuple[Any, ...], dict[str, Record]] = {}
+        for record in self.records:
+            if record.kind == kind:
+                cell = (record.problem_sha256, record.seed, record.time_limit, record.gap_limit)
+                found.setdefault(cell, {})[record.label] = record
+        return found
+
     def best(self, record: Record) -> tuple[float | None, float | None]:
         """Return the best objective and the best bound of any method, or known, on the record's problem."""
         return self._best[record.problem_sha256]

@@ -7,7 +7,7 @@ from typing import Any
 
 from specopt.comparison.leaderboard import origins
 from specopt.comparison.profiles import profile_charts
-from specopt.comparison.summary import SHIFT_SECONDS, MethodSummary, summaries, who_wins
+from specopt.comparison.summary import SHIFT_SECONDS, TEST_SETS, MethodSummary, summaries, who_wins
 from specopt.comparison.table import Comparison
 from specopt.kinds import kind_of
 from specopt.report.markup import items, paragraph, section, table
@@ -45,12 +45,12 @@ def comparison_page(comparison: Comparison, sources: tuple[str, ...]) -> Page:
 
 
 def _winner(kind: str, rows: Sequence[MethodSummary]) -> str:
-    best = max(rows, key=lambda row: (row.wins, row.proven))
-    alike = [row.label for row in rows if (row.wins, row.proven) == (best.wins, best.proven)]
+    best = max(rows, key=lambda row: (row.all_wins, row.all_proven))
+    alike = [row.label for row in rows if (row.all_wins, row.all_proven) == (best.all_wins, best.all_proven)]
     gap = "" if best.mean_gap is None else f"; the mean gap to the best bound is {100 * best.mean_gap:.3g} %"
     return (
-        f"{kind}: the best plan in {100 * best.wins:.0f} % of the runs, and {100 * best.proven:.0f} % proven optimal "
-        f"or infeasible, by {', '.join(alike)}{gap}."
+        f"{kind}: the best plan in {100 * best.all_wins:.0f} % of the runs, and {100 * best.all_proven:.0f} % proven "
+        f"optimal or infeasible, by {', '.join(alike)}{gap}."
     )
 
 
@@ -58,20 +58,27 @@ def _kind(comparison: Comparison, kind: str, rows: Sequence[MethodSummary]) -> s
     maximised = kind_of(kind).problem.sense == "maximize"
     cells = [
         {
-            "method": row.label, "runs": row.cells, "failed": row.failed, "no plan": row.without_plan,
-            "best plan (%)": 100.0 * row.wins, "proven (%)": 100.0 * row.proven,
+            "method": row.label, "best plan (%)": _percent(row.wins), "proven (%)": _percent(row.proven),
             "mean gap (%)": _percent(row.mean_gap), "largest gap (%)": _percent(row.largest_gap),
             **({"shortfall (%)": _percent(row.mean_shortfall)} if maximised else {}),
-            "time (s)": row.seconds,
+            "time (s)": row.seconds, "of all": row.all_cells, "refused": row.refused, "failed": row.failed,
+            "no plan": row.without_plan, "best of all (%)": 100.0 * row.all_wins,
+            "proven of all (%)": 100.0 * row.all_proven,
         }
         for row in rows
     ]  # fmt: skip
     words = (
         "Gap: |objective - bound| / |objective|, to the best bound of any method, here or in the instance library. "
-        f"Proven: optimal by that bound. Time: shifted geometric mean, shift {SHIFT_SECONDS:g} s."
+        f"Proven: optimal by that bound. Time: shifted geometric mean, shift {SHIFT_SECONDS:g} s. "
+        f"{TEST_SETS}"
     )
     charts = profile_charts(comparison, kind)
-    return section(f"{kind}: methods", table(cells, "Methods"), paragraph(words, "note"), *map(figure, charts))
+    return section(
+        f"{kind}: methods, {rows[0].cells} common cells",
+        table(cells, "Methods"),
+        paragraph(words, "note"),
+        *map(figure, charts),
+    )
 
 
 def _runs(comparison: Comparison) -> list[dict[str, Any]]:
