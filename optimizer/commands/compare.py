@@ -30,6 +30,8 @@ class Compare:
         "FOLDER", "Keep results here; go on where they end. With --table: a file.", "-o", "--output"
     )
     table: bool = flag("Folders of earlier results as one leaderboard.")
+    again: bool = flag("Judge every plan in folders of earlier results anew; exit 1 if a number differs.")
+    rerun: str | None = option("CELL", "Solve a cell of a folder again, by its key or how that begins; show both.")
     as_json: AsJson = False
 
 
@@ -49,6 +51,10 @@ def compare(given: Compare) -> int:
     if given.table:
         _write_table(given.sources, given.output, given.as_json)
         return FOUND
+    if given.again:
+        return _judge_again(given.sources, given.as_json)
+    if given.rerun is not None:
+        return _solve_again(given.sources, given.rerun, given.as_json)
     problems = instances_of(given.sources, instances=given.instances)
     chosen = methods_of(given.method, problems.values())
     code, output = FOUND, given.output
@@ -92,6 +98,51 @@ def _write_table(folders: list[str], output: Path | None, as_json: bool) -> None
         print_json(comparison.rows())
     else:
         hand_over(leaderboard(comparison), output)
+
+
+def _judge_again(folders: list[str], as_json: bool) -> int:
+    """Judge all plans of some folders anew; the exit code says whether a number differs."""
+    from specopt.comparison.again import judged_again
+    from specopt.comparison.leaderboard import opened
+    from specopt.models.fields import printable
+
+    found = [one for folder in folders for one in judged_again(opened(folder))]
+    wrong = [one for one in found if one.differences]
+    if as_json:
+        print_json([{"key": one.record.key, "judged": one.judged, "differences": one.differences} for one in found])
+    else:
+        lines = [
+            printable(f"{one.record.key} ({one.record.label} on {one.record.instance}, seed {one.record.seed}): {what}")
+            for one in wrong
+            for what in one.differences
+        ]
+        judged = sum(one.judged for one in found)
+        lost = sum(not one.judged and one.record.objective is not None for one in found)
+        lines.append(f"{judged} of {len(found)} records have a plan; {judged - len(wrong)} are as the judge finds them")
+        if lost:
+            lines.append(f"{lost} of earlier versions have an objective, but no plan: not judged")
+        hand_over("\n".join(lines) + "\n", None)
+    return NOT_FOUND if wrong else FOUND
+
+
+def _solve_again(folders: list[str], key: str, as_json: bool) -> int:
+    """Solve one cell again and show both records; the exit code says whether their objectives differ."""
+    from specopt.comparison.again import same_objective, solved_again
+    from specopt.comparison.leaderboard import opened
+    from specopt.models.errors import InvalidInput
+    from specopt.models.fields import printable
+
+    if len(folders) != 1:
+        raise InvalidInput(f"--rerun: expected one folder, got {len(folders)}")
+    both = solved_again(opened(folders[0]), key)
+    if as_json:
+        print_json([record.to_dict() for record in both])
+    else:
+        names = ("status", "objective", "bound", "gap", "seconds", "error", "started", "host", "versions", "sources")
+        lines = [f"{both[0].label} on {both[0].instance}, seed {both[0].seed}"]
+        lines += [f"  {name}: {' | again: '.join(str(getattr(one, name)) for one in both)}" for name in names]
+        hand_over("\n".join(map(printable, lines)) + "\n", None)
+    return FOUND if same_objective(*both) else NOT_FOUND
 
 
 def _write(comparison: Comparison, folder: Path) -> list[str]:

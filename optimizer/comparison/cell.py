@@ -6,6 +6,8 @@ import base64
 import hashlib
 import json
 import pickle
+import shlex
+import sys
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
@@ -41,6 +43,8 @@ class Cell:
         Version and digests of what its result depends on; see `sources_of`.
     time_limit, gap, seed
         As in `specopt.solve`.
+    command
+        That asked for it.
     """
 
     instance: str
@@ -56,6 +60,7 @@ class Cell:
     gap: float
     seed: int
     scale: tuple[float, ...] = ()
+    command: str = ""
 
     @classmethod
     def of(
@@ -83,6 +88,7 @@ class Cell:
             gap=float(gap),
             seed=seed,
             scale=problem.scale,
+            command=shlex.join(sys.argv),
         )
 
     @property
@@ -136,8 +142,11 @@ class Record:
         From the outside, the process around it included.
     error
         Why it failed, or which of its claims its numbers refute.
-    started, host, machine, versions
-        When (UTC), where, on what, and with what.
+    started, host, machine, versions, command
+        When (UTC), where, on what, with what, and by which command.
+    plan, stats
+        Of the result: what it can be judged by again. None and empty where it failed, and in records of earlier
+        versions. The problem is in a file of the folder, or in the instance library, by its digest.
     """
 
     key: str
@@ -164,6 +173,9 @@ class Record:
     label: str = ""
     sources: dict[str, str] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
+    command: str = ""
+    plan: dict[str, Any] | None = None
+    stats: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
     def of(cls, cell: Cell, **found: Any) -> Record:

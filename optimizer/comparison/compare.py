@@ -123,6 +123,7 @@ def compare(
                     record, kept = _record_of(future, cell)
                     records.append(record)
                     if store is not None and kept:
+                        store.keep(cell.problem_sha256, cell.problem)  # before the record that needs it
                         store.append(record)
                     if report():
                         return Comparison(records)

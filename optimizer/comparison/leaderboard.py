@@ -22,15 +22,7 @@ def merged(folders: Sequence[str | os.PathLike[str]]) -> Comparison:
     InvalidInput
         If a folder has no records, or methods of two distributions share a name.
     """
-    records: list[Record] = []
-    for folder in folders:
-        store = Store(folder) if Path(folder).is_dir() else None
-        found = {} if store is None else store.records()
-        if store is None or not found:
-            why = "" if store is None or not store.damaged else f"; {store.damaged[0]}"
-            raise InvalidInput(f"{folder}: expected a folder with results of a comparison, got none{why}")
-        store.say_damaged()
-        records += found.values()
+    records = [record for folder in folders for record in opened(folder).records().values()]
     owners: dict[tuple[str, str], str] = {}
     for record in newest(records):
         owner = record.sources.get("version", "").partition(" ")[0]
@@ -39,6 +31,22 @@ def merged(folders: Sequence[str | os.PathLike[str]]) -> Comparison:
             names = " and ".join(repr(name or "no distribution") for name in (other, owner))
             raise InvalidInput(f"{record.kind}: methods of {names} share the name {record.method!r}")
     return Comparison(newest(records))
+
+
+def opened(folder: str | os.PathLike[str]) -> Store:
+    """Return a folder of results, and say what in it is damaged.
+
+    Raises
+    ------
+    InvalidInput
+        If it has no records.
+    """
+    store = Store(folder) if Path(folder).is_dir() else None
+    if store is None or not store.records():
+        why = "" if store is None or not store.damaged else f"; {store.damaged[0]}"
+        raise InvalidInput(f"{folder}: expected a folder with results of a comparison, got none{why}")
+    store.say_damaged()
+    return store
 
 
 def leaderboard(comparison: Comparison) -> str:
@@ -81,6 +89,7 @@ def origins(records: Iterable[Record]) -> list[tuple[str, str]]:
         machine = ", ".join(f"{name} {value}" for name, value in sorted(record.machine.items()))
         limit = "none" if record.time_limit is None else f"{record.time_limit:g} s"
         found = {
+            "Command": record.command,
             "Machine": machine,
             "Versions": ", ".join(f"{name} {value}" for name, value in sorted(record.versions.items())),
             "Time limit": f"{limit}, gap {record.gap_limit:g}",

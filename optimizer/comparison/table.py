@@ -26,7 +26,7 @@ WITHIN = 1e-9
 LEAST_GAP = 1e-6
 """Gaps and shortfalls below this are rounding: pictures and leaderboards show 0."""
 
-_NESTED = ("options", "versions", "scale", "machine", "sources")
+_NESTED = ("options", "versions", "scale", "machine", "sources", "stats")
 """Fields of records that tables hold as JSON."""
 
 _OWN: dict[str, Callable[[Comparison, Record], float | None]] = {
@@ -38,7 +38,7 @@ _OWN: dict[str, Callable[[Comparison, Record], float | None]] = {
 }
 """Columns of tables beside the fields of records."""
 
-_NAMES = [*Record.__dataclass_fields__, *_OWN]
+_NAMES = [*(name for name in Record.__dataclass_fields__ if name != "plan"), *_OWN]
 
 
 def newest(records: Iterable[Record]) -> list[Record]:
@@ -136,7 +136,7 @@ class Comparison:
         """Return one flat row per record, all with the same keys."""
         found = []
         for record in self.records:
-            row = record.to_dict()
+            row = {name: value for name, value in record.to_dict().items() if name != "plan"}
             row |= {name: json.dumps(row[name], sort_keys=True) for name in _NESTED}
             row |= {name: of(self, record) for name, of in _OWN.items()}
             found.append(row)
