@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from specopt.commands.options import argument, filled, flag, from_fields, option
 from specopt.commands.shared import FOUND, INTERRUPTED, NOT_FOUND, AsJson, hand_over, print_json
 from specopt.console.streams import say
+from specopt.models.errors import InvalidInput
 
 if TYPE_CHECKING:
     from specopt.comparison.table import Comparison
@@ -24,6 +25,10 @@ class Compare:
     gap: float = option("G", "Relative gap at which to stop.", default=0.0, envvar="SPECOPT_GAP")
     seed: list[int] | None = option("N", "A seed; repeat for more.")
     instances: int = option("N", "Instances of each family.", default=5)
+    param: list[str] | None = option("K=V[,V,...]", "A parameter of the families, swept over its values.")
+    size: str | None = option("SIZE", "Of the library's instances: small, paper, large, adversarial or real.")
+    work: bool = flag("Limit work in place of seconds: `auto` alone; other methods run until they end.")
+    shard: str | None = option("I/N", "Every N-th cell alone, from the I-th on: N jobs share a folder.")
     jobs: int | None = option("N", "Worker processes.", envvar="SPECOPT_JOBS")
     executor: str = option("X", "local, dask://HOST:PORT, or ray.", default="local")
     output: Path | None = option(
@@ -55,7 +60,7 @@ def compare(given: Compare) -> int:
         return _judge_again(given.sources, given.as_json)
     if given.rerun is not None:
         return _solve_again(given.sources, given.rerun, given.as_json)
-    problems = instances_of(given.sources, instances=given.instances)
+    problems = instances_of(given.sources, instances=given.instances, parameters=given.param or (), size=given.size)
     chosen = methods_of(given.method, problems.values())
     code, output = FOUND, given.output
     with comparison_progress() as show:
@@ -66,6 +71,8 @@ def compare(given: Compare) -> int:
                 methods=chosen,
                 problems=problems,
                 seeds=given.seed or [0],
+                time_limit=None if given.work else given.time_limit,
+                shard=None if given.shard is None else _shard(given.shard),
                 jobs=given.jobs or None,
                 folder=output,
                 callback=show,
@@ -87,7 +94,16 @@ def compare(given: Compare) -> int:
         print_comparison_summary(comparison, console(), left_out)
         if output is not None:
             say(f"written to {output}: {', '.join(written)}")
-    return code if code == INTERRUPTED or any(record.objective is not None for record in comparison) else NOT_FOUND
+    if code == INTERRUPTED or not len(comparison):  # a shard may be empty
+        return code
+    return FOUND if any(record.objective is not None for record in comparison) else NOT_FOUND
+
+
+def _shard(text: str) -> tuple[int, int]:
+    at, slash, of = text.partition("/")
+    if not (slash and at.isdecimal() and of.isdecimal()):
+        raise InvalidInput(f"--shard: expected I/N, got {text!r}")
+    return int(at), int(of)
 
 
 def _write_table(folders: list[str], output: Path | None, as_json: bool) -> None:
@@ -129,7 +145,6 @@ def _solve_again(folders: list[str], key: str, as_json: bool) -> int:
     """Solve one cell again and show both records; the exit code says whether their objectives differ."""
     from specopt.comparison.again import same_objective, solved_again
     from specopt.comparison.leaderboard import opened
-    from specopt.models.errors import InvalidInput
     from specopt.models.fields import printable
 
     if len(folders) != 1:

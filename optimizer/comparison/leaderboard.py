@@ -8,7 +8,7 @@ from pathlib import Path
 
 from specopt.comparison.cell import Record
 from specopt.comparison.store import Store
-from specopt.comparison.summary import TEST_SETS, MethodSummary, summaries
+from specopt.comparison.summary import TEST_SETS, MethodSummary, summaries, swept_cells
 from specopt.comparison.table import LEAST_GAP, Comparison, newest
 from specopt.kinds import kind_of
 from specopt.models.errors import InvalidInput
@@ -56,7 +56,7 @@ def leaderboard(comparison: Comparison) -> str:
     for kind in dict.fromkeys(row.kind for row in rows):
         problems = len({record.problem_sha256 for record in comparison if record.kind == kind})
         mine = [row for row in rows if row.kind == kind]
-        parts += [f"## {kind}: {problems} instances, {mine[0].cells} common cells", _table(kind, mine)]
+        parts += [f"## {kind}: {problems} instances", _table(kind, mine)]
     parts += [
         "Gap: |objective - bound| / |objective|; shortfall: (bound - objective) / bound; each the mean, to the best "
         "bound of any method, here or in the instance library. Proven: optimal by that bound, or proven infeasible. "
@@ -71,11 +71,13 @@ def _table(kind: str, rows: Sequence[MethodSummary]) -> str:
     maximised = kind_of(kind).problem.sense == "maximize"
     cells = [
         {
-            "method": row.label, "best plan": _share(row.wins), "proven": _share(row.proven),
+            "method": row.label, **swept_cells(row, rows), "common cells": str(row.cells),
+            "best plan": _share(row.wins), "proven": _share(row.proven),
             "gap": _percent(row.mean_gap), **({"shortfall": _percent(row.mean_shortfall)} if maximised else {}),
             "time (s)": "" if row.seconds is None else f"{row.seconds:.3g}",
-            "of all: cells": str(row.all_cells), "refused": str(row.refused), "failed": str(row.failed),
-            "no plan": str(row.without_plan), "best": _share(row.all_wins), "proven of all": _share(row.all_proven),
+            "all cells": str(row.all_cells), "refused": str(row.refused), "failed": str(row.failed),
+            "no plan": str(row.without_plan), "best of all": _share(row.all_wins),
+            "proven of all": _share(row.all_proven),
         }
         for row in rows
     ]  # fmt: skip
@@ -87,7 +89,7 @@ def origins(records: Iterable[Record]) -> list[tuple[str, str]]:
     facts: dict[str, list[str]] = {}
     for record in records:
         machine = ", ".join(f"{name} {value}" for name, value in sorted(record.machine.items()))
-        limit = "none" if record.time_limit is None else f"{record.time_limit:g} s"
+        limit = "work" if record.time_limit is None else f"{record.time_limit:g} s"
         found = {
             "Command": record.command,
             "Machine": machine,

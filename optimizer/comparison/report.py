@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.text import Text
 
-from specopt.comparison.summary import SHIFT_SECONDS, TEST_SETS, MethodSummary, summaries, who_wins
+from specopt.comparison.summary import SHIFT_SECONDS, TEST_SETS, MethodSummary, summaries, swept_cells, who_wins
 from specopt.comparison.table import Comparison
 from specopt.kinds import kind_of
 from specopt.views.terminal import percent, sentence, table
@@ -21,12 +21,13 @@ def print_comparison_summary(comparison: Comparison, out: Console, left_out: Seq
     for kind in dict.fromkeys(row.kind for row in rows):
         mine = [row for row in rows if row.kind == kind]
         problems = len({record.problem_sha256 for record in comparison if record.kind == kind})
-        out.print(Text(f"{kind}: {problems} instances, {mine[0].cells} common cells", style="bold"))
-        cells = [_cells(row) for row in mine]
-        view = table(*cells[0], left=1)
-        for row in cells:
-            view.add_row(*row.values())
-        out.print(view)
+        out.print(Text(f"{kind}: {problems} instances", style="bold"))
+        for columns in (_of_common, _of_all):
+            cells = [columns(row) for row in mine]
+            view = table("  method", *swept_cells(mine[0], mine), *cells[0], left=1)
+            for row, shown in zip(mine, cells, strict=True):
+                view.add_row(f"  {row.label}", *swept_cells(row, mine).values(), *shown.values())
+            out.print(view)
         out.print()
     families = who_wins(comparison)
     if len(families) > 1:
@@ -54,22 +55,27 @@ def print_comparison_summary(comparison: Comparison, out: Console, left_out: Seq
         out.print(f"... and {len(failures) - MAX_FAILURES} more failures and refutations (`error` in the table)")
 
 
-def _cells(row: MethodSummary) -> dict[str, str | Text]:
+def _of_common(row: MethodSummary) -> dict[str, str | Text]:
     shares = {"mean gap": row.mean_gap, "largest gap": row.largest_gap}
     if kind_of(row.kind).problem.sense == "maximize":
         shares["shortfall"] = row.mean_shortfall
     return {
-        "  method": f"  {row.label}",
+        "common cells": str(row.cells),
         "best plan": _share(row.wins),
         "proven": _share(row.proven),
         **{name: "" if share is None else percent(share) for name, share in shares.items()},
         "time (s)": "" if row.seconds is None else f"{row.seconds:.3g}",
-        "of all": str(row.all_cells),
+    }
+
+
+def _of_all(row: MethodSummary) -> dict[str, str | Text]:
+    return {
+        "all cells": str(row.all_cells),
         "refused": str(row.refused),
         "failed": Text(str(row.failed), style="red" if row.failed else ""),
         "no plan": str(row.without_plan),
-        "best": _share(row.all_wins),
-        "proven of all": _share(row.all_proven),
+        "best plan": _share(row.all_wins),
+        "proven": _share(row.all_proven),
     }
 
 

@@ -10,12 +10,13 @@ proof that no plan is feasible is an answer like an optimal plan: it wins, it is
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from specopt.comparison.cell import Record
+from specopt.comparison.instances import parameters_in
 from specopt.comparison.table import Comparison
 
 SHIFT_SECONDS = 0.01
@@ -29,12 +30,14 @@ TEST_SETS = (
 
 @dataclass(frozen=True, kw_only=True)
 class MethodSummary:
-    """One method, on the cells that it shares with all others of its kind and on all cells.
+    """One method, on the cells that it shares with all others of its kind and parameters, and on all of these cells.
 
     Parameters
     ----------
     kind, label
         Of problems, and of the method with its options.
+    parameters
+        Of the family, where they are swept.
     cells
         How many cells are common: every method of the kind took them.
     proven
@@ -57,6 +60,7 @@ class MethodSummary:
 
     kind: str
     label: str
+    parameters: dict[str, float | str]
     cells: int
     proven: float | None
     wins: float | None
@@ -73,13 +77,12 @@ class MethodSummary:
 
 
 def summaries(comparison: Comparison) -> list[MethodSummary]:
-    """Return a summary per kind of problem and method, the most wins first.
+    """Return a summary per kind of problem, swept parameters and method, the most wins first.
 
     Averages are over the cells that every method of the kind took, and None where there are none.
     """
     found = []
-    for kind in dict.fromkeys(record.kind for record in comparison):
-        cells = list(comparison.cells(kind).values())
+    for kind, parameters, cells in _groups(comparison):
         labels = dict.fromkeys(label for cell in cells for label in cell)
         common = [cell for cell in cells if len(cell) == len(labels)]
         planning = [label for label in labels if any(comparison.gap(cell[label]) is not None for cell in common)]
@@ -93,6 +96,7 @@ def summaries(comparison: Comparison) -> list[MethodSummary]:
                 MethodSummary(
                     kind=kind,
                     label=label,
+                    parameters=parameters,
                     cells=len(mine),
                     proven=_share(mine, comparison.proven, len(mine)) if mine else None,
                     wins=_share(mine, comparison.wins, len(mine)) if mine else None,
@@ -108,7 +112,23 @@ def summaries(comparison: Comparison) -> list[MethodSummary]:
                     all_wins=_share(records, comparison.wins, len(cells)),
                 )
             )
-    return sorted(found, key=lambda s: (s.kind, -(s.wins or 0.0), -s.all_wins, _last(s.mean_gap), _last(s.seconds)))
+
+    def setting(row: MethodSummary) -> list[tuple[str, bool, float | str]]:
+        return [(name, isinstance(value, str), value) for name, value in row.parameters.items()]
+
+    return sorted(
+        found, key=lambda s: (s.kind, setting(s), -(s.wins or 0.0), -s.all_wins, _last(s.mean_gap), _last(s.seconds))
+    )
+
+
+def _groups(comparison: Comparison) -> Iterator[tuple[str, dict[str, float | str], list[dict[str, Record]]]]:
+    """Give the cells of every kind and setting of swept parameters."""
+    for kind in dict.fromkeys(record.kind for record in comparison):
+        groups: dict[str, tuple[dict[str, float | str], list[dict[str, Record]]]] = {}
+        for cell in comparison.cells(kind).values():
+            parameters = parameters_in(next(iter(cell.values())).instance)
+            groups.setdefault(str(parameters), (parameters, []))[1].append(cell)
+        yield from ((kind, *group) for group in groups.values())
 
 
 def who_wins(comparison: Comparison) -> dict[str, dict[str, float]]:
@@ -131,6 +151,13 @@ def who_wins(comparison: Comparison) -> dict[str, dict[str, float]]:
         }
         for family, methods in sorted(groups.items())
     }
+
+
+def swept_cells(row: MethodSummary, rows: Sequence[MethodSummary]) -> dict[str, str]:
+    """Return a column per parameter that is swept in some summaries, for one of them."""
+    names = dict.fromkeys(name for one in rows for name in one.parameters)
+    values = {name: row.parameters.get(name, "") for name in names}
+    return {name: value if isinstance(value, str) else f"{value:g}" for name, value in values.items()}
 
 
 def answered(record: Record) -> bool:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from specopt.api.library import known_values
 from specopt.comparison.cell import Record
+from specopt.comparison.instances import parameters_in
 from specopt.kinds import kind_of
 from specopt.models.files import csv_text, write_bytes, write_text
 from specopt.models.judge import proof_of
@@ -134,12 +135,21 @@ class Comparison:
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one flat row per record, all with the same keys."""
-        found = []
+        found, swept = [], self._swept()
         for record in self.records:
             row = {name: value for name, value in record.to_dict().items() if name != "plan"}
             row |= {name: json.dumps(row[name], sort_keys=True) for name in _NESTED}
             row |= {name: of(self, record) for name, of in _OWN.items()}
+            row |= {f"parameter_{name}": parameters_in(record.instance).get(name) for name in swept}
             found.append(row)
+        return found
+
+    def _swept(self) -> dict[str, set[type]]:
+        """Return the parameters that names of instances say, and the types of their values."""
+        found: dict[str, set[type]] = {}
+        for record in self.records:
+            for name, value in parameters_in(record.instance).items():
+                found.setdefault(name, set()).add(type(value))
         return found
 
     def to_arrow(self) -> pyarrow.Table:
@@ -152,7 +162,17 @@ class Comparison:
                 return pyarrow.float64()
             return pyarrow.int64() if hint == "int" else pyarrow.string()
 
-        return pyarrow.Table.from_pylist(self.rows(), schema=pyarrow.schema([(one, kind_of(one)) for one in _NAMES]))
+        columns = [(one, kind_of(one)) for one in _NAMES]
+        for name, types in self._swept().items():
+            columns.append((f"parameter_{name}", pyarrow.float64() if types == {float} else pyarrow.string()))
+        rows = self.rows()
+        for row in rows:
+            row |= {
+                one: str(row[one])
+                for one, type_ in columns[len(_NAMES) :]
+                if row[one] is not None and pyarrow.types.is_string(type_)
+            }
+        return pyarrow.Table.from_pylist(rows, schema=pyarrow.schema(columns))
 
     def to_parquet(self, path: str | os.PathLike[str]) -> None:
         """Write the table as Parquet, all or nothing.
@@ -176,7 +196,12 @@ class Comparison:
         InvalidInput
             If the file cannot be written.
         """
-        write_text(path, csv_text([_NAMES, *(row.values() for row in self.rows())]))
+        write_text(
+            path,
+            csv_text(
+                [[*_NAMES, *(f"parameter_{name}" for name in self._swept())], *(row.values() for row in self.rows())]
+            ),
+        )
 
 
 def _held_against(record: Record, best: float | None) -> Record:

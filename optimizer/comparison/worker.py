@@ -61,7 +61,7 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
     found = result.to_dict()
     names = ("status", "termination", "objective", "bound", "gap", "seconds", "versions", "plan", "stats")
     kept = json.dumps({name: found[name] for name in names}, default=repr)  # stats are as their authors like
-    return json.loads(kept, parse_constant=lambda _: None) | {"error": result.stats.get("refuted")}
+    return dict(json.loads(kept, parse_constant=lambda _: None)) | {"error": result.stats.get("refuted")}
 
 
 @cache

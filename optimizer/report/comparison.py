@@ -7,7 +7,7 @@ from typing import Any
 
 from specopt.comparison.leaderboard import origins
 from specopt.comparison.profiles import profile_charts
-from specopt.comparison.summary import SHIFT_SECONDS, TEST_SETS, MethodSummary, summaries, who_wins
+from specopt.comparison.summary import SHIFT_SECONDS, TEST_SETS, MethodSummary, summaries, swept_cells, who_wins
 from specopt.comparison.table import Comparison
 from specopt.kinds import kind_of
 from specopt.report.markup import items, paragraph, section, table
@@ -58,10 +58,11 @@ def _kind(comparison: Comparison, kind: str, rows: Sequence[MethodSummary]) -> s
     maximised = kind_of(kind).problem.sense == "maximize"
     cells = [
         {
-            "method": row.label, "best plan (%)": _percent(row.wins), "proven (%)": _percent(row.proven),
+            "method": row.label, **swept_cells(row, rows), "common cells": row.cells,
+            "best plan (%)": _percent(row.wins), "proven (%)": _percent(row.proven),
             "mean gap (%)": _percent(row.mean_gap), "largest gap (%)": _percent(row.largest_gap),
             **({"shortfall (%)": _percent(row.mean_shortfall)} if maximised else {}),
-            "time (s)": row.seconds, "of all": row.all_cells, "refused": row.refused, "failed": row.failed,
+            "time (s)": row.seconds, "all cells": row.all_cells, "refused": row.refused, "failed": row.failed,
             "no plan": row.without_plan, "best of all (%)": 100.0 * row.all_wins,
             "proven of all (%)": 100.0 * row.all_proven,
         }
@@ -74,7 +75,7 @@ def _kind(comparison: Comparison, kind: str, rows: Sequence[MethodSummary]) -> s
     )
     charts = profile_charts(comparison, kind)
     return section(
-        f"{kind}: methods, {rows[0].cells} common cells",
+        f"{kind}: methods",
         table(cells, "Methods"),
         paragraph(words, "note"),
         *map(figure, charts),
