@@ -34,7 +34,8 @@ class Compare:
     output: Path | None = option(
         "FOLDER", "Keep results here; go on where they end. With --table: a file.", "-o", "--output"
     )
-    table: bool = flag("Folders of earlier results as one leaderboard.")
+    table: bool = flag("Folders of earlier results as one leaderboard: FILE.md, .tex or .csv.")
+    pairs: bool = flag("With --table: paired tests of all methods in its place.")
     again: bool = flag("Judge every plan in folders of earlier results anew; exit 1 if a number differs.")
     rerun: str | None = option("CELL", "Solve a cell of a folder again, by its key or how that begins; show both.")
     as_json: AsJson = False
@@ -54,7 +55,7 @@ def compare(given: Compare) -> int:
     from specopt.comparison.table import Comparison, newest
 
     if given.table:
-        _write_table(given.sources, given.output, given.as_json)
+        _write_table(given)
         return FOUND
     if given.again:
         return _judge_again(given.sources, given.as_json)
@@ -106,14 +107,18 @@ def _shard(text: str) -> tuple[int, int]:
     return int(at), int(of)
 
 
-def _write_table(folders: list[str], output: Path | None, as_json: bool) -> None:
-    from specopt.comparison.leaderboard import leaderboard, merged
+def _write_table(given: Compare) -> None:
+    from specopt.comparison.leaderboard import FORMS, leaderboard, merged, pairs_of_methods, tables_of
 
-    comparison = merged(folders)
-    if as_json:
-        print_json(comparison.rows())
+    comparison = merged(given.sources)
+    tables = pairs_of_methods(comparison) if given.pairs else tables_of(comparison)
+    form = "" if given.output is None else given.output.suffix.lower()
+    if given.as_json:
+        print_json(tables if given.pairs else comparison.rows())
+    elif form in (".tex", ".csv") or given.pairs:
+        hand_over(FORMS.get(form, FORMS[".md"])(tables), given.output)
     else:
-        hand_over(leaderboard(comparison), output)
+        hand_over(leaderboard(comparison), given.output)
 
 
 def _judge_again(folders: list[str], as_json: bool) -> int:

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from specopt.comparison.cell import Record
+from specopt.comparison.paired import paired_tests
 from specopt.comparison.store import Store
-from specopt.comparison.summary import TEST_SETS, MethodSummary, summaries, swept_cells
-from specopt.comparison.table import LEAST_GAP, Comparison, newest
-from specopt.kinds import kind_of
+from specopt.comparison.summary import TEST_SETS, columns_of, summaries
+from specopt.comparison.table import Comparison, newest
 from specopt.models.errors import InvalidInput
+from specopt.models.files import csv_text
+
+Tables = dict[str, list[dict[str, Any]]]
+_TEX = {"\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}"} | {
+    c: f"\\{c}" for c in "&%$#_{}"
+}
 
 
 def merged(folders: Sequence[str | os.PathLike[str]]) -> Comparison:
@@ -50,14 +58,9 @@ def opened(folder: str | os.PathLike[str]) -> Store:
 
 
 def leaderboard(comparison: Comparison) -> str:
-    """Return the leaderboard of a comparison as Markdown."""
-    rows = summaries(comparison)
-    parts = []
-    for kind in dict.fromkeys(row.kind for row in rows):
-        problems = len({record.problem_sha256 for record in comparison if record.kind == kind})
-        mine = [row for row in rows if row.kind == kind]
-        parts += [f"## {kind}: {problems} instances", _table(kind, mine)]
-    parts += [
+    """Return the leaderboard of a comparison as Markdown: a table per kind, what it means, and where it comes from."""
+    parts = [
+        markdown(tables_of(comparison)),
         "Gap: |objective - bound| / |objective|; shortfall: (bound - objective) / bound; each the mean, to the best "
         "bound of any method, here or in the instance library. Proven: optimal by that bound, or proven infeasible. "
         f"Time: shifted geometric mean; what failed takes its time limit. {TEST_SETS}",
@@ -67,21 +70,57 @@ def leaderboard(comparison: Comparison) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _table(kind: str, rows: Sequence[MethodSummary]) -> str:
-    maximised = kind_of(kind).problem.sense == "maximize"
-    cells = [
-        {
-            "method": row.label, **swept_cells(row, rows), "common cells": str(row.cells),
-            "best plan": _share(row.wins), "proven": _share(row.proven),
-            "gap": _percent(row.mean_gap), **({"shortfall": _percent(row.mean_shortfall)} if maximised else {}),
-            "time (s)": "" if row.seconds is None else f"{row.seconds:.3g}",
-            "all cells": str(row.all_cells), "refused": str(row.refused), "failed": str(row.failed),
-            "no plan": str(row.without_plan), "best of all": _share(row.all_wins),
-            "proven of all": _share(row.all_proven),
-        }
-        for row in rows
-    ]  # fmt: skip
-    return "\n".join(map(_row, (cells[0], ["---"] + ["--:"] * (len(cells[0]) - 1), *(row.values() for row in cells))))
+def tables_of(comparison: Comparison) -> Tables:
+    """Return the rows of the leaderboard by the title of their table, one per kind."""
+    rows, found = summaries(comparison), {}
+    for kind in dict.fromkeys(row.kind for row in rows):
+        problems = len({record.problem_sha256 for record in comparison if record.kind == kind})
+        mine = [row for row in rows if row.kind == kind]
+        found[f"{kind}: {problems} instances"] = [columns_of(row, mine) for row in mine]
+    return found
+
+
+def pairs_of_methods(comparison: Comparison) -> Tables:
+    """Return the rows of all paired tests, by the title of their table."""
+    found: Tables = {}
+    for test in paired_tests(comparison):
+        row = {name.replace("_", " "): value for name, value in asdict(test).items() if name != "kind"}
+        found.setdefault(f"{test.kind}: pairs of methods", []).append(row)
+    return found
+
+
+def markdown(tables: Tables) -> str:
+    """Return tables in Markdown."""
+    parts = []
+    for title, rows in tables.items():
+        rule = ["---"] + ["--:"] * (len(rows[0]) - 1)
+        parts += [f"## {title}", "\n".join(map(_row, (rows[0], rule, *(map(_shown, row.values()) for row in rows))))]
+    return "\n\n".join(parts)
+
+
+def latex(tables: Tables) -> str:
+    """Return tables in LaTeX, for the package booktabs."""
+    parts = []
+    for title, rows in tables.items():
+        head, *lines = (" & ".join(map(_tex, cells)) for cells in (rows[0], *(row.values() for row in rows)))
+        body = "".join(f"{line} \\\\\n" for line in lines)
+        columns = "l" + "r" * (len(rows[0]) - 1)
+        parts.append(
+            f"% {title}\n\\begin{{tabular}}{{{columns}}}\n\\toprule\n{head} \\\\\n\\midrule\n{body}"
+            "\\bottomrule\n\\end{tabular}\n"
+        )
+    return "\n".join(parts)
+
+
+def comma_separated(tables: Tables) -> str:
+    """Return tables as one table of CSV, each row with its kind, unrounded."""
+    rows = [{"kind": title.partition(":")[0], **row} for title, mine in tables.items() for row in mine]
+    names = dict.fromkeys(name for row in rows for name in row)
+    return csv_text([names, *([row.get(name) for name in names] for row in rows)])
+
+
+FORMS: dict[str, Callable[[Tables], str]] = {".tex": latex, ".csv": comma_separated, ".md": markdown}
+"""Forms of tables by the ending of their file."""
 
 
 def origins(records: Iterable[Record]) -> list[tuple[str, str]]:
@@ -114,9 +153,10 @@ def _plain(text: str) -> str:
     return "".join(f"\\{char}" if char in "\\`*_[]<>|" else char for char in text)
 
 
-def _percent(share: float | None) -> str:
-    return "" if share is None else f"{100 * share if share >= LEAST_GAP else 0:.3g} %"
+def _shown(value: object) -> str:
+    return "" if value is None else f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
-def _share(share: float | None) -> str:
-    return "" if share is None else f"{100 * share:.0f} %"
+def _tex(value: object) -> str:
+    """Return a cell in which LaTeX finds nothing."""
+    return "".join(_TEX.get(char, char) for char in _shown(value) if char.isprintable())

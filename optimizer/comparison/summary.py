@@ -12,12 +12,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from specopt.comparison.cell import Record
 from specopt.comparison.instances import parameters_in
-from specopt.comparison.table import Comparison
+from specopt.comparison.table import LEAST_GAP, Comparison
+from specopt.kinds import kind_of
 
 SHIFT_SECONDS = 0.01
 """Of the shifted geometric mean: times well below it hardly count."""
@@ -84,7 +86,7 @@ def summaries(comparison: Comparison) -> list[MethodSummary]:
     found = []
     for kind, parameters, cells in _groups(comparison):
         labels = dict.fromkeys(label for cell in cells for label in cell)
-        common = [cell for cell in cells if len(cell) == len(labels)]
+        common = comparison.common(cells)
         planning = [label for label in labels if any(comparison.gap(cell[label]) is not None for cell in common)]
         planned = [cell for cell in common if all(comparison.gap(cell[label]) is not None for label in planning)]
         for label in labels:
@@ -158,6 +160,23 @@ def swept_cells(row: MethodSummary, rows: Sequence[MethodSummary]) -> dict[str, 
     names = dict.fromkeys(name for one in rows for name in one.parameters)
     values = {name: row.parameters.get(name, "") for name in names}
     return {name: value if isinstance(value, str) else f"{value:g}" for name, value in values.items()}
+
+
+def columns_of(row: MethodSummary, rows: Sequence[MethodSummary]) -> dict[str, Any]:
+    """Return the columns of tables for a summary, one of some of one kind: first on common cells, then on all."""
+    maximised = kind_of(row.kind).problem.sense == "maximize"
+    return {
+        "method": row.label, **swept_cells(row, rows), "common cells": row.cells,
+        "best plan (%)": _percent(row.wins), "proven (%)": _percent(row.proven),
+        "mean gap (%)": _percent(row.mean_gap), "largest gap (%)": _percent(row.largest_gap),
+        **({"shortfall (%)": _percent(row.mean_shortfall)} if maximised else {}), "time (s)": row.seconds,
+        "all cells": row.all_cells, "refused": row.refused, "failed": row.failed, "no plan": row.without_plan,
+        "best of all (%)": _percent(row.all_wins), "proven of all (%)": _percent(row.all_proven),
+    }  # fmt: skip
+
+
+def _percent(share: float | None) -> float | None:
+    return None if share is None else 100.0 * share if share >= LEAST_GAP else 0.0
 
 
 def answered(record: Record) -> bool:

@@ -94,6 +94,27 @@ class Comparison:
                 found.setdefault(cell, {})[record.label] = record
         return found
 
+    @staticmethod
+    def common(cells: Iterable[dict[str, Record]]) -> list[dict[str, Record]]:
+        """Return those of some cells that every method in them took."""
+        cells = list(cells)
+        labels = {label for cell in cells for label in cell}
+        return [cell for cell in cells if len(cell) == len(labels)]
+
+    def __repr__(self) -> str:
+        methods, problems = ({getattr(r, name) for r in self} for name in ("label", "problem_sha256"))
+        failed = sum(record.failed for record in self)
+        return f"<Comparison of {len(methods)} methods on {len(problems)} problems: {len(self)} cells, {failed} failed>"
+
+    def _repr_html_(self) -> str:
+        from specopt.comparison.summary import columns_of, summaries
+        from specopt.report.markup import table
+
+        rows = summaries(self)
+        kinds = {kind: [row for row in rows if row.kind == kind] for kind in dict.fromkeys(row.kind for row in rows)}
+        tables = [table([columns_of(row, mine) for row in mine], kind) for kind, mine in kinds.items()]
+        return f"<div class=specopt>{''.join(tables)}</div>"
+
     def best(self, record: Record) -> tuple[float | None, float | None]:
         """Return the best objective and the best bound of any method, or known, on the record's problem."""
         return self._best[record.problem_sha256]

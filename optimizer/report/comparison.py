@@ -7,9 +7,8 @@ from typing import Any
 
 from specopt.comparison.leaderboard import origins
 from specopt.comparison.profiles import profile_charts
-from specopt.comparison.summary import SHIFT_SECONDS, TEST_SETS, MethodSummary, summaries, swept_cells, who_wins
+from specopt.comparison.summary import SHIFT_SECONDS, TEST_SETS, MethodSummary, columns_of, summaries, who_wins
 from specopt.comparison.table import Comparison
-from specopt.kinds import kind_of
 from specopt.report.markup import items, paragraph, section, table
 from specopt.report.page import Page, figure
 
@@ -55,19 +54,7 @@ def _winner(kind: str, rows: Sequence[MethodSummary]) -> str:
 
 
 def _kind(comparison: Comparison, kind: str, rows: Sequence[MethodSummary]) -> str:
-    maximised = kind_of(kind).problem.sense == "maximize"
-    cells = [
-        {
-            "method": row.label, **swept_cells(row, rows), "common cells": row.cells,
-            "best plan (%)": _percent(row.wins), "proven (%)": _percent(row.proven),
-            "mean gap (%)": _percent(row.mean_gap), "largest gap (%)": _percent(row.largest_gap),
-            **({"shortfall (%)": _percent(row.mean_shortfall)} if maximised else {}),
-            "time (s)": row.seconds, "all cells": row.all_cells, "refused": row.refused, "failed": row.failed,
-            "no plan": row.without_plan, "best of all (%)": 100.0 * row.all_wins,
-            "proven of all (%)": 100.0 * row.all_proven,
-        }
-        for row in rows
-    ]  # fmt: skip
+    cells = [columns_of(row, rows) for row in rows]
     words = (
         "Gap: |objective - bound| / |objective|, to the best bound of any method, here or in the instance library. "
         f"Proven: optimal by that bound. Time: shifted geometric mean, shift {SHIFT_SECONDS:g} s. "
