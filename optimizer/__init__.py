@@ -58,13 +58,13 @@ if _TYPE_CHECKING:
     __version__: str
 
 
-def _html(shown: Problem | Result) -> str:
+def _html(shown: Problem | Result | Comparison) -> str:
     from specopt.report.result import in_notebook
 
     return in_notebook(shown)
 
 
-def _picture(shown: Problem | Front, plan: Plan | Result | None = None) -> object:
+def _picture(shown: Problem | Front | Comparison, plan: Plan | Result | None = None) -> object:
     from specopt.report.result import picture
 
     return picture(shown, plan)

@@ -108,7 +108,8 @@ def _shard(text: str) -> tuple[int, int]:
 
 
 def _write_table(given: Compare) -> None:
-    from specopt.comparison.leaderboard import FORMS, leaderboard, merged, pairs_of_methods, tables_of
+    from specopt.comparison.leaderboard import FORMS, leaderboard, merged, pairs_of_methods
+    from specopt.comparison.summary import tables_of
 
     comparison = merged(given.sources)
     tables = pairs_of_methods(comparison) if given.pairs else tables_of(comparison)

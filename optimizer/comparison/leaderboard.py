@@ -6,17 +6,15 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from specopt.comparison.cell import Record
 from specopt.comparison.paired import paired_tests
 from specopt.comparison.store import Store
-from specopt.comparison.summary import TEST_SETS, columns_of, summaries
+from specopt.comparison.summary import TEST_SETS, Tables, shown, tables_of
 from specopt.comparison.table import Comparison, newest
 from specopt.models.errors import InvalidInput
 from specopt.models.files import csv_text
 
-Tables = dict[str, list[dict[str, Any]]]
 _TEX = {"\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}"} | {
     c: f"\\{c}" for c in "&%$#_{}"
 }
@@ -70,16 +68,6 @@ def leaderboard(comparison: Comparison) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def tables_of(comparison: Comparison) -> Tables:
-    """Return the rows of the leaderboard by the title of their table, one per kind."""
-    rows, found = summaries(comparison), {}
-    for kind in dict.fromkeys(row.kind for row in rows):
-        problems = len({record.problem_sha256 for record in comparison if record.kind == kind})
-        mine = [row for row in rows if row.kind == kind]
-        found[f"{kind}: {problems} instances"] = [columns_of(row, mine) for row in mine]
-    return found
-
-
 def pairs_of_methods(comparison: Comparison) -> Tables:
     """Return the rows of all paired tests, by the title of their table."""
     found: Tables = {}
@@ -94,7 +82,7 @@ def markdown(tables: Tables) -> str:
     parts = []
     for title, rows in tables.items():
         rule = ["---"] + ["--:"] * (len(rows[0]) - 1)
-        parts += [f"## {title}", "\n".join(map(_row, (rows[0], rule, *(map(_shown, row.values()) for row in rows))))]
+        parts += [f"## {title}", "\n".join(map(_row, (rows[0], rule, *(map(shown, row.values()) for row in rows))))]
     return "\n\n".join(parts)
 
 
@@ -153,10 +141,6 @@ def _plain(text: str) -> str:
     return "".join(f"\\{char}" if char in "\\`*_[]<>|" else char for char in text)
 
 
-def _shown(value: object) -> str:
-    return "" if value is None else f"{value:.3g}" if isinstance(value, float) else str(value)
-
-
 def _tex(value: object) -> str:
     """Return a cell in which LaTeX finds nothing."""
-    return "".join(_TEX.get(char, char) for char in _shown(value) if char.isprintable())
+    return "".join(_TEX.get(char, char) for char in shown(value) if char.isprintable())

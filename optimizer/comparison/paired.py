@@ -6,6 +6,7 @@ size share; the mean over the seeds of a problem is one observation, as seeds of
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -86,9 +87,9 @@ def holm(p_values: Sequence[float]) -> list[float]:
 def _differences(comparison: Comparison, pairs: Sequence[tuple[Record, Record]]) -> Floats:
     by_problem: dict[str, list[float]] = {}
     for one, other in pairs:
-        distances = comparison.excess(one), comparison.excess(other)
-        if distances[0] is not None and distances[1] is not None and np.isfinite(distances).all():
-            by_problem.setdefault(one.problem_sha256, []).append(distances[0] - distances[1])
+        first, second = comparison.excess(one), comparison.excess(other)
+        if first is not None and second is not None and math.isfinite(first + second):
+            by_problem.setdefault(one.problem_sha256, []).append(first - second)
     means = np.array([np.mean(values) for values in by_problem.values()])
     return np.where(np.abs(means) > WITHIN, means, 0.0)  # rounding tells no methods apart
 

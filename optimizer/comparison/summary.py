@@ -10,7 +10,7 @@ proof that no plan is feasible is an answer like an optimal plan: it wins, it is
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +28,9 @@ TEST_SETS = (
     "Averages are over the common cells, which every method of the kind took; gaps over those in which each has a "
     "plan. Of all cells, what a method refused or failed counts as unsolved."
 )
+
+Tables = dict[str, list[dict[str, Any]]]
+"""Rows of tables by their titles."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,24 +158,32 @@ def who_wins(comparison: Comparison) -> dict[str, dict[str, float]]:
     }
 
 
-def swept_cells(row: MethodSummary, rows: Sequence[MethodSummary]) -> dict[str, str]:
-    """Return a column per parameter that is swept in some summaries, for one of them."""
-    names = dict.fromkeys(name for one in rows for name in one.parameters)
-    values = {name: row.parameters.get(name, "") for name in names}
-    return {name: value if isinstance(value, str) else f"{value:g}" for name, value in values.items()}
+def tables_of(comparison: Comparison) -> Tables:
+    """Return a table per kind of problem, by its title: first the columns of common cells, then those of all cells."""
+    rows, found = summaries(comparison), {}
+    for kind in dict.fromkeys(row.kind for row in rows):
+        problems = len({record.problem_sha256 for record in comparison if record.kind == kind})
+        mine = [row for row in rows if row.kind == kind]
+        swept = dict.fromkeys(name for row in mine for name in row.parameters)
+        found[f"{kind}: {problems} instances"] = [_columns(row, swept) for row in mine]
+    return found
 
 
-def columns_of(row: MethodSummary, rows: Sequence[MethodSummary]) -> dict[str, Any]:
-    """Return the columns of tables for a summary, one of some of one kind: first on common cells, then on all."""
+def _columns(row: MethodSummary, swept: Iterable[str]) -> dict[str, Any]:
     maximised = kind_of(row.kind).problem.sense == "maximize"
     return {
-        "method": row.label, **swept_cells(row, rows), "common cells": row.cells,
-        "best plan (%)": _percent(row.wins), "proven (%)": _percent(row.proven),
-        "mean gap (%)": _percent(row.mean_gap), "largest gap (%)": _percent(row.largest_gap),
+        "method": row.label, **{name: row.parameters.get(name) for name in swept}, "common": row.cells,
+        "best (%)": _percent(row.wins), "proven (%)": _percent(row.proven),
+        "gap (%)": _percent(row.mean_gap), "max gap (%)": _percent(row.largest_gap),
         **({"shortfall (%)": _percent(row.mean_shortfall)} if maximised else {}), "time (s)": row.seconds,
-        "all cells": row.all_cells, "refused": row.refused, "failed": row.failed, "no plan": row.without_plan,
+        "all": row.all_cells, "refused": row.refused, "failed": row.failed, "no plan": row.without_plan,
         "best of all (%)": _percent(row.all_wins), "proven of all (%)": _percent(row.all_proven),
     }  # fmt: skip
+
+
+def shown(value: object) -> str:
+    """Return a cell of a table as text."""
+    return "" if value is None else f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
 def _percent(share: float | None) -> float | None:

@@ -16,6 +16,7 @@ from specopt.comparison.instances import parameters_in
 from specopt.kinds import kind_of
 from specopt.models.files import csv_text, write_bytes, write_text
 from specopt.models.judge import proof_of
+from specopt.models.problem import Shown
 from specopt.models.result import Status
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def newest(records: Iterable[Record]) -> list[Record]:
     return list({record.identity: record for record in sorted(records, key=lambda record: record.started)}.values())
 
 
-class Comparison:
+class Comparison(Shown):
     """Records of many cells, and what they say together.
 
     Parameters
@@ -105,15 +106,6 @@ class Comparison:
         methods, problems = ({getattr(r, name) for r in self} for name in ("label", "problem_sha256"))
         failed = sum(record.failed for record in self)
         return f"<Comparison of {len(methods)} methods on {len(problems)} problems: {len(self)} cells, {failed} failed>"
-
-    def _repr_html_(self) -> str:
-        from specopt.comparison.summary import columns_of, summaries
-        from specopt.report.markup import table
-
-        rows = summaries(self)
-        kinds = {kind: [row for row in rows if row.kind == kind] for kind in dict.fromkeys(row.kind for row in rows)}
-        tables = [table([columns_of(row, mine) for row in mine], kind) for kind, mine in kinds.items()]
-        return f"<div class=specopt>{''.join(tables)}</div>"
 
     def best(self, record: Record) -> tuple[float | None, float | None]:
         """Return the best objective and the best bound of any method, or known, on the record's problem."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from specopt.comparison.leaderboard import origins
 from specopt.comparison.profiles import profile_charts
-from specopt.comparison.summary import SHIFT_SECONDS, TEST_SETS, MethodSummary, columns_of, summaries, who_wins
+from specopt.comparison.summary import SHIFT_SECONDS, TEST_SETS, MethodSummary, summaries, tables_of, who_wins
 from specopt.comparison.table import Comparison
 from specopt.report.markup import items, paragraph, section, table
 from specopt.report.page import Page, figure
@@ -21,7 +21,8 @@ def comparison_page(comparison: Comparison, sources: tuple[str, ...]) -> Page:
     lead = [_winner(kind, [row for row in rows if row.kind == kind]) for kind in kinds]
     if failed:
         lead.append(f"{failed} of {len(comparison)} runs failed; they count as runs without a plan.")
-    body = [_kind(comparison, kind, [row for row in rows if row.kind == kind]) for kind in kinds]
+    tables = tables_of(comparison).values()
+    body = [_kind(comparison, kind, cells) for kind, cells in zip(kinds, tables, strict=True)]
     families = [
         {"family": family, **{label: 100.0 * share for label, share in shares.items()}}
         for family, shares in who_wins(comparison).items()
@@ -53,8 +54,7 @@ def _winner(kind: str, rows: Sequence[MethodSummary]) -> str:
     )
 
 
-def _kind(comparison: Comparison, kind: str, rows: Sequence[MethodSummary]) -> str:
-    cells = [columns_of(row, rows) for row in rows]
+def _kind(comparison: Comparison, kind: str, cells: Sequence[Mapping[str, Any]]) -> str:
     words = (
         "Gap: |objective - bound| / |objective|, to the best bound of any method, here or in the instance library. "
         f"Proven: optimal by that bound. Time: shifted geometric mean, shift {SHIFT_SECONDS:g} s. "

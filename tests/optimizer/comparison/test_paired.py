@@ -74,7 +74,7 @@ def test_tables_as_latex_and_csv(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert latex.startswith("% serving-latency: 6 instances\n\\begin{tabular}{lrr")
     assert "\nworse\\_\\&\\_\\% & 6 & 0 & 0 &  &  & 1 & 6 & 0 & 0 & 0 & 0 & 0 \\\\\n" in latex
     rows = list(csv.DictReader((tmp_path / "t.csv").read_text().splitlines()))
-    assert [(row["kind"], row["method"], float(row["best plan (%)"])) for row in rows] == [
+    assert [(row["kind"], row["method"], float(row["best (%)"])) for row in rows] == [
         ("serving-latency", "good", 100.0), ("serving-latency", "like", 100.0), ("serving-latency", "worse_&_%", 0.0),
     ]  # fmt: skip
     pairs = list(csv.DictReader((tmp_path / "p.csv").read_text().splitlines()))
@@ -88,6 +88,7 @@ def test_a_comparison_shows_itself() -> None:
     found = Comparison(six(), known={})
     assert repr(found) == "<Comparison of 3 methods on 6 problems: 18 cells, 0 failed>"
     html = found._repr_html_()
-    assert html.count("<table>") == 1 and "worse_&amp;_%" in html
+    assert html is not None and html.count("<table>") == 1 and "worse_&amp;_%" in html
+    assert len(found.drawn().charts) == 2
     assert Comparison([])._repr_html_() == "<div class=specopt></div>"
     assert pairs_of_methods(Comparison([])) == {}

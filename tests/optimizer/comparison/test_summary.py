@@ -118,7 +118,7 @@ def test_swept_parameters_are_columns(tmp_path: Path) -> None:
         ("a", 10.0, 1, 0.9), ("b", 10.0, 1, 0.9),
     ]  # fmt: skip
     board = leaderboard(found)
-    assert "| method | tasks | draft | common cells |" in board and "| a | 10 | 68M | 1 |" in board
+    assert "| method | tasks | draft | common |" in board and "| a | 10 | 68M | 1 |" in board
     assert "| a |  |  | 1 |" in board
     arrow = found.to_arrow()
     assert arrow.column("parameter_tasks").to_pylist() == [None, 10.0, 10.0, 9.0, 9.0]
