@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from specopt import compare, generate
+from specopt import compare, generate, save
 from specopt.api.library import load_saved, saved
 from specopt.commands.cli import run
+from specopt.comparison.again import judged_again
 from specopt.comparison.store import Store
 from specopt.solvers.serving_latency.static_batching import StaticBatching
 
@@ -78,6 +79,17 @@ def test_what_differs_is_said(
     assert shown.endswith("2 of 2 records have a plan; 1 are as the judge finds them\n")
     assert run(["compare", folder, "--again", "--json"]) == 1
     assert [bool(one["differences"]) for one in json.loads(capsys.readouterr().out)].count(True) == 1
+
+
+def test_a_problem_of_another_digest_is_refused(changed: Callable[..., str]) -> None:
+    """Tests that a file that no longer holds the problem whose digest is its name is said, and not judged by."""
+    folder = Path(changed())
+    (digest,) = (path.stem for path in (folder / "problems").iterdir())
+    (folder / "problems").unlink()
+    (folder / "problems").mkdir()
+    save(generate("serving-latency/paper-1", tasks=5, seed=2), folder / "problems" / f"{digest}.json")
+    said = [one.differences for one in judged_again(Store(folder)) if one.differences]
+    assert len(said) == 1 and "expected one whose digest is the name of" in said[0][0]
 
 
 def test_old_records_have_no_plan(changed: Callable[..., str], capsys: pytest.CaptureFixture[str]) -> None:
