@@ -24,6 +24,9 @@ from specopt.api.sensitivity import Change, Sensitivity, sensitivity
 from specopt.api.simulate import simulate
 from specopt.api.solve import methods, solve
 from specopt.comparison.compare import compare
+from specopt.comparison.paired import PairedTest, paired_tests
+from specopt.comparison.profiles import profile_figure
+from specopt.comparison.summary import MethodSummary, summaries
 from specopt.comparison.table import Comparison
 from specopt.models.decoder import ExactDecoder, PaperDecoder
 from specopt.models.draft_allocation import DraftAllocationPlan, DraftAllocationProblem
@@ -55,13 +58,13 @@ if _TYPE_CHECKING:
     __version__: str
 
 
-def _html(shown: Problem | Result) -> str:
+def _html(shown: Problem | Result | Comparison) -> str:
     from specopt.report.result import in_notebook
 
     return in_notebook(shown)
 
 
-def _picture(shown: Problem | Front, plan: Plan | Result | None = None) -> object:
+def _picture(shown: Problem | Front | Comparison, plan: Plan | Result | None = None) -> object:
     from specopt.report.result import picture
 
     return picture(shown, plan)
@@ -100,7 +103,9 @@ __all__ = [
     "Front",
     "InvalidInput",
     "LinearRuntime",
+    "MethodSummary",
     "MissingDependency",
+    "PairedTest",
     "PaperDecoder",
     "PiecewiseRuntime",
     "Plan",
@@ -137,12 +142,15 @@ __all__ = [
     "generate",
     "load",
     "methods",
+    "paired_tests",
     "plan_of",
+    "profile_figure",
     "robustness",
     "save",
     "sensitivity",
     "simulate",
     "solve",
+    "summaries",
     "to_arrow",
     "to_pandas",
     "to_polars",

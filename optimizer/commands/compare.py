@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from specopt.commands.options import argument, filled, flag, from_fields, option
 from specopt.commands.shared import FOUND, INTERRUPTED, NOT_FOUND, AsJson, hand_over, print_json
 from specopt.console.streams import say
+from specopt.models.errors import InvalidInput
 
 if TYPE_CHECKING:
     from specopt.comparison.table import Comparison
@@ -24,12 +25,19 @@ class Compare:
     gap: float = option("G", "Relative gap at which to stop.", default=0.0, envvar="SPECOPT_GAP")
     seed: list[int] | None = option("N", "A seed; repeat for more.")
     instances: int = option("N", "Instances of each family.", default=5)
+    param: list[str] | None = option("K=V[,V,...]", "A parameter of the families, swept over its values.")
+    size: str | None = option("SIZE", "Of the library's instances: small, paper, large, adversarial or real.")
+    work: bool = flag("Limit work in place of seconds: `auto` alone; other methods run until they end.")
+    shard: str | None = option("I/N", "Every N-th cell alone, from the I-th on: N jobs share a folder.")
     jobs: int | None = option("N", "Worker processes.", envvar="SPECOPT_JOBS")
     executor: str = option("X", "local, dask://HOST:PORT, or ray.", default="local")
     output: Path | None = option(
         "FOLDER", "Keep results here; go on where they end. With --table: a file.", "-o", "--output"
     )
-    table: bool = flag("Folders of earlier results as one leaderboard.")
+    table: bool = flag("Folders of earlier results as one leaderboard: FILE.md, .tex or .csv.")
+    pairs: bool = flag("With --table: paired tests of all methods in its place.")
+    again: bool = flag("Judge every plan in folders of earlier results anew; exit 1 if a number differs.")
+    rerun: str | None = option("CELL", "Solve a cell of a folder again, by its key or how that begins; show both.")
     as_json: AsJson = False
 
 
@@ -47,9 +55,13 @@ def compare(given: Compare) -> int:
     from specopt.comparison.table import Comparison, newest
 
     if given.table:
-        _write_table(given.sources, given.output, given.as_json)
+        _write_table(given)
         return FOUND
-    problems = instances_of(given.sources, instances=given.instances)
+    if given.again:
+        return _judge_again(given.sources, given.as_json)
+    if given.rerun is not None:
+        return _solve_again(given.sources, given.rerun, given.as_json)
+    problems = instances_of(given.sources, instances=given.instances, parameters=given.param or (), size=given.size)
     chosen = methods_of(given.method, problems.values())
     code, output = FOUND, given.output
     with comparison_progress() as show:
@@ -60,6 +72,8 @@ def compare(given: Compare) -> int:
                 methods=chosen,
                 problems=problems,
                 seeds=given.seed or [0],
+                time_limit=None if given.work else given.time_limit,
+                shard=None if given.shard is None else _shard(given.shard),
                 jobs=given.jobs or None,
                 folder=output,
                 callback=show,
@@ -81,17 +95,75 @@ def compare(given: Compare) -> int:
         print_comparison_summary(comparison, console(), left_out)
         if output is not None:
             say(f"written to {output}: {', '.join(written)}")
-    return code if code == INTERRUPTED or any(record.objective is not None for record in comparison) else NOT_FOUND
+    if code == INTERRUPTED or not len(comparison):  # a shard may be empty
+        return code
+    return FOUND if any(record.objective is not None for record in comparison) else NOT_FOUND
 
 
-def _write_table(folders: list[str], output: Path | None, as_json: bool) -> None:
-    from specopt.comparison.leaderboard import leaderboard, merged
+def _shard(text: str) -> tuple[int, int]:
+    at, slash, of = text.partition("/")
+    if not (slash and at.isdecimal() and of.isdecimal()):
+        raise InvalidInput(f"--shard: expected I/N, got {text!r}")
+    return int(at), int(of)
 
-    comparison = merged(folders)
-    if as_json:
-        print_json(comparison.rows())
+
+def _write_table(given: Compare) -> None:
+    from specopt.comparison.leaderboard import FORMS, leaderboard, merged, pairs_of_methods
+    from specopt.comparison.summary import tables_of
+
+    comparison = merged(given.sources)
+    tables = pairs_of_methods(comparison) if given.pairs else tables_of(comparison)
+    form = "" if given.output is None else given.output.suffix.lower()
+    if given.as_json:
+        print_json(tables if given.pairs else comparison.rows())
+    elif form in (".tex", ".csv") or given.pairs:
+        hand_over(FORMS.get(form, FORMS[".md"])(tables), given.output)
     else:
-        hand_over(leaderboard(comparison), output)
+        hand_over(leaderboard(comparison), given.output)
+
+
+def _judge_again(folders: list[str], as_json: bool) -> int:
+    """Judge all plans of some folders anew; the exit code says whether a number differs."""
+    from specopt.comparison.again import judged_again
+    from specopt.comparison.leaderboard import opened
+    from specopt.models.fields import printable
+
+    found = [one for folder in folders for one in judged_again(opened(folder))]
+    wrong = [one for one in found if one.differences]
+    if as_json:
+        print_json([{"key": one.record.key, "judged": one.judged, "differences": one.differences} for one in found])
+    else:
+        lines = [
+            printable(f"{one.record.key} ({one.record.label} on {one.record.instance}, seed {one.record.seed}): {what}")
+            for one in wrong
+            for what in one.differences
+        ]
+        judged = sum(one.judged for one in found)
+        lost = sum(not one.judged and one.record.objective is not None for one in found)
+        lines.append(f"{judged} of {len(found)} records have a plan; {judged - len(wrong)} are as the judge finds them")
+        if lost:
+            lines.append(f"{lost} of earlier versions have an objective, but no plan: not judged")
+        hand_over("\n".join(lines) + "\n", None)
+    return NOT_FOUND if wrong else FOUND
+
+
+def _solve_again(folders: list[str], key: str, as_json: bool) -> int:
+    """Solve one cell again and show both records; the exit code says whether their objectives differ."""
+    from specopt.comparison.again import same_objective, solved_again
+    from specopt.comparison.leaderboard import opened
+    from specopt.models.fields import printable
+
+    if len(folders) != 1:
+        raise InvalidInput(f"--rerun: expected one folder, got {len(folders)}")
+    both = solved_again(opened(folders[0]), key)
+    if as_json:
+        print_json([record.to_dict() for record in both])
+    else:
+        names = ("status", "objective", "bound", "gap", "seconds", "error", "started", "host", "versions", "sources")
+        lines = [f"{both[0].label} on {both[0].instance}, seed {both[0].seed}"]
+        lines += [f"  {name}: {' | again: '.join(str(getattr(one, name)) for one in both)}" for name in names]
+        hand_over("\n".join(map(printable, lines)) + "\n", None)
+    return FOUND if same_objective(*both) else NOT_FOUND
 
 
 def _write(comparison: Comparison, folder: Path) -> list[str]:

@@ -6,6 +6,8 @@ import base64
 import hashlib
 import json
 import pickle
+import shlex
+import sys
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
@@ -43,6 +45,8 @@ class Cell:
         As in `specopt.solve`.
     variant
         The class of the problem, as text, where it is not that of its kind: what the worker judges by.
+    command
+        That asked for it.
     """
 
     instance: str
@@ -59,6 +63,7 @@ class Cell:
     seed: int
     scale: tuple[float, ...] = ()
     variant: str = ""
+    command: str = ""
 
     @classmethod
     def of(
@@ -93,6 +98,7 @@ class Cell:
             seed=seed,
             scale=problem.scale,
             variant=_variant(problem) if problem.is_variant() else "",
+            command=shlex.join(sys.argv),
         )
 
     @property
@@ -155,8 +161,11 @@ class Record:
         From the outside, the process around it included.
     error
         Why it failed, or which of its claims its numbers refute.
-    started, host, machine, versions
-        When (UTC), where, on what, and with what.
+    started, host, machine, versions, command
+        When (UTC), where, on what, with what, and by which command.
+    plan, stats
+        Of the result: what it can be judged by again. None and empty where it failed, and in records of earlier
+        versions. The problem is in a file of the folder, or in the instance library, by its digest.
     """
 
     key: str
@@ -183,6 +192,9 @@ class Record:
     label: str = ""
     sources: dict[str, str] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
+    command: str = ""
+    plan: dict[str, Any] | None = None
+    stats: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
     def of(cls, cell: Cell, **found: Any) -> Record:

@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from specopt.api.solve import choose, method_named
 from specopt.api.solve import methods as methods_for
@@ -48,6 +48,7 @@ def compare(
     jobs: int | None = None,
     executor: Executor | str = "local",
     folder: str | os.PathLike[str] | None = None,
+    shard: tuple[int, int] | None = None,
     grace_seconds: float = GRACE_SECONDS,
     callback: Callable[[CompareProgress], bool | None] | None = None,
 ) -> Comparison:
@@ -65,13 +66,16 @@ def compare(
     problems
         By name, or a sequence; those without a name are numbered.
     time_limit, gap, seeds
-        Of every cell; one cell per seed.
+        Of every cell; one cell per seed. A time limit of None limits the work of `auto`, as in `specopt.solve`, so that
+        no result hangs on the machine; other methods run until they end.
     jobs
         Cells at a time with the local executor; None: as many as there are processors.
     executor
         Any `concurrent.futures.Executor`, or ``"local"``, ``"dask://HOST:PORT"``, ``"ray"``.
     folder
         Where records are kept.
+    shard
+        (i, n) runs every n-th cell alone, from the i-th on, i = 1, ..., n: n machines share a comparison, and a folder.
     grace_seconds
         How long a method may overstay its limit before it is killed.
     callback
@@ -83,11 +87,16 @@ def compare(
         If an argument is outside its domain, a method does not exist, or the folder cannot be written.
     """
     cells = cells_of(methods, problems, time_limit=time_limit, gap=gap, seeds=seeds)
+    if shard is not None:
+        at, of = shard
+        if not 1 <= at <= of:
+            raise InvalidInput(f"shard: expected i/n with 1 <= i <= n, got {at}/{of}")
+        cells = cells[at - 1 :: of]
     store = None if folder is None else Store(folder)
     known = {} if store is None else store.records()
     if store is not None:
         store.say_damaged()
-    records = [known[cell.key] for cell in cells if cell.key in known]
+    records = [replace(known[cell.key], instance=cell.instance) for cell in cells if cell.key in known]
     pending = [cell for cell in cells if cell.key not in known]
     if store is not None and pending:
         store.check()
@@ -123,6 +132,7 @@ def compare(
                     record, kept = _record_of(future, cell)
                     records.append(record)
                     if store is not None and kept:
+                        store.keep(cell.problem_sha256, cell.problem)  # before the record that needs it
                         store.append(record)
                     if report():
                         return Comparison(records)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+import itertools
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+from specopt.api.arguments import pairs_of, parameters_of
 from specopt.api.generate import family_named, family_names, generate
-from specopt.api.library import load_saved, saved
+from specopt.api.library import load_saved, saved, saved_instance
 from specopt.api.plugins import plugged_kinds
 from specopt.kinds import KINDS
 from specopt.models.arguments import integer
@@ -16,8 +20,15 @@ from specopt.models.files import load
 from specopt.models.problem import Problem
 
 
-def instances_of(sources: Sequence[str], *, instances: int = 5, seed: int = 0) -> dict[str, Problem]:
-    """Return problems by name.
+def instances_of(
+    sources: Sequence[str],
+    *,
+    instances: int = 5,
+    seed: int = 0,
+    parameters: Sequence[str] = (),
+    size: str | None = None,
+) -> dict[str, Problem]:
+    """Return problems by name; where parameters are given, those of a family are KIND/FAMILY[NAME=VALUE,...]/SEED.
 
     Parameters
     ----------
@@ -28,23 +39,39 @@ def instances_of(sources: Sequence[str], *, instances: int = 5, seed: int = 0) -
         How many of each family.
     seed
         Of the first instance of a family; the others follow.
+    parameters
+        Of the families, as NAME=VALUE,VALUE,...: instances are generated for every combination of values.
+    size
+        Of the library's instances that are taken; None: all.
 
     Raises
     ------
     InvalidInput
-        If a source is none of these, or a file is no problem.
+        If a source is none of these, a file is no problem, a family lacks a parameter, or parameters or size are for
+        none of the sources.
     """
     instances = integer("instances", instances, 1)
     kinds = [kind.name for kind in KINDS]
+    sizes = {name: saved_instance(name).size for name in saved()}
+    if size is not None and size not in sizes.values():
+        raise InvalidInput(f"--size: expected one of {', '.join(sorted({*sizes.values()}))}, got {size!r}")
+    of_library = [source for source in sources if source == "library" or source in kinds]
+    for option, given, fitting, what in (
+        ("--param", parameters, any(map(family_named, sources)), "a family"),
+        ("--size", size, of_library, "library or a kind"),
+    ):
+        if given and not fitting:
+            raise InvalidInput(f"{option}: expected {what} among the instances, got {', '.join(sources)}")
     found: dict[str, Problem] = {}
     for source in sources:
         path = Path(source)
         if family_named(source) is not None:
-            for i in range(seed, seed + instances):
-                found[f"{source}/{i}"] = generate(source, seed=i)
-        elif source == "library" or source in kinds or plugged_kinds(source):
+            for label, values in _combinations(source, parameters):
+                for i in range(seed, seed + instances):
+                    found[f"{source}{label}/{i}"] = generate(source, seed=i, **values)
+        elif source in of_library or plugged_kinds(source):
             for name in saved():
-                if source == "library" or name.startswith(f"{source}/"):
+                if (source == "library" or name.startswith(f"{source}/")) and size in (None, sizes[name]):
                     found[name] = load_saved(name)
         elif path.is_dir():
             files = sorted(path.glob("*.json"))
@@ -59,6 +86,33 @@ def instances_of(sources: Sequence[str], *, instances: int = 5, seed: int = 0) -
                 f"{source}: expected a problem file, a folder, a family ({', '.join(family_names())}), "
                 f"a kind ({', '.join(kinds)}) or library"
             )
+    return found
+
+
+def _combinations(family: str, parameters: Sequence[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Give every combination of the parameters' values, and what names of instances say of it."""
+    pairs = {name: text.split(",") for name, text in pairs_of(parameters, "--param").items()}
+    for values in itertools.product(*pairs.values()):
+        given = [f"{name}={value.strip()}" for name, value in zip(pairs, values, strict=True)]
+        yield f"[{','.join(given)}]" if given else "", parameters_of(family, given)
+
+
+def parameters_in(name: str) -> dict[str, float | str]:
+    """Return the parameters that the name of an instance says, as `instances_of` gives it.
+
+    Examples
+    --------
+    >>> parameters_in("serving-latency/paper-1[tasks=10]/0"), parameters_in("mine")
+    ({'tasks': 10.0}, {})
+    """
+    inside = re.fullmatch(r".+/.+\[(.+)\]/\d+", name)
+    found: dict[str, float | str] = {}
+    for pair in inside.group(1).split(",") if inside else ():
+        key, _, value = pair.partition("=")
+        try:
+            found[key] = float(value)
+        except ValueError:
+            found[key] = value
     return found
 
 

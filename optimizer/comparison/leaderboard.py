@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 from specopt.comparison.cell import Record
+from specopt.comparison.paired import paired_tests
 from specopt.comparison.store import Store
-from specopt.comparison.summary import MethodSummary, summaries
-from specopt.comparison.table import LEAST_GAP, Comparison, newest
-from specopt.kinds import kind_of
+from specopt.comparison.summary import TEST_SETS, Tables, shown, tables_of
+from specopt.comparison.table import Comparison, newest
 from specopt.models.errors import InvalidInput
+from specopt.models.files import csv_text
+
+_TEX = {"\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}"} | {
+    c: f"\\{c}" for c in "&%$#_{}"
+}
 
 
 def merged(folders: Sequence[str | os.PathLike[str]]) -> Comparison:
@@ -22,15 +28,7 @@ def merged(folders: Sequence[str | os.PathLike[str]]) -> Comparison:
     InvalidInput
         If a folder has no records, or methods of two distributions share a name.
     """
-    records: list[Record] = []
-    for folder in folders:
-        store = Store(folder) if Path(folder).is_dir() else None
-        found = {} if store is None else store.records()
-        if store is None or not found:
-            why = "" if store is None or not store.damaged else f"; {store.damaged[0]}"
-            raise InvalidInput(f"{folder}: expected a folder with results of a comparison, got none{why}")
-        store.say_damaged()
-        records += found.values()
+    records = [record for folder in folders for record in opened(folder).records().values()]
     owners: dict[tuple[str, str], str] = {}
     for record in newest(records):
         owner = record.sources.get("version", "").partition(" ")[0]
@@ -41,35 +39,76 @@ def merged(folders: Sequence[str | os.PathLike[str]]) -> Comparison:
     return Comparison(newest(records))
 
 
+def opened(folder: str | os.PathLike[str]) -> Store:
+    """Return a folder of results, and say what in it is damaged.
+
+    Raises
+    ------
+    InvalidInput
+        If it has no records.
+    """
+    store = Store(folder) if Path(folder).is_dir() else None
+    if store is None or not store.records():
+        why = "" if store is None or not store.damaged else f"; {store.damaged[0]}"
+        raise InvalidInput(f"{folder}: expected a folder with results of a comparison, got none{why}")
+    store.say_damaged()
+    return store
+
+
 def leaderboard(comparison: Comparison) -> str:
-    """Return the leaderboard of a comparison as Markdown."""
-    rows = summaries(comparison)
-    parts = []
-    for kind in dict.fromkeys(row.kind for row in rows):
-        problems = len({record.problem_sha256 for record in comparison if record.kind == kind})
-        parts += [f"## {kind}: {problems} instances", _table(kind, [row for row in rows if row.kind == kind])]
-    parts += [
-        "Gap: |objective - bound| / |objective|; shortfall: (bound - objective) / bound; each the mean over cells with "
-        "a plan, to the best bound of any method, here or in the instance library. Proven: optimal by that bound, or "
-        "proven infeasible. Time: shifted geometric mean; what failed takes its time limit.",
+    """Return the leaderboard of a comparison as Markdown: a table per kind, what it means, and where it comes from."""
+    parts = [
+        markdown(tables_of(comparison)),
+        "Gap: |objective - bound| / |objective|; shortfall: (bound - objective) / bound; each the mean, to the best "
+        "bound of any method, here or in the instance library. Proven: optimal by that bound, or proven infeasible. "
+        f"Time: shifted geometric mean; what failed takes its time limit. {TEST_SETS}",
         "## Where the numbers come from",
         "\n".join(f"- {_plain(name)}: {_plain(text)}" for name, text in origins(comparison)),
     ]
     return "\n\n".join(parts) + "\n"
 
 
-def _table(kind: str, rows: Sequence[MethodSummary]) -> str:
-    maximised = kind_of(kind).problem.sense == "maximize"
-    cells = [
-        {
-            "method": row.label, "cells": str(row.cells), "failed": str(row.failed), "no plan": str(row.without_plan),
-            "best plan": f"{100 * row.wins:.0f} %", "proven": f"{100 * row.proven:.0f} %",
-            "gap": _percent(row.mean_gap), **({"shortfall": _percent(row.mean_shortfall)} if maximised else {}),
-            "time (s)": f"{row.seconds:.3g}",
-        }
-        for row in rows
-    ]  # fmt: skip
-    return "\n".join(map(_row, (cells[0], ["---"] + ["--:"] * (len(cells[0]) - 1), *(row.values() for row in cells))))
+def pairs_of_methods(comparison: Comparison) -> Tables:
+    """Return the rows of all paired tests, by the title of their table."""
+    found: Tables = {}
+    for test in paired_tests(comparison):
+        row = {name.replace("_", " "): value for name, value in asdict(test).items() if name != "kind"}
+        found.setdefault(f"{test.kind}: pairs of methods", []).append(row)
+    return found
+
+
+def markdown(tables: Tables) -> str:
+    """Return tables in Markdown."""
+    parts = []
+    for title, rows in tables.items():
+        rule = ["---"] + ["--:"] * (len(rows[0]) - 1)
+        parts += [f"## {title}", "\n".join(map(_row, (rows[0], rule, *(map(shown, row.values()) for row in rows))))]
+    return "\n\n".join(parts)
+
+
+def latex(tables: Tables) -> str:
+    """Return tables in LaTeX, for the package booktabs."""
+    parts = []
+    for title, rows in tables.items():
+        head, *lines = (" & ".join(map(_tex, cells)) for cells in (rows[0], *(row.values() for row in rows)))
+        body = "".join(f"{line} \\\\\n" for line in lines)
+        columns = "l" + "r" * (len(rows[0]) - 1)
+        parts.append(
+            f"% {title}\n\\begin{{tabular}}{{{columns}}}\n\\toprule\n{head} \\\\\n\\midrule\n{body}"
+            "\\bottomrule\n\\end{tabular}\n"
+        )
+    return "\n".join(parts)
+
+
+def comma_separated(tables: Tables) -> str:
+    """Return tables as one table of CSV, each row with its kind, unrounded."""
+    rows = [{"kind": title.partition(":")[0], **row} for title, mine in tables.items() for row in mine]
+    names = dict.fromkeys(name for row in rows for name in row)
+    return csv_text([names, *([row.get(name) for name in names] for row in rows)])
+
+
+FORMS: dict[str, Callable[[Tables], str]] = {".tex": latex, ".csv": comma_separated, ".md": markdown}
+"""Forms of tables by the ending of their file."""
 
 
 def origins(records: Iterable[Record]) -> list[tuple[str, str]]:
@@ -77,8 +116,9 @@ def origins(records: Iterable[Record]) -> list[tuple[str, str]]:
     facts: dict[str, list[str]] = {}
     for record in records:
         machine = ", ".join(f"{name} {value}" for name, value in sorted(record.machine.items()))
-        limit = "none" if record.time_limit is None else f"{record.time_limit:g} s"
+        limit = "work" if record.time_limit is None else f"{record.time_limit:g} s"
         found = {
+            "Command": record.command,
             "Machine": machine,
             "Versions": ", ".join(f"{name} {value}" for name, value in sorted(record.versions.items())),
             "Time limit": f"{limit}, gap {record.gap_limit:g}",
@@ -101,5 +141,6 @@ def _plain(text: str) -> str:
     return "".join(f"\\{char}" if char in "\\`*_[]<>|" else char for char in text)
 
 
-def _percent(share: float | None) -> str:
-    return "" if share is None else f"{100 * share if share >= LEAST_GAP else 0:.3g} %"
+def _tex(value: object) -> str:
+    """Return a cell in which LaTeX finds nothing."""
+    return "".join(_TEX.get(char, char) for char in shown(value) if char.isprintable())

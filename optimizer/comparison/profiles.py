@@ -3,7 +3,8 @@
 Left: share of cells whose plan is within a gap of the best bound, or within a shortfall of it where more is better;
 what is below 0.0001 % is rounding, and drawn there. Right: share of cells that a method solves within a factor of the
 fastest method's time; solved is a plan within 1 % of the best bound, or of the best plan where there is no bound, or a
-proof that there is no plan. Cells that failed stay in the count.
+proof that there is no plan. All methods have one test set, the cells that any of them took: a method that has no result
+for an instance, because it refused it or failed, has not solved it.
 """
 
 from __future__ import annotations
@@ -36,32 +37,30 @@ def shortfall_profile(comparison: Comparison, kind: str) -> dict[str, Floats]:
 
 
 def _sorted(comparison: Comparison, kind: str, of: Callable[[Comparison, Record], float]) -> dict[str, Floats]:
+    cells = list(comparison.cells(kind).values())
+    labels = sorted({label for cell in cells for label in cell})
     return {
-        label: np.sort([of(comparison, record) for record in records])
-        for label, records in _by_label(comparison, kind).items()
+        label: np.sort([of(comparison, cell[label]) if label in cell else math.inf for cell in cells])
+        for label in labels
     }
 
 
 def time_profile(comparison: Comparison, kind: str) -> dict[str, Floats]:
     """Return the ratio of every cell's time to the fastest method's by method, sorted; infinite where unsolved."""
-    fastest: dict[tuple[str, int], float] = {}
-    labels = _by_label(comparison, kind)
-    for records in labels.values():
-        for record in records:
-            if _gap(comparison, record) <= SOLVED:
-                cell = (record.problem_sha256, record.seed)
-                fastest[cell] = min(fastest.get(cell, math.inf), max(LEAST_SECONDS, time_of(record)))
-    return {
-        label: np.sort(
-            [
-                max(LEAST_SECONDS, time_of(record)) / fastest[record.problem_sha256, record.seed]
-                if _gap(comparison, record) <= SOLVED
-                else math.inf
-                for record in records
-            ]
-        )
-        for label, records in labels.items()
+
+    def seconds(record: Record) -> float:
+        return max(LEAST_SECONDS, time_of(record)) if _gap(comparison, record) <= SOLVED else math.inf
+
+    fastest = {
+        record.key: min(map(seconds, cell.values()))
+        for cell in comparison.cells(kind).values()
+        for record in cell.values()
     }
+    return _sorted(
+        comparison,
+        kind,
+        lambda _, one: seconds(one) / fastest[one.key] if math.isfinite(fastest[one.key]) else math.inf,
+    )
 
 
 def profile_figure(comparison: Comparison) -> Picture:
@@ -120,14 +119,6 @@ def _steps(values: Floats, end: float) -> list[tuple[float, float]]:
     places, last = np.unique(finite, return_index=True)
     reached = np.append(last[1:], len(finite)) / len(values)
     return [(float(places[0]), 0.0), *zip(places.tolist(), reached.tolist(), strict=True), (end, float(reached[-1]))]
-
-
-def _by_label(comparison: Comparison, kind: str) -> dict[str, list[Record]]:
-    found: dict[str, list[Record]] = {}
-    for record in comparison:
-        if record.kind == kind:
-            found.setdefault(record.label, []).append(record)
-    return found
 
 
 def _shortfall(comparison: Comparison, record: Record) -> float:

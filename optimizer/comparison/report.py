@@ -7,26 +7,21 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.text import Text
 
-from specopt.comparison.summary import SHIFT_SECONDS, MethodSummary, summaries, who_wins
+from specopt.comparison.summary import SHIFT_SECONDS, TEST_SETS, shown, tables_of, who_wins
 from specopt.comparison.table import Comparison
-from specopt.kinds import kind_of
-from specopt.views.terminal import percent, sentence, table
+from specopt.views.terminal import sentence, table_of
 
 MAX_FAILURES = 10
 
 
 def print_comparison_summary(comparison: Comparison, out: Console, left_out: Sequence[str] = ()) -> None:
     """Print the summary of a comparison, and the instances that were left out of it."""
-    rows = summaries(comparison)
-    for kind in dict.fromkeys(row.kind for row in rows):
-        mine = [row for row in rows if row.kind == kind]
-        problems = len({record.problem_sha256 for record in comparison if record.kind == kind})
-        out.print(Text(f"{kind}: {problems} instances", style="bold"))
-        cells = [_cells(row) for row in mine]
-        view = table(*cells[0], left=1)
-        for row in cells:
-            view.add_row(*row.values())
-        out.print(view)
+    for title, rows in tables_of(comparison).items():
+        out.print(Text(title, style="bold"))
+        columns = list(rows[0])
+        common, every = columns.index("common"), columns.index("all")
+        for part in (columns[:every], columns[:common] + columns[every:]):
+            out.print(table_of([{name: row[name] for name in part} for row in rows], shown))
         out.print()
     families = who_wins(comparison)
     if len(families) > 1:
@@ -40,7 +35,7 @@ def print_comparison_summary(comparison: Comparison, out: Console, left_out: Seq
         "Gap: |objective - bound| / |objective|, to the best bound of any method, here or in the instance library; "
         "shortfall: (bound - objective) / bound, its mean; "
         f"proven: optimal by that bound; time: shifted geometric mean (shift {SHIFT_SECONDS:g} s), failures at their "
-        "time limit.",
+        f"time limit. {TEST_SETS}",
         soft_wrap=True,
     )
     if left_out:
@@ -52,19 +47,3 @@ def print_comparison_summary(comparison: Comparison, out: Console, left_out: Seq
         sentence(out, f"{word}: {record.label} on {record.instance}, seed {record.seed}: {record.error}")
     if len(failures) > MAX_FAILURES:
         out.print(f"... and {len(failures) - MAX_FAILURES} more failures and refutations (`error` in the table)")
-
-
-def _cells(row: MethodSummary) -> dict[str, str | Text]:
-    shares = {"mean gap": row.mean_gap, "largest gap": row.largest_gap}
-    if kind_of(row.kind).problem.sense == "maximize":
-        shares["shortfall"] = row.mean_shortfall
-    return {
-        "  method": f"  {row.label}",
-        "cells": str(row.cells),
-        "failed": Text(str(row.failed), style="red" if row.failed else ""),
-        "no plan": str(row.without_plan),
-        "best plan": f"{100 * row.wins:.0f} %",
-        "proven": f"{100 * row.proven:.0f} %",
-        **{name: "" if share is None else percent(share) for name, share in shares.items()},
-        "time (s)": f"{row.seconds:.3g}",
-    }

@@ -4,6 +4,7 @@ A killed writer loses what was running, and at most leaves a torn last line, whi
 file, so any number of them can fill one folder; readers take every file, the first record of a cell counts. A folder is
 input: a line that is no record is named, counts for nothing, and its cell runs again.
 Nothing is ever taken out: what was run with earlier sources stays as history.
+Beside the records is every problem that the instance library does not have, once: `problems/DIGEST.json`.
 """
 
 from __future__ import annotations
@@ -13,13 +14,19 @@ import logging
 import os
 import platform
 import uuid
+from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
+from specopt.api.library import load_saved, saved, saved_instance
 from specopt.comparison.cell import Record
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import printable
+from specopt.models.files import load, to_json, write_text
+from specopt.models.problem import Problem
 from specopt.models.reading import read_bytes
 
 logger = logging.getLogger("specopt")
@@ -102,6 +109,40 @@ class Store:
         except OSError as error:
             raise InvalidInput(f"{self._path}: cannot be written ({error.strerror or error})") from None
 
+    def keep(self, digest: str, problem: Mapping[str, Any]) -> None:
+        """Write a problem by its digest, unless it is there or in the instance library.
+
+        Raises
+        ------
+        InvalidInput
+            If it cannot be written.
+        """
+        path = self._problem(digest)
+        if not path.exists() and digest not in _library():
+            path.parent.mkdir(exist_ok=True)
+            write_text(path, to_json(problem) + "\n")
+
+    def problem(self, record: Record) -> Problem:
+        """Return the problem of a record, from the folder or the instance library.
+
+        Raises
+        ------
+        InvalidInput
+            If neither has it.
+        """
+        path, name = self._problem(record.problem_sha256), _library().get(record.problem_sha256)
+        if name is not None:
+            return load_saved(name)
+        if not path.is_file():
+            raise InvalidInput(f"problem: expected {path}, or an instance of the library with that digest, got neither")
+        problem = load(path, Problem)  # type: ignore[type-abstract]
+        if problem.sha256 != record.problem_sha256:
+            raise InvalidInput(f"problem: expected one whose digest is the name of {path}, got {problem.sha256}")
+        return problem
+
+    def _problem(self, digest: str) -> Path:
+        return self.folder / "problems" / f"{digest}.json"
+
     def close(self) -> None:
         """Close the file; one that nothing was written to is removed."""
         if self._file is not None:
@@ -117,3 +158,8 @@ class Store:
             except OSError as error:
                 raise InvalidInput(f"{self._path}: cannot be written ({error.strerror or error})") from None
         return self._file
+
+
+@cache
+def _library() -> dict[str, str]:
+    return {saved_instance(name).problem_sha256: name for name in saved()}

@@ -1,5 +1,8 @@
 """What a comparison says of each method: gaps, proofs, wins, times, failures; and of families of instances.
 
+Methods are averaged over the same cells: the common ones, which every compared method of the kind took. Beside them
+stand shares of all cells, of which a method that refuses a problem, fails or has no plan solves none.
+
 Failures and cells without a plan are counted, never dropped: they win and prove nothing, and take their time limit. A
 proof that no plan is feasible is an answer like an optimal plan: it wins, it is proven, and takes the time it took.
 """
@@ -7,90 +10,184 @@ proof that no plan is feasible is an answer like an optimal plan: it wins, it is
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from specopt.comparison.cell import Record
-from specopt.comparison.table import Comparison
+from specopt.comparison.instances import parameters_in
+from specopt.comparison.table import LEAST_GAP, Comparison
+from specopt.kinds import kind_of
 
 SHIFT_SECONDS = 0.01
 """Of the shifted geometric mean: times well below it hardly count."""
 
+TEST_SETS = (
+    "Averages are over the common cells, which every method of the kind took; gaps over those in which each has a "
+    "plan. Of all cells, what a method refused or failed counts as unsolved."
+)
+
+Tables = dict[str, list[dict[str, Any]]]
+"""Rows of tables by their titles."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class MethodSummary:
-    """One method on all its cells.
+    """One method, on the cells that it shares with all others of its kind and parameters, and on all of these cells.
 
     Parameters
     ----------
     kind, label
         Of problems, and of the method with its options.
-    cells, failed, without_plan
-        How many, of these crashed or killed, and of these ended without a plan and without a proof that there is none.
+    parameters
+        Of the family, where they are swept.
+    cells
+        How many cells are common: every method of the kind took them.
     proven
-        Share of the cells whose plan is optimal by the best bound of any method, or that are proven infeasible.
+        Share of the common cells whose plan is optimal by the best bound of any method, or that are proven infeasible.
     wins
-        Share of the cells in which no method has a better plan; a proof that there is none counts.
+        Share of the common cells in which no method has a better plan; a proof that there is none counts.
     mean_gap, largest_gap
-        To the best bound of any method, over cells with a plan and a bound; None without any.
+        To the best bound of any method, over the common cells with a bound in which every method has a plan (methods
+        without any plan aside); None without any.
     mean_shortfall
         Of the best bound, over the same cells; None where the objective is to be minimised.
     seconds
-        Shifted geometric mean of the time; a cell without an answer counts as its time limit.
+        Shifted geometric mean of the time over the common cells; a cell without an answer counts as its time limit.
+    all_cells, refused, failed, without_plan
+        How many cells any method took; of these refused by this one, crashed or killed, and ended without a plan and
+        without a proof that there is none.
+    all_proven, all_wins
+        Shares as `proven` and `wins`, of all cells: what was refused or failed is unsolved.
     """
 
     kind: str
     label: str
+    parameters: dict[str, float | str]
     cells: int
-    failed: int
-    without_plan: int
-    proven: float
-    wins: float
+    proven: float | None
+    wins: float | None
     mean_gap: float | None
     largest_gap: float | None
     mean_shortfall: float | None
-    seconds: float
+    seconds: float | None
+    all_cells: int
+    refused: int
+    failed: int
+    without_plan: int
+    all_proven: float
+    all_wins: float
 
 
 def summaries(comparison: Comparison) -> list[MethodSummary]:
-    """Return a summary per kind of problem and method, the best mean gap first."""
-    groups: dict[tuple[str, str], list[Record]] = {}
-    for record in comparison:
-        groups.setdefault((record.kind, record.label), []).append(record)
+    """Return a summary per kind of problem, swept parameters and method, the most wins first.
+
+    Averages are over the cells that every method of the kind took, and None where there are none.
+    """
     found = []
-    for (kind, label), records in groups.items():
-        gaps = [gap for record in records if (gap := comparison.gap(record)) is not None]
-        lacking = [share for record in records if (share := comparison.shortfall(record)) is not None]
-        found.append(
-            MethodSummary(
-                kind=kind,
-                label=label,
-                cells=len(records),
-                failed=sum(record.failed for record in records),
-                without_plan=sum(not (answered(record) or record.failed) for record in records),
-                proven=_share(records, comparison.proven),
-                wins=_share(records, comparison.wins),
-                mean_gap=float(np.mean(gaps)) if gaps else None,
-                largest_gap=max(gaps) if gaps else None,
-                mean_shortfall=float(np.mean(lacking)) if lacking else None,
-                seconds=shifted_geometric_mean([time_of(record) for record in records]),
+    for kind, parameters, cells in _groups(comparison):
+        labels = dict.fromkeys(label for cell in cells for label in cell)
+        common = comparison.common(cells)
+        planning = [label for label in labels if any(comparison.gap(cell[label]) is not None for cell in common)]
+        planned = [cell for cell in common if all(comparison.gap(cell[label]) is not None for label in planning)]
+        for label in labels:
+            records, mine = [cell[label] for cell in cells if label in cell], [cell[label] for cell in common]
+            priced = [cell[label] for cell in planned]
+            gaps = [gap for record in priced if (gap := comparison.gap(record)) is not None]
+            lacking = [share for record in priced if (share := comparison.shortfall(record)) is not None]
+            found.append(
+                MethodSummary(
+                    kind=kind,
+                    label=label,
+                    parameters=parameters,
+                    cells=len(mine),
+                    proven=_share(mine, comparison.proven, len(mine)) if mine else None,
+                    wins=_share(mine, comparison.wins, len(mine)) if mine else None,
+                    mean_gap=float(np.mean(gaps)) if gaps else None,
+                    largest_gap=max(gaps) if gaps else None,
+                    mean_shortfall=float(np.mean(lacking)) if lacking else None,
+                    seconds=shifted_geometric_mean([time_of(record) for record in mine]) if mine else None,
+                    all_cells=len(cells),
+                    refused=len(cells) - len(records),
+                    failed=sum(record.failed for record in records),
+                    without_plan=sum(not (answered(record) or record.failed) for record in records),
+                    all_proven=_share(records, comparison.proven, len(cells)),
+                    all_wins=_share(records, comparison.wins, len(cells)),
+                )
             )
-        )
-    return sorted(found, key=lambda s: (s.kind, -s.wins, math.inf if s.mean_gap is None else s.mean_gap, s.seconds))
+
+    def setting(row: MethodSummary) -> list[tuple[str, bool, float | str]]:
+        return [(name, isinstance(value, str), value) for name, value in row.parameters.items()]
+
+    return sorted(
+        found, key=lambda s: (s.kind, setting(s), -(s.wins or 0.0), -s.all_wins, _last(s.mean_gap), _last(s.seconds))
+    )
+
+
+def _groups(comparison: Comparison) -> Iterator[tuple[str, dict[str, float | str], list[dict[str, Record]]]]:
+    """Give the cells of every kind and setting of swept parameters."""
+    for kind in dict.fromkeys(record.kind for record in comparison):
+        groups: dict[str, tuple[dict[str, float | str], list[dict[str, Record]]]] = {}
+        for cell in comparison.cells(kind).values():
+            parameters = parameters_in(next(iter(cell.values())).instance)
+            groups.setdefault(str(parameters), (parameters, []))[1].append(cell)
+        yield from ((kind, *group) for group in groups.values())
 
 
 def who_wins(comparison: Comparison) -> dict[str, dict[str, float]]:
-    """Return the share of cells that each method wins, by family of instances: what stands before the last slash."""
+    """Return the share of all cells that each method wins, by family of instances: what stands before the last slash.
+
+    A method that refuses a cell does not win it.
+    """
     groups: dict[str, dict[str, list[Record]]] = {}
-    for record in comparison:
-        family = record.instance.rpartition("/")[0] or record.kind
-        groups.setdefault(family, {}).setdefault(record.label, []).append(record)
+    sizes: dict[tuple[str, str], int] = {}
+    for kind in dict.fromkeys(record.kind for record in comparison):
+        for cell in comparison.cells(kind).values():
+            family = next(iter(cell.values())).instance.rpartition("/")[0] or kind
+            sizes[family, kind] = sizes.get((family, kind), 0) + 1
+            for label, record in cell.items():
+                groups.setdefault(family, {}).setdefault(label, []).append(record)
     return {
-        family: {label: _share(records, comparison.wins) for label, records in sorted(methods.items())}
+        family: {
+            label: _share(records, comparison.wins, sum(sizes[family, kind] for kind in {r.kind for r in records}))
+            for label, records in sorted(methods.items())
+        }
         for family, methods in sorted(groups.items())
     }
+
+
+def tables_of(comparison: Comparison) -> Tables:
+    """Return a table per kind of problem, by its title: first the columns of common cells, then those of all cells."""
+    rows, found = summaries(comparison), {}
+    for kind in dict.fromkeys(row.kind for row in rows):
+        problems = len({record.problem_sha256 for record in comparison if record.kind == kind})
+        mine = [row for row in rows if row.kind == kind]
+        swept = dict.fromkeys(name for row in mine for name in row.parameters)
+        found[f"{kind}: {problems} instances"] = [_columns(row, swept) for row in mine]
+    return found
+
+
+def _columns(row: MethodSummary, swept: Iterable[str]) -> dict[str, Any]:
+    maximised = kind_of(row.kind).problem.sense == "maximize"
+    return {
+        "method": row.label, **{name: row.parameters.get(name) for name in swept}, "common": row.cells,
+        "best (%)": _percent(row.wins), "proven (%)": _percent(row.proven),
+        "gap (%)": _percent(row.mean_gap), "max gap (%)": _percent(row.largest_gap),
+        **({"shortfall (%)": _percent(row.mean_shortfall)} if maximised else {}), "time (s)": row.seconds,
+        "all": row.all_cells, "refused": row.refused, "failed": row.failed, "no plan": row.without_plan,
+        "best of all (%)": _percent(row.all_wins), "proven of all (%)": _percent(row.all_proven),
+    }  # fmt: skip
+
+
+def shown(value: object) -> str:
+    """Return a cell of a table as text."""
+    return "" if value is None else f"{value:.3g}" if isinstance(value, float) else str(value)
+
+
+def _percent(share: float | None) -> float | None:
+    return None if share is None else 100.0 * share if share >= LEAST_GAP else 0.0
 
 
 def answered(record: Record) -> bool:
@@ -116,5 +213,9 @@ def shifted_geometric_mean(values: Sequence[float], shift: float = SHIFT_SECONDS
     return float(np.exp(np.mean(np.log(np.asarray(values) + shift))) - shift)
 
 
-def _share(records: Sequence[Record], holds: Callable[[Record], bool]) -> float:
-    return sum(map(holds, records)) / len(records)
+def _share(records: Sequence[Record], holds: Callable[[Record], bool], of: int) -> float:
+    return sum(map(holds, records)) / of
+
+
+def _last(value: float | None) -> float:
+    return math.inf if value is None else value

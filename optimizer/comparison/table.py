@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from specopt.api.library import known_values
 from specopt.comparison.cell import Record
+from specopt.comparison.instances import parameters_in
 from specopt.kinds import kind_of
 from specopt.models.files import csv_text, write_bytes, write_text
 from specopt.models.judge import proof_of
+from specopt.models.problem import Shown
 from specopt.models.result import Status
 
 if TYPE_CHECKING:
@@ -26,7 +28,7 @@ WITHIN = 1e-9
 LEAST_GAP = 1e-6
 """Gaps and shortfalls below this are rounding: pictures and leaderboards show 0."""
 
-_NESTED = ("options", "versions", "scale", "machine", "sources")
+_NESTED = ("options", "versions", "scale", "machine", "sources", "stats")
 """Fields of records that tables hold as JSON."""
 
 _OWN: dict[str, Callable[[Comparison, Record], float | None]] = {
@@ -38,7 +40,7 @@ _OWN: dict[str, Callable[[Comparison, Record], float | None]] = {
 }
 """Columns of tables beside the fields of records."""
 
-_NAMES = [*Record.__dataclass_fields__, *_OWN]
+_NAMES = [*(name for name in Record.__dataclass_fields__ if name != "plan"), *_OWN]
 
 
 def newest(records: Iterable[Record]) -> list[Record]:
@@ -46,7 +48,7 @@ def newest(records: Iterable[Record]) -> list[Record]:
     return list({record.identity: record for record in sorted(records, key=lambda record: record.started)}.values())
 
 
-class Comparison:
+class Comparison(Shown):
     """Records of many cells, and what they say together.
 
     Parameters
@@ -83,6 +85,27 @@ class Comparison:
 
     def __iter__(self) -> Iterator[Record]:
         return iter(self.records)
+
+    def cells(self, kind: str) -> dict[tuple[Any, ...], dict[str, Record]]:
+        """Return the records of a kind by cell, which is problem, seed and limits, and by the method's label."""
+        found: dict[tuple[Any, ...], dict[str, Record]] = {}
+        for record in self.records:
+            if record.kind == kind:
+                cell = (record.problem_sha256, record.seed, record.time_limit, record.gap_limit)
+                found.setdefault(cell, {})[record.label] = record
+        return found
+
+    @staticmethod
+    def common(cells: Iterable[dict[str, Record]]) -> list[dict[str, Record]]:
+        """Return those of some cells that every method in them took."""
+        cells = list(cells)
+        labels = {label for cell in cells for label in cell}
+        return [cell for cell in cells if len(cell) == len(labels)]
+
+    def __repr__(self) -> str:
+        methods, problems = ({getattr(r, name) for r in self} for name in ("label", "problem_sha256"))
+        failed = sum(record.failed for record in self)
+        return f"<Comparison of {len(methods)} methods on {len(problems)} problems: {len(self)} cells, {failed} failed>"
 
     def best(self, record: Record) -> tuple[float | None, float | None]:
         """Return the best objective and the best bound of any method, or known, on the record's problem."""
@@ -125,12 +148,21 @@ class Comparison:
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one flat row per record, all with the same keys."""
-        found = []
+        found, swept = [], self._swept()
         for record in self.records:
-            row = record.to_dict()
+            row = {name: value for name, value in record.to_dict().items() if name != "plan"}
             row |= {name: json.dumps(row[name], sort_keys=True) for name in _NESTED}
             row |= {name: of(self, record) for name, of in _OWN.items()}
+            row |= {f"parameter_{name}": parameters_in(record.instance).get(name) for name in swept}
             found.append(row)
+        return found
+
+    def _swept(self) -> dict[str, set[type]]:
+        """Return the parameters that names of instances say, and the types of their values."""
+        found: dict[str, set[type]] = {}
+        for record in self.records:
+            for name, value in parameters_in(record.instance).items():
+                found.setdefault(name, set()).add(type(value))
         return found
 
     def to_arrow(self) -> pyarrow.Table:
@@ -143,7 +175,17 @@ class Comparison:
                 return pyarrow.float64()
             return pyarrow.int64() if hint == "int" else pyarrow.string()
 
-        return pyarrow.Table.from_pylist(self.rows(), schema=pyarrow.schema([(one, kind_of(one)) for one in _NAMES]))
+        columns = [(one, kind_of(one)) for one in _NAMES]
+        for name, types in self._swept().items():
+            columns.append((f"parameter_{name}", pyarrow.float64() if types == {float} else pyarrow.string()))
+        rows = self.rows()
+        for row in rows:
+            row |= {
+                one: str(row[one])
+                for one, type_ in columns[len(_NAMES) :]
+                if row[one] is not None and pyarrow.types.is_string(type_)
+            }
+        return pyarrow.Table.from_pylist(rows, schema=pyarrow.schema(columns))
 
     def to_parquet(self, path: str | os.PathLike[str]) -> None:
         """Write the table as Parquet, all or nothing.
@@ -167,7 +209,12 @@ class Comparison:
         InvalidInput
             If the file cannot be written.
         """
-        write_text(path, csv_text([_NAMES, *(row.values() for row in self.rows())]))
+        write_text(
+            path,
+            csv_text(
+                [[*_NAMES, *(f"parameter_{name}" for name in self._swept())], *(row.values() for row in self.rows())]
+            ),
+        )
 
 
 def _held_against(record: Record, best: float | None) -> Record:

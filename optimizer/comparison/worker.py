@@ -64,8 +64,9 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
     except BaseException as error:
         return {"error": printable(f"{type(error).__name__}: {error}")}
     found = result.to_dict()
-    names = ("status", "termination", "objective", "bound", "gap", "seconds", "versions")
-    return {name: found[name] for name in names} | {"error": result.stats.get("refuted")}
+    names = ("status", "termination", "objective", "bound", "gap", "seconds", "versions", "plan", "stats")
+    kept = json.dumps({name: found[name] for name in names}, default=repr)  # stats are as their authors like
+    return dict(json.loads(kept, parse_constant=lambda _: None)) | {"error": result.stats.get("refuted")}
 
 
 @cache

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from specopt.comparison.leaderboard import origins
 from specopt.comparison.profiles import profile_charts
-from specopt.comparison.summary import SHIFT_SECONDS, MethodSummary, summaries, who_wins
+from specopt.comparison.summary import SHIFT_SECONDS, TEST_SETS, MethodSummary, summaries, tables_of, who_wins
 from specopt.comparison.table import Comparison
-from specopt.kinds import kind_of
 from specopt.report.markup import items, paragraph, section, table
 from specopt.report.page import Page, figure
 
@@ -22,7 +21,8 @@ def comparison_page(comparison: Comparison, sources: tuple[str, ...]) -> Page:
     lead = [_winner(kind, [row for row in rows if row.kind == kind]) for kind in kinds]
     if failed:
         lead.append(f"{failed} of {len(comparison)} runs failed; they count as runs without a plan.")
-    body = [_kind(comparison, kind, [row for row in rows if row.kind == kind]) for kind in kinds]
+    tables = tables_of(comparison).values()
+    body = [_kind(comparison, kind, cells) for kind, cells in zip(kinds, tables, strict=True)]
     families = [
         {"family": family, **{label: 100.0 * share for label, share in shares.items()}}
         for family, shares in who_wins(comparison).items()
@@ -45,33 +45,28 @@ def comparison_page(comparison: Comparison, sources: tuple[str, ...]) -> Page:
 
 
 def _winner(kind: str, rows: Sequence[MethodSummary]) -> str:
-    best = max(rows, key=lambda row: (row.wins, row.proven))
-    alike = [row.label for row in rows if (row.wins, row.proven) == (best.wins, best.proven)]
+    best = max(rows, key=lambda row: (row.all_wins, row.all_proven))
+    alike = [row.label for row in rows if (row.all_wins, row.all_proven) == (best.all_wins, best.all_proven)]
     gap = "" if best.mean_gap is None else f"; the mean gap to the best bound is {100 * best.mean_gap:.3g} %"
     return (
-        f"{kind}: the best plan in {100 * best.wins:.0f} % of the runs, and {100 * best.proven:.0f} % proven optimal "
-        f"or infeasible, by {', '.join(alike)}{gap}."
+        f"{kind}: the best plan in {100 * best.all_wins:.0f} % of the runs, and {100 * best.all_proven:.0f} % proven "
+        f"optimal or infeasible, by {', '.join(alike)}{gap}."
     )
 
 
-def _kind(comparison: Comparison, kind: str, rows: Sequence[MethodSummary]) -> str:
-    maximised = kind_of(kind).problem.sense == "maximize"
-    cells = [
-        {
-            "method": row.label, "runs": row.cells, "failed": row.failed, "no plan": row.without_plan,
-            "best plan (%)": 100.0 * row.wins, "proven (%)": 100.0 * row.proven,
-            "mean gap (%)": _percent(row.mean_gap), "largest gap (%)": _percent(row.largest_gap),
-            **({"shortfall (%)": _percent(row.mean_shortfall)} if maximised else {}),
-            "time (s)": row.seconds,
-        }
-        for row in rows
-    ]  # fmt: skip
+def _kind(comparison: Comparison, kind: str, cells: Sequence[Mapping[str, Any]]) -> str:
     words = (
         "Gap: |objective - bound| / |objective|, to the best bound of any method, here or in the instance library. "
-        f"Proven: optimal by that bound. Time: shifted geometric mean, shift {SHIFT_SECONDS:g} s."
+        f"Proven: optimal by that bound. Time: shifted geometric mean, shift {SHIFT_SECONDS:g} s. "
+        f"{TEST_SETS}"
     )
     charts = profile_charts(comparison, kind)
-    return section(f"{kind}: methods", table(cells, "Methods"), paragraph(words, "note"), *map(figure, charts))
+    return section(
+        f"{kind}: methods",
+        table(cells, "Methods"),
+        paragraph(words, "note"),
+        *map(figure, charts),
+    )
 
 
 def _runs(comparison: Comparison) -> list[dict[str, Any]]:

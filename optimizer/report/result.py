@@ -10,6 +10,9 @@ from typing import Any
 from specopt.api.claims import held_against
 from specopt.api.front import Front
 from specopt.api.solve import method_named
+from specopt.comparison.profiles import profile_figure
+from specopt.comparison.summary import tables_of
+from specopt.comparison.table import Comparison
 from specopt.kinds import kind_of
 from specopt.models.errors import InvalidInput, SpecoptError
 from specopt.models.fields import describe
@@ -76,9 +79,11 @@ def result_page(result: Result, problem: Problem | None, sources: tuple[str, ...
     )
 
 
-def in_notebook(shown: Problem | Result) -> str:
-    """Return a problem, or a result as it stands, as HTML without a page around it."""
-    if isinstance(shown, Problem):
+def in_notebook(shown: Problem | Result | Comparison) -> str:
+    """Return a problem, a comparison, or a result as it stands, as HTML without a page around it."""
+    if isinstance(shown, Comparison):
+        parts = [table(rows, title) for title, rows in tables_of(shown).items()]
+    elif isinstance(shown, Problem):
         values = shown.to_dict().items()
         parts = [facts((name.replace("_", " "), one) for name, one in values if isinstance(one, (str, int, float)))]
     else:
@@ -89,8 +94,8 @@ def in_notebook(shown: Problem | Result) -> str:
     return f"<div class=specopt>{''.join(parts)}</div>"
 
 
-def picture(shown: Problem | Front, plan: Plan | Result | None = None) -> Picture:
-    """Return the charts of a problem's plan below each other, or of a front.
+def picture(shown: Problem | Front | Comparison, plan: Plan | Result | None = None) -> Picture:
+    """Return the charts of a problem's plan below each other, of a front, or the profiles of a comparison.
 
     Raises
     ------
@@ -99,6 +104,8 @@ def picture(shown: Problem | Front, plan: Plan | Result | None = None) -> Pictur
     """
     if isinstance(shown, Front):
         return front_picture(shown)
+    if isinstance(shown, Comparison):
+        return profile_figure(shown)
     plan = plan.plan if isinstance(plan, Result) else plan
     if not isinstance(plan, shown.plan_type):
         raise InvalidInput(f"plan: expected a plan for {shown.kind}, got {describe(plan)}")

@@ -13,6 +13,6 @@ from specopt.testing.promises import check_answer as check_answer
 from specopt.testing.promises import check_method as check_method
 from specopt.testing.relations import relation as relation
 from specopt.testing.relations import relations as relations
-from specopt.testing.relations.relation import Relation as Relation
+from specopt.testing.relations.base import Relation as Relation
 from specopt.testing.solver import check_problem as check_problem
 from specopt.testing.solver import check_solver as check_solver

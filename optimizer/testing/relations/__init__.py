@@ -21,7 +21,7 @@ from specopt.testing.relations import (
     serving_latency,
     verification_batch,
 )
-from specopt.testing.relations.relation import Relation
+from specopt.testing.relations.base import Relation
 
 RELATIONS: tuple[Relation, ...] = (
     *serving_latency.RELATIONS,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from random import Random
 
 from specopt.models.draft_control import DraftControlProblem
-from specopt.testing.relations.relation import (
+from specopt.testing.relations.base import (
     NAMES,
     RELAXED,
     UNITS,

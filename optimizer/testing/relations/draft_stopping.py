@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from specopt.models.draft_stopping import DraftStoppingProblem
-from specopt.testing.relations.relation import (
+from specopt.testing.relations.base import (
     RELAXED,
     UNITS,
     Data,

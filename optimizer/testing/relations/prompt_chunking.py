@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from specopt.models.prompt_chunking import PromptChunkingProblem
-from specopt.testing.relations.relation import (
+from specopt.testing.relations.base import (
     RELAXED,
     UNITS,
     Relation,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from specopt.models.serving_latency import ServingLatencyProblem
-from specopt.testing.relations.relation import (
+from specopt.testing.relations.base import (
     NAMES,
     RELAXED,
     UNITS,

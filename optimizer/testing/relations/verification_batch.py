@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from specopt.models.verification_batch import VerificationBatchProblem
-from specopt.testing.relations.relation import (
+from specopt.testing.relations.base import (
     NAMES,
     RELAXED,
     UNITS,

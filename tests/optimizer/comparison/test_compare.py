@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from specopt import InvalidInput, compare, generate
+from specopt.commands.cli import run
 from specopt.comparison.cell import Cell, pickled
 from specopt.comparison.child import Child, Crashed
 from specopt.comparison.compare import CompareProgress, cells_of
@@ -68,6 +69,24 @@ def test_a_limit_is_one_number_however_it_is_written() -> None:
     limits = ((2, 0), (2.0, 0.0))
     keys = [cells_of(QUICK, small(1), time_limit=limit, gap=gap, seeds=(0,))[0].key for limit, gap in limits]
     assert keys[0] == keys[1]
+
+
+def test_shards_share_a_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests that n shards run every cell once, that work is a limit, and that nothing is left to run."""
+    command = ["compare", "draft-allocation/uniform", "--instances", "2", "--method", "greedy", "--method", "auto"]
+    command += ["--param", "clients=2", "--work", "--jobs", "1", "-o", str(tmp_path)]
+    for shard, size in (("1/3", 2), ("2/3", 1), ("3/3", 1), ("9/9", 0)):
+        assert run([*command, "--shard", shard, "--json"]) == 0
+        assert len(json.loads(capsys.readouterr().out)) == size
+    records = Store(tmp_path).records()
+    assert len(records) == 4 and {one.time_limit for one in records.values()} == {None}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Child, "command", ("/bin/false",))
+        assert run([*command, "--json"]) == 0
+    assert [one["parameter_clients"] for one in json.loads(capsys.readouterr().out)] == [2.0] * 4
+    for wrong in ("3", "0/2", "3/2"):
+        assert run([*command, "--shard", wrong]) == 2
+        assert "shard: expected" in capsys.readouterr().err
 
 
 def test_cells_depend_on_what_matters() -> None:

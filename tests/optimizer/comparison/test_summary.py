@@ -16,6 +16,7 @@ import pytest
 from specopt import generate, save
 from specopt.commands.cli import run
 from specopt.comparison.cell import Record
+from specopt.comparison.leaderboard import leaderboard
 from specopt.comparison.profiles import gap_profile, profile_figure, time_profile
 from specopt.comparison.summary import shifted_geometric_mean, summaries, time_of, who_wins
 from specopt.comparison.table import Comparison
@@ -23,10 +24,10 @@ from specopt.comparison.table import Comparison
 
 def record(method: str, instance: str, objective: float | None, bound: float | None = None, **found: object) -> Record:
     """Return a record of a serving-latency cell."""
-    defaults = {"status": "feasible" if objective is not None else "none", "seconds": 1.0}
+    defaults = {"status": "feasible" if objective is not None else "none", "seconds": 1.0, "seed": 0}
     return Record(
-        key=f"{method} {instance}", instance=instance, kind="serving-latency", problem_sha256=instance, method=method,
-        label=method, options={}, time_limit=10.0, gap_limit=0.0, seed=0,
+        key=f"{method} {instance} {found.get('seed')}", instance=instance, kind="serving-latency",
+        problem_sha256=instance, method=method, label=method, options={}, time_limit=10.0, gap_limit=0.0,
         objective=objective, bound=bound, **(defaults | found),  # type: ignore[arg-type]
     )  # fmt: skip
 
@@ -62,8 +63,8 @@ def test_failures_count(comparison: Comparison) -> None:
     """Tests that shares are of all cells, and that a failure takes at least its time limit."""
     rows = {row.label: row for row in summaries(comparison)}
     exact, paper = rows["exact"], rows["algorithm-1"]
-    assert (exact.cells, exact.failed, exact.without_plan) == (3, 0, 1)
-    assert (paper.cells, paper.failed, paper.without_plan) == (3, 1, 0)
+    assert (exact.cells, exact.failed, exact.without_plan, exact.refused) == (3, 0, 1, 0)
+    assert (paper.cells, paper.failed, paper.without_plan, paper.refused) == (3, 1, 0, 0)
     assert exact.proven == pytest.approx(1 / 3)
     assert paper.wins == pytest.approx(1 / 3)
     assert paper.largest_gap == pytest.approx(10 / 110)
@@ -71,6 +72,60 @@ def test_failures_count(comparison: Comparison) -> None:
     failed = next(r for r in comparison if r.failed)
     assert time_of(failed) == 15.0
     assert who_wins(comparison) == {"a": {"algorithm-1": 0.5, "exact": 0.5}, "b": {"algorithm-1": 0.0, "exact": 0.0}}
+
+
+def test_methods_are_averaged_over_the_same_cells() -> None:
+    """Tests that averages are over cells that all took, and that shares of all count refusals and failures."""
+    found = Comparison(
+        [
+            record("exact", "a/1", 100.0, 100.0, seconds=4.0),
+            record("exact", "a/2", 100.0, 100.0, seconds=4.0),
+            record("rough", "a/1", 125.0, seconds=1.0),
+            record("rough", "a/2", None, status="failed", seconds=None, wall_seconds=1.0),
+            record("rough", "b/3", 80.0, 40.0, seconds=9.0),
+            record("rough", "b/3", 80.0, 40.0, seconds=9.0, seed=1),
+        ],
+        known={},
+    )
+    exact, rough = summaries(found)
+    assert [(row.label, row.cells, row.all_cells, row.refused, row.failed) for row in (exact, rough)] == [
+        ("exact", 2, 4, 2, 0),
+        ("rough", 2, 4, 0, 1),
+    ]
+    assert (exact.wins, exact.proven, exact.all_wins, exact.all_proven) == (1.0, 1.0, 0.5, 0.5)
+    assert (rough.wins, rough.proven, rough.all_wins, rough.all_proven) == (0.0, 0.0, 0.5, 0.0)
+    assert (exact.mean_gap, rough.mean_gap, rough.largest_gap) == (0.0, 0.2, 0.2)
+    assert exact.seconds == pytest.approx(4.0)
+    assert rough.seconds == pytest.approx(shifted_geometric_mean([1.0, 10.0]))
+    assert who_wins(found) == {"a": {"exact": 1.0, "rough": 0.0}, "b": {"rough": 1.0}}
+    for profile in (gap_profile(found, "serving-latency"), time_profile(found, "serving-latency")):
+        assert [len(values) for values in profile.values()] == [4, 4]
+        assert np.isinf(profile["exact"]).tolist() == [False, False, True, True]
+    nothing_shared = Comparison([record("exact", "a/1", 1.0), record("rough", "a/2", 2.0)], known={})
+    assert [(row.cells, row.wins, row.seconds, row.all_wins) for row in summaries(nothing_shared)] == [
+        (0, None, None, 0.5)
+    ] * 2
+
+
+def test_swept_parameters_are_columns(tmp_path: Path) -> None:
+    """Tests that methods are summarised per setting, and that CSV and Parquet have a column for each parameter."""
+    swept = "serving-latency/paper-1[tasks={},draft=68M]/0"
+    records = [record(name, swept.format(k), 1.0 * k, 1.0, seconds=2.0) for k in (9, 10) for name in ("a", "b")]
+    found = Comparison([*records, record("a", "mine", 3.0)], known={})
+    rows = summaries(found)
+    assert [(row.label, row.parameters.get("tasks"), row.cells, row.mean_gap) for row in rows] == [
+        ("a", None, 1, None), ("a", 9.0, 1, pytest.approx(8 / 9)), ("b", 9.0, 1, pytest.approx(8 / 9)),
+        ("a", 10.0, 1, 0.9), ("b", 10.0, 1, 0.9),
+    ]  # fmt: skip
+    board = leaderboard(found)
+    assert "| method | tasks | draft | common |" in board and "| a | 10 | 68M | 1 |" in board
+    assert "| a |  |  | 1 |" in board
+    arrow = found.to_arrow()
+    assert arrow.column("parameter_tasks").to_pylist() == [None, 10.0, 10.0, 9.0, 9.0]
+    assert arrow.column("parameter_draft").to_pylist() == [None, "68M", "68M", "68M", "68M"]
+    found.to_csv(tmp_path / "c.csv")
+    written = list(csv.DictReader((tmp_path / "c.csv").read_text().splitlines()))
+    assert [row["parameter_tasks"] for row in written] == ["", "10.0", "10.0", "9.0", "9.0"]
 
 
 def test_a_proof_of_infeasibility_is_an_answer() -> None:

@@ -1,0 +1,111 @@
+"""Methods against each other on common cells: Wilcoxon's signed-rank test with Holm's correction, bootstrap intervals.
+
+What is compared is the relative distance of a plan to the best plan that is known of its problem, which problems of any
+size share; the mean over the seeds of a problem is one observation, as seeds of one problem are not independent.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from specopt.comparison.cell import Record
+from specopt.comparison.table import WITHIN, Comparison
+from specopt.models.fields import Floats
+
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairedTest:
+    """Two methods on the problems that every method of the kind took and for which both have plans.
+
+    Parameters
+    ----------
+    kind, first, second
+        Of problems, and the methods' labels.
+    problems
+        How many.
+    mean_difference
+        Of the distances to the best plan, first minus second: negative where the first is better; None without any.
+    low, high
+        Ends of its 95 % bootstrap interval (percentiles); None for fewer than two problems.
+    p_value
+        Of Wilcoxon's signed-rank test that neither is better, two-sided, after Holm's correction for all pairs of the
+        kind; 1 where no problem tells them apart.
+    """
+
+    kind: str
+    first: str
+    second: str
+    problems: int
+    mean_difference: float | None
+    low: float | None
+    high: float | None
+    p_value: float
+
+
+def paired_tests(comparison: Comparison) -> list[PairedTest]:
+    """Return the tests of all pairs of methods, by kind of problem."""
+    found = []
+    for kind in dict.fromkeys(record.kind for record in comparison):
+        common = comparison.common(comparison.cells(kind).values())
+        pairs = list(combinations(sorted(common[0]) if common else (), 2))
+        differences = [_differences(comparison, [(cell[one], cell[other]) for cell in common]) for one, other in pairs]
+        p_values = holm([_p_value(values) for values in differences])
+        for (one, other), values, p_value in zip(pairs, differences, p_values, strict=True):
+            low, high = _interval(values)
+            mean = float(np.mean(values)) if len(values) else None
+            found.append(
+                PairedTest(
+                    kind=kind, first=one, second=other, problems=len(values), mean_difference=mean,
+                    low=low, high=high, p_value=p_value,
+                )
+            )  # fmt: skip
+    return found
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Return p-values after Holm's correction, in their order.
+
+    Examples
+    --------
+    >>> holm([0.25, 0.0625, 0.03125])
+    [0.25, 0.125, 0.09375]
+    """
+    found, largest = [0.0] * len(p_values), 0.0
+    for rank, place in enumerate(np.argsort(p_values, kind="stable")):
+        largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[place]))
+        found[place] = largest
+    return found
+
+
+def _differences(comparison: Comparison, pairs: Sequence[tuple[Record, Record]]) -> Floats:
+    by_problem: dict[str, list[float]] = {}
+    for one, other in pairs:
+        first, second = comparison.excess(one), comparison.excess(other)
+        if first is not None and second is not None and math.isfinite(first + second):
+            by_problem.setdefault(one.problem_sha256, []).append(first - second)
+    means = np.array([np.mean(values) for values in by_problem.values()])
+    return np.where(np.abs(means) > WITHIN, means, 0.0)  # rounding tells no methods apart
+
+
+def _p_value(differences: Floats) -> float:
+    from scipy.stats import wilcoxon
+
+    apart = differences[differences != 0.0]
+    return float(wilcoxon(apart).pvalue) if len(apart) else 1.0
+
+
+def _interval(differences: Floats) -> tuple[float | None, float | None]:
+    from scipy.stats import bootstrap
+
+    if len(differences) < 2:
+        return None, None
+    given = {"confidence_level": CONFIDENCE, "method": "percentile", "random_state": np.random.default_rng(0)}
+    interval = bootstrap((differences,), np.mean, **given).confidence_interval
+    return float(interval.low), float(interval.high)
