@@ -50,8 +50,7 @@ def stage_lines(prepared: Prepared, length: int) -> tuple[Floats, Floats]:
     n = np.arange(1, steps + 1)
     draft, verify = np.zeros((2, prepared.tasks + 1, 2, steps))
     (c1d, c2d, _), (c1v, c2v, _) = prepared.draft_pieces[0], prepared.verify_pieces[0]
-    a, p, _ = prepared.draft
-    av, pv, _ = prepared.verify
+    (a, p, _), (av, pv, _) = prepared.models
     padded = prepared.inputs[:, None]
     work = sum(a + p * (padded + (n - 1) * tokens + i - 1) for i in range(1, length + 1))
     work[:, 0] += a * (prepared.inputs - 1) + p * (prepared.inputs**2 - prepared.inputs)  # the prefill pass

@@ -99,7 +99,7 @@ def from_dict(data: object) -> Problem | Result | Workload:
         raise InvalidInput("kind: required field is missing")
     if "status" in data or "plan" in data:
         return result_from_dict(data)
-    if data["kind"] in WORKLOADS:
+    if isinstance(data["kind"], str) and data["kind"] in WORKLOADS:
         return WORKLOADS[data["kind"]].from_dict(data)
     return problem_type(data["kind"]).from_dict(data)
 

@@ -86,12 +86,7 @@ def compare(
     InvalidInput
         If an argument is outside its domain, a method does not exist, or the folder cannot be written.
     """
-    cells = cells_of(methods, problems, time_limit=time_limit, gap=gap, seeds=seeds)
-    if shard is not None:
-        at, of = shard
-        if not 1 <= at <= of:
-            raise InvalidInput(f"shard: expected i/n with 1 <= i <= n, got {at}/{of}")
-        cells = cells[at - 1 :: of]
+    cells = _of_shard(cells_of(methods, problems, time_limit=time_limit, gap=gap, seeds=seeds), shard)
     store = None if folder is None else Store(folder)
     known = {} if store is None else store.records()
     if store is not None:
@@ -139,6 +134,14 @@ def compare(
     finally:
         if store is not None:
             store.close()
+
+
+def _of_shard(cells: list[Cell], shard: tuple[int, int] | None) -> list[Cell]:
+    """Return every n-th cell from the i-th on for a shard i/n, all for None."""
+    at, of = shard or (1, 1)
+    if not 1 <= at <= of:
+        raise InvalidInput(f"shard: expected i/n with 1 <= i <= n, got {at}/{of}")
+    return cells[at - 1 :: of]
 
 
 def _record_of(future: Future[Record], cell: Cell) -> tuple[Record, bool]:
