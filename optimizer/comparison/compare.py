@@ -89,17 +89,16 @@ def compare(
     cells = _of_shard(cells_of(methods, problems, time_limit=time_limit, gap=gap, seeds=seeds), shard)
     store = None if folder is None else Store(folder)
     known = {} if store is None else store.records()
-    if store is not None:
-        store.say_damaged()
     records = [replace(known[cell.key], instance=cell.instance) for cell in cells if cell.key in known]
     pending = [cell for cell in cells if cell.key not in known]
-    if store is not None and pending:
-        store.check()
+    if store is not None:
+        store.say_damaged()
+        if pending:
+            store.check()
     started, total = time.monotonic(), len(cells)
 
     def report() -> bool:
-        done = len(records)
-        seconds = time.monotonic() - started
+        done, seconds = len(records), time.monotonic() - started
         fresh = done - (total - len(pending))
         left = seconds / fresh * (total - done) if fresh else None
         failed = sum(record.failed for record in records)
@@ -121,8 +120,7 @@ def compare(
                         break
                 if not waiting:
                     return Comparison(records)
-                finished, _ = wait(waiting, return_when=FIRST_COMPLETED)
-                for future in finished:
+                for future in wait(waiting, return_when=FIRST_COMPLETED).done:
                     cell = waiting.pop(future)
                     record, kept = _record_of(future, cell)
                     records.append(record)
