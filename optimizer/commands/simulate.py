@@ -57,6 +57,7 @@ def simulate(given: Simulate) -> None:
     from specopt.api.simulate import simulator_of
     from specopt.models.files import load
     from specopt.models.judge import verify
+    from specopt.models.result import Result
 
     policy, workload, result, param = given.policy, given.workload, given.result, given.param or ()
     flags = {"drop_finished": given.drop_finished or None}
@@ -78,6 +79,8 @@ def simulate(given: Simulate) -> None:
         raise InvalidInput(f"RESULT: expected none beside --policy and --workload, got {result}")
     elif workload is None and Path(given.source).exists():
         world = load(Path(given.source))
+        if isinstance(world, Result):
+            raise InvalidInput(f"{given.source}: expected a problem or a workload, got a result of {world.kind}")
     if world is not None:
         options |= _parameters(simulator_of(world)[1], None, param)[1]
         name = getattr(world, "name", None) or ""

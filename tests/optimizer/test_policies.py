@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from specopt import InvalidInput, Policy, compare_policies, generate, simulate, to_arrow
+from specopt import InvalidInput, Policy, compare_policies, generate, save, simulate, solve, to_arrow
 from specopt.api import plugins
 from specopt.api.simulate import SIMULATORS
 from specopt.commands.cli import run
@@ -196,3 +197,13 @@ def test_policies_of_plug_ins_have_names(monkeypatch: pytest.MonkeyPatch, capfd:
         assert "--policy: expected one of robust, gradient, fixed, random, got 'even'" in capfd.readouterr().err
     finally:
         plugins._loading.cache_clear()
+
+
+def test_a_result_is_no_world(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Tests that the file of a result in the place of a problem is named as such, and that a workload's is played."""
+    save(solve(generate("draft-allocation/uniform", clients=3, budget=4)), tmp_path / "result.json")
+    assert run(["simulate", str(tmp_path / "result.json"), "--policy", "online"]) == 2
+    assert "expected a problem or a workload, got a result of draft-allocation" in capfd.readouterr().err
+    save(world("fair-goodput", "fixed"), tmp_path / "workload.json")
+    words = ["--policy", "fixed", "--replications", "2", "--param", "rounds=5"]
+    assert run(["simulate", str(tmp_path / "workload.json"), *words]) == 0
