@@ -58,10 +58,11 @@ def opened(folder: str | os.PathLike[str]) -> Store:
 def leaderboard(comparison: Comparison) -> str:
     """Return the leaderboard of a comparison as Markdown: a table per kind, what it means, and where it comes from."""
     parts = [
-        markdown(tables_of(comparison)),
+        markdown(tables_of(comparison, apart=True)),
         "Gap: |objective - bound| / |objective|; shortfall: (bound - objective) / bound; each the mean, to the best "
         "bound of any method, here or in the instance library. Proven: optimal by that bound, or proven infeasible. "
-        f"Time: shifted geometric mean; what failed takes its time limit. {TEST_SETS}",
+        f"Time: shifted geometric mean; what failed takes its time limit. {TEST_SETS} Families on which all methods "
+        "find equally good plans are one row, and the other rows leave them out.",
         "## Where the numbers come from",
         "\n".join(f"- {_plain(name)}: {_plain(text)}" for name, text in origins(comparison)),
     ]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -25,8 +25,9 @@ SHIFT_SECONDS = 0.01
 """Of the shifted geometric mean: times well below it hardly count."""
 
 TEST_SETS = (
-    "Averages are over the common cells, which every method of the kind took; gaps over those in which each has a "
-    "plan. Of all cells, what a method refused or failed counts as unsolved."
+    "Averages are over the common cells, which every method of the kind took that takes at least half of all cells; "
+    "other methods have no averages. Gaps are over those in which each has a plan. Of all cells, what a method refused "
+    "or failed counts as unsolved."
 )
 
 Tables = dict[str, list[dict[str, Any]]]
@@ -84,17 +85,24 @@ class MethodSummary:
 def summaries(comparison: Comparison) -> list[MethodSummary]:
     """Return a summary per kind of problem, swept parameters and method, the most wins first.
 
-    Averages are over the cells that every method of the kind took, and None where there are none.
+    Averages are over the common cells (see `Comparison.common`), and None where there are none.
     """
     found = []
     for kind, parameters, cells in _groups(comparison):
         labels = dict.fromkeys(label for cell in cells for label in cell)
         common = comparison.common(cells)
-        planning = [label for label in labels if any(comparison.gap(cell[label]) is not None for cell in common)]
+        planning = (
+            [label for label in common[0] if any(comparison.gap(cell[label]) is not None for cell in common)]
+            if common
+            else []
+        )
         planned = [cell for cell in common if all(comparison.gap(cell[label]) is not None for label in planning)]
         for label in labels:
-            records, mine = [cell[label] for cell in cells if label in cell], [cell[label] for cell in common]
-            priced = [cell[label] for cell in planned]
+            records, mine = (
+                [cell[label] for cell in cells if label in cell],
+                [cell[label] for cell in common if label in cell],
+            )
+            priced = [cell[label] for cell in planned if label in cell]
             gaps = [gap for record in priced if (gap := comparison.gap(record)) is not None]
             lacking = [share for record in priced if (share := comparison.shortfall(record)) is not None]
             found.append(
@@ -145,7 +153,7 @@ def who_wins(comparison: Comparison) -> dict[str, dict[str, float]]:
     sizes: dict[tuple[str, str], int] = {}
     for kind in dict.fromkeys(record.kind for record in comparison):
         for cell in comparison.cells(kind).values():
-            family = next(iter(cell.values())).instance.rpartition("/")[0] or kind
+            family = family_of(next(iter(cell.values())))
             sizes[family, kind] = sizes.get((family, kind), 0) + 1
             for label, record in cell.items():
                 groups.setdefault(family, {}).setdefault(label, []).append(record)
@@ -158,15 +166,40 @@ def who_wins(comparison: Comparison) -> dict[str, dict[str, float]]:
     }
 
 
-def tables_of(comparison: Comparison) -> Tables:
-    """Return a table per kind of problem, by its title: first the columns of common cells, then those of all cells."""
-    rows, found = summaries(comparison), {}
-    for kind in dict.fromkeys(row.kind for row in rows):
+def tables_of(comparison: Comparison, apart: bool = False) -> Tables:
+    """Return a table per kind of problem, by its title: first the columns of common cells, then those of all cells.
+
+    With `apart`, families on which all methods find equally good plans are one row, and all other rows leave them out.
+    """
+    alike = _alike(comparison) if apart else set()
+    told = comparison.of([record for record in comparison if (record.kind, family_of(record)) not in alike])
+    rows, found = summaries(told), {}
+    for kind in dict.fromkeys(record.kind for record in comparison):
         problems = len({record.problem_sha256 for record in comparison if record.kind == kind})
         mine = [row for row in rows if row.kind == kind]
         swept = dict.fromkeys(name for row in mine for name in row.parameters)
-        found[f"{kind}: {problems} instances"] = [_columns(row, swept) for row in mine]
+        table = found[f"{kind}: {problems} instances"] = [_columns(row, swept) for row in mine]
+        if names := sorted(family for of, family in alike if of == kind):
+            cells = [cell for cell in comparison.cells(kind).values() if family_of(next(iter(cell.values()))) in names]
+            label = f"all {max(map(len, cells))} methods alike: {', '.join(names)}"
+            one = [replace(next(iter(cell.values())), method=label, label=label) for cell in cells]
+            table += [_columns(row, swept) | {"time (s)": None} for row in summaries(comparison.of(one))]
     return found
+
+
+def _alike(comparison: Comparison) -> set[tuple[str, str]]:
+    """Return kind and family, no swept one, where several methods have equally good plans in every cell."""
+    told: dict[tuple[str, str], bool] = {}
+    for kind in dict.fromkeys(record.kind for record in comparison):
+        for cell in comparison.cells(kind).values():
+            key = (kind, family_of(next(iter(cell.values()))))
+            told[key] = told.get(key, "[" in key[1]) or len(cell) < 2 or not all(map(comparison.wins, cell.values()))
+    return {key for key, apart in told.items() if not apart}
+
+
+def family_of(record: Record) -> str:
+    """Return the family of a record's instance: what stands before the last slash; its kind where there is none."""
+    return record.instance.rpartition("/")[0] or record.kind
 
 
 def _columns(row: MethodSummary, swept: Iterable[str]) -> dict[str, Any]:

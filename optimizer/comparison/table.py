@@ -6,6 +6,7 @@ import io
 import json
 import math
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -95,12 +96,17 @@ class Comparison(Shown):
                 found.setdefault(cell, {})[record.label] = record
         return found
 
+    def of(self, records: Sequence[Record]) -> Comparison:
+        """Return the comparison of some records against what is best in this one."""
+        return Comparison(records, self._best)
+
     @staticmethod
     def common(cells: Iterable[dict[str, Record]]) -> list[dict[str, Record]]:
-        """Return those of some cells that every method in them took."""
+        """Return those of some cells that every method took which took at least half of them, without other methods."""
         cells = list(cells)
-        labels = {label for cell in cells for label in cell}
-        return [cell for cell in cells if len(cell) == len(labels)]
+        taken = Counter(label for cell in cells for label in cell)
+        labels = [label for label, count in taken.items() if 2 * count >= len(cells)]
+        return [{label: cell[label] for label in labels} for cell in cells if cell.keys() >= set(labels)]
 
     def __repr__(self) -> str:
         methods, problems = ({getattr(r, name) for r in self} for name in ("label", "problem_sha256"))

@@ -76,6 +76,18 @@ def test_folders_are_merged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert target.read_text() == shown
 
 
+def test_families_on_which_all_methods_are_alike_are_one_row(tmp_path: Path) -> None:
+    """Tests that such families leave the averages of the methods, and that a family which tells one apart stays."""
+    told = [record("greedy", 50.0), record("water-level", 200.0)]
+    alike = [
+        record(name, 7.0, instance=f"{of}/1", problem_sha256=of) for of in "bc" for name in ("greedy", "water-level")
+    ]
+    target = tmp_path / "board.md"
+    assert run(["compare", "--table", str(kept(tmp_path / "1", *told, *alike)), "-o", str(target)]) == 0
+    assert "| all 2 methods alike: b, c | 2 | 100 | 0 |" in target.read_text()
+    assert "| greedy | 1 | 0 | 0 | 300 |" in target.read_text()
+
+
 def test_what_cannot_be_merged_is_named(tmp_path: Path) -> None:
     """Tests that a folder without results, and a name that two distributions share, are refused."""
     with pytest.raises(InvalidInput, match="expected a folder with results of a comparison, got none"):
