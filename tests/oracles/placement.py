@@ -351,7 +351,7 @@ def draft_choices(problem: Json) -> Iterator[tuple[Json, ...]]:
             least = min(memory_tokens(c) for c in able) + 1
             room = pool["memory_bytes"] * (1 + 2e-9) - d["weights_bytes"]
             most = math.floor(room / (d["kv_bytes_per_token"] * least))
-            if most > 12:
+            if most > 40:
                 raise ValueError("too many clients of a draft unit for a brute force")
             for h in range(1, most + 1):
                 for X in sorted({c["context_tokens"] for c in able}):
