@@ -124,7 +124,7 @@ def parse(cls: type[T], data: object, where: str = "") -> T:
         value = getattr(struct, name)
         if value is msgspec.UNSET:
             continue
-        kwargs[name] = _nested(hint, value, _join(where, name))
+        kwargs[name] = _nested(hint, value, _join(where, json_name(name)))
     try:
         return typing.cast("T", chosen(**kwargs))
     except InvalidInput as error:
@@ -139,8 +139,13 @@ def dump(obj: Any) -> dict[str, Any]:
         is_default = isinstance(value, (str, int, float, tuple)) and value == field.default
         if value is None or (is_default and not field.metadata.get("always")):
             continue
-        out[field.name] = _plain(value)
+        out[json_name(field.name)] = _plain(value)
     return out
+
+
+def json_name(name: str) -> str:
+    """Return what files call a field: keywords of Python have an underscore behind them in code."""
+    return name.rstrip("_")
 
 
 def check(obj: Any) -> None:
@@ -337,7 +342,8 @@ def _wire(cls: type) -> type[msgspec.Struct]:
     for name, hint in hints_of(cls).items():
         wire = wire_type(hint)
         fields.append((name, wire | msgspec.UnsetType, msgspec.UNSET) if name in optional else (name, wire))
-    return msgspec.defstruct(cls.__name__, fields, kw_only=True, forbid_unknown_fields=True)
+    names = {name: json_name(name) for name in hints_of(cls)}
+    return msgspec.defstruct(cls.__name__, fields, kw_only=True, forbid_unknown_fields=True, rename=names)
 
 
 def wire_type(hint: Any) -> Any:
@@ -348,7 +354,7 @@ def wire_type(hint: Any) -> Any:
     if custom_of(hint) is not None:
         return Any
     if dataclasses_in(hint):
-        return dict[str, Any]
+        return dict[str, Any] | None if NoneType in get_args(hint) else dict[str, Any]
     if item_of_tuple(hint) is not None:
         return list[dict[str, Any]]
     return hint

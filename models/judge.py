@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import describe
@@ -33,7 +33,7 @@ class Report:
 
     objective: float | None
     violations: list[str]
-    terms: dict[str, float] = field(default_factory=dict)
+    terms: dict[str, Any] = field(default_factory=dict)
     matches: bool = True
     size: float = 0.0
 
@@ -82,7 +82,7 @@ def proof_of(
     """
     if bound is None:
         return Proof()
-    crossed = bound > objective if kind.sense == "minimize" else bound < objective
+    crossed = bound > objective if kind.sense_of(scale) == "minimize" else bound < objective
     distance = kind.distance(objective, bound, scale, size)
     if distance <= tolerance:
         return Proof(objective if crossed else bound, 0.0)

@@ -57,7 +57,7 @@ class Evaluation:
     """
 
     objective: float
-    terms: dict[str, float] = field(default_factory=dict)
+    terms: dict[str, Any] = field(default_factory=dict)
     size: float = 0.0
 
 
@@ -167,6 +167,11 @@ class Problem(Shown, ABC, Generic[P]):
         return ()
 
     @classmethod
+    def sense_of(cls, scale: Sequence[float] = ()) -> Literal["minimize", "maximize"]:
+        """Return the sense of problems of a scale: where it differs from problem to problem, the scale says it."""
+        return cls.sense
+
+    @classmethod
     def worth(cls, value: float, scale: Sequence[float] = ()) -> float:
         """Return what gaps are taken on: the objective itself, unless it has no natural zero; NaN if out of range."""
         return value
@@ -174,7 +179,7 @@ class Problem(Shown, ABC, Generic[P]):
     @classmethod
     def widened(cls, bound: float, scale: Sequence[float] = ()) -> float:
         """Return a bound that the rounding of sums does not take across the truth: by its worth `ROUNDING` further."""
-        return bound * (1.0 + ROUNDING if (cls.sense == "maximize") == (bound > 0.0) else 1.0 - ROUNDING)
+        return bound * (1.0 + ROUNDING if (cls.sense_of(scale) == "maximize") == (bound > 0.0) else 1.0 - ROUNDING)
 
     @classmethod
     def distance(cls, objective: float, bound: float, scale: Sequence[float] = (), size: float = 0.0) -> float:

@@ -128,7 +128,7 @@ class Result(Shown, Generic[P]):
     gap: float | None = None
     seconds: float = 0.0
     plan: P | Any = None  # or None: `Any` lets `solve(problem).plan.batch` pass type checkers, misspelt fields do not
-    terms: dict[str, float] = field(default_factory=dict)
+    terms: dict[str, Any] = field(default_factory=dict)
     stats: dict[str, Any] = field(default_factory=dict)
     explanation: str | None = None
     conflict: tuple[Conflict, ...] = ()

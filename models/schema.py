@@ -24,6 +24,7 @@ from specopt.models.fields import (
     hints_of,
     is_required,
     item_of_tuple,
+    json_name,
     wire_type,
 )
 
@@ -51,10 +52,10 @@ def schema(cls: Any) -> Schema:
     return {
         "type": "object",
         "properties": {
-            name: described(_type_of(hint), name, words.get(name, ""), fields[name])
+            json_name(name): described(_type_of(hint), name, words.get(json_name(name), ""), fields[name])
             for name, hint in hints_of(only).items()
         },
-        "required": [name for name, field in fields.items() if is_required(field)],
+        "required": [json_name(name) for name, field in fields.items() if is_required(field)],
         "additionalProperties": False,
     }
 

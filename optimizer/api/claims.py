@@ -38,7 +38,7 @@ def held_against(
     scale, size = problem.scale if problem else (), report.size if report else 0.0
     proof = proof_of(kind, result.objective, result.bound, _tolerance(result), scale, size)
     if proof.refuted:
-        word = "at least" if kind.sense == "minimize" else "at most"
+        word = "at least" if kind.sense_of(scale) == "minimize" else "at most"
         numbers = f"every plan has {word} {result.bound:.9g}, and this one has {result.objective:.9g}"
         refuted.append(f"The bound of the file is refuted: it says that {numbers}.")
     if problem is None and kind.worth_label != "objective" and proof.bound != result.objective:

@@ -69,7 +69,7 @@ class Comparison(Shown):
         for record in records:
             objective, bound = self._best.get(record.problem_sha256) or known.get(record.problem_sha256, (None, None))
             if record.objective is not None and not record.failed:
-                better = min if kind_of(record.kind).problem.sense == "minimize" else max
+                better = min if kind_of(record.kind).problem.sense_of(record.scale) == "minimize" else max
                 objective = record.objective if objective is None else better(objective, record.objective)
             self._best[record.problem_sha256] = (objective, bound)
         held = (_held_against(record, self._best[record.problem_sha256][0]) for record in records)
@@ -77,7 +77,7 @@ class Comparison(Shown):
         for record in self.records:
             objective, bound = self._best[record.problem_sha256]
             if record.bound is not None:
-                tighter = max if kind_of(record.kind).problem.sense == "minimize" else min
+                tighter = max if kind_of(record.kind).problem.sense_of(record.scale) == "minimize" else min
                 bound = record.bound if bound is None else tighter(bound, record.bound)
             self._best[record.problem_sha256] = (objective, bound)
 
@@ -125,7 +125,7 @@ class Comparison(Shown):
     def shortfall(self, record: Record) -> float | None:
         """Return how much of the best bound a record's objective lacks, 0 to 1; None where it is to be minimised."""
         bound, problem = self.best(record)[1], kind_of(record.kind).problem
-        if record.objective is None or bound is None or problem.sense == "minimize":
+        if record.objective is None or bound is None or problem.sense_of(record.scale) == "minimize":
             return None
         reached, most = (problem.worth(value, record.scale) for value in (record.objective, bound))
         if reached >= most:

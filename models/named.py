@@ -1,0 +1,138 @@
+"""Fields that hold a value for each of several names: what a class has by drafter, or a drafter by machine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic, Self, TypeVar
+
+import numpy as np
+
+from specopt.models.errors import InvalidInput
+from specopt.models.fields import Amount, Custom, Floats, describe, is_unicode, read, refuse_denormal
+from specopt.models.pass_time.pieces import PassPieces
+from specopt.models.rates import Rates
+
+V = TypeVar("V")
+
+
+@dataclass(frozen=True, eq=False)
+class Named(Custom, Generic[V]):
+    """Values by name; JSON: an object.
+
+    Parameters
+    ----------
+    values
+        By name, in the order of the file.
+    """
+
+    values: Mapping[str, V]
+
+    @classmethod
+    def parse(cls, data: object, where: str) -> Self:
+        """Build it from a mapping."""
+        if not isinstance(data, Mapping) or not all(isinstance(name, str) for name in data):
+            raise InvalidInput(f"{where}: expected an object, got {describe(data)}")
+        for name in data:
+            if not is_unicode(name):
+                raise InvalidInput(f"{where}: expected Unicode text, got {describe(name)}")
+        return cls({name: cls._read(value, f"{where}.{name}") for name, value in data.items()})
+
+    def dump(self) -> dict[str, Any]:
+        """Return the object."""
+        return {name: self._written(value) for name, value in self.values.items()}
+
+    @classmethod
+    def schema(cls) -> dict[str, Any]:
+        """Return the JSON Schema of the object."""
+        return {"type": "object", "additionalProperties": cls._schema()}
+
+    @classmethod
+    def _read(cls, data: object, where: str) -> V:
+        raise NotImplementedError
+
+    @classmethod
+    def _written(cls, value: V) -> Any:
+        return value
+
+    @classmethod
+    def _schema(cls) -> dict[str, Any]:
+        raise NotImplementedError
+
+
+class NamedPasses(Named[PassPieces]):
+    """Passes by machine."""
+
+    @classmethod
+    def _read(cls, data: object, where: str) -> PassPieces:
+        return data if isinstance(data, PassPieces) else PassPieces.parse(data, where)
+
+    @classmethod
+    def _written(cls, value: PassPieces) -> Any:
+        return value.dump()
+
+    @classmethod
+    def _schema(cls) -> dict[str, Any]:
+        return PassPieces.schema()
+
+
+class NamedSeconds(Named[float]):
+    """Seconds by drafter."""
+
+    @classmethod
+    def _read(cls, data: object, where: str) -> float:
+        found: float = read(Amount, data.item() if isinstance(data, np.generic) else data, where)
+        refuse_denormal(found, where)
+        return found
+
+    @classmethod
+    def _schema(cls) -> dict[str, Any]:
+        return {"type": "number", "minimum": 0}
+
+
+class NamedTrips(Named[Floats]):
+    """Round trips by machine: seconds, or equally likely values in a list."""
+
+    @classmethod
+    def _read(cls, data: object, where: str) -> Floats:
+        given = data.tolist() if isinstance(data, np.ndarray | np.generic) else data
+        found: list[float] | float = read(list[Amount] | Amount, given, where)
+        if found == []:
+            raise InvalidInput(f"{where}: expected at least one value, got none")
+        array = np.array(found, dtype=np.float64)
+        refuse_denormal(np.atleast_1d(array), where)
+        array.flags.writeable = False
+        return array
+
+    @classmethod
+    def _written(cls, value: Floats) -> Any:
+        return value.tolist()
+
+    @classmethod
+    def _schema(cls) -> dict[str, Any]:
+        number = {"type": "number", "minimum": 0}
+        return {"anyOf": [number, {"type": "array", "items": number, "minItems": 1}]}
+
+
+class _ClosedRates(Rates):
+    closed: ClassVar[bool] = True
+
+
+class NamedRates(Named[Floats]):
+    """Acceptance by drafter: a probability for every position, or one for each."""
+
+    @classmethod
+    def _read(cls, data: object, where: str) -> Floats:
+        found = _ClosedRates.parse(data, where)
+        array = found.values if isinstance(found, Rates) else np.array(found)
+        refuse_denormal(np.atleast_1d(array), where)
+        array.flags.writeable = False
+        return array
+
+    @classmethod
+    def _written(cls, value: Floats) -> Any:
+        return value.tolist()
+
+    @classmethod
+    def _schema(cls) -> dict[str, Any]:
+        return _ClosedRates.schema()

@@ -1,0 +1,67 @@
+"""Seconds of a pass over a batch: the largest of several affine pieces in sequences, new tokens and cached tokens."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from msgspec import defstruct, structs
+
+from specopt.models.errors import InvalidInput
+from specopt.models.fields import Amount, Custom, Floats, read, refuse_denormal
+
+PIECE = ("overhead_seconds", "seconds_per_sequence", "seconds_per_token", "seconds_per_cached_token")
+
+_Piece: Any = defstruct("Piece", [(name, Amount) for name in PIECE], forbid_unknown_fields=True)
+
+
+@dataclass(frozen=True, eq=False)
+class PassPieces(Custom):
+    """The largest of o + s_b b + s_m m + s_c c over b sequences, m new and c cached tokens; JSON: a list of objects.
+
+    Parameters
+    ----------
+    rows
+        Overhead, seconds per sequence, per new token and per cached token of every piece, shape (pieces, 4), >= 0.
+    """
+
+    rows: Floats
+
+    @classmethod
+    def parse(cls, data: object, where: str) -> Self:
+        """Build it from a list of objects."""
+        found = read(list[_Piece], data, where)
+        if not found:
+            raise InvalidInput(f"{where}: expected at least one piece, got none")
+        rows = np.array([structs.astuple(one) for one in found])
+        refuse_denormal(rows, where)
+        return cls(rows)
+
+    def dump(self) -> list[dict[str, float]]:
+        """Return the list of objects."""
+        return [dict(zip(PIECE, row, strict=True)) for row in self.rows.tolist()]
+
+    @classmethod
+    def schema(cls) -> dict[str, Any]:
+        """Return the JSON Schema of the list of objects."""
+        number = {"type": "number", "minimum": 0}
+        piece = {
+            "type": "object", "properties": dict.fromkeys(PIECE, number), "required": list(PIECE),
+            "additionalProperties": False,
+        }  # fmt: skip
+        return {"type": "array", "minItems": 1, "items": piece}
+
+    def at(self, sequences: float, new_tokens: float, cached_tokens: float) -> float:
+        """Return the seconds of one pass.
+
+        Examples
+        --------
+        >>> PassPieces(np.array([[0.02, 0.0, 0.001, 0.0], [0.03, 0.0, 0.0, 0.0]])).at(4, 20, 0)
+        0.04
+        """
+        return float((self.rows @ np.array([1.0, sequences, new_tokens, cached_tokens])).max())
+
+    def scaled(self, factor: float) -> PassPieces:
+        """Return the passes of a machine that takes `factor` times as long."""
+        return PassPieces(self.rows * factor)

@@ -1,0 +1,145 @@
+"""Plans of `placement`: patterns of units, how often each is used, and the drafting servers behind them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from specopt.models.errors import InvalidInput
+from specopt.models.fields import PositiveInt, check
+from specopt.models.problem import Plan
+
+Place = Literal["none", "beside", "device", "pool"]
+PLACES: tuple[Place, ...] = ("none", "beside", "device", "pool")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Beside:
+    """What drafts on the verifier's own units.
+
+    Parameters
+    ----------
+    drafter, draft_tokens
+        Its name, and the draft length of all clients of the unit.
+    """
+
+    drafter: str
+    draft_tokens: PositiveInt
+
+    def __post_init__(self) -> None:
+        check(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Served:
+    """Clients of one class on every unit of a group.
+
+    Parameters
+    ----------
+    class
+        Name of the class.
+    per_unit
+        Clients on each unit.
+    place
+        Where their drafts come from.
+    drafter
+        Of the place device.
+    draft_tokens
+        Draft length, of the places device and pool.
+    overlap
+        Whether the device drafts ahead while the verifier works.
+    draft_group
+        Index of the draft group, of the place pool.
+    """
+
+    class_: str
+    per_unit: PositiveInt
+    place: Place
+    drafter: str | None = None
+    draft_tokens: PositiveInt | None = None
+    overlap: bool = False
+    draft_group: Annotated[int, Meta(ge=0)] | None = None
+
+    def __post_init__(self) -> None:
+        check(self)
+        allowed = {"device": {"drafter", "draft_tokens"}, "pool": {"draft_tokens", "draft_group"}}.get(
+            self.place, set()
+        )
+        for name in ("drafter", "draft_tokens", "draft_group"):
+            given = getattr(self, name) is not None
+            if given != (name in allowed):
+                what = "required field is missing" if not given else "expected no such field"
+                raise InvalidInput(f"{name}: {what} (place {self.place!r})")
+        if self.overlap and self.place != "device":
+            raise InvalidInput(f"overlap: expected false (place {self.place!r})")
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnitGroup:
+    """Units of one verifier that are alike.
+
+    Parameters
+    ----------
+    verifier
+        Name of the verifier.
+    units
+        How many units.
+    beside
+        What drafts on the unit; null: nothing does.
+    clients
+        Whom each unit serves.
+    """
+
+    verifier: str
+    units: PositiveInt
+    clients: Annotated[tuple[Served, ...], Meta(min_length=1)]
+    beside: Beside | None = None
+
+    def __post_init__(self) -> None:
+        check(self)
+        for at, one in enumerate(self.clients):
+            if (one.place == "beside") != (self.beside is not None):
+                has = "with" if self.beside else "without"
+                raise InvalidInput(f"clients[{at}].place: expected {'' if self.beside else 'not '}'beside' on a unit "
+                                   f"{has} a drafter beside the verifier, got {one.place!r}")  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class DraftGroup:
+    """Units of a draft pool that run one drafter.
+
+    Parameters
+    ----------
+    pool, drafter
+        Their names.
+    units
+        How many units.
+    per_unit
+        Clients that a unit holds.
+    """
+
+    pool: str
+    drafter: str
+    units: PositiveInt
+    per_unit: PositiveInt
+
+    def __post_init__(self) -> None:
+        check(self)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PlacementPlan(Plan):
+    """Groups of like units and of draft units.
+
+    Parameters
+    ----------
+    groups
+        Units that serve; none: nobody is served.
+    draft_groups
+        Draft units that clients of the groups refer to.
+    """
+
+    groups: tuple[UnitGroup, ...]
+    draft_groups: tuple[DraftGroup, ...] = ()
