@@ -15,7 +15,7 @@ Json = dict[str, Any]
 ROUNDING = 1e-12
 
 
-class Infeasible(Exception):  # noqa: N818
+class Infeasible(Exception):
     """What a plan violates."""
 
 
@@ -266,7 +266,9 @@ def evaluate(problem: Json, plan: Json) -> Json:
         need(row["units"] >= 1 and row["per_unit"] >= 1, "an empty draft group")
         mine = [(g["units"], e) for g, _, _, entries in groups for e in entries if e["group"] == i]
         need(len(mine) >= 1, "a draft group without clients")
-        need(sum(n * e["q"] for n, e in mine) <= row["units"] * row["per_unit"], "draft_units: clients of a draft group")
+        need(
+            sum(n * e["q"] for n, e in mine) <= row["units"] * row["per_unit"], "draft_units: clients of a draft group"
+        )
         X, K = max(e["class"]["context_tokens"] for _, e in mine), max(e["K"] for _, e in mine)
         for _, e in mine:
             e["draft"] |= {"X": X, "K": K}

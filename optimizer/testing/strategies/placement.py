@@ -68,7 +68,11 @@ def _least_rate(draw: st.DrawFn, verifier: dict[str, Any], context: int, needed:
 
 @st.composite
 def problems(
-    draw: st.DrawFn, objective: str | None = None, most_clients: int = 4, most_drafters: int = 2, most_verifiers: int = 2
+    draw: st.DrawFn,
+    objective: str | None = None,
+    most_clients: int = 4,
+    most_drafters: int = 2,
+    most_verifiers: int = 2,
 ) -> PlacementProblem:
     """Problems with at most three classes and two draft tokens; memory holds few clients, often exactly k."""
     return PlacementProblem.from_dict(draw(data(objective, most_clients, most_drafters, most_verifiers)))
@@ -90,7 +94,7 @@ def data(
             "name": f"verifier {i}", "units": draw(st.integers(1, 2)), "weights_bytes": float(draw(st.integers(0, 8))),
             "kv_bytes_per_token": 1.0, "passes": draw(_pieces(positive=True)),
             "reserved_share": draw(st.sampled_from([0.0, 0.0, 0.5])),
-            "price_per_second": float(draw(st.integers(0, 3))), "idle_watts": float(draw(st.integers(0, 2))),
+            "price_per_second": float(draw(st.integers(sought == "cost", 3))), "idle_watts": float(draw(st.integers(0, 2))),
             "busy_watts": float(draw(st.integers(2, 5))),
         }
         for i in range(draw(st.integers(1, most_verifiers)))
@@ -119,7 +123,7 @@ def data(
         classes.append(one)
     width = max(one["max_context_tokens"] for one in classes) + longest + 1
     for verifier in verifiers:
-        held = draw(st.integers(1, 3 if sought == "capacity" else most_clients))
+        held = draw(st.integers(1, 3 if sought == "capacity" else most_clients + 2))
         verifier["memory_bytes"] = verifier["weights_bytes"] + held * width + draw(st.sampled_from([0, 0, 1, 4]))
     few = len(drafters) == 1 and len(sizes) == 1
     return {
@@ -143,16 +147,15 @@ def plans(draw: st.DrawFn, problem: PlacementProblem) -> PlacementPlan:
     """Clients dealt to the units of all verifiers in turn; memory, least rates and counts may be violated."""
     data = problem.to_dict()
     length = st.integers(1, data["max_draft_tokens"])
-    drafters, pools = data["drafters"], data["draft_pools"]
+    drafters, pools = data["drafters"], data.get("draft_pools")
     draft = None
     if pools and draw(st.booleans()):
-        units = draw(st.integers(1, pools[0]["units"]))
-        draft = {"pool": pools[0]["name"], "drafter": draw(st.sampled_from(drafters))["name"], "units": units,
-                 "per_unit": draw(st.integers(1, 2))}  # fmt: skip
+        draft = {"pool": pools[0]["name"], "drafter": draw(st.sampled_from(drafters))["name"],
+                 "units": draw(st.integers(1, pools[0]["units"])), "per_unit": draw(st.integers(1, 2))}  # fmt: skip
     groups, left = [], {one["name"]: one["clients"] for one in data["classes"]}
-    for verifier in (one for one in data["verifiers"] for _ in range(one["units"])):
-        name = verifier["name"]
-        able = [one["name"] for one in drafters if name in one["beside"]]
+    units = [one["name"] for one in data["verifiers"] for _ in range(one["units"])]
+    for at, name in enumerate(units):
+        able = [one["name"] for one in drafters if name in one.get("beside", {})]
         beside = {"drafter": draw(st.sampled_from(able)), "draft_tokens": draw(length)} if able else None
         beside = draw(st.sampled_from([None, beside]))
         entries = []
@@ -161,17 +164,18 @@ def plans(draw: st.DrawFn, problem: PlacementProblem) -> PlacementPlan:
             offered: list[dict[str, Any]] = [{"place": "none"}]
             if beside is not None:
                 offered = [{"place": "beside"}] if beside["drafter"] in rates else []
-            elif name in client["round_trip_seconds"]:
-                ahead = draw(st.booleans()) and data["overlap"]
+            elif name in client.get("round_trip_seconds", {}):
+                ahead = draw(st.booleans()) and problem.overlap
                 offered += [
                     {"place": "device", "drafter": one, "draft_tokens": draw(length), "overlap": ahead}
-                    for one in client["device_seconds_per_token"]
+                    for one in client.get("device_seconds_per_token", {})
                 ]
             if draft is not None and beside is None and draft["drafter"] in rates:
                 offered.append({"place": "pool", "draft_group": 0, "draft_tokens": draw(length)})
-            clients = draw(st.integers(0, left[client["name"]]))
+            rest = left[client["name"]]
+            clients = rest if at == len(units) - 1 else draw(st.integers(0, rest))
             if clients and offered:
-                left[client["name"]] -= clients
+                left[client["name"]] = rest - clients
                 entries.append({"class": client["name"], "per_unit": clients, **draw(st.sampled_from(offered))})
         if entries:
             groups.append({"verifier": name, "units": 1, "beside": beside, "clients": entries})
