@@ -1,4 +1,4 @@
-"""Hypothesis strategies for placement: tiny problems whose times, limits and least rates meet exactly again and again."""
+"""Hypothesis strategies for placement: tiny problems whose times, limits and least rates often meet exactly."""
 
 from __future__ import annotations
 
@@ -94,8 +94,8 @@ def data(
             "name": f"verifier {i}", "units": draw(st.integers(1, 2)), "weights_bytes": float(draw(st.integers(0, 8))),
             "kv_bytes_per_token": 1.0, "passes": draw(_pieces(positive=True)),
             "reserved_share": draw(st.sampled_from([0.0, 0.0, 0.5])),
-            "price_per_second": float(draw(st.integers(sought == "cost", 3))), "idle_watts": float(draw(st.integers(0, 2))),
-            "busy_watts": float(draw(st.integers(2, 5))),
+            "price_per_second": float(draw(st.integers(sought == "cost", 3))),
+            "idle_watts": float(draw(st.integers(0, 2))), "busy_watts": float(draw(st.integers(2, 5))),
         }
         for i in range(draw(st.integers(1, most_verifiers)))
     ]  # fmt: skip
