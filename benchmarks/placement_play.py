@@ -110,7 +110,9 @@ def cycles(smoke: bool) -> list[Row]:
         problem = PlacementProblem.from_dict(data)
         run = problem.unit(plan, plan.groups[0])
         batch = "b >= 8" if run.busy == 1.0 and run.batch >= 8.0 else "b < 8" if run.busy == 1.0 else "light"
-        played = simulate(problem, plan, seed=int(random.integers(1 << 30)), replications=2, rounds=20 if smoke else 200)
+        played = simulate(
+            problem, plan, seed=int(random.integers(1 << 30)), replications=2, rounds=20 if smoke else 200
+        )
         for place, judged, found in zip(places, played.judged_cycles, played.cycles, strict=True):
             errors.setdefault((place, batch), []).append(judged / found - 1.0)
     rows = []

@@ -173,8 +173,8 @@ Column = rows("Column", place="i8", count="i8", worth="f8", bound="f8")
 """A fractional pattern: the place of its box, its entries, its worth; `bound`: less the prices of its clients."""
 
 Sizes = record("Sizes", base="f8", floor="f8", narrow="f8", threshold="f8", classes="i8")
-"""base, floor: least time from pass to pass without waits, least pass; narrow: ratio of ends of a box that is not split;
-threshold: bounds below it are not looked at; classes: rows for clients of every class, or 0."""
+"""base, floor: least time from pass to pass without waits, least pass; narrow: ratio of ends below which a box is not
+split; threshold: bounds below it are not looked at; classes: rows for clients of every class, or 0."""
 
 
 @helper
@@ -413,7 +413,8 @@ def search(unit, options, trips, objective, sizes, prices, clients, boxes, colum
 
 
 @kernel(
-    "Tuple((i8, f8))(Unit, const Option[::1], const f8[::1], i8, Sizes, const f8[::1], Box, f8[::1], f8[:, ::1], f8[::1])"
+    "Tuple((i8, f8))(Unit, const Option[::1], const f8[::1], i8, Sizes, const f8[::1], Box, f8[::1], f8[:, ::1],"
+    " f8[::1])"
 )
 def program(unit, options, trips, objective, sizes, clients, box, worths, table, rhs):
     """Write the linear program of a box: worths and rows of options; return its rows, and the worth of the unit."""
