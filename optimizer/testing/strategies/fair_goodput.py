@@ -56,9 +56,9 @@ def problems(
 
 
 @st.composite
-def plans(draw: st.DrawFn, problem: FairGoodputProblem, entries: tuple[int, int] = (1, 4)) -> FairGoodputPlan:
+def plans(draw: st.DrawFn, problem: FairGoodputProblem) -> FairGoodputPlan:
     """A plan whose schedule is declared rightly; its first entry and any other are in full, or else changes."""
-    count = draw(st.integers(*entries))
+    count = draw(st.integers(1, 4))
     parts = draw(lists_of(st.integers(1, 9), count))
     most = problem.most_tokens.tolist()
     schedule: list[dict[str, Any]] = []
