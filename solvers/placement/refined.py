@@ -22,7 +22,7 @@ from specopt.solvers.placement.rounding import completed, improved, whole_units
 FEW_PATTERNS = 60_000
 """Patterns up to which all are listed: listing and choosing among them takes some seconds."""
 
-NARROW = (1.1, 1.03, 1.01, 1.003, 1.001, 1.0003, 1.0001)
+NARROW = tuple(1.0 + width for width in (0.1, 0.03, 0.01, 3e-3, 1e-3, 3e-4, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-10))
 """Ratios of the ends of boxes in which patterns are priced, round after round."""
 
 SECONDS_PER_PLAN = 5.0
@@ -94,7 +94,7 @@ def _priced(prepared: Prepared, budget: Budget) -> Outcome:
 
     for narrow in NARROW:
         relaxation.narrow, relaxation.columns = narrow, []
-        duals = relaxation.solve(check, 0.3 * (narrow - 1.0))
+        duals = relaxation.solve(check, max(1e-11, 0.3 * (narrow - 1.0)))
         check()
         rounds += 1
         if relaxation.missing > 1e-6 and rounds == 1:

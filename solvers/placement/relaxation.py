@@ -97,6 +97,8 @@ class Relaxation:
             duals = self._master()
             bound, found = self._price(*duals)
             self.bound = min(self.bound, bound)
+            known = set(self.columns)
+            found = [column for column in found if column not in known]
             if not found or bound - self.value <= gap * max(abs(self.value), abs(bound)):
                 return duals
             self.columns += found
@@ -116,7 +118,7 @@ class Relaxation:
             prices = of_classes[side.options["cls"]]
             if len(of_drafts):
                 prices = prices + np.where(side.options["draft"] >= 0, of_drafts[side.options["draft"]], 0.0)
-            threshold = max(0.0, of_units[side.verifier]) * (1.0 + 1e-9) + 1e-12
+            threshold = max(0.0, of_units[side.verifier]) * (1.0 + 1e-12)
             sizes = kernels.Sizes(cover.base, cover.floor, self.narrow, threshold, self.classes)
             columns = np.zeros(PER_SIDE, dtype=kernels.Column)
             chosen, amounts = np.zeros((PER_SIDE, self.width), np.int64), np.zeros((PER_SIDE, self.width))
@@ -137,7 +139,7 @@ class Relaxation:
             types = [d for d, one in enumerate(prepared.drafts) if one.pool == p]
             gains = (float(of_drafts[d]) * prepared.drafts[d].most - self.price_of(d) for d in types)
             terms.append(pool.units * max(0.0, *gains, 0.0))
-        return math.fsum(terms) + 1e-10 * math.fsum(map(abs, terms)), found
+        return math.fsum(terms) + 1e-12 * math.fsum(map(abs, terms)), found
 
     def price_of(self, draft: int) -> float:
         """Return what a draft unit takes from the objective."""

@@ -223,7 +223,7 @@ def pass_rows(unit, options, period, shares, rows, rhs, size):
     times = 1.0 if unit.parallel else unit.length
     for i in range(len(unit.passes)):
         for j in range(max(1, len(unit.beside))):
-            rhs[size] = period * unit.open_share * (1.0 + 1e-9) - unit.passes[i, 0]
+            rhs[size] = period * unit.open_share * (1.0 + 1e-12) - unit.passes[i, 0]
             if len(unit.beside):
                 rhs[size] -= times * unit.beside[j, 0]
             for k in range(len(options)):
@@ -257,9 +257,9 @@ def limits(unit, options, trips, clients, sizes, box, shares, sums, rows, rhs):
         rows[:, size] = 1.0
         size += 1
     else:
-        rhs[size] = box.high * (1.0 + 1e-9)
+        rhs[size] = box.high * (1.0 + 1e-12)
         rows[:, size] = sums
-        rhs[size + 1] = box.load_high * (1.0 + 1e-9) if box.load_low < 1.0 else 1.0
+        rhs[size + 1] = box.load_high * (1.0 + 1e-12) if box.load_low < 1.0 else 1.0
         rows[:, size + 1] = shares
         size += 2
     for c in range(sizes.classes):
