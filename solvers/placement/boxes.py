@@ -1,0 +1,128 @@
+"""Boxes of what a unit's clients see: over a box, loads and cycles of options have limits, and patterns a linear bound.
+
+In batches that are full (a unit is busy all the time) a box holds periods from `low` to `high`: a client takes part in
+one of n passes, and n lies between its values at the two ends. Else it holds sums of waits for the passes of others,
+and loads. Every pattern is feasible in the linear program of the box in which it runs, and worth no more there.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from specopt.models.fields import Ints
+from specopt.solvers.placement.patterns import most_clients
+from specopt.solvers.placement.prepare import Prepared, Side
+
+RATIO = 1.3
+"""Of the ends of the first boxes: wider ones bound worse, narrower ones take longer."""
+
+LOADS = (0.0, 1.0, 1.2, 1.6, 2.5, 5.0, 1e300)
+"""Ends of the first boxes of loads; beyond 1 batches are rarely not full."""
+
+Ends = tuple[bool, float, float, float, float]
+
+
+@dataclass(frozen=True)
+class Cover:
+    """Boxes that hold every pattern of one side.
+
+    Parameters
+    ----------
+    side
+        Its index.
+    boxes
+        As the kernel takes them.
+    base, floor
+        Least time from pass to pass without waits, and least pass of a client or more.
+    """
+
+    side: int
+    boxes: np.ndarray[Any, Any]
+    base: float
+    floor: float
+
+
+def covers(prepared: Prepared) -> Iterator[Cover]:
+    """Give the boxes of every side that can serve anybody."""
+    from specopt.solvers._kernels.placement import Box
+
+    most = most_clients(prepared)
+    for index, side in enumerate(prepared.sides):
+        fits = int(max(-1.0, side.unit.room * (1.0 + 1e-9) / (side.unit.kv * side.options["memory"].min())))
+        fits = min(fits, sum(of for c, of in enumerate(most) if any(way.cls == c for way in side.ways)))
+        if fits < 1:
+            continue
+        low, high = _pass_ends(side, fits)
+        if (side.options["least"] > 0.0).all():
+            high = min(high, float((side.options["tokens"] / side.options["least"]).max()) * (1.0 + 1e-9))
+        boxes: list[Ends] = [(True, *ends, 0.0, 0.0) for ends in _steps(low, max(high, low * (1.0 + 1e-9)))]
+        base = low
+        if side.drafter >= 0:  # only one client alone leaves batches that are not full
+            boxes.append((False, 0.0, 1e300, 0.0, 1.0))
+        else:
+            base, light = _light(prepared, side, low)
+            boxes += light
+        yield Cover(index, np.array(boxes, dtype=Box), base, low)
+
+
+def _steps(low: float, high: float) -> list[tuple[float, float]]:
+    edges = np.geomspace(low, high, 2 + int(math.log(high / low) / math.log(RATIO))).tolist()
+    return list(zip(edges[:-1], edges[1:], strict=True))
+
+
+def _pass_ends(side: Side, fits: int) -> tuple[float, float]:
+    """Return the least and the largest time of a pass of one client or more."""
+    unit, options = side.unit, side.options
+    most = np.array([1.0, fits, fits * options["new"].max(), min(fits * options["context"].max(), unit.room / unit.kv)])
+    shortest, longest = 0.0, float((unit.passes @ most).max())
+    for row in unit.passes:
+        shortest = max(shortest, float((row[0] + row[1] + row[2] * options["new"] + row[3] * options["context"]).min()))
+    if len(unit.beside):
+        each = np.array([1.0, fits, fits * (unit.length if unit.parallel else 1.0), most[3]])
+        longest += (1.0 if unit.parallel else unit.length) * float((unit.beside @ each).max())
+    return shortest / unit.open_share * (1.0 - 1e-9), longest / unit.open_share * (1.0 + 1e-9)
+
+
+def _light(prepared: Prepared, side: Side, shortest: float) -> tuple[float, list[Ends]]:
+    """Return the least time from pass to pass without waits, and the boxes of batches that are not full."""
+    unit, options = side.unit, side.options
+    work = np.column_stack([np.ones(len(options)), np.ones(len(options)), options["new"], options["context"]])
+    alone = (work @ unit.passes.T).max(axis=1) / unit.open_share
+    trips = [prepared.trips[o["first"] : o["first"] + o["trips"]] + o["sent"] for o in options]
+    soonest = np.array([one.mean() for one in trips])
+    latest = np.array([one.max() for one in trips]) + np.maximum(options["latest"], options["ahead"])
+    waits = 0.5 * alone**2 / (soonest + alone)
+    base = float((soonest + alone - waits).min()) * (1.0 - 1e-9)
+    # below a load of 1 waits sum to less than the longest round; else to less than that of n clients of any option
+    most = float((latest + alone).max()), float((waits * (2.0 + latest / shortest)).max())
+    boxes: list[Ends] = []
+    for lower, upper in zip(LOADS[:-1], LOADS[1:], strict=True):
+        for left, right in _steps(base, base + most[lower >= 1.0] * (1.0 + 1e-9)):
+            boxes.append((False, max(0.0, left - base), right - base, lower, upper))
+    return base, boxes
+
+
+def width(prepared: Prepared, classes: int) -> int:
+    """Return the most rows that a pattern keeps in a box."""
+    from specopt.solvers._kernels.placement import LATER
+
+    pieces = max(len(side.unit.passes) * (len(side.unit.beside) or 1 + len(LATER)) for side in prepared.sides)
+    return 1 + max(2, pieces) + classes
+
+
+def room(cover: Cover, spare: int) -> np.ndarray[Any, Any]:
+    """Return the boxes with room for halves behind them."""
+    found = np.zeros(len(cover.boxes) + spare, dtype=cover.boxes.dtype)
+    found[: len(cover.boxes)] = cover.boxes
+    found["low"][len(cover.boxes) :] = -1.0
+    return found
+
+
+def entries(chosen: Ints, amounts: np.ndarray[Any, Any], count: int) -> tuple[tuple[int, float], ...]:
+    """Return options and clients of a pattern by increasing option."""
+    return tuple(sorted(zip(chosen[:count].tolist(), amounts[:count].tolist(), strict=True)))

@@ -1,0 +1,168 @@
+"""Patterns of units: whom one unit serves, what it adds to the objective, and how often each is used in a plan."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations_with_replacement
+
+import numpy as np
+
+from specopt.models.placement_plan import Beside, DraftGroup, PlacementPlan, Served, UnitGroup
+from specopt.solvers.placement.prepare import Prepared
+
+SLACK = 0.9e-9
+"""Relative: by how much patterns may miss memory and least rates; the judge allows a little more."""
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """What one unit serves.
+
+    Parameters
+    ----------
+    side
+        Index of the unit with what drafts beside it.
+    entries
+        Options and how many clients of each, by increasing option.
+    value
+        What it adds to the objective, as something to maximise.
+    """
+
+    side: int
+    entries: tuple[tuple[int, int], ...]
+    value: float = 0.0
+
+    def served(self, prepared: Prepared) -> list[int]:
+        """Return clients by class."""
+        found = [0] * len(prepared.clients)
+        for option, count in self.entries:
+            found[prepared.sides[self.side].ways[option].cls] += count
+        return found
+
+    def drafted(self, prepared: Prepared) -> dict[int, int]:
+        """Return clients by type of draft units."""
+        found: dict[int, int] = {}
+        for option, count in self.entries:
+            draft = prepared.sides[self.side].ways[option].draft
+            if draft >= 0:
+                found[draft] = found.get(draft, 0) + count
+        return found
+
+
+def valued(prepared: Prepared, patterns: Sequence[Pattern]) -> list[Pattern]:
+    """Return those of some patterns that keep memory and least rates, each once, with their values."""
+    from specopt.solvers._kernels.placement import values
+
+    by_side: dict[int, dict[tuple[tuple[int, int], ...], None]] = {}
+    for one in patterns:
+        by_side.setdefault(one.side, {})[one.entries] = None
+    found = []
+    for side, entries in by_side.items():
+        of, listed = prepared.sides[side], list(entries)
+        sizes = np.array([len(one) for one in listed])
+        chosen, counts = np.zeros((2, len(listed), int(sizes.max())), dtype=np.int64)
+        for row, one in enumerate(listed):
+            for at, (option, count) in enumerate(one):
+                chosen[row, at], counts[row, at] = option, count
+        out = np.empty(len(listed))
+        values(of.unit, of.options, prepared.trips, chosen, counts, sizes, prepared.objective, SLACK, out)
+        found += [Pattern(side, one, v) for one, v in zip(listed, out.tolist(), strict=True) if v > -math.inf]
+    return found
+
+
+def count_all(prepared: Prepared, enough: int) -> int:
+    """Return how many patterns of up to all clients there are, memory and rates aside; more than `enough` is enough."""
+    total = 0
+    for side in prepared.sides:
+        product = 1
+        for c, clients in enumerate(most_clients(prepared)):
+            options = sum(way.cls == c for way in side.ways)
+            product *= math.comb(options + clients, clients) if options else 1
+            if product > enough:
+                return enough + 1
+        total += product
+    return total
+
+
+def most_clients(prepared: Prepared) -> list[int]:
+    """Return how many clients of each class a unit may serve: all of them, or what memory holds if they are free."""
+    if prepared.problem.objective != "capacity":
+        return prepared.clients
+    most = [0] * len(prepared.clients)
+    for side in prepared.sides:
+        for way, option in zip(side.ways, side.options, strict=True):
+            fits = int(max(0.0, side.unit.room) * (1.0 + SLACK) / (side.unit.kv * option["memory"]))
+            most[way.cls] = max(most[way.cls], fits)
+    return most
+
+
+def all_patterns(prepared: Prepared) -> Iterator[Pattern]:
+    """Give every pattern that serves anybody, memory and rates aside."""
+    for index, side in enumerate(prepared.sides):
+        partial: list[tuple[tuple[int, int], ...]] = [()]
+        for c, clients in enumerate(most_clients(prepared)):
+            options = [o for o, way in enumerate(side.ways) if way.cls == c]
+            mine = [
+                tuple((o, chosen.count(o)) for o in dict.fromkeys(chosen))
+                for size in range(clients + 1 if options else 1)
+                for chosen in combinations_with_replacement(options, size)
+            ]
+            partial = [before + more for before in partial for more in mine]
+        yield from (Pattern(index, entries) for entries in partial if entries)
+
+
+def undominated(prepared: Prepared, patterns: Sequence[Pattern]) -> list[Pattern]:
+    """Return the most valuable pattern of those with the same verifier, clients of every class and draft units."""
+    best: dict[tuple[object, ...], Pattern] = {}
+    for one in patterns:
+        widest = tuple(sorted((d, *_widest(prepared, one, d)) for d in one.drafted(prepared)))
+        key = (prepared.sides[one.side].verifier, *one.served(prepared), *sorted(one.drafted(prepared).items()), widest)
+        held = best.get(key)
+        if held is None or one.value > held.value:
+            best[key] = one
+    return list(best.values())
+
+
+def _widest(prepared: Prepared, pattern: Pattern, draft: int) -> tuple[bool, bool]:
+    """Return whether a pattern's clients of a type of draft units reach its largest context, and its largest length."""
+    of, side = prepared.drafts[draft], prepared.sides[pattern.side]
+    ways = [side.ways[option] for option, _ in pattern.entries if side.ways[option].draft == draft]
+    contexts = [prepared.problem.classes[way.cls].context_tokens for way in ways]
+    return max(contexts) == of.context, of.length is None or max(way.length for way in ways) == of.length
+
+
+def plan_of(prepared: Prepared, used: Sequence[tuple[Pattern, int]]) -> PlacementPlan:
+    """Return the plan in which patterns are used so often; draft units are as many as are needed."""
+    problem = prepared.problem
+    held: dict[int, int] = {}
+    for pattern, units in used:
+        for draft, count in pattern.drafted(prepared).items():
+            held[draft] = held.get(draft, 0) + units * count
+    number = {draft: index for index, draft in enumerate(held)}
+    groups = []
+    for pattern, units in used:
+        side, served = prepared.sides[pattern.side], []
+        for option, count in pattern.entries:
+            way = side.ways[option]
+            away = way.place in ("device", "pool")
+            served.append(Served(
+                class_=problem.classes[way.cls].name, per_unit=count, place=way.place,
+                drafter=problem.drafters[way.drafter].name if way.place == "device" else None,
+                draft_tokens=way.length if away else None, overlap=way.overlap,
+                draft_group=number[way.draft] if way.place == "pool" else None,
+            ))  # fmt: skip
+        beside = None
+        if side.drafter >= 0:
+            beside = Beside(drafter=problem.drafters[side.drafter].name, draft_tokens=side.length)
+        name = problem.verifiers[side.verifier].name
+        groups.append(UnitGroup(verifier=name, units=units, beside=beside, clients=tuple(served)))
+    drafts = []
+    for draft, clients in held.items():
+        of = prepared.drafts[draft]
+        drafts.append(DraftGroup(
+            pool=problem.draft_pools[of.pool].name, drafter=problem.drafters[of.drafter].name,
+            units=-(-clients // of.most), per_unit=of.most,
+        ))  # fmt: skip
+    return PlacementPlan(groups=tuple(groups), draft_groups=tuple(drafts))

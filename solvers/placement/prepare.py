@@ -1,0 +1,263 @@
+"""A placement problem as arrays: units with what drafts beside them, options of clients, types of draft units."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from specopt.models.fields import Floats
+from specopt.models.placement import ClientClass, Drafter, PlacementProblem, Verifier
+from specopt.models.placement_plan import Place
+
+OBJECTIVES = ("goodput", "fair", "capacity", "cost", "energy")
+"""In the order of the kernels' numbers."""
+
+EXACT_SIZES = 8
+"""Clients of a draft unit up to which every size is a type of its own; beyond, a type has a range of sizes."""
+
+RANGE = 1.25
+"""Ratio of the ends of these ranges."""
+
+
+MOST_WITHOUT_MEMORY = 1024
+"""Clients of a draft unit at most, where neither memory nor their number sets a limit."""
+
+
+@dataclass(frozen=True)
+class DraftType:
+    """Draft units of one pool that hold so many clients with one drafter.
+
+    Parameters
+    ----------
+    pool, drafter
+        Their indices.
+    least, most
+        Clients that a unit holds: from `least` to `most`.
+    context, length
+        The largest context and draft length of those it holds; None: not decided.
+    """
+
+    pool: int
+    drafter: int
+    least: int
+    most: int
+    context: int | None = None
+    length: int | None = None
+
+
+@dataclass(frozen=True)
+class Way:
+    """What an option is in a plan."""
+
+    cls: int
+    place: Place
+    drafter: int = -1
+    length: int = 0
+    overlap: bool = False
+    draft: int = -1
+
+
+@dataclass(frozen=True)
+class Side:
+    """A verifier's units with one thing, or nothing, drafting beside them.
+
+    Parameters
+    ----------
+    verifier
+        Index.
+    drafter, length
+        What drafts beside; -1 and 0: nothing.
+    unit
+        As kernels take it.
+    options, ways
+        What clients may do there, for kernels and for plans.
+    """
+
+    verifier: int
+    drafter: int
+    length: int
+    unit: Any
+    options: np.ndarray[Any, Any]
+    ways: tuple[Way, ...]
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Arrays of a problem.
+
+    Parameters
+    ----------
+    problem
+        The problem.
+    objective
+        Its number for kernels.
+    sides
+        All units with what drafts beside them.
+    trips
+        Round trips of all options, end to end.
+    drafts
+        Types of draft units.
+    """
+
+    problem: PlacementProblem
+    objective: int
+    sides: tuple[Side, ...]
+    trips: Floats
+    drafts: tuple[DraftType, ...]
+
+    @property
+    def clients(self) -> list[int]:
+        """Clients of every class."""
+        return [one.clients for one in self.problem.classes]
+
+
+def prepare(problem: PlacementProblem, exact: bool = False) -> Prepared:
+    """Return the arrays of a problem; where `exact`, types of draft units say their largest context and length."""
+    builder = _Builder(problem, exact)
+    sides = tuple(builder.sides())
+    trips = np.array(builder.trips)
+    return Prepared(problem, OBJECTIVES.index(problem.objective), sides, trips, tuple(builder.drafts))
+
+
+class _Builder:
+    def __init__(self, problem: PlacementProblem, exact: bool) -> None:
+        self.problem = problem
+        self.exact = exact
+        self.trips: list[float] = [0.0]
+        self.places: dict[tuple[float, ...], int] = {(0.0,): 0}
+        self.drafts = list(self._draft_types())
+
+    def sides(self) -> Iterator[Side]:
+        problem = self.problem
+        for v, verifier in enumerate(problem.verifiers):
+            yield self._side(v, verifier, -1, 0)
+            for d, drafter in enumerate(problem.drafters):
+                if drafter.beside is not None and verifier.name in drafter.beside.values:
+                    for length in range(1, problem.max_draft_tokens + 1):
+                        side = self._side(v, verifier, d, length)
+                        if side.ways:
+                            yield side
+
+    def _side(self, v: int, verifier: Verifier, d: int, length: int) -> Side:
+        from specopt.solvers._kernels.placement import Option, Unit
+
+        beside, drafter, weights, kv = np.empty((0, 4)), None, verifier.weights_bytes, verifier.kv_bytes_per_token
+        if d >= 0:
+            drafter = self.problem.drafters[d]
+            assert drafter.beside is not None, "who calls has looked"
+            beside = drafter.beside.values[verifier.name].rows
+            weights, kv = weights + drafter.weights_bytes, kv + drafter.kv_bytes_per_token
+        unit = Unit(
+            passes=np.array(verifier.passes.rows), beside=np.array(beside),
+            length=float(length), parallel=bool(drafter and drafter.parallel),
+            open_share=1.0 - verifier.reserved_share, room=verifier.memory_bytes - weights, kv=kv,
+            idle=verifier.watts[0], busy=verifier.watts[1], price=verifier.price_per_second,
+        )  # fmt: skip
+        found = list(self._beside(d, length) if drafter else self._elsewhere(verifier))
+        options = np.array([row for _, row in found], dtype=Option)
+        return Side(v, d, length, unit, options, tuple(way for way, _ in found))
+
+    def _beside(self, d: int, length: int) -> Iterator[tuple[Way, tuple[Any, ...]]]:
+        drafter = self.problem.drafters[d]
+        for c, of in enumerate(self.problem.classes):
+            if drafter.name in of.acceptance.values:
+                yield self._option(Way(c, "beside", d, length), of, drafter)
+
+    def _elsewhere(self, verifier: Verifier) -> Iterator[tuple[Way, tuple[Any, ...]]]:
+        problem = self.problem
+        for c, of in enumerate(problem.classes):
+            yield self._option(Way(c, "none"), of, None)
+            trips = of.round_trip_seconds.values.get(verifier.name) if of.round_trip_seconds else None
+            speeds = of.device_seconds_per_token.values if of.device_seconds_per_token else {}
+            for d, drafter in enumerate(problem.drafters):
+                if drafter.name not in of.acceptance.values:
+                    continue
+                if trips is not None and drafter.name in speeds:
+                    each = speeds[drafter.name]
+                    for k in range(1, problem.max_draft_tokens + 1):
+                        one, more = (each, each) if drafter.parallel else (k * each, (k + 1) * each)
+                        sent = k * problem.bits_per_draft_token / (of.uplink_bits_per_second or math.inf)
+                        way = Way(c, "device", d, k)
+                        yield self._option(way, of, drafter, trips, sent, (one, one))
+                        if problem.overlap:
+                            ahead = Way(c, "device", d, k, True)
+                            yield self._option(ahead, of, drafter, trips, sent, (one, one), more)
+            yield from self._pooled(verifier, c, of)
+
+    def _pooled(self, verifier: Verifier, c: int, of: ClientClass) -> Iterator[tuple[Way, tuple[Any, ...]]]:
+        problem = self.problem
+        for index, draft in enumerate(self.drafts):
+            pool, drafter = problem.draft_pools[draft.pool], problem.drafters[draft.drafter]
+            if verifier.name not in pool.round_trip_seconds.values or drafter.name not in of.acceptance.values:
+                continue
+            if draft.context is not None and of.context_tokens > draft.context:
+                continue
+            assert drafter.server is not None, "types are made of such"
+            passes, trips = drafter.server.values[pool.name], pool.round_trip_seconds.values[verifier.name]
+            widest = max(one.context_tokens for one in problem.classes) if draft.context is None else draft.context
+            for k in range(1, (draft.length or problem.max_draft_tokens) + 1):
+                held = drafter.kv_bytes_per_token * draft.least * (of.most_context + k)
+                if drafter.weights_bytes + held > pool.memory_bytes * (1.0 + 1e-9):
+                    break
+                longest = draft.length or problem.max_draft_tokens
+                times = []
+                for h, x, most in (
+                    (draft.least, of.context_tokens if draft.context is None else widest, draft.length or k),
+                    (draft.most, widest, longest),
+                ):
+                    new, number = (h * most, 2.0) if drafter.parallel else (h, k + 1.0)
+                    times.append(number * passes.at(h, new, h * x))
+                yield self._option(Way(c, "pool", draft.drafter, k, draft=index), of, drafter, trips, 0.0, tuple(times))
+
+    def _option(
+        self, way: Way, of: ClientClass, drafter: Drafter | None, trips: Floats | None = None, sent: float = 0.0,
+        drafting: tuple[float, ...] = (0.0, 0.0), ahead: float = 0.0,
+    ) -> tuple[Way, tuple[Any, ...]]:  # fmt: skip
+        rates = of.accepted(drafter.name, way.length) if drafter else [0.0]
+        values = (0.0,) if trips is None else tuple(np.atleast_1d(trips).tolist())
+        if values not in self.places:
+            self.places[values] = len(self.trips)
+            self.trips += values
+        return way, (
+            way.cls, way.draft, way.drafter, 1.0 + sum(math.prod(rates[: k + 1]) for k in range(way.length)),
+            way.length + 1, of.context_tokens, of.most_context + way.length + 1, of.weight, of.min_tokens_per_second,
+            of.device_watts or 0.0 if way.place == "device" else 0.0, sent, self.places[values], len(values),
+            *drafting, ahead, math.prod(rates) if way.overlap else 0.0,
+        )  # fmt: skip
+
+    def _draft_types(self) -> Iterator[DraftType]:
+        problem = self.problem
+        for p, pool in enumerate(problem.draft_pools):
+            for d, drafter in enumerate(problem.drafters):
+                if drafter.server is None or pool.name not in drafter.server.values:
+                    continue
+                users = [c for c in problem.classes if drafter.name in c.acceptance.values]
+                if not users:
+                    continue
+                each = drafter.kv_bytes_per_token * (min(c.most_context for c in users) + 1)
+                left = pool.memory_bytes * (1.0 + 1e-9) - drafter.weights_bytes
+                largest = sum(c.clients for c in users)
+                if problem.objective == "capacity":  # clients are not limited, memory is
+                    largest = int(left / each) if each else MOST_WITHOUT_MEMORY
+                most = int(min(largest, left / each if each else math.inf)) if left >= 0.0 else 0
+                lengths = range(1, problem.max_draft_tokens + 1) if drafter.parallel else [None]
+                for low, high in _ranges(most, self.exact):
+                    if not self.exact:
+                        yield DraftType(p, d, low, high)
+                        continue
+                    for context in sorted({c.context_tokens for c in users}):
+                        for length in lengths:
+                            yield DraftType(p, d, low, high, context, length)
+
+
+def _ranges(most: int, exact: bool) -> Iterator[tuple[int, int]]:
+    """Give ranges of sizes that cover 1 to `most`."""
+    low = 1
+    while low <= most:
+        high = low if exact or low <= EXACT_SIZES else min(most, int(low * RANGE))
+        yield low, high
+        low = high + 1

@@ -1,0 +1,187 @@
+"""The bound of fractional patterns: a linear program over patterns that are priced in ever smaller boxes.
+
+Every unit uses a pattern of the linear program of some box. The master program, over how often each is used, is solved
+by HiGHS; at its dual prices the best pattern of every side is found best box first, and these bound all plans
+(Lagrange): sum of the prices of clients, of draft units, and of the best pattern per unit.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from specopt.models.fields import Floats
+from specopt.solvers.placement.boxes import covers, entries, room, width
+from specopt.solvers.placement.prepare import Prepared
+
+FEW_UNITS = 24
+"""Units up to which it pays that a unit serves no more clients of a class than there are."""
+
+SPARE = 4096
+"""Halves of boxes of one side in one pricing, at most: then wider boxes bound."""
+
+PER_SIDE = 3
+"""Patterns of one side from one pricing."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A fractional pattern: options and clients, and what it is worth at most."""
+
+    side: int
+    box: tuple[bool, float, float, float, float]
+    amounts: tuple[tuple[int, float], ...]
+    value: float
+
+
+@dataclass
+class Relaxation:
+    """The master program.
+
+    Parameters
+    ----------
+    prepared
+        The problem.
+    """
+
+    prepared: Prepared
+    narrow: float = 1.05
+    columns: list[Column] = field(default_factory=list)
+    bound: float = math.inf
+    value: float = -math.inf
+    missing: float = 0.0
+    used: list[tuple[Column, float]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        problem = self.prepared.problem
+        self.capacity = problem.objective == "capacity"
+        few = sum(one.units for one in problem.verifiers) <= FEW_UNITS
+        self.classes = len(problem.classes) if few and not self.capacity else 0
+        self.covers = list(covers(self.prepared))
+        self.width = width(self.prepared, self.classes)
+        self.penalty = self._penalty()
+
+    def _penalty(self) -> float:
+        """Return what it costs to leave out a client: more than any client is worth."""
+        worth = 1.0
+        problem = self.prepared.problem
+        for cover in self.covers:
+            side = self.prepared.sides[cover.side]
+            fastest = side.options["weight"] * side.options["tokens"] / cover.floor
+            slowest = np.log(side.options["tokens"] / (cover.floor * 1e6))
+            most = {
+                "goodput": fastest.max(), "fair": (side.options["weight"] * np.abs(slowest)).max(),
+                "cost": side.unit.price, "energy": side.unit.busy + side.options["watts"].max(),
+            }  # fmt: skip
+            worth = max(worth, float(most.get(problem.objective, 1.0)))
+        return 10.0 * worth
+
+    def solve(self, check: Callable[[], None], gap: float) -> None:
+        """Add patterns until the bound meets the master program's value within a relative gap."""
+        while True:
+            check()
+            duals = self._master()
+            bound, found = self._price(*duals)
+            self.bound = min(self.bound, bound)
+            if not found or bound - self.value <= gap * max(abs(self.value), abs(bound)):
+                return
+            self.columns += found
+
+    # ------------------------------------------------------------------ pricing
+
+    def _price(self, of_classes: Floats, of_units: Floats, of_drafts: Floats) -> tuple[float, list[Column]]:
+        """Return the bound at dual prices, and patterns that the master program lacks."""
+        from specopt.solvers._kernels import placement as kernels
+
+        prepared, problem = self.prepared, self.prepared.problem
+        best = np.zeros(len(problem.verifiers))
+        clients = np.array(prepared.clients, dtype=np.float64)
+        found: list[Column] = []
+        for cover in self.covers:
+            side = prepared.sides[cover.side]
+            prices = of_classes[side.options["cls"]]
+            if len(of_drafts):
+                prices = prices + np.where(side.options["draft"] >= 0, of_drafts[side.options["draft"]], 0.0)
+            threshold = max(0.0, of_units[side.verifier]) * (1.0 + 1e-9) + 1e-12
+            sizes = kernels.Sizes(cover.base, cover.floor, self.narrow, threshold, self.classes)
+            columns = np.zeros(PER_SIDE, dtype=kernels.Column)
+            chosen, amounts = np.zeros((PER_SIDE, self.width), np.int64), np.zeros((PER_SIDE, self.width))
+            boxes = room(cover, SPARE)
+            top, count = kernels.search(
+                side.unit, side.options, prepared.trips, prepared.objective, sizes, prices, clients, boxes, columns,
+                chosen, amounts,
+            )  # fmt: skip
+            best[side.verifier] = max(best[side.verifier], top)
+            for k in range(int(count)):
+                size, worth = int(columns[k]["count"]), float(columns[k]["worth"])
+                box = boxes[columns[k]["place"]].item()
+                found.append(Column(cover.side, box, entries(chosen[k], amounts[k], size), worth))
+        terms = (best * [one.units for one in problem.verifiers]).tolist()
+        if not self.capacity:
+            terms += (of_classes * clients).tolist()
+        for p, pool in enumerate(problem.draft_pools):
+            worth = [of_drafts[d] * one.most - self.price_of(d) for d, one in enumerate(prepared.drafts) if one.pool == p]
+            terms.append(pool.units * max(0.0, *worth, 0.0))
+        return math.fsum(terms) + 1e-10 * math.fsum(map(abs, terms)), found
+
+    def price_of(self, draft: int) -> float:
+        """Return what a draft unit takes from the objective."""
+        problem = self.prepared.problem
+        pool = problem.draft_pools[self.prepared.drafts[draft].pool]
+        return {"cost": pool.price_per_second, "energy": pool.busy_watts}.get(problem.objective, 0.0)
+
+    # ------------------------------------------------------------------ the master program
+
+    def _master(self) -> tuple[Floats, Floats, Floats]:
+        """Solve the master program; keep its value and what it uses; return prices of clients, units, draft units."""
+        import highspy
+
+        from specopt.solvers.highs import Highs
+
+        prepared, problem = self.prepared, self.prepared.problem
+        classes, verifiers, drafts = len(prepared.clients), len(problem.verifiers), len(prepared.drafts)
+        last = classes + verifiers + drafts
+        columns: list[tuple[float, dict[int, float]]] = []
+        for column in self.columns:
+            side = prepared.sides[column.side]
+            sums: dict[int, float] = {classes + side.verifier: 1.0}
+            for option, amount in column.amounts:
+                way = side.ways[option]
+                rows = [way.cls] if way.draft < 0 else [way.cls, classes + verifiers + way.draft]
+                for row in rows:
+                    sums[row] = sums.get(row, 0.0) + amount
+            columns.append((column.value, sums))
+        for d, draft in enumerate(prepared.drafts):
+            columns.append((-self.price_of(d), {classes + verifiers + d: -float(draft.most), last + draft.pool: 1.0}))
+        if self.capacity:
+            columns.append((1.0, {c: -float(count) for c, count in enumerate(prepared.clients)}))
+        else:
+            columns += [(-self.penalty, {c: 1.0}) for c in range(classes)]
+        clients = np.zeros(classes) if self.capacity else np.array(prepared.clients, dtype=np.float64)
+        most = [*(one.units for one in problem.verifiers), *([0] * drafts), *(one.units for one in problem.draft_pools)]
+        model = highspy.HighsLp()
+        model.num_col_, model.num_row_ = len(columns), classes + len(most)
+        model.col_cost_ = np.array([cost for cost, _ in columns])
+        model.col_lower_, model.col_upper_ = np.zeros(len(columns)), np.full(len(columns), np.inf)
+        model.row_lower_ = np.concatenate([clients, np.full(len(most), -np.inf)])
+        model.row_upper_ = np.concatenate([np.full(classes, np.inf) if self.capacity else clients, np.array(most, float)])
+        model.sense_ = highspy.ObjSense.kMaximize
+        model.a_matrix_.format_ = highspy.MatrixFormat.kColwise
+        model.a_matrix_.start_ = np.cumsum([0, *(len(rows) for _, rows in columns)])
+        model.a_matrix_.index_ = np.array([row for _, rows in columns for row in rows], dtype=np.int32)
+        model.a_matrix_.value_ = np.array([value for _, rows in columns for value in rows.values()], dtype=np.float64)
+        solver = Highs()
+        solver.setOptionValue("dual_feasibility_tolerance", 1e-9)
+        solver.setOptionValue("primal_feasibility_tolerance", 1e-9)
+        solver.passModel(model)
+        solver.run()
+        solution = solver.getSolution()
+        self.value = solver.getInfo().objective_function_value
+        amounts = np.array(solution.col_value)
+        self.used = [(c, a) for c, a in zip(self.columns, amounts.tolist(), strict=False) if a > 1e-9]
+        self.missing = 0.0 if self.capacity else float(amounts[-classes:].sum())
+        duals = np.split(np.array(solution.row_dual), [classes, classes + verifiers, last])
+        return duals[0], duals[1], duals[2]

@@ -1,0 +1,254 @@
+"""Plans from the master program: whole units first, whole clients then, and what is missing or too much put right."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+
+from specopt.models.fields import Floats
+from specopt.solvers.placement.patterns import Pattern, valued
+from specopt.solvers.placement.prepare import Prepared
+from specopt.solvers.placement.relaxation import Column, Relaxation
+
+BOXES = 80
+"""Boxes of the integer program: those whose patterns lose least at the prices of the master program."""
+
+OPTIONS = 6
+"""Options of a class in a box, beside those that patterns use, at most."""
+
+
+def whole_units(
+    relaxation: Relaxation, duals: tuple[Floats, Floats, Floats], seconds: float
+) -> list[Pattern]:
+    """Return patterns, one per unit, that nearly serve all clients.
+
+    An integer program says how many units run in each of some boxes, and how many clients (a real number) are served
+    there by each option; the units of a box then share them evenly, rounded down.
+    """
+    import highspy
+
+    from specopt.solvers.highs import Highs
+
+    prepared, problem = relaxation.prepared, relaxation.prepared.problem
+    groups = _groups(relaxation, duals)
+    classes, verifiers, drafts = len(prepared.clients), len(problem.verifiers), len(prepared.drafts)
+    capacity = problem.objective == "capacity"
+    solver = Highs()
+    infinity = highspy.kHighsInf
+    rows: list[dict[int, float]] = [{} for _ in range(classes + verifiers + drafts + len(problem.draft_pools))]
+    lower, upper, costs, kinds, ends = [], [], [], [], []
+
+    def column(cost: float, most: float, integer: bool, held: dict[int, float]) -> int:
+        index = len(costs)
+        costs.append(cost)
+        ends.append(most)
+        kinds.append(highspy.HighsVarType.kInteger if integer else highspy.HighsVarType.kContinuous)
+        for row, value in held.items():
+            rows[row][index] = value
+        return index
+
+    lower = [0.0 if capacity else float(count) for count in prepared.clients]
+    upper = [infinity if capacity else float(count) for count in prepared.clients]
+    lower += [-infinity] * (verifiers + drafts + len(problem.draft_pools))
+    upper += [float(v.units) for v in problem.verifiers] + [0.0] * drafts + [float(p.units) for p in problem.draft_pools]
+    placed: list[tuple[int, int, dict[int, int]]] = []
+    for side, options, worths, table, rhs, own in groups:
+        v = prepared.sides[side].verifier
+        first = len(rows)
+        rows += [{} for _ in rhs]
+        lower += [-infinity] * len(rhs)
+        upper += [0.0] * len(rhs)
+        units = column(own, problem.verifiers[v].units, True, {classes + v: 1.0} | {
+            first + r: -most for r, most in enumerate(rhs.tolist())
+        })  # fmt: skip
+        mine = {}
+        for k, option in enumerate(options.tolist()):
+            way = prepared.sides[side].ways[option]
+            held = {first + r: value for r, value in enumerate(table[k].tolist()) if value} | {way.cls: 1.0}
+            if way.draft >= 0:
+                held[classes + verifiers + way.draft] = 1.0
+            mine[option] = column(float(worths[k]), infinity, False, held)
+        placed.append((side, units, mine))
+    for d, draft in enumerate(prepared.drafts):
+        held = {classes + verifiers + d: -float(draft.most), classes + verifiers + drafts + draft.pool: 1.0}
+        column(-relaxation.price_of(d), infinity, True, held)
+    if capacity:
+        column(1.0, infinity, False, {c: -float(count) for c, count in enumerate(prepared.clients)})
+    else:
+        for c in range(classes):
+            column(-relaxation.penalty, infinity, False, {c: 1.0})
+    scale = max(map(abs, costs[: len(costs) - classes]), default=1.0) or 1.0
+    model = highspy.HighsLp()
+    model.num_col_, model.num_row_ = len(costs), len(rows)
+    model.col_cost_, model.col_lower_ = np.array(costs) / scale, np.zeros(len(costs))
+    model.col_upper_, model.row_lower_, model.row_upper_ = np.array(ends), np.array(lower), np.array(upper)
+    model.sense_, model.integrality_ = highspy.ObjSense.kMaximize, kinds
+    model.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+    model.a_matrix_.start_ = np.cumsum([0, *(len(row) for row in rows)])
+    model.a_matrix_.index_ = np.array([index for row in rows for index in row], dtype=np.int32)
+    model.a_matrix_.value_ = np.array([value for row in rows for value in row.values()], dtype=np.float64)
+    solver.setOptionValue("mip_rel_gap", 1e-3)
+    if math.isfinite(seconds):
+        solver.setOptionValue("time_limit", max(0.01, seconds))
+    solver.passModel(model)
+    solver.run()
+    if solver.getInfo().primal_solution_status != highspy.SolutionStatus.kSolutionStatusFeasible:
+        return []
+    print("MIP", solver.getInfo().objective_function_value * scale, len(groups), sum(len(g[1]) for g in groups)); found = solver.getSolution().col_value
+    patterns = []
+    for side, units, mine in placed:
+        number = round(found[units])
+        if number:
+            shared = {option: found[at] for option, at in mine.items() if found[at] > 1e-6}
+            patterns += [Pattern(side, entries) for entries in spread(shared, number)]
+    return patterns
+
+
+Group = tuple[int, "np.ndarray[tuple[int], np.dtype[np.int64]]", Floats, Floats, Floats, float]
+
+
+def _groups(relaxation: Relaxation, duals: tuple[Floats, Floats, Floats]) -> list[Group]:
+    """Return the linear programs of the best boxes, with the options that matter there."""
+    from specopt.solvers._kernels import placement as kernels
+
+    prepared = relaxation.prepared
+    of_classes, of_units, of_drafts = duals
+    covers = {cover.side: cover for cover in relaxation.covers}
+
+    def priced(column: Column) -> float:
+        side, total = prepared.sides[column.side], column.value
+        for option, amount in column.amounts:
+            way = side.ways[option]
+            total -= amount * (of_classes[way.cls] + (of_drafts[way.draft] if way.draft >= 0 else 0.0))
+        return float(total - of_units[side.verifier])
+
+    best: dict[tuple[int, tuple[object, ...]], float] = {}
+    used: dict[tuple[int, tuple[object, ...]], set[int]] = {}
+    for column in relaxation.columns:
+        key = (column.side, column.box)
+        best[key] = max(best.get(key, -math.inf), priced(column))
+        used.setdefault(key, set()).update(option for option, _ in column.amounts)
+    found: list[Group] = []
+    for key in sorted(best, key=best.__getitem__, reverse=True)[:BOXES]:
+        index, box = key
+        side, cover = prepared.sides[index], covers[index]
+        sizes = kernels.Sizes(cover.base, cover.floor, relaxation.narrow, 0.0, relaxation.classes)
+        worths, table, rhs = np.empty(len(side.options)), np.empty((len(side.options), relaxation.width)), np.empty(relaxation.width)
+        record = np.array([box], dtype=kernels.Box)[0]
+        clients = np.array(prepared.clients, dtype=np.float64)
+        size, own = kernels.program(
+            side.unit, side.options, prepared.trips, prepared.objective, sizes, clients, record, worths, table, rhs
+        )
+        if size < 0:
+            continue
+        kept = set(used[key])
+        gains = worths - of_classes[side.options["cls"]]
+        for c in range(len(prepared.clients)):
+            mine = np.flatnonzero((side.options["cls"] == c) & np.isfinite(worths))
+            kept.update(mine[np.argsort(-gains[mine])[:OPTIONS]].tolist())
+        chosen = np.array(sorted(kept))
+        found.append((index, chosen, worths[chosen], table[chosen, :size], rhs[:size].copy(), own))
+    return found
+
+
+def spread(shared: dict[int, float], units: int) -> list[tuple[tuple[int, int], ...]]:
+    """Return the entries of so many units that share clients of some options evenly, rounded down."""
+    listed: list[list[tuple[int, int]]] = [[] for _ in range(units)]
+    before = 0
+    for option, clients in sorted(shared.items()):
+        count = math.floor(clients + 1e-6)
+        for unit in range(units):
+            number = count // units + ((unit - before) % units < count % units)
+            if number:
+                listed[unit].append((option, number))
+        before += count
+    return [tuple(entries) for entries in listed if entries]
+
+
+def completed(prepared: Prepared, units: Sequence[Pattern], check: Callable[[], None]) -> list[Pattern] | None:
+    """Return patterns, one per unit, that serve every client once, from some that nearly do; None where that fails.
+
+    Clients that are too many are taken away, and those that are left out are added, where it costs least.
+    """
+    known = {(one.side, one.entries): one for one in valued(prepared, units)}
+    now = []
+    for one in units:
+        while (one.side, one.entries) not in known:  # a client less of what there is most of, until memory holds them
+            most = max(one.entries, key=lambda entry: entry[1])
+            entries = tuple((o, q - (o == most[0])) for o, q in one.entries if q > (o == most[0]))
+            if not entries:
+                break
+            one = Pattern(one.side, entries)
+            known |= {(fine.side, fine.entries): fine for fine in valued(prepared, [one])}
+        else:
+            now.append(known[one.side, one.entries])
+    if prepared.problem.objective == "capacity":
+        return now
+    for c, clients in enumerate(prepared.clients):
+        left = clients - sum(one.served(prepared)[c] for one in now)
+        while left:
+            check()
+            step = 1 if left > 0 else -1
+            size = max(1, abs(left) // 16)
+            tried = _moves(prepared, now, c, step * size) or _moves(prepared, now, c, step)
+            if not tried:
+                return None
+            _, at, one = max(tried, key=lambda move: move[0])
+            left -= sum(one.served(prepared)) - (sum(now[at].served(prepared)) if at < len(now) else 0)
+            now[at : at + 1] = [one] if one.entries else []
+    return now
+
+
+def _moves(prepared: Prepared, now: Sequence[Pattern], cls: int, step: int) -> list[tuple[float, int, Pattern]]:
+    """Return what adding clients of a class to a unit gains (or taking away, where `step` is below 0)."""
+    used = Counter(prepared.sides[one.side].verifier for one in now)
+    places: dict[Pattern, int] = {}
+    for at, one in enumerate(now):
+        places.setdefault(one, at)
+    known = {(one.side, option) for one in now for option, _ in one.entries}
+    offers: dict[Pattern, tuple[int, float]] = {}
+    for one, at in places.items():
+        side, counts = prepared.sides[one.side], dict(one.entries)
+        for option, way in enumerate(side.ways):
+            count = counts.get(option, 0) + step
+            new = step > 0 and (len(side.ways) <= 64 or way.place == "none" or (one.side, option) in known)
+            if way.cls == cls and way.draft < 0 and count >= 0 and (new or option in counts):
+                rest = {o: q for o, q in counts.items() if o != option} | ({option: count} if count else {})
+                offers[Pattern(one.side, tuple(sorted(rest.items())))] = (at, one.value)
+    for index, side in enumerate(prepared.sides if step > 0 else ()):
+        if used[side.verifier] < prepared.problem.verifiers[side.verifier].units:
+            for option, way in enumerate(side.ways):
+                if way.cls == cls and way.draft < 0:
+                    offers.setdefault(Pattern(index, ((option, step),)), (len(now), 0.0))
+    found = [(-value, at, one) for one, (at, value) in offers.items() if not one.entries]
+    for one in valued(prepared, [offer for offer in offers if offer.entries]):
+        at, before = offers[Pattern(one.side, one.entries)]
+        found.append((one.value - before, at, one))
+    return found
+
+
+def improved(prepared: Prepared, pattern: Pattern, check: Callable[[], None]) -> Pattern:
+    """Return the best pattern that serves the same clients, found by changing the option of one entry at a time."""
+    best = pattern
+    while True:
+        check()
+        side, tried = prepared.sides[best.side], []
+        taken = {option for option, _ in best.entries}
+        for at, (option, count) in enumerate(best.entries):
+            way = side.ways[option]
+            for other, of in enumerate(side.ways):
+                if of.cls == way.cls and of.draft == way.draft and other not in taken:
+                    entries = (*best.entries[:at], (other, count), *best.entries[at + 1 :])
+                    tried.append(Pattern(best.side, tuple(sorted(entries))))
+        top = max(valued(prepared, tried), key=lambda one: one.value, default=best)
+        if top.value <= best.value + 1e-12 * abs(best.value):
+            return best
+        best = top
+
+
+def tally(patterns: Iterable[Pattern]) -> list[tuple[Pattern, int]]:
+    """Return each pattern with how often it is used."""
+    return list(Counter(patterns).items())
