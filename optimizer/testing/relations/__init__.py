@@ -17,6 +17,7 @@ from specopt.testing.relations import (
     draft_control,
     draft_stopping,
     fair_goodput,
+    placement,
     prompt_chunking,
     serving_latency,
     verification_batch,
@@ -31,6 +32,7 @@ RELATIONS: tuple[Relation, ...] = (
     *verification_batch.RELATIONS,
     *draft_control.RELATIONS,
     *draft_stopping.RELATIONS,
+    *placement.RELATIONS,
 )
 
 
