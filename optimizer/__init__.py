@@ -45,6 +45,7 @@ from specopt.models.files import load, save
 from specopt.models.judge import Report, verify
 from specopt.models.markov_chain import TransitionMatrix
 from specopt.models.pass_time import CloudDelay, LinearRuntime, PiecewiseRuntime, VerificationTime
+from specopt.models.placement import ClientClass, Drafter, DraftPool, PlacementPlan, PlacementProblem, Verifier
 from specopt.models.problem import Plan, Problem
 from specopt.models.problem import Shown as _Shown
 from specopt.models.prompt_chunking import PromptChunkingPlan, PromptChunkingProblem
@@ -87,6 +88,7 @@ __all__ = [
     "AcceptanceRate",
     "Change",
     "ChannelState",
+    "ClientClass",
     "CloudDelay",
     "Comparison",
     "Conflict",
@@ -95,8 +97,10 @@ __all__ = [
     "DraftChoice",
     "DraftControlPlan",
     "DraftControlProblem",
+    "DraftPool",
     "DraftStoppingPlan",
     "DraftStoppingProblem",
+    "Drafter",
     "ExactDecoder",
     "FairGoodputPlan",
     "FairGoodputProblem",
@@ -108,6 +112,8 @@ __all__ = [
     "PairedTest",
     "PaperDecoder",
     "PiecewiseRuntime",
+    "PlacementPlan",
+    "PlacementProblem",
     "Plan",
     "Policy",
     "PolicyComparison",
@@ -134,6 +140,7 @@ __all__ = [
     "VerificationBatchPlan",
     "VerificationBatchProblem",
     "VerificationTime",
+    "Verifier",
     "compare",
     "compare_policies",
     "families",

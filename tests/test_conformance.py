@@ -105,26 +105,26 @@ def test_solves(method: type[Method], problem: Problem) -> None:
 @every_case
 def test_exact_is_unbeaten(method: type[Method], problem: Problem) -> None:
     """Tests that no method beats an exact one, and that no bound cuts off what another has found."""
-    promises.check_rivals(method(), problem, [other() for other in methods(problem)])
+    promises.check_rivals(promises.Case(method(), problem), [other() for other in methods(problem)])
 
 
 @every_case
 def test_same_seed_same_plan(method: type[Method], problem: Problem) -> None:
     """Tests that the same seed gives the same plan twice."""
-    promises.check_seed(method(), problem)
+    promises.check_seed(promises.Case(method(), problem))
 
 
 @every_case
 def test_time_limit_0(method: type[Method], problem: Problem) -> None:
     """Tests that no time gives a quick plan or none, at once, and never a wrong claim."""
-    promises.check_no_time(method(), problem)
+    promises.check_no_time(promises.Case(method(), problem))
 
 
 @one_each
 @pytest.mark.parametrize("check", ONE_EACH_CHECKS)
-def test_promises(method: type[Method], problem: Problem, check: Callable[[Method, Problem], None]) -> None:
+def test_promises(method: type[Method], problem: Problem, check: Callable[[promises.Case], None]) -> None:
     """Tests that gap, callback, stopping, Ctrl-C, files, warm starts and refused arguments are as promised."""
-    check(method(), problem)
+    check(promises.Case(method(), problem))
 
 
 @pytest.mark.parametrize(("method", "problem"), REFUSALS)

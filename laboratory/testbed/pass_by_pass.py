@@ -68,7 +68,7 @@ def predict_by_passes(
             for step in range(1, steps + 1)
         }
         totals.append(pipeline_seconds(times, mechanism))
-    return problem.evaluate(plan).terms["communication_seconds"] + float(np.mean(totals))
+    return float(problem.evaluate(plan).terms["communication_seconds"] + np.mean(totals))
 
 
 def _round(draft: Passes, verify: Passes, batch: int, length: int) -> tuple[float, float]:

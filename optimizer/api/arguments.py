@@ -97,12 +97,16 @@ def with_fields(problem: Problem, values: Sequence[str]) -> Problem:
         If a path leads nowhere, or the problem refuses the value.
     """
     for path, text in pairs_of(values, "--set").items():
-        try:
-            value = json.loads(text, parse_constant=str)
-        except ValueError:
-            value = text
-        problem = with_field(problem, path, value, "--set ")
+        problem = with_field(problem, path, json_or_text(text), "--set ")
     return problem
+
+
+def json_or_text(text: str) -> Any:
+    """Return the value that a text has as JSON, else the text."""
+    try:
+        return json.loads(text, parse_constant=str)
+    except ValueError:
+        return text
 
 
 def with_field(problem: P, path: str, value: Any, where: str = "") -> P:

@@ -9,6 +9,7 @@ from specopt.models.errors import SpecoptError
 from specopt.models.judge import Report, proof_of
 from specopt.models.problem import TOLERANCE, Problem, problem_type
 from specopt.models.result import Result, Status, Termination
+from specopt.solvers.method import Method
 
 
 def held_against(
@@ -36,7 +37,9 @@ def held_against(
     if result.objective is None:
         return replace(result, status=Status.FEASIBLE, gap=None), refuted
     scale, size = problem.scale if problem else (), report.size if report else 0.0
-    proof = proof_of(kind, result.objective, result.bound, _tolerance(result), scale, size)
+    method = method_of_result(result)
+    tolerance = TOLERANCE if method is None else method.tolerance
+    proof = proof_of(kind, result.objective, result.bound, tolerance, scale, size)
     if proof.refuted:
         word = "at least" if kind.sense_of(scale) == "minimize" else "at most"
         numbers = f"every plan has {word} {result.bound:.9g}, and this one has {result.objective:.9g}"
@@ -49,9 +52,9 @@ def held_against(
     return replace(result, status=status, bound=proof.bound, gap=proof.gap), refuted
 
 
-def _tolerance(result: Result) -> float:
+def method_of_result(result: Result) -> type[Method] | None:
+    """Return the method that a result is of, if it is here."""
     try:
-        method = method_named(result.kind, result.method)
+        return method_named(result.kind, result.method)
     except SpecoptError:  # a plug-in that is not what it was
-        return TOLERANCE
-    return TOLERANCE if method is None else method.tolerance
+        return None

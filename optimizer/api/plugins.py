@@ -46,7 +46,7 @@ def plugged_kinds(name: str | None = None) -> tuple[Kind, ...]:
     BrokenPlugin
         If the one of that name cannot be used.
     """
-    return tuple(_all(OWN_KINDS, None) if name is None else filter(None, [_one(OWN_KINDS, name)]))
+    return tuple(_all(OWN_KINDS) if name is None else filter(None, [_one(OWN_KINDS, name)]))
 
 
 FINDERS.append(plugged_kinds)
@@ -57,21 +57,20 @@ def plugged_methods(kind: str | None = None) -> tuple[type[Method], ...]:
     return tuple(_all(METHODS, kind))
 
 
-def plugged_method(kind: str, name: str) -> type[Method] | None:
-    """Return a method of another distribution, or None if there is none of that name.
+def plugged(group: str, kind: str, name: str) -> Any:
+    """Return a method or policy of another distribution, or None if there is none of that name.
 
     Raises
     ------
     BrokenPlugin
         If it cannot be used.
     """
-    found: type[Method] | None = _one(METHODS, f"{kind}.{name}")
-    return found
+    return _one(group, f"{kind}.{name}")
 
 
 def plugged_families() -> tuple[Family, ...]:
     """Return the families of other distributions, those of their kinds first."""
-    return (*(family for kind in plugged_kinds() for family in kind.families), *_all(FAMILIES, None))
+    return (*(family for kind in plugged_kinds() for family in kind.families), *_all(FAMILIES))
 
 
 def plugged_family(name: str) -> Family | None:
@@ -86,18 +85,6 @@ def plugged_family(name: str) -> Family | None:
         return None
     own = (family for kind in plugged_kinds(name.partition("/")[0]) for family in kind.families if family.name == name)
     found: Family | None = next(own, None) or _one(FAMILIES, name.replace("/", ".", 1))
-    return found
-
-
-def plugged_policy(kind: str, name: str) -> type[Policy] | None:
-    """Return a policy of another distribution, or None if there is none of that name.
-
-    Raises
-    ------
-    BrokenPlugin
-        If it cannot be used.
-    """
-    found: type[Policy] | None = _one(POLICIES, f"{kind}.{name}")
     return found
 
 
@@ -138,16 +125,14 @@ def _entry_of(method: type[Method]) -> EntryPoint | None:
 
 
 def _one(group: str, name: str) -> Any:
-    for entry in _entries(group):
-        if entry.name == name:
-            value, wrong = _loaded(entry, patient=True)
-            if wrong is not None:
-                raise BrokenPlugin(wrong)
-            return value
-    return None
+    entry = next((entry for entry in _entries(group) if entry.name == name), None)
+    value, wrong = (None, None) if entry is None else _loaded(entry, patient=True)
+    if wrong is not None:
+        raise BrokenPlugin(wrong)
+    return value
 
 
-def _all(group: str, kind: str | None) -> Iterator[Any]:
+def _all(group: str, kind: str | None = None) -> Iterator[Any]:
     for entry in _entries(group):
         if kind is None or entry.name.startswith(f"{kind}."):
             value, wrong = _loaded(entry)
@@ -194,9 +179,7 @@ def _load(entry: EntryPoint) -> tuple[Any, str | None]:
         if sum(other.name == entry.name for other in _entries(entry.group)) > 1:
             raise InvalidInput("another distribution declares the same name")
         value = entry.load()
-        {METHODS: _check_method, FAMILIES: _check_family, POLICIES: _check_policy, OWN_KINDS: _check_kind}[entry.group](
-            value, entry.name
-        )
+        _CHECKS[entry.group](value, entry.name)
     except InvalidInput as error:
         return None, printable(f"{where}: {error}")
     except BaseException as error:
@@ -214,8 +197,7 @@ def _check_kind(value: Any, name: str) -> None:
 
 
 def _check_method(value: Any, name: str) -> None:
-    if not (isinstance(value, type) and issubclass(value, Method)) or isabstract(value):
-        raise InvalidInput(f"expected a subclass of Method with a run of its own, got {describe(value)}")
+    _check_class(value, Method, "run")
     for field in ("name", "source", "guarantee", "complexity"):
         if not isinstance(getattr(value, field, None), str):
             raise InvalidInput(f"{field}: expected a text, got {describe(getattr(value, field, None))}")
@@ -232,12 +214,21 @@ def _check_family(value: Any, name: str) -> None:
 
 
 def _check_policy(value: Any, name: str) -> None:
-    if not (isinstance(value, type) and issubclass(value, Policy)) or isabstract(value):
-        raise InvalidInput(f"expected a subclass of Policy with a decide of its own, got {describe(value)}")
+    _check_class(value, Policy, "decide")
     kind = name.partition(".")[0]
     taken = [policy for one in kinds() if one.name == kind and one.simulator for policy in one.simulator.policies]
     _check_name(name, f"{kind}.{value.name}", taken)
     value()
+
+
+_CHECKS = {METHODS: _check_method, FAMILIES: _check_family, POLICIES: _check_policy, OWN_KINDS: _check_kind}
+
+
+def _check_class(value: Any, base: type[Any], function: str) -> None:
+    if not (isinstance(value, type) and issubclass(value, base)) or isabstract(value):
+        raise InvalidInput(
+            f"expected a subclass of {base.__name__} with a {function} of its own, got {describe(value)}"
+        )
 
 
 def _check_name(name: str, own: str, taken: list[str]) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from specopt.kinds import kind_of, kinds
-from specopt.kinds.uncertainty import Interval, Uncertainty
+from specopt.kinds.kind import Interval, Uncertainty
 from specopt.models.arguments import integer
 from specopt.models.errors import InvalidInput, Unsupported
 from specopt.models.fields import MAX_TOKENS, Floats

@@ -14,7 +14,7 @@ from typing import Any
 from specopt.api.solve import choose, solve
 from specopt.console.progress import end_progress, print_step
 from specopt.kinds import kind_of
-from specopt.kinds.perturbation import Perturbation
+from specopt.kinds.kind import Perturbation
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import describe
 from specopt.models.problem import Plan, Problem

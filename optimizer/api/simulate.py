@@ -6,10 +6,10 @@ import time
 from contextlib import nullcontext
 from typing import Any
 
-from specopt.api.plugins import plugged_policy
+from specopt.api.plugins import POLICIES, plugged
 from specopt.console.progress import end_progress, print_step, showing_kernels
 from specopt.kinds import KINDS, kinds
-from specopt.kinds.simulator import Simulator
+from specopt.kinds.kind import Simulator
 from specopt.models.errors import InvalidInput, Unsupported
 from specopt.models.judge import verify
 from specopt.models.problem import Plan, departure
@@ -64,7 +64,7 @@ def simulate(
         verify(world, policy)  # refuses what is not this problem's
         policy = policy.plan if isinstance(policy, Result) else policy
     elif isinstance(policy, str) and policy not in simulator.policies:
-        policy = (plugged_policy(name, policy) or (lambda: policy))()
+        policy = (plugged(POLICIES, name, policy) or (lambda: policy))()
     for option, value in options.items():
         if option not in simulator.options:
             has = ", ".join(simulator.options)

@@ -15,7 +15,7 @@ from functools import cache
 from tempfile import NamedTemporaryFile
 from typing import Any
 
-from specopt.api.plugins import blamed, plugged_method, plugged_methods
+from specopt.api.plugins import METHODS, blamed, plugged, plugged_methods
 from specopt.console.progress import end_progress, print_progress, showing_kernels
 from specopt.kinds import kind_of, kinds
 from specopt.models.arguments import did_you_mean, integer, is_number, number
@@ -210,7 +210,7 @@ def method_named(kind: str, name: str) -> type[Method] | None:
     BrokenPlugin
         If the plug-in of that name cannot be used.
     """
-    return next((m for m in kind_of(kind).methods if m.name == name), None) or plugged_method(kind, name)
+    return next((m for m in kind_of(kind).methods if m.name == name), None) or plugged(METHODS, kind, name)
 
 
 def choose(problem: Problem, method: str | Method | None, memory_limit: float = MEMORY_LIMIT) -> Method:

@@ -7,34 +7,12 @@ import sys
 import traceback
 import warnings
 from collections.abc import Iterator, Sequence
+from importlib import import_module
 from typing import Annotated, Any
 
 import typer
 
-from specopt.commands import (
-    compare,
-    demo,
-    evaluate,
-    export,
-    fit,
-    fit_predictor,
-    front,
-    generate,
-    import_,
-    library,
-    measure,
-    methods,
-    model,
-    plan,
-    report,
-    reproduce,
-    schema,
-    sensitivity,
-    simulate,
-    solve,
-    tune,
-    warmup,
-)
+from specopt.commands import export, generate, library
 from specopt.commands.shared import BAD_INPUT, FOUND, INTERNAL, INTERRUPTED, UNREAD
 from specopt.console.interrupts import interruptible, leave
 from specopt.console.progress import end_progress, showing_kernels
@@ -153,35 +131,17 @@ def _fail(message: str, code: int) -> int:
 
 
 COMMANDS = (
-    plan.plan,
-    solve.solve,
-    evaluate.evaluate,
-    simulate.simulate,
-    sensitivity.sensitivity,
-    front.front,
-    methods.methods,
-    generate.generate,
-    import_.import_,
-    compare.compare,
-    reproduce.reproduce,
-    report.report,
-    schema.schema,
-    model.model,
-    measure.measure,
-    fit.fit,
-    fit_predictor.fit_predictor,
-    tune.tune,
-    warmup.warmup,
-    demo.demo,
-)
-"""In the order of `specopt --help`; a command is called as its function, without a closing underscore, with hyphens."""
+    "plan", "solve", "evaluate", "simulate", "sensitivity", "front", "methods", "generate", "import_", "compare",
+    "reproduce", "report", "schema", "model", "measure", "fit", "fit_predictor", "tune", "warmup", "demo",
+)  # fmt: skip
+"""In the order of `specopt --help`: functions in modules of their names, called without a closing `_`, with hyphens."""
 
 HELP = {"generate": generate.WithFamilies}
 """Of commands whose help says more than their options."""
 
 for command in COMMANDS:
-    name = command.__name__.rstrip("_").replace("_", "-")
-    app.command(name, cls=HELP.get(name))(command)
+    name = command.rstrip("_").replace("_", "-")
+    app.command(name, cls=HELP.get(name))(getattr(import_module(f"specopt.commands.{command}"), command))
 GROUPS = (export.export, library.library)
 for group in GROUPS:
     app.add_typer(group)

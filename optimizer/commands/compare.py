@@ -4,15 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from specopt.commands.options import argument, filled, flag, from_fields, option
 from specopt.commands.shared import FOUND, INTERRUPTED, NOT_FOUND, AsJson, hand_over, print_json
+from specopt.comparison.again import judged_again, same_objective, solved_again
+from specopt.comparison.compare import compare as run_comparison
+from specopt.comparison.instances import instances_of
+from specopt.comparison.leaderboard import FORMS, leaderboard, merged, opened, pairs_of_methods
+from specopt.comparison.methods import methods_of
+from specopt.comparison.profiles import profile_figure
+from specopt.comparison.progress import comparison_progress
+from specopt.comparison.store import Store
+from specopt.comparison.summary import tables_of
+from specopt.comparison.table import Comparison, newest
 from specopt.console.streams import say
-from specopt.models.errors import InvalidInput
-
-if TYPE_CHECKING:
-    from specopt.comparison.table import Comparison
+from specopt.models.errors import InvalidInput, MissingDependency
+from specopt.models.fields import printable
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,13 +54,6 @@ def compare(given: Compare) -> int:
 
     Gaps, proofs, times and wins; a killed run goes on where it was.
     """
-    from specopt.comparison.compare import compare as run_comparison
-    from specopt.comparison.instances import instances_of
-    from specopt.comparison.methods import methods_of
-    from specopt.comparison.progress import comparison_progress
-    from specopt.comparison.store import Store
-    from specopt.comparison.table import Comparison, newest
-
     if given.table:
         _write_table(given)
         return FOUND
@@ -108,8 +108,6 @@ def _shard(text: str) -> tuple[int, int]:
 
 
 def _write_table(given: Compare) -> None:
-    from specopt.comparison.leaderboard import FORMS, leaderboard, merged, pairs_of_methods
-    from specopt.comparison.summary import tables_of
 
     comparison = merged(given.sources)
     tables = pairs_of_methods(comparison) if given.pairs else tables_of(comparison)
@@ -124,10 +122,6 @@ def _write_table(given: Compare) -> None:
 
 def _judge_again(folders: list[str], as_json: bool) -> int:
     """Judge all plans of some folders anew; the exit code says whether a number differs."""
-    from specopt.comparison.again import judged_again
-    from specopt.comparison.leaderboard import opened
-    from specopt.models.fields import printable
-
     found = [one for folder in folders for one in judged_again(opened(folder))]
     wrong = [one for one in found if one.differences]
     if as_json:
@@ -149,10 +143,6 @@ def _judge_again(folders: list[str], as_json: bool) -> int:
 
 def _solve_again(folders: list[str], key: str, as_json: bool) -> int:
     """Solve one cell again and show both records; the exit code says whether their objectives differ."""
-    from specopt.comparison.again import same_objective, solved_again
-    from specopt.comparison.leaderboard import opened
-    from specopt.models.fields import printable
-
     if len(folders) != 1:
         raise InvalidInput(f"--rerun: expected one folder, got {len(folders)}")
     both = solved_again(opened(folders[0]), key)
@@ -168,9 +158,6 @@ def _solve_again(folders: list[str], key: str, as_json: bool) -> int:
 
 def _write(comparison: Comparison, folder: Path) -> list[str]:
     """Write tables and the picture, and return the names of the files; if nothing can draw, one line says so."""
-    from specopt.comparison.profiles import profile_figure
-    from specopt.models.errors import MissingDependency
-
     comparison.to_csv(folder / "comparison.csv")
     comparison.to_parquet(folder / "comparison.parquet")
     try:

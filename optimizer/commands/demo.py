@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from specopt.api.generate import generate
+from specopt.api.solve import methods, solve
 from specopt.commands.shared import Seconds, check_picture, count
 from specopt.console.streams import write_error
 from specopt.models.errors import InvalidInput, MissingDependency
+from specopt.models.judge import verify
 from specopt.models.result import Result
 from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
 
@@ -30,8 +33,6 @@ def demo(
     time_limit: Seconds = 60.0,
 ) -> int:
     """Solve the setting of paper 1 by every method."""
-    from specopt.api.generate import generate
-    from specopt.api.solve import solve
     from specopt.views.result import print_result
     from specopt.views.serving_latency import default_steps, text_gantt
     from specopt.views.terminal import console
@@ -59,7 +60,6 @@ def demo(
 
 def comparison_rows(problem: ServingLatencyProblem, best: Result) -> list[Entry]:
     """Return the best result, every other method's, and the paper's rivals without pipeline or draft model."""
-    from specopt.api.solve import methods
     from specopt.views.result import Entry
 
     rows = [Entry(best.method, best)]
@@ -81,8 +81,6 @@ def comparison_rows(problem: ServingLatencyProblem, best: Result) -> list[Entry]
 
 def _solve(problem: ServingLatencyProblem, method: str) -> Result:
     """Solve, and leave the demo altogether on Ctrl-C instead of going on with the next method."""
-    from specopt.api.solve import solve
-
     result = solve(problem, method)
     if result.termination == "interrupted":
         raise KeyboardInterrupt
@@ -91,8 +89,6 @@ def _solve(problem: ServingLatencyProblem, method: str) -> Result:
 
 def _judged_on(problem: ServingLatencyProblem, result: Result) -> Result:
     """Return a result with the objective that its plan has for another problem."""
-    from specopt.models.judge import verify
-
     assert result.plan is not None
     report = verify(problem, result.plan)
     assert report.feasible, "the mechanism changes no constraint"

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from specopt.api.arguments import pairs_of
+from specopt.api.formulation import write_formulation
 from specopt.commands.options import filled, flag, from_fields, option, required
 from specopt.commands.shared import (
     AsJson,
@@ -25,12 +27,14 @@ from specopt.commands.shared import (
 )
 from specopt.console.stdout import stdout
 from specopt.console.streams import say
+from specopt.models.acceptance_lengths import Acceptance
 from specopt.models.errors import InvalidInput
+from specopt.models.fields import dump
+from specopt.models.files import read_json, to_json, write_text
+from specopt.models.result import Result
 
 if TYPE_CHECKING:
     from specopt.engines import Engine
-    from specopt.models.acceptance_lengths import Acceptance
-    from specopt.models.result import Result
     from specopt.solvers.speculation_table.table import SpeculationTable
 
 
@@ -121,8 +125,6 @@ def show_speculation_table(
     beside: Mapping[str, Any] | None = None,
 ) -> None:
     """Write and print a table as an engine's configuration; in JSON with what a caller has to say beside it."""
-    from specopt.models.files import to_json, write_text
-
     schedule = found.schedule()
     config, advice = engine.config(schedule, version), engine.notes(schedule, version)
     if output is not None:
@@ -147,8 +149,6 @@ for name in ("vllm", "sglang", "tensorrt-llm", "llama.cpp"):  # of engines.ENGIN
 
 def _pair(path: Path, draft: Path | None) -> object:
     """Return the runtimes of a file; a single fit is that of the verify model, beside one of the draft model."""
-    from specopt.models.files import read_json
-
     data = read_json(path)
     is_single = isinstance(data, Mapping) and "form" in data
     if draft is not None and not is_single:
@@ -160,8 +160,6 @@ def _pair(path: Path, draft: Path | None) -> object:
 
 def _with_models(data: object, path: Path, configs: Mapping[str, Path | None]) -> object:
     """Return runtimes with the models that the options give, which are to fill gaps, not to contradict the file."""
-    from specopt.models.fields import dump
-
     if not isinstance(data, Mapping):
         return data
     models: dict[str, object] = {}
@@ -211,9 +209,6 @@ def formulation(
 
     Names of sets, variables and constraints are those of the documentation.
     """
-    from specopt.api.arguments import pairs_of
-    from specopt.api.formulation import write_formulation
-
     check_target(output, file)
     options = {
         name: int(text) if text.isdecimal() else text for name, text in pairs_of(option or (), "--option").items()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -13,11 +13,8 @@ from specopt.commands.shared import AsJson, Output, Seed, check_picture, check_t
 from specopt.console.stdout import stdout
 from specopt.console.streams import say
 from specopt.instances.runtimes.forms import FORMS
+from specopt.instances.runtimes.measured import FORM, MeasuredRuntime
 from specopt.models.errors import InvalidInput
-
-if TYPE_CHECKING:
-    from specopt.instances.runtimes.fit import RuntimeFit
-    from specopt.instances.runtimes.measured import MeasuredRuntime
 
 Config = Annotated[
     Path | None, typer.Option(metavar="CONFIG", help="A Hugging Face config.json: counts tokens as operations.")
@@ -71,7 +68,6 @@ def fit(given: Fit) -> None:
     """Fit a runtime to a table of measured passes."""
     from specopt.api.arguments import pairs_of
     from specopt.instances.runtimes.fit import fit_runtime
-    from specopt.instances.runtimes.measured import FORM, MeasuredRuntime
     from specopt.instances.runtimes.table import TableColumns, read_runtime_table
     from specopt.instances.runtimes.work import work_of
     from specopt.models.files import to_json, write_text
@@ -83,8 +79,7 @@ def fit(given: Fit) -> None:
     parts = _parts(given)
     times, named = _repeats(given.repeat or ())
     where = pairs_of(given.where or (), "--where")
-    fits: dict[str, RuntimeFit] = {}
-    tables: dict[str, MeasuredRuntime] = {}
+    found: dict[str, Any] = {}
     for name, (rows, config) in parts.items():
         own = pairs_of(rows, f"--{name}")
         if twice := set(own) & set(where):
@@ -96,17 +91,17 @@ def fit(given: Fit) -> None:
         read = read_runtime_table(given.table, columns)
         if given.form == FORM:
             apart = [read_runtime_table(given.table, replace(columns, y=(one,))).seconds for one in _quantiles(given)]
-            tables[name] = MeasuredRuntime.from_table(read, (apart[0], apart[1]) if apart else None)
+            found[name] = MeasuredRuntime.from_table(read, (apart[0], apart[1]) if apart else None)
             continue
         all_logits = given.logits == "all" or name == "verify"
         work = filled(work_of, given, table=read, decoder=decoder, all_logits=all_logits)
-        fits[name] = filled(fit_runtime, given, table=read, work=work, decoder=decoder)
-    data: dict[str, Any] = {name: found.to_dict() for name, found in (fits | tables).items()}
+        found[name] = filled(fit_runtime, given, table=read, work=work, decoder=decoder)
+    data = {name: one.to_dict() for name, one in found.items()}
     text = to_json(data.get("", data))
     if given.picture is not None:
         from specopt.views.fit import fit_figure
 
-        fit_figure(fits).save(given.picture)
+        fit_figure(found).save(given.picture)
     if given.output is not None:
         write_text(given.output, text + "\n")
     if given.as_json:
@@ -115,10 +110,8 @@ def fit(given: Fit) -> None:
         from specopt.views.fit import print_fit, print_measured
         from specopt.views.terminal import console
 
-        for name, found in fits.items():
-            print_fit(name, found, console())
-        for name, kept in tables.items():
-            print_measured(name, kept, console())
+        for name, one in found.items():
+            (print_measured if given.form == FORM else print_fit)(name, one, console())
     for target in (given.output, given.picture):
         if target is not None:
             say(f"written to {target}")
@@ -130,8 +123,6 @@ def _quantiles(given: Fit) -> list[str]:
 
 def _check(given: Fit) -> None:
     """Refuse options that contradict each other or have no effect."""
-    from specopt.instances.runtimes.measured import FORM
-
     if given.x_unit not in (None, "tokens", "flops"):
         raise InvalidInput(f"--x-unit: expected tokens or flops, got {given.x_unit!r}")
     if given.logits not in ("last", "all"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -43,12 +43,12 @@ def front(
     The output is a picture where its name ends in .png, .pdf or .svg, else what --json prints.
     """
     from specopt import front as along
-    from specopt.api.arguments import method_of
+    from specopt.api.arguments import json_or_text, method_of
 
     check_target(output, file)
     problem = read_problem(file)
     chosen = method_of(problem, method, option or ()) if method is not None or option else None
-    points = [_value(part.strip()) for part in values.split(",") if part.strip()]
+    points = [json_or_text(part.strip()) for part in values.split(",") if part.strip()]
     found = along(problem, field, points, chosen, time_limit=time_limit, gap=gap, seed=seed, verbose=True)
     if output is not None and output.suffix.lower() in (".png", ".pdf", ".svg"):
         found.plot().save(output)
@@ -64,10 +64,3 @@ def front(
     if found.interrupted:
         return INTERRUPTED
     return FOUND if all(result.plan is not None for result in found.results) else NOT_FOUND
-
-
-def _value(text: str) -> Any:
-    try:
-        return json.loads(text, parse_constant=str)
-    except ValueError:
-        return text

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from specopt.commands.options import argument, from_fields, option, required
 from specopt.commands.shared import (
@@ -19,10 +18,8 @@ from specopt.commands.shared import (
     measured,
 )
 from specopt.console.streams import say
+from specopt.instances.traces import Trace, read_trace
 from specopt.models.errors import InvalidInput
-
-if TYPE_CHECKING:
-    from specopt.instances.traces import Trace
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +48,6 @@ def import_(given: Import) -> None:
     """Make a problem from rows of a trace."""
     from specopt.api.arguments import pairs_of, parameters_of, with_fields
     from specopt.api.generate import from_trace
-    from specopt.instances.traces import read_trace
     from specopt.models.files import to_json
 
     for path in (given.trace, given.runtimes):

@@ -7,7 +7,10 @@ from typing import Annotated
 
 import typer
 
+from specopt.api.library import line_of, load_saved, saved, saved_instance, submitted
 from specopt.commands.shared import AsJson, Output, check_target, hand_over, print_json, read_result
+from specopt.console.streams import say
+from specopt.models.files import to_json
 
 library = typer.Typer(
     name="library",
@@ -25,7 +28,6 @@ def list_(
     as_json: AsJson = False,
 ) -> None:
     """List the instances, and what is known of each."""
-    from specopt.api.library import saved, saved_instance
     from specopt.kinds import kind_of
     from specopt.views.library import entry, print_instances
 
@@ -41,7 +43,6 @@ def list_(
 @library.command()
 def show(name: Name, as_json: AsJson = False) -> None:
     """Show where an instance comes from, and the best known plan and bound."""
-    from specopt.api.library import saved_instance
     from specopt.views.library import entry, print_instance
 
     found = entry(saved_instance(name))
@@ -54,9 +55,6 @@ def show(name: Name, as_json: AsJson = False) -> None:
 @library.command("export")
 def export_(name: Name, output: Output = None) -> None:
     """Write an instance as a problem file."""
-    from specopt.api.library import load_saved
-    from specopt.models.files import to_json
-
     check_target(output)
     hand_over(to_json(load_saved(name).to_dict()) + "\n", output)
 
@@ -69,9 +67,6 @@ def submit(
 ) -> None:
     """Judge a result; where it is better than what is known, -o takes the line of the library with it."""
     import datetime
-
-    from specopt.api.library import line_of, saved_instance, submitted
-    from specopt.console.streams import say
 
     check_target(output, result)
     found, said = submitted(name, read_result(result), datetime.date.today().isoformat())

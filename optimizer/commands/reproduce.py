@@ -5,15 +5,18 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from specopt.commands.options import argument, flag, from_fields, option
 from specopt.commands.shared import FOUND, INTERRUPTED, AsJson, print_json
+from specopt.console.progress import end_progress, print_step
 from specopt.console.streams import say
-
-if TYPE_CHECKING:
-    from specopt.reproductions.experiment import Run
-    from specopt.reproductions.ledger import Paper
+from specopt.models.errors import InvalidInput, MissingDependency
+from specopt.models.fields import describe
+from specopt.models.files import json_text, write_text
+from specopt.reproductions.experiment import Run, run
+from specopt.reproductions.ledger import TITLES, Paper, entries, entry
+from specopt.reproductions.ledger import paper as paper_of
 
 SAMPLES, SEEDS = 64, 5
 QUICK_SAMPLES, QUICK_SEEDS = 4, 1
@@ -40,10 +43,7 @@ def reproduce(given: Reproduce) -> int:
 
     Without arguments, and with --list, what the last full run recorded. Theorems are checked, or refuted by example.
     """
-    from specopt.models.errors import InvalidInput
     from specopt.reproductions import views
-    from specopt.reproductions.ledger import TITLES, entries
-    from specopt.reproductions.ledger import paper as paper_of
     from specopt.views.terminal import console
 
     if given.paper == THEOREMS:
@@ -68,12 +68,7 @@ def reproduce(given: Reproduce) -> int:
 
 def _run(paper: Paper, wanted: tuple[str, ...], given: Reproduce) -> int:
     """Run the experiments of statements; what is finished is written at once, and outlives what is not."""
-    from specopt.console.progress import end_progress, print_step
-    from specopt.models.errors import MissingDependency
-    from specopt.models.files import json_text, write_text
     from specopt.reproductions import views
-    from specopt.reproductions.experiment import run
-    from specopt.reproductions.ledger import entry
     from specopt.views.terminal import console
 
     folder = given.output or Path("build") / "reproductions" / paper.name
@@ -129,9 +124,6 @@ def _means(wanted: str, item: str) -> bool:
 
 def _wanted(paper: Paper, item: str | None) -> tuple[str, ...]:
     """Return the statements that an item means and that are computed; refuse one that means none."""
-    from specopt.models.errors import InvalidInput
-    from specopt.models.fields import describe
-
     computed = [said.id for said in paper.statements.values() if said.by]
     meant = tuple(one for one in computed if item is None or _means(item, one))
     if not meant:

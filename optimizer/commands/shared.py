@@ -6,20 +6,20 @@ import contextlib
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from specopt.api.generate import with_runtimes
 from specopt.console.interrupts import INTERRUPTED as INTERRUPTED
 from specopt.console.stdout import stdout
 from specopt.console.streams import say
+from specopt.instances.checkpoints.model_config import read_model_config
+from specopt.models.decoder import Decoder
 from specopt.models.errors import InvalidInput
-from specopt.models.files import is_replaced, is_stdout
-
-if TYPE_CHECKING:
-    from specopt.models.decoder import Decoder
-    from specopt.models.problem import Problem
-    from specopt.models.result import Result
+from specopt.models.files import is_replaced, is_stdout, json_text, load, read_json, save, write_text
+from specopt.models.problem import Problem
+from specopt.models.result import Result
 
 FOUND, NOT_FOUND, BAD_INPUT, INTERNAL = 0, 1, 2, 70
 UNREAD = 141
@@ -94,40 +94,27 @@ RuntimesFile = Annotated[
 
 def read_problem(path: Path) -> Problem:
     """Read a problem file."""
-    from specopt.models.files import load
-    from specopt.models.problem import Problem
-
     return load(path, Problem)  # type: ignore[type-abstract]
 
 
 def read_result(path: Path) -> Result:
     """Read a result file."""
-    from specopt.models.files import load
-    from specopt.models.result import Result
-
     return load(path, Result)
 
 
 def measured(problem: Problem, runtimes: Path | None) -> Problem:
     """Return a problem with the runtimes of a file, if there is one."""
-    from specopt.api.generate import with_runtimes
-    from specopt.models.files import read_json
-
     return problem if runtimes is None else with_runtimes(problem, read_json(runtimes), str(runtimes))
 
 
 def write(obj: Problem | Result, path: Path | None) -> None:
     """Write a problem or result, if there is a path."""
-    from specopt.models.files import save
-
     if path is not None:
         save(obj, path)
 
 
 def hand_over(text: str, path: Path | None) -> None:
     """Print a text that ends in a line's end, or write it to a file and say so."""
-    from specopt.models.files import write_text
-
     if path is None:
         typer.echo(text, nl=False, file=stdout())
     else:
@@ -167,8 +154,6 @@ def check_picture(target: Path | None) -> None:
 
 def read_decoder(config: Path) -> Decoder:
     """Read a Hugging Face config as the cost model that counts its operations."""
-    from specopt.instances.checkpoints.model_config import read_model_config
-
     found = read_model_config(config)
     if found.projected:
         raise InvalidInput(f"{config}: word_embed_proj_dim: no cost model can count its operations; fit against tokens")
@@ -177,6 +162,4 @@ def read_decoder(config: Path) -> Decoder:
 
 def print_json(data: Any) -> None:
     """Print JSON on stdout."""
-    from specopt.models.files import json_text
-
     typer.echo(json_text(data, indent=1), file=stdout())

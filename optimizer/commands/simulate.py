@@ -13,7 +13,7 @@ from specopt.models.errors import InvalidInput, SpecoptError
 
 if TYPE_CHECKING:
     from specopt.instances.family import Family
-    from specopt.kinds.simulator import Simulator
+    from specopt.kinds.kind import Simulator
 
 POLICIES = (
     "draft-control: adaptive-heuristic, llm-alone; fair-goodput: robust, gradient, fixed, random; verification-batch: "
@@ -108,13 +108,13 @@ def _policy_on_workload(
     kind: str, policy: str | None, workload: str | None, param: Sequence[str], seed: int
 ) -> tuple[Any, str, dict[str, Any]]:
     """Return the workload, the policy and the options of the simulator."""
-    from specopt.api.plugins import plugged_policy
+    from specopt.api.plugins import POLICIES, plugged
     from specopt.api.simulate import SIMULATORS
     from specopt.models.arguments import one_of
 
     simulator = SIMULATORS[one_of("KIND", kind, [one for one, simulator in SIMULATORS.items() if simulator.policies])]
     for name in (policy or "").split(","):
-        if plugged_policy(kind, name) is None:
+        if plugged(POLICIES, kind, name) is None:
             one_of("--policy", name or None, simulator.policies)
     families = {family.label: family for family in simulator.workloads}
     short = workload if workload is None else workload.removeprefix(f"{kind}/")

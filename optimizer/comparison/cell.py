@@ -138,7 +138,7 @@ def unpickled(text: str) -> Any:
 def _variant(problem: Problem) -> str:
     """Return the class of a variant as text."""
     own, kind = type(problem), kind_of(problem).problem
-    if names := {"sense", "worth", "distance"} & overridden(own, kind):
+    if names := {"sense", "sense_of", "worth", "distance"} & overridden(own, kind):
         raise InvalidInput(
             f"problems: {own.__name__} overrides {', '.join(sorted(names))}, by which tables rate {kind.kind}"
         )

@@ -20,7 +20,7 @@ from specopt.comparison.summary import time_of
 from specopt.comparison.table import LEAST_GAP, Comparison
 from specopt.kinds import kind_of
 from specopt.models.fields import Floats
-from specopt.views.chart import Chart, Picture, looks, quantity
+from specopt.views.chart import TOOLTIP, Chart, Picture, layer, looks, quantity
 
 SOLVED = 0.01
 WIDEST_GAP, LEAST_SECONDS = 1e3, 1e-4
@@ -107,8 +107,8 @@ def _profile(values: Mapping[str, Floats], title: str, x: str, note: str) -> Cha
         "y": quantity("share of the runs (%)", scale={"domain": [0, 100]}),
         **looks("method", list(values)),
     }
-    mark = {"type": "line", "interpolate": "step-after", "strokeWidth": 2, "tooltip": {"content": "data"}}
-    return Chart(title=title, rows=rows, spec={"mark": mark, "encoding": encoding}, note=note)
+    mark = {"type": "line", "interpolate": "step-after", "strokeWidth": 2, "tooltip": TOOLTIP}
+    return Chart(title=title, rows=rows, spec=layer(mark, **encoding), note=note)
 
 
 def _steps(values: Floats, end: float) -> list[tuple[float, float]]:
@@ -122,14 +122,13 @@ def _steps(values: Floats, end: float) -> list[tuple[float, float]]:
 
 
 def _shortfall(comparison: Comparison, record: Record) -> float:
-    share = 0.0 if record.infeasible else comparison.shortfall(record)
-    return math.inf if share is None else share
+    return _reached(record, comparison.shortfall(record))
 
 
 def _gap(comparison: Comparison, record: Record) -> float:
-    if record.infeasible:
-        return 0.0
     gap = comparison.gap(record)
-    if gap is None:
-        gap = comparison.excess(record)
-    return math.inf if gap is None else gap
+    return _reached(record, comparison.excess(record) if gap is None else gap)
+
+
+def _reached(record: Record, distance: float | None) -> float:
+    return 0.0 if record.infeasible else math.inf if distance is None else distance

@@ -10,7 +10,8 @@ proof that no plan is feasible is an answer like an optimal plan: it wins, it is
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,7 +19,7 @@ import numpy as np
 
 from specopt.comparison.cell import Record
 from specopt.comparison.instances import parameters_in
-from specopt.comparison.table import LEAST_GAP, Comparison
+from specopt.comparison.table import LEAST_GAP, Comparison, cells_of_kinds
 from specopt.kinds import kind_of
 
 SHIFT_SECONDS = 0.01
@@ -89,20 +90,13 @@ def summaries(comparison: Comparison) -> list[MethodSummary]:
     """
     found = []
     for kind, parameters, cells in _groups(comparison):
-        labels = dict.fromkeys(label for cell in cells for label in cell)
         common = comparison.common(cells)
-        planning = (
-            [label for label in common[0] if any(comparison.gap(cell[label]) is not None for cell in common)]
-            if common
-            else []
-        )
+        planning = {label for cell in common for label in cell if comparison.gap(cell[label]) is not None}
         planned = [cell for cell in common if all(comparison.gap(cell[label]) is not None for label in planning)]
-        for label in labels:
-            records, mine = (
-                [cell[label] for cell in cells if label in cell],
-                [cell[label] for cell in common if label in cell],
+        for label in dict.fromkeys(label for cell in cells for label in cell):
+            records, mine, priced = (
+                [cell[label] for cell in some if label in cell] for some in (cells, common, planned)
             )
-            priced = [cell[label] for cell in planned if label in cell]
             gaps = [gap for record in priced if (gap := comparison.gap(record)) is not None]
             lacking = [share for record in priced if (share := comparison.shortfall(record)) is not None]
             found.append(
@@ -111,18 +105,18 @@ def summaries(comparison: Comparison) -> list[MethodSummary]:
                     label=label,
                     parameters=parameters,
                     cells=len(mine),
-                    proven=_share(mine, comparison.proven, len(mine)) if mine else None,
-                    wins=_share(mine, comparison.wins, len(mine)) if mine else None,
-                    mean_gap=float(np.mean(gaps)) if gaps else None,
-                    largest_gap=max(gaps) if gaps else None,
-                    mean_shortfall=float(np.mean(lacking)) if lacking else None,
+                    proven=_mean(map(comparison.proven, mine)),
+                    wins=_mean(map(comparison.wins, mine)),
+                    mean_gap=_mean(gaps),
+                    largest_gap=max(gaps, default=None),
+                    mean_shortfall=_mean(lacking),
                     seconds=shifted_geometric_mean([time_of(record) for record in mine]) if mine else None,
                     all_cells=len(cells),
                     refused=len(cells) - len(records),
                     failed=sum(record.failed for record in records),
                     without_plan=sum(not (answered(record) or record.failed) for record in records),
-                    all_proven=_share(records, comparison.proven, len(cells)),
-                    all_wins=_share(records, comparison.wins, len(cells)),
+                    all_proven=sum(map(comparison.proven, records)) / len(cells),
+                    all_wins=sum(map(comparison.wins, records)) / len(cells),
                 )
             )
 
@@ -136,9 +130,9 @@ def summaries(comparison: Comparison) -> list[MethodSummary]:
 
 def _groups(comparison: Comparison) -> Iterator[tuple[str, dict[str, float | str], list[dict[str, Record]]]]:
     """Give the cells of every kind and setting of swept parameters."""
-    for kind in dict.fromkeys(record.kind for record in comparison):
+    for kind, cells in cells_of_kinds(comparison):
         groups: dict[str, tuple[dict[str, float | str], list[dict[str, Record]]]] = {}
-        for cell in comparison.cells(kind).values():
+        for cell in cells:
             parameters = parameters_in(next(iter(cell.values())).instance)
             groups.setdefault(str(parameters), (parameters, []))[1].append(cell)
         yield from ((kind, *group) for group in groups.values())
@@ -150,16 +144,14 @@ def who_wins(comparison: Comparison) -> dict[str, dict[str, float]]:
     A method that refuses a cell does not win it.
     """
     groups: dict[str, dict[str, list[Record]]] = {}
-    sizes: dict[tuple[str, str], int] = {}
-    for kind in dict.fromkeys(record.kind for record in comparison):
-        for cell in comparison.cells(kind).values():
-            family = family_of(next(iter(cell.values())))
-            sizes[family, kind] = sizes.get((family, kind), 0) + 1
-            for label, record in cell.items():
-                groups.setdefault(family, {}).setdefault(label, []).append(record)
+    sizes: Counter[tuple[str, str]] = Counter()
+    for kind, family, cell in _families(comparison):
+        sizes[family, kind] += 1
+        for label, record in cell.items():
+            groups.setdefault(family, {}).setdefault(label, []).append(record)
     return {
         family: {
-            label: _share(records, comparison.wins, sum(sizes[family, kind] for kind in {r.kind for r in records}))
+            label: sum(map(comparison.wins, records)) / sum(sizes[family, kind] for kind in {r.kind for r in records})
             for label, records in sorted(methods.items())
         }
         for family, methods in sorted(groups.items())
@@ -174,13 +166,13 @@ def tables_of(comparison: Comparison, apart: bool = False) -> Tables:
     alike = _alike(comparison) if apart else set()
     told = comparison.of([record for record in comparison if (record.kind, family_of(record)) not in alike])
     rows, found = summaries(told), {}
-    for kind in dict.fromkeys(record.kind for record in comparison):
+    for kind, _ in cells_of_kinds(comparison):
         problems = len({record.problem_sha256 for record in comparison if record.kind == kind})
         mine = [row for row in rows if row.kind == kind]
         swept = dict.fromkeys(name for row in mine for name in row.parameters)
         table = found[f"{kind}: {problems} instances"] = [_columns(row, swept) for row in mine]
         if names := sorted(family for of, family in alike if of == kind):
-            cells = [cell for cell in comparison.cells(kind).values() if family_of(next(iter(cell.values()))) in names]
+            cells = [cell for of, family, cell in _families(comparison) if of == kind and family in names]
             label = f"all {max(map(len, cells))} methods alike: {', '.join(names)}"
             one = [replace(next(iter(cell.values())), method=label, label=label) for cell in cells]
             table += [_columns(row, swept) | {"time (s)": None} for row in summaries(comparison.of(one))]
@@ -189,12 +181,19 @@ def tables_of(comparison: Comparison, apart: bool = False) -> Tables:
 
 def _alike(comparison: Comparison) -> set[tuple[str, str]]:
     """Return kind and family, no swept one, where several methods have equally good plans in every cell."""
-    told: dict[tuple[str, str], bool] = {}
-    for kind in dict.fromkeys(record.kind for record in comparison):
-        for cell in comparison.cells(kind).values():
-            key = (kind, family_of(next(iter(cell.values()))))
-            told[key] = told.get(key, "[" in key[1]) or len(cell) < 2 or not all(map(comparison.wins, cell.values()))
-    return {key for key, apart in told.items() if not apart}
+    families = list(_families(comparison))
+    told = {
+        (kind, family)
+        for kind, family, cell in families
+        if "[" in family or len(cell) < 2 or not all(map(comparison.wins, cell.values()))
+    }
+    return {(kind, family) for kind, family, _ in families} - told
+
+
+def _families(comparison: Comparison) -> Iterator[tuple[str, str, dict[str, Record]]]:
+    """Give every cell with its kind and family."""
+    for kind, cells in cells_of_kinds(comparison):
+        yield from ((kind, family_of(next(iter(cell.values()))), cell) for cell in cells)
 
 
 def family_of(record: Record) -> str:
@@ -246,8 +245,9 @@ def shifted_geometric_mean(values: Sequence[float], shift: float = SHIFT_SECONDS
     return float(np.exp(np.mean(np.log(np.asarray(values) + shift))) - shift)
 
 
-def _share(records: Sequence[Record], holds: Callable[[Record], bool], of: int) -> float:
-    return sum(map(holds, records)) / of
+def _mean(values: Iterable[float]) -> float | None:
+    found = list(values)
+    return float(np.mean(found)) if found else None
 
 
 def _last(value: float | None) -> float:

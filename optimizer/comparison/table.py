@@ -44,6 +44,12 @@ _OWN: dict[str, Callable[[Comparison, Record], float | None]] = {
 _NAMES = [*(name for name in Record.__dataclass_fields__ if name != "plan"), *_OWN]
 
 
+def cells_of_kinds(comparison: Comparison) -> Iterator[tuple[str, list[dict[str, Record]]]]:
+    """Give every kind of problem with its cells, in each of which records stand by the method's label."""
+    for kind in dict.fromkeys(record.kind for record in comparison):
+        yield kind, list(comparison.cells(kind).values())
+
+
 def newest(records: Iterable[Record]) -> list[Record]:
     """Return the newest record of every cell: those that were run with sources of earlier days are history."""
     return list({record.identity: record for record in sorted(records, key=lambda record: record.started)}.values())
@@ -68,18 +74,14 @@ class Comparison(Shown):
         self._best: dict[str, tuple[float | None, float | None]] = {}
         for record in records:
             objective, bound = self._best.get(record.problem_sha256) or known.get(record.problem_sha256, (None, None))
-            if record.objective is not None and not record.failed:
-                better = min if kind_of(record.kind).problem.sense_of(record.scale) == "minimize" else max
-                objective = record.objective if objective is None else better(objective, record.objective)
+            if not record.failed:
+                objective = _better(record, objective, record.objective)
             self._best[record.problem_sha256] = (objective, bound)
-        held = (_held_against(record, self._best[record.problem_sha256][0]) for record in records)
+        held = (_held_against(record, self.best(record)[0]) for record in records)
         self.records = tuple(sorted(held, key=lambda r: (r.kind, r.instance, r.method, str(r.options), r.seed)))
         for record in self.records:
-            objective, bound = self._best[record.problem_sha256]
-            if record.bound is not None:
-                tighter = max if kind_of(record.kind).problem.sense_of(record.scale) == "minimize" else min
-                bound = record.bound if bound is None else tighter(bound, record.bound)
-            self._best[record.problem_sha256] = (objective, bound)
+            objective, bound = self.best(record)
+            self._best[record.problem_sha256] = (objective, _better(record, bound, record.bound, rising=True))
 
     def __len__(self) -> int:
         return len(self.records)
@@ -119,8 +121,7 @@ class Comparison(Shown):
 
     def gap(self, record: Record) -> float | None:
         """Return the relative distance of a record's objective to the best bound; None if one is missing."""
-        bound = self.best(record)[1]
-        return None if record.objective is None or bound is None else _gap(record, bound)
+        return _distance(record, self.best(record)[1])
 
     def shortfall(self, record: Record) -> float | None:
         """Return how much of the best bound a record's objective lacks, 0 to 1; None where it is to be minimised."""
@@ -134,23 +135,18 @@ class Comparison(Shown):
 
     def excess(self, record: Record) -> float | None:
         """Return the relative distance of a record's objective to the best objective; None without a plan."""
-        best = self.best(record)[0]
-        return None if record.objective is None or best is None else _gap(record, best)
+        return _distance(record, self.best(record)[0])
 
     def proven(self, record: Record) -> bool:
         """Return whether a record's plan is optimal by the best bound of any method, within the format's tolerance.
 
         A proof that no plan is feasible counts as well.
         """
-        if record.infeasible:
-            return True
-        gap = self.gap(record)
-        return gap is not None and gap <= WITHIN
+        return record.infeasible or _within(self.gap(record))
 
     def wins(self, record: Record) -> bool:
         """Return whether no method has a better plan for the record's problem, or it proves that there is none."""
-        excess = self.excess(record)
-        return record.infeasible or (excess is not None and excess <= WITHIN)
+        return record.infeasible or _within(self.excess(record))
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one flat row per record, all with the same keys."""
@@ -182,15 +178,12 @@ class Comparison(Shown):
             return pyarrow.int64() if hint == "int" else pyarrow.string()
 
         columns = [(one, kind_of(one)) for one in _NAMES]
-        for name, types in self._swept().items():
-            columns.append((f"parameter_{name}", pyarrow.float64() if types == {float} else pyarrow.string()))
         rows = self.rows()
-        for row in rows:
-            row |= {
-                one: str(row[one])
-                for one, type_ in columns[len(_NAMES) :]
-                if row[one] is not None and pyarrow.types.is_string(type_)
-            }
+        for name, types in self._swept().items():
+            column, numbers = f"parameter_{name}", types == {float}
+            columns.append((column, pyarrow.float64() if numbers else pyarrow.string()))
+            for row in rows:
+                row[column] = row[column] if numbers or row[column] is None else str(row[column])
         return pyarrow.Table.from_pylist(rows, schema=pyarrow.schema(columns))
 
     def to_parquet(self, path: str | os.PathLike[str]) -> None:
@@ -215,12 +208,8 @@ class Comparison(Shown):
         InvalidInput
             If the file cannot be written.
         """
-        write_text(
-            path,
-            csv_text(
-                [[*_NAMES, *(f"parameter_{name}" for name in self._swept())], *(row.values() for row in self.rows())]
-            ),
-        )
+        names = [*_NAMES, *(f"parameter_{name}" for name in self._swept())]
+        write_text(path, csv_text([names, *(row.values() for row in self.rows())]))
 
 
 def _held_against(record: Record, best: float | None) -> Record:
@@ -248,7 +237,21 @@ def _finite(distance: float | None) -> float | None:
     return distance if distance is not None and math.isfinite(distance) else None
 
 
-def _gap(record: Record, reference: float) -> float:
-    assert record.objective is not None, "the caller has asked"
+def _within(distance: float | None) -> bool:
+    return distance is not None and distance <= WITHIN
+
+
+def _better(record: Record, one: float | None, other: float | None, *, rising: bool = False) -> float | None:
+    """Return the better of two objectives of a record's problem, or of two bounds, which get better as they rise."""
+    if one is None or other is None:
+        return one if other is None else other
+    least = (kind_of(record.kind).problem.sense_of(record.scale) == "minimize") != rising
+    return min(one, other) if least else max(one, other)
+
+
+def _distance(record: Record, reference: float | None) -> float | None:
+    """Return the relative distance of a record's objective to a value; None if one of them is missing."""
+    if record.objective is None or reference is None:
+        return None
     distance = kind_of(record.kind).problem.distance(record.objective, reference, record.scale)
     return distance if math.isfinite(distance) else math.inf

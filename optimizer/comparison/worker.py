@@ -14,14 +14,16 @@ import sys
 import threading
 import time
 from functools import cache
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, TextIO
 
+from specopt.api.solve import solve
+from specopt.comparison.cell import unpickled
+from specopt.comparison.sources import kernels_of, sources_of
 from specopt.console.interrupts import SIGNALS
 from specopt.console.progress import showing_kernels
+from specopt.kinds import kind_of
 from specopt.models.fields import printable
-
-if TYPE_CHECKING:
-    from specopt.solvers.method import Method
+from specopt.solvers.method import Method
 
 
 def main() -> None:
@@ -44,10 +46,6 @@ def main() -> None:
 
 def answer(request: dict[str, Any]) -> dict[str, Any]:
     """Solve one cell; whatever goes wrong is the answer, too."""
-    from specopt.api.solve import solve
-    from specopt.comparison.cell import unpickled
-    from specopt.kinds import kind_of
-
     try:
         method, sources = method_of(request["method"], tuple(request["path"]))  # finds the modules of a variant, too
         variant = request.get("variant")
@@ -80,9 +78,6 @@ def method_of(text: str, path: tuple[str, ...]) -> tuple[Method, dict[str, str] 
     path
         Where its modules are looked for, after all else.
     """
-    from specopt.comparison.cell import unpickled
-    from specopt.comparison.sources import sources_of
-
     sys.path.extend(folder for folder in path if folder not in sys.path)
     method: Method = unpickled(text)
     module = type(method).__module__
@@ -103,7 +98,6 @@ def load_kernels(kind: str) -> None:
     """Prepare the compiled loops of a kind: building them, once per machine, is not part of any method's time."""
     import importlib
 
-    from specopt.comparison.sources import kernels_of
     from specopt.solvers._kernels.kernel import prepare
 
     for module in kernels_of(kind.replace("-", "_")):

@@ -9,6 +9,7 @@ from specopt.kinds import (
     draft_control,
     draft_stopping,
     fair_goodput,
+    placement,
     prompt_chunking,
     serving_latency,
     verification_batch,
@@ -25,6 +26,7 @@ KINDS: tuple[Kind, ...] = (
     verification_batch.KIND,
     draft_control.KIND,
     draft_stopping.KIND,
+    placement.KIND,
 )
 
 

@@ -7,9 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from specopt.instances.draft_allocation import FAMILIES
-from specopt.kinds.kind import Kind, Row
-from specopt.kinds.perturbation import likelier, more
-from specopt.kinds.uncertainty import Uncertainty
+from specopt.kinds.kind import Kind, Row, Uncertainty, likelier, more
 from specopt.models.draft_allocation import DraftAllocationPlan, DraftAllocationProblem
 from specopt.solvers.draft_allocation import METHODS
 from specopt.solvers.draft_allocation.milp import FORMULATION

@@ -7,10 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from specopt.instances.draft_control import FAMILIES
-from specopt.kinds.kind import Kind, Row
-from specopt.kinds.perturbation import faster, more
-from specopt.kinds.simulator import Simulator
-from specopt.kinds.uncertainty import Uncertainty
+from specopt.kinds.kind import Kind, Row, Simulator, Uncertainty, faster, more
 from specopt.models.draft_control import ChannelState, DraftControlPlan, DraftControlProblem
 from specopt.solvers.draft_control import METHODS
 from specopt.solvers.draft_control.linear_program import FORMULATION

@@ -9,10 +9,7 @@ from typing import Any
 import numpy as np
 
 from specopt.instances.draft_stopping import FAMILIES
-from specopt.kinds.kind import Kind, Row
-from specopt.kinds.perturbation import faster, more
-from specopt.kinds.simulator import Simulator
-from specopt.kinds.uncertainty import Uncertainty
+from specopt.kinds.kind import Kind, Row, Simulator, Uncertainty, faster, more
 from specopt.models.draft_stopping import AcceptanceRate, DraftStoppingPlan, DraftStoppingProblem
 from specopt.solvers.draft_stopping import METHODS
 from specopt.solvers.draft_stopping.formulation import FORMULATION

@@ -8,10 +8,7 @@ from typing import Any
 
 from specopt.instances.deployment.fair_goodput import fair_goodput
 from specopt.instances.fair_goodput import FAMILIES, WORKLOADS
-from specopt.kinds.kind import Kind, Row
-from specopt.kinds.perturbation import faster, likelier, more
-from specopt.kinds.simulator import Simulator
-from specopt.kinds.uncertainty import Uncertainty
+from specopt.kinds.kind import Kind, Row, Simulator, Uncertainty, faster, likelier, more
 from specopt.models.fair_goodput import FairGoodputPlan, FairGoodputProblem
 from specopt.models.goodput_workload import GoodputWorkload
 from specopt.solvers.fair_goodput import METHODS

@@ -1,23 +1,162 @@
-"""What belongs to one kind of problem, as one value."""
+"""What belongs to one kind of problem, as one value, and the values that it consists of."""
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from importlib import import_module
+from types import NoneType
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+import numpy as np
 
 from specopt.instances.deployment.deployment import Deployment
 from specopt.instances.deployment.proposal import Proposal
 from specopt.instances.family import Family
 from specopt.instances.traces.problem import FromTrace
-from specopt.kinds.perturbation import Perturbation
-from specopt.kinds.simulator import Simulator
-from specopt.kinds.uncertainty import Uncertainty
 from specopt.models.problem import Plan, Problem
 from specopt.solvers.formulation import Formulation
 from specopt.solvers.method import Method
+from specopt.solvers.simulation import Simulation
 
 Row = dict[str, Any]
+
+# ---------------------------------------------------------------------------- what `sensitivity` adds
+
+
+@dataclass(frozen=True)
+class Perturbation:
+    """One more unit of one resource.
+
+    Parameters
+    ----------
+    field
+        The problem's field that changes.
+    unit
+        What is added, in words.
+    apply
+        Takes a problem and returns the new value of the field, or None where the problem makes no use of it.
+    """
+
+    field: str
+    unit: str
+    apply: Callable[[Any], Any]
+
+
+FASTER = 0.99
+"""Factor on seconds that are one per cent less."""
+
+
+def more(field: str, unit: str, change: Callable[[Any], Any]) -> Perturbation:
+    """Return the perturbation that changes the value of a field, where it is set and changes by that."""
+
+    def apply(problem: Any) -> Any:
+        value = getattr(problem, field)
+        changed = None if value is None else change(value)
+        return None if changed is None or np.all(changed == value) else changed
+
+    return Perturbation(field, unit, apply)
+
+
+def faster(field: str, what: str) -> Perturbation:
+    """Return the perturbation that takes one per cent off the seconds of a field."""
+    return more(field, f"{what} 1 % faster", lambda seconds: FASTER * seconds)
+
+
+def likelier(field: str, most: float) -> Perturbation:
+    """Return the perturbation that raises acceptance rates by 0.01, up to the most that is allowed."""
+    return more(field, "+0.01 acceptance rate", lambda rates: np.minimum(rates + 0.01, np.maximum(rates, most)))
+
+
+# ---------------------------------------------------------------------------- what `robustness` varies
+
+Interval = tuple[float, float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Uncertainty:
+    """Acceptance rates, and perhaps output lengths, that lie in an interval.
+
+    Parameters
+    ----------
+    vary
+        Function of a problem, a plan, acceptance rates and a factor of all output lengths; returns the problem so
+        changed, and the plan with whatever it declares adapted. Where the kind has output lengths, the rates may be
+        None: the problem's.
+    shape
+        Of the acceptance rates of a problem.
+    zero, one
+        Whether these acceptance rates are allowed.
+    longest_output
+        The longest output of a problem, in tokens; None: the kind has no output lengths.
+    worst
+        Function of a problem, a plan, the interval of rates and the factor; returns rates among which the worst lies,
+        and whether that is certain. None: the objective rises with every rate, and the lower end is the worst.
+    """
+
+    vary: Callable[[Any, Any, Any, float], tuple[Problem, Plan]]
+    shape: Callable[[Any], tuple[int, ...]]
+    zero: bool = True
+    one: bool = False
+    longest_output: Callable[[Any], int] | None = None
+    worst: Callable[[Any, Any, Interval, float], tuple[list[Any], bool]] | None = None
+
+
+# ---------------------------------------------------------------------------- what `simulate` plays
+
+_COMMON = {"seed", "replications", "callback"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Simulator:
+    """A simulator of plans, or of policies on workloads.
+
+    Parameters
+    ----------
+    world
+        What a plan or policy is played on: a type of problem or workload.
+    module
+        Whose function `simulate` it is, loaded when something is played.
+    policies
+        The names that it takes besides plans.
+    workloads
+        The families of worlds that these policies meet.
+    """
+
+    world: type[Any]
+    module: str
+    policies: tuple[str, ...] = ()
+    workloads: tuple[Family, ...] = ()
+
+    @property
+    def play(self) -> Callable[..., Simulation]:
+        """The function of a world, a plan or policy and, by keyword, seed, replications, callback and options."""
+        found: Callable[..., Simulation] = import_module(self.module).simulate
+        return found
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """Keywords that this simulator has of its own."""
+        keywords = (p.name for p in inspect.signature(self.play).parameters.values() if p.kind is p.KEYWORD_ONLY)
+        return tuple(name for name in keywords if name not in _COMMON)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The types of those options that text can express."""
+        hints = get_type_hints(self.play)
+        return {name: hints[name] for name in self.options if _is_plain(hints[name])}
+
+
+def _is_plain(hint: Any) -> bool:
+    """Return whether text can express a type."""
+    if get_origin(hint) is Literal or hint in (bool, int, float, str):
+        return True
+    members = get_args(hint)
+    return NoneType in members and all(one is NoneType or _is_plain(one) for one in members)
+
+
+# ---------------------------------------------------------------------------- all that belongs to a kind
 
 
 @dataclass(frozen=True, kw_only=True)

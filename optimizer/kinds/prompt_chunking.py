@@ -7,9 +7,7 @@ from dataclasses import replace
 
 from specopt.instances.deployment.prompt_chunking import prompt_chunking
 from specopt.instances.prompt_chunking import FAMILIES, WORKLOADS
-from specopt.kinds.kind import Kind, Row
-from specopt.kinds.perturbation import FASTER, faster, more
-from specopt.kinds.simulator import Simulator
+from specopt.kinds.kind import FASTER, Kind, Row, Simulator, faster, more
 from specopt.models.prompt_chunking import PromptChunkingPlan, PromptChunkingProblem
 from specopt.models.prompt_workload import PromptWorkload
 from specopt.solvers.prompt_chunking import METHODS

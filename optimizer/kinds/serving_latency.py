@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Iterator
 from dataclasses import replace
@@ -14,10 +13,7 @@ from specopt.instances.deployment.serving_latency import serving_latency
 from specopt.instances.runtimes.fields import of_serving_latency
 from specopt.instances.serving_latency import FAMILIES
 from specopt.instances.traces.serving_latency import FROM_TRACE
-from specopt.kinds.kind import Kind, Row
-from specopt.kinds.perturbation import FASTER, Perturbation, more
-from specopt.kinds.simulator import Simulator
-from specopt.kinds.uncertainty import Interval, Uncertainty
+from specopt.kinds.kind import FASTER, Interval, Kind, Perturbation, Row, Simulator, Uncertainty, more
 from specopt.models.acceptance import expected_tokens_per_step, rate_that_yields
 from specopt.models.errors import InvalidInput
 from specopt.models.pass_time import LinearRuntime, PiecewiseRuntime, Runtime
@@ -105,7 +101,7 @@ def _vary(
     samples = problem.output_samples
     if samples is not None:
         samples = TokenSamples(np.maximum(1, np.ceil(samples.rows * scale - 1e-9)).astype(np.int64))
-    return dataclasses.replace(
+    return replace(
         problem,
         output_tokens=lengths,
         output_samples=samples,

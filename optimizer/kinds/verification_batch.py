@@ -8,9 +8,7 @@ from specopt.instances.deployment.verification_batch import verification_batch
 from specopt.instances.runtimes.fields import of_verification_batch
 from specopt.instances.traces.verification_batch import FROM_TRACE
 from specopt.instances.verification_batch import FAMILIES, WORKLOADS
-from specopt.kinds.kind import Kind, Row
-from specopt.kinds.perturbation import FASTER, faster, more
-from specopt.kinds.simulator import Simulator
+from specopt.kinds.kind import FASTER, Kind, Row, Simulator, faster, more
 from specopt.models.verification_batch import VerificationBatchPlan, VerificationBatchProblem
 from specopt.models.verification_workload import VerificationWorkload
 from specopt.solvers.verification_batch import METHODS

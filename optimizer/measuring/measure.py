@@ -14,9 +14,10 @@ from typing import Protocol
 
 import numpy as np
 
+from specopt.console.progress import end_progress, print_step
 from specopt.instances.checkpoints.model_config import ModelConfig
 from specopt.measuring.forward_pass import ForwardPass, OutOfMemory
-from specopt.models.arguments import boolean, integer
+from specopt.models.arguments import boolean, integer, one_of
 from specopt.models.errors import InvalidInput, MissingDependency
 from specopt.models.fields import MAX_TOKENS, describe
 from specopt.models.files import csv_text
@@ -87,10 +88,9 @@ class Settings:
         if self.threads is not None:
             integer("threads", self.threads, 1, MAX_TOKENS)
         boolean("graphs", self.graphs)
-        if self.dtype is not None and self.dtype not in DTYPES:
-            raise InvalidInput(f"dtype: expected one of {', '.join(DTYPES)}, got {describe(self.dtype)}")
-        if self.device not in DEVICES:
-            raise InvalidInput(f"device: expected one of {', '.join(DEVICES)}, got {describe(self.device)}")
+        if self.dtype is not None:
+            one_of("dtype", self.dtype, DTYPES)
+        one_of("device", self.device, DEVICES)
 
     @property
     def passes(self) -> tuple[ForwardPass, ...]:
@@ -237,17 +237,16 @@ def measure_with(
     """Time forward passes with a timer of one's own; see `measure`."""
     rows: list[Timing] = []
     skipped: list[str] = []
+    interrupted = False
     try:
         for config in configs:
-            _measure_one(timer, config, settings, rows, skipped, (len(configs), verbose))
+            _measure_one(timer, config, settings, rows, skipped, verbose)
     except KeyboardInterrupt:
-        return Measurement(rows=tuple(rows), skipped=tuple(skipped), interrupted=True)
+        interrupted = True
     finally:
         if verbose:
-            from specopt.console.progress import end_progress
-
             end_progress()
-    return Measurement(rows=tuple(rows), skipped=tuple(skipped), interrupted=False)
+    return Measurement(rows=tuple(rows), skipped=tuple(skipped), interrupted=interrupted)
 
 
 def _measure_one(
@@ -256,7 +255,7 @@ def _measure_one(
     settings: Settings,
     rows: list[Timing],
     skipped: list[str],
-    progress: tuple[int, bool],
+    verbose: bool,
 ) -> None:
     dtype = settings.dtype or _default_dtype(timer, config)
     weights = config.parameters * DTYPES[dtype]
@@ -273,9 +272,7 @@ def _measure_one(
     free = timer.free_bytes()
     passes = settings.passes
     for index, work in enumerate(passes):
-        if progress[1]:
-            from specopt.console.progress import print_step
-
+        if verbose:
             print_step(time.monotonic() - start, f"{config.name}: {index} of {len(passes)}, {work}")
         reason = _does_not_fit(config, work, DTYPES[dtype], free)
         if reason is None:

@@ -23,26 +23,20 @@ NORM_EPSILON = 1e-5
 Tensor = Any  # torch's types are not known where it is not installed
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Norm:
-    weight: Tensor | None
-    bias: Tensor | None
+Weights = tuple[Tensor | None, Tensor | None]
+"""Weight and bias of a norm, or of a linear map."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Layer:
     """One layer; queries, keys and values are one matrix, and so are gate and up, as serving engines have them."""
 
-    norms: tuple[_Norm, ...]
-    head_norms: tuple[_Norm, ...]
-    qkv: Tensor
-    qkv_bias: Tensor | None
-    output: Tensor
-    output_bias: Tensor | None
-    up: Tensor
-    up_bias: Tensor | None
-    down: Tensor
-    down_bias: Tensor | None
+    norms: tuple[Weights, ...]
+    head_norms: tuple[Weights, ...]
+    qkv: Weights
+    output: Weights
+    up: Weights
+    down: Weights
 
 
 class TorchDecoder:
@@ -142,7 +136,7 @@ class TorchDecoder:
         sizes = [shape.heads, shape.kv_heads, shape.kv_heads]
         for layer, (keys, values) in zip(self.layers, cache, strict=True):
             h = self._normed(x, layer.norms[0])
-            qkv = functional.linear(h, layer.qkv, layer.qkv_bias)
+            qkv = functional.linear(h, *layer.qkv)
             q, k, v = qkv.view(batch, new, -1, shape.head_dim).transpose(1, 2).split(sizes, dim=1)
             if layer.head_norms:
                 q, k = self._normed(q, layer.head_norms[0]), self._normed(k, layer.head_norms[1])
@@ -158,17 +152,17 @@ class TorchDecoder:
                 is_causal=cached == 0 and new > 1,
                 enable_gqa=shape.heads != shape.kv_heads,
             )
-            h = functional.linear(h.transpose(1, 2).reshape(batch, new, -1), layer.output, layer.output_bias)
+            h = functional.linear(h.transpose(1, 2).reshape(batch, new, -1), *layer.output)
             if len(layer.norms) == 4:
                 h = self._normed(h, layer.norms[1])
             x = x + h
-            h = functional.linear(self._normed(x, layer.norms[len(layer.norms) // 2]), layer.up, layer.up_bias)
+            h = functional.linear(self._normed(x, layer.norms[len(layer.norms) // 2]), *layer.up)
             if shape.gated:
                 gate, h = h.split(shape.ffn, dim=-1)
                 h = self.activation(gate) * h
             else:
                 h = self.activation(h)
-            h = functional.linear(h, layer.down, layer.down_bias)
+            h = functional.linear(h, *layer.down)
             if len(layer.norms) == 4:
                 h = self._normed(h, layer.norms[3])
             x = x + h
@@ -184,27 +178,23 @@ class TorchDecoder:
         return _Layer(
             norms=tuple(self._norm(shape.hidden) for _ in range(layout.norms_per_layer)),
             head_norms=tuple(self._norm(shape.head_dim) for _ in range(2 if layout.query_key_norm else 0)),
-            qkv=self._matrix(query + 2 * key, shape.hidden),
-            qkv_bias=self._vector(query + 2 * key, 0.0) if layout.qkv_bias else None,
-            output=self._matrix(shape.hidden, query),
-            output_bias=self._vector(shape.hidden, 0.0) if layout.output_bias else None,
-            up=self._matrix(ups, shape.hidden),
-            up_bias=self._vector(ups, 0.0) if layout.mlp_bias else None,
-            down=self._matrix(shape.hidden, shape.ffn),
-            down_bias=self._vector(shape.hidden, 0.0) if layout.mlp_bias else None,
+            qkv=self._linear(query + 2 * key, shape.hidden, layout.qkv_bias),
+            output=self._linear(shape.hidden, query, layout.output_bias),
+            up=self._linear(ups, shape.hidden, layout.mlp_bias),
+            down=self._linear(shape.hidden, shape.ffn, layout.mlp_bias),
         )
 
-    def _norm(self, size: int) -> _Norm:
+    def _norm(self, size: int) -> Weights:
         values = self.layout.values_per_norm
-        return _Norm(
-            weight=self._vector(size, 1.0) if values >= 1 else None,
-            bias=self._vector(size, 0.0) if values == 2 else None,
-        )
+        return self._vector(size, 1.0) if values >= 1 else None, self._vector(size, 0.0) if values == 2 else None
 
-    def _normed(self, x: Tensor, norm: _Norm) -> Tensor:
+    def _normed(self, x: Tensor, norm: Weights) -> Tensor:
         if self.layout.layer_norm:
-            return functional.layer_norm(x, x.shape[-1:], norm.weight, norm.bias, NORM_EPSILON)
-        return functional.rms_norm(x, x.shape[-1:], norm.weight, NORM_EPSILON)
+            return functional.layer_norm(x, x.shape[-1:], *norm, NORM_EPSILON)
+        return functional.rms_norm(x, x.shape[-1:], norm[0], NORM_EPSILON)
+
+    def _linear(self, rows: int, columns: int, has_bias: bool) -> Weights:
+        return self._matrix(rows, columns), self._vector(rows, 0.0) if has_bias else None
 
     def _matrix(self, rows: int, columns: int) -> Tensor:
         found = self._normal((rows, columns)).mul_(WEIGHT_SPREAD)

@@ -7,20 +7,19 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import Any
 
-from specopt.api.claims import held_against
+from specopt.api.claims import held_against, method_of_result
 from specopt.api.front import Front
-from specopt.api.solve import method_named
 from specopt.comparison.profiles import profile_figure
 from specopt.comparison.summary import tables_of
 from specopt.comparison.table import Comparison
 from specopt.kinds import kind_of
-from specopt.models.errors import InvalidInput, SpecoptError
+from specopt.models.errors import InvalidInput
 from specopt.models.fields import describe
 from specopt.models.judge import Report, verify
 from specopt.models.problem import Plan, Problem
 from specopt.models.result import Result, Status
 from specopt.report.certificate import certificate
-from specopt.report.markup import MAX_ROWS, facts, folded, items, paragraph, section, table
+from specopt.report.markup import MAX_ROWS, facts, folded, items, paragraph, section, table, text
 from specopt.report.page import Page, figure
 from specopt.views.chart import Picture
 from specopt.views.front import front_picture
@@ -119,11 +118,7 @@ def picture(shown: Problem | Front | Comparison, plan: Plan | Result | None = No
 
 
 def _guarantee(result: Result) -> str | None:
-    try:
-        method = method_named(result.kind, result.method)
-    except SpecoptError:  # a plug-in that is not what it was
-        return None
-    return None if method is None else method.guarantee
+    return getattr(method_of_result(result), "guarantee", None)
 
 
 def _figures(result: Result, judged: Report | None) -> str:
@@ -154,7 +149,6 @@ def _rows(rows: Any, result: Result) -> str:
 
 
 def _source(data: Mapping[str, Any]) -> str:
-    from specopt.report.markup import text
 
     found = json.dumps(data)
     return f"<pre>{text(found if len(found) <= 4000 else found[:4000] + ' ...')}</pre>"

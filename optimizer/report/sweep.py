@@ -9,7 +9,8 @@ from specopt.report.markup import items, section, table
 from specopt.report.page import Page, figure
 from specopt.solvers.speculation_table.tuning.decision import Tuning, column_of
 from specopt.solvers.speculation_table.tuning.tuner import Tuner
-from specopt.views.chart import Chart, category, quantity
+from specopt.views.chart import TOOLTIP, Chart, category, layer, quantity
+from specopt.views.tuning import name_of
 
 
 def sweep_page(sweep: Sweep, sources: tuple[str, ...]) -> Page:
@@ -45,7 +46,7 @@ def _ranges(tuning: Tuning) -> list[dict[str, Any]]:
         mean, least, most = tuning.worth(drafted)
         found.append(
             {
-                "batches from": low, "to": high, "draft tokens": _name(column_of(drafts)),
+                "batches from": low, "to": high, "draft tokens": name_of(column_of(drafts)),
                 "speed-up": mean, "at least": least, "at most": most,
             }
         )  # fmt: skip
@@ -54,7 +55,7 @@ def _ranges(tuning: Tuning) -> list[dict[str, Any]]:
 
 def _chosen(tuning: Tuning) -> Chart:
     rows = [
-        {"batch size": size, "draft tokens": max(0, tuning.option(size) - 1), "choice": _name(tuning.option(size))}
+        {"batch size": size, "draft tokens": max(0, tuning.option(size) - 1), "choice": name_of(tuning.option(size))}
         for size in tuning.grid.sizes
     ]
     return Chart(
@@ -63,13 +64,11 @@ def _chosen(tuning: Tuning) -> Chart:
         rows=rows,
         spec={
             "height": 140,
-            "mark": {
-                "type": "line",
-                "interpolate": "step-after",
-                "point": len(rows) <= 40,
-                "tooltip": {"content": "data"},
-            },
-            "encoding": {"x": _load("batch size"), "y": quantity("draft tokens", axis={"tickMinStep": 1})},
+            **layer(
+                _line(rows, interpolate="step-after"),
+                x=_load("batch size"),
+                y=quantity("draft tokens", axis={"tickMinStep": 1}),
+            ),
         },
     )
 
@@ -81,7 +80,7 @@ def _gained(tuning: Tuning) -> Chart:
         taken = tuning.option(size)
         rows.append(
             {
-                "batch size": size, "choice": _name(taken),
+                "batch size": size, "choice": name_of(taken),
                 "speed-up": float(grid.mean[row, taken] / grid.mean[row, 0]),
                 "at least": float(grid.least[row, taken]), "at most": float(grid.most[row, taken]),
             }
@@ -93,19 +92,14 @@ def _gained(tuning: Tuning) -> Chart:
         rows=rows,
         spec={
             "layer": [
-                {
-                    "mark": {"type": "area", "opacity": 0.25},
-                    "encoding": {
-                        "x": x,
-                        "y": quantity("at least", title="speed-up", scale=scale),
-                        "y2": {"field": "at most"},
-                    },
-                },
-                {
-                    "mark": {"type": "line", "point": len(rows) <= 40, "tooltip": {"content": "data"}},
-                    "encoding": {"x": x, "y": quantity("speed-up", scale=scale)},
-                },
-                {"mark": {"type": "rule", "strokeDash": [4, 4]}, "encoding": {"y": {"datum": 1}}},
+                layer(
+                    {"type": "area", "opacity": 0.25},
+                    x=x,
+                    y=quantity("at least", title="speed-up", scale=scale),
+                    y2={"field": "at most"},
+                ),
+                layer(_line(rows), x=x, y=quantity("speed-up", scale=scale)),
+                layer({"type": "rule", "strokeDash": [4, 4]}, y={"datum": 1}),
             ]
         },
     )
@@ -116,7 +110,7 @@ def _throughput(tuning: Tuning, tuner: Tuner) -> Chart:
     lengths = {column_of(m.point.draft_length) for m in tuner.measurements}
     rows = [
         {
-            "concurrency": c, "draft tokens": _name(k), "tokens per second": float(grid.mean[grid.row(c), k]),
+            "concurrency": c, "draft tokens": name_of(k), "tokens per second": float(grid.mean[grid.row(c), k]),
             "low": float(grid.low[grid.row(c), k]), "high": float(grid.high[grid.row(c), k]),
             "measured": "yes" if grid.measured[grid.row(c), k] else "no, predicted",
         }
@@ -125,30 +119,24 @@ def _throughput(tuning: Tuning, tuner: Tuner) -> Chart:
         if tuning.is_option(k)
     ]  # fmt: skip
     x, y = _load("concurrency"), {"scale": {"type": "log", "nice": False}, "axis": {"format": "~s"}}
-    colour = {"color": category("draft tokens")}
+    mean = {"x": x, "y": quantity("tokens per second", **y), "color": category("draft tokens")}
+    known = {"test": "datum.measured == 'yes'", **category("draft tokens", legend=None)}
     return Chart(
         title="Output tokens per second by load and draft length",
         note="Lines go through the means, upright strokes are their bands; hollow points were not measured.",
         rows=rows,
         spec={
             "layer": [
-                {
-                    "mark": {"type": "rule", "opacity": 0.5},
-                    "encoding": {
-                        "x": x, "y": quantity("low", title="tokens per second", **y), "y2": {"field": "high"}, **colour,
-                    },
-                },
-                {"mark": "line", "encoding": {"x": x, "y": quantity("tokens per second", **y), **colour}},
-                {
-                    "mark": {"type": "point", "size": 45, "tooltip": {"content": "data"}},
-                    "encoding": {
-                        "x": x, "y": quantity("tokens per second", **y), **colour,
-                        "fill": {
-                            "condition": {"test": "datum.measured == 'yes'", **category("draft tokens", legend=None)},
-                            "value": "var(--paper)",
-                        },
-                    },
-                },
+                layer(
+                    {"type": "rule", "opacity": 0.5},
+                    **mean | {"y": quantity("low", title="tokens per second", **y), "y2": {"field": "high"}},
+                ),
+                layer("line", **mean),
+                layer(
+                    {"type": "point", "size": 45, "tooltip": TOOLTIP},
+                    **mean,
+                    fill={"condition": known, "value": "var(--paper)"},
+                ),
             ]
         },
     )  # fmt: skip
@@ -160,7 +148,7 @@ def _measured(tuner: Tuner) -> list[dict[str, Any]]:
             "concurrency": one.point.condition.concurrency,
             "workload": one.point.condition.workload or None,
             "context tokens": one.point.condition.context_tokens or None,
-            "draft tokens": _name(column_of(one.point.draft_length)),
+            "draft tokens": name_of(column_of(one.point.draft_length)),
             "tokens per second": one.tokens_per_second,
             "tokens per step": one.acceptance_length,
         }
@@ -170,9 +158,9 @@ def _measured(tuner: Tuner) -> list[dict[str, Any]]:
     return [{name: row[name] for name in said} for row in rows]
 
 
+def _line(rows: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
+    return {"type": "line", **more, "point": len(rows) <= 40, "tooltip": TOOLTIP}
+
+
 def _load(name: str) -> dict[str, Any]:
     return quantity(name, scale={"type": "log", "base": 2, "nice": False}, axis={"format": "~g"})
-
-
-def _name(column: int) -> str:
-    return "none" if column == 0 else str(column - 1)

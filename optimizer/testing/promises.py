@@ -7,8 +7,10 @@ import math
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from specopt.api.library import instances_of_kind
 from specopt.api.solve import methods, solve
@@ -52,15 +54,16 @@ def check_method(method: Method, problems: Iterable[Problem] | None = None) -> N
         raise InvalidInput(f"problems: expected some that {method.name} takes, got none")
     check_declaration(method)
     for problem in chosen:
-        check_answer(method, problem)
-        check_rivals(method, problem, [other() for other in methods(problem) if other.exact][:1])
+        case = Case(method, problem)
+        check_status(case)
+        check_rivals(case, [other() for other in methods(problem) if other.exact][:1])
         for check in (
             check_seed, check_no_time, check_gap, check_callback, check_stop, check_interrupt, check_files,
             check_warm_start, check_arguments,
         ):  # fmt: skip
-            check(method, problem)
+            check(case)
     for problem in larger_problems(method) if problems is None else chosen:
-        check_limit(method, problem)
+        check_limit(Case(method, problem))
 
 
 def small_problems(method: Method) -> list[Problem]:
@@ -79,12 +82,54 @@ def _taken(method: Method, size: str) -> Iterator[Problem]:
             yield problem
 
 
+class Case:
+    """A method on a problem: what it answers there, and what is expected of it.
+
+    Parameters
+    ----------
+    method, problem
+        Of the checks.
+    """
+
+    def __init__(self, method: Method, problem: Problem) -> None:
+        self.method, self.problem = method, problem
+        self.sign = 1 if problem.sense == "minimize" else -1
+
+    def solve(self, **keywords: Any) -> Result:
+        """Solve the problem with the method."""
+        return solve(self.problem, self.method, **keywords)
+
+    def checked(self, **keywords: Any) -> Result:
+        """Solve the problem with the method, and check the result."""
+        result = self.solve(**keywords)
+        check_result(self, result)
+        return result
+
+    def expect(self, holds: bool, what: str) -> None:
+        """Refuse the method if something does not hold."""
+        if not holds:
+            on = f"{self.problem.name or self.problem.kind} ({self.problem.sha256[:8]})"
+            raise NotConformant(f"{self.method.name} on {on}: {what}", self.problem)
+
+    @contextmanager
+    def refused(self, error: type[Exception], start: str) -> Iterator[None]:
+        """Expect an exception with a message that begins so."""
+        found: Exception | None = None
+        try:
+            yield
+        except error as raised:
+            found = raised
+        self.expect(str(found).startswith(start), f"expected {start!r} ..., got {found}")
+
+
 def check_declaration(method: Method) -> None:
     """Check that a method says what it is, that its options have defaults, and that it is frozen."""
     for name in ("name", "source", "guarantee", "complexity"):
-        _expect(bool(getattr(method, name, "")), method, None, f"says nothing as its {name}")
+        if not getattr(method, name, ""):
+            raise NotConformant(f"{method.name}: says nothing as its {name}")
     defaults = {field.name: field.default for field in dataclasses.fields(method)}
-    _expect(type(method)().options == defaults, method, None, "has options whose values are not their defaults")
+    if type(method)().options != defaults:
+        raise NotConformant(f"{method.name}: has options whose values are not their defaults")
     try:
         method.anything = 1  # type: ignore[attr-defined]
     except dataclasses.FrozenInstanceError:
@@ -92,12 +137,9 @@ def check_declaration(method: Method) -> None:
     raise NotConformant(f"{method.name}: is not frozen: expected @dataclass(frozen=True)")
 
 
-def check_result(method: Method, problem: Problem, result: Result) -> None:
+def check_result(case: Case, result: Result) -> None:
     """Check that a result is consistent, and that the judge agrees with it."""
-
-    def expect(holds: bool, what: str) -> None:
-        _expect(holds, method, problem, what)
-
+    method, problem, expect = case.method, case.problem, case.expect
     expect(result.kind == problem.kind and result.problem_sha256 == problem.sha256, "answers another problem")
     expect(result.method == method.name, f"calls itself {result.method!r} in its result")
     expect(result.seconds >= 0, "took less than no time")
@@ -123,188 +165,169 @@ def check_result(method: Method, problem: Problem, result: Result) -> None:
 
 
 def check_answer(method: Method, problem: Problem) -> None:
+    """Check that a method's answer to a problem is right: as `check_status`, with method and problem.
+
+    Raises
+    ------
+    NotConformant
+        If it is not.
+    """
+    check_status(Case(method, problem))
+
+
+def check_status(case: Case) -> None:
     """Check that status, termination, judge and bound agree, that exact methods prove, that problems stay as they are.
 
     That a problem has no plan is known from specopt's own best method for it.
     """
-    before = problem.to_dict()
-    result = solve(problem, method)
-    check_result(method, problem, result)
-    _expect(problem.to_dict() == before, method, problem, "changed the problem")
+    before = case.problem.to_dict()
+    result = case.checked()
+    case.expect(case.problem.to_dict() == before, "changed the problem")
     shown = f"ends as {result.status} by {result.termination}"
-    if solve(problem).status is Status.INFEASIBLE:
+    if solve(case.problem).status is Status.INFEASIBLE:
         same = (result.status, result.termination) == (Status.INFEASIBLE, Termination.INFEASIBLE)
-        _expect(same, method, problem, f"{shown}, though no plan is feasible")
+        case.expect(same, f"{shown}, though no plan is feasible")
         return
-    _expect(result.termination is Termination.CONVERGED, method, problem, shown)
-    right = (Status.OPTIMAL,) if method.exact else (Status.OPTIMAL, Status.FEASIBLE)
-    _expect(result.status in right, method, problem, f"{shown}, expected {right[0]}")
+    case.expect(result.termination is Termination.CONVERGED, shown)
+    right = (Status.OPTIMAL,) if case.method.exact else (Status.OPTIMAL, Status.FEASIBLE)
+    case.expect(result.status in right, f"{shown}, expected {right[0]}")
 
 
-def check_rivals(method: Method, problem: Problem, rivals: Sequence[Method]) -> None:
+def check_rivals(case: Case, rivals: Sequence[Method]) -> None:
     """Check that no rival beats an exact method, and that no bound cuts off what another has found."""
-    result = solve(problem, method)
+    result = case.solve()
     if result.objective is None:
         return
-    sign = 1 if problem.sense == "minimize" else -1
     for other in rivals:
-        rival = solve(problem, other)
-        _expect(rival.objective is not None, method, problem, f"has a plan, but {other.name} finds none")
+        rival = solve(case.problem, other)
+        case.expect(rival.objective is not None, f"has a plan, but {other.name} finds none")
         assert rival.objective is not None, "it was asked"
-        slack = max(method.tolerance, other.tolerance) * max(1.0, abs(result.objective))
-        reach = sign * rival.objective
+        slack = max(case.method.tolerance, other.tolerance) * max(1.0, abs(result.objective))
+        reach = case.sign * rival.objective
         if result.bound is not None:
             what = f"has the bound {result.bound!r}, but {other.name} reaches {rival.objective!r}"
-            _expect(reach >= sign * result.bound - slack, method, problem, what)
-        if method.exact:
+            case.expect(reach >= case.sign * result.bound - slack, what)
+        if case.method.exact:
             what = f"is exact at {result.objective!r}, but {other.name} reaches {rival.objective!r}"
-            _expect(reach >= sign * result.objective - slack, method, problem, what)
+            case.expect(reach >= case.sign * result.objective - slack, what)
         if rival.bound is not None:
             what = f"reaches {result.objective!r}, beyond the bound {rival.bound!r} of {other.name}"
-            _expect(sign * result.objective >= sign * rival.bound - slack, method, problem, what)
+            case.expect(case.sign * result.objective >= case.sign * rival.bound - slack, what)
 
 
-def check_seed(method: Method, problem: Problem) -> None:
+def check_seed(case: Case) -> None:
     """Check that the same seed gives the same plan twice."""
-    first, second = (solve(problem, method, seed=7) for _ in range(2))
+    first, second = (case.solve(seed=7) for _ in range(2))
     same = (first.plan, first.objective, first.bound) == (second.plan, second.objective, second.bound)
-    _expect(same, method, problem, "gives two answers with one seed")
+    case.expect(same, "gives two answers with one seed")
 
 
-def check_no_time(method: Method, problem: Problem) -> None:
+def check_no_time(case: Case) -> None:
     """Check that no time gives a quick plan or none, at once, and never a wrong claim."""
     for _ in range(3):  # a busy machine is no fault of the method, nor is what other threads of the process compile
         started = time.process_time()
-        result = solve(problem, method, time_limit=0)
+        result = case.solve(time_limit=0)
         if (seconds := time.process_time() - started) < QUICK_SECONDS:
             break
-    _expect(seconds < QUICK_SECONDS, method, problem, f"takes {seconds:.2g} s of the processor with a time limit of 0")
-    check_result(method, problem, result)
+    case.expect(seconds < QUICK_SECONDS, f"takes {seconds:.2g} s of the processor with a time limit of 0")
+    check_result(case, result)
     if result.plan is None and result.status is not Status.INFEASIBLE:
         right = (result.status, result.termination) == (Status.NONE, Termination.TIME_LIMIT)
-        _expect(right, method, problem, f"ends as {result.status} by {result.termination} without time")
+        case.expect(right, f"ends as {result.status} by {result.termination} without time")
 
 
-def check_limit(method: Method, problem: Problem) -> None:
+def check_limit(case: Case) -> None:
     """Check that a time limit T is kept to 1.05 T + 0.05 s and what is reported as fixed, with a right result."""
     for _ in range(3):  # a busy machine is no fault of the method
         started = time.perf_counter()
-        result = solve(problem, method, time_limit=LIMIT_SECONDS)
+        result = case.solve(time_limit=LIMIT_SECONDS)
         seconds = time.perf_counter() - started
-        check_result(method, problem, result)
+        check_result(case, result)
         allowed = 1.05 * LIMIT_SECONDS + 0.05 + float(result.stats.get("fixed_seconds", 0.0))
         if seconds <= allowed:
             return
-    _expect(False, method, problem, f"takes {seconds:.3g} s with a time limit of {LIMIT_SECONDS:g} s")
+    case.expect(False, f"takes {seconds:.3g} s with a time limit of {LIMIT_SECONDS:g} s")
 
 
-def check_gap(method: Method, problem: Problem) -> None:
+def check_gap(case: Case) -> None:
     """Check that with a wide gap every plan with a bound counts as optimal, and says that the gap did it."""
-    result = solve(problem, method, gap=1e9)
-    check_result(method, problem, result)
+    result = case.checked(gap=1e9)
     if result.bound is not None:
         by = Termination.GAP if result.gap else Termination.CONVERGED
         right = (result.status, result.termination) == (Status.OPTIMAL, by)
-        _expect(right, method, problem, f"ends as {result.status} by {result.termination} within any gap")
+        case.expect(right, f"ends as {result.status} by {result.termination} within any gap")
 
 
-def check_callback(method: Method, problem: Problem) -> None:
+def check_callback(case: Case) -> None:
     """Check that progress is reported in time order, never gets worse, and that returning None changes nothing."""
     seen: list[Progress] = []
-    result = solve(problem, method, callback=seen.append)
-    check_result(method, problem, result)
-    _expect(bool(seen), method, problem, "reports no progress: call budget.check() or budget.offer()")
+    result = case.checked(callback=seen.append)
+    case.expect(bool(seen), "reports no progress: call budget.check() or budget.offer()")
     seconds = [progress.seconds for progress in seen]
-    _expect(seconds == sorted(seconds), method, problem, "reports progress out of order")
-    same = result.objective == solve(problem, method).objective
-    _expect(same, method, problem, "has another objective when it is watched")
-    sign = 1 if problem.sense == "minimize" else -1
-    objectives = [sign * progress.objective for progress in seen if progress.objective is not None]
-    _expect(objectives == sorted(objectives, reverse=True), method, problem, "reports plans that get worse")
+    case.expect(seconds == sorted(seconds), "reports progress out of order")
+    same = result.objective == case.solve().objective
+    case.expect(same, "has another objective when it is watched")
+    objectives = [case.sign * progress.objective for progress in seen if progress.objective is not None]
+    case.expect(objectives == sorted(objectives, reverse=True), "reports plans that get worse")
 
 
-def check_stop(method: Method, problem: Problem) -> None:
+def check_stop(case: Case) -> None:
     """Check that a callback that returns True ends the solve with the plan that there is, if there can be one."""
-    result = solve(problem, method, callback=lambda progress: True)
-    check_result(method, problem, result)
+    result = case.checked(callback=lambda progress: True)
     if result.status is not Status.INFEASIBLE:
-        _expect(result.plan is not None, method, problem, "has no plan when it is stopped: offer one first")
+        case.expect(result.plan is not None, "has no plan when it is stopped: offer one first")
         right = result.termination in (Termination.INTERRUPTED, Termination.CONVERGED)
-        _expect(right, method, problem, f"ends by {result.termination} when it is stopped")
+        case.expect(right, f"ends by {result.termination} when it is stopped")
 
 
-def check_interrupt(method: Method, problem: Problem) -> None:
+def check_interrupt(case: Case) -> None:
     """Check that Ctrl-C gives the best plan so far as a result."""
 
     def interrupt(progress: Progress) -> None:
         if progress.objective is not None:
             raise KeyboardInterrupt
 
-    result = solve(problem, method, callback=interrupt)
-    check_result(method, problem, result)
+    result = case.checked(callback=interrupt)
     if result.status is not Status.INFEASIBLE:
         right = result.plan is not None and result.termination is Termination.INTERRUPTED
-        _expect(right, method, problem, f"ends by {result.termination} on Ctrl-C")
+        case.expect(right, f"ends by {result.termination} on Ctrl-C")
 
 
-def check_files(method: Method, problem: Problem) -> None:
+def check_files(case: Case) -> None:
     """Check that a saved result is the same result, that the judge agrees with it, and that it holds the options."""
-    result = solve(problem, method)
+    result = case.solve()
     with tempfile.TemporaryDirectory() as folder:
         save(result, Path(folder, "result.json"))
         again = load(Path(folder, "result.json"))
-    _expect(isinstance(again, Result) and again.to_dict() == result.to_dict(), method, problem, "is lost in a file")
+    case.expect(isinstance(again, Result) and again.to_dict() == result.to_dict(), "is lost in a file")
     assert isinstance(again, Result), "it was asked"
-    _expect(again.plan is None or verify(problem, again).matches, method, problem, "differs from the judge in a file")
-    _expect(type(method)(**again.options) == method, method, problem, "has options that a file does not keep")
+    case.expect(again.plan is None or verify(case.problem, again).matches, "differs from the judge in a file")
+    case.expect(type(case.method)(**again.options) == case.method, "has options that a file does not keep")
 
 
-def check_warm_start(method: Method, problem: Problem) -> None:
+def check_warm_start(case: Case) -> None:
     """Check that a warm start is used, or refused with the methods that can use one."""
-    earlier = solve(problem)
+    earlier = solve(case.problem)
     if earlier.plan is None:
         return
-    if method.supports_warm_start:
-        result = solve(problem, method, warm_start=earlier)
-        check_result(method, problem, result)
+    if case.method.supports_warm_start:
+        result = case.checked(warm_start=earlier)
         assert earlier.objective is not None, "it has a plan"
         near = result.objective is not None and math.isclose(result.objective, earlier.objective, rel_tol=1e-9)
-        _expect(near, method, problem, "loses the optimum that it starts from")
+        case.expect(near, "loses the optimum that it starts from")
         return
-    with _refused(Unsupported, f"warm_start: method {method.name} cannot use one; methods that can: ", method, problem):
-        solve(problem, method, warm_start=earlier)
+    with case.refused(Unsupported, f"warm_start: method {case.method.name} cannot use one; methods that can: "):
+        case.solve(warm_start=earlier)
 
 
-def check_arguments(method: Method, problem: Problem) -> None:
+def check_arguments(case: Case) -> None:
     """Check that arguments outside their domain are refused by name."""
     for limit in (-1, math.nan):
-        with _refused(InvalidInput, "time_limit: expected", method, problem):
-            solve(problem, method, time_limit=limit)
+        with case.refused(InvalidInput, "time_limit: expected"):
+            case.solve(time_limit=limit)
     for gap in (-0.1, math.inf, math.nan):
-        with _refused(InvalidInput, "gap: expected", method, problem):
-            solve(problem, method, gap=gap)
+        with case.refused(InvalidInput, "gap: expected"):
+            case.solve(gap=gap)
     for seed in (-1, 1.5, True):
-        with _refused(InvalidInput, "seed: expected", method, problem):
-            solve(problem, method, seed=seed)  # type: ignore[arg-type]
-
-
-class _refused:
-    """A context in which an exception with a message that begins so is expected."""
-
-    def __init__(self, error: type[Exception], start: str, method: Method, problem: Problem) -> None:
-        self.error, self.start, self.about = error, start, (method, problem)
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> bool:
-        if error is not None and not isinstance(error, self.error):
-            return False
-        _expect(str(error).startswith(self.start), *self.about, f"expected {self.start!r} ..., got {error}")
-        return True
-
-
-def _expect(holds: bool, method: Method, problem: Problem | None, what: str) -> None:
-    if not holds:
-        on = "" if problem is None else f" on {problem.name or problem.kind} ({problem.sha256[:8]})"
-        raise NotConformant(f"{method.name}{on}: {what}", problem)
+        with case.refused(InvalidInput, "seed: expected"):
+            case.solve(seed=seed)

@@ -198,8 +198,17 @@ def looks(name: str, values: Sequence[Any]) -> dict[str, Any]:
 def points(title: str, note: str, rows: Sequence[Row], **encoding: Any) -> Chart:
     """Return points by their Vega-Lite encoding: as many as browsers draw quickly, and a note of what is left out."""
     left_out = f" The first {MAX_MARKS:,} of {len(rows):,}." if len(rows) > MAX_MARKS else ""
-    mark = {"type": "point", "filled": True, "size": 60, "opacity": 0.75, "tooltip": {"content": "data"}}
-    return Chart(title=title, note=note + left_out, rows=rows[:MAX_MARKS], spec={"mark": mark, "encoding": encoding})
+    mark = {"type": "point", "filled": True, "size": 60, "opacity": 0.75, "tooltip": TOOLTIP}
+    return Chart(title=title, note=note + left_out, rows=rows[:MAX_MARKS], spec=layer(mark, **encoding))
+
+
+TOOLTIP = {"content": "data"}
+"""What a mark says when it is pointed at: all of its row."""
+
+
+def layer(mark: Spec | str, **encoding: Any) -> dict[str, Any]:
+    """Return a mark with its Vega-Lite encoding."""
+    return {"mark": mark, "encoding": encoding}
 
 
 def weight(name: str, largest: int = 300) -> dict[str, Any]:
@@ -237,20 +246,15 @@ def timeline(
 
 
 def _bars(rows: Sequence[Row], lane: str, colour: Mapping[str, Any], x: Mapping[str, Any], wide: str) -> dict[str, Any]:
-    return {
-        "height": 36 * len({row[lane] for row in rows}),
-        "mark": {"type": "bar", "clip": True, "stroke": "var(--paper)", "tooltip": {"content": "data"}},
-        "encoding": {
-            "y": category(lane, title=None, axis={"domain": False, "ticks": False}),
-            "x": x,
-            "x2": {"field": "end (s)"},
-            "strokeWidth": {
-                "condition": {"test": wide, "value": 0.6},
-                "value": 0,
-            },  # the edges of a sliver would hide it
-            "color": colour,
-        },
-    }
+    bars = layer(
+        {"type": "bar", "clip": True, "stroke": "var(--paper)", "tooltip": TOOLTIP},
+        y=category(lane, title=None, axis={"domain": False, "ticks": False}),
+        x=x,
+        x2={"field": "end (s)"},
+        strokeWidth={"condition": {"test": wide, "value": 0.6}, "value": 0},  # the edges of a sliver would hide it
+        color=colour,
+    )
+    return {"height": 36 * len({row[lane] for row in rows}), **bars}
 
 
 def _slider(name: str, value: float, least: float, most: float, step: float) -> dict[str, Any]:

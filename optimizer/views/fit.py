@@ -10,7 +10,7 @@ from rich.console import Console
 from specopt.instances.runtimes.fit import WORTH_TELLING, RuntimeFit
 from specopt.instances.runtimes.measured import MeasuredRuntime
 from specopt.models.pass_time.measured import AXES
-from specopt.views.chart import Chart, Picture, quantity, time_unit
+from specopt.views.chart import Chart, Picture, layer, quantity, time_unit
 from specopt.views.terminal import line, sentence, table, title
 
 BINS = 8
@@ -112,21 +112,14 @@ def _charts(name: str, fit: RuntimeFit) -> tuple[Chart, Chart]:
     points = {"type": "point", "filled": True, "size": 18, "opacity": 0.6}
     single = fit.inputs.shape[1] == 1  # several features are no abscissa
     layers = [
-        {
-            "mark": mark,
-            "encoding": {"x": x, "y": quantity(column, title=time), "color": {"datum": column, "title": None}},
-        }
+        layer(mark, x=x, y=quantity(column, title=time), color={"datum": column, "title": None})
         for column, mark in (("measured", points), (fitted, "line" if single else {**points, "size": 8}))
     ]
     levels = {"values": [{"at": 100.0 * level} for level in (-WORTH_TELLING, 0.0, WORTH_TELLING)]}
-    rules = {
-        "data": levels,
-        "mark": {"type": "rule", "strokeDash": [2, 2]},
-        "encoding": {"y": quantity("at", title=error)},
-    }
+    rules = {"data": levels, **layer({"type": "rule", "strokeDash": [2, 2]}, y=quantity("at", title=error))}
     r2 = "" if fit.metrics.r2 is None else f"R² {fit.metrics.r2:.4f}, "
     title = f"{f'{name}: ' if name else ''}{fit.form.name}, {r2}MAPE {fit.metrics.mape:.2%}"
-    errors = {"mark": points, "encoding": {"x": x, "y": quantity(error)}}
+    errors = layer(points, x=x, y=quantity(error))
     return (
         Chart(title=title, rows=rows, spec={"layer": layers}),
         Chart(title="", rows=rows, spec={"height": 130, "layer": [rules, errors]}),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.console import Console
 
 from specopt.api.front import Front
-from specopt.views.chart import Chart, Picture, category, looks, quantity
+from specopt.views.chart import TOOLTIP, Chart, Picture, category, layer, looks, quantity
 from specopt.views.terminal import percent, table, title
 
 PLAN, BOUND = "plan", "bound"
@@ -41,9 +41,6 @@ def front_picture(found: Front) -> Picture:
     name = found.field.replace(".", "\\.")
     numbers = all(isinstance(value, int | float) for value in found.values)
     x = quantity(name, title=found.field, scale={"zero": False}) if numbers else category(name, title=found.field)
-    encoding = {"x": x, "y": quantity(label, scale={"zero": False}), **looks("what", [PLAN, BOUND])}
-    mark = {"type": "line", "point": True, "strokeWidth": 2, "tooltip": {"content": "data"}}
-    chart = Chart(
-        title=f"{found.problem.kind} along {found.field}", rows=rows, spec={"mark": mark, "encoding": encoding}
-    )
-    return Picture((chart,))
+    mark = {"type": "line", "point": True, "strokeWidth": 2, "tooltip": TOOLTIP}
+    lines = layer(mark, x=x, y=quantity(label, scale={"zero": False}), **looks("what", [PLAN, BOUND]))
+    return Picture((Chart(title=f"{found.problem.kind} along {found.field}", rows=rows, spec=lines),))

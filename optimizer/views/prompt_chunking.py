@@ -9,7 +9,7 @@ from rich.console import Console
 
 from specopt.models.errors import InvalidInput
 from specopt.models.prompt_chunking import ChunkTimes, PromptChunkingPlan, PromptChunkingProblem
-from specopt.views.chart import MAX_MARKS, Chart, Picture, category, gantt, timeline
+from specopt.views.chart import MAX_MARKS, Chart, Picture, category, gantt, layer, timeline
 from specopt.views.terminal import MAX_ROWS, cut, line, table
 from specopt.views.view import View
 
@@ -77,7 +77,7 @@ def chunk_timeline(problem: PromptChunkingProblem, plans: Mapping[str, PromptChu
     for title, plan in plans.items():
         count = len(plan.chunks)
         words = f"{title}: {count} chunk{'s' if count != 1 else ''}, first token after {1e3 * seconds[title]:.0f} ms"
-        first = {"mark": {"type": "rule", "strokeDash": [2, 2]}, "encoding": {"x": {"datum": seconds[title]}}}
+        first = layer({"type": "rule", "strokeDash": [2, 2]}, x={"datum": seconds[title]})
         charts.append(
             gantt(
                 words, _rows(problem, plan), lane="resource", colour=_COLOUR, end=1.01 * max(seconds.values()),

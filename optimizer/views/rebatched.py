@@ -8,7 +8,7 @@ from rich.console import Console
 
 from specopt.models.rebatched_serving import Stretch
 from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
-from specopt.views.chart import MAX_MARKS, Chart, timeline
+from specopt.views.chart import MAX_MARKS, Chart, quantity, timeline
 from specopt.views.terminal import MAX_ROWS, cut, line, table
 
 
@@ -51,7 +51,7 @@ def phase_charts(problem: ServingLatencyProblem, plan: ServingLatencyPlan) -> tu
             "From event to event: a task finishes or joins, or the plan forms batches anew.",
             rows,
             lane="place",
-            colour={"field": "tasks", "type": "quantitative"},
+            colour=quantity("tasks"),
             axis="seconds since the earliest arrival",
             closest=max(4, len(found)),
         ),

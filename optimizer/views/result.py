@@ -102,21 +102,10 @@ class Entry:
     certificate: bool = True
 
 
-def print_comparison(entries: Sequence[Entry], out: Console, reference: float | None = None) -> None:
-    """Print several results below each other, their objectives also relative to one of them.
-
-    Parameters
-    ----------
-    entries
-        The results, in order; all of one kind of problem.
-    out
-        Where to print.
-    reference
-        Objective that the others are compared with; the first line's if None.
-    """
+def print_comparison(entries: Sequence[Entry], out: Console) -> None:
+    """Print several results of one kind of problem below each other, their objectives also relative to the first."""
     results = [entry.result for entry in entries]
-    if reference is None:
-        reference = next((result.objective for result in results if result.objective is not None), None)
+    reference = next((result.objective for result in results if result.objective is not None), None)
     columns = view_of(results[0].kind).columns
     view = table("", "status", "objective", "gap", "vs first", *columns, "seconds", left=2)
     view.columns[0].no_wrap = False

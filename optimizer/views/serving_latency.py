@@ -11,12 +11,21 @@ from rich.console import Console
 from specopt.models.errors import InvalidInput
 from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
 from specopt.models.serving_schedule import Slot, step_schedule, steps_per_batch
-from specopt.views.chart import MAX_MARKS, Chart, Picture, category, gantt, quantity, time_unit, timeline
+from specopt.views.chart import (
+    MAX_MARKS,
+    TOOLTIP,
+    Chart,
+    Picture,
+    category,
+    gantt,
+    layer,
+    quantity,
+    time_unit,
+    timeline,
+)
 from specopt.views.rebatched import phase_charts, print_phases
 from specopt.views.terminal import MAX_ROWS, cut, line, table
 from specopt.views.view import View
-
-Span = tuple[int, float, float]  # batch, start, end
 
 _SHADES = "█▓▒░"
 _MINIMUM_WIDTH = 40
@@ -70,14 +79,12 @@ def text_gantt(problem: ServingLatencyProblem, plan: ServingLatencyPlan, step: i
     """
     if width < _MINIMUM_WIDTH:
         raise InvalidInput(f"width: expected at least {_MINIMUM_WIDTH}, got {width}")
-    slots = step_schedule(problem, plan, step)
-    end = max(slot.verify[1] for slot in slots)
+    title, rows, end = _drawn(problem, plan, step)
     columns = width - len("verify ||")
-    lines = [_title(problem, plan, slots, step, end)]
-    drafts, verifies = _spans(slots)
-    if drafts:
-        lines.append(f"draft  |{_bar(drafts, end, columns)}|")
-    lines.append(f"verify |{_bar(verifies, end, columns)}|")
+    lines = [title]
+    for stage in ("draft", "verify"):
+        if bars := [row for row in rows if row["stage"] == stage]:
+            lines.append(f"{stage:6} |{_bar(bars, end, columns)}|")
     lines.append(_axis(end, columns))
     return "\n".join(line.rstrip() for line in lines)
 
@@ -103,8 +110,7 @@ def pipeline_figure(
 
 
 def _step(problem: ServingLatencyProblem, plan: ServingLatencyPlan, step: int) -> Chart:
-    slots = step_schedule(problem, plan, step)
-    end = max(slot.verify[1] for slot in slots)
+    title, rows, end = _drawn(problem, plan, step)
     labels = {
         "transform": [
             {"filter": f"datum.seconds > {0.006 * end!r} + {0.007 * end!r} * length(datum.batch + 1 + '')"},
@@ -119,9 +125,8 @@ def _step(problem: ServingLatencyProblem, plan: ServingLatencyPlan, step: int) -
         },
         "encoding": {"y": category("stage"), "x": quantity("middle")},
     }  # fmt: skip
-    title = _title(problem, plan, slots, step, end)
     colour, axis = category("batch", legend=None), "time since the step began"
-    return gantt(title, _rows(slots, step), lane="stage", colour=colour, axis=axis, end=end, labels=labels)
+    return gantt(title, rows, lane="stage", colour=colour, axis=axis, end=end, labels=labels)
 
 
 def _rows(slots: Sequence[Slot], step: int, began: float = 0.0) -> list[dict[str, Any]]:
@@ -137,36 +142,32 @@ def _rows(slots: Sequence[Slot], step: int, began: float = 0.0) -> list[dict[str
     ]  # fmt: skip
 
 
-# ---------------------------------------------------------------------------- both
-
-
-def _spans(slots: Sequence[Slot]) -> tuple[list[Span], list[Span]]:
-    drafts = [(slot.batch, *slot.draft) for slot in slots if slot.draft is not None]
-    return drafts, [(slot.batch, *slot.verify) for slot in slots]
-
-
-def _title(
-    problem: ServingLatencyProblem, plan: ServingLatencyPlan, slots: Sequence[Slot], step: int, end: float
-) -> str:
+def _drawn(
+    problem: ServingLatencyProblem, plan: ServingLatencyPlan, step: int
+) -> tuple[str, list[dict[str, Any]], float]:
+    """Return title, rows and end of a step."""
+    slots = step_schedule(problem, plan, step)
+    end = max(slot.verify[1] for slot in slots)
     last = max(steps_per_batch(problem, plan))
     name = "Prefill step" if step == 1 else "Decoding step"
     scale, unit = time_unit(end)
     count = f"{len(slots)} batch{'es' if len(slots) != 1 else ''}"
-    return f"{name} ({step} of {last}), {problem.mechanism_of(plan)}, {count}, {end * scale:.4g} {unit}"
+    title = f"{name} ({step} of {last}), {problem.mechanism_of(plan)}, {count}, {end * scale:.4g} {unit}"
+    return title, _rows(slots, step), end
 
 
 # ---------------------------------------------------------------------------- text
 
 
-def _bar(spans: Sequence[Span], end: float, columns: int) -> str:
+def _bar(rows: Sequence[dict[str, Any]], end: float, columns: int) -> str:
     """Return a row of cells: shades alternate from batch to batch, numbers where they fit."""
     cells = [" "] * columns
-    for batch, start, stop in spans:
-        first, last = (round(moment / end * columns) for moment in (start, stop))
+    for row in rows:
+        first, last = (round(row[moment] / end * columns) for moment in ("begin (s)", "end (s)"))
         last = min(columns, max(last, first + 1))
         first = min(first, columns - 1)
-        cells[first:last] = _SHADES[2 * (batch % 2)] * (last - first)
-        label = str(batch + 1)
+        cells[first:last] = _SHADES[2 * (row["batch"] % 2)] * (last - first)
+        label = str(row["batch"] + 1)
         if last - first >= len(label) + 2:
             middle = (first + last - len(label)) // 2
             cells[middle : middle + len(label)] = label
@@ -225,7 +226,7 @@ def charts(problem: ServingLatencyProblem, plan: ServingLatencyPlan) -> tuple[Ch
         + ("" if shown == last else f" The first {shown:,} of {last:,} steps."),
         rows,
         lane="stage",
-        colour={"field": "batch", "type": "nominal", "sort": None, "legend": {"symbolType": "square"}},
+        colour=category("batch", legend={"symbolType": "square"}),
         axis="seconds since the prefill began",
         closest=max(4, 2 * shown),
     )
@@ -247,13 +248,13 @@ def _batches(problem: ServingLatencyProblem, plan: ServingLatencyPlan) -> Chart:
         rows=rows,
         spec={
             "height": 180,
-            "mark": {"type": "bar", "tooltip": {"content": "data"}},
-            "encoding": {
-                "x": {"field": "batch", "type": "ordinal", "axis": {"labelAngle": 0}},
-                "y": quantity("tokens", axis={"format": "~s"}),
-                "color": category("part", title=None, scale={"range": ["var(--series-0)", "var(--series-7)"]}),
-                "order": {"field": "part"},
-            },
+            **layer(
+                {"type": "bar", "tooltip": TOOLTIP},
+                x={"field": "batch", "type": "ordinal", "axis": {"labelAngle": 0}},
+                y=quantity("tokens", axis={"format": "~s"}),
+                color=category("part", title=None, scale={"range": ["var(--series-0)", "var(--series-7)"]}),
+                order={"field": "part"},
+            ),
         },
     )
 

@@ -27,7 +27,7 @@ def print_tuning(tuning: Tuning, config: Mapping[str, Any] | None, advice: Seque
             "none" if drafts is None else str(drafts),
             f"{mean:.2f}",
             f"{least:.2f}-{most:.2f}",
-            f"{deciding[0][0]}: {_name(deciding[0][1])} against {_name(deciding[1][1])}" if deciding else "",
+            f"{deciding[0][0]}: {name_of(deciding[0][1])} against {name_of(deciding[1][1])}" if deciding else "",
         )
     out.print(ranges)
     rows = [grid.row(c) for c in tuning.concurrencies]
@@ -36,7 +36,7 @@ def print_tuning(tuning: Tuning, config: Mapping[str, Any] | None, advice: Seque
     shown = [k for k in options if k in taken or grid.measured[rows, k].any()]
     columns = options if len(options) <= _COLUMNS else shown
     out.print("\nOutput tokens per second (* chosen, ~ predicted, not measured):\n")
-    throughput = table("concurrency", *(_name(k) for k in columns), gap=3)
+    throughput = table("concurrency", *(name_of(k) for k in columns), gap=3)
     for concurrency in tuning.concurrencies:
         row = grid.row(concurrency)
         throughput.add_row(
@@ -52,5 +52,6 @@ def print_tuning(tuning: Tuning, config: Mapping[str, Any] | None, advice: Seque
     print_configuration(config, (*tuning.notes, *advice), out)
 
 
-def _name(column: int) -> str:
+def name_of(column: int) -> str:
+    """Return the draft length of a column of throughputs, in words."""
     return "none" if column == 0 else str(column - 1)

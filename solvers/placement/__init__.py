@@ -1,0 +1,37 @@
+"""Methods for `placement`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from specopt.models.placement import PlacementProblem
+from specopt.solvers.auto import Auto
+from specopt.solvers.method import Method
+from specopt.solvers.placement.all_beside import AllBeside
+from specopt.solvers.placement.all_device import AllDevice
+from specopt.solvers.placement.brute_force import BruteForcePlacement
+from specopt.solvers.placement.greedy import GreedyPlacement
+from specopt.solvers.placement.milp import MilpPlacement
+from specopt.solvers.placement.none import NoDrafts
+from specopt.solvers.placement.refined import Refined
+
+
+@dataclass(frozen=True)
+class AutoPlacement(Auto):
+    """The refined method, which has a bound and starts from the simple plans."""
+
+    solves: ClassVar[type[PlacementProblem]] = PlacementProblem
+    order: ClassVar[tuple[type[Method], ...]] = (Refined,)
+
+
+METHODS: tuple[type[Method], ...] = (
+    AutoPlacement,
+    Refined,
+    MilpPlacement,
+    BruteForcePlacement,
+    NoDrafts,
+    AllBeside,
+    AllDevice,
+    GreedyPlacement,
+)

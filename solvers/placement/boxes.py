@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -49,7 +50,7 @@ class Cover:
 
 def covers(prepared: Prepared) -> Iterator[Cover]:
     """Give the boxes of every side that can serve anybody."""
-    from specopt.solvers._kernels.placement import Box
+    from specopt.solvers._kernels.placement.units import Box
 
     most = most_clients(prepared)
     for index, side in enumerate(prepared.sides):
@@ -72,7 +73,7 @@ def covers(prepared: Prepared) -> Iterator[Cover]:
 
 def _steps(low: float, high: float) -> list[tuple[float, float]]:
     edges = np.geomspace(low, high, 2 + int(math.log(high / low) / math.log(RATIO))).tolist()
-    return list(zip(edges[:-1], edges[1:], strict=True))
+    return list(pairwise(edges))
 
 
 def _pass_ends(side: Side, fits: int) -> tuple[float, float]:
@@ -101,7 +102,7 @@ def _light(prepared: Prepared, side: Side, shortest: float) -> tuple[float, list
     # below a load of 1 waits sum to less than the longest round; else to less than that of n clients of any option
     most = float((latest + alone).max()), float((waits * (2.0 + latest / shortest)).max())
     boxes: list[Ends] = []
-    for lower, upper in zip(LOADS[:-1], LOADS[1:], strict=True):
+    for lower, upper in pairwise(LOADS):
         for left, right in _steps(base, base + most[lower >= 1.0] * (1.0 + 1e-9)):
             boxes.append((False, max(0.0, left - base), right - base, lower, upper))
     return base, boxes
@@ -109,7 +110,7 @@ def _light(prepared: Prepared, side: Side, shortest: float) -> tuple[float, list
 
 def width(prepared: Prepared, classes: int) -> int:
     """Return the most rows that a pattern keeps in a box."""
-    from specopt.solvers._kernels.placement import LATER
+    from specopt.solvers._kernels.placement.units import LATER
 
     pieces = max(len(side.unit.passes) * (len(side.unit.beside) or 1 + len(LATER)) for side in prepared.sides)
     return 1 + max(2, pieces) + classes

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from specopt.solvers.placement.patterns import Pattern, _widest
+from specopt.solvers.placement.patterns import Pattern, widest
 from specopt.solvers.placement.prepare import Prepared
 
 TOLERANCE = 1e-9
@@ -124,7 +124,7 @@ def _rows(
         rows.append(held | {at: -float(of.most)})
         units = float(problem.draft_pools[of.pool].units)
         for which in range(2 if of.context is not None else 0):  # somebody has the context and length of the type
-            rows.append({k: -units for k in held if _widest(prepared, patterns[k], draft)[which]} | {at: 1.0})
+            rows.append({k: -units for k in held if widest(prepared, patterns[k], draft)[which]} | {at: 1.0})
         lower += [-infinity] * (len(rows) - len(lower))
         upper += [0.0] * (len(rows) - len(upper))
     for p, pool in enumerate(problem.draft_pools):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
 
@@ -53,18 +54,18 @@ class Pattern:
 
 def valued(prepared: Prepared, patterns: Sequence[Pattern]) -> list[Pattern]:
     """Return those of some patterns that keep memory and least rates, each once, with their values."""
-    from specopt.solvers._kernels.placement import values
+    from specopt.solvers._kernels.placement.units import values
 
     by_side: dict[int, dict[tuple[tuple[int, int], ...], None]] = {}
     for one in patterns:
         by_side.setdefault(one.side, {})[one.entries] = None
     found = []
-    for side, entries in by_side.items():
-        of, listed = prepared.sides[side], list(entries)
+    for side, of_side in by_side.items():
+        of, listed = prepared.sides[side], list(of_side)
         sizes = np.array([len(one) for one in listed])
         chosen, counts = np.zeros((2, len(listed), int(sizes.max())), dtype=np.int64)
-        for row, one in enumerate(listed):
-            for at, (option, count) in enumerate(one):
+        for row, entries in enumerate(listed):
+            for at, (option, count) in enumerate(entries):
                 chosen[row, at], counts[row, at] = option, count
         out = np.empty(len(listed))
         values(of.unit, of.options, prepared.trips, chosen, counts, sizes, prepared.objective, SLACK, out)
@@ -117,15 +118,15 @@ def undominated(prepared: Prepared, patterns: Sequence[Pattern]) -> list[Pattern
     """Return the most valuable pattern of those with the same verifier, clients of every class and draft units."""
     best: dict[tuple[object, ...], Pattern] = {}
     for one in patterns:
-        widest = tuple(sorted((d, *_widest(prepared, one, d)) for d in one.drafted(prepared)))
-        key = (prepared.sides[one.side].verifier, *one.served(prepared), *sorted(one.drafted(prepared).items()), widest)
+        drafted = sorted((d, count, *widest(prepared, one, d)) for d, count in one.drafted(prepared).items())
+        key = (prepared.sides[one.side].verifier, *one.served(prepared), *drafted)
         held = best.get(key)
         if held is None or one.value > held.value:
             best[key] = one
     return list(best.values())
 
 
-def _widest(prepared: Prepared, pattern: Pattern, draft: int) -> tuple[bool, bool]:
+def widest(prepared: Prepared, pattern: Pattern, draft: int) -> tuple[bool, bool]:
     """Return whether a pattern's clients of a type of draft units reach its largest context, and its largest length."""
     of, side = prepared.drafts[draft], prepared.sides[pattern.side]
     ways = [side.ways[option] for option, _ in pattern.entries if side.ways[option].draft == draft]
@@ -166,3 +167,8 @@ def plan_of(prepared: Prepared, used: Sequence[tuple[Pattern, int]]) -> Placemen
             units=-(-clients // of.most), per_unit=of.most,
         ))  # fmt: skip
     return PlacementPlan(groups=tuple(groups), draft_groups=tuple(drafts))
+
+
+def tally(patterns: Iterable[Pattern]) -> list[tuple[Pattern, int]]:
+    """Return each pattern with how often it is used."""
+    return list(Counter(patterns).items())

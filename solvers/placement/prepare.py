@@ -143,7 +143,7 @@ class _Builder:
                             yield side
 
     def _side(self, v: int, verifier: Verifier, d: int, length: int) -> Side:
-        from specopt.solvers._kernels.placement import Option, Unit
+        from specopt.solvers._kernels.placement.units import Option, Unit
 
         beside, drafter, weights, kv = np.empty((0, 4)), None, verifier.weights_bytes, verifier.kv_bytes_per_token
         if d >= 0:

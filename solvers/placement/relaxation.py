@@ -45,6 +45,16 @@ class Relaxation:
     ----------
     prepared
         The problem.
+    narrow
+        Ratio of the ends of a box that is not split.
+    columns
+        Patterns of the master program.
+    bound
+        The least so far, on the value of every plan as something to maximise.
+    value, missing, used
+        Of the master program: its value, clients that are left out, patterns and units.
+    penalty
+        What it costs to leave out a client; 0: more than any client is worth.
     """
 
     prepared: Prepared
@@ -54,6 +64,7 @@ class Relaxation:
     value: float = -math.inf
     missing: float = 0.0
     used: list[tuple[Column, float]] = field(default_factory=list)
+    penalty: float = 0.0
 
     def __post_init__(self) -> None:
         problem = self.prepared.problem
@@ -62,7 +73,7 @@ class Relaxation:
         self.classes = len(problem.classes) if few and not self.capacity else 0
         self.covers = list(covers(self.prepared))
         self.width = width(self.prepared, self.classes)
-        self.penalty = self._penalty()
+        self.penalty = self.penalty or self._penalty()
 
     def _penalty(self) -> float:
         """Return what it costs to leave out a client: more than any client is worth."""
@@ -79,22 +90,24 @@ class Relaxation:
             worth = max(worth, float(most.get(problem.objective, 1.0)))
         return 10.0 * worth
 
-    def solve(self, check: Callable[[], None], gap: float) -> None:
-        """Add patterns until the bound meets the master program's value within a relative gap."""
+    def solve(self, check: Callable[[], None], gap: float) -> tuple[Floats, Floats, Floats]:
+        """Add patterns until the bound meets the master program's value within a relative gap; return its prices."""
         while True:
             check()
             duals = self._master()
             bound, found = self._price(*duals)
             self.bound = min(self.bound, bound)
+            known = set(self.columns)
+            found = [column for column in found if column not in known]
             if not found or bound - self.value <= gap * max(abs(self.value), abs(bound)):
-                return
+                return duals
             self.columns += found
 
     # ------------------------------------------------------------------ pricing
 
     def _price(self, of_classes: Floats, of_units: Floats, of_drafts: Floats) -> tuple[float, list[Column]]:
         """Return the bound at dual prices, and patterns that the master program lacks."""
-        from specopt.solvers._kernels import placement as kernels
+        from specopt.solvers._kernels.placement import units as kernels
 
         prepared, problem = self.prepared, self.prepared.problem
         best = np.zeros(len(problem.verifiers))
@@ -105,7 +118,7 @@ class Relaxation:
             prices = of_classes[side.options["cls"]]
             if len(of_drafts):
                 prices = prices + np.where(side.options["draft"] >= 0, of_drafts[side.options["draft"]], 0.0)
-            threshold = max(0.0, of_units[side.verifier]) * (1.0 + 1e-9) + 1e-12
+            threshold = max(0.0, of_units[side.verifier]) * (1.0 + 1e-12)
             sizes = kernels.Sizes(cover.base, cover.floor, self.narrow, threshold, self.classes)
             columns = np.zeros(PER_SIDE, dtype=kernels.Column)
             chosen, amounts = np.zeros((PER_SIDE, self.width), np.int64), np.zeros((PER_SIDE, self.width))
@@ -123,9 +136,10 @@ class Relaxation:
         if not self.capacity:
             terms += (of_classes * clients).tolist()
         for p, pool in enumerate(problem.draft_pools):
-            worth = [of_drafts[d] * one.most - self.price_of(d) for d, one in enumerate(prepared.drafts) if one.pool == p]
-            terms.append(pool.units * max(0.0, *worth, 0.0))
-        return math.fsum(terms) + 1e-10 * math.fsum(map(abs, terms)), found
+            types = [d for d, one in enumerate(prepared.drafts) if one.pool == p]
+            gains = (float(of_drafts[d]) * prepared.drafts[d].most - self.price_of(d) for d in types)
+            terms.append(pool.units * max(0.0, *gains, 0.0))
+        return math.fsum(terms) + 1e-12 * math.fsum(map(abs, terms)), found
 
     def price_of(self, draft: int) -> float:
         """Return what a draft unit takes from the objective."""
@@ -167,7 +181,9 @@ class Relaxation:
         model.col_cost_ = np.array([cost for cost, _ in columns])
         model.col_lower_, model.col_upper_ = np.zeros(len(columns)), np.full(len(columns), np.inf)
         model.row_lower_ = np.concatenate([clients, np.full(len(most), -np.inf)])
-        model.row_upper_ = np.concatenate([np.full(classes, np.inf) if self.capacity else clients, np.array(most, float)])
+        model.row_upper_ = np.concatenate(
+            [np.full(classes, np.inf) if self.capacity else clients, np.array(most, float)]
+        )
         model.sense_ = highspy.ObjSense.kMaximize
         model.a_matrix_.format_ = highspy.MatrixFormat.kColwise
         model.a_matrix_.start_ = np.cumsum([0, *(len(rows) for _, rows in columns)])

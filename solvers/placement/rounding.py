@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -20,9 +20,7 @@ OPTIONS = 6
 """Options of a class in a box, beside those that patterns use, at most."""
 
 
-def whole_units(
-    relaxation: Relaxation, duals: tuple[Floats, Floats, Floats], seconds: float
-) -> list[Pattern]:
+def whole_units(relaxation: Relaxation, duals: tuple[Floats, Floats, Floats], seconds: float) -> list[Pattern]:
     """Return patterns, one per unit, that nearly serve all clients.
 
     An integer program says how many units run in each of some boxes, and how many clients (a real number) are served
@@ -39,7 +37,9 @@ def whole_units(
     solver = Highs()
     infinity = highspy.kHighsInf
     rows: list[dict[int, float]] = [{} for _ in range(classes + verifiers + drafts + len(problem.draft_pools))]
-    lower, upper, costs, kinds, ends = [], [], [], [], []
+    costs: list[float] = []
+    kinds: list[highspy.HighsVarType] = []
+    ends: list[float] = []
 
     def column(cost: float, most: float, integer: bool, held: dict[int, float]) -> int:
         index = len(costs)
@@ -53,7 +53,9 @@ def whole_units(
     lower = [0.0 if capacity else float(count) for count in prepared.clients]
     upper = [infinity if capacity else float(count) for count in prepared.clients]
     lower += [-infinity] * (verifiers + drafts + len(problem.draft_pools))
-    upper += [float(v.units) for v in problem.verifiers] + [0.0] * drafts + [float(p.units) for p in problem.draft_pools]
+    upper += (
+        [float(v.units) for v in problem.verifiers] + [0.0] * drafts + [float(p.units) for p in problem.draft_pools]
+    )
     placed: list[tuple[int, int, dict[int, int]]] = []
     for side, options, worths, table, rhs, own in groups:
         v = prepared.sides[side].verifier
@@ -97,7 +99,7 @@ def whole_units(
     solver.run()
     if solver.getInfo().primal_solution_status != highspy.SolutionStatus.kSolutionStatusFeasible:
         return []
-    print("MIP", solver.getInfo().objective_function_value * scale, len(groups), sum(len(g[1]) for g in groups)); found = solver.getSolution().col_value
+    found = solver.getSolution().col_value
     patterns = []
     for side, units, mine in placed:
         number = round(found[units])
@@ -107,12 +109,13 @@ def whole_units(
     return patterns
 
 
+Key = tuple[int, tuple[bool, float, float, float, float]]
 Group = tuple[int, "np.ndarray[tuple[int], np.dtype[np.int64]]", Floats, Floats, Floats, float]
 
 
 def _groups(relaxation: Relaxation, duals: tuple[Floats, Floats, Floats]) -> list[Group]:
     """Return the linear programs of the best boxes, with the options that matter there."""
-    from specopt.solvers._kernels import placement as kernels
+    from specopt.solvers._kernels.placement import units as kernels
 
     prepared = relaxation.prepared
     of_classes, of_units, of_drafts = duals
@@ -125,8 +128,8 @@ def _groups(relaxation: Relaxation, duals: tuple[Floats, Floats, Floats]) -> lis
             total -= amount * (of_classes[way.cls] + (of_drafts[way.draft] if way.draft >= 0 else 0.0))
         return float(total - of_units[side.verifier])
 
-    best: dict[tuple[int, tuple[object, ...]], float] = {}
-    used: dict[tuple[int, tuple[object, ...]], set[int]] = {}
+    best: dict[Key, float] = {}
+    used: dict[Key, set[int]] = {}
     for column in relaxation.columns:
         key = (column.side, column.box)
         best[key] = max(best.get(key, -math.inf), priced(column))
@@ -136,7 +139,11 @@ def _groups(relaxation: Relaxation, duals: tuple[Floats, Floats, Floats]) -> lis
         index, box = key
         side, cover = prepared.sides[index], covers[index]
         sizes = kernels.Sizes(cover.base, cover.floor, relaxation.narrow, 0.0, relaxation.classes)
-        worths, table, rhs = np.empty(len(side.options)), np.empty((len(side.options), relaxation.width)), np.empty(relaxation.width)
+        worths, table, rhs = (
+            np.empty(len(side.options)),
+            np.empty((len(side.options), relaxation.width)),
+            np.empty(relaxation.width),
+        )
         record = np.array([box], dtype=kernels.Box)[0]
         clients = np.array(prepared.clients, dtype=np.float64)
         size, own = kernels.program(
@@ -193,7 +200,7 @@ def completed(prepared: Prepared, units: Sequence[Pattern], check: Callable[[], 
             check()
             step = 1 if left > 0 else -1
             size = max(1, abs(left) // 16)
-            tried = _moves(prepared, now, c, step * size) or _moves(prepared, now, c, step)
+            tried = moves(prepared, now, c, step * size) or moves(prepared, now, c, step)
             if not tried:
                 return None
             _, at, one = max(tried, key=lambda move: move[0])
@@ -202,7 +209,7 @@ def completed(prepared: Prepared, units: Sequence[Pattern], check: Callable[[], 
     return now
 
 
-def _moves(prepared: Prepared, now: Sequence[Pattern], cls: int, step: int) -> list[tuple[float, int, Pattern]]:
+def moves(prepared: Prepared, now: Sequence[Pattern], cls: int, step: int) -> list[tuple[float, int, Pattern]]:
     """Return what adding clients of a class to a unit gains (or taking away, where `step` is below 0)."""
     used = Counter(prepared.sides[one.side].verifier for one in now)
     places: dict[Pattern, int] = {}
@@ -247,8 +254,3 @@ def improved(prepared: Prepared, pattern: Pattern, check: Callable[[], None]) ->
         if top.value <= best.value + 1e-12 * abs(best.value):
             return best
         best = top
-
-
-def tally(patterns: Iterable[Pattern]) -> list[tuple[Pattern, int]]:
-    """Return each pattern with how often it is used."""
-    return list(Counter(patterns).items())

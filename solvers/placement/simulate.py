@@ -19,7 +19,7 @@ from specopt.models.fields import Floats, describe
 from specopt.models.pass_time.pieces import PassPieces
 from specopt.models.placement import PlacementProblem
 from specopt.models.placement_plan import PlacementPlan, Served, UnitGroup
-from specopt.solvers._kernels.placement_simulation import PlacedEntry, PlacedMachine, PlacedPlan, play
+from specopt.solvers._kernels.placement.simulation import PlacedEntry, PlacedMachine, PlacedPlan, play
 from specopt.solvers.simulation import MAX_REPLICATIONS, Estimate, Simulation, Tell, random_key
 
 MAX_ROUNDS = 1_000_000

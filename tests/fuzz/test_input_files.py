@@ -69,7 +69,7 @@ def wrong_line(rng: random.Random, words: list[str]) -> list[str]:
         at = rng.randrange(len(words) + 1)
         new = [rng.choice(WRONG)]
         if rng.random() < 0.1:
-            words[:1] = [rng.choice(COMMANDS).__name__.rstrip("_").replace("_", "-")]
+            words[:1] = [rng.choice(COMMANDS).rstrip("_").replace("_", "-")]
         else:
             words[at : at + 1] = rng.choice((new, new, [], new + words[at : at + 1], 2 * words[at : at + 1]))
         words = words or new
@@ -112,7 +112,7 @@ def watchdog(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def test_every_command_that_reads_has_files() -> None:
     """Tests that no command is forgotten: what reads no file of a user is named here."""
     idle = {"methods", "schema", "reproduce", "warmup", "demo", "measure"}
-    names = {command.__name__.rstrip("_").replace("_", "-") for command in COMMANDS}
+    names = {command.rstrip("_").replace("_", "-") for command in COMMANDS}
     assert {command.split()[0] for _, command in places()} == names - idle | {"export"}
 
 

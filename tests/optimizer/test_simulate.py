@@ -15,8 +15,7 @@ import specopt
 from specopt.commands.cli import run
 from specopt.commands.simulate import POLICIES, WORKLOADS
 from specopt.kinds import KINDS
-from specopt.kinds.kind import Kind
-from specopt.kinds.simulator import Simulator
+from specopt.kinds.kind import Kind, Simulator
 from specopt.solvers.simulation import Estimate, Simulation
 
 Invoke = Callable[..., tuple[int, str, str]]

@@ -24,16 +24,14 @@ from specopt.testing.relations import (
 )
 from specopt.testing.relations.base import Relation
 
-RELATIONS: tuple[Relation, ...] = (
-    *serving_latency.RELATIONS,
-    *prompt_chunking.RELATIONS,
-    *draft_allocation.RELATIONS,
-    *fair_goodput.RELATIONS,
-    *verification_batch.RELATIONS,
-    *draft_control.RELATIONS,
-    *draft_stopping.RELATIONS,
-    *placement.RELATIONS,
-)
+RELATIONS: tuple[Relation, ...] = tuple(
+    one
+    for kind in (
+        serving_latency, prompt_chunking, draft_allocation, fair_goodput, verification_batch, draft_control,
+        draft_stopping, placement,
+    )
+    for one in kind.RELATIONS
+)  # fmt: skip
 
 
 def relations(kind: str | None = None) -> tuple[Relation, ...]:

@@ -103,16 +103,40 @@ def _shown(objective: float | None) -> str:
     return "no plan" if objective is None else f"{objective!r}"
 
 
-def permuted(*columns: str, of: str) -> Change:
-    """Change the order of columns."""
+RELAXED = "every plan stays feasible"
+NAMES = "the objective does not know the order"
+UNITS = "every time is twice as long"
+
+
+def relations_of(problem: type[Problem]) -> Callable[..., Relation]:
+    """Return what declares a relation of a kind: by name, reason and change, and by keyword what else it has."""
+
+    def declared(name: str, reason: str, change: Change, **more: Any) -> Relation:
+        return Relation(kind=problem.kind, name=name, reason=reason, change=change, **more)
+
+    return declared
+
+
+def times(factor: float) -> Callable[[Problem, float], float]:
+    """Return the objective multiplied."""
+    return lambda problem, objective: factor * objective
+
+
+def permuted(*columns: str) -> Change:
+    """Change the order of columns, the first of which is always given."""
 
     def change(data: Data, random: Random) -> Data:
-        order = random.sample(range(len(data[of])), len(data[of]))
+        order = shuffled(data[columns[0]], random)
         found = {name: [data[name][i] for i in order] for name in columns if isinstance(data.get(name), list)}
         rows = {name: [[row[i] for i in order] for row in data[name]] for name in ("output_samples",) if name in data}
         return data | found | rows
 
     return change
+
+
+def shuffled(column: Sequence[Any], random: Random) -> list[int]:
+    """Return the places of a column in another order."""
+    return random.sample(range(len(column)), len(column))
 
 
 def scaled(factors: Mapping[str, float]) -> Change:
@@ -140,6 +164,11 @@ def raised(field: str, change: Callable[[Any], Any], unless: Callable[[Data], bo
     return raised
 
 
+def one_more(field: str) -> Change:
+    """Add one to a field that is given, to every entry of a column."""
+    return raised(field, lambda count: count + 1)
+
+
 def replaced(field: str, to: Any, among: Sequence[Any] | None = None) -> Change:
     """Set a field, where it has one of some values; None: where it is given."""
 
@@ -154,8 +183,3 @@ def replaced(field: str, to: Any, among: Sequence[Any] | None = None) -> Change:
 def likelier(rate: float) -> float:
     """Return a larger acceptance rate."""
     return rate + (0.999 - rate) / 4 if rate < 0.999 else rate
-
-
-RELAXED = "every plan stays feasible"
-NAMES = "the objective does not know the order"
-UNITS = "every time is twice as long"

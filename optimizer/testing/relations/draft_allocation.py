@@ -9,34 +9,29 @@ from specopt.testing.relations.base import (
     NAMES,
     RELAXED,
     Data,
-    Relation,
     likelier,
+    one_more,
     permuted,
     raised,
+    relations_of,
     scaled,
+    times,
 )
 
 
-def _relations() -> list[Relation]:
-    kind = DraftAllocationProblem.kind
-
-    def joined(data: Data, random: Random) -> Data:
-        caps = {"max_draft_tokens": [*data["max_draft_tokens"], 3]} if "max_draft_tokens" in data else {}
-        return data | caps | {name: [*data[name], 0.0] for name in ("acceptance_rates", "weights")}
-
-    columns = ("acceptance_rates", "weights", "max_draft_tokens")
-    return [
-        Relation(kind=kind, name="clients permuted", reason=NAMES, equal=True,
-                 change=permuted(*columns, of="acceptance_rates")),
-        Relation(kind=kind, name="weights scaled", reason="the objective is linear in them", equal=True,
-                 change=scaled({"weights": 2.0}), implied=lambda problem, objective: 2.0 * objective),
-        Relation(kind=kind, name="one more token", reason=RELAXED, change=raised("budget_tokens", lambda n: n + 1)),
-        Relation(kind=kind, name="caps raised", when="caps are given", reason=RELAXED,
-                 change=raised("max_draft_tokens", lambda cap: cap + 1)),
-        Relation(kind=kind, name="drafts likelier", reason="every plan gains from acceptance",
-                 change=raised("acceptance_rates", likelier)),
-        Relation(kind=kind, name="a client without weight", reason="it counts for nothing", change=joined, equal=True),
-    ]  # fmt: skip
+def _joined(data: Data, random: Random) -> Data:
+    caps = {"max_draft_tokens": [*data["max_draft_tokens"], 3]} if "max_draft_tokens" in data else {}
+    return data | caps | {name: [*data[name], 0.0] for name in ("acceptance_rates", "weights")}
 
 
-RELATIONS = tuple(_relations())
+_keeps = relations_of(DraftAllocationProblem)
+_weighted = scaled({"weights": 2.0})
+
+RELATIONS = (
+    _keeps("clients permuted", NAMES, permuted("acceptance_rates", "weights", "max_draft_tokens"), equal=True),
+    _keeps("weights scaled", "the objective is linear in them", _weighted, implied=times(2.0), equal=True),
+    _keeps("one more token", RELAXED, one_more("budget_tokens")),
+    _keeps("caps raised", RELAXED, one_more("max_draft_tokens"), when="caps are given"),
+    _keeps("drafts likelier", "every plan gains from acceptance", raised("acceptance_rates", likelier)),
+    _keeps("a client without weight", "it counts for nothing", _joined, equal=True),
+)

@@ -2,50 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from random import Random
 
 from specopt.models.draft_control import DraftControlProblem
-from specopt.testing.relations.base import (
-    NAMES,
-    RELAXED,
-    UNITS,
-    Change,
-    Data,
-    Relation,
-    likelier,
-    scaled,
+from specopt.testing.relations.base import NAMES, RELAXED, UNITS, Data, likelier, relations_of, scaled, shuffled, times
+
+_LINKS = ("uplink_bits_per_second", "downlink_bits_per_second")
+_SCALE = {"draft_seconds_per_token": 2.0, "verify_seconds": 2.0, **dict.fromkeys(_LINKS, 0.5)}
+
+
+def _permuted(data: Data, random: Random) -> Data:
+    order = shuffled(data["states"], random)
+    rows = [[data["transition"][i][j] for j in order] for i in order]
+    return data | {"states": [data["states"][i] for i in order], "transition": rows}
+
+
+def _longer(data: Data, random: Random) -> Data | None:
+    low, high = data["draft_lengths"]
+    return None if isinstance(data["verify_seconds"], list) else data | {"draft_lengths": [low, high + 1]}
+
+
+def _likelier(data: Data, random: Random) -> Data:
+    rates = ([likelier(rate) for rate in state["acceptance_rates"]] for state in data["states"])
+    return data | {"states": [one | {"acceptance_rates": row} for one, row in zip(data["states"], rates, strict=True)]}
+
+
+_keeps = relations_of(DraftControlProblem)
+
+RELATIONS = (
+    _keeps("states permuted", NAMES, _permuted, equal=True),
+    _keeps("time scaled", UNITS, scaled(_SCALE), implied=times(0.5), equal=True),
+    _keeps("longer drafts allowed", RELAXED, _longer, when="one verify time for all lengths"),
+    _keeps("drafts likelier", "every policy gains from acceptance", _likelier),
+    _keeps("faster links", "every iteration is as short or shorter", scaled(dict.fromkeys(_LINKS, 1.5))),
 )
-
-
-def _relations() -> list[Relation]:
-    kind = DraftControlProblem.kind
-    links = ("uplink_bits_per_second", "downlink_bits_per_second")
-    scale = {"draft_seconds_per_token": 2.0, "verify_seconds": 2.0, "states": 1.0, **dict.fromkeys(links, 0.5)}
-
-    def permuted(data: Data, random: Random) -> Data:
-        order = random.sample(range(len(data["states"])), len(data["states"]))
-        return data | {"states": [data["states"][i] for i in order],
-                       "transition": [[data["transition"][i][j] for j in order] for i in order]}  # fmt: skip
-
-    def states(change: Callable[[Data], Data]) -> Change:
-        return lambda data, random: data | {"states": [state | change(state) for state in data["states"]]}
-
-    def longer(data: Data, random: Random) -> Data | None:
-        low, high = data["draft_lengths"]
-        return None if isinstance(data["verify_seconds"], list) else data | {"draft_lengths": [low, high + 1]}
-
-    rates = states(lambda state: {"acceptance_rates": [likelier(rate) for rate in state["acceptance_rates"]]})
-    faster = states(lambda state: {name: 1.5 * state[name] for name in links if name in state})
-    return [
-        Relation(kind=kind, name="states permuted", reason=NAMES, change=permuted, equal=True),
-        Relation(kind=kind, name="time scaled", reason=UNITS, change=scaled(scale), equal=True,
-                 implied=lambda problem, objective: 0.5 * objective),
-        Relation(kind=kind, name="longer drafts allowed", when="one verify time for all lengths", reason=RELAXED,
-                 change=longer),
-        Relation(kind=kind, name="drafts likelier", reason="every policy gains from acceptance", change=rates),
-        Relation(kind=kind, name="faster links", reason="every iteration is as short or shorter", change=faster),
-    ]  # fmt: skip
-
-
-RELATIONS = tuple(_relations())

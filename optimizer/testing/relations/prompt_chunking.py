@@ -3,41 +3,28 @@
 from __future__ import annotations
 
 from specopt.models.prompt_chunking import PromptChunkingProblem
-from specopt.testing.relations.base import (
-    RELAXED,
-    UNITS,
-    Relation,
-    raised,
-    replaced,
-    scaled,
-)
+from specopt.testing.relations.base import RELAXED, UNITS, one_more, relations_of, replaced, scaled, times
 
+_LINKS = ("uplink_bytes_per_second", "downlink_bytes_per_second")
+_SECONDS = (
+    "local_overhead_seconds", "local_seconds_per_token", "message_overhead_seconds", "link_latency_seconds",
+    "head_seconds", "seconds",
+)  # fmt: skip
+_SCALE = dict.fromkeys(_SECONDS, 2.0) | dict.fromkeys(_LINKS, 0.5)
+_EARLIER = "every event of every plan is as early or earlier"
 
-def _relations() -> list[Relation]:
-    kind = PromptChunkingProblem.kind
-    seconds = ("local_overhead_seconds", "local_seconds_per_token", "message_overhead_seconds", "link_latency_seconds",
-               "head_seconds", "seconds")  # fmt: skip
-    links = ("uplink_bytes_per_second", "downlink_bytes_per_second")
-    scale = dict.fromkeys(seconds, 2.0) | dict.fromkeys(links, 0.5) | {"cloud_delay": 1.0}
-    sizes = dict.fromkeys((*links, "bytes_per_token"), 2.0)
-    earlier = "every event of every plan is as early or earlier"
-    return [
-        Relation(kind=kind, name="time scaled", reason=UNITS, change=scaled(scale), equal=True,
-                 implied=lambda problem, objective: 2.0 * objective),
-        Relation(kind=kind, name="bytes scaled", reason="data and links grow alike", change=scaled(sizes), equal=True),
-        *(Relation(kind=kind, name=f"faster {link.partition('_')[0]}", reason=earlier,
-                   change=raised(link, lambda rate: 1.5 * rate)) for link in links),
-        Relation(kind=kind, name="one more chunk", when="a cap is given", reason=RELAXED,
-                 change=raised("max_chunks", lambda count: count + 1)),
-        Relation(kind=kind, name="no grid", when="a grid is given", reason=RELAXED,
-                 change=replaced("grid_tokens", None)),
-        Relation(kind=kind, name="chunks overlap their wait", when="they wait one after the other", reason=earlier,
-                 change=replaced("wait", "overlap", (None, "serial"))),
-        Relation(kind=kind, name="chunks wait for nothing", when="they wait", reason=earlier,
-                 change=replaced("wait", "none", (None, "serial", "overlap"))),
-        Relation(kind=kind, name="the last token comes down alone", when="all do", reason=earlier,
-                 change=replaced("download", "last", (None, "all"))),
-    ]  # fmt: skip
+_keeps = relations_of(PromptChunkingProblem)
+_bytes = scaled(dict.fromkeys((*_LINKS, "bytes_per_token"), 2.0))
 
-
-RELATIONS = tuple(_relations())
+RELATIONS = (
+    _keeps("time scaled", UNITS, scaled(_SCALE), implied=times(2.0), equal=True),
+    _keeps("bytes scaled", "data and links grow alike", _bytes, equal=True),
+    *(_keeps(f"faster {link.partition('_')[0]}", _EARLIER, scaled({link: 1.5})) for link in _LINKS),
+    _keeps("one more chunk", RELAXED, one_more("max_chunks"), when="a cap is given"),
+    _keeps("no grid", RELAXED, replaced("grid_tokens", None), when="a grid is given"),
+    _keeps("chunks overlap their wait", _EARLIER, replaced("wait", "overlap", (None, "serial")),
+           when="they wait one after the other"),
+    _keeps("chunks wait for nothing", _EARLIER, replaced("wait", "none", (None, "serial", "overlap")),
+           when="they wait"),
+    _keeps("the last token comes down alone", _EARLIER, replaced("download", "last", (None, "all")), when="all do"),
+)  # fmt: skip

@@ -7,37 +7,30 @@ from specopt.testing.relations.base import (
     NAMES,
     RELAXED,
     UNITS,
-    Relation,
+    one_more,
     permuted,
     raised,
+    relations_of,
     replaced,
     scaled,
+    times,
 )
 
+_COLUMNS = ("input_tokens", "output_tokens", "snr", "acceptance_rate", "arrival_seconds")
+_SECONDS = ("draft_runtime", "verify_runtime", "arrival_seconds", "regroup_seconds")
 
-def _relations() -> list[Relation]:
-    kind = ServingLatencyProblem.kind
-    columns = ("input_tokens", "output_tokens", "snr", "acceptance_rate", "arrival_seconds")
-    seconds = ("draft_runtime", "verify_runtime", "arrival_seconds", "regroup_seconds")
-    scale = dict.fromkeys(seconds, 2.0) | {"bandwidth_hz": 0.5}
-    draft = raised("draft_memory_bytes", lambda amount: 1.25 * amount)
-    verify = raised("verify_memory_bytes", lambda amount: 1.25 * amount)
-    return [
-        Relation(kind=kind, name="tasks permuted", reason=NAMES, change=permuted(*columns, of="snr"), equal=True),
-        Relation(kind=kind, name="time scaled", reason=UNITS, change=scaled(scale), equal=True,
-                 implied=lambda problem, objective: 2.0 * objective),
-        Relation(kind=kind, name="more bandwidth", when="no arrivals",
-                 reason="all tasks are ready at once, after the slowest upload",
-                 change=raised("bandwidth_hz", lambda hertz: 1.5 * hertz, lambda data: "arrival_seconds" in data)),
-        Relation(kind=kind, name="more draft memory", when="a limit is given", reason=RELAXED, change=draft),
-        Relation(kind=kind, name="more verify memory", when="a limit is given", reason=RELAXED, change=verify),
-        Relation(kind=kind, name="no limit of verify memory", when="a limit is given", reason=RELAXED,
-                 change=replaced("verify_memory_bytes", None)),
-        Relation(kind=kind, name="longer speculation allowed", when="it is given", reason=RELAXED,
-                 change=raised("max_speculation_length", lambda length: length + 1)),
-        Relation(kind=kind, name="any mechanism allowed", when="one with a draft model is fixed", reason=RELAXED,
-                 change=replaced("mechanism", "any", (None, "pipelined", "sequential"))),
-    ]  # fmt: skip
+_keeps = relations_of(ServingLatencyProblem)
+_scale = scaled(dict.fromkeys(_SECONDS, 2.0) | {"bandwidth_hz": 0.5})
+_wider = raised("bandwidth_hz", lambda hertz: 1.5 * hertz, lambda data: "arrival_seconds" in data)
 
-
-RELATIONS = tuple(_relations())
+RELATIONS = (
+    _keeps("tasks permuted", NAMES, permuted(*_COLUMNS), equal=True),
+    _keeps("time scaled", UNITS, _scale, implied=times(2.0), equal=True),
+    _keeps("more bandwidth", "all tasks are ready at once, after the slowest upload", _wider, when="no arrivals"),
+    *(_keeps(f"more {model} memory", RELAXED, raised(f"{model}_memory_bytes", lambda amount: 1.25 * amount),
+             when="a limit is given") for model in ("draft", "verify")),
+    _keeps("no limit of verify memory", RELAXED, replaced("verify_memory_bytes", None), when="a limit is given"),
+    _keeps("longer speculation allowed", RELAXED, one_more("max_speculation_length"), when="it is given"),
+    _keeps("any mechanism allowed", RELAXED, replaced("mechanism", "any", (None, "pipelined", "sequential")),
+           when="one with a draft model is fixed"),
+)  # fmt: skip

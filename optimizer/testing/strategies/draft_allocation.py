@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from specopt.models.draft_allocation import DraftAllocationPlan, DraftAllocationProblem
+from specopt.testing.strategies.columns import lists_of
 
 NEXT_TO_1 = (1 - 1e-6, 1 - 1e-12, 1 - 2**-53)
 
@@ -28,13 +29,13 @@ def problems(
     data = {
         "format": "specopt/1",
         "kind": DraftAllocationProblem.kind,
-        "acceptance_rates": draw(st.lists(rates, min_size=size, max_size=size)),
-        "weights": draw(st.lists(weights, min_size=size, max_size=size)),
+        "acceptance_rates": draw(lists_of(rates, size)),
+        "weights": draw(lists_of(weights, size)),
         "budget_tokens": draw(st.integers(*budget)),
     }
     if draw(st.booleans()):
         caps = st.one_of(st.integers(0, 4), st.integers(0, 2 * budget[1]))
-        data["max_draft_tokens"] = draw(st.lists(caps, min_size=size, max_size=size))
+        data["max_draft_tokens"] = draw(lists_of(caps, size))
     return DraftAllocationProblem.from_dict(data)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from specopt.models.draft_control import DraftControlPlan, DraftControlProblem
+from specopt.testing.strategies.columns import lists_of
 
 acceptance = st.sampled_from((0.0, 0.125, 0.5, 0.75, 0.9, 1.0)) | st.floats(0.0, 1.0, allow_subnormal=False)
 uplinks = st.sampled_from((10.0, 300.0, 5e3, 1e6)) | st.floats(1.0, 1e6)
@@ -19,7 +20,7 @@ def transitions(draw: st.DrawFn, size: int) -> list[list[float]]:
     """A matrix whose state 0 can be reached from everywhere: the class of state 0 is then the only recurrent one."""
     rows = []
     for state in range(size):
-        weights = draw(st.lists(st.integers(0, 3), min_size=size, max_size=size))
+        weights = draw(lists_of(st.integers(0, 3), size))
         weights[max(0, state - 1)] += state > 0 or not any(weights)
         rows.append([weight / sum(weights) for weight in weights])
     return rows
@@ -39,14 +40,12 @@ def problems(
     def state() -> dict[str, Any]:
         data: dict[str, Any] = {
             "uplink_bits_per_second": draw(uplinks),
-            "acceptance_rates": draw(st.lists(acceptance, min_size=count, max_size=count)),
+            "acceptance_rates": draw(lists_of(acceptance, count)),
         }
         if draw(st.booleans()):
             data["downlink_bits_per_second"] = draw(uplinks)
         if code == "support":
-            data["distribution_bits"] = draw(
-                st.lists(st.sampled_from((0.0, 3.5, 40.0)), min_size=count, max_size=count)
-            )
+            data["distribution_bits"] = draw(lists_of(st.sampled_from((0.0, 3.5, 40.0)), count))
         return data
 
     return DraftControlProblem.from_dict(
@@ -71,4 +70,4 @@ def plans(draw: st.DrawFn, problem: DraftControlProblem) -> DraftControlPlan:
     lengths, values = st.integers(*problem.draft_lengths), st.sampled_from(problem.resolutions.tolist())
     choice = st.fixed_dictionaries({"draft_length": lengths, "resolution": values})
     count = len(problem.states)
-    return DraftControlPlan.from_dict({"policy": draw(st.lists(choice, min_size=count, max_size=count))})
+    return DraftControlPlan.from_dict({"policy": draw(lists_of(choice, count))})

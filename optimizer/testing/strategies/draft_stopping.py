@@ -7,6 +7,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from specopt.models.draft_stopping import DraftStoppingPlan, DraftStoppingProblem
+from specopt.testing.strategies.columns import lists_of
 
 RATES = st.one_of(st.sampled_from([0.0, 0.5, 1.0]), st.floats(0.0, 1.0, allow_subnormal=False))
 
@@ -14,7 +15,7 @@ RATES = st.one_of(st.sampled_from([0.0, 0.5, 1.0]), st.floats(0.0, 1.0, allow_su
 @st.composite
 def laws(draw: st.DrawFn, size: int) -> list[float]:
     """Probabilities that sum to 1."""
-    weights = draw(st.lists(st.integers(0, 10), min_size=size, max_size=size).filter(any))
+    weights = draw(lists_of(st.integers(0, 10), size).filter(any))
     return [weight / sum(weights) for weight in weights]
 
 
@@ -22,7 +23,7 @@ def laws(draw: st.DrawFn, size: int) -> list[float]:
 def problems(draw: st.DrawFn, most_tokens: int = 4, most_bins: int = 3) -> DraftStoppingProblem:
     """Problems with at most three classes of rounds."""
     tokens, bins, classes = draw(st.integers(1, most_tokens)), draw(st.integers(1, most_bins)), draw(st.integers(1, 3))
-    by_position = st.lists(RATES, min_size=tokens, max_size=tokens)
+    by_position = lists_of(RATES, tokens)
     shares = draw(laws(classes))
     data: dict[str, Any] = {
         "format": "specopt/1", "kind": DraftStoppingProblem.kind, "max_draft_tokens": tokens,
@@ -43,6 +44,5 @@ def plans(draw: st.DrawFn, problem: DraftStoppingProblem) -> DraftStoppingPlan:
     rows = []
     for t, width in enumerate(widths):
         later = range(firsts[t + 1], firsts[t + 1] + widths[t + 1]) if t + 1 < len(widths) else range(0)
-        rows += draw(st.lists(st.lists(st.sampled_from([-1, *later]), min_size=bins, max_size=bins),
-                              min_size=width, max_size=width))  # fmt: skip
+        rows += draw(lists_of(lists_of(st.sampled_from([-1, *later]), bins), width))
     return DraftStoppingPlan.from_dict({"start": 0 if rows else -1, "next": rows})

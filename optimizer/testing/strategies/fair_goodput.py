@@ -8,6 +8,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from specopt.models.fair_goodput import FairGoodputPlan, FairGoodputProblem
+from specopt.testing.strategies.columns import lists_of
 
 rates = st.one_of(st.sampled_from((0.0, 0.25, 0.5, 0.5, 0.75, 1 - 1e-6)), st.floats(0.0, 0.99, allow_subnormal=False))
 weights = st.one_of(st.sampled_from((0.5, 1.0, 1.0, 2.0)), st.floats(0.01, 100))
@@ -27,7 +28,7 @@ def problems(
     size = draw(st.integers(*clients))
 
     def column(item: st.SearchStrategy[Any]) -> list[Any]:
-        return draw(st.lists(item, min_size=size, max_size=size))
+        return draw(lists_of(item, size))
 
     data: dict[str, Any] = {
         "format": "specopt/1",
@@ -55,10 +56,10 @@ def problems(
 
 
 @st.composite
-def plans(draw: st.DrawFn, problem: FairGoodputProblem, entries: tuple[int, int] = (1, 4)) -> FairGoodputPlan:
+def plans(draw: st.DrawFn, problem: FairGoodputProblem) -> FairGoodputPlan:
     """A plan whose schedule is declared rightly; its first entry and any other are in full, or else changes."""
-    count = draw(st.integers(*entries))
-    parts = draw(st.lists(st.integers(1, 9), min_size=count, max_size=count))
+    count = draw(st.integers(1, 4))
+    parts = draw(lists_of(st.integers(1, 9), count))
     most = problem.most_tokens.tolist()
     schedule: list[dict[str, Any]] = []
     current = [0] * len(most)

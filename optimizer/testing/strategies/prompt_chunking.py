@@ -7,6 +7,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from specopt.models.prompt_chunking import PromptChunkingPlan, PromptChunkingProblem
+from specopt.testing.strategies.columns import lists_of
 
 MS = 2.0**-10
 
@@ -15,7 +16,7 @@ MS = 2.0**-10
 def cloud_delays(draw: st.DrawFn) -> dict[str, list[float]]:
     """A non-decreasing piecewise-linear delay with two to five knots; steps and flat parts are common."""
     gaps = draw(st.lists(st.integers(1, 8), min_size=1, max_size=4))
-    rises = draw(st.lists(st.sampled_from((0, 0, 1, 2, 8, 40)), min_size=len(gaps), max_size=len(gaps)))
+    rises = draw(lists_of(st.sampled_from((0, 0, 1, 2, 8, 40)), len(gaps)))
     tokens, seconds = [float(draw(st.integers(0, 6)))], [draw(st.integers(0, 40)) * MS]
     for gap, rise in zip(gaps, rises, strict=True):
         tokens.append(tokens[-1] + gap)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from specopt.models.decoder import ExactDecoder, PaperDecoder
 from specopt.models.pass_time import LinearRuntime, PiecewiseRuntime
 from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
+from specopt.testing.strategies.columns import lists_of
 
 ALL_MECHANISMS = ("pipelined", "sequential", "autoregressive", "any")
 
@@ -79,8 +80,8 @@ def problems(
 ) -> ServingLatencyProblem:
     """A problem of serving latency; every task fits alone if `feasible`, else the memory may be anything."""
     K = draw(st.integers(*tasks))
-    inputs = draw(st.lists(st.integers(1, max_input), min_size=K, max_size=K))
-    outputs = draw(st.lists(st.integers(1, max_output), min_size=K, max_size=K))
+    inputs = draw(lists_of(st.integers(1, max_input), K))
+    outputs = draw(lists_of(st.integers(1, max_output), K))
     draft, verify = draw(decoders), draw(decoders)
     longest = max(outputs)
     if draw(st.booleans()):
@@ -93,7 +94,7 @@ def problems(
     return ServingLatencyProblem(
         input_tokens=np.array(inputs),
         output_tokens=np.array(outputs),
-        snr=np.array(draw(st.lists(magnitudes(-2, 6), min_size=K, max_size=K))),
+        snr=np.array(draw(lists_of(magnitudes(-2, 6), K))),
         bandwidth_hz=draw(magnitudes(2, 8)),
         draft=draft,
         verify=verify,
@@ -128,7 +129,7 @@ def static_plans(draw: st.DrawFn, problem: ServingLatencyProblem) -> ServingLate
     K = problem.tasks
     order = draw(st.permutations(range(K)))
     cuts = [0, *(k for k in range(1, K) if draw(st.booleans())), K]
-    weights = draw(st.lists(st.integers(1, 100), min_size=K, max_size=K))
+    weights = draw(lists_of(st.integers(1, 100), K))
     spare = draw(st.integers(0, 20))
     mechanism = draw(st.sampled_from(problem.mechanisms))
     length = 0 if mechanism == "autoregressive" else draw(st.integers(1, problem.max_speculation_length or 1))
@@ -154,7 +155,7 @@ def served_problems(draw: st.DrawFn, /, *, batching: Sequence[str] = ("static", 
     K = problem.tasks
     chosen: Any = draw(st.sampled_from(batching))
     most = problem.longest_output
-    rows = st.lists(st.integers(1, most), min_size=K, max_size=K)
+    rows = lists_of(st.integers(1, most), K)
     changes: dict[str, Any] = {
         "batching": chosen,
         "objective": draw(st.sampled_from(["makespan", "mean_latency"])),
@@ -164,12 +165,12 @@ def served_problems(draw: st.DrawFn, /, *, batching: Sequence[str] = ("static", 
         changes["min_speculation_length"] = draw(st.integers(0, 1))
     if draw(st.booleans()):
         rate = st.integers(1, 99).map(lambda percent: percent / 100)
-        changes["acceptance_rate"] = draw(st.lists(rate, min_size=K, max_size=K))
+        changes["acceptance_rate"] = draw(lists_of(rate, K))
     if draw(st.integers(0, 3)) == 0:
         changes |= {"output_lengths": "predicted", "output_samples": draw(st.lists(rows, min_size=1, max_size=3))}
     if chosen == "rebatched" and draw(st.booleans()):
         scale = draw(magnitudes(-4, 2))
-        changes["arrival_seconds"] = [scale * a for a in draw(st.lists(st.integers(0, 20), min_size=K, max_size=K))]
+        changes["arrival_seconds"] = [scale * a for a in draw(lists_of(st.integers(0, 20), K))]
     return ServingLatencyProblem.from_dict(problem.to_dict() | changes)
 
 
@@ -184,7 +185,7 @@ def rebatched_plans(draw: st.DrawFn, problem: ServingLatencyProblem) -> ServingL
         phase: dict[str, Any] = {"first_step": first, "batches": batches}
         if plan.speculation_length:
             length = st.integers(problem.min_speculation_length, problem.max_speculation_length or 1)
-            each = st.lists(length, min_size=len(batches), max_size=len(batches)).map(tuple)
+            each = lists_of(length, len(batches)).map(tuple)
             phase["speculation_length"] = draw(st.none() | length | each)
         phases.append(phase)
     data = plan.to_dict() | {"phases": [{k: v for k, v in p.items() if v is not None} for p in phases]}

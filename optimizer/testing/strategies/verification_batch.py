@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from specopt.models.verification_batch import VerificationBatchPlan, VerificationBatchProblem
+from specopt.testing.strategies.columns import lists_of
 
 BIT = 2.0**-10
 
@@ -18,7 +19,7 @@ def problems(
     start = draw(st.integers(-8, 8))
 
     def column(values: st.SearchStrategy[float]) -> list[float]:
-        return draw(st.lists(values, min_size=n, max_size=n))
+        return draw(lists_of(values, n))
 
     return VerificationBatchProblem.from_dict(
         {

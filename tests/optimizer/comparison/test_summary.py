@@ -242,7 +242,7 @@ def test_an_interruption_before_the_first_record(
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("specopt.comparison.compare.compare", interrupted)
+    monkeypatch.setattr("specopt.commands.compare.run_comparison", interrupted)
     assert run(["compare", "draft-allocation/uniform", *(["-o", str(tmp_path / "out")] if folder else [])]) == 130
     assert capsys.readouterr().err == "specopt: interrupted\n"
 

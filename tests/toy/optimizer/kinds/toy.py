@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from specopt.instances.toy import FAMILIES
-from specopt.kinds.kind import Kind
-from specopt.kinds.perturbation import Perturbation
+from specopt.kinds.kind import Kind, Perturbation
 from specopt.models.toy import ToyProblem
 from specopt.solvers.toy import METHODS
 

@@ -173,8 +173,8 @@ Column = rows("Column", place="i8", count="i8", worth="f8", bound="f8")
 """A fractional pattern: the place of its box, its entries, its worth; `bound`: less the prices of its clients."""
 
 Sizes = record("Sizes", base="f8", floor="f8", narrow="f8", threshold="f8", classes="i8")
-"""base, floor: least time from pass to pass without waits, least pass; narrow: ratio of ends of a box that is not split;
-threshold: bounds below it are not looked at; classes: rows for clients of every class, or 0."""
+"""base, floor: least time from pass to pass without waits, least pass; narrow: ratio of ends below which a box is not
+split; threshold: bounds below it are not looked at; classes: rows for clients of every class, or 0."""
 
 
 @helper
@@ -223,7 +223,7 @@ def pass_rows(unit, options, period, shares, rows, rhs, size):
     times = 1.0 if unit.parallel else unit.length
     for i in range(len(unit.passes)):
         for j in range(max(1, len(unit.beside))):
-            rhs[size] = period * unit.open_share * (1.0 + 1e-9) - unit.passes[i, 0]
+            rhs[size] = period * unit.open_share * (1.0 + 1e-12) - unit.passes[i, 0]
             if len(unit.beside):
                 rhs[size] -= times * unit.beside[j, 0]
             for k in range(len(options)):
@@ -257,9 +257,9 @@ def limits(unit, options, trips, clients, sizes, box, shares, sums, rows, rhs):
         rows[:, size] = 1.0
         size += 1
     else:
-        rhs[size] = box.high * (1.0 + 1e-9)
+        rhs[size] = box.high * (1.0 + 1e-12)
         rows[:, size] = sums
-        rhs[size + 1] = box.load_high * (1.0 + 1e-9) if box.load_low < 1.0 else 1.0
+        rhs[size + 1] = box.load_high * (1.0 + 1e-12) if box.load_low < 1.0 else 1.0
         rows[:, size + 1] = shares
         size += 2
     for c in range(sizes.classes):
@@ -413,7 +413,8 @@ def search(unit, options, trips, objective, sizes, prices, clients, boxes, colum
 
 
 @kernel(
-    "Tuple((i8, f8))(Unit, const Option[::1], const f8[::1], i8, Sizes, const f8[::1], Box, f8[::1], f8[:, ::1], f8[::1])"
+    "Tuple((i8, f8))(Unit, const Option[::1], const f8[::1], i8, Sizes, const f8[::1], Box, f8[::1], f8[:, ::1],"
+    " f8[::1])"
 )
 def program(unit, options, trips, objective, sizes, clients, box, worths, table, rhs):
     """Write the linear program of a box: worths and rows of options; return its rows, and the worth of the unit."""

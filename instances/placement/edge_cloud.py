@@ -1,0 +1,68 @@
+"""A near small verifier, a far large one, and a pool of drafting servers between them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from specopt.instances.placement.parts import GIGABYTE, clients, drafter, verifier
+from specopt.models.arguments import integer, number
+from specopt.models.named import NamedTrips
+from specopt.models.placement import DraftPool, Objective, PlacementProblem
+
+
+def edge_cloud(
+    *,
+    number_of_clients: int = 60,
+    cloud_units: int = 2,
+    edge_units: int = 1,
+    pool_units: int = 1,
+    far: float = 0.06,
+    near: float = 0.008,
+    max_draft: int = 4,
+    objective: str = "fair",
+    seed: int = 0,
+) -> PlacementProblem:
+    """Phones, laptops and clients without a drafter, an edge server, a cloud, and a pool that drafts beside the cloud.
+
+    Parameters
+    ----------
+    number_of_clients
+        Shared by the three classes as 3 : 2 : 1.
+    cloud_units, edge_units, pool_units
+        Units of each; no pool where it has none.
+    far, near
+        Mean round trips to cloud and edge.
+    max_draft
+        Longest draft.
+    objective
+        Of the problem; least rates are 10 tokens per second where it needs some.
+    seed
+        Not used: nothing is random.
+    """
+    total = integer("number_of_clients", number_of_clients, 6)
+    far, near = number("far", far, 0, 60), number("near", near, 0, 60)
+    names, pool = ["cloud", "edge"], "drafting" if integer("pool_units", pool_units, 0) else None
+    trips, least = {"cloud": far, "edge": near}, 0.0 if objective in ("goodput", "fair") else 10.0
+    phones, laptops = total // 2, total // 3
+    goal: Objective = objective  # type: ignore[assignment]  # the problem checks it
+    rates = {"small": 0.65, "heads": 0.75}
+    pools = () if pool is None else (
+        DraftPool(name=pool, units=pool_units, memory_bytes=24 * GIGABYTE,
+                  round_trip_seconds=NamedTrips({"cloud": np.array(0.001)}), price_per_second=0.4, busy_watts=150.0),
+    )  # fmt: skip
+    return PlacementProblem(
+        name=f"edge and cloud C={total}",
+        verifiers=(
+            verifier("cloud", integer("cloud_units", cloud_units, 1), 0.7, price=2.0),
+            verifier("edge", integer("edge_units", edge_units, 1), 2.0, 24.0, price=0.8),
+        ),
+        drafters=(drafter("small", 0.6, names, pool=pool), drafter("heads", 0.4, names, "parallel")),
+        classes=(
+            clients("phones", phones, 500, rates, {"small": 0.02}, trips, least),
+            clients("laptops", laptops, 1000, rates, {"small": 0.006}, trips, least),
+            clients("terminals", total - phones - laptops, 500, rates, {}, trips, least),
+        ),
+        max_draft_tokens=integer("max_draft", max_draft, 1, 1000),
+        objective=goal,
+        draft_pools=pools,
+    )

@@ -1,0 +1,53 @@
+"""One class of clients: on its device, beside the verifier, or without drafts."""
+
+from __future__ import annotations
+
+from specopt.instances.placement.parts import clients, drafter, verifier
+from specopt.models.arguments import integer, number, random_generator
+from specopt.models.placement import Objective, PlacementProblem
+
+
+def one_class(
+    *,
+    number_of_clients: int = 20,
+    units: int = 1,
+    round_trip: float = 0.03,
+    acceptance: float = 0.75,
+    device_seconds: float = 0.012,
+    max_draft: int = 5,
+    objective: str = "goodput",
+    seed: int = 0,
+) -> PlacementProblem:
+    """One class of clients, one verifier, one drafter.
+
+    Parameters
+    ----------
+    number_of_clients, units
+        Clients, and units of the verifier.
+    round_trip, device_seconds
+        Mean round trip, and seconds of a draft token on the device.
+    acceptance, max_draft
+        Of every position; the longest draft.
+    objective
+        Of the problem; least rates are 20 tokens per second where it needs some.
+    seed
+        Varies trip, acceptance and device by up to 10 %.
+    """
+    rng = random_generator(seed)
+    factors = 1.0 + 0.1 * (2.0 * rng.random(3) - 1.0) if seed else [1.0, 1.0, 1.0]
+    trip = float(number("round_trip", round_trip, 0, 60) * factors[0])
+    rate = min(1.0, float(number("acceptance", acceptance, 0, 1) * factors[1]))
+    device = float(number("device_seconds", device_seconds, 0, 60) * factors[2])
+    least = 0.0 if objective in ("goodput", "fair") else 20.0
+    goal: Objective = objective  # type: ignore[assignment]  # the problem checks it
+    return PlacementProblem(
+        name=f"one class C={number_of_clients} units={units} seed={seed}",
+        verifiers=(verifier("verifier", integer("units", units, 1), price=1.0),),
+        drafters=(drafter("small", 1.0, ["verifier"]),),
+        classes=(
+            clients("chat", integer("number_of_clients", number_of_clients, 1), 1000, {"small": rate},
+                    {"small": device}, {"verifier": trip}, least),
+        ),
+        max_draft_tokens=integer("max_draft", max_draft, 1, 1000),
+        objective=goal,
+    )  # fmt: skip

@@ -1,0 +1,14 @@
+"""What the strategies of all kinds share."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from hypothesis import strategies as st
+
+T = TypeVar("T")
+
+
+def lists_of(item: st.SearchStrategy[T], size: int) -> st.SearchStrategy[list[T]]:
+    """Return lists of a fixed size."""
+    return st.lists(item, min_size=size, max_size=size)

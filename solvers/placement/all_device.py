@@ -1,0 +1,17 @@
+"""All drafts on the devices: each class alone on units that are filled, with its best drafter and length."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from specopt.models.placement_plan import Place
+from specopt.solvers.placement.one_place import OnePlace
+
+
+@dataclass(frozen=True)
+class AllDevice(OnePlace):
+    """All drafts come from the devices."""
+
+    name: ClassVar[str] = "all-device"
+    place: ClassVar[Place] = "device"

@@ -1,0 +1,103 @@
+"""Every pattern of every unit, and every way to share clients among units. It is the oracle of the others."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+from specopt.models.placement import PlacementProblem
+from specopt.solvers.budget import Budget
+from specopt.solvers.method import Outcome
+from specopt.solvers.placement.method import PlacementMethod, offer, sign, why_infeasible
+from specopt.solvers.placement.patterns import Pattern, all_patterns, count_all, undominated, valued, widest
+from specopt.solvers.placement.prepare import Prepared, prepare
+
+State = tuple[tuple[int, ...], tuple[tuple[int, int, bool, bool], ...]]
+"""Clients served by class; and of draft units by type: clients, and whether its largest context and length are met."""
+
+
+@dataclass(frozen=True)
+class BruteForcePlacement(PlacementMethod):
+    """All patterns, unit after unit."""
+
+    name: ClassVar[str] = "brute-force"
+    exact: ClassVar[bool] = True
+    source: ClassVar[str] = (
+        "enumeration of the plans of the contract, all draft units of up to as many as there are clients"
+    )
+    guarantee: ClassVar[str] = "optimal"
+    complexity: ClassVar[str] = "O(patterns x ways to share the clients x units)"
+    max_size: ClassVar[int] = 20_000
+    size_hint: ClassVar[str] = "fewer clients, drafters or tokens"
+
+    def size_of(self, problem: PlacementProblem) -> float:
+        """Return the number of patterns."""
+        found = count_all(prepare(problem, exact=True), self.max_size)
+        return found if found <= self.max_size else math.inf
+
+    def run(self, problem: PlacementProblem, budget: Budget) -> Outcome:
+        """Add a unit at a time to all states of what is served."""
+        budget.load("placement.units")
+        prepared = prepare(problem, exact=True)
+        patterns = undominated(prepared, valued(prepared, list(all_patterns(prepared))))
+        nobody: State = ((0,) * len(problem.classes), ())
+        states: dict[State, tuple[float, tuple[Pattern, ...]]] = {nobody: (0.0, ())}
+        for v, verifier in enumerate(problem.verifiers):
+            mine = [(one, _use(prepared, one)) for one in patterns if prepared.sides[one.side].verifier == v]
+            for _ in range(verifier.units):
+                after = dict(states)
+                for state, (value, units) in states.items():
+                    budget.check()
+                    for one, use in mine:
+                        to = _joined(state, use)
+                        if problem.objective != "capacity" and any(
+                            count > most for count, most in zip(to[0], prepared.clients, strict=True)
+                        ):
+                            continue
+                        if to not in after or value + one.value > after[to][0]:
+                            after[to] = value + one.value, (*units, one)
+                states = after
+        best, chosen = -math.inf, None
+        for state, (value, units) in states.items():
+            total = _total(prepared, state, value)
+            if total > best:
+                best, chosen = total, units
+        if chosen is None:
+            raise why_infeasible(prepared)
+        plan = offer(prepared, list(chosen), budget)
+        bound = budget.objective if plan is not None else sign(problem) * best
+        return Outcome(plan=plan, bound=bound, stats={"patterns": len(patterns), "states": len(states)})
+
+
+def _use(prepared: Prepared, one: Pattern) -> State:
+    drafted = ((d, count, *widest(prepared, one, d)) for d, count in one.drafted(prepared).items())
+    return tuple(one.served(prepared)), tuple(sorted(drafted))
+
+
+def _joined(state: State, use: State) -> State:
+    served = tuple(map(sum, zip(state[0], use[0], strict=True)))
+    drafted = {d: (count, context, length) for d, count, context, length in state[1]}
+    for d, count, context, length in use[1]:
+        before = drafted.get(d, (0, False, False))
+        drafted[d] = before[0] + count, before[1] or context, before[2] or length
+    return served, tuple(sorted((d, *of) for d, of in drafted.items()))
+
+
+def _total(prepared: Prepared, state: State, value: float) -> float:
+    """Return what a state is worth with its draft units; -inf where clients are left, or pools are too small."""
+    problem = prepared.problem
+    used = [0] * len(problem.draft_pools)
+    for d, count, context, length in state[1]:
+        of = prepared.drafts[d]
+        if not (context and length):
+            return -math.inf
+        used[of.pool] += -(-count // of.most)
+    for number, pool in zip(used, problem.draft_pools, strict=True):
+        price = {"cost": pool.price_per_second, "energy": pool.busy_watts}.get(problem.objective, 0.0)
+        value -= price * number
+        if number > pool.units:
+            return -math.inf
+    if problem.objective == "capacity":
+        return min(count / most for count, most in zip(state[0], prepared.clients, strict=True))
+    return value if list(state[0]) == prepared.clients else -math.inf

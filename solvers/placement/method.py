@@ -1,0 +1,97 @@
+"""What the methods of placement share: plans to start from, the sign of the objective, and why there is no plan."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from specopt.models.errors import Infeasible
+from specopt.models.placement import PlacementProblem
+from specopt.models.placement_plan import PlacementPlan
+from specopt.models.result import Conflict
+from specopt.solvers.budget import Budget
+from specopt.solvers.method import Method
+from specopt.solvers.placement.patterns import SLACK, Pattern, plan_of, tally
+from specopt.solvers.placement.prepare import Prepared
+
+
+@dataclass(frozen=True)
+class PlacementMethod(Method):
+    """Base of the methods for `placement`."""
+
+    solves: ClassVar[type[PlacementProblem]] = PlacementProblem
+    size_unit: ClassVar[str] = "patterns of units"
+
+
+def sign(problem: PlacementProblem) -> float:
+    """Return what the objective is multiplied by so that more is better."""
+    return -1.0 if problem.sense == "minimize" else 1.0
+
+
+def offer(prepared: Prepared, units: Sequence[Pattern] | None, budget: Budget) -> PlacementPlan | None:
+    """Offer the plan in which each unit has one of some patterns, if it violates nothing; return it then."""
+    if units is None or (not units and prepared.problem.objective != "capacity"):
+        return None
+    plan = plan_of(prepared, tally(units))
+    if prepared.problem.violations(plan):
+        return None
+    budget.offer(plan)
+    return plan
+
+
+def why_infeasible(prepared: Prepared, served: float | None = None) -> Infeasible:
+    """Return the proof that there is no plan: the class and the constraint that stand in the way.
+
+    served: how many clients can be served at most, where no class alone is the reason.
+    """
+    problem = prepared.problem
+    for c, of in enumerate(problem.classes):
+        best, where = -1.0, ""
+        least, room = math.inf, 0.0
+        for index, side in enumerate(prepared.sides):
+            for option, way in enumerate(side.ways):
+                if way.cls != c:
+                    continue
+                needed, has = side.unit.kv * float(side.options[option]["memory"]), max(0.0, side.unit.room)
+                if needed > has * (1.0 + SLACK):
+                    least, room = min(least, needed), max(room, has)
+                    continue
+                rate = rate_alone(prepared, index, option)
+                if rate > best:
+                    drafts = (
+                        "" if way.drafter < 0 else f" with {problem.drafters[way.drafter].name!r}, {way.length} tokens"
+                    )
+                    best, where = rate, f"place {way.place}{drafts}, verifier {problem.verifiers[side.verifier].name!r}"
+        if best < 0.0:
+            return Infeasible(
+                f"class {of.name!r}: the cache of one client takes at least {least:.4g} bytes; beside the weights "
+                f"a unit has at most {room:.4g}",
+                [Conflict(constraint="memory", index=c, needs=least, has=room)],
+            )
+        if best < of.min_tokens_per_second * (1.0 - SLACK):
+            return Infeasible(
+                f"class {of.name!r}: at least {of.min_tokens_per_second:g} tokens per second are asked for, and one "
+                f"client alone gets at most {best:.4g} ({where})",
+                [Conflict(constraint="rate", index=c, needs=of.min_tokens_per_second, has=best)],
+            )
+    units, clients = sum(one.units for one in problem.verifiers), sum(prepared.clients)
+    if served is None:
+        return Infeasible(f"{units} units cannot serve {clients} clients within memory and least rates")
+    return Infeasible(
+        f"{units} units serve at most {math.floor(served)} of {clients} clients within memory and least rates",
+        [Conflict(constraint="units", needs=float(clients), has=float(math.floor(served)))],
+    )
+
+
+def rate_alone(prepared: Prepared, side: int, option: int) -> float:
+    """Return the tokens per second of one client alone on a unit."""
+    from specopt.solvers._kernels.placement.units import GOODPUT, value
+
+    of = prepared.sides[side]
+    one = np.array([option]), np.ones(1, dtype=np.int64)
+    worth = value(of.unit, of.options, prepared.trips, GOODPUT, *one, math.inf)
+    return float(worth / of.options[option]["weight"])

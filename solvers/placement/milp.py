@@ -1,0 +1,117 @@
+"""Placement as an integer program over patterns of units, written to be read; Pyomo states it, HiGHS solves it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from specopt.models.errors import Unsupported
+from specopt.models.placement import PlacementProblem
+from specopt.models.placement_plan import PlacementPlan
+from specopt.solvers.budget import Budget
+from specopt.solvers.formulation import Formulation, Value
+from specopt.solvers.method import Outcome
+from specopt.solvers.placement.method import PlacementMethod, sign
+from specopt.solvers.placement.patterns import all_patterns, count_all, plan_of, valued, widest
+from specopt.solvers.placement.prepare import prepare
+from specopt.solvers.pyomo_program import ByProgram, run_program
+
+MAX_PATTERNS = 10_000
+
+
+@dataclass(frozen=True)
+class MilpPlacement(ByProgram, PlacementMethod):
+    """One whole number per pattern of a unit: how often it is used."""
+
+    name: ClassVar[str] = "milp"
+    source: ClassVar[str] = "own; a cutting-stock program over patterns, Pyomo and HiGHS"
+    complexity: ClassVar[str] = "exponential at worst; a variable per pattern"
+    max_size: ClassVar[int] = MAX_PATTERNS
+    size_hint: ClassVar[str] = "fewer clients, drafters or tokens"
+
+    def size_of(self, problem: PlacementProblem) -> float:
+        """Return the number of patterns."""
+        return count_all(prepare(problem, exact=True), self.max_size)
+
+    def run(self, problem: PlacementProblem, budget: Budget) -> Outcome:
+        """State the program, solve it, and read the plan."""
+        budget.load("placement.units")
+        return run_program(problem, FORMULATION, budget, solver=self.solver)
+
+
+def formulate(problem: PlacementProblem) -> Any:
+    """Return the program as a Pyomo model, over all patterns.
+
+    Raises
+    ------
+    Unsupported
+        If there are more than `MAX_PATTERNS` patterns.
+    """
+    import pyomo.environ as pyo
+
+    prepared = prepare(problem, exact=True)
+    if count_all(prepared, MAX_PATTERNS) > MAX_PATTERNS:
+        raise Unsupported(f"formulation: the problem has more than {MAX_PATTERNS:,} patterns of units")
+    patterns = valued(prepared, list(all_patterns(prepared)))
+    program = pyo.ConcreteModel()
+    program.patterns, program.offset = patterns, 0.0
+    program.unit = unit = sign(problem) * (max((abs(one.value) for one in patterns), default=0.0) or 1.0)
+    program.number = pyo.RangeSet(0, len(patterns) - 1)
+    program.used = pyo.Var(program.number, domain=pyo.NonNegativeIntegers)  # units with a pattern
+    program.types = pyo.RangeSet(0, len(prepared.drafts) - 1)
+    program.drafting = pyo.Var(program.types, domain=pyo.NonNegativeIntegers)  # draft units of a type
+    program.share = pyo.Var(domain=pyo.NonNegativeReals)  # of all clients that is carried
+    pools = problem.draft_pools
+    prices = {"cost": [p.price_per_second for p in pools], "energy": [p.busy_watts for p in pools]}.get(
+        problem.objective, [0.0] * len(pools)
+    )
+    of_pool = [draft.pool for draft in prepared.drafts]
+
+    if problem.objective == "capacity":
+        program.unit = 1.0
+        program.worth = pyo.Objective(expr=1.0 * program.share, sense=pyo.maximize)
+    else:
+        program.worth = pyo.Objective(
+            expr=sum(one.value / abs(unit) * program.used[k] for k, one in enumerate(patterns))
+            - sum(prices[of_pool[d]] / abs(unit) * program.drafting[d] for d in program.types),
+            sense=pyo.maximize,
+        )
+    served = [one.served(prepared) for one in patterns]
+
+    # Every client is placed once; for capacity, as many of every class as its share says.
+    def clients(program: Any, c: int) -> Any:
+        placed = sum(served[k][c] * program.used[k] for k in program.number if served[k][c])
+        if problem.objective == "capacity":
+            return placed - prepared.clients[c] * program.share >= 0
+        return placed + 0.0 * program.share == prepared.clients[c]
+
+    program.clients = pyo.Constraint(pyo.RangeSet(0, len(prepared.clients) - 1), rule=clients)
+    # No more units of a verifier are used than there are.
+    side = [prepared.sides[one.side].verifier for one in patterns]
+    program.units = pyo.ConstraintList()
+    for v, verifier in enumerate(problem.verifiers):
+        if v in side:
+            program.units.add(sum(program.used[k] for k in program.number if side[k] == v) <= verifier.units)
+    # Draft units hold the clients that refer to them, one of whom has the context and the length of the type.
+    program.held = pyo.ConstraintList()
+    drafted = [one.drafted(prepared) for one in patterns]
+    for d, draft in enumerate(prepared.drafts):
+        users = [k for k in program.number if d in drafted[k]]
+        held = sum(drafted[k][d] * program.used[k] for k in users)
+        program.held.add(held - draft.most * program.drafting[d] <= 0)
+        for which in (0, 1):
+            met = sum(program.used[k] for k in users if widest(prepared, patterns[k], d)[which])
+            program.held.add(program.drafting[d] - pools[draft.pool].units * met <= 0)
+    for p, pool in enumerate(pools):
+        if p in of_pool:
+            program.held.add(sum(program.drafting[d] for d in program.types if of_pool[d] == p) <= pool.units)
+    return program
+
+
+def read(problem: PlacementProblem, program: Any, value: Value) -> PlacementPlan:
+    """Return the plan of a program's solution."""
+    counts = ((one, round(value(program.used[k]))) for k, one in enumerate(program.patterns))
+    return plan_of(prepare(problem, exact=True), [(one, count) for one, count in counts if count])
+
+
+FORMULATION = Formulation(formulate, read)

@@ -1,0 +1,17 @@
+"""No drafts: each class alone on units that are filled as far as least rates and memory go."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from specopt.models.placement_plan import Place
+from specopt.solvers.placement.one_place import OnePlace
+
+
+@dataclass(frozen=True)
+class NoDrafts(OnePlace):
+    """Nobody drafts."""
+
+    name: ClassVar[str] = "none"
+    place: ClassVar[Place] = "none"
