@@ -18,6 +18,7 @@ import fair_goodput_changes
 import fair_goodput_online
 import figures
 import limits
+import placement_play
 import portfolio
 import prompt_chunking
 import quantisation
@@ -42,6 +43,7 @@ BENCHMARKS = (
     *draft_allocation.BENCHMARKS,
     *draft_control.BENCHMARKS,
     *draft_stopping.BENCHMARKS,
+    *placement_play.BENCHMARKS,
     *fair_goodput.BENCHMARKS,
     *fair_goodput_online.BENCHMARKS,
     *fair_goodput_changes.BENCHMARKS,

@@ -189,11 +189,8 @@ def _entry(
     problem: PlacementProblem, group: UnitGroup, one: Served, plan: PlacementPlan, put: Any, table: dict[str, list[Any]]
 ) -> tuple[Any, ...]:
     """Return the fields of an entry, all but how its clients' starts are spread."""
-    of, drafter, k = (
-        problem.client_class[one.class_],
-        problem.drafter_of(plan, group, one),
-        problem.length_of(group, one),
-    )
+    of, drafter = problem.client_class[one.class_], problem.drafter_of(plan, group, one)
+    k = problem.length_of(group, one)
     trips, uplink, each, passes, each_pass = np.zeros(1), 0.0, 0.0, 0, 0
     if one.place == "device":
         assert drafter and of.round_trip_seconds and of.device_seconds_per_token, "the plan is feasible"

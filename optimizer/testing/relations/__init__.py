@@ -17,6 +17,7 @@ from specopt.testing.relations import (
     draft_control,
     draft_stopping,
     fair_goodput,
+    placement,
     prompt_chunking,
     serving_latency,
     verification_batch,
@@ -27,7 +28,7 @@ RELATIONS: tuple[Relation, ...] = tuple(
     one
     for kind in (
         serving_latency, prompt_chunking, draft_allocation, fair_goodput, verification_batch, draft_control,
-        draft_stopping,
+        draft_stopping, placement,
     )
     for one in kind.RELATIONS
 )  # fmt: skip

@@ -11,7 +11,7 @@ from specopt.models.placement import PlacementPlan, PlacementProblem
 OBJECTIVES = ("goodput", "fair", "capacity", "cost", "energy")
 TICK = 2.0**-8
 """Every time is a multiple of it: periods divide times away, where the number of passes steps."""
-ACCEPTANCES = st.one_of(st.sampled_from([0.0, 0.5, 0.75, 1.0]), st.floats(0.0, 1.0, allow_subnormal=False))
+ACCEPTANCES = st.one_of(st.sampled_from([1.0, 0.75, 0.5, 0.0]), st.floats(0.0, 1.0, allow_subnormal=False))
 
 
 def _ticks(draw: st.DrawFn, *choices: int) -> float:
@@ -22,10 +22,10 @@ def _ticks(draw: st.DrawFn, *choices: int) -> float:
 def _pieces(draw: st.DrawFn, positive: bool = False) -> list[dict[str, float]]:
     """One or two pieces; `positive`: every one takes time; others are a drafter's, mostly faster."""
     found = []
-    unit = 1.0 if positive else draw(st.sampled_from([1.0, 0.25, 0.0]))
+    unit = 1.0 if positive else draw(st.sampled_from([0.0, 0.125, 0.25]))
     for _ in range(draw(st.integers(1, 2))):
         one = {
-            "overhead_seconds": unit * _ticks(draw, 0, 0, 1, 2, 4),
+            "overhead_seconds": unit * _ticks(draw, 0, 1, 4, 8),
             "seconds_per_sequence": unit * _ticks(draw, 0, 0, 1, 2),
             "seconds_per_token": unit * _ticks(draw, 0, 0, 1),
             "seconds_per_cached_token": unit * _ticks(draw, 0, 0, 1) / 16,
@@ -36,7 +36,7 @@ def _pieces(draw: st.DrawFn, positive: bool = False) -> list[dict[str, float]]:
     return found
 
 
-_WAYS = st.integers(0, 12).map(lambda ticks: ticks * TICK)
+_WAYS = st.integers(0, 8).map(lambda ticks: ticks * TICK)
 TRIPS = st.one_of(st.just(0.0), _WAYS, st.lists(_WAYS, min_size=1, max_size=3))
 
 
@@ -45,7 +45,7 @@ def _drafters(draw: st.DrawFn, most: int, verifiers: list[str], pools: list[str]
     return [
         {
             "name": f"drafter {i}", "kind": draw(st.sampled_from(["sequential", "parallel"])),
-            "weights_bytes": float(draw(st.integers(0, 8))),
+            "weights_bytes": float(draw(st.integers(0, 2))),
             "kv_bytes_per_token": draw(st.sampled_from([0.5, 1.0])),
             "beside": {name: draw(_pieces()) for name in verifiers if draw(st.integers(0, 3))},
             "server": {name: draw(_pieces()) for name in pools},
@@ -114,17 +114,18 @@ def data(
             "weight": draw(st.sampled_from([1.0, 1.0, 0.5, 3.0])),
             "min_tokens_per_second": _least_rate(draw, verifiers[0], context, all_needed),
             "acceptance": {name: draw(st.one_of(ACCEPTANCES, positions)) for name in able},
-            "device_seconds_per_token": {name: _ticks(draw, 0, 1, 2, 3) for name in able if draw(st.integers(0, 3))},
+            "device_seconds_per_token": {name: _ticks(draw, 0, 1, 2) for name in able if draw(st.integers(0, 3))},
             "device_watts": float(draw(st.integers(0, 2))),
             "round_trip_seconds": {name: draw(TRIPS) for name in names if draw(st.integers(0, 3))},
         }  # fmt: skip
         if draw(st.booleans()):
-            one["uplink_bits_per_second"] = 1 / TICK  # one bit takes a tick
+            one["uplink_bits_per_second"] = 4 / TICK
         classes.append(one)
-    width = max(one["max_context_tokens"] for one in classes) + longest + 1
+    needs = [one["max_context_tokens"] + 1 for one in classes]
     for verifier in verifiers:
-        held = draw(st.integers(1, 3 if sought == "capacity" else most_clients + 2))
-        verifier["memory_bytes"] = verifier["weights_bytes"] + held * width + draw(st.sampled_from([0, 0, 1, 4]))
+        need = draw(st.sampled_from(needs)) + draw(st.integers(0, longest))
+        room = draw(st.integers(1, most_clients)) * need + draw(st.sampled_from([0, 0, 1, 4]))
+        verifier["memory_bytes"] = verifier["weights_bytes"] + min(room, (most_clients + 1) * min(needs))
     few = len(drafters) == 1 and len(sizes) == 1
     return {
         "format": "specopt/1", "kind": PlacementProblem.kind, "objective": sought, "max_draft_tokens": longest,
@@ -133,7 +134,7 @@ def data(
         "draft_pools": [
             {
                 "name": name, "units": draw(st.integers(1, 2 if few else 1)),
-                "memory_bytes": max(d["weights_bytes"] for d in drafters) + draw(st.integers(1, 2)) * 0.5 * width,
+                "memory_bytes": max(d["weights_bytes"] for d in drafters) + draw(st.integers(1, 3)) * max(needs) / 2,
                 "round_trip_seconds": {verifier: draw(TRIPS) for verifier in names},
                 "price_per_second": float(draw(st.integers(0, 2))), "busy_watts": float(draw(st.integers(0, 2))),
             }

@@ -1,0 +1,85 @@
+"""What optima of `placement` keep."""
+
+from __future__ import annotations
+
+from math import fsum, log
+from random import Random
+from typing import Any
+
+from specopt.models.placement import PlacementProblem
+from specopt.testing.relations.base import NAMES, RELAXED, UNITS, Change, Data, Relation, permuted, replaced, scaled
+
+
+def _each(field: str, **changed: Any) -> Change:
+    """Change columns of every object of a list that gives them; None where none does."""
+
+    def change(data: Data, random: Random) -> Data | None:
+        rows = [
+            row | {name: new(row[name]) for name, new in changed.items() if name in row} for row in data.get(field, [])
+        ]
+        return None if rows == data.get(field, []) else data | {field: rows}
+
+    return change
+
+
+def _drafter(data: Data, random: Random) -> Data | None:
+    """Add a twin of a drafter that accepts as much and may run wherever it may."""
+    if not data["drafters"]:
+        return None
+    first = data["drafters"][0]["name"]
+
+    def twin(of: dict[str, Any]) -> dict[str, Any]:
+        return of | ({"another": of[first]} if first in of else {})
+
+    columns = ("acceptance", "device_seconds_per_token")
+    classes = [row | {name: twin(row[name]) for name in columns if name in row} for row in data["classes"]]
+    kind = random.choice(["sequential", "parallel"])
+    return data | {"drafters": [*data["drafters"], data["drafters"][0] | {"name": "another", "kind": kind}],
+                   "classes": classes}  # fmt: skip
+
+
+def _places(data: Data, random: Random) -> Data | None:
+    """Let every drafter run beside every verifier."""
+    name = data["verifiers"][0]["name"]
+    rows = [
+        row | {"beside": {name: data["verifiers"][0]["passes"]} | row.get("beside", {})} for row in data["drafters"]
+    ]
+    return None if rows == data["drafters"] else data | {"drafters": rows}
+
+
+def _relations() -> list[Relation]:
+    kind = PlacementProblem.kind
+    seconds = (
+        "overhead_seconds", "seconds_per_sequence", "seconds_per_token", "seconds_per_cached_token",
+        "round_trip_seconds", "device_seconds_per_token",
+    )  # fmt: skip
+    slower = dict.fromkeys(seconds, 2.0) | {"min_tokens_per_second": 0.5, "uplink_bits_per_second": 0.5}
+
+    def halved(problem: PlacementProblem, objective: float) -> float:
+        """Return the objective at half the rates."""
+        shift = fsum(one.weight * one.clients for one in problem.classes) * log(2.0)
+        return {"goodput": objective / 2.0, "fair": objective - shift}.get(problem.objective, objective)
+
+    memory = dict.fromkeys(("memory_bytes", "weights_bytes", "kv_bytes_per_token"), 2.0)
+    return [
+        Relation(kind=kind, name="classes permuted", reason=NAMES, equal=True,
+                 change=permuted("classes", of="classes")),
+        Relation(kind=kind, name="time scaled", reason=UNITS, change=scaled(slower), implied=halved, equal=True),
+        Relation(kind=kind, name="bytes scaled", reason="needs and memory grow alike", equal=True,
+                 change=scaled(memory)),
+        Relation(kind=kind, name="one more unit", reason=RELAXED, change=_each("verifiers", units=lambda n: n + 1)),
+        Relation(kind=kind, name="one more draft unit", when="there are draft pools", reason=RELAXED,
+                 change=_each("draft_pools", units=lambda n: n + 1)),
+        Relation(kind=kind, name="more memory", reason=RELAXED,
+                 change=_each("verifiers", memory_bytes=lambda size: 1.25 * size)),
+        Relation(kind=kind, name="one more drafter", when="there are drafters", reason=RELAXED, change=_drafter),
+        Relation(kind=kind, name="more places beside", when="a drafter may not run beside the first verifier",
+                 reason=RELAXED, change=_places),
+        Relation(kind=kind, name="lower least rates", when="least rates are given", reason=RELAXED,
+                 change=_each("classes", min_tokens_per_second=lambda rate: 0.9 * rate)),
+        Relation(kind=kind, name="drafting ahead allowed", when="it is not", reason=RELAXED,
+                 change=replaced("overlap", True, among=[False])),
+    ]  # fmt: skip
+
+
+RELATIONS = tuple(_relations())
