@@ -7,7 +7,18 @@ from random import Random
 from typing import Any
 
 from specopt.models.placement import PlacementProblem
-from specopt.testing.relations.base import NAMES, RELAXED, UNITS, Change, Data, Relation, permuted, replaced, scaled
+from specopt.testing.relations.base import (
+    NAMES,
+    RELAXED,
+    UNITS,
+    Change,
+    Data,
+    Relation,
+    permuted,
+    relations_of,
+    replaced,
+    scaled,
+)
 
 
 def _each(field: str, **changed: Any) -> Change:
@@ -48,7 +59,6 @@ def _places(data: Data, random: Random) -> Data | None:
 
 
 def _relations() -> list[Relation]:
-    kind = PlacementProblem.kind
     seconds = (
         "overhead_seconds", "seconds_per_sequence", "seconds_per_token", "seconds_per_cached_token",
         "round_trip_seconds", "device_seconds_per_token",
@@ -61,24 +71,19 @@ def _relations() -> list[Relation]:
         return {"goodput": objective / 2.0, "fair": objective - shift}.get(problem.objective, objective)
 
     memory = dict.fromkeys(("memory_bytes", "weights_bytes", "kv_bytes_per_token"), 2.0)
+    of = relations_of(PlacementProblem)
     return [
-        Relation(kind=kind, name="classes permuted", reason=NAMES, equal=True,
-                 change=permuted("classes", of="classes")),
-        Relation(kind=kind, name="time scaled", reason=UNITS, change=scaled(slower), implied=halved, equal=True),
-        Relation(kind=kind, name="bytes scaled", reason="needs and memory grow alike", equal=True,
-                 change=scaled(memory)),
-        Relation(kind=kind, name="one more unit", reason=RELAXED, change=_each("verifiers", units=lambda n: n + 1)),
-        Relation(kind=kind, name="one more draft unit", when="there are draft pools", reason=RELAXED,
-                 change=_each("draft_pools", units=lambda n: n + 1)),
-        Relation(kind=kind, name="more memory", reason=RELAXED,
-                 change=_each("verifiers", memory_bytes=lambda size: 1.25 * size)),
-        Relation(kind=kind, name="one more drafter", when="there are drafters", reason=RELAXED, change=_drafter),
-        Relation(kind=kind, name="more places beside", when="a drafter may not run beside the first verifier",
-                 reason=RELAXED, change=_places),
-        Relation(kind=kind, name="lower least rates", when="least rates are given", reason=RELAXED,
-                 change=_each("classes", min_tokens_per_second=lambda rate: 0.9 * rate)),
-        Relation(kind=kind, name="drafting ahead allowed", when="it is not", reason=RELAXED,
-                 change=replaced("overlap", True, among=[False])),
+        of("classes permuted", NAMES, permuted("classes"), equal=True),
+        of("time scaled", UNITS, scaled(slower), implied=halved, equal=True),
+        of("bytes scaled", "needs and memory grow alike", scaled(memory), equal=True),
+        of("one more unit", RELAXED, _each("verifiers", units=lambda n: n + 1)),
+        of("one more draft unit", RELAXED, _each("draft_pools", units=lambda n: n + 1), when="there are draft pools"),
+        of("more memory", RELAXED, _each("verifiers", memory_bytes=lambda size: 1.25 * size)),
+        of("one more drafter", RELAXED, _drafter, when="there are drafters"),
+        of("more places beside", RELAXED, _places, when="a drafter may not run beside the first verifier"),
+        of("lower least rates", RELAXED, _each("classes", min_tokens_per_second=lambda rate: 0.9 * rate),
+           when="least rates are given"),
+        of("drafting ahead allowed", RELAXED, replaced("overlap", True, among=[False]), when="it is not"),
     ]  # fmt: skip
 
 
