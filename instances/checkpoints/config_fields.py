@@ -172,8 +172,15 @@ class Fields:
             "qk_layernorm": kind.query_key_norm,
         }
         for name, expected in fixed.items():
-            if isinstance(expected, bool) and self.flag(name, expected) != expected:
-                word = str(expected).lower()
+            if isinstance(expected, bool):
+                self.flag(name, expected)
+        for name, expected in (fixed | dict(kind.fixed)).items():
+            found = self.get(name)
+            if not isinstance(expected, Switch) and found is not None and found != expected:
                 raise InvalidInput(
-                    f"{self.where}{name}: expected {word}, as {self.model_type} has it, got {str(not expected).lower()}"
+                    f"{self.where}{name}: expected {_word(expected)}, as {self.model_type} has it, got {_word(found)}"
                 )
+
+
+def _word(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else describe(value)

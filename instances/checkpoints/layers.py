@@ -141,6 +141,10 @@ def layer_kinds(fields: Fields) -> list[str]:
         return _listed_kinds(fields, layers)
     if rule == "given":
         raise InvalidInput(f"{fields.where}{kind.kind_fields[0]}: required field is missing")
+    if rule == "listed":
+        where = f"{fields.where}{kind.period[0]}"
+        full = {_index(where, item) for item in sequence(where, fields.get(kind.period[0]))}
+        return [FULL if index in full else kind.other for index in range(layers)]
     if rule == "window":
         return [SLIDING] * layers
     if rule == "window above" and fields.flag("use_sliding_window", False):

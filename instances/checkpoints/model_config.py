@@ -21,9 +21,10 @@ from specopt.instances.checkpoints.layers import norm_values, read_layers, side_
 from specopt.instances.checkpoints.marks import DRAFTS
 from specopt.instances.checkpoints.part import Part
 from specopt.instances.checkpoints.quantisation import read_storage
-from specopt.instances.checkpoints.storage import Storage
+from specopt.instances.checkpoints.storage import EXPONENTS, Storage
 from specopt.instances.checkpoints.vision import vision_parameters
 from specopt.instances.checkpoints.weights import Weight, matrix, under, vector
+from specopt.models.arguments import one_of
 from specopt.models.decoder import ExactDecoder, PaperDecoder
 from specopt.models.errors import InvalidInput, Unsupported
 from specopt.models.fields import describe
@@ -255,7 +256,11 @@ def _storage(fields: Fields, value_bytes: int | None) -> Storage:
     given = [(place[key], f"{where}{key}") for place, where in places for key in keys if place.get(key)]
     if value_bytes is not None:
         return Storage(value_bytes=value_bytes, kv_value_bytes=value_bytes)
-    return read_storage(*given[0]) if given else Storage()
+    storage = read_storage(*given[0]) if given else Storage()
+    experts = fields.get("expert_dtype")
+    if experts is not None and one_of(f"{fields.where}expert_dtype", experts, ("fp4", "fp8")) == "fp4":
+        return replace(storage, schemes=(("*.experts.*", EXPONENTS), *storage.schemes), method=storage.method or "fp4")
+    return storage
 
 
 def _notes(config: ModelConfig) -> Sequence[str]:
@@ -275,7 +280,8 @@ def _notes(config: ModelConfig) -> Sequence[str]:
         notes.append(f"sliding_window: {caches} per token up to {window:,} tokens only")
     if config.state_bytes_per_sequence:
         notes.append(
-            f"{_stateful(config)}: {config.state_bytes_per_sequence:,} bytes of state per sequence beside the cache"
+            f"{_stateful(config)}: {config.state_bytes_per_sequence:,} bytes of state per sequence beside the cache,"
+            f" at {config.storage.kv_value_bytes} per value"
         )
     if config.storage.method is not None:
         cost = "; cost models count plain weights" if config.dense is not None else ""

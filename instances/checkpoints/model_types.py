@@ -150,7 +150,7 @@ class ModelType:
     layer_kinds
         What an absent list of kinds means: every layer attends to everything, to a window, to a window from layer
         `max_window_layers` on; another kind in all layers but every `period`-th, or but the first ones and every
-        `period`-th of the others; or nothing, there has to be a list.
+        `period`-th of the others, or but those that a field lists (from 0); or nothing, there has to be a list.
     period
         The field with that period, its default, and the field with the first layer that attends to everything, or with
         the number of first ones; none: it is the period's last.
@@ -183,6 +183,8 @@ class ModelType:
     draft_fields, draft_kinds
         Fields with the kinds of the layers of such a head, and what their absence means, ``kind/network``; without
         either it is like the last layer that keeps something of every token.
+    fixed
+        Values of fields that the formulas hold for.
     understands
         Of `marks` those whose fields mean nothing for the counts, or are in its formulas.
     """
@@ -202,7 +204,7 @@ class ModelType:
     position_offset: int | None = None
     defaults: Mapping[str, int] = field(default_factory=lambda: NOTHING)
     experts: ExpertFields | None = None
-    layer_kinds: Literal["full", "window", "window above", "between", "first, then between", "given"] = "full"
+    layer_kinds: Literal["full", "window", "window above", "between", "first, then between", "listed", "given"] = "full"
     period: tuple[str, int, str] = ("sliding_window_pattern", 1, "")
     other: str = SLIDING
     kind_fields: tuple[str, ...] = ("layer_types",)
@@ -224,6 +226,7 @@ class ModelType:
     drafts: str | None = None
     draft_fields: tuple[str, ...] = ()
     draft_kinds: tuple[str, ...] = ()
+    fixed: Mapping[str, Any] = field(default_factory=lambda: NOTHING)
     understands: tuple[str, ...] = ()
 
     @property
