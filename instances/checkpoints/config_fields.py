@@ -70,7 +70,7 @@ class Fields:
 
     def _model_type(self) -> tuple[str, ModelType]:
         found = self.part.get("model_type")
-        if found is None and self.where and f"{self.whole.get('model_type')}_text" in MODEL_TYPES:
+        if not found and self.where and f"{self.whole.get('model_type')}_text" in MODEL_TYPES:
             found = f"{self.whole['model_type']}_text"
         if found is None:
             raise InvalidInput(f"{self.where}model_type: required field is missing")

@@ -54,13 +54,13 @@ class Experts:
     hidden: int
     count: int
     per_token: int
-    shared_ffn: int = 0
-    shared_gate: bool = False
-    inner_norm: bool = False
-    name: str = "mlp"
-    router: str = "gate"
-    router_bias: bool = False
-    scaled: bool = False
+    shared_ffn: int
+    shared_gate: bool
+    inner_norm: bool
+    name: str
+    router: str
+    router_bias: bool
+    scaled: bool
 
     def weights(self) -> Iterator[Weight]:
         """Yield router, experts and shared network."""

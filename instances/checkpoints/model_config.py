@@ -257,7 +257,7 @@ def _storage(fields: Fields, value_bytes: int | None) -> Storage:
     if value_bytes is not None:
         return Storage(value_bytes=value_bytes, kv_value_bytes=value_bytes)
     storage = read_storage(*given[0]) if given else Storage()
-    experts = fields.get("expert_dtype")
+    experts = fields.get("expert_dtype") or (fields.type.expert_dtype if given else None)
     if experts is not None and one_of(f"{fields.where}expert_dtype", experts, ("fp4", "fp8")) == "fp4":
         return replace(storage, schemes=(("*.experts.*", EXPONENTS), *storage.schemes), method=storage.method or "fp4")
     return storage

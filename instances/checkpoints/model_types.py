@@ -9,15 +9,12 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib import resources
-from types import MappingProxyType
 from typing import Any, Literal
 
 from specopt.instances.checkpoints import marks
 from specopt.instances.checkpoints.marks import BOTH_WAYS, EXPERTS, HYBRID, LATENT, PREDICTING, UNEQUAL
-
-NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 FULL, SLIDING, LINEAR, DENSE, SPARSE = "full_attention", "sliding_attention", "linear_attention", "dense", "experts"
 """Kinds of layers: what mixes tokens in it, or, in types whose layers do one thing each, which network it is."""
@@ -45,14 +42,14 @@ class Form:
         Formulas of `kv_values`, `window`, `window_values`, `state_values` and `values_per_pair`.
     """
 
-    name: str = "self_attn"
-    what: str = ""
-    tensors: tuple[str, ...] = ()
-    cache: str = "0"
-    window: str = "sliding_window"
-    window_cache: str = "0"
-    state: str = "0"
-    pair: str = "0"
+    name: str
+    what: str
+    tensors: tuple[str, ...]
+    cache: str
+    window: str
+    window_cache: str
+    state: str
+    pair: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,25 +90,25 @@ class ExpertFields:
         What checkpoints call them together, and the router.
     """
 
-    count: str = "num_experts"
-    per_token: str = "num_experts_per_tok"
-    ffn: str = "moe_intermediate_size"
-    shared: str = "0"
-    weighted: bool = False
-    inner: str = "0"
-    inner_norm: str = "0"
-    first_dense: str = "0"
+    count: str
+    per_token: str
+    ffn: str
+    shared: str
+    weighted: bool
+    inner: str
+    inner_norm: str
+    first_dense: str
     period: str | None = None
-    last_of_period: bool = False
+    last_of_period: bool
     offset: str | None = None
-    named: tuple[str, ...] = ("mlp_layer_types",)
-    listed: tuple[str, ...] = ()
-    on: str = "1"
-    bias: bool = False
-    beside: bool = False
-    scaled: bool = False
-    name: str = "mlp"
-    router: str = "gate"
+    named: tuple[str, ...]
+    listed: tuple[str, ...]
+    on: str
+    bias: bool
+    beside: bool
+    scaled: bool
+    name: str
+    router: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -183,6 +180,8 @@ class ModelType:
     draft_fields, draft_kinds
         Fields with the kinds of the layers of such a head, and what their absence means, ``kind/network``; without
         either it is like the last layer that keeps something of every token.
+    expert_dtype
+        How a quantised config of this type stores experts where it does not say.
     fixed
         Values of fields that the formulas hold for.
     understands
@@ -190,44 +189,45 @@ class ModelType:
     """
 
     architecture: tuple[str, ...]
-    tied: bool = False
-    gated: bool = True
-    ffn: str = "intermediate_size"
-    qkv_bias: bool | Switch = False
-    output_bias: bool | Switch = False
-    mlp_bias: bool | Switch = False
-    query_key_norm: bool | Switch = False
-    norms_per_layer: int = 2
-    layer_norm: bool = False
-    kv_heads: Literal["heads", "given", "none"] = "given"
-    head_dim: Literal["derived", "given", "none"] = "derived"
+    tied: bool
+    gated: bool
+    ffn: str
+    qkv_bias: bool | Switch
+    output_bias: bool | Switch
+    mlp_bias: bool | Switch
+    query_key_norm: bool | Switch
+    norms_per_layer: int
+    layer_norm: bool
+    kv_heads: Literal["heads", "given", "none"]
+    head_dim: Literal["derived", "given", "none"]
     position_offset: int | None = None
-    defaults: Mapping[str, int] = field(default_factory=lambda: NOTHING)
+    defaults: Mapping[str, int]
     experts: ExpertFields | None = None
-    layer_kinds: Literal["full", "window", "window above", "between", "first, then between", "listed", "given"] = "full"
-    period: tuple[str, int, str] = ("sliding_window_pattern", 1, "")
-    other: str = SLIDING
-    kind_fields: tuple[str, ...] = ("layer_types",)
-    kind_lists: Mapping[str, str] = field(default_factory=lambda: NOTHING)
-    kind_names: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({FULL: FULL, SLIDING: SLIDING}))
-    window: str = "sliding_window"
-    forms: Mapping[str, str] = field(default_factory=lambda: NOTHING)
-    alone: bool = False
-    let: Mapping[str, str] = field(default_factory=lambda: NOTHING)
-    optional: Mapping[str, int] = field(default_factory=lambda: NOTHING)
-    flags: Mapping[str, bool] = field(default_factory=lambda: NOTHING)
-    layer: tuple[str, ...] = ()
-    outside: tuple[str, ...] = ()
-    model: str = "model"
+    layer_kinds: Literal["full", "window", "window above", "between", "first, then between", "listed", "given"]
+    period: tuple[str, int, str]
+    other: str
+    kind_fields: tuple[str, ...]
+    kind_lists: Mapping[str, str]
+    kind_names: Mapping[str, str]
+    window: str
+    forms: Mapping[str, str]
+    alone: bool
+    let: Mapping[str, str]
+    optional: Mapping[str, int]
+    flags: Mapping[str, bool]
+    layer: tuple[str, ...]
+    outside: tuple[str, ...]
+    model: str
     mixer: str | None = None
-    gated_queries: bool = False
-    sinks: bool = False
-    unequal: bool = False
+    gated_queries: bool
+    sinks: bool
+    unequal: bool
     drafts: str | None = None
-    draft_fields: tuple[str, ...] = ()
-    draft_kinds: tuple[str, ...] = ()
-    fixed: Mapping[str, Any] = field(default_factory=lambda: NOTHING)
-    understands: tuple[str, ...] = ()
+    draft_fields: tuple[str, ...]
+    draft_kinds: tuple[str, ...]
+    expert_dtype: str | None = None
+    fixed: Mapping[str, Any]
+    understands: tuple[str, ...]
 
     @property
     def marks(self) -> tuple[str, ...]:
@@ -262,7 +262,8 @@ def _read() -> tuple[Mapping[str, Form], Mapping[str, ModelType]]:
     table = tomllib.loads((resources.files(__package__) / "architectures.toml").read_text(encoding="utf-8"))
     for entries in table.values():
         for name, entry in entries.items():
-            entries[name] = {**entries.get(entry.pop("like", None), {}), **entry}
+            entries[name] = {**entries.get(entry.pop("like", "base"), {}), **entry}
+        del entries["base"]
     forms, experts, types = (
         {name: {key: _value(key, item) for key, item in entry.items()} for name, entry in table[part].items()}
         for part in ("forms", "experts", "types")

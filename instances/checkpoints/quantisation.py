@@ -122,7 +122,7 @@ def _everywhere(scheme: Scheme, **more: Any) -> _Found:
 
 def _fp8(given: _Given) -> _Found:
     """Blocks that share a scale, in single precision or as an exponent, or one for the matrix."""
-    if given.get("store_dtype") is not None:
+    if given.get("store_dtype") not in (None, "fp8"):
         raise given.refuse("store_dtype", "further forms of weights are")
     block = given.get("weight_block_size")
     static = 32 if given.get("activation_scheme") == "static" else 0
