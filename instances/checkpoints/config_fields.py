@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
-from specopt.instances.checkpoints.marks import MARKS
-from specopt.instances.checkpoints.model_types import MODEL_TYPES, ModelType, Switch
+from specopt.instances.checkpoints.model_types import MARKS, MODEL_TYPES, ModelType, Switch
 from specopt.models.arguments import boolean, integer
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import MAX_TOKENS, describe
@@ -136,13 +135,13 @@ class Fields:
             for key, value in place.items():
                 if value is None or value is False or value == 0 or value in ([], {}, ""):
                     continue
-                for what, patterns in MARKS.items():
-                    if what not in (*self.type.marks, *known) and any(
-                        fnmatchcase(str(key), pattern) for pattern in patterns
+                for name, mark in MARKS.items():
+                    if name not in (*self.type.marks, *known) and any(
+                        fnmatchcase(str(key), pattern) for pattern in mark.fields
                     ):
                         shown = key if str(key).isprintable() else describe(key)
                         raise InvalidInput(
-                            f"{where}{shown}: {what} are not counted for {self.model_type}, got {describe(value)};"
+                            f"{where}{shown}: {mark.what} are not counted for {self.model_type}, got {describe(value)};"
                             f" {BY_HAND}"
                         )
 

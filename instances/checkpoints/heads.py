@@ -15,8 +15,7 @@ from specopt.instances.checkpoints.attention import GroupedAttention
 from specopt.instances.checkpoints.config_fields import Fields
 from specopt.instances.checkpoints.forms import Sizes
 from specopt.instances.checkpoints.layers import Layer, named_kinds, read_attention, read_layer, read_layers
-from specopt.instances.checkpoints.marks import MARKS, PREDICTING
-from specopt.instances.checkpoints.model_types import DENSE
+from specopt.instances.checkpoints.model_types import DENSE, MARKS
 from specopt.instances.checkpoints.part import Part
 from specopt.instances.checkpoints.storage import Storage
 from specopt.instances.checkpoints.weights import Weight, matrix, under, vector
@@ -26,23 +25,18 @@ from specopt.models.fields import MAX_TOKENS
 
 Kind = Literal["mtp", "eagle", "eagle3", "p-eagle", "dflash", "dspark", "domino"]
 
+FAMILIES: Mapping[str, Kind] = MappingProxyType(
+    {"Eagle3": "eagle3", "PEagle": "p-eagle", "DFlash": "dflash", "DSpark": "dspark", "Domino": "domino"}
+)
+
 HEADS: Mapping[str, Kind] = MappingProxyType(
     {
         "LlamaForCausalLMEagle": "eagle",
         "EagleLlamaForCausalLM": "eagle",
         "LlamaForCausalLMEagle3": "eagle3",
         "Eagle3LlamaForCausalLM": "eagle3",
-        "Eagle3Speculator": "eagle3",
-        "Eagle3DraftModel": "eagle3",
-        "PEagleDraftModel": "p-eagle",
-        "PEagleSpeculator": "p-eagle",
-        "DFlashDraftModel": "dflash",
-        "DFlashSpeculator": "dflash",
-        "DSparkDraftModel": "dspark",
-        "DSparkSpeculator": "dspark",
         "Qwen3DSparkModel": "dspark",
-        "DominoDraftModel": "domino",
-        "DominoSpeculator": "domino",
+        **{f"{name}{suffix}": kind for name, kind in FAMILIES.items() for suffix in ("DraftModel", "Speculator")},
     }
 )
 """Classes of draft heads that configs of their own name."""
@@ -88,8 +82,8 @@ def predicting_layers(
     Each joins embedding and hidden state by a matrix, behind a norm of each, and is a layer like the target's last one
     with a norm behind it. Qwen's share the matrix and the norms.
     """
-    name = fields.type.drafts
-    for other in MARKS[PREDICTING] if name is None else ():
+    name = None if fields.get("dspark_block_size") else fields.type.drafts
+    for other in MARKS["predicting"].fields if name is None else ():
         if fields.get(other):
             fields.notes.append(f"{other}: layers for drafting; they are not counted for {fields.model_type}")
     count = 0 if name is None else fields.size(name, 0, low=0)

@@ -16,6 +16,10 @@ from specopt.models.errors import InvalidInput
 from specopt.models.fields import MAX_TOKENS, describe
 
 NO_MIXER = Mixer()
+
+MAX_DRAFT_LAYERS = 8
+"""Most layers of draft heads that a list of kinds may have behind those of the decoder."""
+
 EXPERTS_HERE = {"sparse": True, "moe": True, "hash_moe": True, "1": True, "dense": False, "0": False}
 
 
@@ -169,8 +173,8 @@ def named_kinds(fields: Fields, name: str) -> list[str] | None:
         raise InvalidInput(f"{where}: expected a list, got {describe(given)}")
     if layers is not None and name not in kind.draft_fields:
         layers = fields.size("num_hidden_layers")
-        more = fields.size(kind.drafts or "num_nextn_predict_layers", 0, low=0)
-        if len(given) not in (layers, layers + more):
+        spare = MAX_DRAFT_LAYERS if "predicting" in kind.marks else 0
+        if not layers <= len(given) <= layers + spare:
             raise InvalidInput(f"{where}: expected {layers} names, got {describe(given)}")
         given = given[:layers]
     known = tuple(kind.kind_names)

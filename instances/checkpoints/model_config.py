@@ -18,7 +18,6 @@ from specopt.instances.checkpoints.dense import DenseShape, Layout, dense_shape
 from specopt.instances.checkpoints.forms import Sizes
 from specopt.instances.checkpoints.heads import HEADS, DraftHead, head_kind, predicting_layers, read_head
 from specopt.instances.checkpoints.layers import norm_values, read_layers, side_size
-from specopt.instances.checkpoints.marks import DRAFTS
 from specopt.instances.checkpoints.part import Part
 from specopt.instances.checkpoints.quantisation import read_storage
 from specopt.instances.checkpoints.storage import EXPONENTS, Storage
@@ -172,7 +171,7 @@ def parse_model_config(data: object, *, name: str = "model", value_bytes: int | 
 
 def _read(fields: Fields, name: str, value_bytes: int | None) -> ModelConfig:
     kind = head_kind(fields)
-    fields.refuse_marks(*((DRAFTS,) if kind else ()))
+    fields.refuse_marks(*(("drafts",) if kind else ()))
     fields.check_architectures(*(HEADS if kind else ()))
     fields.check_fixed()
     label, dtype = _name(fields, name), _dtype(fields)

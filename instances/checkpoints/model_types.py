@@ -13,9 +13,6 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import Any, Literal
 
-from specopt.instances.checkpoints import marks
-from specopt.instances.checkpoints.marks import BOTH_WAYS, EXPERTS, HYBRID, LATENT, PREDICTING, UNEQUAL
-
 FULL, SLIDING, LINEAR, DENSE, SPARSE = "full_attention", "sliding_attention", "linear_attention", "dense", "experts"
 """Kinds of layers: what mixes tokens in it, or, in types whose layers do one thing each, which network it is."""
 
@@ -185,7 +182,7 @@ class ModelType:
     fixed
         Values of fields that the formulas hold for.
     understands
-        Of `marks` those whose fields mean nothing for the counts, or are in its formulas.
+        Of `MARKS` those whose fields mean nothing for the counts, or are in its formulas.
     """
 
     architecture: tuple[str, ...]
@@ -231,16 +228,24 @@ class ModelType:
 
     @property
     def marks(self) -> tuple[str, ...]:
-        """Which of `MARKS` the type understands."""
+        """Names of `MARKS` that the type understands."""
         has = {
-            EXPERTS: self.experts is not None,
-            LATENT: "latent" in self.forms.values(),
-            HYBRID: LINEAR in self.forms,
-            PREDICTING: self.drafts is not None,
-            UNEQUAL: self.unequal,
-            BOTH_WAYS: self.unequal,  # of images alone
+            "experts": self.experts is not None,
+            "latent": "latent" in self.forms.values(),
+            "hybrid": LINEAR in self.forms,
+            "predicting": self.drafts is not None,
+            "unequal": self.unequal,
+            "both_ways": self.unequal,  # of images alone
         }
-        return (*(mark for mark, known in has.items() if known), *(getattr(marks, name) for name in self.understands))
+        return (*(mark for mark, known in has.items() if known), *self.understands)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mark:
+    """Fields (with wildcards) that, set to anything but nothing, mean what only some types have."""
+
+    what: str
+    fields: tuple[str, ...]
 
 
 SWITCHES = ("qkv_bias", "output_bias", "mlp_bias", "query_key_norm")
@@ -257,25 +262,26 @@ def _value(name: str, value: Any) -> Any:
     return value
 
 
-def _read() -> tuple[Mapping[str, Form], Mapping[str, ModelType]]:
+def _read() -> tuple[Mapping[str, Mark], Mapping[str, Form], Mapping[str, ModelType]]:
     """Read the table: an entry begins with what the one that it is ``like`` has."""
     table = tomllib.loads((resources.files(__package__) / "architectures.toml").read_text(encoding="utf-8"))
-    for entries in table.values():
+    for entries in (table["forms"], table["experts"], table["types"]):
         for name, entry in entries.items():
             entries[name] = {**entries.get(entry.pop("like", "base"), {}), **entry}
         del entries["base"]
-    forms, experts, types = (
+    marks, forms, experts, types = (
         {name: {key: _value(key, item) for key, item in entry.items()} for name, entry in table[part].items()}
-        for part in ("forms", "experts", "types")
+        for part in ("marks", "forms", "experts", "types")
     )
     for entry in types.values():
         if "experts" in entry:
             entry["experts"] = ExpertFields(**experts[entry["experts"]])
     return (
+        {name: Mark(**entry) for name, entry in marks.items()},
         {name: Form(**entry) for name, entry in forms.items()},
         {name: ModelType(**entry) for name, entry in types.items()},
     )
 
 
-FORMS, MODEL_TYPES = _read()
-"""Mixers that are listed in formulas, and the types, by name."""
+MARKS, FORMS, MODEL_TYPES = _read()
+"""What only some types have, mixers that are listed in formulas, and the types, by name."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from math import prod
 from pathlib import Path
@@ -9,6 +10,9 @@ from typing import Any
 
 import pytest
 from helpers.published_models import BYTES, CHECKPOINTS, GIB, KIMI_K3, QWEN_DSPARK
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies.model_config import junk
 
 from specopt.instances.checkpoints.model_config import parse_model_config
 from specopt.models.errors import InvalidInput
@@ -60,6 +64,14 @@ def test_a_published_dspark_head() -> None:
     assert found.borrowed_parameters == 2 * 248320 * 5120
 
 
+def test_targets_with_a_dspark_head_inside() -> None:
+    """Tests that the layers of such a head may be listed, and that it is named, not counted as a plain one."""
+    data = SMALL["deepseek-v4"]
+    found = parse_model_config(data | {"compress_ratios": [0, 0, 4, 128, 4, 0, 0, 0], "dspark_block_size": 5})
+    assert found.parameters == COUNTS["deepseek-v4"]["parameters"] and found.heads == ()
+    assert any("num_nextn_predict_layers: layers for drafting; they are not counted" in note for note in found.notes)
+
+
 @pytest.mark.parametrize("name", SMALL)
 def test_small_configs(name: str) -> None:
     """Tests that a small config of every family counts as recorded (see the folder's README)."""
@@ -71,6 +83,19 @@ def test_small_configs(name: str) -> None:
         "state_bytes": found.state_bytes_per_sequence,
         "heads": [head.parameters for head in found.heads],
     } == COUNTS[name]
+
+
+@given(st.sampled_from(sorted(SMALL)), st.data())
+@settings(max_examples=400)
+def test_broken_configs(name: str, data: st.DataObject) -> None:
+    """Tests that a family's config with some field broken or gone is refused as bad input, or counted."""
+    whole = json.loads(json.dumps(SMALL[name]))
+    part = whole.get("text_config", whole)
+    for key in data.draw(st.lists(st.sampled_from(sorted(part)), min_size=1, max_size=2)):
+        part[key] = data.draw(st.integers(-1, 9) | junk)
+    with contextlib.suppress(InvalidInput):
+        found = parse_model_config(whole)
+        assert found.parameters > 0 and found.kv_bytes_per_token >= 0 and found.flops_per_token >= 0
 
 
 LAYER = 2 * 64 * 64 + 2 * 64 * 32 + 2 * 16 + 3 * 64 * 96 + 2 * 64
