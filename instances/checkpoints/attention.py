@@ -27,7 +27,7 @@ class Mixer:
     state_values
         Values kept per sequence, whatever its length.
     values_per_pair
-        Multiplications per new token and token attended to.
+        Multiplications per new token and token attended to; where an indexer chooses, as if all tokens were chosen.
     """
 
     name: str = "self_attn"

@@ -90,7 +90,7 @@ def test_small_configs(name: str) -> None:
 def test_broken_configs(name: str, data: st.DataObject) -> None:
     """Tests that a family's config with some field broken or gone is refused as bad input, or counted."""
     whole = json.loads(json.dumps(SMALL[name]))
-    part = whole.get("text_config", whole)
+    part = data.draw(st.sampled_from([whole, whole.get("text_config", whole)]))
     for key in data.draw(st.lists(st.sampled_from(sorted(part)), min_size=1, max_size=2)):
         part[key] = data.draw(st.integers(-1, 9) | junk)
     with contextlib.suppress(InvalidInput):
