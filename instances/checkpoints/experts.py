@@ -42,8 +42,8 @@ class Experts:
         Whether what they give is weighted.
     inner_norm
         Whether there is a norm before the projection back.
-    name, router
-        What checkpoints call all of it, and the router.
+    name, router, shared
+        What checkpoints call all of it, the router, and the shared experts.
     router_bias
         Whether it has a bias.
     scaled
@@ -59,6 +59,7 @@ class Experts:
     inner_norm: bool
     name: str
     router: str
+    shared: str
     router_bias: bool
     scaled: bool
 
@@ -79,6 +80,6 @@ class Experts:
         if self.inner_norm:
             yield vector("routed_expert_norm", inner)
         if self.shared_ffn:
-            yield from under("shared_experts", replace(self.network, hidden=hidden, ffn=self.shared_ffn).weights())
+            yield from under(self.shared, replace(self.network, hidden=hidden, ffn=self.shared_ffn).weights())
         if self.shared_gate:
             yield Weight(name="shared_expert_gate", shape=(1, hidden), role="router")

@@ -37,6 +37,8 @@ class Layer:
         Norms of the hidden size, and their values per dimension.
     hidden
         The hidden size.
+    network_name
+        What checkpoints call the dense network.
     side
         Dimension of what a layer's own table of embeddings adds behind it; 0: there is none.
     further
@@ -49,6 +51,7 @@ class Layer:
     norms: int
     norm_values: int
     hidden: int
+    network_name: str = "mlp"
     side: int = 0
     further: tuple[Weight, ...] = ()
 
@@ -56,7 +59,7 @@ class Layer:
         """Yield all tensors."""
         yield from under(self.mixer.name, self.mixer.weights())
         if self.network is not None:
-            yield from under("mlp", self.network.weights())
+            yield from under(self.network_name, self.network.weights())
         if self.experts is not None:
             yield from under(self.experts.name, self.experts.weights())
         yield vector("norms", self.norms, self.norm_values, self.hidden)
@@ -101,6 +104,7 @@ def read_layer(fields: Fields, name: str, *, sparse: bool) -> Layer:
         norms=1 if kind.alone else kind.norms_per_layer + (3 if experts is not None and experts.scaled else 0),
         norm_values=norm_values(fields),
         hidden=hidden,
+        network_name=kind.network,
         further=tuple(Sizes(fields).tensors(kind.layer)),
     )
 
@@ -250,6 +254,7 @@ def _experts(fields: Fields, hidden: int) -> Experts:
         inner_norm=bool(sizes(names.inner_norm)),
         name=names.name,
         router=names.router,
+        shared=names.shared_name,
         router_bias=names.bias,
         scaled=names.scaled,
     )

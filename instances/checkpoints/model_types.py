@@ -83,8 +83,8 @@ class ExpertFields:
         Whether a dense network stands beside them in every layer.
     scaled
         Whether they have norms of their own and a scaled router (Gemma 4).
-    name, router
-        What checkpoints call them together, and the router.
+    name, router, shared_name
+        What checkpoints call them together, the router, and the shared ones.
     """
 
     count: str
@@ -106,6 +106,7 @@ class ExpertFields:
     scaled: bool
     name: str
     router: str
+    shared_name: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,8 +166,8 @@ class ModelType:
         its absence means.
     layer, outside
         Further tensors of each layer, and of the decoder.
-    model, mixer
-        What checkpoints call the decoder, and what mixes tokens if not by the form's name.
+    model, network, mixer
+        What checkpoints call the decoder, a dense network, and what mixes tokens if not by the form's name.
     gated_queries, sinks
         Whether attention's output is gated, whether heads have sinks: see `GroupedAttention`.
     unequal
@@ -215,6 +216,7 @@ class ModelType:
     layer: tuple[str, ...]
     outside: tuple[str, ...]
     model: str
+    network: str
     mixer: str | None = None
     gated_queries: bool
     sinks: bool
