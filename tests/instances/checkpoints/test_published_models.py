@@ -72,6 +72,18 @@ def test_targets_with_a_dspark_head_inside() -> None:
     assert any("num_nextn_predict_layers: layers for drafting; they are not counted" in note for note in found.notes)
 
 
+def test_other_names_of_the_same() -> None:
+    """Tests that GLM-5.3-Flash's own names of kinds and sizes mean what the library's mean."""
+    data = {key: value for key, value in SMALL["glm-5-next"].items() if not key.startswith("linear_")}
+    names = {"linear_attention": "linear_attention", "indexed_attention": "deepseek_sparse_attention"}
+    data["layer_types"] = [names[name] for name in data["layer_types"]]
+    data["linear_attn_config"] = {"num_heads": 4, "head_dim": 8, "short_conv_kernel_size": 4, "kda_layers": [0, 1]}
+    wrapped = parse_model_config({"model_type": "glm5_next", "text_config": data | {"mhc": True}})
+    assert wrapped.parameters == COUNTS["glm-5-next"]["parameters"]
+    with pytest.raises(InvalidInput, match="mhc: expected true, as glm5_next_text has it, got false"):
+        parse_model_config(data | {"mhc": False})
+
+
 @pytest.mark.parametrize("name", SMALL)
 def test_small_configs(name: str) -> None:
     """Tests that a small config of every family counts as recorded (see the folder's README)."""
