@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from rich.console import Console
 from rich.text import Text
@@ -72,7 +73,9 @@ def print_report(problem: Problem, claimed: Result, report: Report, out: Console
         line(out, "violates", violation)
 
 
-def _print_terms(terms: Mapping[str, float], out: Console) -> None:
+def _print_terms(terms: Mapping[str, Any], out: Console) -> None:
+    """Print those that are numbers; the plan shows what the others describe."""
+    terms = {name: value for name, value in terms.items() if isinstance(value, float)}
     labels = {name: f"  {name.removesuffix('_seconds').replace('_', ' ')}" for name in terms}
     width = max((LABEL, *map(len, labels.values())))
     for name, value in terms.items():
