@@ -6,8 +6,19 @@ from math import fsum, log
 from random import Random
 from typing import Any
 
+from specopt.models.pass_time.pieces import PIECE
 from specopt.models.placement import PlacementProblem
-from specopt.testing.relations.base import NAMES, RELAXED, UNITS, Change, Data, Relation, permuted, replaced, scaled
+from specopt.testing.relations.base import (
+    NAMES,
+    RELAXED,
+    UNITS,
+    Change,
+    Data,
+    permuted,
+    relations_of,
+    replaced,
+    scaled,
+)
 
 
 def _each(field: str, **changed: Any) -> Change:
@@ -47,39 +58,27 @@ def _places(data: Data, random: Random) -> Data | None:
     return None if rows == data["drafters"] else data | {"drafters": rows}
 
 
-def _relations() -> list[Relation]:
-    kind = PlacementProblem.kind
-    seconds = (
-        "overhead_seconds", "seconds_per_sequence", "seconds_per_token", "seconds_per_cached_token",
-        "round_trip_seconds", "device_seconds_per_token",
-    )  # fmt: skip
-    slower = dict.fromkeys(seconds, 2.0) | {"min_tokens_per_second": 0.5, "uplink_bits_per_second": 0.5}
-
-    def halved(problem: PlacementProblem, objective: float) -> float:
-        """Return the objective at half the rates."""
-        shift = fsum(one.weight * one.clients for one in problem.classes) * log(2.0)
-        return {"goodput": objective / 2.0, "fair": objective - shift}.get(problem.objective, objective)
-
-    memory = dict.fromkeys(("memory_bytes", "weights_bytes", "kv_bytes_per_token"), 2.0)
-    return [
-        Relation(kind=kind, name="classes permuted", reason=NAMES, equal=True,
-                 change=permuted("classes", of="classes")),
-        Relation(kind=kind, name="time scaled", reason=UNITS, change=scaled(slower), implied=halved, equal=True),
-        Relation(kind=kind, name="bytes scaled", reason="needs and memory grow alike", equal=True,
-                 change=scaled(memory)),
-        Relation(kind=kind, name="one more unit", reason=RELAXED, change=_each("verifiers", units=lambda n: n + 1)),
-        Relation(kind=kind, name="one more draft unit", when="there are draft pools", reason=RELAXED,
-                 change=_each("draft_pools", units=lambda n: n + 1)),
-        Relation(kind=kind, name="more memory", reason=RELAXED,
-                 change=_each("verifiers", memory_bytes=lambda size: 1.25 * size)),
-        Relation(kind=kind, name="one more drafter", when="there are drafters", reason=RELAXED, change=_drafter),
-        Relation(kind=kind, name="more places beside", when="a drafter may not run beside the first verifier",
-                 reason=RELAXED, change=_places),
-        Relation(kind=kind, name="lower least rates", when="least rates are given", reason=RELAXED,
-                 change=_each("classes", min_tokens_per_second=lambda rate: 0.9 * rate)),
-        Relation(kind=kind, name="drafting ahead allowed", when="it is not", reason=RELAXED,
-                 change=replaced("overlap", True, among=[False])),
-    ]  # fmt: skip
+def _halved(problem: PlacementProblem, objective: float) -> float:
+    """Return the objective at half the rates."""
+    shift = fsum(one.weight * one.clients for one in problem.classes) * log(2.0)
+    return {"goodput": objective / 2.0, "fair": objective - shift}.get(problem.objective, objective)
 
 
-RELATIONS = tuple(_relations())
+_SLOWER = dict.fromkeys((*PIECE, "round_trip_seconds", "device_seconds_per_token"), 2.0)
+_SLOWER |= {"min_tokens_per_second": 0.5, "uplink_bits_per_second": 0.5}
+_BYTES = dict.fromkeys(("memory_bytes", "weights_bytes", "kv_bytes_per_token"), 2.0)
+_declared = relations_of(PlacementProblem)
+
+RELATIONS = (
+    _declared("classes permuted", NAMES, permuted("classes"), equal=True),
+    _declared("time scaled", UNITS, scaled(_SLOWER), implied=_halved, equal=True),
+    _declared("bytes scaled", "needs and memory grow alike", scaled(_BYTES), equal=True),
+    _declared("one more unit", RELAXED, _each("verifiers", units=lambda n: n + 1)),
+    _declared("one more draft unit", RELAXED, _each("draft_pools", units=lambda n: n + 1), when="there are pools"),
+    _declared("more memory", RELAXED, _each("verifiers", memory_bytes=lambda size: 1.25 * size)),
+    _declared("one more drafter", RELAXED, _drafter),
+    _declared("more places beside", RELAXED, _places, when="a drafter may not run beside the first verifier"),
+    _declared("lower least rates", RELAXED, _each("classes", min_tokens_per_second=lambda rate: 0.9 * rate),
+              when="least rates are given"),
+    _declared("drafting ahead allowed", RELAXED, replaced("overlap", True, among=[False]), when="it is not"),
+)  # fmt: skip
