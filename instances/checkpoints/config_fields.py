@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
-from specopt.instances.checkpoints.marks import MARKS
-from specopt.instances.checkpoints.model_types import MODEL_TYPES, WRAPPERS, ModelType, Switch
+from specopt.instances.checkpoints.model_types import MARKS, MODEL_TYPES, ModelType, Switch
 from specopt.models.arguments import boolean, integer
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import MAX_TOKENS, describe
@@ -15,8 +14,8 @@ from specopt.models.fields import MAX_TOKENS, describe
 BY_HAND = "measure and enter seconds_per_token and kv_bytes_per_token by hand"
 """What a refusal of a model tells its reader to do."""
 
-NESTED = ("text_config", "transformer_layer_config")
-"""Where a decoder stands inside another config: of a model with image encoders, or of a draft head."""
+NESTED = ("text_config", "language_config", "llm_config", "thinker_config", "transformer_layer_config")
+"""Where a decoder stands inside another config: of a model that reads images or sound, or of a draft head."""
 
 MAX_LAYERS = 10_000
 """Largest number of layers that a config may have: each is counted by itself."""
@@ -54,23 +53,24 @@ class Fields:
         self.model_type, self.type = self._model_type()
 
     def _enter(self, name: str) -> None:
-        wrapper, part = self.whole.get("model_type"), self.whole[name]
+        part = self.part[name]
         if not isinstance(part, Mapping):
-            raise InvalidInput(f"{name}: expected an object, got {describe(part)}")
-        if part.get(name) is not None:
-            raise InvalidInput(f"{name}.{name}: expected a decoder, got another config in it")
-        self.part, self.where = part, f"{name}."
-        if name != "text_config":
+            raise InvalidInput(f"{self.where}{name}: expected an object, got {describe(part)}")
+        self.part, self.where = part, f"{self.where}{name}."
+        if name == "thinker_config" and part.get("text_config") is not None:
+            self._enter("text_config")
             return
-        if wrapper is not None and wrapper not in (*WRAPPERS, part.get("model_type")):
-            known = ", ".join(WRAPPERS)
-            raise InvalidInput(
-                f"model_type: expected, around a text_config, one of {known}, got {describe(wrapper)}; {BY_HAND}"
-            )
-        self.notes.append("text_config alone is counted, not what is around it (image encoders and their projectors)")
+        for inner in NESTED:
+            if part.get(inner) is not None:
+                raise InvalidInput(f"{self.where}{inner}: expected a decoder, got another config in it")
+        if name != "transformer_layer_config":
+            around = "image encoders and their projectors"
+            self.notes.append(f"{self.where[:-1]} alone is counted, not what is around it ({around})")
 
     def _model_type(self) -> tuple[str, ModelType]:
         found = self.part.get("model_type")
+        if not found and self.where and f"{self.whole.get('model_type')}_text" in MODEL_TYPES:
+            found = f"{self.whole['model_type']}_text"
         if found is None:
             raise InvalidInput(f"{self.where}model_type: required field is missing")
         if not isinstance(found, str) or found not in MODEL_TYPES:
@@ -79,8 +79,11 @@ class Fields:
         return found, MODEL_TYPES[found]
 
     def get(self, name: str) -> Any:
-        """Return a field of the decoder; None where it is absent, null or left to the class."""
-        value = self.part.get(name)
+        """Return a field of the decoder; None where it is absent, null or left to the class.
+
+        Dots lead into objects; ``|`` is between names of which the first one that is there counts.
+        """
+        value = next(filter(lambda found: found is not None, map(self._at, name.split("|"))), None)
         around = self.whole.get(name)
         if value is None:
             return None
@@ -90,17 +93,23 @@ class Fields:
             )
         return value
 
+    def _at(self, path: str) -> Any:
+        value: Any = self.part
+        for name in path.split("."):
+            value = value.get(name) if isinstance(value, Mapping) else None
+        return value
+
     def size(self, name: str, default: int | None = None, *, low: int = 1) -> int:
         """Return an integer >= `low`; without a default it has to be there, or in its type's defaults."""
-        value = self.get(name)
+        value, shown = self.get(name), name.partition("|")[0]
         if value is None and name in self.type.defaults:
             default = self.type.defaults[name]
             self.notes.append(f"{name}: absent; {default}, the default of {self.model_type}")
         if value is None:
             if default is None:
-                raise InvalidInput(f"{self.where}{name}: required field is missing")
+                raise InvalidInput(f"{self.where}{shown}: required field is missing")
             return default
-        return integer(f"{self.where}{name}", value, low, MAX_LAYERS if name.endswith("_layers") else MAX_TOKENS)
+        return integer(f"{self.where}{shown}", value, low, MAX_LAYERS if name.endswith("_layers") else MAX_TOKENS)
 
     def flag(self, name: str, default: bool) -> bool:
         """Return a yes or no."""
@@ -126,13 +135,13 @@ class Fields:
             for key, value in place.items():
                 if value is None or value is False or value == 0 or value in ([], {}, ""):
                     continue
-                for what, patterns in MARKS.items():
-                    if what not in (*self.type.marks, *known) and any(
-                        fnmatchcase(str(key), pattern) for pattern in patterns
+                for name, mark in MARKS.items():
+                    if name not in (*self.type.marks, *known) and any(
+                        fnmatchcase(str(key), pattern) for pattern in mark.fields
                     ):
                         shown = key if str(key).isprintable() else describe(key)
                         raise InvalidInput(
-                            f"{where}{shown}: {what} are not counted for {self.model_type}, got {describe(value)};"
+                            f"{where}{shown}: {mark.what} are not counted for {self.model_type}, got {describe(value)};"
                             f" {BY_HAND}"
                         )
 
@@ -143,7 +152,7 @@ class Fields:
             return
         if not isinstance(found, list) or not all(isinstance(item, str) for item in found):
             raise InvalidInput(f"{self.where}architectures: expected a list of names, got {describe(found)}")
-        expected = (self.type.architecture, *known)
+        expected = (*self.type.architecture, *known)
         if any(item.lower() not in [name.lower() for name in expected] for item in found):
             raise InvalidInput(
                 f"{self.where}architectures: expected {' or '.join(expected)}, as model_type {self.model_type} has it,"
@@ -162,8 +171,15 @@ class Fields:
             "qk_layernorm": kind.query_key_norm,
         }
         for name, expected in fixed.items():
-            if isinstance(expected, bool) and self.flag(name, expected) != expected:
-                word = str(expected).lower()
+            if isinstance(expected, bool):
+                self.flag(name, expected)
+        for name, expected in (fixed | dict(kind.fixed)).items():
+            found = self.get(name)
+            if not isinstance(expected, Switch) and found is not None and found != expected:
                 raise InvalidInput(
-                    f"{self.where}{name}: expected {word}, as {self.model_type} has it, got {str(not expected).lower()}"
+                    f"{self.where}{name}: expected {_word(expected)}, as {self.model_type} has it, got {_word(found)}"
                 )
+
+
+def _word(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else describe(value)

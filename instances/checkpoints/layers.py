@@ -5,15 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from specopt.instances.checkpoints.attention import GroupedAttention, LatentAttention, LinearAttention, Mixer
+from specopt.instances.checkpoints.attention import GroupedAttention, Mixer
 from specopt.instances.checkpoints.config_fields import Fields
 from specopt.instances.checkpoints.experts import Experts, FeedForward
+from specopt.instances.checkpoints.forms import Sizes, read_mixer
+from specopt.instances.checkpoints.model_types import DENSE, FORMS, FULL, SLIDING, SPARSE
 from specopt.instances.checkpoints.weights import Weight, matrix, under, vector
 from specopt.models.arguments import integer, one_of, sequence
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import MAX_TOKENS, describe
 
-FULL, SLIDING, LINEAR = "full_attention", "sliding_attention", "linear_attention"
+NO_MIXER = Mixer()
+
+MAX_DRAFT_LAYERS = 8
+"""Most layers of draft heads that a list of kinds may have behind those of the decoder."""
+
+EXPERTS_HERE = {"sparse": True, "moe": True, "hash_moe": True, "1": True, "dense": False, "0": False}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,8 +37,12 @@ class Layer:
         Norms of the hidden size, and their values per dimension.
     hidden
         The hidden size.
+    network_name
+        What checkpoints call the dense network.
     side
         Dimension of what a layer's own table of embeddings adds behind it; 0: there is none.
+    further
+        Tensors that its type alone has.
     """
 
     mixer: Mixer
@@ -40,15 +51,19 @@ class Layer:
     norms: int
     norm_values: int
     hidden: int
+    network_name: str = "mlp"
     side: int = 0
+    further: tuple[Weight, ...] = ()
 
     def weights(self) -> Iterator[Weight]:
         """Yield all tensors."""
         yield from under(self.mixer.name, self.mixer.weights())
-        for network in (self.network, self.experts):
-            if network is not None:
-                yield from under("mlp", network.weights())
+        if self.network is not None:
+            yield from under(self.network_name, self.network.weights())
+        if self.experts is not None:
+            yield from under(self.experts.name, self.experts.weights())
         yield vector("norms", self.norms, self.norm_values, self.hidden)
+        yield from self.further
         if self.side:
             yield from matrix("per_layer_input_gate", self.side, self.hidden)
             yield from matrix("per_layer_projection", self.hidden, self.side)
@@ -63,28 +78,35 @@ def read_layers(fields: Fields) -> list[Layer]:
     InvalidInput
         If a field is missing, contradictory or unknown.
     """
-    kind = fields.type
-    hidden = fields.size("hidden_size")
-    experts = _experts(fields, hidden)
-    norms = kind.norms_per_layer
-    if experts is not None and experts.scaled:
-        norms += 3
-    sparse = _layers_with_experts(fields) if experts is not None else set()
-    both = kind.experts is not None and kind.experts.beside
-    dense = _dense(fields, hidden) if both or len(sparse) < fields.size("num_hidden_layers") else None
-    mixers = {name: _mixer(fields, hidden, name) for name in dict.fromkeys(layer_kinds(fields))}
-    layers = [
-        Layer(
-            mixer=mixers[name],
-            network=dense if both or index not in sparse else None,
-            experts=experts if index in sparse else None,
-            norms=norms,
-            norm_values=norm_values(fields),
-            hidden=hidden,
-        )
-        for index, name in enumerate(layer_kinds(fields))
-    ]
-    return _unequal(fields, layers) if kind.unequal else layers
+    kinds = layer_kinds(fields)
+    sparse = _layers_with_experts(fields, len(kinds))
+    read = dict[tuple[str, bool], Layer]()
+    for index, name in enumerate(kinds):
+        if (name, index in sparse) not in read:
+            read[name, index in sparse] = read_layer(fields, name, sparse=index in sparse)
+    layers = [read[name, index in sparse] for index, name in enumerate(kinds)]
+    return _unequal(fields, layers) if fields.type.unequal else layers
+
+
+def read_layer(fields: Fields, name: str, *, sparse: bool) -> Layer:
+    """Return a layer of a kind, with or without experts."""
+    kind, hidden = fields.type, fields.size("hidden_size")
+    if kind.alone:
+        sparse, dense, mixes = name == SPARSE, name == DENSE, name not in (SPARSE, DENSE)
+    else:
+        dense, mixes = not sparse or (kind.experts is not None and kind.experts.beside), True
+    mixer = _mixer(fields, hidden, name) if mixes else NO_MIXER
+    experts = _experts(fields, hidden) if sparse else None
+    return Layer(
+        mixer=replace(mixer, name=kind.mixer or mixer.name),
+        network=_dense(fields, hidden) if dense else None,
+        experts=experts,
+        norms=1 if kind.alone else kind.norms_per_layer + (3 if experts is not None and experts.scaled else 0),
+        norm_values=norm_values(fields),
+        hidden=hidden,
+        network_name=kind.network,
+        further=tuple(Sizes(fields).tensors(kind.layer)),
+    )
 
 
 def _unequal(fields: Fields, layers: list[Layer]) -> list[Layer]:
@@ -113,51 +135,72 @@ def norm_values(fields: Fields) -> int:
 
 
 def layer_kinds(fields: Fields) -> list[str]:
-    """Return what each layer attends to: everything, a window, or nothing but a state."""
-    layers, rule = fields.size("num_hidden_layers"), fields.type.layer_kinds
-    given = fields.get("layer_types")
-    if given is not None:
-        where = f"{fields.where}layer_types"
-        allowed = (FULL, LINEAR) if rule == "linear between" else (FULL, SLIDING)
-        if not isinstance(given, list) or len(given) != layers:
-            raise InvalidInput(f"{where}: expected {layers} names, got {describe(given)}")
-        return [one_of(f"{where}[{index}]", item, allowed) for index, item in enumerate(given)]
+    """Return the kind of each layer."""
+    kind = fields.type
+    rule, found = kind.layer_kinds, list[str]()
+    for name in kind.kind_fields:
+        given = named_kinds(fields, name)
+        if given is not None:  # the first word that is not about full attention counts
+            found = [before if before != FULL else now for before, now in zip(found or given, given, strict=True)]
+    layers = fields.size("num_hidden_layers", len(found) or None)
+    if found:
+        return found
+    if kind.kind_lists and any(fields.get(name) is not None for name in kind.kind_lists):
+        return _listed_kinds(fields, layers)
+    if rule == "given":
+        raise InvalidInput(f"{fields.where}{kind.kind_fields[0]}: required field is missing")
+    if rule == "listed":
+        where = f"{fields.where}{kind.period[0]}"
+        full = {_index(where, item) for item in sequence(where, fields.get(kind.period[0]))}
+        return [FULL if index in full else kind.other for index in range(layers)]
     if rule == "window":
         return [SLIDING] * layers
     if rule == "window above" and fields.flag("use_sliding_window", False):
         first = fields.size("max_window_layers", low=0)
         return [FULL if index < first else SLIDING for index in range(layers)]
-    if rule in ("windows between", "linear between"):
-        name, default = fields.type.period
+    if "between" in rule:
+        name, default, offset = kind.period
         period = fields.size(name, default)
-        other = SLIDING if rule == "windows between" else LINEAR
-        return [FULL if (index + 1) % period == 0 else other for index in range(layers)]
+        first = fields.size(offset, kind.optional.get(offset), low=0) if offset else period - 1
+        early, first = (first, first - 1) if rule == "first, then between" else (0, first)
+        return [FULL if index < early or (index - first) % period == 0 else kind.other for index in range(layers)]
     return [FULL] * layers
 
 
+def named_kinds(fields: Fields, name: str) -> list[str] | None:
+    """Return the kinds of layers as a field lists them, without those of draft heads behind them."""
+    given, kind = fields.get(name), fields.type
+    if given is None or given == []:
+        return None
+    where, layers = f"{fields.where}{name}", fields.get("num_hidden_layers")
+    if not isinstance(given, list | str):
+        raise InvalidInput(f"{where}: expected a list, got {describe(given)}")
+    if layers is not None and name not in kind.draft_fields:
+        layers = fields.size("num_hidden_layers")
+        spare = MAX_DRAFT_LAYERS if "predicting" in kind.marks else 0
+        if not layers <= len(given) <= layers + spare:
+            raise InvalidInput(f"{where}: expected {layers} names, got {describe(given)}")
+        given = given[:layers]
+    known = tuple(kind.kind_names)
+    return [kind.kind_names[one_of(f"{where}[{index}]", str(item), known)] for index, item in enumerate(given)]
+
+
+def _listed_kinds(fields: Fields, layers: int) -> list[str]:
+    found = dict[int, str]()
+    for name, kind in fields.type.kind_lists.items():
+        where = f"{fields.where}{name}"
+        for item in sequence(where, fields.get(name)):
+            found[integer(where, item, 1, layers)] = kind
+    missing = sorted(set(range(1, layers + 1)) - set(found))
+    if missing:
+        names = ", ".join(fields.type.kind_lists)
+        raise InvalidInput(f"{fields.where}{names}: expected every layer in one of them, got none for {missing[0]}")
+    return [found[index] for index in range(1, layers + 1)]
+
+
 def _mixer(fields: Fields, hidden: int, name: str) -> Mixer:
-    if name == LINEAR:
-        return LinearAttention(
-            hidden=hidden,
-            key_heads=fields.size("linear_num_key_heads"),
-            value_heads=fields.size("linear_num_value_heads"),
-            key_dim=fields.size("linear_key_head_dim"),
-            value_dim=fields.size("linear_value_head_dim"),
-            kernel=fields.size("linear_conv_kernel_dim"),
-        )
-    heads = fields.size("num_attention_heads")
-    if fields.type.latent:
-        return LatentAttention(
-            hidden=hidden,
-            heads=heads,
-            kv_rank=fields.size("kv_lora_rank"),
-            query_rank=fields.size("q_lora_rank", 0),
-            plain_dim=fields.size("qk_nope_head_dim"),
-            rotary_dim=fields.size("qk_rope_head_dim"),
-            value_dim=fields.size("v_head_dim"),
-            bias=fields.switch(fields.type.qkv_bias),
-        )
-    return read_attention(fields, hidden, name)
+    form = fields.type.forms.get(name)
+    return read_attention(fields, hidden, name) if form is None else read_mixer(fields, FORMS[form])
 
 
 def read_attention(fields: Fields, hidden: int, name: str = FULL, inputs: int = 0) -> GroupedAttention:
@@ -183,7 +226,7 @@ def read_attention(fields: Fields, hidden: int, name: str = FULL, inputs: int = 
         gated=kind.gated_queries,
         keys_are_values=shared,
         sinks=kind.sinks,
-        window=fields.size("sliding_window") if name == SLIDING and fields.get("sliding_window") is not None else None,
+        window=fields.size(kind.window) if name == SLIDING and fields.get(kind.window) is not None else None,
     )
 
 
@@ -192,48 +235,64 @@ def _dense(fields: Fields, hidden: int) -> FeedForward:
     return FeedForward(hidden=hidden, ffn=fields.size(kind.ffn), gated=kind.gated, bias=fields.switch(kind.mlp_bias))
 
 
-def _experts(fields: Fields, hidden: int) -> Experts | None:
-    names = fields.type.experts
-    if names is None or (names.on is not None and not fields.flag(names.on, False)):
-        return None
+def _experts(fields: Fields, hidden: int) -> Experts:
+    names, sizes = fields.type.experts, Sizes(fields)
+    assert names is not None
     count, per_token, ffn = (fields.size(name) for name in (names.count, names.per_token, names.ffn))
     if per_token > count:
         raise InvalidInput(
             f"{fields.where}{names.per_token}: expected at most {names.count} = {count}, got {per_token}"
         )
-    shared = 0
-    if names.shared_count is not None:
-        shared = fields.size(names.shared_count, 0, low=0) * ffn
-    elif names.shared_ffn is not None:
-        shared = fields.size(names.shared_ffn, low=0)
+    inner = sizes(names.inner)
     return Experts(
-        network=FeedForward(hidden=hidden, ffn=ffn, bias=names.bias),
+        network=FeedForward(hidden=inner or hidden, ffn=ffn, gated=fields.type.gated, bias=names.bias),
+        hidden=hidden,
         count=count,
         per_token=per_token,
-        shared_ffn=shared,
-        shared_gate=names.shared_ffn is not None,
-        router="router" if names.beside or names.bias else "gate",
+        shared_ffn=Sizes(fields, low=0)(names.shared),
+        shared_gate=names.weighted,
+        inner_norm=bool(sizes(names.inner_norm)),
+        name=names.name,
+        router=names.router,
+        shared=names.shared_name,
         router_bias=names.bias,
-        scaled=names.beside,
+        scaled=names.scaled,
     )
 
 
-def _layers_with_experts(fields: Fields) -> set[int]:
+def _layers_with_experts(fields: Fields, layers: int) -> set[int]:
     """Return which layers have experts."""
-    names, layers = fields.type.experts, fields.size("num_hidden_layers")
-    if names is None:
+    names, everyone = fields.type.experts, set(range(layers))
+    if names is None or not Sizes(fields)(names.on):
         return set()
-    first = 0 if names.first_dense is None else fields.size(names.first_dense, low=0)
-    dense = set(range(first))
-    if names.period == "decoder_sparse_step":  # counted from 1, with exceptions by index
-        step, where = fields.size(names.period, 1), f"{fields.where}mlp_only_layers"
-        listed = sequence(where, fields.get("mlp_only_layers") or [])
-        dense |= {integer(where, index, 0, MAX_TOKENS) for index in listed}
-        dense |= {index for index in range(layers) if (index + 1) % step}
-    elif names.period is not None:
+    for name in names.named:
+        if isinstance(given := fields.get(name), list):
+            where = f"{fields.where}{name}"
+            if len(given) < layers:
+                raise InvalidInput(f"{where}: expected {layers} entries, got {len(given)}")
+            return {
+                at for at in everyone if EXPERTS_HERE[one_of(f"{where}[{at}]", str(given[at]), tuple(EXPERTS_HERE))]
+            }
+    for name in names.listed:
+        if (given := fields.get(name)) is not None:
+            where = f"{fields.where}{name}"
+            items = given.split(",") if isinstance(given, str) else sequence(where, given)
+            return {_index(where, item) for item in items} & everyone
+    dense = set(range(Sizes(fields, low=0)(names.first_dense)))
+    if names.period is not None:
         step = fields.size(names.period, 1)
-        dense |= {index for index in range(layers) if index % step}
-    return set(range(layers)) - dense
+        start = step - 1 if names.last_of_period else 0
+        if names.offset is not None:
+            start = fields.size(names.offset, low=0)
+        dense |= {index for index in everyone if (index - start) % step}
+    where = f"{fields.where}mlp_only_layers"
+    dense |= {integer(where, index, 0, MAX_TOKENS) for index in sequence(where, fields.get("mlp_only_layers") or [])}
+    return everyone - dense
+
+
+def _index(where: str, item: object) -> int:
+    found = int(item) if isinstance(item, str) and item.strip().isdecimal() else item
+    return integer(where, found, 0, MAX_TOKENS)
 
 
 def _kv_heads(fields: Fields, heads: int) -> int:

@@ -13,17 +13,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from specopt.instances.checkpoints.attention import LatentAttention, LinearAttention
 from specopt.instances.checkpoints.config_fields import Fields
 from specopt.instances.checkpoints.dense import DenseShape, Layout, dense_shape
-from specopt.instances.checkpoints.heads import EAGLE, DraftHead, eagle_kind, predicting_layers, read_eagle
+from specopt.instances.checkpoints.forms import Sizes
+from specopt.instances.checkpoints.heads import HEADS, DraftHead, head_kind, predicting_layers, read_head
 from specopt.instances.checkpoints.layers import norm_values, read_layers, side_size
-from specopt.instances.checkpoints.marks import DRAFTS
 from specopt.instances.checkpoints.part import Part
 from specopt.instances.checkpoints.quantisation import read_storage
-from specopt.instances.checkpoints.storage import Storage
+from specopt.instances.checkpoints.storage import EXPONENTS, Storage
 from specopt.instances.checkpoints.vision import vision_parameters
 from specopt.instances.checkpoints.weights import Weight, matrix, under, vector
+from specopt.models.arguments import one_of
 from specopt.models.decoder import ExactDecoder, PaperDecoder
 from specopt.models.errors import InvalidInput, Unsupported
 from specopt.models.fields import describe
@@ -170,16 +170,16 @@ def parse_model_config(data: object, *, name: str = "model", value_bytes: int | 
 
 
 def _read(fields: Fields, name: str, value_bytes: int | None) -> ModelConfig:
-    kind = eagle_kind(fields)
-    fields.refuse_marks(*((DRAFTS,) if kind else ()))
-    fields.check_architectures(*(EAGLE if kind else ()))
+    kind = head_kind(fields)
+    fields.refuse_marks(*(("drafts",) if kind else ()))
+    fields.check_architectures(*(HEADS if kind else ()))
     fields.check_fixed()
     label, dtype = _name(fields, name), _dtype(fields)
     storage = _storage(fields, value_bytes)
     if fields.part.get("auto_map") is not None:
         fields.notes.append(f"auto_map: code of its own is named there; counted as a {fields.model_type}")
     if kind is not None:
-        head = read_eagle(fields, kind, storage)
+        head = read_head(fields, kind, storage)
         fields.notes.append(f"{kind}: a draft head; it borrows {', '.join(item.name for item in head.borrowed)}")
         return ModelConfig(
             name=label, model_type=fields.model_type, head=kind, dense=None, dtype=dtype, notes=tuple(fields.notes),
@@ -202,8 +202,9 @@ def _read(fields: Fields, name: str, value_bytes: int | None) -> ModelConfig:
         notes=(),
         weights=(*embeddings, *sides,
             *_outside(hidden, norm_values(fields), dense.layout if dense else None),
+            *under(fields.type.model, Sizes(fields).tensors(fields.type.outside)),
                  *(weight for index, layer in enumerate(layers)
-                   for weight in under(f"model.layers.{index}", layer.weights()))),
+                   for weight in under(f"{fields.type.model}.layers.{index}", layer.weights()))),
         mixers=tuple(layer.mixer for layer in layers),
         storage=storage,
     )  # fmt: skip
@@ -254,7 +255,11 @@ def _storage(fields: Fields, value_bytes: int | None) -> Storage:
     given = [(place[key], f"{where}{key}") for place, where in places for key in keys if place.get(key)]
     if value_bytes is not None:
         return Storage(value_bytes=value_bytes, kv_value_bytes=value_bytes)
-    return read_storage(*given[0]) if given else Storage()
+    storage = read_storage(*given[0]) if given else Storage()
+    experts = fields.get("expert_dtype") or (fields.type.expert_dtype if given else None)
+    if experts is not None and one_of(f"{fields.where}expert_dtype", experts, ("fp4", "fp8")) == "fp4":
+        return replace(storage, schemes=(("*.experts.*", EXPONENTS), *storage.schemes), method=storage.method or "fp4")
+    return storage
 
 
 def _notes(config: ModelConfig) -> Sequence[str]:
@@ -274,7 +279,8 @@ def _notes(config: ModelConfig) -> Sequence[str]:
         notes.append(f"sliding_window: {caches} per token up to {window:,} tokens only")
     if config.state_bytes_per_sequence:
         notes.append(
-            f"linear attention: {config.state_bytes_per_sequence:,} bytes of state per sequence beside the cache"
+            f"{_stateful(config)}: {config.state_bytes_per_sequence:,} bytes of state per sequence beside the cache,"
+            f" at {config.storage.kv_value_bytes} per value"
         )
     if config.storage.method is not None:
         cost = "; cost models count plain weights" if config.dense is not None else ""
@@ -286,15 +292,15 @@ def _notes(config: ModelConfig) -> Sequence[str]:
     return notes
 
 
+def _stateful(config: ModelConfig) -> str:
+    return ", ".join(dict.fromkeys(mixer.what for mixer in config.mixers if mixer.state_values))
+
+
 def _unlike(config: ModelConfig) -> str:
     """Return what sets a decoder apart from a dense one whose layers are all alike."""
-    kinds = {type(mixer) for mixer in config.mixers}
-    has = {
-        "routed experts": config.routed_expert_parameters > 0,
-        "latent attention": LatentAttention in kinds,
-        "linear attention": LinearAttention in kinds,
-    }
-    return ", ".join(name for name, present in has.items() if present) or "layers that differ from each other"
+    found = ["routed experts"] if config.routed_expert_parameters else []
+    found += dict.fromkeys(mixer.what for mixer in config.mixers if mixer.what)
+    return ", ".join(found) or "layers that differ from each other"
 
 
 def _note_unused_window(fields: Fields) -> None:

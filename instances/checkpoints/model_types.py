@@ -1,17 +1,20 @@
 """The model types whose `config.json` is understood, and the conventions that the file itself does not state.
 
 A Hugging Face config names its type and its sizes; which matrices have biases, how many norms a layer has and what
-an absent field means is fixed by the type. A type that is not listed here is refused, never guessed.
+an absent field means is fixed by the type. `architectures.toml` beside this file has them. A type that is not listed
+there is refused, never guessed.
 """
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from types import MappingProxyType
+from dataclasses import dataclass
+from importlib import resources
 from typing import Any, Literal
 
-from specopt.instances.checkpoints.marks import BOTH_WAYS, EXPERTS, HYBRID, LATENT, PREDICTING, UNEQUAL
+FULL, SLIDING, LINEAR, DENSE, SPARSE = "full_attention", "sliding_attention", "linear_attention", "dense", "experts"
+"""Kinds of layers: what mixes tokens in it, or, in types whose layers do one thing each, which network it is."""
 
 
 @dataclass(frozen=True)
@@ -20,6 +23,30 @@ class Switch:
 
     name: str
     default: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Form:
+    """A mixer that is listed in formulas: see `specopt.instances.checkpoints.forms`.
+
+    Parameters
+    ----------
+    name, what
+        See `specopt.instances.checkpoints.attention.Mixer`.
+    tensors
+        Its tensors.
+    cache, window, window_cache, state, pair
+        Formulas of `kv_values`, `window`, `window_values`, `state_values` and `values_per_pair`.
+    """
+
+    name: str
+    what: str
+    tensors: tuple[str, ...]
+    cache: str
+    window: str
+    window_cache: str
+    state: str
+    pair: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,28 +59,54 @@ class ExpertFields:
         Experts of a layer, and those that a token is routed to.
     ffn
         Dimension of an expert.
-    shared_count, shared_ffn
-        Experts that take every token: how many, or their dimension together (then their output is weighted).
+    shared
+        Formula of the dimension of the experts that take every token, together.
+    weighted
+        Whether the output of those is weighted.
+    inner
+        Formula of the dimension that experts work in, behind projections; 0: the hidden one.
+    inner_norm
+        Formula of whether there is a norm before the projection back.
     first_dense, period
-        Layers before the first with experts, and every how many there is one; null: every layer has them.
+        Formula of how many layers are before the first with experts, and every how many there is one; null: every one.
+    last_of_period
+        Whether the period's last layer has them, not its first.
+    offset
+        The period's first layer.
+    named, listed
+        Fields that say so layer by layer, or list the layers with experts; where there is one, it counts.
     on
-        The field that switches them on.
+        Formula of whether there are any.
     bias
         Whether router and experts have biases.
     beside
-        Whether they stand beside a dense network in every layer, behind norms of their own and a scaled router.
+        Whether a dense network stands beside them in every layer.
+    scaled
+        Whether they have norms of their own and a scaled router (Gemma 4).
+    name, router, shared_name
+        What checkpoints call them together, the router, and the shared ones.
     """
 
-    count: str = "num_experts"
-    per_token: str = "num_experts_per_tok"
-    ffn: str = "moe_intermediate_size"
-    shared_count: str | None = None
-    shared_ffn: str | None = None
-    first_dense: str | None = None
+    count: str
+    per_token: str
+    ffn: str
+    shared: str
+    weighted: bool
+    inner: str
+    inner_norm: str
+    first_dense: str
     period: str | None = None
-    on: str | None = None
-    bias: bool = False
-    beside: bool = False
+    last_of_period: bool
+    offset: str | None = None
+    named: tuple[str, ...]
+    listed: tuple[str, ...]
+    on: str
+    bias: bool
+    beside: bool
+    scaled: bool
+    name: str
+    router: str
+    shared_name: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +116,7 @@ class ModelType:
     Parameters
     ----------
     architecture
-        The class of the decoder with its output head, as `architectures` names it.
+        The classes of the decoder with its output head, as `architectures` names them.
     tied
         Whether input and output embeddings are one matrix when the config does not say.
     gated
@@ -89,13 +142,32 @@ class ModelType:
         Sizes that configs of this type leave out when they equal the defaults of its class.
     experts
         Where its config has experts.
-    latent
-        Whether keys and values are compressed (multi-head latent attention).
     layer_kinds
-        What an absent `layer_types` means: every layer attends to everything, to a window, to a window from layer
-        `max_window_layers` on; or ``window`` or ``linear`` in all layers but every `period`-th.
+        What an absent list of kinds means: every layer attends to everything, to a window, to a window from layer
+        `max_window_layers` on; another kind in all layers but every `period`-th, or but the first ones and every
+        `period`-th of the others, or but those that a field lists (from 0); or nothing, there has to be a list.
     period
-        The field with that period, and its default.
+        The field with that period, its default, and the field with the first layer that attends to everything, or with
+        the number of first ones; none: it is the period's last.
+    other
+        The kind of the layers between.
+    kind_fields, kind_lists
+        Fields that give the kind of each layer, and fields that list the layers (from 1) of a kind.
+    kind_names
+        What those call the kinds.
+    window
+        The field of the window.
+    forms
+        The forms of kinds that have no grouped heads.
+    alone
+        Whether a layer is a mixer, a dense network, or experts, behind one norm.
+    let, optional, flags
+        Names in formulas: for other formulas, for sizes that may be absent, and for what is true or false, with what
+        its absence means.
+    layer, outside
+        Further tensors of each layer, and of the decoder.
+    model, network, mixer
+        What checkpoints call the decoder, a dense network, and what mixes tokens if not by the form's name.
     gated_queries, sinks
         Whether attention's output is gated, whether heads have sinks: see `GroupedAttention`.
     unequal
@@ -103,155 +175,115 @@ class ModelType:
         and values of earlier ones, and each layer may have a table of embeddings (Gemma 4).
     drafts
         The field with the number of layers that predict further tokens.
+    draft_fields, draft_kinds
+        Fields with the kinds of the layers of such a head, and what their absence means, ``kind/network``; without
+        either it is like the last layer that keeps something of every token.
+    expert_dtype
+        How a quantised config of this type stores experts where it does not say.
+    fixed
+        Values of fields that the formulas hold for.
+    understands
+        Of `MARKS` those whose fields mean nothing for the counts, or are in its formulas.
     """
 
-    architecture: str
+    architecture: tuple[str, ...]
     tied: bool
-    gated: bool = True
-    ffn: str = "intermediate_size"
-    qkv_bias: bool | Switch = False
-    output_bias: bool | Switch = False
-    mlp_bias: bool | Switch = False
-    query_key_norm: bool | Switch = False
-    norms_per_layer: int = 2
-    layer_norm: bool = False
-    kv_heads: Literal["heads", "given", "none"] = "given"
-    head_dim: Literal["derived", "given", "none"] = "derived"
+    gated: bool
+    ffn: str
+    qkv_bias: bool | Switch
+    output_bias: bool | Switch
+    mlp_bias: bool | Switch
+    query_key_norm: bool | Switch
+    norms_per_layer: int
+    layer_norm: bool
+    kv_heads: Literal["heads", "given", "none"]
+    head_dim: Literal["derived", "given", "none"]
     position_offset: int | None = None
-    defaults: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    defaults: Mapping[str, int]
     experts: ExpertFields | None = None
-    latent: bool = False
-    layer_kinds: Literal["full", "window", "window above", "windows between", "linear between"] = "full"
-    period: tuple[str, int] = ("sliding_window_pattern", 1)
-    gated_queries: bool = False
-    sinks: bool = False
-    unequal: bool = False
+    layer_kinds: Literal["full", "window", "window above", "between", "first, then between", "listed", "given"]
+    period: tuple[str, int, str]
+    other: str
+    kind_fields: tuple[str, ...]
+    kind_lists: Mapping[str, str]
+    kind_names: Mapping[str, str]
+    window: str
+    forms: Mapping[str, str]
+    alone: bool
+    let: Mapping[str, str]
+    optional: Mapping[str, int]
+    flags: Mapping[str, bool]
+    layer: tuple[str, ...]
+    outside: tuple[str, ...]
+    model: str
+    network: str
+    mixer: str | None = None
+    gated_queries: bool
+    sinks: bool
+    unequal: bool
     drafts: str | None = None
+    draft_fields: tuple[str, ...]
+    draft_kinds: tuple[str, ...]
+    expert_dtype: str | None = None
+    fixed: Mapping[str, Any]
+    understands: tuple[str, ...]
 
     @property
     def marks(self) -> tuple[str, ...]:
-        """Which of `MARKS` the type understands."""
+        """Names of `MARKS` that the type understands."""
         has = {
-            EXPERTS: self.experts is not None,
-            LATENT: self.latent,
-            HYBRID: self.layer_kinds == "linear between",
-            PREDICTING: self.drafts is not None,
-            UNEQUAL: self.unequal,
-            BOTH_WAYS: self.unequal,  # of images alone
+            "experts": self.experts is not None,
+            "latent": "latent" in self.forms.values(),
+            "hybrid": LINEAR in self.forms,
+            "predicting": self.drafts is not None,
+            "unequal": self.unequal,
+            "both_ways": self.unequal,  # of images alone
         }
-        return tuple(mark for mark, known in has.items() if known)
+        return (*(mark for mark, known in has.items() if known), *self.understands)
 
 
-_ATTENTION, _YES = Switch("attention_bias", False), Switch("attention_bias", True)
-_ALL, _OPT = Switch("use_bias", True), Switch("enable_bias", True)
-_NEXT = "num_nextn_predict_layers"
-_QWEN_EXPERTS = ExpertFields(period="decoder_sparse_step")
-_QWEN_SHARED = replace(_QWEN_EXPERTS, shared_ffn="shared_expert_intermediate_size")
-_DEEPSEEK_EXPERTS = ExpertFields(
-    count="n_routed_experts", shared_count="n_shared_experts", first_dense="first_k_dense_replace",
-    period="moe_layer_freq",
-)  # fmt: skip
-_FEW_EXPERTS = ExpertFields(count="num_local_experts", ffn="intermediate_size")
+@dataclass(frozen=True, kw_only=True)
+class Mark:
+    """Fields (with wildcards) that, set to anything but nothing, mean what only some types have."""
+
+    what: str
+    fields: tuple[str, ...]
 
 
-def _biased(attention: bool | Switch = _ATTENTION, mlp: bool | Switch = False) -> dict[str, Any]:
-    """Return biases of which all of attention's go by one switch."""
-    return {"qkv_bias": attention, "output_bias": attention, "mlp_bias": mlp}
+SWITCHES = ("qkv_bias", "output_bias", "mlp_bias", "query_key_norm")
 
 
-_LLAMA = ModelType(
-    architecture="LlamaForCausalLM", tied=False, **_biased(mlp=Switch("mlp_bias", False)), kv_heads="heads"
-)
-_MISTRAL = ModelType(architecture="MistralForCausalLM", tied=False, layer_kinds="window")
-_QWEN2 = ModelType(architecture="Qwen2ForCausalLM", tied=False, qkv_bias=True, layer_kinds="window above")
-_QWEN3 = ModelType(
-    architecture="Qwen3ForCausalLM", tied=False, **_biased(), query_key_norm=True, head_dim="given",
-    layer_kinds="window above",
-)  # fmt: skip
-_QWEN3_MOE = replace(_QWEN3, architecture="Qwen3MoeForCausalLM", experts=_QWEN_EXPERTS, layer_kinds="full")
-_QWEN3_NEXT = replace(
-    _QWEN3, architecture="Qwen3NextForCausalLM", gated_queries=True, layer_kinds="linear between",
-    period=("full_attention_interval", 4), experts=_QWEN_SHARED, drafts=_NEXT,
-)  # fmt: skip
-_DEEPSEEK_V2 = ModelType(
-    architecture="DeepseekV2ForCausalLM", tied=False, qkv_bias=_ATTENTION, latent=True, experts=_DEEPSEEK_EXPERTS
-)
-_DEEPSEEK_V3 = replace(_DEEPSEEK_V2, architecture="DeepseekV3ForCausalLM", drafts=_NEXT)
-_GEMMA = ModelType(architecture="GemmaForCausalLM", tied=True, **_biased(), head_dim="given")
-_GEMMA2 = replace(
-    _GEMMA, architecture="Gemma2ForCausalLM", norms_per_layer=4, layer_kinds="windows between",
-    period=("sliding_window_pattern", 2),
-)  # fmt: skip
-_GEMMA3 = replace(
-    _GEMMA2, architecture="Gemma3ForCausalLM", query_key_norm=True, period=("sliding_window_pattern", 6),
-    defaults=MappingProxyType(
-        {"num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256, "vocab_size": 262208}
-    ),
-)  # fmt: skip
+def _value(name: str, value: Any) -> Any:
+    """Return a value of the table as its dataclass takes it: ``field`` or ``field or true`` where there is a switch."""
+    if isinstance(value, list):
+        return tuple(value)
+    if name == "architecture":
+        return tuple(value.split())
+    if name in SWITCHES and isinstance(value, str):
+        return Switch(value.removesuffix(" or true"), value.endswith(" or true"))
+    return value
 
-MODEL_TYPES: Mapping[str, ModelType] = MappingProxyType(
-    {
-        "llama": _LLAMA,
-        "mistral": _MISTRAL,
-        "ministral3": replace(_MISTRAL, architecture="Ministral3ForCausalLM"),
-        "smollm3": replace(_LLAMA, architecture="SmolLM3ForCausalLM", tied=True, kv_heads="given"),
-        "qwen2": _QWEN2,
-        "qwen2_vl_text": _QWEN2,
-        "qwen2_5_vl_text": _QWEN2,
-        "qwen3": _QWEN3,
-        "qwen3_vl_text": _QWEN3,
-        "qwen3_5_text": replace(
-            _QWEN3_NEXT, architecture="Qwen3_5ForCausalLM", experts=None, drafts="mtp_num_hidden_layers"
-        ),
-        "mimo": replace(_QWEN2, architecture="MiMoForCausalLM", drafts=_NEXT),
-        "mixtral": replace(_MISTRAL, architecture="MixtralForCausalLM", experts=_FEW_EXPERTS),
-        "qwen2_moe": ModelType(
-            architecture="Qwen2MoeForCausalLM", tied=False, qkv_bias=Switch("qkv_bias", True), experts=_QWEN_SHARED
-        ),
-        "qwen3_moe": _QWEN3_MOE,
-        "qwen3_vl_moe_text": _QWEN3_MOE,
-        "qwen3_next": _QWEN3_NEXT,
-        "qwen3_5_moe_text": replace(_QWEN3_NEXT, architecture="Qwen3_5MoeForCausalLM", drafts="mtp_num_hidden_layers"),
-        "deepseek_v2": _DEEPSEEK_V2,
-        "deepseek_v3": _DEEPSEEK_V3,
-        "kimi_k2": _DEEPSEEK_V3,
-        "glm4_moe": ModelType(
-            architecture="Glm4MoeForCausalLM", tied=False, qkv_bias=_ATTENTION,
-            query_key_norm=Switch("use_qk_norm", False), head_dim="given",
-            experts=replace(_DEEPSEEK_EXPERTS, period=None), drafts=_NEXT,
-        ),
-        "dots1": replace(_QWEN3, architecture="Dots1ForCausalLM", experts=replace(_DEEPSEEK_EXPERTS, period=None)),
-        "gpt_oss": ModelType(
-            architecture="GptOssForCausalLM", tied=False, qkv_bias=_YES, output_bias=_YES, head_dim="given",
-            sinks=True, layer_kinds="windows between", period=("sliding_window_pattern", 2),
-            experts=replace(_FEW_EXPERTS, bias=True),
-        ),
-        "opt": ModelType(
-            architecture="OPTForCausalLM", tied=True, gated=False, ffn="ffn_dim", **_biased(_OPT, _OPT),
-            layer_norm=True, kv_heads="none", head_dim="none", position_offset=2,
-        ),
-        "gemma": _GEMMA,
-        "gemma2": _GEMMA2,
-        "gemma3_text": _GEMMA3,
-        "gemma4_text": replace(
-            _GEMMA3, architecture="Gemma4ForCausalLM", defaults=MappingProxyType({}), unequal=True,
-            experts=ExpertFields(per_token="top_k_experts", on="enable_moe_block", beside=True),
-        ),
-        "phi3": ModelType(architecture="Phi3ForCausalLM", tied=False, kv_heads="heads", layer_kinds="window"),
-        "granite": replace(_LLAMA, architecture="GraniteForCausalLM"),
-        "starcoder2": ModelType(
-            architecture="Starcoder2ForCausalLM", tied=True, gated=False, **_biased(_ALL, _ALL), layer_norm=True,
-            layer_kinds="window",
-        ),
-        "gpt_neox": ModelType(
-            architecture="GPTNeoXForCausalLM", tied=False, gated=False, **_biased(_YES, True), layer_norm=True,
-            kv_heads="none", head_dim="none",
-        ),
-    }
-)  # fmt: skip
 
-WRAPPERS = (
-    "gemma3", "gemma4", "idefics3", "internvl", "llava", "llava_next", "llava_onevision", "mistral3", "paligemma",
-    "qwen2_5_vl", "qwen2_vl", "qwen3_5", "qwen3_5_moe", "qwen3_vl", "qwen3_vl_moe", "smolvlm",
-)  # fmt: skip
-"""Types that wrap a decoder, given under `text_config`, which reads images as further tokens: nothing in it changes."""
+def _read() -> tuple[Mapping[str, Mark], Mapping[str, Form], Mapping[str, ModelType]]:
+    """Read the table: an entry begins with what the one that it is ``like`` has."""
+    table = tomllib.loads((resources.files(__package__) / "architectures.toml").read_text(encoding="utf-8"))
+    for entries in (table["forms"], table["experts"], table["types"]):
+        for name, entry in entries.items():
+            entries[name] = {**entries.get(entry.pop("like", "base"), {}), **entry}
+        del entries["base"]
+    marks, forms, experts, types = (
+        {name: {key: _value(key, item) for key, item in entry.items()} for name, entry in table[part].items()}
+        for part in ("marks", "forms", "experts", "types")
+    )
+    for entry in types.values():
+        if "experts" in entry:
+            entry["experts"] = ExpertFields(**experts[entry["experts"]])
+    return (
+        {name: Mark(**entry) for name, entry in marks.items()},
+        {name: Form(**entry) for name, entry in forms.items()},
+        {name: ModelType(**entry) for name, entry in types.items()},
+    )
+
+
+MARKS, FORMS, MODEL_TYPES = _read()
+"""What only some types have, mixers that are listed in formulas, and the types, by name."""

@@ -71,12 +71,12 @@ class Part:
     @property
     def growing_kv_bytes(self) -> int:
         """Bytes of the KV cache per token, without layers whose cache stops growing at a window."""
-        return self.storage.kv_value_bytes * sum(item.kv_values for item in self.mixers if item.window is None)
+        return self.storage.kv_value_bytes * sum(item.kv_values for item in self.mixers)
 
     @property
     def window_kv_bytes(self) -> int:
         """Bytes of the KV cache per token, of the layers whose cache stops growing at `window`."""
-        return self.storage.kv_value_bytes * sum(item.kv_values for item in self.mixers if item.window is not None)
+        return self.storage.kv_value_bytes * sum(item.window_values for item in self.mixers)
 
     @property
     def window(self) -> int | None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from specopt.instances.checkpoints.storage import Scheme, Storage
+from specopt.instances.checkpoints.storage import EXPONENTS, Scheme, Storage
 from specopt.models.arguments import boolean, integer, one_of, sequence
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import MAX_TOKENS, describe
@@ -121,7 +121,9 @@ def _everywhere(scheme: Scheme, **more: Any) -> _Found:
 
 
 def _fp8(given: _Given) -> _Found:
-    """Blocks that share a scale in single precision, or one for the matrix."""
+    """Blocks that share a scale, in single precision or as an exponent, or one for the matrix."""
+    if given.get("store_dtype") not in (None, "fp8"):
+        raise given.refuse("store_dtype", "further forms of weights are")
     block = given.get("weight_block_size")
     static = 32 if given.get("activation_scheme") == "static" else 0
     if block is None:
@@ -233,8 +235,7 @@ METHODS: Mapping[str, Callable[[_Given], _Found]] = MappingProxyType(
         "fbgemm_fp8": lambda _: _everywhere(Scheme(bits=8, rows=1, scale_bits=32)),
         "gptq": _gptq,
         "awq": _awq,
-        # blocks of 32 values with an exponent of 8 bits: the experts' matrices alone
-        "mxfp4": lambda _: _everywhere(Scheme(bits=4, rows=1, columns=32, scale_bits=8), experts_only=True),
+        "mxfp4": lambda _: _everywhere(EXPONENTS, experts_only=True),
         "compressed-tensors": _grouped,
         "bitsandbytes": _bitsandbytes,
         "modelopt": _modelopt,

@@ -44,6 +44,10 @@ class Scheme:
         return -(-(bits + round(blocks * self.scale_bits)) // 8)
 
 
+EXPONENTS = Scheme(bits=4, rows=1, columns=32, scale_bits=8)
+"""Blocks of 32 values of 4 bits, with an exponent of 8 (MXFP4)."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Storage:
     """In how many bytes weights and cached values are kept.

@@ -20,7 +20,7 @@ def vision_parameters(config: Mapping[str, Any], hidden: int) -> int | None:
     hidden
         The decoder's hidden dimension.
     """
-    part, wrapper = config.get("vision_config"), config.get("model_type")
+    part, wrapper = config.get("vision_config"), str(config.get("model_type"))
     if not isinstance(part, Mapping) or wrapper not in COUNTS:
         return None
 

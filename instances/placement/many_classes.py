@@ -44,7 +44,7 @@ def many_classes(
     names = [f"verifier {v}" for v in range(verifiers)]
     goal: Objective = objective  # type: ignore[assignment]  # the problem checks it
     machines = tuple(
-        verifier(name, each + (v < more), rounded(rng.uniform(0.6, 2.0)), price=rounded(rng.uniform(1.0, 3.0)))
+        verifier(name, each + (v < more), rounded(rng.uniform(0.6, 2.0)), 141.0, rounded(rng.uniform(1.0, 3.0)))
         for v, name in enumerate(names)
     )
     models = tuple(

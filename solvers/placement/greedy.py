@@ -11,7 +11,7 @@ from specopt.solvers.method import Outcome
 from specopt.solvers.placement.method import PlacementMethod, offer
 from specopt.solvers.placement.patterns import Pattern
 from specopt.solvers.placement.prepare import Prepared, prepare
-from specopt.solvers.placement.rounding import moves
+from specopt.solvers.placement.rounding import Filling
 
 STEPS = 300
 """Into how many groups clients are cut at most, each of which goes to one unit."""
@@ -44,6 +44,7 @@ def greedy(prepared: Prepared, budget: Budget) -> list[Pattern] | None:
     size = max(1, total // STEPS)
     placed = [0] * len(prepared.clients)
     units: list[Pattern] = []
+    filling = Filling(prepared)
     while True:
         budget.check()
         open_classes = [c for c, clients in enumerate(prepared.clients) if free or placed[c] < clients]
@@ -51,9 +52,11 @@ def greedy(prepared: Prepared, budget: Budget) -> list[Pattern] | None:
             return units
         c = min(open_classes, key=lambda c: placed[c] / prepared.clients[c])
         step = size if free else min(size, prepared.clients[c] - placed[c])
-        tried = moves(prepared, units, c, step) or moves(prepared, units, c, 1)
-        if not tried:
+        found = filling.move(units, c, step)
+        if found is None:
+            step, found = 1, filling.move(units, c, 1)
+        if found is None:
             return units if free else None
-        _, at, one = max(tried, key=lambda move: move[0])
-        placed[c] += one.served(prepared)[c] - (units[at].served(prepared)[c] if at < len(units) else 0)
+        at, one = found
+        placed[c] += step
         units[at : at + 1] = [one]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from specopt.models.placement import PlacementProblem
+from specopt.models.placement_plan import PLACES
 from specopt.models.result import Termination
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Outcome
@@ -14,7 +15,7 @@ from specopt.solvers.placement.choice import choose
 from specopt.solvers.placement.greedy import greedy
 from specopt.solvers.placement.method import PlacementMethod, offer, sign, why_infeasible
 from specopt.solvers.placement.one_place import filled
-from specopt.solvers.placement.patterns import Pattern, all_patterns, count_all, undominated, valued
+from specopt.solvers.placement.patterns import all_patterns, count_all, undominated, valued
 from specopt.solvers.placement.prepare import OBJECTIVES, Prepared, prepare
 from specopt.solvers.placement.relaxation import Relaxation
 from specopt.solvers.placement.rounding import completed, improved, whole_units
@@ -22,8 +23,11 @@ from specopt.solvers.placement.rounding import completed, improved, whole_units
 FEW_PATTERNS = 60_000
 """Patterns up to which all are listed: listing and choosing among them takes some seconds."""
 
-NARROW = tuple(1.0 + width for width in (0.1, 0.03, 0.01, 3e-3, 1e-3, 3e-4, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-10))
+NARROW = tuple(1.0 + width for width in (0.03, 0.01, 3e-3, 1e-3, 3e-4, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-10))
 """Ratios of the ends of boxes in which patterns are priced, round after round."""
+
+FEW_CLIENTS = 300
+"""Clients up to which placing them one by one takes no time to speak of."""
 
 SECONDS_PER_PLAN = 5.0
 """Of the integer program that looks for whole units, at most."""
@@ -62,7 +66,7 @@ class Refined(PlacementMethod):
 def _listed(prepared: Prepared, budget: Budget) -> Outcome:
     """Choose among all patterns."""
     problem = prepared.problem
-    for place in ("none", "beside", "device"):
+    for place in PLACES[:3]:
         offer(prepared, filled(prepared, place, budget), budget)
     patterns = undominated(prepared, valued(prepared, list(all_patterns(prepared))))
     budget.check()
@@ -117,6 +121,3 @@ def _check_feasible(prepared: Prepared, budget: Budget) -> None:
     relaxation.solve(budget.check, 1e-6)
     if relaxation.bound < -1e-6 * sum(prepared.clients):
         raise why_infeasible(prepared, sum(prepared.clients) + relaxation.bound)
-
-
-__all__ = ["Pattern", "Refined"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
@@ -175,6 +175,71 @@ def spread(shared: dict[int, float], units: int) -> list[tuple[tuple[int, int], 
     return [tuple(entries) for entries in listed if entries]
 
 
+class Filling:
+    """Adds clients to units, or takes them away, where it costs least; remembers what each unit's best move is.
+
+    Parameters
+    ----------
+    prepared
+        The problem.
+    """
+
+    def __init__(self, prepared: Prepared) -> None:
+        self.prepared = prepared
+        self.best: dict[tuple[Pattern | int, int, int], tuple[float, Pattern] | None] = {}
+        self.options = [
+            [
+                [o for o, way in enumerate(side.ways) if way.cls == c and way.draft < 0]
+                for c in range(len(prepared.clients))
+            ]
+            for side in prepared.sides
+        ]
+
+    def move(self, now: Sequence[Pattern], cls: int, step: int) -> tuple[int, Pattern] | None:
+        """Return which unit (or one more) has which pattern after the best move; None if none can move.
+
+        step: clients of the class that are added, or taken away where it is below 0.
+        """
+        used = Counter(self.prepared.sides[one.side].verifier for one in now)
+        top, found = -math.inf, None
+        for at, one in enumerate(now):
+            best = self._best(one, cls, step)
+            if best is not None and best[0] > top:
+                top, found = best[0], (at, best[1])
+        for v, verifier in enumerate(self.prepared.problem.verifiers):
+            best = self._best(v, cls, step) if step > 0 and used[v] < verifier.units else None
+            if best is not None and best[0] > top:
+                top, found = best[0], (len(now), best[1])
+        return found
+
+    def _best(self, unit: Pattern | int, cls: int, step: int) -> tuple[float, Pattern] | None:
+        """Return the gain and the pattern of the best move of a unit; of an unused unit of a verifier, by its index."""
+        key = (unit, cls, step)
+        if key not in self.best:
+            tried = valued(self.prepared, list(self._offers(unit, cls, step)))
+            before = unit.value if isinstance(unit, Pattern) else 0.0
+            one = max(tried, key=lambda one: one.value, default=None)
+            self.best[key] = None if one is None else (one.value - before, one)
+            if isinstance(unit, Pattern) and step < 0 and unit.entries == ((unit.entries[0][0], -step),):
+                of = self.prepared.sides[unit.side].ways[unit.entries[0][0]]
+                if of.cls == cls:
+                    self.best[key] = -before, Pattern(unit.side, ())
+        return self.best[key]
+
+    def _offers(self, unit: Pattern | int, cls: int, step: int) -> Iterator[Pattern]:
+        if isinstance(unit, int):
+            for index, side in enumerate(self.prepared.sides):
+                if side.verifier == unit:
+                    yield from (Pattern(index, ((option, step),)) for option in self.options[index][cls])
+            return
+        counts = dict(unit.entries)
+        for option in self.options[unit.side][cls]:
+            count = counts.get(option, 0) + step
+            rest = {o: q for o, q in counts.items() if o != option} | ({option: count} if count > 0 else {})
+            if count >= 0 and rest:
+                yield Pattern(unit.side, tuple(sorted(rest.items())))
+
+
 def completed(prepared: Prepared, units: Sequence[Pattern], check: Callable[[], None]) -> list[Pattern] | None:
     """Return patterns, one per unit, that serve every client once, from some that nearly do; None where that fails.
 
@@ -194,47 +259,22 @@ def completed(prepared: Prepared, units: Sequence[Pattern], check: Callable[[], 
             now.append(known[one.side, one.entries])
     if prepared.problem.objective == "capacity":
         return now
+    filling = Filling(prepared)
     for c, clients in enumerate(prepared.clients):
         left = clients - sum(one.served(prepared)[c] for one in now)
         while left:
             check()
             step = 1 if left > 0 else -1
-            size = max(1, abs(left) // 16)
-            tried = moves(prepared, now, c, step * size) or moves(prepared, now, c, step)
-            if not tried:
+            size = step * max(1, abs(left) // 16)
+            found = filling.move(now, c, size)
+            if found is None:
+                size, found = step, filling.move(now, c, step)
+            if found is None:
                 return None
-            _, at, one = max(tried, key=lambda move: move[0])
-            left -= sum(one.served(prepared)) - (sum(now[at].served(prepared)) if at < len(now) else 0)
+            at, one = found
             now[at : at + 1] = [one] if one.entries else []
+            left -= size
     return now
-
-
-def moves(prepared: Prepared, now: Sequence[Pattern], cls: int, step: int) -> list[tuple[float, int, Pattern]]:
-    """Return what adding clients of a class to a unit gains (or taking away, where `step` is below 0)."""
-    used = Counter(prepared.sides[one.side].verifier for one in now)
-    places: dict[Pattern, int] = {}
-    for at, one in enumerate(now):
-        places.setdefault(one, at)
-    known = {(one.side, option) for one in now for option, _ in one.entries}
-    offers: dict[Pattern, tuple[int, float]] = {}
-    for one, at in places.items():
-        side, counts = prepared.sides[one.side], dict(one.entries)
-        for option, way in enumerate(side.ways):
-            count = counts.get(option, 0) + step
-            new = step > 0 and (len(side.ways) <= 64 or way.place == "none" or (one.side, option) in known)
-            if way.cls == cls and way.draft < 0 and count >= 0 and (new or option in counts):
-                rest = {o: q for o, q in counts.items() if o != option} | ({option: count} if count else {})
-                offers[Pattern(one.side, tuple(sorted(rest.items())))] = (at, one.value)
-    for index, side in enumerate(prepared.sides if step > 0 else ()):
-        if used[side.verifier] < prepared.problem.verifiers[side.verifier].units:
-            for option, way in enumerate(side.ways):
-                if way.cls == cls and way.draft < 0:
-                    offers.setdefault(Pattern(index, ((option, step),)), (len(now), 0.0))
-    found = [(-value, at, one) for one, (at, value) in offers.items() if not one.entries]
-    for one in valued(prepared, [offer for offer in offers if offer.entries]):
-        at, before = offers[Pattern(one.side, one.entries)]
-        found.append((one.value - before, at, one))
-    return found
 
 
 def improved(prepared: Prepared, pattern: Pattern, check: Callable[[], None]) -> Pattern:

@@ -198,7 +198,7 @@ def test_quantities_are_integers() -> None:
         (SMALL["gemma4"] | {"hidden_size_per_layer_input": None}, "hidden_size_per_layer_input: required field"),
         (SMALL["llama"] | {"hidden_size_per_layer_input": 8}, "hidden_size_per_layer_input: layers that differ"),
         (small("llama", num_nextn_predict_layers=1), "num_nextn_predict_layers: decoders with further heads"),
-        (small("jamba"), "model_type: expected one of .* measure and enter seconds_per_token and kv_bytes_per_token"),
+        (small("rwkv"), "model_type: expected one of .* measure and enter seconds_per_token and kv_bytes_per_token"),
         (small("llama", mamba_d_state=4), "measure and enter seconds_per_token and kv_bytes_per_token by hand"),
     ],
 )

@@ -186,7 +186,10 @@ def test_defaults_of_the_class_are_noted() -> None:
         ({"torch_dtype": "float16", "dtype": "float32"}, "dtype: contradicts torch_dtype"),
         ({"text_config": 3}, "text_config: expected an object, got 3"),
         ({"text_config": {"text_config": {}}}, r"text_config\.text_config"),
-        ({"model_type": "mllama", "text_config": LLAMA}, "model_type: expected, around a text_config, one of"),
+        (
+            {"model_type": "mllama", "text_config": LLAMA | {"model_type": "mllama_text_model"}},
+            "got 'mllama_text_model'",
+        ),
         ({"hidden_size": 32, "text_config": LLAMA}, r"text_config\.hidden_size: 64 contradicts 32"),
         ({"text_config": LLAMA | {"num_experts": 8}}, r"text_config\.num_experts: mixture-of-experts"),
         ({"num_experts": 8, "text_config": LLAMA}, "num_experts: mixture-of-experts"),
