@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from specopt import Result, solve
 from specopt.models.placement import PlacementProblem
+from specopt.models.placement_plan import PlacementPlan
 
 VERIFY = st.floats(0.005, 0.1)
 SHARES = st.floats(0.02, 1.0)
@@ -65,6 +66,7 @@ def best(
 
 def used(result: Result) -> tuple[str, bool, int]:
     """Return place, overlap and draft length of the client."""
+    assert isinstance(result.plan, PlacementPlan)
     group = result.plan.groups[0]
     one = group.clients[0]
     return one.place, one.overlap, group.beside.draft_tokens if group.beside else one.draft_tokens or 0
