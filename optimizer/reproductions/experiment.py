@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -165,12 +165,11 @@ def _finding(
 ) -> Finding:
     finding = Finding(said=said, ours=float(ours), values=np.array(values))
     holds = np.array([said.agrees(one) for one in values], dtype=bool)
-    if not len(holds) or holds.all() or not holds.any():
+    if holds.all() or not holds.any():  # all of none hold, too
         return finding
     indices = first_order(box, places, holds)
     order = [i for i in np.argsort(-indices, kind="stable")[:3].tolist() if indices[i] >= MATTERS]
-    return Finding(
-        said=said, ours=float(ours), values=finding.values,
-        deciding=tuple((box[i].name, float(indices[i])) for i in order),
+    return replace(
+        finding, deciding=tuple((box[i].name, float(indices[i])) for i in order),
         split=split(box[order[0]], places[:, order[0]], holds) if order else None,
     )  # fmt: skip

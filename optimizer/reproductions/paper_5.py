@@ -7,9 +7,8 @@ Wall times are read in two ways: per round, and per token of all clients.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -218,7 +217,7 @@ def figure_4(point: Point, seeds: Sequence[int]) -> Found:
 def convergence(point: Point, seeds: Sequence[int]) -> Found:
     """Return what the mean utility lacks in steady state."""
     beta = point["beta"]
-    policy = dataclasses.replace(_policy({**point, "eta": beta * point["eta_over_beta"]}), smoothing=beta)
+    policy = replace(_policy({**point, "eta": beta * point["eta_over_beta"]}), smoothing=beta)
     runs = [
         simulate(
             GoodputWorkload(setting.rates(point), setting.budget_tokens), policy, rounds=LONG, replications=2,
