@@ -158,7 +158,8 @@ LOG = "round,outcome,margin,entropy\n" + "".join(
 )
 STATEMENTS = {"title": "paper-9", "pictures": ["a.png"], "statements": [
     {"item": "figure-3", "place": "Figure 3", "statement": "rises", "printed": 5, "ours": 4.0, "holds": False,
-     "status": "simulated", "share": 0.25, "split": "half"}
+     "status": "simulated", "check": "can fail", "share": 0.25, "samples": 4,
+     "interval": [0.006, 0.806], "split": "half"}
 ]}  # fmt: skip
 INPUT_FILES = (
     _file(

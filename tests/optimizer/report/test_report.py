@@ -193,13 +193,14 @@ def test_each_nature_of_source_is_told(tmp_path: Path) -> None:
     sweep = check(to_html(page_of((str(SWEEP),))))
     assert "Speculate: 1.19 times the throughput" in sweep.text
     said = {"item": "figure-3", "place": "Figure 3", "statement": "rises", "printed": 5, "ours": 4.0, "holds": False,
-            "status": "simulated", "share": 0.25, "split": "holds in 50 % with eta below 0.1, else in 0 %"}  # fmt: skip
+            "status": "simulated", "share": 0.25, "samples": 4, "interval": [0.006, 0.806], "check": "can fail",
+            "split": "holds in 50 % with eta below 0.1, else in 0 %"}  # fmt: skip
     found = {"title": "paper-9", "statements": [said], "pictures": ["figure-3.png", "none.png"]}
     (tmp_path / "paper-9.json").write_text(json.dumps(found))
     (tmp_path / "figure-3.png").write_bytes(b"\x89PNG")
     page = check(to_html(page_of((str(tmp_path),))))
-    assert "1 simulated" in page.text and "25 %" in page.text and "eta below 0.1" in page.text
-    assert "0 of 1 hold with the default assumptions." in page.text
+    assert "1 simulated" in page.text and "25 % of 4 [1 to 81 %]" in page.text and "eta below 0.1" in page.text
+    assert "1 statements, 1 simulated, 1 can fail, 1 mapped." in page.text
     assert [attributes["alt"] for name, attributes in page.elements if name == "img"] == ["figure-3"]
 
 
