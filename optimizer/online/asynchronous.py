@@ -33,8 +33,6 @@ from specopt.online.verification import Batch, VerificationScheduler
 Draft = TypeVar("Draft")
 Verdict = TypeVar("Verdict")
 
-_LONGEST_SLEEP_SECONDS = 1.0  # a clock that jumps is noticed after so long
-
 
 class NotVerified(SpecoptError):
     """A request got no verdict: its cause is what the verifier raised, if it did."""
@@ -157,12 +155,11 @@ class AsyncScheduler(Generic[Draft, Verdict]):
         try:
             while not (self._closed and not self._waiting):
                 self._news.clear()
-                now = self.clock()
-                batch = self.scheduler.next_batch(now)
+                batch = self.scheduler.next_batch(self.clock())
                 if batch.keys:
                     await self._serve(batch)
                 else:
-                    await self._sleep(batch.wake_seconds - now)
+                    await self._news.wait()
         except Exception as error:
             failure = error
         finally:
@@ -170,14 +167,6 @@ class AsyncScheduler(Generic[Draft, Verdict]):
             for key in list(self._waiting):
                 self.scheduler.cancel(key)
                 self._answer(key, {}, failure)
-
-    async def _sleep(self, seconds: float) -> None:
-        """Wait for news, at most so long."""
-        try:
-            async with asyncio.timeout(min(max(seconds, 0.0), _LONGEST_SLEEP_SECONDS)):
-                await self._news.wait()
-        except TimeoutError:
-            pass
 
     async def _serve(self, batch: Batch) -> None:
         """Verify a batch and tell those that wait."""

@@ -13,10 +13,10 @@ long batches took, it corrects its estimates: of a machine that is slower than w
 ...         tokens_done=10, iteration_start_seconds=1.5,
 ...     )
 >>> batch = scheduler.next_batch(1.6)
->>> batch.keys  # "a" is 4.85 s ahead of its speed and can wait
-('b',)
+>>> batch.keys  # "a" is 4.85 s ahead of its speed: it could wait, but there is time for it
+('b', 'a')
 >>> scheduler.complete(batch, seconds=0.017)  # measured: the estimator follows
-('b',)
+('b', 'a')
 """
 
 from __future__ import annotations
@@ -56,11 +56,9 @@ class Batch:
     Parameters
     ----------
     keys
-        The requests to verify together, most urgent first; empty if the verifier waits.
+        The requests to verify together, most urgent first; empty if the verifier waits for the next one.
     seconds
         Estimated time of the batch; 0 if it is empty.
-    wake_seconds
-        When to ask again at the latest if the batch is empty; infinity: when the next request is submitted.
     serials
         Distinguish its requests from later ones with the same keys.
     drop
@@ -70,7 +68,6 @@ class Batch:
 
     keys: tuple[Key, ...]
     seconds: float
-    wake_seconds: float
     serials: tuple[int, ...] = dataclasses.field(default=(), repr=False, compare=False)
     drop: tuple[Key, ...] = ()
 
@@ -111,6 +108,7 @@ class _State(Saved):
     running: list[Key]
     running_until: Number | Unbounded
     work: _Four
+    tight_seconds: Annotated[float, Meta(ge=0, le=sys.float_info.max)]
     calibration: _Calibration
     next_serial: Count
 
@@ -194,7 +192,7 @@ class VerificationScheduler(Online):
         twin = type(self)(self.estimator, self.policy, cache_memory_bytes=self.cache_memory_bytes)
         twin.submit(
             "", class_speed=1.0, expected_tokens=1.0, new_tokens=1, cached_tokens=0, response_start_seconds=-1.0,
-            tokens_done=0, iteration_start_seconds=1e9,
+            tokens_done=0, iteration_start_seconds=1e9, arrival_seconds=0.0,
         )  # fmt: skip
         batch = twin.next_batch(0.0)
         assert batch.keys  # the response is due and the deadline far: every policy takes it
@@ -256,14 +254,15 @@ class VerificationScheduler(Online):
         due = number("response_start_seconds", response_start_seconds) + (done + tokens) / tau - back
         if not max(abs(deadline), abs(due), tokens / tau) <= LARGEST:
             raise InvalidInput(f"class_speed: expected one by which the request is due within {LARGEST:g} s, got {tau}")
-        allowed = _UNSEEN
+        allowed, tight = _UNSEEN, float(self._rule.tight[0])
         if arrival_seconds is not None:
             allowed = max(0.0, deadline - number("arrival_seconds", arrival_seconds, -LARGEST, LARGEST))
+            tight = _kernels().tighter(tight, allowed)
         ahead = self._prefixes.ahead_seconds(key) if self._prefixes is not None and cached > 0.0 else 0.0
         values = (tokens, new, cached, deadline, due, math.nan, ahead, tau, allowed)
         serial = self._next_serial + 1
         self._rows.append(key, self._next_serial, values, _WAITS)
-        self._next_serial = serial
+        self._next_serial, self._rule.tight[0] = serial, tight
 
     @locked
     def update(self, key: Key, *, new_tokens: int, cached_tokens: int) -> None:
@@ -309,8 +308,9 @@ class VerificationScheduler(Online):
         status[status == _RUNS] = _WAITS  # a lost batch
         latest, allowed = columns[_LATEST].copy(), columns[_ALLOWED].copy()
         pending = kernels.Pending(*columns[:_LATEST], latest, columns[_AHEAD], status)
-        kernels.meet(now, self._rule, pending, columns[_SPEED], allowed)
-        taken, wake = kernels.choose(now, self._rule, pending, rows.room, rows.batch)
+        rule = self._rule._replace(tight=self._rule.tight.copy())
+        kernels.meet(now, rule, pending, columns[_SPEED], allowed)
+        taken = kernels.choose(now, rule, pending, rows.room, rows.batch)
         places = rows.batch[:taken].copy()
         status[places] = _RUNS
         keys = tuple([rows.keys[place] for place in places.tolist()])
@@ -320,7 +320,7 @@ class VerificationScheduler(Online):
         if taken > 0:
             served = columns[:, places]
             work = np.array([*(part.sum() for part in features(served[_NEW], served[_CACHED])), 1.0])
-            seconds, wake = float(self._rule.costs @ work), math.inf
+            seconds = float(rule.costs @ work)
             until = now + seconds + self.lost_after_seconds
             if prefixes is not None:
                 window = served[_VALUE] / served[_SPEED]
@@ -331,10 +331,11 @@ class VerificationScheduler(Online):
                 dropped = rows.places([key for key in drop if key in rows.serial_of])
                 dropped = dropped[status[dropped] == _WAITS]  # without theirs they do not run ahead
         serials = tuple(rows.serials[places].tolist())
-        batch = Batch(keys=keys, seconds=seconds, wake_seconds=wake, serials=serials, drop=drop)
+        batch = Batch(keys=keys, seconds=seconds, serials=serials, drop=drop)
         columns[_LATEST], columns[_ALLOWED], columns[_AHEAD, dropped] = latest, allowed, 0.0
         rows.status[: rows.count] = status
         self._running, self._work, self._deadline_of_running, self._prefixes = keys, work, until, prefixes
+        self._rule = rule
         return batch
 
     @locked
@@ -409,6 +410,7 @@ class VerificationScheduler(Online):
             running=list(self._running),
             running_until=base.bounded(self._deadline_of_running),
             work=self._work.tolist(),
+            tight_seconds=float(self._rule.tight[0]),
             calibration=_Calibration(
                 **{name: getattr(self._calibration, name).tolist() for name in self._calibration._fields}
             ),
@@ -464,6 +466,7 @@ class VerificationScheduler(Online):
             scheduler._rows.append(key, one.serial, values, _RUNS if key in running else _WAITS)
         scheduler._running, scheduler._next_serial = tuple(found.running), found.next_serial
         scheduler._work = np.array(found.work)
+        scheduler._rule.tight[0] = found.tight_seconds
         least = _kernels().LEAST_ERROR
         base.expect(
             found.calibration.error[0] >= least, "calibration.error", f"at least {least}", found.calibration.error

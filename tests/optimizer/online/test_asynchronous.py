@@ -231,11 +231,7 @@ def test_clocks_that_jump_or_break() -> None:
             await asyncio.sleep(0.001)
             offset += jump
             assert await asyncio.gather(*tasks) == [2 * k for k in range(20)]
-        far = asyncio.create_task(verdict(serving, "far ahead", tokens_done=10**6))
-        await asyncio.sleep(0.01)
-        assert not far.done()
-        offset += 1e6  # noticed within a second, though it would have slept for days
-        assert await far == 0
+        assert await verdict(serving, "far ahead", tokens_done=10**6) == 0
         offset = math.nan
         with pytest.raises(NotVerified, match="no verdict") as caught:
             await verdict(serving, "b", response_start_seconds=0.0, iteration_start_seconds=0.0)

@@ -82,7 +82,7 @@ def verification(scheduler: VerificationScheduler, data: st.DataObject, given: l
         given.append(scheduler.next_batch(data.draw(number)))
         return given[-1]
     if name == "complete":
-        made = st.builds(Batch, keys=keys.map(tuple), seconds=st.just(1.0), wake_seconds=st.just(0.0),
+        made = st.builds(Batch, keys=keys.map(tuple), seconds=st.just(1.0),
                          serials=st.lists(st.integers(0, 3), max_size=3).map(tuple))  # fmt: skip
         batch = data.draw(st.none() | keys | made | st.sampled_from([None, *given]))
         return scheduler.complete(batch, seconds=data.draw(st.none() | number))
