@@ -393,6 +393,24 @@ def choose(now, rule, pending, room, batch):
     return _by_deadline(now, rule, pending, room, batch)
 
 
+@kernel("f8(f8, Rule, Pending, Sorting, i8[::1])")
+def done_at(now, rule, pending, room, batch):
+    """Return when the last of the pending requests is done, batch after batch, if no others come; infinity: never.
+
+    Modified in place: `waits` of those that are taken, and the work space.
+    """
+    last = len(pending.value) - 1
+    while pending.waits[last] == WAITS:
+        count = choose(now, rule, pending, room, batch)
+        if count == 0:
+            return math.inf
+        now += rule.costs[3]
+        for i in batch[:count]:
+            now += _weight(rule.costs, pending.new[i], pending.cached[i])
+            pending.waits[i] = 0
+    return now
+
+
 @kernel("void(f8[::1], Calibration, f8[::1], f8)")
 def calibrate(costs, calibration, work, seconds):
     """Let the costs follow what a batch took: least squares of relative errors over the last batches, none negative.

@@ -232,9 +232,13 @@ def test_clocks_that_jump_or_break() -> None:
             offset += jump
             assert await asyncio.gather(*tasks) == [2 * k for k in range(20)]
         assert await verdict(serving, "far ahead", tokens_done=10**6) == 0
+        tasks = [asyncio.create_task(verdict(serving, key)) for key in ("b", "c")]
+        await asyncio.sleep(0)  # "b" is verified, "c" waits
         offset = math.nan
+        with pytest.raises(InvalidInput, match="arrival_seconds"):
+            await verdict(serving, "d", response_start_seconds=0.0, iteration_start_seconds=0.0)
         with pytest.raises(NotVerified, match="no verdict") as caught:
-            await verdict(serving, "b", response_start_seconds=0.0, iteration_start_seconds=0.0)
+            await tasks[1]
         assert isinstance(caught.value.__cause__, InvalidInput)
 
     play(body, scheduler=VerificationScheduler(TABLE_12), clock=lambda: time.monotonic() + offset)

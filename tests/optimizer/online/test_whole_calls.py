@@ -182,7 +182,7 @@ def made_for(name: str, variant: int) -> Any:
     """An object of every kind, in some variants."""
     policy: Any = ("fcfs", "edf", "slack", "per-epoch", "algorithm-1-drop")[variant % 5]
     if name == "verification":
-        bounded = {"kv_bytes_per_token": 1.0, "cache_memory_bytes": 300.0, "memory_bytes": 500.0}
+        bounded: dict[str, Any] = {"kv_bytes_per_token": 1.0, "cache_memory_bytes": 300.0, "memory_bytes": 500.0}
         return VerificationScheduler(TABLE_12, policy, **(bounded if variant % 2 else {}), lost_after_seconds=5.0)
     if name == "goodput":
         per: Any = ("round", "second")[variant // 2 % 2]
