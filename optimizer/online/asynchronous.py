@@ -77,8 +77,6 @@ class AsyncScheduler(Generic[Draft, Verdict]):
         clock: Callable[[], float] = time.monotonic,
         drop: Callable[[Key], object] | None = None,
     ) -> None:
-        if scheduler.pending or scheduler.running:
-            raise InvalidInput("scheduler: expected one without requests, of which nobody awaits the verdicts")
         named: dict[Any, Verify[Draft, Verdict]] = dict(verify) if isinstance(verify, Mapping) else {None: verify}
         owned: dict[Any, VerificationScheduler] = {None: scheduler}  # type: ignore[dict-item]  # else a pool
         if isinstance(scheduler, VerificationPool):
@@ -86,6 +84,8 @@ class AsyncScheduler(Generic[Draft, Verdict]):
         if named.keys() != owned.keys():
             raise InvalidInput("verify: expected a function, or of a pool one for each of its verifiers")
         self._verifiers = {name: (one, named[name]) for name, one in owned.items()}
+        if any(one.pending or one.running for one in owned.values()):
+            raise InvalidInput("scheduler: expected one without requests, of which nobody awaits the verdicts")
         if drop is None and any(one.cache_memory_bytes is not None for one, _ in self._verifiers.values()):
             raise InvalidInput("drop: expected a function, as the scheduler's cache of prefixes is bounded")
         self.scheduler = scheduler

@@ -11,7 +11,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
-from typing import Any, ClassVar, Concatenate, Generic, Literal, ParamSpec, Self, TypeVar, overload
+from typing import Any, ClassVar, Concatenate, Generic, Literal, ParamSpec, Self, TypeVar
 
 import msgspec
 import numpy as np
@@ -66,12 +66,8 @@ class Setting(Generic[T]):
     def __set_name__(self, owner: type, name: str) -> None:
         self._name = name
 
-    @overload
-    def __get__(self, one: None, owner: type) -> Self: ...
-    @overload
-    def __get__(self, one: Online, owner: type) -> T: ...
-    def __get__(self, one: Online | None, owner: type) -> Self | T:
-        value: T | Self = self if one is None else getattr(one, f"_{self._name}")
+    def __get__(self, one: Online | None, owner: type) -> T:
+        value: T = self if one is None else getattr(one, f"_{self._name}")  # type: ignore[assignment]  # of the class
         return value
 
     def __set__(self, one: Online, value: Any) -> None:

@@ -73,7 +73,7 @@ _LEFT = -3
 """In place of the drafts of a client that has left since."""
 
 
-_KEPT = (col.GOODPUT, col.PROMISE, col.DRAFT_SECONDS, col.NETWORK_SECONDS, col.PRESSURE)
+_KEPT = [col.GOODPUT, col.PROMISE, col.DRAFT_SECONDS, col.NETWORK_SECONDS, col.PRESSURE]
 """Facts of a client that every policy has, besides its weight and estimate."""
 
 
@@ -120,7 +120,7 @@ class GoodputScheduler(Online):
     clients
         Their names, or how many there are.
     budget_tokens
-        C: draft tokens per round. It, the policy, the fairness and the weights may be changed at any time.
+        C: draft tokens per round. It, the policy and the weights may be changed at any time.
     policy
         "robust", "gradient", or one of them with options.
     fairness
@@ -237,19 +237,14 @@ class GoodputScheduler(Online):
             self._begin_anew(facts, self._counts, self._budget, self._clients)
 
     def _change(self, name: str, value: Any) -> None:
-        policy, fairness, facts = self._policy, self._fairness, self._facts
-        if name == "policy":  # what only the other one keeps is lost: beliefs beside the estimates
-            policy = _checked_policy(value)
-            facts = first_facts(policy, self._facts[:, col.WEIGHT], self._facts[:, col.ESTIMATE])
-            for column in _KEPT:
-                facts[:, column] = self._facts[:, column]
-        elif name == "fairness":
-            fairness = number("fairness", value, 0.0, MAX_FAIRNESS)
-        else:
+        if name != "policy":
             super()._change(name, value)
-        options, discounts = options_of(policy, fairness), discounts_of(policy)
+        policy = _checked_policy(value)
+        facts = first_facts(policy, self._facts[:, col.WEIGHT], self._facts[:, col.ESTIMATE])
+        facts[:, _KEPT] = self._facts[:, _KEPT]  # beliefs beside the estimates are lost
+        options, discounts = options_of(policy, self._fairness), discounts_of(policy)
         self._begin_anew(facts, self._counts, self._budget, self._clients)
-        self._policy, self._fairness, self._options, self._discounts = policy, fairness, options, discounts
+        self._policy, self._options, self._discounts = policy, options, discounts
 
     def _gauges(self) -> dict[str, float]:
         return {"waiting": len(self._rounds), "clients": len(self._clients)}
@@ -511,7 +506,7 @@ class GoodputScheduler(Online):
         foretold = facts[there, col.ESTIMATE] * evidence[there]
         totals = self._counted(
             served=float(hits[there].sum()), tested=float(evidence[there].sum()),
-            error=float(np.abs(hits[there] - foretold).sum()), late=number < self._last_round,
+            error=float(np.abs(hits[there] - foretold).sum()), late=bool(there.any()) and number < self._last_round,
         )  # fmt: skip
         _kernels().observe(
             self.policy.code, self._options, self._discounts, facts, counts, known, taken, hits, evidence

@@ -20,6 +20,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import Any, ClassVar, Self
@@ -29,7 +30,7 @@ from specopt.models.errors import InvalidInput
 from specopt.models.fields import describe
 from specopt.online import base
 from specopt.online.base import Online, Saved, locked
-from specopt.online.verification import VerificationScheduler
+from specopt.online.verification import _AHEAD, _CACHED, _LATEST, _NEW, _RUNS, _WAITS, VerificationScheduler
 
 
 class _State(Saved):
@@ -65,18 +66,6 @@ class VerificationPool(Online):
     def verifiers(self) -> tuple[Key, ...]:
         """Their names."""
         return tuple(self._verifiers)
-
-    @property
-    def pending(self) -> tuple[Key, ...]:
-        """The requests that wait, verifier by verifier."""
-        with self._lock:
-            return tuple([key for one in self._verifiers.values() for key in one.pending])
-
-    @property
-    def running(self) -> tuple[Key, ...]:
-        """The requests of the batches that run."""
-        with self._lock:
-            return tuple([key for one in self._verifiers.values() for key in one.running])
 
     def __getitem__(self, verifier: Key) -> VerificationScheduler:
         """Return the scheduler of a verifier."""
@@ -125,34 +114,24 @@ class VerificationPool(Online):
         Raises
         ------
         InvalidInput
-            If there is no such verifier, no other one, or one of its requests exceeds the memory of all others.
+            If there is no such verifier, or no other with memory for each of its requests.
         """
         now, gone = number("now", now, -LARGEST, LARGEST), self[verifier]
         others = {name: one for name, one in self._verifiers.items() if one is not gone}
-        if not others:
-            raise InvalidInput(f"verifier: expected one that is not the last, got {describe(verifier)}")
         with ExitStack() as locks:
             for one in self._verifiers.values():
                 locks.enter_context(one._lock)
-            moved: list[tuple[VerificationScheduler, Key]] = []
-            try:
-                for key, values, tenant in gone._moving():
-                    ends = {
-                        name: one._soonest(now, values)
-                        for name, one in others.items()
-                        if one._fits(values[1], one._memory_bytes)
-                    }
-                    if not ends:
-                        raise InvalidInput(f"verifier: expected others with memory for {describe(key)}")
-                    soonest = others[min(ends, key=ends.__getitem__)]
-                    soonest._add(key, values, tenant, soonest._held_with(tenant))
-                    moved.append((soonest, key))
-                keys = tuple([key for _, key in moved])
-                gone._remove(keys, gone._totals)
-            except BaseException:
-                for one, key in moved:
-                    one._remove([key], one._totals)
-                raise
+            rows = gone._rows
+            keys = rows.keys_of(_WAITS, _RUNS)
+            columns = rows.columns[:, rows.places(keys)]
+            columns[_NEW] += columns[_CACHED]
+            columns[[_CACHED, _AHEAD]], columns[_LATEST] = 0.0, math.nan
+            moved = dict(zip(keys, map(tuple, columns.T.tolist()), strict=True))
+            self._soonest(now, dict.fromkeys(others, (float(columns[_NEW].max(initial=0.0)), 0.0)))
+            for key, values in moved.items():
+                soonest = self._soonest(now, dict.fromkeys(others, (values[_NEW], 0.0)))
+                self._verifiers[soonest]._add(key, values, gone._tenants.get(key))
+                gone._remove([key], gone._totals)
             self._verifiers = others
         return keys
 
@@ -163,7 +142,7 @@ class VerificationPool(Online):
         self, /, key: Key, *, arrival_seconds: float, new_tokens: int, cached_tokens: int, home: Key | None = None,
         **request: Any,
     ) -> Key:  # fmt: skip
-        """Add a request to the verifier that has it done soonest, and return that one's name.
+        """Add a request to the verifier that could have it done soonest, and return that one's name.
 
         Parameters
         ----------
@@ -177,44 +156,50 @@ class VerificationPool(Online):
         InvalidInput, Refused
             As there.
         """
-        key = key_of("key", key)
-        self._expect_new(key)
-        every = number("new_tokens", new_tokens, 0) + number("cached_tokens", cached_tokens, 0)
-        tokens = {
-            name: {"new_tokens": new_tokens, "cached_tokens": cached_tokens}
-            if name == home
-            else {"new_tokens": every, "cached_tokens": 0}
-            for name in self._verifiers
-        }
-        tenant, ends, failure = request.pop("tenant", None), {}, InvalidInput("submit: expected a verifier")
-        for name, one in self._verifiers.items():
-            try:
-                ends[name] = one.soonest(key, arrival_seconds=arrival_seconds, **tokens[name], **request)
-            except InvalidInput as error:  # it may be too large for some
-                failure = error
-        if not ends:
-            raise failure
-        soonest = min(ends, key=ends.__getitem__)
-        self._verifiers[soonest].submit(
-            key, arrival_seconds=arrival_seconds, tenant=tenant, **tokens[soonest], **request
-        )  # fmt: skip
+        self._expect_new(key_of("key", key))
+        now = number("arrival_seconds", arrival_seconds, -LARGEST, LARGEST)
+        new, cached = number("new_tokens", new_tokens, 0), number("cached_tokens", cached_tokens, 0)
+        tokens = {name: (new, cached) if name == home else (new + cached, 0.0) for name in self._verifiers}
+        soonest = self._soonest(now, tokens)
+        new, cached = tokens[soonest]
+        self._verifiers[soonest].submit(key, arrival_seconds=now, new_tokens=new, cached_tokens=cached, **request)
         return soonest
-
-    @locked
-    def update(self, key: Key, *, new_tokens: int, cached_tokens: int) -> None:
-        """Change what a waiting request costs where it is."""
-        self._of(key).update(key, new_tokens=new_tokens, cached_tokens=cached_tokens)
 
     @locked
     def cancel(self, key: Key) -> None:
         """Forget a request that waits or runs."""
-        self._of(key).cancel(key)
+        self.of(key).cancel(key)
 
-    @locked
-    def forget(self, key: Key) -> None:
-        """Note that a response has ended, and that its prefix has left all caches."""
+    def of(self, key: Key) -> VerificationScheduler:
+        """Return the scheduler that has a request.
+
+        Raises
+        ------
+        InvalidInput
+            If none has it.
+        """
+        key = key_of("key", key)
         for one in self._verifiers.values():
-            one.forget(key)
+            if key in one._rows.serial_of:
+                return one
+        raise InvalidInput(f"key: expected a request that waits or runs, got {describe(key)}")
+
+    def _soonest(self, now: float, tokens: Mapping[Key, tuple[float, float]]) -> Key:
+        """Return the verifier that has an urgent request done first; tokens, new and cached, are by verifier."""
+        ends = {}
+        for name, (new, cached) in tokens.items():
+            one = self._verifiers[name]
+            with one._lock:
+                if one._fits(new + cached, one._memory_bytes):
+                    ends[name] = one._soonest(now, (0.0, new, cached, now, now, math.nan, 0.0, 1.0, 0.0))
+        if not ends:
+            raise InvalidInput("verifier: expected one with memory for the request")
+        return min(ends, key=ends.__getitem__)
+
+    def _expect_new(self, key: Key) -> None:
+        for one in self._verifiers.values():
+            if key in one._rows.serial_of:
+                raise InvalidInput(f"key: expected one that is not in use, got {describe(key)}")
 
     # ------------------------------------------------------------------ state
 
@@ -235,18 +220,3 @@ class VerificationPool(Online):
         names = base.distinct("verifiers", [name for name, _ in found])
         restore = VerificationScheduler.from_state
         return cls({name: restore(of, shift_seconds=shift_seconds) for name, (_, of) in zip(names, found, strict=True)})
-
-    # ------------------------------------------------------------------ inside
-
-    def _of(self, key: Key) -> VerificationScheduler:
-        """Return the scheduler that has a request."""
-        key = key_of("key", key)
-        for one in self._verifiers.values():
-            if key in one._rows.serial_of:
-                return one
-        raise InvalidInput(f"key: expected a request that waits or runs, got {describe(key)}")
-
-    def _expect_new(self, key: Key) -> None:
-        for one in self._verifiers.values():
-            if key in one._rows.serial_of:
-                raise InvalidInput(f"key: expected one that is not in use, got {describe(key)}")

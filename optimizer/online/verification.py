@@ -48,7 +48,10 @@ _VALUE, _NEW, _CACHED, _DEADLINE, _DUE, _LATEST, _AHEAD, _SPEED, _ALLOWED = rang
 _UNSEEN = -1.0  # as `_ALLOWED`: no decision has met the request so far
 _GONE, _WAITS, _RUNS = range(3)
 _NO_LIMIT = ("memory_bytes", "cache_memory_bytes")
-_CHANGES = (*_NO_LIMIT, "policy", "guard_seconds", "lost_after_seconds", "refuse_late", "quotas")
+_OF_RULE = ("policy", "guard_seconds", "memory_bytes")
+_CHANGES = (*_OF_RULE, "cache_memory_bytes", "lost_after_seconds", "refuse_late", "quotas")
+_Row = tuple[float, ...]
+"""Of a request, as in `_Rows.columns`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,7 +155,7 @@ class VerificationScheduler(Online):
     """
 
     __slots__ = (
-        "_cache_memory_bytes", "_calibration", "_deadline_of_running", "_guard_seconds", "_held", "_kv_bytes_per_token",
+        "_cache_memory_bytes", "_calibration", "_deadline_of_running", "_guard_seconds", "_kv_bytes_per_token",
         "_latest", "_lost_after_seconds", "_memory_bytes", "_next_serial", "_policy", "_prefixes", "_quotas",
         "_refuse_late", "_rows", "_rule", "_running", "_tenants", "_work",
     )  # fmt: skip
@@ -204,7 +207,6 @@ class VerificationScheduler(Online):
         self._refuse_late = _checked("refuse_late", refuse_late)
         self._quotas: dict[Key, int] = _checked("quotas", quotas or {})
         self._tenants: dict[Key, Key] = {}  # by request, of those that have one
-        self._held: dict[Key, int] = {}  # requests by tenant
         self._latest = 0.0  # the last moment that `next_batch` was given
         self._rows = _Rows()
         self._next_serial = 0
@@ -232,28 +234,21 @@ class VerificationScheduler(Online):
     def _change(self, name: str, value: Any) -> None:
         if name not in _CHANGES:
             super()._change(name, value)
-        value = _checked(name, value)
-        if name in ("policy", "guard_seconds", "memory_bytes"):
-            parts = {of: getattr(self, f"_{of}") for of in ("policy", "guard_seconds", "memory_bytes")} | {name: value}
-            policy, guard, memory = parts.values()
-            places = self._rows.places(self._rows.keys_of(_WAITS, _RUNS))
-            tokens = self._rows.columns[_NEW : _CACHED + 1, places].sum(axis=0)
-            for each in tokens.tolist():
-                self._refuse_large(each, memory)
-            rule = policy.rule(self.estimator, guard, memory, self._kv_bytes_per_token)
-            rule = rule._replace(costs=self._rule.costs, tight=self._rule.tight)
-            self._rows.columns[_LATEST] = math.nan  # follows from the policy
-            self._policy, self._guard_seconds, self._memory_bytes, self._rule = policy, guard, memory, rule
-        elif name == "cache_memory_bytes":
-            if value is None or self._prefixes is None:
-                raise InvalidInput("cache_memory_bytes: expected a cache that is bounded before and after")
-            self._cache_memory_bytes = self._prefixes.room_bytes = value
-        elif name == "lost_after_seconds":
-            self._lost_after_seconds = value
-        elif name == "refuse_late":
-            self._refuse_late = value
-        else:
-            self._quotas = value
+        value, prefixes = _checked(name, value), self._prefixes
+        if name == "cache_memory_bytes" and None in (value, self._cache_memory_bytes):
+            raise InvalidInput("cache_memory_bytes: expected a cache that is bounded before and after")
+        policy, *limits = ({name: value}.get(of, getattr(self, f"_{of}")) for of in _OF_RULE)
+        places = self._rows.places(self._rows.keys_of(_WAITS, _RUNS))
+        self._refuse_large(
+            float(self._rows.columns[_NEW : _CACHED + 1, places].sum(axis=0).max(initial=0.0)), limits[1]
+        )
+        rule = policy.rule(self.estimator, *limits, self._kv_bytes_per_token)
+        rule = rule._replace(costs=self._rule.costs, tight=self._rule.tight)
+        self._rows.columns[_LATEST] = math.nan  # follows from the policy
+        setattr(self, f"_{name}", value)
+        self._rule = rule
+        if prefixes is not None and name == "cache_memory_bytes":
+            prefixes.room_bytes = value
 
     def _gauges(self) -> dict[str, float]:
         return {"waiting": len(self._rows.serial_of) - len(self._running), "running": len(self._running)}
@@ -319,89 +314,6 @@ class VerificationScheduler(Online):
         key = key_of("key", key)
         if key in self._rows.serial_of:
             raise InvalidInput(f"key: expected one that is not in use, got {describe(key)}")
-        values = self._values(
-            key, class_speed, expected_tokens, new_tokens, cached_tokens, response_start_seconds, tokens_done,
-            iteration_start_seconds, return_seconds, arrival_seconds,
-        )  # fmt: skip
-        tenant = None if tenant is None else key_of("tenant", tenant)
-        held = self._held_with(tenant)
-        if tenant is not None and held[tenant] > self._quotas.get(tenant, math.inf):
-            self._totals = self._counted(refused=1)
-            raise Refused(f"tenant: {describe(tenant)} has the {self._quotas[tenant]} requests that it may have")
-        if self._refuse_late:
-            if arrival_seconds is None:
-                raise InvalidInput("arrival_seconds: expected a number, as late requests are refused, got None")
-            done = self._soonest(arrival_seconds, values)
-            if done > values[_DUE]:
-                self._totals = self._counted(refused=1)
-                raise Refused(
-                    f"key: {describe(key)} is due at {values[_DUE]:.6g} s, and done at {done:.6g} s at the earliest",
-                    done,
-                )
-        self._add(key, values, tenant, held)
-
-    @locked
-    def soonest(self, /, key: Key, *, arrival_seconds: float, **request: Any) -> float:
-        """Return when a request would be done if it were submitted now, and no other came any more.
-
-        Parameters
-        ----------
-        key, arrival_seconds, request
-            As for `submit`.
-        """
-        return self._soonest(arrival_seconds, self._values(key, arrival_seconds=arrival_seconds, **request))
-
-    def _soonest(self, now: float, values: Sequence[float]) -> float:
-        """Return when a request of these values would be done: batch after batch, as the policy decides."""
-        rows, kernels = self._rows, _kernels()
-        waits = rows.status[: rows.count] == _WAITS
-        columns = np.column_stack([rows.columns[:, : rows.count][:, waits], values])
-        count = columns.shape[1]
-        rule = self._rule._replace(tight=self._rule.tight.copy())
-        pending = kernels.Pending(*columns[: _AHEAD + 1], np.full(count, _WAITS, dtype=np.int8))
-        kernels.meet(now, rule, pending, columns[_SPEED], columns[_ALLOWED])
-        if self._running:
-            now = max(now, self._latest + float(rule.costs @ self._work))
-        places = np.empty(count, dtype=np.int64)
-        return float(kernels.done_at(now, rule, pending, kernels.Sorting(np.empty(count), places), places.copy()))
-
-    def _held_with(self, tenant: Key | None) -> dict[Key, int]:
-        """Return the requests by tenant, with one more."""
-        return self._held if tenant is None else self._held | {tenant: self._held.get(tenant, 0) + 1}
-
-    def _add(self, key: Key, values: tuple[float, ...], tenant: Key | None, held: dict[Key, int]) -> None:
-        """Add a request that has been checked."""
-        serial, tight = self._next_serial + 1, float(self._rule.tight[0])
-        if values[_ALLOWED] != _UNSEEN:
-            tight = _kernels().tighter(tight, values[_ALLOWED])
-        self._rows.append(key, self._next_serial, values, _WAITS)
-        self._next_serial, self._rule.tight[0], self._held = serial, tight, held
-        if tenant is not None:
-            self._tenants[key] = tenant
-
-    def _moving(self) -> list[tuple[Key, tuple[float, ...], Key | None]]:
-        """Return every request as another scheduler takes it: without a cached prefix."""
-        rows, found = self._rows, []
-        for key in rows.keys_of(_WAITS, _RUNS):
-            values = rows.columns[:, rows.places([key])[0]].copy()
-            values[[_NEW, _CACHED, _LATEST, _AHEAD]] = values[_NEW] + values[_CACHED], 0.0, math.nan, 0.0
-            found.append((key, tuple(values.tolist()), self._tenants.get(key)))
-        return found
-
-    def _values(
-        self,
-        key: Key,
-        class_speed: float,
-        expected_tokens: float,
-        new_tokens: float,
-        cached_tokens: float,
-        response_start_seconds: float,
-        tokens_done: float,
-        iteration_start_seconds: float,
-        return_seconds: float = 0.0,
-        arrival_seconds: float | None = None,
-    ) -> tuple[float, ...]:
-        """Return the row of a request."""
         tau = number("class_speed", class_speed, 0)
         tokens = number("expected_tokens", expected_tokens, 0, MAX_TOKENS)
         done = number("tokens_done", tokens_done, 0)
@@ -417,7 +329,48 @@ class VerificationScheduler(Online):
         if arrival_seconds is not None:
             allowed = max(0.0, deadline - number("arrival_seconds", arrival_seconds, -LARGEST, LARGEST))
         ahead = self._prefixes.ahead_seconds(key) if self._prefixes is not None and cached > 0.0 else 0.0
-        return tokens, new, cached, deadline, due, math.nan, ahead, tau, allowed
+        values = (tokens, new, cached, deadline, due, math.nan, ahead, tau, allowed)
+        tenant = None if tenant is None else key_of("tenant", tenant)
+        self._refuse(key, values, tenant, arrival_seconds)
+        self._add(key, values, tenant)
+
+    def _refuse(self, key: Key, values: _Row, tenant: Key | None, now: float | None) -> None:
+        """Refuse a request that is beyond its tenant's quota, or late if late ones are refused."""
+        late, end = False, None
+        if self._refuse_late:
+            if now is None:
+                raise InvalidInput("arrival_seconds: expected a number, as late requests are refused, got None")
+            end = self._soonest(now, values)
+            late = end > values[_DUE]
+        most = math.inf if tenant is None else self._quotas.get(tenant, math.inf)
+        if late or (most < math.inf and sum(tenant == one for one in self._tenants.values()) >= most):
+            self._totals = self._counted(refused=1)
+            due = f"{describe(key)} is due at {values[_DUE]} s, and done at {end} s at the earliest"
+            raise Refused(due if late else f"{describe(tenant)} has the {most} requests that it may have", end)
+
+    def _soonest(self, now: float, values: _Row) -> float:
+        """Return when a request of these values would be done: batch after batch, as the policy decides."""
+        rows, kernels = self._rows, _kernels()
+        waits = rows.status[: rows.count] == _WAITS
+        columns = np.ascontiguousarray(np.column_stack([rows.columns[:, : rows.count][:, waits], values]))
+        count = columns.shape[1]
+        rule = self._rule._replace(tight=self._rule.tight.copy())
+        pending = kernels.Pending(*columns[: _AHEAD + 1], np.full(count, _WAITS, dtype=np.int8))
+        kernels.meet(now, rule, pending, columns[_SPEED], columns[_ALLOWED])
+        if self._running:
+            now = max(now, self._latest + float(rule.costs @ self._work))
+        places = np.empty(count, dtype=np.int64)
+        return float(kernels.done_at(now, rule, pending, kernels.Sorting(np.empty(count), places), places.copy()))
+
+    def _add(self, key: Key, values: _Row, tenant: Key | None) -> None:
+        """Add a request that has been checked."""
+        serial, tight = self._next_serial + 1, float(self._rule.tight[0])
+        if values[_ALLOWED] != _UNSEEN:
+            tight = _kernels().tighter(tight, values[_ALLOWED])
+        self._rows.append(key, self._next_serial, values, _WAITS)
+        self._next_serial, self._rule.tight[0] = serial, tight
+        if tenant is not None:
+            self._tenants[key] = tenant
 
     @locked
     def update(self, key: Key, *, new_tokens: int, cached_tokens: int) -> None:
@@ -642,8 +595,7 @@ class VerificationScheduler(Online):
             )  # fmt: skip
             scheduler._rows.append(key, one.serial, values, _RUNS if key in running else _WAITS)
             if one.tenant is not None:
-                tenant = scheduler._tenants[key] = key_of("tenant", one.tenant)
-                scheduler._held[tenant] = scheduler._held.get(tenant, 0) + 1
+                scheduler._tenants[key] = key_of("tenant", one.tenant)
         scheduler._running, scheduler._next_serial = tuple(found.running), found.next_serial
         scheduler._work = np.array(found.work)
         scheduler._rule.tight[0] = found.tight_seconds
@@ -700,11 +652,8 @@ class VerificationScheduler(Online):
         self, keys: Sequence[Key], totals: dict[str, float], costs: Floats | None = None, calibration: Any = None
     ) -> None:
         """Forget requests; with them comes what was counted, and learned from them."""
-        rows, gone, held = self._rows, set(keys), self._held.copy()
+        rows, gone = self._rows, set(keys)
         owned = [key for key in keys if key in self._tenants]
-        for key in owned:
-            held[self._tenants[key]] -= 1
-        held = {tenant: count for tenant, count in held.items() if count}
         places = rows.places(keys)
         running = tuple([key for key in self._running if key not in gone])
         total = rows.gone + len(gone)
@@ -713,7 +662,7 @@ class VerificationScheduler(Online):
             del rows.serial_of[key]
         for key in owned:
             del self._tenants[key]
-        rows.gone, self._running, self._totals, self._held = total, running, totals, held
+        rows.gone, self._running, self._totals = total, running, totals
         if not running:
             self._deadline_of_running = math.inf
         if costs is not None:
