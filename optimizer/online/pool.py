@@ -158,7 +158,8 @@ class VerificationPool(Online):
         """
         self._expect_new(key_of("key", key))
         now = number("arrival_seconds", arrival_seconds, -LARGEST, LARGEST)
-        new, cached = number("new_tokens", new_tokens, 0), number("cached_tokens", cached_tokens, 0)
+        new: Any = number("new_tokens", new_tokens, 0)
+        cached: Any = number("cached_tokens", cached_tokens, 0)
         tokens = {name: (new, cached) if name == home else (new + cached, 0.0) for name in self._verifiers}
         soonest = self._soonest(now, tokens)
         new, cached = tokens[soonest]

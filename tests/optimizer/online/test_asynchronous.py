@@ -112,6 +112,7 @@ def test_a_cancelled_task_takes_its_request_with_it() -> None:
             task.cancel()
         await asyncio.wait([running, waiting, outside])
         assert running.cancelled() and waiting.cancelled() and outside.cancelled()
+        assert isinstance(serving.scheduler, VerificationScheduler)
         assert serving.scheduler.pending == serving.scheduler.running == ()
         again = [asyncio.create_task(verdict(serving, key, 21)) for key in "ab"]
         await asyncio.sleep(0)

@@ -1,7 +1,7 @@
 """Schedulers as state machines: whatever is called in whatever order, nothing is lost, nothing comes twice, and a
 scheduler that was restored decides as the one that went on.
 
-`SPECOPT_MACHINES=20000` runs many more examples than the suite does.
+`SPECOPT_MACHINES=2000` runs many more examples than the suite does.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from specopt.models.errors import InvalidInput
 from specopt.online import GoodputScheduler, Refused, ServingScheduler, VerificationPool, VerificationScheduler
 from specopt.online.verification import Batch
 
-EXAMPLES = int(os.environ.get("SPECOPT_MACHINES", "25"))
+EXAMPLES = int(os.environ.get("SPECOPT_MACHINES", "12"))
 SETTINGS = settings(
     max_examples=EXAMPLES, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
 )  # fmt: skip
@@ -73,7 +73,7 @@ class Verifying(Twins):
     )  # fmt: skip
     def begin(self, policy: Any, cache: float | None, lost: float, count: int) -> None:
         """Begin with some verifiers."""
-        self.made = lambda: VerificationScheduler(
+        self.made: Callable[[], VerificationScheduler] = lambda: VerificationScheduler(
             TABLE_12, policy, kv_bytes_per_token=1.0, memory_bytes=900.0, cache_memory_bytes=cache, quotas={"t": 3},
             lost_after_seconds=lost,
         )  # fmt: skip
@@ -161,7 +161,8 @@ class Verifying(Twins):
     @rule(place=st.integers(0, 2))
     def leave(self, place: int) -> None:
         """A verifier dies."""
-        self.both(lambda pool: pool.leave(self.named(place), self.now))
+        name = self.named(place)
+        self.both(lambda pool: pool.leave(name, self.now))
 
     @rule()
     def snapshot(self) -> None:
@@ -239,8 +240,8 @@ class Serving(Twins):
     def complete(self, gained: float, leaving: int) -> None:
         """A step ends."""
         assert self.running is not None
-        out = self.running[:leaving]
-        self.both(lambda one: one.complete(dict.fromkeys(self.running[1:], gained), finished=out))
+        out, others = self.running[:leaving], self.running[1:]
+        self.both(lambda one: one.complete(dict.fromkeys(others, gained), finished=out))
         self.tasks, self.running = [key for key in self.tasks if key not in out], None
 
     @rule(deployment=st.sampled_from([DEPLOYMENT, OTHER]))

@@ -27,7 +27,7 @@ from specopt.online import (
     VerificationScheduler,
     VerifierDied,
 )
-from specopt.solvers.verification_batch.policies import Policy
+from specopt.solvers.verification_batch.policies import Policy, PolicyName
 
 ONE = TABLE_12.seconds(np.array([5]), np.array([200]))
 EACH = ONE - TABLE_12.overhead_seconds
@@ -212,13 +212,14 @@ def test_goodput_and_serving_change() -> None:
         one.submit("a", input_tokens=30)
     assert scheduler.next_step() == fresh.next_step() != ServingScheduler(deployment).next_step()
     with pytest.raises(InvalidInput, match="deployment"):
-        scheduler.deployment = 3  # type: ignore[assignment]
+        scheduler.deployment = 3
 
 
 def test_a_request_that_would_be_late_is_refused() -> None:
     """Tests that the end foretold is the one that comes, and that only requests that cannot be in time are refused."""
-    for policy in ("slack", "fcfs", "edf", "per-epoch"):
-        scheduler = VerificationScheduler(TABLE_12, policy, memory_bytes=10 * 205.0, kv_bytes_per_token=1.0)  # type: ignore[arg-type]
+    policies: tuple[PolicyName, ...] = ("slack", "fcfs", "edf", "per-epoch")
+    for policy in policies:
+        scheduler = VerificationScheduler(TABLE_12, policy, memory_bytes=10 * 205.0, kv_bytes_per_token=1.0)
         for key in range(35):
             scheduler.submit(key, **request(response_start_seconds=9.0 + key / 50.0))
         now = 10.0 + scheduler.next_batch(10.0).seconds
@@ -304,7 +305,7 @@ def test_nothing_is_lost_where_a_verifier_dies() -> None:
     copy = VerificationPool.from_state(json.loads(json.dumps(pool.state())))
     assert copy.verifiers == pool.verifiers == ("b", "c")
     assert copy.state() == pool.state()
-    ends = []
+    ends: list[Any] = []
     for name in pool.verifiers:
         found = pool[name].next_batch(10.2)
         assert copy[name].next_batch(10.2) == found
@@ -347,8 +348,8 @@ def test_verifiers_that_die_behind_asyncio() -> None:
     async def run(last: int) -> list[Any]:
         pool = pool_of("a", "b", "c")
         pool.warm_up()
-        verify = {"a": verifier("a", 0), "b": verifier("b", 1), "c": verifier("c", last)}
-        async with asyncio.timeout(20.0), AsyncScheduler(pool, verify) as serving:
+        verify: dict[str | int, Any] = {"a": verifier("a", 0), "b": verifier("b", 1), "c": verifier("c", last)}
+        async with asyncio.timeout(20.0), AsyncScheduler[int, int](pool, verify) as serving:
             now = serving.clock()
             start = {"response_start_seconds": now, "iteration_start_seconds": now}
             fields = {name: value for name, value in request(**start).items() if name != "arrival_seconds"}
