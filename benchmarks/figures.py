@@ -86,6 +86,7 @@ def _proven() -> float:
 
 _ONLINE = "fair goodput online: microseconds per round"
 _SLACK, _ONE_CLASS = "verification in the long run: mixed classes", "verification in the long run: one class"
+_LOAD = "verification in the long run: load"
 _BOUNDED, _CACHE = (
     "verification in the long run: bounded cache",
     "{} GB, prompts of 150, alpha 0.73, 2-4-6-8: slack against fcfs",
@@ -168,6 +169,10 @@ FIGURES: dict[str, Measured | Computed] = {
     "slack.over.fcfs.9GB": Measured(_BOUNDED, _CACHE.format(9)),
     "slack.over.fcfs.9GB.worst": Measured(_BOUNDED, _CACHE.format(9), 1),
     "slack.over.fcfs.one-class": Measured(_ONE_CLASS, "slack against fcfs, all of 8 tokens/s"),
+    "slack.idle": Measured(_LOAD, "13 workloads, fcfs below 80 % busy: least speed of a class over that of fcfs"),
+    "slack.450.slack": Measured(_LOAD, "450 devices, prompts of 70 tokens: too slow of 450", 0),
+    "slack.450.fcfs": Measured(_LOAD, "450 devices, prompts of 70 tokens: too slow of 450", 1),
+    "slack.450.edf": Measured(_LOAD, "450 devices, prompts of 70 tokens: too slow of 450", 2),
     "slack.microseconds": Measured("verification in the long run: one decision", "slack, 200 pending"),
     "optimal.tokens-per-second": Measured(_CONTROL, "alternating: optimal, myopic, best-static", 0),
     "myopic.tokens-per-second": Measured(_CONTROL, "alternating: optimal, myopic, best-static", 1),
