@@ -22,6 +22,8 @@ TOKENS = "num_speculative_tokens"
 SCHEDULE = "num_speculative_tokens_per_batch_size"
 CONFIG = "speculative_config"
 VARIES = "whose draft length changes with the batch"
+LATENCY = {"mean_tpot_ms": "mean_tpot_ms", "p50_tpot_ms": "median_tpot_ms", "p99_tpot_ms": "p99_tpot_ms",
+           "mean_ttft_ms": "mean_ttft_ms"}  # fmt: skip
 _LONGEST_PARAMETER = 10_000
 
 
@@ -68,7 +70,14 @@ def vllm_run(fields: Fields) -> Run:
         workload=fields.text("workload", "dataset_name"),
         context_tokens=context(fields),
         model=fields.text("model_id"),
+        also=latency(fields),
     )
+
+
+def latency(fields: Fields) -> dict[str, float]:
+    """Return the times that a result holds, and the mean of the tokens that requests got."""
+    tokens, requests = fields.number("total_output_tokens"), fields.number("completed")
+    return fields.numbers(LATENCY) | ({"output_tokens": tokens / requests} if tokens and requests else {})
 
 
 def context(fields: Fields) -> int:
