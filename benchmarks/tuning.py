@@ -21,7 +21,8 @@ from table import Benchmark, Row
 from specopt.instances.sweeps import read_sweeps
 from specopt.models.sweep import Condition, Measurement, Point, Sweep
 from specopt.solvers.speculation_table.schedule import Schedule
-from specopt.solvers.speculation_table.tuning.decision import Goal, decide
+from specopt.solvers.speculation_table.tuning.decision import decide
+from specopt.solvers.speculation_table.tuning.goal import Goal
 from specopt.solvers.speculation_table.tuning.predictions import Predictor
 from specopt.solvers.speculation_table.tuning.tuner import Tuner
 

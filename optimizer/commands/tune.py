@@ -59,7 +59,7 @@ def tune(given: Tune) -> None:
     from specopt.engines import ENGINES
     from specopt.instances.sweeps import parse_source, read_sweeps
     from specopt.models.files import to_json, write_text
-    from specopt.solvers.speculation_table.tuning.decision import Goal
+    from specopt.solvers.speculation_table.tuning.goal import Goal
     from specopt.solvers.speculation_table.tuning.tuner import Tuner
 
     if given.engine not in ENGINES:

@@ -7,8 +7,9 @@ from typing import Any
 from specopt.models.sweep import Sweep
 from specopt.report.markup import items, section, table
 from specopt.report.page import Page, figure
-from specopt.solvers.speculation_table.tuning.decision import Tuning, column_of
+from specopt.solvers.speculation_table.tuning.grid import column_of
 from specopt.solvers.speculation_table.tuning.tuner import Tuner
+from specopt.solvers.speculation_table.tuning.tuning import Tuning
 from specopt.views.chart import Chart, category, quantity
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.console import Console
 
-from specopt.solvers.speculation_table.tuning.decision import Tuning
+from specopt.solvers.speculation_table.tuning.tuning import Tuning
 from specopt.views.speculation_table import print_configuration
 from specopt.views.terminal import table
 

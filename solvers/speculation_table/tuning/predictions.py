@@ -224,7 +224,7 @@ class Predictor:
     def _fit_steps(self, timed: Sequence[Point]) -> tuple[list[Point], Regression]:
         timed = list(timed)
         # without drafts a step lasts about as long as without speculation: what is shorter than measured lies between
-        if 0 not in self.sweep.draft_lengths:
+        if 0 not in self.sweep.draft_lengths and not self.sweep.relative:
             self._bases = [point for point in timed if point.draft_length is None]
         idle = [Point(base.condition, 0) for base in self._bases]
         values = [

@@ -1,0 +1,137 @@
+"""What a reader should know of a choice: at which price or context it flips, where it loses, when drafts pay."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from specopt.models.sweep import Condition, Point
+from specopt.solvers.speculation_table.schedule import Schedule
+from specopt.solvers.speculation_table.tuning.answers import Answers, Ranges
+from specopt.solvers.speculation_table.tuning.grid import Case
+from specopt.solvers.speculation_table.tuning.predictions import Predictor
+from specopt.solvers.speculation_table.tuning.tuning import Tuning
+
+
+def break_even(predictor: Predictor, answers: Answers, cases: Sequence[Case]) -> Iterator[dict[str, Any]]:
+    """Yield from which acceptance length each measured draft length pays at each load, steps lasting as long as now."""
+    grid = answers.grid
+    lengths = {} if answers.relative else _mean_lengths(predictor, cases)
+    for c in answers.concurrencies:
+        row = grid.row(c)
+        for column in range(2, grid.mean.shape[1] * (not answers.relative)):
+            if not grid.measured[row, column] or not grid.measured[row, 0]:
+                continue
+            factor = float(grid.mean[row, 0] / grid.mean[row, column])
+            found: dict[str, Any] = {"concurrency": c, "draft_length": column - 1}
+            known = lengths.get((c, column - 1))
+            yield found | ({"factor": factor} if known is None else {"acceptance_length": known * factor})
+
+
+def _mean_lengths(predictor: Predictor, cases: Sequence[Case]) -> dict[tuple[int, int], float]:
+    """Return the mean tokens of a step by load and draft length, where every case was measured."""
+    runs: dict[Point, list[float | None]] = defaultdict(list)
+    for one in predictor.sweep.measurements:
+        runs[one.point].append(one.acceptance_length)
+    found = {}
+    for c, k in {(point.condition.concurrency, point.draft_length) for point in runs if point.draft_length}:
+        own = [runs.get(Point(Condition(c, *case[:2]), k), [None]) for case in cases]
+        if k and all(None not in values for values in own):
+            found[c, k] = float(np.dot([case[2] for case in cases], [np.mean(values) for values in own]))  # type: ignore[arg-type]
+    return found
+
+
+def advice(
+    predictor: Predictor,
+    answers: Answers,
+    cases: Sequence[Case],
+    tuning: Tuning,
+    every: Sequence[Ranges],
+    worth: Sequence[float],
+) -> Iterator[str]:
+    """Yield notes on a choice: what a table costs and where it flips, loads at which it loses, what is beyond."""
+    goal, grid, schedule = answers.goal, answers.grid, tuning.schedule
+    if goal.tpot_seconds is not None and not tuning.carries:
+        yield f"no option meets {1000 * goal.tpot_seconds:g} ms per output token at {grid.sizes[0]} requests or more"
+    if len(every[-1]) > 1 and len(every) > 1:
+        yield _flip(answers, every, worth, 0 in predictor.sweep.draft_lengths or predictor.sweep.zero_is_none)
+    speeds = {c: tuning.speedup(c) for c in tuning.concurrencies}
+    base = "the best constant length" if tuning.relative else "no speculation"
+    slow = [f"{c} ({speed:.2f}x)" for c, speed in speeds.items() if speed < 1.0 - goal.loss]
+    if slow:
+        yield f"below {base} at {', '.join(slow)}"
+    if goal.tpot_seconds is not None and len(every) > 1:
+        row = grid.row(tuning.concurrencies[0])
+        best = float(np.nanmax(np.where(answers.value[row] > 0, grid.mean[row, 1:], np.nan)))
+        best = max(best, float(grid.mean[row, 0]))
+        lost = 1.0 - float(grid.mean[row, tuning.option(tuning.concurrencies[0])]) / best
+        if lost > goal.loss:
+            yield f"at {tuning.concurrencies[0]} requests what carries most loses {lost:.1%} against the fastest"
+    if tuning.cap is not None:
+        c = tuning.concurrencies[-1]
+        none, waiting = grid.mean[grid.row(c), 0], grid.mean[tuning.row(c), tuning.option(c)]
+        yield (
+            f"every draft length may be slower than no speculation beyond {tuning.cap} requests at a time: limit the "
+            f"engine's batch to {tuning.cap}; request {tuning.cap + 1} then waits, and {c} requests get {waiting:,.4g} "
+            f"tokens per second against {none:,.4g} of no speculation"
+        )
+    elif goal.robust and not schedule.speculates:
+        holds = int(np.cumprod(answers.value[:, 1:] > 0.0, axis=0).sum(axis=0).max())
+        known_safe = (
+            f"drafts hold up to {grid.sizes[holds - 1]} requests at a time" if holds else "drafts hold at no load"
+        )
+        yield f"{known_safe}: beyond, every draft length may be slower than no speculation, and requests would wait"
+    known = predictor.sweep.draft_lengths[-1]
+    if schedule.longest == known:
+        yield f"the longest measured draft, {known}, is taken: a longer one may be better still"
+    yield from _contexts(predictor, answers, cases, schedule)
+
+
+def _flip(answers: Answers, every: Sequence[Ranges], worth: Sequence[float], idle_measured: bool) -> str:
+    """Return at which price the best table and the best answer without one are worth the same."""
+    prices, grid = answers.goal.prices, answers.grid
+    table, other = every[-1], max(range(len(every) - 1), key=lambda i: worth[i])
+    free = replace(answers, kept=(np.ones(len(grid.sizes)),) * 3).score(table)
+    flat = 1.0 - worth[other] / free
+    name = "no speculation" if every[other][0][2] is None else f"{every[other][0][2]} drafts everywhere"
+    text = (
+        f"a table of {len(table)} ranges is worth {worth[-1]:.3f}x, usual price included, {name} {worth[other]:.3f}x"
+        + (f": it pays while having it costs less than {flat:.1%}" if flat > 0 else ", better whatever the table costs")
+        + f" (reported: {prices.table.source})"
+    )
+    schedule = Schedule(ranges=table)
+    idle = np.array([c <= table[-1][1] and schedule.at(c) == 0 for c in answers.concurrencies])
+    if flat > 0 and idle.any() and not idle_measured:
+        weights = answers.goal.shares(answers.concurrencies)
+        share = np.average(idle, weights=weights)
+        usual = prices.idle.at(np.array(answers.concurrencies, dtype=float))[1]
+        gain = np.log(worth[-1] / worth[other]) - np.average(idle * np.log1p(-usual), weights=weights)
+        most = 1.0 - np.exp(-gain / share) if share else 1.0
+        text += f"; and while steps without drafts, not measured here, cost less than {max(0.0, most):.1%}"
+        text += f" (reported: {prices.idle.source})"
+    return text
+
+
+def _contexts(predictor: Predictor, answers: Answers, cases: Sequence[Case], schedule: Schedule) -> Iterator[str]:
+    """Yield a note where drafts pay at one context and not at another."""
+    contexts = sorted({case[1] for case in cases})
+    measured = [length for length in predictor.sweep.draft_lengths if length]
+    if len(contexts) < 2:
+        return
+    single = max(measured, key=lambda length: schedule.mean_speedup(length) or 0.0)
+    for c in answers.concurrencies:
+        drafts = schedule.at(c) or single
+        points = [Point(Condition(c, case[0], case[1]), k) for case in cases for k in (drafts, None)]
+        speeds = predictor.predict(points).mean
+        ratios = {case[1]: ratio for case, ratio in zip(cases, speeds[::2] / speeds[1::2], strict=True)}
+        low, high = min(ratios, key=ratios.__getitem__), max(ratios, key=ratios.__getitem__)
+        if ratios[low] < 1.0 - answers.goal.loss and ratios[high] > 1.0 + answers.goal.loss:
+            yield (
+                f"contexts count alike, and the answer flips between them: at {c} requests {drafts} drafts run at "
+                f"{ratios[low]:.2f}x of no speculation with {low:,} tokens of context and {ratios[high]:.2f}x with "
+                f"{high:,}; --context N answers for one"
+            )

@@ -1,0 +1,188 @@
+"""How many requests at a time an option serves in time and in memory.
+
+The time per output token is the run's own where the sweep says it, else concurrency over throughput less the wait for
+the first token, else concurrency over throughput, an upper bound of its mean. What a run's own time is of concurrency
+over throughput is interpolated over the load, and bands are those of the throughput.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from specopt.models.errors import InvalidInput
+from specopt.models.fields import Floats
+from specopt.models.sweep import TPOT, Condition, Measurement, Point
+from specopt.solvers.speculation_table.tuning.grid import Case, Grid, length_of
+from specopt.solvers.speculation_table.tuning.predictions import Predictor
+
+_BUSY = 0.8  # share of the requests that are served at a time: below it some queue
+
+
+@dataclass(frozen=True, eq=False)
+class Latency:
+    """Times per output token by batch size and option.
+
+    Parameters
+    ----------
+    share
+        Of concurrency over throughput.
+    late
+        Where requests queue or wait too long for the first token.
+    notes
+        What a reader should know.
+    """
+
+    share: Floats
+    late: NDArray[np.bool_]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Capacity:
+    """The largest load up to which an option meets the target, with its limits, and the throughput there."""
+
+    draft_length: int | str
+    concurrency: int
+    low: int
+    high: int
+    at_least: bool
+    tokens_per_second: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON-like data."""
+        return dict(vars(self))
+
+
+def latency(
+    predictor: Predictor,
+    cases: Sequence[Case],
+    grid: Grid,
+    columns: Sequence[int],
+    statistic: str = "mean",
+    ttft_seconds: float | None = None,
+) -> Latency:
+    """Return the times per output token of options, a statistic of the sweep's own columns.
+
+    Raises
+    ------
+    InvalidInput
+        If an option lacks the column of a percentile, or the time to the first token that has a limit.
+    """
+    runs: dict[Point, list[Measurement]] = defaultdict(list)
+    for one in predictor.sweep.measurements:
+        runs[one.point].append(one)
+    share, late = np.ones_like(grid.mean), np.zeros(grid.mean.shape, dtype=bool)
+    loads = sorted({point.condition.concurrency for point in runs})
+    sizes, queueing, bounds = np.array(grid.sizes), [], []
+    for column in columns:
+        own: dict[int, float] = {}
+        waits: dict[int, float] = {}
+        for load in loads:
+            points = [Point(Condition(load, *case[:2]), column - 1 if column else None) for case in cases]
+            if not all(runs.get(point) for point in points):
+                continue
+            where = f"draft_length {length_of(column)} at concurrency {load}"
+            found = [_seconds(runs[point], statistic, where) for point in points]
+            weights = [case[2] for case in cases]
+            plain = float(np.dot(weights, [load / (one.speed or np.nan) for one in found]))
+            if (
+                all(one.mean is not None for one in found)
+                and np.dot(weights, [one.mean for one in found]) < _BUSY * plain
+            ):
+                queueing.append(f"{length_of(column)} at {load}")
+                late[sizes >= load, column] = True
+                continue
+            if all(one.taken is not None for one in found):
+                times = [one.taken or 0.0 for one in found]
+                own[load] = (float(np.dot(weights, times)) if statistic == "mean" else max(times)) / plain
+            else:
+                bounds.append(str(length_of(column)))
+            if ttft_seconds is not None:
+                if any(one.wait is None for one in found):
+                    raise InvalidInput(f"ttft: expected mean_ttft_ms, got none for {where}")
+                waits[load] = float(np.dot(weights, [one.wait or 0.0 for one in found]))
+        if own:
+            share[:, column] = np.interp(np.log(sizes), np.log(list(own)), list(own.values()))
+        if waits:
+            wait = np.interp(np.log(sizes), np.log(list(waits)), list(waits.values()))
+            late[:, column] |= wait > (ttft_seconds or 0.0)
+    notes = []
+    if queueing:
+        notes.append(f"requests queue, fewer than {_BUSY:.0%} run at a time: {', '.join(queueing[:8])}; not carried")
+    if bounds:
+        names = ", ".join(dict.fromkeys(bounds))
+        notes.append(
+            f"for {names} concurrency / throughput counts, an upper bound of the mean time per token: mean_tpot_ms, or "
+            "mean_ttft_ms and output_tokens, were not measured"
+        )
+    return Latency(share, late, tuple(notes))
+
+
+@dataclass(frozen=True)
+class _Run:
+    """Throughput, time per token by mean and as is asked, and wait of repeated runs; None where they do not say it."""
+
+    speed: float | None
+    mean: float | None
+    taken: float | None
+    wait: float | None
+
+
+def _seconds(runs: Sequence[Measurement], statistic: str, where: str) -> _Run:
+    """Return what runs of one point say of times."""
+
+    def mean(name: str, scale: float = 1.0) -> float | None:
+        values = [one.also[name] for one in runs if name in one.also]
+        return scale * float(np.mean(values)) if len(values) == len(runs) else None
+
+    speeds = [one.tokens_per_second for one in runs if one.tokens_per_second is not None]
+    speed = float(np.exp(np.mean(np.log(speeds)))) if speeds else None
+    wait, tokens, usual = mean("mean_ttft_ms", 1e-3), mean("output_tokens"), mean(TPOT["mean"], 1e-3)
+    if usual is None and wait is not None and tokens and speed:
+        usual = runs[0].point.condition.concurrency / speed - wait / tokens
+    taken = usual if statistic == "mean" else mean(TPOT[statistic], 1e-3)
+    if taken is None and statistic != "mean":
+        raise InvalidInput(f"tpot: expected {TPOT[statistic]}, got none for {where}")
+    return _Run(speed, usual, taken, wait)
+
+
+def carried(
+    grid: Grid,
+    times: Latency,
+    columns: NDArray[np.int64],
+    name: int | str,
+    target: float,
+    kept: tuple[Floats, Floats, Floats],
+) -> Capacity:
+    """Return the capacity of an option.
+
+    Parameters
+    ----------
+    grid, times
+        Throughput and times of all options.
+    columns
+        What the option takes at each batch size; -1: nothing, requests wait.
+    name
+        What it is called.
+    target
+        Seconds per output token.
+    kept
+        Least, usual and most of the throughput that is left after what a table costs, by batch size.
+    """
+    sizes, rows = np.array(grid.sizes), np.arange(len(grid.sizes))
+    base = sizes * times.share[rows, columns]
+
+    def leading(speed: Floats) -> int:
+        ok = (base / speed <= target * (1 + 1e-12)) & ~times.late[rows, columns] & (columns >= 0)
+        return int(np.cumprod(ok).sum())
+
+    speeds = [of[rows, columns] * left for of, left in zip((grid.low, grid.mean, grid.high), kept, strict=True)]
+    low, mean, high = (leading(speed) for speed in speeds)
+    at = [0 if count == 0 else grid.sizes[count - 1] for count in (mean, low, high)]
+    return Capacity(name, *at, mean == len(sizes), float(speeds[1][mean - 1]) if mean else 0.0)
