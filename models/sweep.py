@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -203,9 +205,33 @@ class Sweep:
             )
         lost = len(self.measurements) - len(kept)
         notes = (*self.notes, *([f"left out: {lost} runs without energy"] if lost else ()))
-        known = all("output_tokens" in m.also or "joules_per_request" not in m.also for m in kept)
-        unit = "tokens per joule" if known else "requests per joule"
-        return replace(self, measurements=tuple(kept), notes=notes, unit=unit)
+        return replace(self, measurements=tuple(kept), notes=notes, unit=self.energy)
+
+    @property
+    def energy(self) -> str:
+        """What a joule yields: tokens, or requests where nothing tells their tokens."""
+        known = all("joules_per_token" in m.also or "watts" in m.also or "output_tokens" in m.also
+                    for m in self.measurements if "joules_per_request" in m.also)  # fmt: skip
+        return "tokens per joule" if known else "requests per joule"
+
+    def front(self) -> list[dict[str, object]]:
+        """Return the options that no other beats in both tokens per second and tokens per joule, fastest first."""
+        found: dict[tuple[Setup, int | None], list[tuple[float, float]]] = defaultdict(list)
+        for m in self.measurements:
+            per, speed = _per_joule(m), m.tokens_per_second
+            if per and speed:
+                found[m.setup, m.point.draft_length].append((math.log(speed), math.log(per)))
+        means = {option: tuple(map(math.exp, np.mean(logs, axis=0))) for option, logs in found.items()}
+        best = [
+            option
+            for option, own in means.items()
+            if not any(a >= own[0] and b >= own[1] for a, b in means.values() if (a, b) != own)
+        ]
+        return [
+            {**vars(setup), "draft_length": "none" if length is None else length,
+             "tokens_per_second": means[setup, length][0], self.energy.replace(" ", "_"): means[setup, length][1]}
+            for setup, length in sorted(best, key=lambda o: -means[o][0])
+        ]  # fmt: skip
 
     def with_none(self) -> Sweep:
         """Return the sweep with something in the place of no speculation if nothing was measured without.

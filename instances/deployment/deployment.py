@@ -19,6 +19,15 @@ DRAFTS = 8
 """Length at which one rate stands for acceptance by position, unless fewer are known."""
 
 
+def room(memory_bytes: float, tokens: float, *models: ModelConfig) -> int:
+    """Return how many requests of so many tokens each fit beside the weights of models, all of which cache them."""
+    free = memory_bytes - sum(model.weight_bytes for model in models)
+    each = max(1.0, tokens) * sum(model.kv_bytes_per_token for model in models)
+    if free < each:
+        raise InvalidInput(f"--memory: expected room for the weights and a request of {tokens:g} tokens beside them")
+    return int(free / each)
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Deployment:
     """What a user has; None: it is not known.

@@ -161,6 +161,7 @@ def _kind(proposal: Proposal, given: Plan) -> int:
 
 def _engine(engine: Engine, known: Deployment, given: Plan) -> None:
     """Compute an engine's drafts per batch size, and show what they rest on."""
+    from specopt.instances.deployment.deployment import room
     from specopt.instances.deployment.proposal import Value
     from specopt.instances.runtimes.measured import FORM
     from specopt.models.position_acceptance import PositionAcceptance
@@ -192,7 +193,7 @@ def _engine(engine: Engine, known: Deployment, given: Plan) -> None:
     found = speculation_table(times, rates)
     unused = [] if known.link is None else ["--link: the engine drafts and verifies on one machine"]
     if known.memory_bytes is not None:
-        most = _largest_batch(known, max(times.contexts))
+        most = room(known.memory_bytes, max(times.contexts), known.draft, known.verify)
         values.append(Value("largest batch", str(most), "--memory less the weights, over the cache of a request"))
         if most < found.schedule().largest_batch:
             found = speculation_table(times, rates, max_batch=most)
@@ -209,16 +210,6 @@ def _engine(engine: Engine, known: Deployment, given: Plan) -> None:
     print_values(engine.name, values, unused, out)
     show_speculation_table(*show)
     print_next(advice, out)
-
-
-def _largest_batch(known: Deployment, context: float) -> int:
-    """Return how many requests of a context fit the memory beside the weights of both models."""
-    assert known.memory_bytes is not None, "it is given"
-    free = known.memory_bytes - known.draft.weight_bytes - known.verify.weight_bytes
-    each = max(1.0, context) * (known.draft.kv_bytes_per_token + known.verify.kv_bytes_per_token)
-    if free < each:
-        raise InvalidInput(f"--memory: expected room for both models and a request of {context:g} tokens beside them")
-    return int(free / each)
 
 
 def _told(values: Sequence[Value], unused: Sequence[str], advice: Sequence[str]) -> Mapping[str, Any]:

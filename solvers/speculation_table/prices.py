@@ -63,6 +63,6 @@ GRAPHS = Price(
     "none where all CUDA graphs stay full; on vLLM's old model runner (V1), which cuts them into pieces, 14 % at one "
     "request; 6.6 % at 2, steps without drafts included",
 )  # fmt: skip
-FREE = Price((1,), (0.0,), (0.0,), (0.0,), "none was reported")
+FREE = Price((1,), (0.0,), (0.0,), (0.0,), "none")
 USUAL = Prices(IDLE, GRAPHS)
 """vLLM's, which are known best."""

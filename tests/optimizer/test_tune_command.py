@@ -51,7 +51,7 @@ def test_a_table_is_shown_readably(sweep: str, capsys: pytest.CaptureFixture[str
     assert run(["tune", sweep]) == 0
     shown = capsys.readouterr().out
     assert "1.17   1.13-1.21" in shown
-    assert "~25.48" in shown
+    assert "~25.59" in shown
     assert "35.4*" in shown
     lines = [line for line in shown.splitlines() if line.strip().endswith("*") and "chosen" not in line]
     assert len({len(line) for line in lines}) == 1
@@ -73,8 +73,11 @@ def test_speculation_that_does_not_pay_is_left_out(tmp_path: Path, capsys: pytes
 
 
 def test_what_to_measure_next(sweep: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Tests that a clear sweep asks nothing, a thin one its doubtful points, and a first one its corners."""
+    """Tests that a clear sweep asks for longer drafts only, a thin one its doubtful points, a first one its corners."""
     assert run(["tune", sweep, "--ask"]) == 0
+    shown = capsys.readouterr().out
+    assert "draft_length 6" in shown and "Nothing to measure" not in shown
+    assert run(["tune", sweep, "--ask", "--max-length", "3"]) == 0
     assert "Nothing to measure" in capsys.readouterr().out
     thin = tmp_path / "thin.csv"
     thin.write_text(f"{HEADER}\n1,none,100\n8,none,600\n1,5,130\n8,5,590\n")
@@ -111,11 +114,20 @@ def test_bad_options_are_refused(sweep: str, options: list[str], word: str, caps
     assert word in capsys.readouterr().err
 
 
-def test_a_latency_that_cannot_be_met_is_said(sweep: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Tests that the notes name the loads at which the time per output token misses its target."""
-    assert run(["tune", sweep, "--tpot", "40", "--json"]) == 0
-    notes = json.loads(capsys.readouterr().out)["notes"]
-    assert any("40 ms per output token" in note and "42 ms at 4" in note and " at 1," not in note for note in notes)
+def test_a_capacity_table(sweep: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests that a time per token gives the capacity of every option, and the one that carries most is chosen."""
+    assert run(["tune", sweep, "--tpot", "50", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    carried = {row["draft_length"]: row for row in found["capacity"]}
+    assert carried["none"]["concurrency"] == 4 and carried[3]["concurrency"] == 5  # 62 and 53 ms at 8
+    assert all(row["low"] <= row["concurrency"] <= row["high"] for row in carried.values())
+    assert found["ranges"] == [[1, 8, 3]]
+    assert run(["tune", sweep, "--tpot", "50"]) == 0
+    assert "Requests at a time in time" in capsys.readouterr().out
+    assert run(["tune", sweep, "--tpot", "20", "--json"]) == 0
+    assert any("no option meets 20 ms" in note for note in json.loads(capsys.readouterr().out)["notes"])
+    assert run(["tune", sweep, "--tpot", "50@p99"]) == 2
+    assert "p99_tpot_ms" in capsys.readouterr().err
 
 
 def test_a_measured_zero_is_no_guess(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

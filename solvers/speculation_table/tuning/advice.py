@@ -101,7 +101,7 @@ def _flip(answers: Answers, every: Sequence[Ranges], worth: Sequence[float], idl
     text = (
         f"a table of {len(table)} ranges is worth {worth[-1]:.3f}x, usual price included, {name} {worth[other]:.3f}x"
         + (f": it pays while having it costs less than {flat:.1%}" if flat > 0 else ", better whatever the table costs")
-        + f" (reported: {prices.table.source})"
+        + f" (reports: {prices.table.source})"
     )
     schedule = Schedule(ranges=table)
     idle = np.array([c <= table[-1][1] and schedule.at(c) == 0 for c in answers.concurrencies])
@@ -112,7 +112,7 @@ def _flip(answers: Answers, every: Sequence[Ranges], worth: Sequence[float], idl
         gain = np.log(worth[-1] / worth[other]) - np.average(idle * np.log1p(-usual), weights=weights)
         most = 1.0 - np.exp(-gain / share) if share else 1.0
         text += f"; and while steps without drafts, not measured here, cost less than {max(0.0, most):.1%}"
-        text += f" (reported: {prices.idle.source})"
+        text += f" (reports: {prices.idle.source})"
     return text
 
 

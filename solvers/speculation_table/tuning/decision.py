@@ -123,7 +123,7 @@ def _lengths(known: Sequence[int], goal: Goal) -> tuple[int, ...]:
             f"max_length: expected at most {most} where the longest measured draft is {known[-1]}, got {longest}; "
             f"measure it{way}"
         )
-    allowed = known if goal.tpot_seconds is not None else goal.draft_lengths or range(1, longest + 1)
+    allowed = goal.draft_lengths or range(1, longest + 1)
     lengths = tuple(k for k in range(1, longest + 1) if k in allowed)
     if not lengths:
         raise InvalidInput(f"max_length: expected at least {min(allowed)}, got {longest}")
