@@ -87,7 +87,7 @@ def tune(given: Tune) -> None:
             raise InvalidInput("--per: expected coin beside --tpot, got joule")
         sweep = sweep.per_joule()
     goal = _goal(given, sweep, engine)
-    first = Tuner.from_sweep(sweep, goal, given.regret, given.confidence, asking=given.ask)
+    first = Tuner.from_sweep(sweep.of(sweep.setups[0]), goal, given.regret, given.confidence, asking=given.ask)
     if given.ask and not first.is_comparable:
         points = [_point(point) for point in first.ask(max(1, given.budget))]
         if given.as_json:

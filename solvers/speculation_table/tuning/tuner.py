@@ -85,6 +85,8 @@ class Tuner:
 
         `asking`: up to the longest that the goal allows, or twice the longest measured; these count as unknown.
         """
+        if len(sweep.setups) > 1:
+            raise InvalidInput("sweep: expected one drafter, mode and topk, got several; `Options` chooses among them")
         full = sweep.with_none()
         sweep = sweep if full.relative else full
         goal = goal or Goal()
