@@ -204,7 +204,8 @@ def _engine(engine: Engine, known: Deployment, given: Plan) -> None:
             return found
         return speculation_table(times, rates, max_batch=most, multiple=multiple)
 
-    is_assumed, beside = known.acceptance is None, {}
+    is_assumed = known.acceptance is None
+    beside: dict[str, Any] = {}
     if known.acceptance is None:
         rates, value, beside = _unknown(times, made, multiple)
         values.insert(0, value)

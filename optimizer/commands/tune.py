@@ -141,6 +141,7 @@ def _goal(given: Tune, sweep: Sweep, engine: Engine) -> Goal:
     for name, value in (("--price", given.price), ("--ttft", given.ttft), ("--memory", given.memory)):
         if value is not None:
             number(name, value, above=0)
+    in_sweep = any(one.context_tokens for one in sweep.conditions)
     return filled(
         Goal,
         given,
@@ -149,7 +150,7 @@ def _goal(given: Tune, sweep: Sweep, engine: Engine) -> Goal:
         ttft_seconds=None if given.ttft is None else given.ttft / 1000.0,
         weights=None if given.weights is None else _weights(given.weights),
         mix=mix,
-        context_tokens=given.context,
+        context_tokens=given.context if in_sweep or given.memory is None else None,
         single=engine.single,
         prices=engine.prices,
         room=None if given.memory is None else _room(given, sweep),
@@ -164,7 +165,7 @@ def _room(given: Tune, sweep: Sweep) -> tuple[int, int]:
     assert given.memory is not None, "it is given"
     if given.draft_config is None or given.verify_config is None:
         raise InvalidInput("--memory: expected --draft-config and --verify-config with it")
-    tokens = given.context or max(condition.context_tokens for condition in sweep.conditions)
+    tokens = float(given.context or max(condition.context_tokens for condition in sweep.conditions))
     if not tokens:
         raise InvalidInput("--memory: expected --context, or a sweep with context_tokens: how long requests are")
     tokens += max(one.also.get("output_tokens", 0.0) for one in sweep.measurements)

@@ -14,7 +14,7 @@ from specopt.views.terminal import table, table_of
 
 _TABLES = {
     "options": "Options",
-    "capacity": "Requests at a time in time and in memory, with limits",
+    "capacity": "Capacity: most requests at a time that meet the target and fit, with limits (+: and more)",
     "classes": "Each workload for itself (lost: with the answer for all)",
     "front": "Best in speed or in energy",
 }
@@ -87,7 +87,11 @@ def _print_break_even(tuning: Tuning, out: Console) -> None:
 def _plain(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return rows without the columns that say nothing."""
     kept = [key for key in rows[0] if key != "at_least" and any(row[key] not in ("", "fixed", 1) for row in rows)]
-    return [{key.replace("_", " "): row[key] for key in kept} for row in rows]
+    return [
+        {key.replace("_", " "): f"{row[key]}{'+' * row.get('at_least', False)}" if key == "concurrency" else row[key]
+         for key in kept}
+        for row in rows
+    ]  # fmt: skip
 
 
 def _cell(value: Any) -> str:

@@ -123,7 +123,7 @@ def test_a_capacity_table(sweep: str, capsys: pytest.CaptureFixture[str]) -> Non
     assert all(row["low"] <= row["concurrency"] <= row["high"] for row in carried.values())
     assert found["ranges"] == [[1, 8, 3]]
     assert run(["tune", sweep, "--tpot", "50"]) == 0
-    assert "Requests at a time in time" in capsys.readouterr().out
+    assert "Capacity: most requests" in capsys.readouterr().out
     assert run(["tune", sweep, "--tpot", "20", "--json"]) == 0
     assert any("no option meets 20 ms" in note for note in json.loads(capsys.readouterr().out)["notes"])
     assert run(["tune", sweep, "--tpot", "50@p99"]) == 2

@@ -30,9 +30,8 @@ class Answers:
 
     def all(self) -> list[Ranges]:
         """Return the ranges of every answer, none first and the table last."""
-        sizes, largest, found = self.grid.sizes, self.grid.sizes[-1], []
-        if not self.relative:
-            found.append(((1, largest, None),))
+        sizes = self.grid.sizes
+        found: list[Ranges] = [] if self.relative else [((1, sizes[-1], None),)]
         holds = np.cumprod(self.value > 0.0, axis=0).sum(axis=0)
         known = range(1, self.value.shape[1])
         least = 1 if self.goal.robust else len(sizes)  # what does not hold everywhere is capped, or out of the question

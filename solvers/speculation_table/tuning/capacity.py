@@ -91,10 +91,7 @@ def latency(
             found = [_seconds(runs[point], statistic, where) for point in points]
             weights = [case[2] for case in cases]
             plain = float(np.dot(weights, [load / (one.speed or np.nan) for one in found]))
-            if (
-                all(one.mean is not None for one in found)
-                and np.dot(weights, [one.mean for one in found]) < _BUSY * plain
-            ):
+            if float(np.dot(weights, [one.mean for one in found])) < _BUSY * plain:
                 queueing.append(f"{length_of(column)} at {load}")
                 late[sizes >= load, column] = True
                 continue
@@ -126,10 +123,10 @@ def latency(
 
 @dataclass(frozen=True)
 class _Run:
-    """Throughput, time per token by mean and as is asked, and wait of repeated runs; None where they do not say it."""
+    """Throughput, time per token by mean and as asked, and wait of repeated runs; None or NaN: not said."""
 
     speed: float | None
-    mean: float | None
+    mean: float
     taken: float | None
     wait: float | None
 
@@ -149,7 +146,7 @@ def _seconds(runs: Sequence[Measurement], statistic: str, where: str) -> _Run:
     taken = usual if statistic == "mean" else mean(TPOT[statistic], 1e-3)
     if taken is None and statistic != "mean":
         raise InvalidInput(f"tpot: expected {TPOT[statistic]}, got none for {where}")
-    return _Run(speed, usual, taken, wait)
+    return _Run(speed, np.nan if usual is None else usual, taken, wait)
 
 
 def carried(
@@ -184,5 +181,5 @@ def carried(
 
     speeds = [of[rows, columns] * left for of, left in zip((grid.low, grid.mean, grid.high), kept, strict=True)]
     low, mean, high = (leading(speed) for speed in speeds)
-    at = [0 if count == 0 else grid.sizes[count - 1] for count in (mean, low, high)]
-    return Capacity(name, *at, mean == len(sizes), float(speeds[1][mean - 1]) if mean else 0.0)
+    first, least, most = (grid.sizes[count - 1] if count else 0 for count in (mean, low, high))
+    return Capacity(name, first, least, most, mean == len(sizes), float(speeds[1][mean - 1]) if mean else 0.0)

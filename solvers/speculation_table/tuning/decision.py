@@ -61,14 +61,14 @@ def decide(predictor: Predictor, goal: Goal) -> Tuning:
     shortest = 1 if 0 in sweep.draft_lengths or sweep.zero_is_none else known[0]
     taken = known if goal.tpot_seconds is not None else range(shortest, known[-1] + 1)
     value = _value(grid, goal, taken, (measured[0], measured[-1]))
-    kept = tuple(1.0 - share for share in goal.prices.table.at(np.array(sizes))[::-1])
+    cheap, usual, dear = (1.0 - share for share in goal.prices.table.at(np.array(sizes)))
     answers = Answers(
         grid=grid,
         goal=goal,
         concurrencies=concurrencies,
         value=value,
-        kept=kept,
-        relative=sweep.relative,  # type: ignore[arg-type]
+        kept=(dear, usual, cheap),
+        relative=sweep.relative,
     )
     return _chosen(predictor, answers, cases, notes)
 

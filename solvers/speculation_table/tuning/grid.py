@@ -97,8 +97,8 @@ def grid_of(
         least[:, 1] = most[:, 1] = 1.0
     elif not idle and not predictor.sweep.relative:
         cheap, usual, dear = idle_price.at(np.array(sizes))
-        for array, share in ((low, dear), (mean, usual), (high, cheap)):
-            array[:, 1] = (1.0 - share) * array[:, 0]
+        for array, lost in ((low, dear), (mean, usual), (high, cheap)):
+            array[:, 1] = (1.0 - lost) * array[:, 0]
         least[:, 1], most[:, 1] = 1.0 - dear, 1.0 - cheap
         measured[:, 1] = False
     least[:, 0] = most[:, 0] = 1.0

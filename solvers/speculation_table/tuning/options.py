@@ -175,7 +175,7 @@ class Options:
     def _speeds(self, tuning: Tuning) -> Floats:
         """Return the throughput of a choice at the common loads, prices and waiting included."""
         none = [tuning.grid.mean[tuning.grid.row(c), 0] for c in self.loads]
-        return np.array([tuning.speedup(c) for c in self.loads]) * none
+        return np.asarray(np.array([tuning.speedup(c) for c in self.loads]) * none)
 
 
 def named(setup: Setup) -> dict[str, Any]:

@@ -14,9 +14,12 @@ from dataclasses import replace
 from specopt.models.arguments import integer, number
 from specopt.models.errors import InvalidInput
 from specopt.models.sweep import Condition, Measurement, Point, Sweep
-from specopt.solvers.speculation_table.tuning.decision import Goal, Tuning, decide
+from specopt.solvers.speculation_table.tuning.decision import decide
+from specopt.solvers.speculation_table.tuning.goal import Goal
 from specopt.solvers.speculation_table.tuning.predictions import Predictor
+from specopt.solvers.speculation_table.tuning.tuning import Tuning
 
+_LONGEST = 5  # draft that is asked for where none was measured
 _RUNS = 3  # of a point at most: from then on noise is estimated from repetitions
 
 
@@ -90,12 +93,12 @@ class Tuner:
         full = sweep.with_none()
         sweep = sweep if full.relative else full
         goal = goal or Goal()
-        longest = max((0, *sweep.draft_lengths)) or 5
+        longest = max((0, *sweep.draft_lengths))
         if asking or goal.extrapolate:
             longest = goal.max_length or (2 * longest if asking else longest)
         tuner = cls(
             {condition.concurrency for condition in sweep.conditions},
-            goal.draft_lengths or range(longest + 1),
+            goal.draft_lengths or range((longest or _LONGEST) + 1),
             workloads=sweep.workloads if goal.workload is None else (goal.workload,),
             context_tokens=sorted({condition.context_tokens for condition in sweep.conditions}),
             goal=goal,

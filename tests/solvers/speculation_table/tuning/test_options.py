@@ -73,7 +73,7 @@ def test_an_own_mode_is_an_option_with_its_longest_length_only() -> None:
 
 
 def test_the_regret_bound_holds_other_drafters() -> None:
-    """Tests that a drafter that is nearly as good counts in what may be lost, and is asked about, and a bad one is not."""
+    """Tests that a drafter that is nearly as good counts in what may be lost and is asked about; a bad one is not."""
     near = {key: 0.999 * speed for key, speed in SPEEDS[MTP].items()}
     bad = {key: 0.5 * speed for key, speed in SPEEDS[MTP].items()}
     sweep = _sweep({MTP: SPEEDS[MTP], DFLASH: near, Setup("ngram"): bad})
