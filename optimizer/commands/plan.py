@@ -169,28 +169,11 @@ def _engine(engine: Engine, known: Deployment, given: Plan) -> None:
     """Compute an engine's drafts per batch size, and show what they rest on."""
     from specopt.instances.deployment.deployment import room
     from specopt.instances.deployment.proposal import Value
-    from specopt.instances.runtimes.measured import FORM
-    from specopt.solvers.speculation_table.runtimes import Runtimes
     from specopt.solvers.speculation_table.table import speculation_table
     from specopt.views.planning import print_next, print_values
     from specopt.views.terminal import console
 
-    path = known.passes.path
-    data: dict[str, Any] = dict(known.passes.runtimes(FORM))
-    values = [
-        Value(f"{name} passes", known.passes.times[name].measured or "as fitted", path) for name in known.passes.models
-    ]
-    if known.trace is not None:
-        data["context_tokens"] = int(known.context(known.passes.times["verify"]))
-    times = Runtimes.from_dict(data, path)
-    contexts = ", ".join(f"{one:g}" for one in times.contexts)
-    source = f"mean of {known.rows}, within what was measured" if known.trace is not None else path
-    values.append(Value("context_tokens", contexts, source, known.trace is None and "context_tokens" not in data))
-    for name, shown, default in (
-        ("step_overhead_seconds", f"{times.step_overhead_seconds:g}", "none"),
-        ("zero_draft_cost", "{:g} to {:g}".format(*times.zero_draft_cost), "reported of engines"),
-    ):
-        values.append(Value(name, shown, path if name in data else default, name not in data))
+    times, values = _times(known)
     multiple = _predicted(given.draft) if engine.name == "vllm" else 1
     unused = [] if known.link is None else ["--link: the engine drafts and verifies on one machine"]
     most = None
@@ -228,6 +211,31 @@ def _engine(engine: Engine, known: Deployment, given: Plan) -> None:
     print_values(engine.name, values, unused, out)
     show_speculation_table(*show)
     print_next(advice, out)
+
+
+def _times(known: Deployment) -> tuple[Runtimes, list[Value]]:
+    """Return the times of steps, and what they rest on."""
+    from specopt.instances.deployment.proposal import Value
+    from specopt.instances.runtimes.measured import FORM
+    from specopt.solvers.speculation_table.runtimes import Runtimes
+
+    path = known.passes.path
+    data: dict[str, Any] = dict(known.passes.runtimes(FORM))
+    values = [
+        Value(f"{name} passes", known.passes.times[name].measured or "as fitted", path) for name in known.passes.models
+    ]
+    if known.trace is not None:
+        data["context_tokens"] = int(known.context(known.passes.times["verify"]))
+    times = Runtimes.from_dict(data, path)
+    contexts = ", ".join(f"{one:g}" for one in times.contexts)
+    source = f"mean of {known.rows}, within what was measured" if known.trace is not None else path
+    values.append(Value("context_tokens", contexts, source, known.trace is None and "context_tokens" not in data))
+    for name, shown, default in (
+        ("step_overhead_seconds", f"{times.step_overhead_seconds:g}", "none"),
+        ("zero_draft_cost", "{:g} to {:g}".format(*times.zero_draft_cost), "reported of engines"),
+    ):
+        values.append(Value(name, shown, path if name in data else default, name not in data))
+    return times, values
 
 
 def _unknown(

@@ -89,7 +89,7 @@ def test_the_price_of_a_table_decides() -> None:
 
 
 def test_the_price_of_steps_without_drafts_decides() -> None:
-    """Tests the price of crossing into 0 drafts at which a table and one length are alike, and a measured 0."""
+    """Tests that a table flips at the price of 0 drafts at which one length is worth the same, unless 0 was measured."""
     speeds = ((1, 2.0), (8, 1.4), (64, 0.7))
     sweep = _rows(*((c, "", k, c * 100.0 * f) for c, fast in speeds for k, f in ((None, 1.0), (3, fast))))
     cheap, dear = (Prices(Price((1,), (0.0,), (x,), (0.5,), "a test"), FREE) for x in (0.29, 0.31))
@@ -155,7 +155,7 @@ def test_robust_ends_where_drafts_may_be_slower() -> None:
 
 
 def test_a_latency_target_takes_what_carries_most() -> None:
-    """Tests capacities against a scan of the measured loads, and that the fastest option carries most."""
+    """Tests that capacities are those of a scan of the measured loads, and that the fastest option carries most."""
     table = drawn_table(4)
     target = 1.1 * 16 / max(_speed(table, 16, k) for k in OPTIONS if k)
     found = _decide(sweep_of(table), tpot_seconds=target)
@@ -303,7 +303,7 @@ def test_memory_bounds_the_capacity() -> None:
 
 
 def test_break_even_by_hand() -> None:
-    """Tests the acceptance length from which a length pays, and the factor where acceptance was not measured."""
+    """Tests that drafts pay from an acceptance length by hand, or from a factor where acceptance was not measured."""
     rows = [
         Measurement(Point(Condition(4), None), 100.0),
         Measurement(Point(Condition(4), 3), 160.0, 2.4),
