@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -218,20 +217,16 @@ class Sweep:
         """Return the options that no other beats in both tokens per second and tokens per joule, fastest first."""
         found: dict[tuple[Setup, int | None], list[tuple[float, float]]] = defaultdict(list)
         for m in self.measurements:
-            per, speed = _per_joule(m), m.tokens_per_second
-            if per and speed:
-                found[m.setup, m.point.draft_length].append((math.log(speed), math.log(per)))
-        means = {option: tuple(map(math.exp, np.mean(logs, axis=0))) for option, logs in found.items()}
-        best = [
-            option
-            for option, own in means.items()
-            if not any(a >= own[0] and b >= own[1] for a, b in means.values() if (a, b) != own)
-        ]
-        return [
-            {**vars(setup), "draft_length": "none" if length is None else length,
-             "tokens_per_second": means[setup, length][0], self.energy.replace(" ", "_"): means[setup, length][1]}
-            for setup, length in sorted(best, key=lambda o: -means[o][0])
-        ]  # fmt: skip
+            if (per := _per_joule(m)) and m.tokens_per_second:
+                found[m.setup, m.point.draft_length].append((m.tokens_per_second, per))
+        means = [(*option, *np.exp(np.log(pairs).mean(axis=0)).tolist()) for option, pairs in found.items()]
+        rows: list[dict[str, object]] = []
+        most, unit = 0.0, self.energy.replace(" ", "_")
+        for setup, length, speed, per in sorted(means, key=lambda one: (-one[2], -one[3])):
+            if per > most:
+                most, name = per, "none" if length is None else length
+                rows.append({**vars(setup), "draft_length": name, "tokens_per_second": speed, unit: per})
+        return rows
 
     def with_none(self) -> Sweep:
         """Return the sweep with something in the place of no speculation if nothing was measured without.

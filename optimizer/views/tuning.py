@@ -27,17 +27,15 @@ def print_tuning(options: Options, data: Mapping[str, Any], unit: str, out: Cons
     if data["option"]:
         out.print(f"Drafter: {_shown(data['option'])}\n", soft_wrap=True)
     grid = tuning.grid
-    ranges = table("batch size", "drafts", "speed-up", "band", "decided at", gap=3)
+    ranges = table("batch size", "drafts", "speed-up", "band", gap=3)
     for drafted in tuning.schedule.ranges:
         low, high, drafts = drafted
         mean, least, most = tuning.worth(drafted)
-        deciding = tuning.deciding(drafted)
         ranges.add_row(
             f"{low}-{high}" if low < high else str(low),
             "none" if drafts is None else str(drafts),
             f"{mean:.2f}",
             f"{least:.2f}-{most:.2f}",
-            f"{deciding[0][0]}: {_name(deciding[0][1])} against {_name(deciding[1][1])}" if deciding else "",
         )
     out.print(ranges)
     rows = [grid.row(c) for c in tuning.concurrencies]

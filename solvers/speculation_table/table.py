@@ -225,13 +225,12 @@ def _means(values: Floats, ranges: list[tuple[int, int, int]]) -> tuple[float, .
 def _against(worth: Speedups, ranges: list[tuple[int, int, int]], robust: bool) -> str:
     """Return why an engine is best not set up to speculate, with the number; nothing where it is."""
     if not robust:
-        schedule = Schedule.if_faster(ranges, tuple(range(1, len(worth.fitted) + 1)), worth.fitted)
         mean = float(
             np.exp(np.mean([np.log(worth.fitted[at - 1, k]) for low, high, k in ranges for at in range(low, high + 1)]))
         )
         return (
             ""
-            if schedule.speculates
+            if mean > 1.0 and any(choice for *_, choice in ranges)
             else f"speculation does not pay: at best it runs at {mean:.2f}x of none on average"
         )
     safe = worth.low.max(axis=1) >= 1.0

@@ -19,30 +19,17 @@ from specopt.solvers.speculation_table.tuning.tuning import Tuning
 
 def break_even(predictor: Predictor, answers: Answers, cases: Sequence[Case]) -> Iterator[dict[str, Any]]:
     """Yield from which acceptance length each measured draft length pays at each load, steps lasting as long as now."""
-    grid = answers.grid
-    lengths = {} if answers.relative else _mean_lengths(predictor, cases)
-    for c in answers.concurrencies:
-        row = grid.row(c)
-        for column in range(2, grid.mean.shape[1] * (not answers.relative)):
-            if not grid.measured[row, column] or not grid.measured[row, 0]:
-                continue
-            factor = float(grid.mean[row, 0] / grid.mean[row, column])
-            found: dict[str, Any] = {"concurrency": c, "draft_length": column - 1}
-            known = lengths.get((c, column - 1))
-            yield found | ({"factor": factor} if known is None else {"acceptance_length": known * factor})
-
-
-def _mean_lengths(predictor: Predictor, cases: Sequence[Case]) -> dict[tuple[int, int], float]:
-    """Return the mean tokens of a step by load and draft length, where every case was measured."""
-    runs: dict[Point, list[float | None]] = defaultdict(list)
+    grid, lengths = answers.grid, defaultdict(list)
     for one in predictor.sweep.measurements:
-        runs[one.point].append(one.acceptance_length)
-    found = {}
-    for c, k in {(point.condition.concurrency, point.draft_length) for point in runs if point.draft_length}:
-        own = [runs.get(Point(Condition(c, *case[:2]), k), [None]) for case in cases]
-        if k and all(None not in values for values in own):
-            found[c, k] = float(np.dot([case[2] for case in cases], [np.mean(values) for values in own]))  # type: ignore[arg-type]
-    return found
+        if (one.point.condition.workload, one.point.condition.context_tokens) in {case[:2] for case in cases}:
+            lengths[one.point.condition.concurrency, one.point.draft_length].append(one.acceptance_length or np.nan)
+    for c in () if answers.relative else answers.concurrencies:
+        row = grid.row(c)
+        for column in np.flatnonzero(grid.measured[row, 2:] & grid.measured[row, 0]).tolist():
+            factor = float(grid.mean[row, 0] / grid.mean[row, column + 2])
+            known = float(np.mean(lengths[c, column + 1]))
+            pays = {"factor": factor} if np.isnan(known) else {"acceptance_length": known * factor}
+            yield {"concurrency": c, "draft_length": column + 1, **pays}
 
 
 def advice(
@@ -64,13 +51,10 @@ def advice(
     slow = [f"{c} ({speed:.2f}x)" for c, speed in speeds.items() if speed < 1.0 - goal.loss]
     if slow:
         yield f"below {base} at {', '.join(slow)}"
-    if goal.tpot_seconds is not None and len(every) > 1:
-        row = grid.row(tuning.concurrencies[0])
-        best = float(np.nanmax(np.where(answers.value[row] > 0, grid.mean[row, 1:], np.nan)))
-        best = max(best, float(grid.mean[row, 0]))
-        lost = 1.0 - float(grid.mean[row, tuning.option(tuning.concurrencies[0])]) / best
-        if lost > goal.loss:
-            yield f"at {tuning.concurrencies[0]} requests what carries most loses {lost:.1%} against the fastest"
+    first = tuning.concurrencies[0]
+    fastest = float(np.nanmax([*answers.value[grid.row(first)], 1.0]))
+    if goal.tpot_seconds is not None and not goal.robust and speeds[first] < fastest * (1.0 - goal.loss):
+        yield f"what carries most loses {1.0 - speeds[first] / fastest:.1%} at {first} requests against the fastest"
     if tuning.cap is not None:
         c = tuning.concurrencies[-1]
         none, waiting = grid.mean[grid.row(c), 0], grid.mean[tuning.row(c), tuning.option(c)]

@@ -78,37 +78,34 @@ def latency(
     for one in predictor.sweep.measurements:
         runs[one.point].append(one)
     share, late = np.ones_like(grid.mean), np.zeros(grid.mean.shape, dtype=bool)
-    loads = sorted({point.condition.concurrency for point in runs})
     sizes, queueing, bounds = np.array(grid.sizes), [], []
+    weights = np.array([case[2] for case in cases])
     for column in columns:
         own: dict[int, float] = {}
         waits: dict[int, float] = {}
-        for load in loads:
+        for load in sorted({point.condition.concurrency for point in runs}):
             points = [Point(Condition(load, *case[:2]), column - 1 if column else None) for case in cases]
             if not all(runs.get(point) for point in points):
                 continue
+            plain, mean, taken, wait = np.array([_seconds(runs[point], statistic) for point in points]).T
             where = f"draft_length {length_of(column)} at concurrency {load}"
-            found = [_seconds(runs[point], statistic, where) for point in points]
-            weights = [case[2] for case in cases]
-            plain = float(np.dot(weights, [load / (one.speed or np.nan) for one in found]))
-            if float(np.dot(weights, [one.mean for one in found])) < _BUSY * plain:
+            if statistic != "mean" and np.isnan(taken).any():
+                raise InvalidInput(f"tpot: expected {TPOT[statistic]}, got none for {where}")
+            if ttft_seconds is not None and np.isnan(wait).any():
+                raise InvalidInput(f"ttft: expected mean_ttft_ms, got none for {where}")
+            if weights @ mean < _BUSY * (weights @ plain):
                 queueing.append(f"{length_of(column)} at {load}")
                 late[sizes >= load, column] = True
                 continue
-            if all(one.taken is not None for one in found):
-                times = [one.taken or 0.0 for one in found]
-                own[load] = (float(np.dot(weights, times)) if statistic == "mean" else max(times)) / plain
-            else:
+            waits[load] = float(weights @ wait)
+            if np.isnan(taken).any():
                 bounds.append(str(length_of(column)))
-            if ttft_seconds is not None:
-                if any(one.wait is None for one in found):
-                    raise InvalidInput(f"ttft: expected mean_ttft_ms, got none for {where}")
-                waits[load] = float(np.dot(weights, [one.wait or 0.0 for one in found]))
+            else:
+                own[load] = float((weights @ taken if statistic == "mean" else taken.max()) / (weights @ plain))
         if own:
             share[:, column] = np.interp(np.log(sizes), np.log(list(own)), list(own.values()))
-        if waits:
-            wait = np.interp(np.log(sizes), np.log(list(waits)), list(waits.values()))
-            late[:, column] |= wait > (ttft_seconds or 0.0)
+        if ttft_seconds is not None and waits:
+            late[:, column] |= np.interp(np.log(sizes), np.log(list(waits)), list(waits.values())) > ttft_seconds
     notes = []
     if queueing:
         notes.append(f"requests queue, fewer than {_BUSY:.0%} run at a time: {', '.join(queueing[:8])}; not carried")
@@ -121,32 +118,17 @@ def latency(
     return Latency(share, late, tuple(notes))
 
 
-@dataclass(frozen=True)
-class _Run:
-    """Throughput, time per token by mean and as asked, and wait of repeated runs; None or NaN: not said."""
+def _seconds(runs: Sequence[Measurement], statistic: str) -> tuple[float, float, float, float]:
+    """Return, of runs of one point, concurrency over throughput, mean time per token, that asked for, and wait."""
 
-    speed: float | None
-    mean: float
-    taken: float | None
-    wait: float | None
+    def mean(name: str) -> float:
+        return float(np.mean([one.also.get(name, np.nan) for one in runs]))
 
-
-def _seconds(runs: Sequence[Measurement], statistic: str, where: str) -> _Run:
-    """Return what runs of one point say of times."""
-
-    def mean(name: str, scale: float = 1.0) -> float | None:
-        values = [one.also[name] for one in runs if name in one.also]
-        return scale * float(np.mean(values)) if len(values) == len(runs) else None
-
-    speeds = [one.tokens_per_second for one in runs if one.tokens_per_second is not None]
-    speed = float(np.exp(np.mean(np.log(speeds)))) if speeds else None
-    wait, tokens, usual = mean("mean_ttft_ms", 1e-3), mean("output_tokens"), mean(TPOT["mean"], 1e-3)
-    if usual is None and wait is not None and tokens and speed:
-        usual = runs[0].point.condition.concurrency / speed - wait / tokens
-    taken = usual if statistic == "mean" else mean(TPOT[statistic], 1e-3)
-    if taken is None and statistic != "mean":
-        raise InvalidInput(f"tpot: expected {TPOT[statistic]}, got none for {where}")
-    return _Run(speed, np.nan if usual is None else usual, taken, wait)
+    plain = runs[0].point.condition.concurrency / float(np.mean([one.tokens_per_second or np.nan for one in runs]))
+    wait, usual = 1e-3 * mean("mean_ttft_ms"), 1e-3 * mean(TPOT["mean"])
+    if np.isnan(usual):
+        usual = plain - wait / mean("output_tokens")
+    return plain, usual, usual if statistic == "mean" else 1e-3 * mean(TPOT[statistic]), wait
 
 
 def carried(

@@ -127,25 +127,9 @@ class Tuning:
         low, high, _ = drafted
         inside = [k for k, size in enumerate(self.grid.sizes) if low <= size <= high] or [0]
         taken, grid = self.option(low), self.grid
-        speedup = grid.mean[inside, taken] / grid.mean[inside, 0]
-        mean, least, most = (
-            float(np.exp(np.log(values * kept[inside]).mean()))
-            for values, kept in zip(
-                (speedup, grid.least[inside, taken], grid.most[inside, taken]),
-                (self.kept[1], self.kept[0], self.kept[2]),
-                strict=True,
-            )
-        )
+        limits = (grid.mean / grid.mean[:, :1], self.kept[1]), (grid.least, self.kept[0]), (grid.most, self.kept[2])
+        mean, least, most = (float(np.exp(np.log(of[inside, taken] * kept[inside]).mean())) for of, kept in limits)
         return mean, least, most
-
-    def deciding(self, drafted: Range) -> list[tuple[int, int]]:
-        """Return (concurrency, column) of the points that decide a range: what is taken and its closest rival."""
-        low, high, _ = drafted
-        inside = [c for c in self.concurrencies if low <= c <= high]
-        if not inside:
-            return []
-        closest = max(inside, key=lambda c: self.regret(c)[0])
-        return [(closest, self.option(closest)), (closest, self.regret(closest)[1])]
 
     def to_dict(self) -> dict[str, Any]:
         """Return what `specopt tune` writes as JSON-like data, but for the engine's configuration."""
@@ -158,14 +142,8 @@ class Tuning:
             "cap": self.cap,
             "speedup": self.schedule.mean_speedup(),
             "regret_bound": self.regret_bound,
-            "details": [
-                {
-                    "range": list(drafted),
-                    **dict(zip(("speedup", "low", "high"), self.worth(drafted), strict=True)),
-                    "decided_by": [
-                        {"concurrency": c, "draft_length": length_of(column)} for c, column in self.deciding(drafted)
-                    ],
-                }
+            "worth": [
+                dict(zip(("range", "speedup", "low", "high"), (list(drafted), *self.worth(drafted)), strict=True))
                 for drafted in self.schedule.ranges
             ],
             "predictions": [

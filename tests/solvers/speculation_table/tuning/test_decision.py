@@ -89,7 +89,7 @@ def test_the_price_of_a_table_decides() -> None:
 
 
 def test_the_price_of_steps_without_drafts_decides() -> None:
-    """Tests that a table flips at the price of 0 drafts at which one length is worth the same, unless 0 was measured."""
+    """Tests that a table flips at the price of 0 drafts at which one length is worth as much, unless 0 was measured."""
     speeds = ((1, 2.0), (8, 1.4), (64, 0.7))
     sweep = _rows(*((c, "", k, c * 100.0 * f) for c, fast in speeds for k, f in ((None, 1.0), (3, fast))))
     cheap, dear = (Prices(Price((1,), (0.0,), (x,), (0.5,), "a test"), FREE) for x in (0.29, 0.31))
