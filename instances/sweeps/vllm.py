@@ -17,6 +17,7 @@ from specopt.instances.sweeps.rows import Rows
 from specopt.instances.sweeps.runs import Run
 from specopt.instances.sweeps.source import DraftLength
 from specopt.instances.sweeps.table import NO_SPECULATION
+from specopt.models.sweep import ONLY, Setup
 
 TOKENS = "num_speculative_tokens"
 SCHEDULE = "num_speculative_tokens_per_batch_size"
@@ -70,8 +71,16 @@ def vllm_run(fields: Fields) -> Run:
         workload=fields.text("workload", "dataset_name"),
         context_tokens=context(fields),
         model=fields.text("model_id"),
+        setup=Setup(_method(fields)) if said is not None else ONLY,
         also=latency(fields),
     )
+
+
+def _method(fields: Fields) -> str:
+    """Return what the parameters or metadata name as the drafter; empty: nothing."""
+    config = _parsed(fields.values.get(CONFIG))
+    inner = config.get("method") if isinstance(config, Mapping) else None
+    return inner if isinstance(inner, str) else fields.text("drafter", f"{CONFIG}.method", "method")
 
 
 def latency(fields: Fields) -> dict[str, float]:

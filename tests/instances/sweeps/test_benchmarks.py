@@ -334,6 +334,20 @@ def test_one_run_is_one_measurement(tmp_path: Path) -> None:
     assert read_sweep(path) == Sweep((Measurement(Point(Condition(8, "chat", 500), 3), 9.5, 2.5, also=also),))
 
 
+def test_methods_are_drafters(tmp_path: Path) -> None:
+    """Tests that runs with other methods of drafting are no repetitions of each other, however they are spelt."""
+    own = {"num_speculative_tokens": 3}
+    results = [
+        vllm(8, 80.0, speculative_config="none"),
+        vllm(8, 95.0, speculative_config=json.dumps(own | {"method": "eagle3"})),
+        vllm(8, 90.0, **{"speculative_config.num_speculative_tokens": 3, "speculative_config.method": "mtp"}),  # type: ignore[arg-type]
+        vllm(8, 85.0, num_speculative_tokens=3, drafter="ngram"),
+    ]
+    found = read_sweep(write(tmp_path / "runs.json", results))
+    assert [m.setup.drafter for m in found.measurements] == ["", "eagle3", "mtp", "ngram"]
+    assert [len(found.of(setup).measurements) for setup in found.setups] == [2, 2, 2]
+
+
 def test_times_are_read_under_one_name(tmp_path: Path) -> None:
     """Tests that times per token, percentiles and waits are found in every benchmark's results."""
     found = {
