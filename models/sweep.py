@@ -248,11 +248,11 @@ class Sweep:
         return replace(self, measurements=(*self.measurements, *timed), notes=(*self.notes, note), relative=True)
 
     def _fastest(self) -> int:
-        """Return the draft length with the largest geometric mean over the loads at which most lengths were run."""
-        speeds = {(m.point.draft_length or 0, m.point.condition): m.tokens_per_second or 0.0 for m in self.measurements}
-        counts = {k: sum(length == k for length, _ in speeds) for k in self.draft_lengths}
-        full = [k for k in self.draft_lengths if counts[k] == max(counts.values())]
-        return max(full, key=lambda k: float(np.mean([np.log(v or 1e-300) for (n, _), v in speeds.items() if n == k])))
+        """Return the draft length that was run most often, and of those the one with the largest geometric mean."""
+        logs: dict[int, list[float]] = defaultdict(list)
+        for m in self.measurements:
+            logs[m.point.draft_length or 0].append(float(np.log(m.tokens_per_second or 1.0)))
+        return max(logs, key=lambda length: (len(logs[length]), np.mean(logs[length])))
 
 
 def _per_joule(one: Measurement) -> float | None:

@@ -46,24 +46,20 @@ class Options:
             else:
                 tuners[setup] = Tuner.from_sweep(own, goal, regret, confidence, asking=asking)
         tunings = {setup: replace(tuner.result(), setup=setup) for setup, tuner in tuners.items()}
-        if not set.intersection(*(set(one.concurrencies) for one in tunings.values())):
-            raise InvalidInput("drafter: expected a load at which all were measured, to compare them at")
         return cls(tuners, tunings)
 
     @cached_property
     def loads(self) -> list[int]:
         """Loads at which all setups are known."""
-        return sorted(set.intersection(*(set(one.concurrencies) for one in self.tunings.values())))
+        found = sorted(set.intersection(*(set(one.concurrencies) for one in self.tunings.values())))
+        if not found:
+            raise InvalidInput("drafter: expected a load at which all were measured, to compare them at")
+        return found
 
     @cached_property
     def ranked(self) -> list[Setup]:
         """Setups, the best first: what carries most, then what has the largest geometric mean."""
-
-        def order(setup: Setup) -> tuple[int, float]:
-            one = self.tunings[setup]
-            return -one.carries, -float(np.log(self._speeds(one)).mean())
-
-        return sorted(self.tunings, key=order)
+        return sorted(self.tunings, key=lambda one: (-self.tunings[one].carries, -self._mean(self.tunings[one])))
 
     @property
     def best(self) -> Tuning:
@@ -130,20 +126,23 @@ class Options:
              "speedup": float(np.exp(np.mean([np.log(one.speedup(c)) for c in self.loads]))),
              "lost": float(1.0 - np.exp(np.log(shared / self._speeds(one)).mean()))}
             for name, (shared, every) in self._by_class.items()
-            for one in [max(every, key=lambda one: float(np.log(self._speeds(one)).mean()))]
+            for one in [max(every, key=self._mean)]
         ]  # fmt: skip
 
     @property
     def second(self) -> dict[str, Any] | None:
         """The deployment that adds most beside the best one, where it serves what it is better at; None: none does."""
         shared = np.array([own for own, _ in self._by_class.values()])
+        shares = np.array([(self.best.goal.mix or {}).get(name, 1.0) for name in self._by_class])
         found = []
         for setup in self.ranked:
             mine = [one for _, every in self._by_class.values() for one in every if one.setup == setup]
             if len(mine) < len(shared):
                 continue
             own = np.array([self._speeds(one) for one in mine])
-            gain = float(np.exp(np.log(np.maximum(own, shared) / shared).mean())) - 1.0
+            gain = (
+                float(np.exp(np.log((shares @ (1 / shared)) / (shares @ (1 / np.maximum(own, shared)))).mean())) - 1.0
+            )
             better = [
                 {"workload": name, "concurrency": c, "draft_length": one.schedule.at(c)}
                 for (name, _), one, row, base in zip(self._by_class.items(), mine, own, shared, strict=True)
@@ -158,7 +157,7 @@ class Options:
     def _by_class(self) -> dict[str, tuple[Floats, list[Tuning]]]:
         """By workload: speeds with the answer for all, and each setup's own answer."""
         best, found = self.best, {}
-        names = best.goal.mix or [best.goal.workload] if best.goal.workload else self.tuners[self.ranked[0]].workloads
+        names = list(best.goal.mix or self.tuners[best.setup].workloads)
         names = [name for name in names if name != WHOLE or len(names) == 1]
         for name in names:
             every = [
@@ -171,6 +170,9 @@ class Options:
             if own is not None:
                 found[name] = self._speeds(replace(own, schedule=best.schedule, kept=best.kept)), every
         return found
+
+    def _mean(self, tuning: Tuning) -> float:
+        return float(np.log(self._speeds(tuning)).mean())
 
     def _speeds(self, tuning: Tuning) -> Floats:
         """Return the throughput of a choice at the common loads, prices and waiting included."""
