@@ -140,7 +140,7 @@ class Sweep:
     zero_is_none
         Whether draft length 0 was measured and stands for no speculation; see `with_none`.
     relative
-        Whether a draft length stands for no speculation, as nothing else does; see `with_none`.
+        The draft length that stands for no speculation, as nothing else does; None: no need; see `with_none`.
     unit
         What `tokens_per_second` counts.
     """
@@ -148,7 +148,7 @@ class Sweep:
     measurements: tuple[Measurement, ...]
     notes: tuple[str, ...] = field(default=())
     zero_is_none: bool = False
-    relative: bool = False
+    relative: int | None = None
     unit: str = "tokens per second"
 
     def __post_init__(self) -> None:
@@ -234,18 +234,18 @@ class Sweep:
         Draft length 0 is taken for it, else the constant length that is fastest.
         """
         lengths = {m.point.draft_length for m in self.measurements}
-        if None in lengths or not self.draft_lengths:
+        if None in lengths or self.relative is not None or not any(self.draft_lengths):
             return self
         base = 0 if 0 in lengths else self._fastest()
         note = f"no row without speculation (draft_length none): draft_length {base} is taken for it"
-        own = [m for m in self.measurements if m.point.draft_length == base]
-        none = [Measurement(Point(m.point.condition, None), m.tokens_per_second, also=m.also) for m in own]
         if base == 0:
-            kept = [m for m in self.measurements if m.point.draft_length]
-            return replace(self, measurements=(*none, *kept), notes=(*self.notes, note), zero_is_none=True)
+            rows = [
+                replace(m, point=Point(m.point.condition, None), setup=ONLY) if m.point.draft_length == 0 else m
+                for m in self.measurements
+            ]
+            return replace(self, measurements=tuple(rows), notes=(*self.notes, note), zero_is_none=True)
         note += ", the fastest constant one: nothing tells whether speculation pays"
-        timed = [m for m in none if m.tokens_per_second is not None]
-        return replace(self, measurements=(*self.measurements, *timed), notes=(*self.notes, note), relative=True)
+        return replace(self, notes=(*self.notes, note), relative=base)
 
     def _fastest(self) -> int:
         """Return the draft length that was run most often, and of those the one with the largest geometric mean."""

@@ -109,7 +109,9 @@ def _contexts(predictor: Predictor, answers: Answers, cases: Sequence[Case], sch
     single = max(measured, key=lambda length: schedule.mean_speedup(length) or 0.0)
     for c in answers.concurrencies:
         drafts = schedule.at(c) or single
-        points = [Point(Condition(c, case[0], case[1]), k) for case in cases for k in (drafts, None)]
+        points = [
+            Point(Condition(c, case[0], case[1]), k) for case in cases for k in (drafts, predictor.sweep.relative)
+        ]
         speeds = predictor.predict(points).mean
         ratios = {case[1]: ratio for case, ratio in zip(cases, speeds[::2] / speeds[1::2], strict=True)}
         low, high = min(ratios, key=ratios.__getitem__), max(ratios, key=ratios.__getitem__)

@@ -49,7 +49,7 @@ def decide(predictor: Predictor, goal: Goal) -> Tuning:
     if unknown:
         listed = ", ".join(map(str, measured[:20]))
         raise InvalidInput(f"weights: expected measured concurrencies ({listed}), got {unknown[0]}")
-    if sweep.relative and goal.robust:
+    if sweep.relative is not None and goal.robust:
         raise InvalidInput("robust: expected a run without speculation (draft_length none) to compare with, got none")
     notes = list(predictor.notes)
     known = [length for length in sweep.draft_lengths if length]
@@ -68,7 +68,7 @@ def decide(predictor: Predictor, goal: Goal) -> Tuning:
         concurrencies=concurrencies,
         value=value,
         kept=(dear, usual, cheap),
-        relative=sweep.relative,
+        relative=sweep.relative is not None,
     )
     return _chosen(predictor, answers, cases, notes)
 

@@ -69,8 +69,9 @@ def grid_of(
     idle = 0 in predictor.sweep.draft_lengths
     options = [None, *(length for length in lengths if length or idle)]
     taken = [0 if option is None else option + 1 for option in options]
+    compared = [predictor.sweep.relative, *options[1:]]
     for workload, context, share in cases:
-        points = [Point(Condition(size, workload, context), option) for size in sizes for option in options]
+        points = [Point(Condition(size, workload, context), option) for size in sizes for option in compared]
         found = predictor.predict(points)
         every = len(sizes), len(options)
         speed, low, high = (getattr(found, name).reshape(every) for name in ("mean", "low", "high"))
@@ -95,7 +96,7 @@ def grid_of(
         for array in (mean, low, high, measured):
             array[:, 1] = array[:, 0]
         least[:, 1] = most[:, 1] = 1.0
-    elif not idle and not predictor.sweep.relative:
+    elif not idle and predictor.sweep.relative is None:
         cheap, usual, dear = idle_price.at(np.array(sizes))
         for array, lost in ((low, dear), (mean, usual), (high, cheap)):
             array[:, 1] = (1.0 - lost) * array[:, 0]

@@ -91,7 +91,7 @@ class Tuner:
         if len(sweep.setups) > 1:
             raise InvalidInput("sweep: expected one drafter, mode and topk, got several; `Options` chooses among them")
         full = sweep.with_none()
-        sweep = sweep if full.relative else full
+        sweep = full if full.relative is None else sweep
         goal = goal or Goal()
         longest = max((0, *sweep.draft_lengths))
         if asking or goal.extrapolate:
