@@ -20,12 +20,10 @@ DRAFTS = 8
 
 
 def room(memory_bytes: float, tokens: float, *models: ModelConfig) -> int:
-    """Return how many requests of so many tokens each fit beside the weights of models, all of which cache them."""
+    """Return how many requests of so many tokens fit beside the weights of models that cache them."""
     free = memory_bytes - sum(model.weight_bytes for model in models)
-    each = max(1.0, tokens) * sum(model.kv_bytes_per_token for model in models)
-    if free < each:
-        raise InvalidInput(f"--memory: expected room for the weights and a request of {tokens:g} tokens beside them")
-    return int(free / each)
+    each = max(1.0, tokens) * max(1.0, sum(model.kv_bytes_per_token for model in models))
+    return max(0, int(free / each))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

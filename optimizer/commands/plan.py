@@ -179,6 +179,8 @@ def _engine(engine: Engine, known: Deployment, given: Plan) -> None:
     most = None
     if known.memory_bytes is not None:
         most = room(known.memory_bytes, max(times.contexts), known.draft, known.verify)
+        if not most:
+            raise InvalidInput("--memory: expected room for the weights of both models and a request beside them")
         values.append(Value("largest batch", str(most), "--memory less the weights, over the cache of a request"))
 
     def made(rates: Acceptance) -> SpeculationTable:

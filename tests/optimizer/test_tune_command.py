@@ -173,7 +173,10 @@ def test_a_price_and_a_memory(sweep: str, capsys: pytest.CaptureFixture[str]) ->
     (row,) = [p for p in found["predictions"] if (p["concurrency"], p["draft_length"]) == (4, "none")]
     assert row["coins_per_million_tokens"] == pytest.approx(1000.0 / 81.0)
     fits = {one["draft_length"]: one["concurrency"] for one in found["capacity"]}
-    assert fits[3] < fits["none"]
+    assert 0 < fits[3] < fits["none"]
+    assert run(["tune", sweep, "--memory", "0.22", "--context", "384", *configs, "--json"]) == 0
+    capacity = json.loads(capsys.readouterr().out)["capacity"]
+    assert [one["draft_length"] for one in capacity if one["concurrency"]] == ["none"]
     assert run(["tune", sweep, "--memory", "1"]) == 2
     assert "--draft-config" in capsys.readouterr().err
     assert run(["tune", sweep, "--memory", "1", *configs]) == 2

@@ -42,7 +42,8 @@ def decide(predictor: Predictor, goal: Goal) -> Tuning:
             f"max_batch: expected at most {measured[-1]}, the largest measured concurrency, got {largest}; measure it, "
             "or extrapolate"
         )
-    concurrencies = tuple(c for c in sorted({*measured, *goal.concurrencies}) if c <= largest)
+    first = 1 if goal.extrapolate else measured[0]
+    concurrencies = tuple(c for c in sorted({*measured, *goal.concurrencies}) if first <= c <= largest)
     if not concurrencies:
         raise InvalidInput(f"max_batch: expected at least {measured[0]}, the smallest measured concurrency")
     unknown = sorted(set(goal.weights or ()) - set(measured))
@@ -53,7 +54,6 @@ def decide(predictor: Predictor, goal: Goal) -> Tuning:
         raise InvalidInput("robust: expected a run without speculation (draft_length none) to compare with, got none")
     notes = list(predictor.notes)
     known = [length for length in sweep.draft_lengths if length]
-    first = 1 if goal.extrapolate else concurrencies[0]
     if first > 1:
         notes.append(f"batches below {first} take the choice at {first}: they were not measured")
     sizes = _sizes(first, largest, concurrencies)

@@ -65,6 +65,15 @@ def test_the_best_drafter_of_a_mix_by_hand(code: float) -> None:
     assert sum(length == "none" for _, length in names) == 1
 
 
+def test_a_class_with_fewer_loads_is_left_out() -> None:
+    """Tests that a workload that was not measured at every load has no answer of its own, and breaks nothing."""
+    sweep = _sweep(SPEEDS)
+    kept = [m for m in sweep.measurements if m.point.condition != Condition(1, "code")]
+    found = _options(Sweep(tuple(kept)))
+    assert [row["workload"] for row in found.classes] == ["chat"]
+    assert _options(Sweep(tuple(kept)), workload="code").loads == [8]
+
+
 def test_an_own_mode_is_an_option_with_its_longest_length_only() -> None:
     """Tests that nothing is put between, below or beyond what an engine's own mode was measured with, and no table."""
     better = {key: 1.3 * speed for key, speed in SPEEDS[MTP].items()}
