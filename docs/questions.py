@@ -38,7 +38,7 @@ QUESTIONS = (
     ("And llama.cpp, which takes one length?", f"tune {NGRAM} --engine llama.cpp", ("batch size", "Configuration")),
     ("How many requests at a time get a token every 30 ms?", f"tune {QWEN} --engine sglang --tpot 30",
      ("Capacity",)),
-    ("And in the 99th percentile?", f"tune {LATENCY} --tpot 30@p99", ("Drafter", "Capacity")),
+    ("And in the 99th percentile?", f"tune {LATENCY} --tpot 30@p99", ("Capacity",)),
     ("And with the first token within half a second?", f"tune {LATENCY} --tpot 30 --ttft 500", ("Drafter", "Capacity")),
     ("I must not be slower than without speculation, at any load.", f"tune {LATENCY} --robust",
      ("Drafter", "batch size", "Note: every", "Note: with vllm")),

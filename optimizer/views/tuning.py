@@ -85,11 +85,11 @@ def _print_break_even(tuning: Tuning, out: Console) -> None:
 def _plain(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return rows without the columns that say nothing."""
     kept = [key for key in rows[0] if key != "at_least" and any(row[key] not in ("", "fixed", 1) for row in rows)]
-    return [
-        {key.replace("_", " "): f"{row[key]}{'+' * row.get('at_least', False)}" if key == "concurrency" else row[key]
-         for key in kept}
-        for row in rows
-    ]  # fmt: skip
+    return [{key.replace("_", " "): _load(row) if key == "concurrency" else row[key] for key in kept} for row in rows]
+
+
+def _load(row: Mapping[str, Any]) -> str:
+    return f"{row['concurrency']}{'+' if row.get('at_least') else ' '}".rjust(len("concurrency"))
 
 
 def _cell(value: Any) -> str:

@@ -369,3 +369,15 @@ def test_drafts_shorter_than_measured_are_asked_for_but_not_taken() -> None:
     assert found.schedule.ranges == ((1, 8, None),)
     assert found.regret_bound > 0.1
     assert _decide(sweep, extrapolate=True).schedule.ranges == ((1, 8, None),)  # at the lower end of its band
+
+
+def test_a_percentile_of_several_workloads_is_the_worst_of_them() -> None:
+    """Tests that a target of the 99th percentile is met where every workload meets it, not their mean."""
+    rows = [
+        Measurement(Point(Condition(4, name), k), 400.0, also={"p99_tpot_ms": tail, "mean_tpot_ms": 10.0})
+        for name, tail in (("chat", 12.0), ("code", 20.0))
+        for k in (None, 3)
+    ]
+    for target, carried in ((0.019, 0), (0.021, 4)):
+        found = _decide(Sweep(tuple(rows)), tpot_seconds=target, tpot_of="p99")
+        assert [one.concurrency for one in found.capacity] == [carried] * len(found.capacity)
