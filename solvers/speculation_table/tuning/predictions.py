@@ -180,7 +180,7 @@ class Predictor:
         self._least = min(condition.concurrency for condition in self.sweep.conditions)
         self._observed = self._gather()
         timed = [point for point, seen in self._observed.items() if seen.runs]
-        if all(point.draft_length is not None for point in timed):
+        if self.sweep.relative is None and all(point.draft_length is not None for point in timed):
             raise InvalidInput("sweep: expected a run without speculation (draft_length none): that is the comparison")
         if all(point.draft_length is None for point in timed):
             raise InvalidInput("sweep: expected a run with speculation (a draft_length), got none")
@@ -290,7 +290,7 @@ class Predictor:
         What both share, such as how throughput lies between two measured loads, does not widen them.
         """
         place = {condition: k for k, condition in enumerate(dict.fromkeys(p.condition for p in found.points))}
-        none = self.predict(Point(condition, None) for condition in place)
+        none = self.predict(Point(condition, self.sweep.relative) for condition in place)
         at = np.array([place[point.condition] for point in found.points])
         square = found.deviation**2 + none.deviation[at] ** 2
         both = np.flatnonzero(~(found.measured | none.measured[at]))
