@@ -268,8 +268,11 @@ def decide(predictor: Predictor, goal: Goal) -> Tuning:
     Raises
     ------
     InvalidInput
-        If the goal lies outside what was measured and extrapolation is not allowed, or names what was not measured.
+        If nothing was measured without speculation, or the goal lies outside what was measured and extrapolation is not
+        allowed, or names what was not measured.
     """
+    if all(m.point.draft_length is not None or m.tokens_per_second is None for m in predictor.sweep.measurements):
+        raise InvalidInput("sweep: expected a run without speculation (draft_length none): that is the comparison")
     served = _served(predictor, goal)
     measured = sorted({condition.concurrency for condition in served})
     largest = goal.max_batch or measured[-1]
