@@ -17,6 +17,7 @@ from specopt.models.errors import InvalidInput
 
 if TYPE_CHECKING:
     from specopt.models.sweep import Point
+    from specopt.solvers.speculation_table.tuning.decision import Goal
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +45,14 @@ class Tune:
     budget: int = option("N", "Upper limit of the points to ask for.", default=4)
     regret: float = option("SHARE", "Ask until no more than this may be lost.", default=0.02)
     confidence: float = option("SHARE", "Coverage of the bands.", default=0.9)
+    drive: str | None = option(
+        "COMMAND", "Measure what --ask asks for: starts a server, {k} is its draft length or none."
+    )
+    endpoint: str = option("URL", "With --drive: where the server answers.", default="http://127.0.0.1:8000")
+    loads: str = option("N,...", "With --drive: concurrencies in question.", default="1,4,16,64")
+    prompts: Path | None = option("FILE", "With --drive: prompts, one a line; default: stories.")
+    tokens: int = option("N", "With --drive: tokens of an answer.", default=256)
+    seconds: float = option("S", "With --drive: how long a load lasts.", default=60.0)
     extrapolate: bool = flag("Look beyond the measured range, too.")
     as_json: AsJson = False
     output: Output = None
@@ -76,6 +85,8 @@ def tune(given: Tune) -> None:
         context_tokens=given.context,
         single=engine.single,
     )
+    if given.drive is not None:
+        _drive(given, given.drive, goal)
     sweep = read_sweeps(given.sweep, model=given.model, draft=given.draft)
     tuner = Tuner.from_sweep(sweep, goal, given.regret, given.confidence)
     if given.ask and not tuner.is_comparable:
@@ -107,6 +118,29 @@ def tune(given: Tune) -> None:
         _print_points(points, {measurement.point for measurement in tuner.measurements})
     if given.output is not None:
         say(f"written to {given.output}")
+
+
+def _drive(given: Tune, command: str, goal: Goal) -> None:
+    """Add to the sweep what an engine does, until nothing more is to be measured."""
+    from specopt.commands.measure import numbers_of
+    from specopt.measuring.client import PROMPTS, Client
+    from specopt.measuring.drive import Drive
+    from specopt.models.reading import read_text
+
+    if len(given.sweep) != 1:
+        raise InvalidInput(f"--drive: expected one SWEEP, the CSV file that rows are added to, got {len(given.sweep)}")
+    prompts = tuple(filter(None, read_text(given.prompts).splitlines())) if given.prompts else PROMPTS
+    client = Client(endpoint=given.endpoint, prompts=prompts, max_tokens=given.tokens, seconds=given.seconds)
+    sweep = Path(given.sweep[0])
+    loads, longest = numbers_of("--loads", given.loads), given.max_length or 5
+    drive = Drive(command=command, sweep=sweep, loads=loads, longest=longest, client=client)
+    try:
+        measured = drive.run(goal, given.regret)
+    except BaseException:
+        if sweep.exists():
+            say(f"{sweep} keeps what was measured; the same command goes on from there")
+        raise
+    say(f"{measured} loads measured")
 
 
 def _weights(path: Path) -> dict[int, float]:

@@ -156,12 +156,12 @@ class Regression:
         covariance = np.linalg.inv(self._inverse[np.ix_(hidden, hidden)])
         away = covariance @ (self._inverse @ self.values)[hidden]
         mean = self.values[hidden] - away + self.level + self._expected(self.features[hidden])
-        return mean, np.diag(covariance)
+        return np.asarray(mean), np.diag(covariance)
 
     def _expected(self, features: Records) -> Floats:
         """Return what the law expects before there is data, as a line through its fitted parameters."""
         slopes = self.law.slopes(features, self.parameters)
-        return self.law.value(features, self.parameters) + slopes @ (self.law.usual - self.parameters)
+        return np.asarray(self.law.value(features, self.parameters) + slopes @ (self.law.usual - self.parameters))
 
     def _gram(self, a: Records, b: Records) -> Floats:
         slopes = self.law.slopes(a, self.parameters) * self.law.spread**2
