@@ -38,6 +38,13 @@ ANCHOR = 0.93  # throughput with 0 drafts against none
 CONFIDENCE = 0.9
 LEVEL = 0.01  # of the test that a table's coverage is too low
 DRAWS = 2_000
+KEPT, INSIDE, ANY = (
+    "ends of K kept",
+    "an end of K withheld, lengths between measured ones",
+    "an end of K withheld, all lengths",
+)
+KINDS = ((KEPT, 0.8), (INSIDE, 1.7), (ANY, 1.7))
+"""Ways to thin a table and what may be taken, with the largest mean regret that is aimed at, in %."""
 SCALES = (1.0, 0.5, 2.0)
 NOISES = (0.0, 0.01, 0.05)
 DRAWN = 12
@@ -250,12 +257,12 @@ class Score:
     Parameters
     ----------
     regrets
-        Of each way with the ends of the draft lengths kept, and without: one share per load and workload.
+        Of each way by kind (`KINDS`): one share per load and workload.
     cells
         Of every withheld point: whether its band held it, and how wide the band was, for each way that withheld it.
     """
 
-    regrets: dict[bool, list[Floats]]
+    regrets: dict[str, list[Floats]]
     cells: dict[Point, list[tuple[bool, float]]]
 
     @property
@@ -285,21 +292,23 @@ def score(table: Table, truth: Table, method: Method, most: int) -> Score:
     speeds = np.array([speed_of(truth[p]) for p in wanted])
     seen = np.log([speed_of(table[p]) for p in wanted])
     conditions = {p.condition for p in wanted}
-    found = Score({True: [], False: []}, {})
+    found = Score({kind: [] for kind, _ in KINDS}, {})
     for way in ways(table, 0, most):
         mean, half = method(way.kept, wanted)
         hidden = np.array([p not in way.kept for p in wanted])
         for k in np.flatnonzero(hidden & np.isfinite(half)):
             found.cells.setdefault(wanted[k], []).append((bool(abs(seen[k] - mean[k]) <= half[k]), 2.0 * half[k]))
-        # what is measured counts as measured; as tuning does, all take only lengths between measured ones
+        # what is measured counts as measured
         mean = np.where(hidden, mean, seen)
         known = [p.draft_length for p in way.kept if p.draft_length]
-        mean[[bool(p.draft_length) and not min(known) <= (p.draft_length or 0) <= max(known) for p in wanted]] = -np.inf
-        shares = []
-        for condition in sorted(conditions):
-            own = np.array([p.condition == condition for p in wanted])
-            shares.append(1.0 - speeds[own][np.argmax(mean[own])] / speeds[own].max())
-        found.regrets[way.ends].append(np.array(shares))
+        outside = [bool(p.draft_length) and not min(known) <= (p.draft_length or 0) <= max(known) for p in wanted]
+        for kind in (KEPT,) if way.ends else (INSIDE, ANY):
+            judged = np.where(outside, -np.inf, mean) if kind == INSIDE else mean
+            shares = []
+            for condition in sorted(conditions):
+                own = np.array([p.condition == condition for p in wanted])
+                shares.append(1.0 - speeds[own][np.argmax(judged[own])] / speeds[own].max())
+            found.regrets[kind].append(np.array(shares))
     return found
 
 
@@ -335,16 +344,16 @@ def chosen(scores: Mapping[float, Mapping[str, Score]]) -> dict[str, Score]:
     return found
 
 
-def _mean(regrets: Mapping[bool, list[Floats]], ends: bool | None) -> float:
-    """Return the mean regret of a table's ways; NaN where there are none."""
-    means = [float(way.mean()) for kind, several in regrets.items() if ends in (None, kind) for way in several]
+def _mean(regrets: Mapping[str, list[Floats]], which: str | None) -> float:
+    """Return the mean regret of a table's ways of a kind, or of all; NaN where there are none."""
+    means = [float(way.mean()) for kind, several in regrets.items() if which in (None, kind) for way in several]
     return float(np.mean(means)) if means else float("nan")
 
 
-def _regret(scores: Mapping[str, Score], ends: bool) -> tuple[float, float]:
+def _regret(scores: Mapping[str, Score], kind: str) -> tuple[float, float]:
     """Return the mean over tables of mean regret, and the largest at any load, in %."""
-    worst = [float(way.max()) for one in scores.values() for way in one.regrets[ends]]
-    return 100.0 * float(np.nanmean([_mean(one.regrets, ends) for one in scores.values()])), 100.0 * max(worst)
+    worst = [float(way.max()) for one in scores.values() for way in one.regrets[kind]]
+    return 100.0 * float(np.nanmean([_mean(one.regrets, kind) for one in scores.values()])), 100.0 * max(worst)
 
 
 def _written(found: tuple[float, float]) -> str:
@@ -354,10 +363,10 @@ def _written(found: tuple[float, float]) -> str:
 def rows_of(scores: Mapping[str, Score], rules: Mapping[str, Mapping[str, Score]], of: str) -> list[Row]:
     """Return the rows of a set of tables: regret beside the rules', coverage beside the conformal band's."""
     rows = []
-    for ends, what, target in ((True, "ends of K kept", 0.8), (False, "an end of K withheld", 1.7)):
-        found = _regret(scores, ends)
+    for what, target in KINDS:
+        found = _regret(scores, what)
         rows.append(Row(f"{of}, {what}: regret of tune", _written(found), f"<= {target} % mean", found[0] <= target))
-        theirs = {name: _regret(by, ends) for name, by in rules.items()}
+        theirs = {name: _regret(by, what) for name, by in rules.items()}
         rows += [Row(f"{of}, {what}: regret of the rule {name}", _written(one)) for name, one in theirs.items()]
         best = min(one[0] for one in theirs.values())
         rows.append(Row(f"{of}, {what}: tune against the best rule", f"{found[0] - best:+.2f} %", "<= +0.1 %",

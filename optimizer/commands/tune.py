@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from specopt.models.sweep import Point
     from specopt.solvers.speculation_table.tuning.decision import Goal
 
+_LONGEST = 5  # draft in question where an engine is driven and nobody says
+
 
 @dataclass(frozen=True, kw_only=True)
 class Tune:
@@ -126,16 +128,18 @@ def _drive(given: Tune, command: str, goal: Goal) -> None:
     from specopt.measuring.client import PROMPTS, Client
     from specopt.measuring.drive import Drive
     from specopt.models.reading import read_text
+    from specopt.solvers.speculation_table.tuning.tuner import Tuner
 
     if len(given.sweep) != 1:
         raise InvalidInput(f"--drive: expected one SWEEP, the CSV file that rows are added to, got {len(given.sweep)}")
     prompts = tuple(filter(None, read_text(given.prompts).splitlines())) if given.prompts else PROMPTS
     client = Client(endpoint=given.endpoint, prompts=prompts, max_tokens=given.tokens, seconds=given.seconds)
     sweep = Path(given.sweep[0])
-    loads, longest = numbers_of("--loads", given.loads), given.max_length or 5
-    drive = Drive(command=command, sweep=sweep, loads=loads, longest=longest, client=client)
+    tuner = Tuner(
+        numbers_of("--loads", given.loads), range(1, (given.max_length or _LONGEST) + 1), goal=goal, regret=given.regret
+    )
     try:
-        measured = drive.run(goal, given.regret)
+        measured = Drive(command=command, sweep=sweep, client=client).run(tuner)
     except BaseException:
         if sweep.exists():
             say(f"{sweep} keeps what was measured; the same command goes on from there")

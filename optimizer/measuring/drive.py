@@ -13,23 +13,34 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from specopt.console.streams import say
 from specopt.instances.sweeps import read_sweeps
 from specopt.measuring.client import Client, ServerFailed
 from specopt.models.errors import InvalidInput
-from specopt.models.sweep import Point
-from specopt.solvers.speculation_table.tuning.decision import Goal
-from specopt.solvers.speculation_table.tuning.tuner import Tuner
+from specopt.models.sweep import Measurement, Point
 
 PLACE = "{k}"
 HEADER = "concurrency,draft_length,output_tokens_per_second,mean_acceptance_length\n"
 _POLL = 0.2  # seconds between two looks at a server that starts
 _LEAVE = 30.0  # seconds that a server has to end by itself
+
+
+class Asks(Protocol):
+    """What says which point to measure next: a `Tuner`."""
+
+    measurements: list[Measurement]
+
+    def ask(self) -> list[Point]:
+        """Return the next point, or none."""
+
+    def tell(self, point: Point, tokens_per_second: float, acceptance_length: float | None) -> None:
+        """Add a measurement."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,10 +53,6 @@ class Drive:
         Starts the server; {k} in it is the draft length, or none without speculation.
     sweep
         The CSV file that the rows are added to.
-    loads
-        Concurrencies in question.
-    longest
-        Longest draft in question.
     client
         What it is asked.
     start_seconds
@@ -54,8 +61,6 @@ class Drive:
 
     command: str
     sweep: Path
-    loads: Sequence[int]
-    longest: int
     client: Client
     start_seconds: float = 900.0
 
@@ -63,15 +68,14 @@ class Drive:
         if PLACE not in self.command:
             raise InvalidInput(f"drive: expected a command with {PLACE}, the draft length, got {self.command!r}")
 
-    def run(self, goal: Goal, regret: float) -> int:
-        """Measure until what measuring can still remove is below a regret; return how many loads were measured.
+    def run(self, tuner: Asks) -> int:
+        """Measure until a tuner asks for nothing more; return how many loads were measured.
 
         Raises
         ------
         ServerFailed
             If the server does not start, or fails under a load; what was measured stands in the sweep.
         """
-        tuner = Tuner(self.loads, range(1, self.longest + 1), goal=goal, regret=regret)
         if self.sweep.exists():
             tuner.measurements += read_sweeps([self.sweep]).measurements
         measured = 0
@@ -83,7 +87,7 @@ class Drive:
                     measured, points = measured + 1, tuner.ask()
         return measured
 
-    def _measure(self, tuner: Tuner, point: Point) -> None:
+    def _measure(self, tuner: Asks, point: Point) -> None:
         concurrency, name = point.condition.concurrency, _name(point.draft_length)
         found = self.client.run(concurrency)
         accepted = "" if found.acceptance_length is None or not point.draft_length else f"{found.acceptance_length:.4f}"

@@ -19,7 +19,7 @@ from specopt.commands.cli import run
 from specopt.measuring.client import Client, Load, ServerFailed
 from specopt.measuring.drive import Drive
 from specopt.models.errors import InvalidInput
-from specopt.solvers.speculation_table.tuning.decision import Goal
+from specopt.solvers.speculation_table.tuning.tuner import Tuner
 
 
 @pytest.fixture
@@ -36,8 +36,7 @@ def _command(port: int, fault: str = "") -> str:
 
 def _drive(port: int, sweep: Path, fault: str, patience: float = 60.0, start_seconds: float = 120.0) -> Drive:
     client = Client(endpoint=f"http://127.0.0.1:{port}/v1", max_tokens=12, seconds=0.5, patience=patience)
-    return Drive(command=_command(port, fault), sweep=sweep, loads=[1, 2], longest=3, client=client,
-                 start_seconds=start_seconds)  # fmt: skip
+    return Drive(command=_command(port, fault), sweep=sweep, client=client, start_seconds=start_seconds)
 
 
 @pytest.mark.slow
@@ -78,7 +77,7 @@ def test_a_server_that_fails_is_one_line(
 ) -> None:
     """Tests that each way to fail is named with the draft length, and that the server is gone afterwards."""
     with pytest.raises(ServerFailed, match=words) as failed:
-        _drive(port, tmp_path / "sweep.csv", fault, **more).run(Goal(), 0.02)
+        _drive(port, tmp_path / "sweep.csv", fault, **more).run(Tuner([1, 2], [1, 2, 3]))
     assert "the server with draft length none" in str(failed.value)
     assert "\n" not in str(failed.value)
     with socket.socket() as one:
@@ -93,13 +92,13 @@ def test_a_command_that_starts_nothing_is_one_line(command: str, words: str, por
     """Tests that a program that ends, or is not there, is said."""
     client = Client(endpoint=f"http://127.0.0.1:{port}")
     with pytest.raises(ServerFailed, match=words):
-        Drive(command=command, sweep=tmp_path / "s.csv", loads=[1], longest=2, client=client).run(Goal(), 0.02)
+        Drive(command=command, sweep=tmp_path / "s.csv", client=client).run(Tuner([1], [1, 2]))
 
 
 def test_a_command_names_the_draft_length(tmp_path: Path) -> None:
     """Tests that a command without {k}, which would measure one setting as all, is refused; so is no address."""
     with pytest.raises(InvalidInput, match=r"expected a command with \{k\}"):
-        Drive(command="serve", sweep=tmp_path / "s.csv", loads=[1], longest=2, client=Client(endpoint="http://x"))
+        Drive(command="serve", sweep=tmp_path / "s.csv", client=Client(endpoint="http://x"))
     with pytest.raises(InvalidInput, match="expected an address"):
         Client(endpoint="localhost:8000")
 
@@ -136,14 +135,14 @@ def test_what_was_measured_is_kept(tmp_path: Path) -> None:
             yield
 
     def drive(client: _Played) -> Played:
-        return Played(command="{k}", sweep=tmp_path / "s.csv", loads=[1, 8], longest=3, client=client)  # type: ignore[arg-type]
+        return Played(command="{k}", sweep=tmp_path / "s.csv", client=client)  # type: ignore[arg-type]
 
     first, second = _Played(3), _Played(100)
     with pytest.raises(KeyboardInterrupt):
-        drive(first).run(Goal(), 0.02)
+        drive(first).run(Tuner([1, 8], [1, 2, 3]))
     assert len((tmp_path / "s.csv").read_text().splitlines()) == 4
-    measured = drive(second).run(Goal(), 0.02)
+    measured = drive(second).run(Tuner([1, 8], [1, 2, 3]))
     assert measured == len(second.asked) > 0
     assert not set(first.asked) & set(second.asked)
     assert starts[:2] == [None, 2]  # both loads of a length with one server
-    assert drive(_Played(0)).run(Goal(), 0.02) == 0
+    assert drive(_Played(0)).run(Tuner([1, 8], [1, 2, 3])) == 0
