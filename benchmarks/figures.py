@@ -181,6 +181,17 @@ FIGURES: dict[str, Measured | Computed] = {
     "chunks.eq3.one-gpu.low": Measured(_CHUNKS, _TTFT.format(891, 1, 1325)),
     "chunks.eq3.one-gpu.high": Measured(_CHUNKS, _TTFT.format(351, 1, 582)),
     "tuning.regret.mean": Measured("tuning from real sweeps", _HELD_OUT.format(1, _BOTH, "regret"), 0),
+    "tuning.withheld.mean": Measured(
+        "tuning against simple rules", "15 measured tables, ends of K kept: regret of tune", 0
+    ),
+    "tuning.withheld.rule": Measured(
+        "tuning against simple rules",
+        "15 measured tables, ends of K kept: regret of the rule quadratic in log(1 + K)",
+        0,
+    ),
+    "tuning.withheld.coverage": Measured(
+        "tuning against simple rules", "15 measured tables: withheld cells inside bands of 90 % of tune"
+    ),
     "tuning.regret.worst": Measured("tuning from real sweeps", _HELD_OUT.format(1, _BOTH, "regret"), 1),
     "tuning.acceptance-alone.error": Measured(
         "tuning from real sweeps", _HELD_OUT.format(8, _ALONE, "error of throughput")

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from specopt.models.sweep import Point, Sweep
     from specopt.solvers.speculation_table.tuning.goal import Goal
 
+_LONGEST = 5  # draft in question where an engine is driven and nobody says
+
 
 @dataclass(frozen=True, kw_only=True)
 class Tune:
@@ -54,6 +56,14 @@ class Tune:
     budget: int = option("N", "Upper limit of the points to ask for.", default=4)
     regret: float = option("SHARE", "Ask until no more than this may be lost.", default=0.02)
     confidence: float = option("SHARE", "Coverage of the bands.", default=0.9)
+    drive: str | None = option(
+        "COMMAND", "Measure what --ask asks for: starts a server, {k} is its draft length or none."
+    )
+    endpoint: str = option("URL", "With --drive: where the server answers.", default="http://127.0.0.1:8000")
+    loads: str = option("N,...", "With --drive: concurrencies in question.", default="1,4,16,64")
+    prompts: Path | None = option("FILE", "With --drive: prompts, one a line; default: stories.")
+    tokens: int = option("N", "With --drive: tokens of an answer.", default=256)
+    seconds: float = option("S", "With --drive: how long a load lasts.", default=60.0)
     extrapolate: bool = flag("Look beyond the measured range, too.")
     as_json: AsJson = False
     output: Output = None
@@ -80,6 +90,8 @@ def tune(given: Tune) -> None:
     engine = ENGINES[given.engine]
     if given.per not in (None, "joule", "coin") or (given.per == "coin" and given.price is None):
         raise InvalidInput(f"--per: expected joule, or coin with --price, got {given.per!r}")
+    if given.drive is not None:
+        _drive(given, given.drive, engine)
     sweep = read_sweeps(given.sweep, model=given.model, draft=given.draft)
     front = sweep.front()
     if given.per == "joule":
@@ -186,6 +198,33 @@ def _costs(given: Tune, data: dict[str, Any]) -> list[str]:
 def _renamed(data: dict[str, Any], unit: str) -> None:
     for row in data["predictions"]:
         row[unit] = row.pop("tokens_per_second")
+
+
+def _drive(given: Tune, command: str, engine: Engine) -> None:
+    """Add to the sweep what an engine does, until nothing more is to be measured."""
+    from specopt.commands.measure import numbers_of
+    from specopt.measuring.client import PROMPTS, Client
+    from specopt.measuring.drive import Drive
+    from specopt.models.reading import read_text
+    from specopt.solvers.speculation_table.tuning.goal import Goal
+    from specopt.solvers.speculation_table.tuning.tuner import Tuner
+
+    if len(given.sweep) != 1:
+        raise InvalidInput(f"--drive: expected one SWEEP, the CSV file that rows are added to, got {len(given.sweep)}")
+    prompts = tuple(filter(None, read_text(given.prompts).splitlines())) if given.prompts else PROMPTS
+    client = Client(endpoint=given.endpoint, prompts=prompts, max_tokens=given.tokens, seconds=given.seconds)
+    sweep = Path(given.sweep[0])
+    goal = Goal(weights=None if given.weights is None else _weights(given.weights), single=engine.single)
+    tuner = Tuner(
+        numbers_of("--loads", given.loads), range(1, (given.max_length or _LONGEST) + 1), goal=goal, regret=given.regret
+    )
+    try:
+        measured = Drive(command=command, sweep=sweep, client=client).run(tuner)
+    except BaseException:
+        if sweep.exists():
+            say(f"{sweep} keeps what was measured; the same command goes on from there")
+        raise
+    say(f"{measured} loads measured")
 
 
 def _weights(path: Path) -> dict[int, float]:

@@ -31,7 +31,8 @@ def decide(predictor: Predictor, goal: Goal) -> Tuning:
     Raises
     ------
     InvalidInput
-        If the goal lies outside what was measured and extrapolation is not allowed, or names what was not measured.
+        If nothing was measured without speculation, or the goal lies outside what was measured and extrapolation is not
+        allowed, or names what was not measured.
     """
     sweep, cases = predictor.sweep, cases_of(predictor, goal)
     names = {case[0] for case in cases}
