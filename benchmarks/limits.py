@@ -27,7 +27,7 @@ from specopt.models.fields import MAX_BUDGET, MAX_TOKENS
 from specopt.models.problem import Problem
 
 MEMORY_BYTES = 2 * 2**30
-MANY = 100_000
+MANY, MOST = 100_000, 1_000_000
 """Entries of a long column: no field limits them, files of this size are a few megabytes."""
 
 
@@ -60,6 +60,17 @@ def _chain(states: int) -> Callable[[], Problem]:
     return build
 
 
+def _sampled(tasks: int, samples: int, **fields: Any) -> Callable[[], Problem]:
+    """Return what builds a problem of serving latency with that many predicted lengths of every task."""
+
+    def build() -> Problem:
+        base = specopt.generate(LATENCY, seed=1, tasks=tasks)
+        drawn = np.random.default_rng(1).integers(1, 513, (samples, tasks)).tolist()
+        return base.from_dict(base.to_dict() | {"output_lengths": "predicted", "output_samples": drawn} | fields)
+
+    return build
+
+
 def _finest(family: str) -> Callable[[], Problem]:
     """Return what builds a problem of draft control with as many resolutions as a column is long."""
 
@@ -75,6 +86,7 @@ def _finest(family: str) -> Callable[[], Problem]:
 
 LATENCY, CHUNKS, BATCH = "serving-latency/paper-1", "prompt-chunking/paper-4", "verification-batch/mixed"
 CONTROL, ALLOCATION, FAIR = "draft-control/paper-3", "draft-allocation/paper-5", "fair-goodput/paper-5"
+ARRIVALS = "serving-latency/arrivals"
 SMALL = {"tasks": 5, "max_input": 40, "max_output": 24}
 LONG = {"output_tokens": [MAX_TOKENS] * 5, "max_output_tokens": MAX_TOKENS, "draft_memory_bytes": 1e15}
 KNOWN = {"output_lengths": "known"}
@@ -110,6 +122,15 @@ CASES: dict[str, dict[str, Callable[[], Problem]]] = {
         ),
         "10,000 tasks, rebatched": _with(LATENCY, params={"tasks": 10_000}, **REBATCHED),
         "1,000 tasks in ample memory": _with(LATENCY, params={"tasks": 1000}, draft_memory_bytes=1e15),
+        "tasks in ample memory, known": _with(LATENCY, params={"tasks": MANY}, draft_memory_bytes=1e15, **KNOWN),
+        "1,000,000 tasks": _with(LATENCY, params={"tasks": MOST}),
+        "1,000,000 tasks, known": _with(LATENCY, params={"tasks": MOST}, **KNOWN),
+        "tasks, rebatched": _with(LATENCY, params={"tasks": MANY}, **REBATCHED),
+        "200 tasks, 10,000 samples": _sampled(200, 10_000),
+        "200 tasks, 10,000 samples, rebatched": _sampled(200, 10_000, batching="rebatched"),
+        "10,000 arrivals": _with(ARRIVALS, params={"tasks": 10_000}),
+        "10,000 arrivals far apart": _with(ARRIVALS, params={"tasks": 10_000, "requests_per_second": 0.01}),
+        "arrivals": _with(ARRIVALS, params={"tasks": MANY}),
     },
     "prompt-chunking": {
         "pipeline_length": _with(CHUNKS, pipeline_length=MAX_TOKENS),
@@ -131,16 +152,22 @@ CASES: dict[str, dict[str, Callable[[], Problem]]] = {
         "max_draft_tokens": _with(STOPPING, params={"max_draft": 1000, "bins": 2}),
         "scores": _with(STOPPING, params={"bins": 1000}),
         "both": _with(STOPPING, params={"max_draft": 1000, "bins": 1000}),
+        "both, 100 classes": _with(STOPPING, params={"max_draft": 1000, "bins": 1000, "classes": 100}),
     },
-    "verification-batch": {"requests": _with(BATCH, params={"requests": MANY})},
+    "verification-batch": {
+        "requests": _with(BATCH, params={"requests": MANY}),
+        "1,000,000 requests": _with(BATCH, params={"requests": MOST}),
+    },
     "draft-allocation": {
         "budget_tokens": _with(ALLOCATION, budget_tokens=MAX_BUDGET),
         "clients": _with("draft-allocation/uniform", params={"clients": MANY, "budget": 10 * MANY}),
+        "1,000,000 clients": _with("draft-allocation/uniform", params={"clients": MOST, "budget": 10 * MOST}),
     },
     "fair-goodput": {
         "budget_tokens": _with(FAIR, budget_tokens=MAX_BUDGET),
         "budget_tokens per second": _with("fair-goodput/per-second", budget_tokens=MAX_BUDGET),
         "clients": _with(FAIR, params={"clients": MANY, "budget": 10 * MANY}),
+        "1,000,000 clients": _with(FAIR, params={"clients": MOST, "budget": 10 * MOST}),
         "clients per second": _with("fair-goodput/per-second", params={"clients": 10_000, "budget": 100_000}),
     },
 }
