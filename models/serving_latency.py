@@ -97,7 +97,7 @@ class ServingLatencyProblem(ServingData):
         """Return what each task takes from arrival to finish, a row for each scenario (`objective: "mean_latency"`)."""
         arrival, ready = self.readiness(plan)
         if self.batching == "static":
-            return play_static(self, plan, np.stack(self.scenarios))[1] + ready.max()
+            return np.asarray(play_static(self, plan, np.stack(self.scenarios))[1] + ready.max())
         return np.array([one.finish - arrival for one in self.played(plan)])
 
     def played(self, plan: ServingLatencyPlan) -> tuple[Played, ...]:
