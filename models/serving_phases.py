@@ -47,7 +47,7 @@ def serve(
     """
     clock, step, last, overlap, regroup, rounding = setting
     size_of, new_of = np.zeros(len(lengths), dtype=np.int64), np.zeros(len(lengths), dtype=np.int64)
-    tally = np.zeros(len(task), dtype=np.int64)
+    tally, times = np.zeros(len(task), dtype=np.int64), np.zeros(2)
     start = np.zeros(len(lengths) + 1, dtype=np.int64)
     for k in waiting:
         start[batch_of[k] + 1] += 1
@@ -80,7 +80,8 @@ def serve(
                 if prefill and new_of[m] == 0:
                     continue
                 b, reached, unseen, held, together = 0, 0.0, 0.0, 0.0, 0
-                for k in members[start[m] : start[m] + size_of[m]]:
+                for i in range(start[m], start[m] + size_of[m]):
+                    k = members[i]
                     if (task[k, JOINED] == 0.0) if prefill else (0.0 < task[k, JOINED] < step):
                         gained = task[k, OTHERS] + task[k, COUNT] * task[k, TOKENS]
                         after = task[k, OTHERS] + (task[k, COUNT] + 1.0) * task[k, TOKENS]
@@ -93,7 +94,7 @@ def serve(
                             together = max(together, tally[before[k]])
                 if b == 0:
                     continue
-                times = [0.0, 0.0]
+                times[:] = 0.0
                 for i in range(length + 1):  # drafts, then the verification
                     which = DRAFT if i < length else VERIFY
                     first = reached if prefill else 1.0 + unseen
@@ -101,8 +102,8 @@ def serve(
                     flops = models[which, 0] * new + models[which, 1] * new * (reached + i)
                     flops += models[which, 2] * (1 if i < length else 1 + length)
                     slowest = 0.0
-                    for slope, height in pieces[which]:
-                        slowest = max(slowest, slope * flops * b + height)
+                    for piece in range(pieces.shape[1]):
+                        slowest = max(slowest, pieces[which, piece, 0] * flops * b + pieces[which, piece, 1])
                     times[which] += slowest
                 moved = 0.0 if prefill else regroup * (b - together)
                 drafted = (drafted if overlap else done) + times[DRAFT] + (moved if length > 0 else 0.0)
@@ -110,7 +111,8 @@ def serve(
                 for which in range(VERIFY if length == 0 else DRAFT, 2):
                     needed[which, m] = max(needed[which, m], b * models[which, 3] * held)
                 some = 0
-                for k in members[start[m] : start[m] + size_of[m]]:
+                for i in range(start[m], start[m] + size_of[m]):
+                    k = members[i]
                     if (task[k, JOINED] == 0.0) if prefill else (0.0 < task[k, JOINED] < step):
                         new_of[m] = 0
                         if regroup > 0.0:
