@@ -13,6 +13,7 @@ The judge (`evaluate`, `violations`) is written from the equations, array by arr
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -159,6 +160,8 @@ class ServingLatencyProblem(ServingData):
         return found + (self._batch_defects(plan) if self.batching == "static" else phase_defects(self, plan))
 
     def _batch_defects(self, plan: ServingLatencyPlan) -> list[str]:
+        if all(plan.batches) and sorted(itertools.chain.from_iterable(plan.batches)) == list(range(self.tasks)):
+            return []
         found = []
         seen = [0] * self.tasks
         for position, batch in enumerate(plan.batches):

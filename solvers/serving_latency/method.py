@@ -18,6 +18,8 @@ from specopt.solvers.serving_latency.bound import lower_bound
 from specopt.solvers.serving_latency.conflict import conflicts
 from specopt.solvers.serving_latency.prepare import Prepared, prepare, quick_batches
 
+_SECONDS_PER_RUN = 1e-7, 2.5e-8  # of one decoding step, to judge a static plan, and a rebatched one
+
 PIPELINED = only("mechanism", "pipelined", "the mechanism {}")
 CONSERVATIVE = only("output_lengths", "conservative", "{} output lengths")
 STATIC = only("batching", "static", "{} batching")
@@ -62,6 +64,18 @@ class ServingLatencyMethod(Method):
     def size_of(self, problem: ServingLatencyProblem) -> float:
         """Return the number of tasks."""
         return problem.tasks
+
+    def seconds_needed(self, problem: ServingLatencyProblem) -> dict[str, float]:
+        """Return what judging a plan takes: decoding steps at the longest drafts, by tasks or by batches."""
+        steps = np.stack(problem.scenarios) / problem.tokens_per_step(problem.max_speculation_length or 0)
+        runs, seconds = float(steps.sum()), _SECONDS_PER_RUN[problem.batching == "rebatched"]
+        if problem.batching == "static" and seconds * runs > 1.0:
+            runs = float(steps.max(axis=1).sum()) * self.fewest_batches(prepare(problem))
+        return {"tasks times decoding steps": seconds * runs}
+
+    def fewest_batches(self, prepared: Prepared) -> float:
+        """Return a number of batches that no static plan of the method goes below, roughly."""
+        return prepared.tasks / prepared.widest
 
 
 def prepare_all(problem: ServingLatencyProblem) -> list[Prepared]:
