@@ -299,12 +299,13 @@ def _check_seconds(problem: Problem, method: Method, time_limit: float) -> None:
     with blamed(type(method)):
         needs = method.seconds_needed(problem)
     total = sum(needs.values())
-    if total <= LAST_SECONDS + min(time_limit, LONG_SECONDS):
+    if total <= min(LAST_SECONDS + time_limit, LONG_SECONDS):
         return
     said = f"{max(needs, key=needs.__getitem__)} take about {total:.2g} seconds that nothing interrupts"
     if total > LAST_SECONDS + time_limit:
         raise Unsupported(f"method {method.name} cannot keep time_limit {time_limit:g}: {said}")
-    warnings.warn(f"method {method.name}: {said}", stacklevel=3)
+    if time_limit == math.inf:
+        warnings.warn(f"method {method.name}: {said}", stacklevel=3)
 
 
 def _warm_plan(problem: Problem, method: Method, warm_start: Result | Plan | None) -> Plan | None:
