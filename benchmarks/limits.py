@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import itertools
 import json
 import os
 import resource
@@ -17,6 +18,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -128,6 +130,10 @@ CASES: dict[str, dict[str, Callable[[], Problem]]] = {
         "tasks in ample memory, known": _with(LATENCY, params={"tasks": MANY}, draft_memory_bytes=1e15, **KNOWN),
         "1,000,000 tasks": _with(LATENCY, params={"tasks": MOST}),
         "1,000,000 tasks, known": _with(LATENCY, params={"tasks": MOST}, **KNOWN),
+        "1,000,000 tasks, rebatched": _with(LATENCY, params={"tasks": MOST}, **REBATCHED),
+        "1,000,000 tasks, a rate for each": _with(
+            LATENCY, params={"tasks": MOST}, acceptance_rate=np.linspace(0.5, 0.9, MOST).tolist()
+        ),
         "tasks, rebatched": _with(LATENCY, params={"tasks": MANY}, **REBATCHED),
         "200 tasks, 10,000 samples": _sampled(200, 10_000),
         "200 tasks, 10,000 samples, rebatched": _sampled(200, 10_000, batching="rebatched"),
@@ -284,15 +290,18 @@ def _cell(of: type[Problem], data: dict[str, Any], method: str, limit: float, cl
 def _matrix(smoke: bool) -> list[tuple[str, Cell]]:
     """Return every method that takes a case, by how late it was."""
     cases = [(kind, case) for kind, of in CASES.items() for case in of]
-    found = []
-    for kind, case in cases[:1] if smoke else cases:
+
+    def measured(kind: str, case: str) -> list[tuple[str, Cell]]:
         try:
             cells = measure_all(kind, case, "algorithm-1" if smoke else "all", LIMIT)
         except subprocess.CalledProcessError as error:
             cells = {"all": Cell(error.stderr.strip().splitlines()[-1], KILLED_SECONDS, 0.0, 0)}
-        found += [(f"{kind}, {case}, {name}", cell) for name, cell in cells.items()]
         print(kind, case, {name: round(cell.late(LIMIT), 2) for name, cell in cells.items()}, file=sys.stderr)
-    return sorted(found, key=lambda one: -one[1].late(LIMIT))
+        return [(f"{kind}, {case}, {name}", cell) for name, cell in cells.items()]
+
+    with ThreadPoolExecutor(int(os.environ.get("SPECOPT_JOBS", os.cpu_count() or 1))) as pool:
+        found = pool.map(measured, *zip(*(cases[:1] if smoke else cases), strict=True))
+    return sorted(itertools.chain.from_iterable(found), key=lambda one: -one[1].late(LIMIT))
 
 
 def _row(subject: str, cell: Cell) -> Row:

@@ -71,7 +71,8 @@ def solve(
         A method's name, a method with its options, or None for `auto`, the portfolio of the kind.
     time_limit
         Seconds for everything, compilation included; what has to be done once for any answer may come on top, and is
-        reported as `fixed_seconds` in `stats`. 0 gives a quick plan if the method has one. None limits the work of
+        reported as `fixed_seconds` in `stats`; where that is known to take much longer, the method is refused, and
+        without a limit it warns. 0 gives a quick plan if the method has one. None limits the work of
         `auto`, so that the same plan comes back on every machine; `math.inf` goes on until the plan is proven.
     gap
         Relative gap to the bound at which the method may stop.
