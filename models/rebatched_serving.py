@@ -28,7 +28,6 @@ from numpy.typing import NDArray
 from specopt.models.fields import Floats, Ints
 from specopt.models.problem import exceeds
 from specopt.models.serving_data import ServingData, ServingLatencyPlan
-from specopt.models.serving_phases import COUNT, DRAFT, JOINED, UNSEEN, VERIFY, compiled
 from specopt.models.static_serving import stage_ends, too_much
 
 ROUNDING = 1e-12
@@ -196,6 +195,8 @@ class _Run:
 
     def whole_phase(self) -> None:
         """Serve the steps of a phase, without a list of what ran when."""
+        from specopt.models import serving_phases
+
         entering = self._enter_phase()
         problem, phases = self.problem, self.plan.phases
         order = np.argsort(self.batch_of, kind="stable")  # members of a batch lie side by side in memory
@@ -204,25 +205,24 @@ class _Run:
         others = (self.counts * self.tokens).sum(axis=0)[order] - counts * tokens
         target = outputs - ROUNDING * np.maximum(tokens, outputs)
         task = np.column_stack(
-            [problem.input_tokens[order], outputs, target, tokens, others, counts, self.unseen[order],
-             self.served[order]]
-        )  # fmt: skip
-        ready, finish = self.ready[order], self.finish[order]
-        waiting = np.lexsort((batch_of, np.maximum(ready, self.clock * (1 + ROUNDING))))
+            [problem.input_tokens[order], outputs, target, tokens, others, counts, self.unseen[order]]
+        )
+        ready, finish, served = self.ready[order], self.finish[order], self.served[order]
+        waiting = np.lexsort((~served, batch_of, np.maximum(ready, self.clock * (1 + ROUNDING))))
         lengths = np.array(phases[self.phase].lengths(self.plan.speculation_length))
         last = phases[self.phase + 1].first_step - 1 if self.phase + 1 < len(phases) else 1 << 62
         regroup = problem.regroup_seconds if entering else 0.0
         setting = self.clock, self.step, last, self.mechanism == "pipelined", regroup, ROUNDING
         needed = np.zeros((2, len(lengths)))
-        self.clock, self.step = compiled()(
-            task, ready, finish, batch_of, self.batch_before[order], lengths, waiting[finish[waiting] == 0.0],
+        self.clock, self.step = serving_phases.serve(
+            task, ready, finish, served, batch_of, self.batch_before[order], lengths, waiting[finish[waiting] == 0.0],
             *_rates(problem), setting, needed,
         )  # fmt: skip
-        self.counts[slot, order] = task[:, COUNT]
-        self.unseen[order], self.served[order], self.finish[order] = task[:, UNSEEN], task[:, JOINED], finish
+        self.counts[slot, order], self.unseen[order] = task[:, -2:].T
+        self.served[order], self.finish[order] = served | (task[:, -2] > counts), finish
         self.unfinished = self.finish == 0.0
         for which, model, limit in problem.limited_models(self.mechanism):
-            amounts = model.parameter_bytes + needed[VERIFY if which == "verify" else DRAFT]
+            amounts = model.parameter_bytes + needed[int(which == "verify")]
             for batch in np.flatnonzero(amounts > limit).tolist():
                 self._limit(which, batch, float(amounts[batch]), limit)
 
@@ -338,9 +338,8 @@ class _Run:
 def _rates(problem: ServingData) -> tuple[Floats, Floats]:
     """Return operations and bytes per token of both models, and the pieces of both runtimes."""
     models, lines = np.zeros((2, 4)), []
-    for which, model, runtime in (
-        (DRAFT, problem.draft, problem.draft_runtime), (VERIFY, problem.verify, problem.verify_runtime)
-    ):  # fmt: skip
+    both = (problem.draft, problem.draft_runtime), (problem.verify, problem.verify_runtime)
+    for which, (model, runtime) in enumerate(both):
         if model is not None:
             models[which, :2] = model.flops_per_token, model.flops_per_token_pair
             models[which, 2:] = model.flops_per_logit, model.kv_bytes_per_token

@@ -103,6 +103,7 @@ def offer_first_plan(prepared: Prepared, budget: Budget) -> None:
 
 def offer_if_feasible(problem: ServingLatencyProblem, plan: ServingLatencyPlan, budget: Budget) -> bool:
     """Offer a plan if it violates nothing; return whether it does not."""
+    budget.check(budget.longest_judging)
     feasible = not problem.violations(plan)
     if feasible:
         budget.offer(plan)
