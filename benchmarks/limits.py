@@ -12,10 +12,8 @@ import itertools
 import json
 import os
 import resource
-import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -249,15 +247,13 @@ def _children(kind: str, case: str, method: str, limit: float, clock: str) -> di
         reading, writing = os.pipe()
         child = os.fork()
         if child == 0:
+            resource.setrlimit(resource.RLIMIT_CPU, (int(KILLED_SECONDS), int(KILLED_SECONDS)))
             os.write(writing, json.dumps(dataclasses.asdict(_cell(type(problem), data, name, limit, clock))).encode())
             os._exit(0)
         os.close(writing)
-        text, dead = b"", threading.Timer(KILLED_SECONDS, os.kill, (child, signal.SIGKILL))
-        dead.start()
         with os.fdopen(reading, "rb") as pipe:
             text = pipe.read()
         os.waitpid(child, 0)
-        dead.cancel()
         lost = {
             "outcome": f"killed after {KILLED_SECONDS:g} s",
             "seconds": KILLED_SECONDS,
