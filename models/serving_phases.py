@@ -31,7 +31,12 @@ def _kept(function: Callable[..., Any]) -> Any:
         return njit(nogil=True)(function)
 
 
-@njit(inline="always")
+def _inlined(function: Callable[..., Any]) -> Any:
+    """Return a function whose code is copied to every call: calls with many arrays took three times as long."""
+    return njit(inline="always")(function)
+
+
+@_inlined
 def _stages(
     b: int, reached: float, first: float, length: int, prefill: bool, models: Floats, pieces: Floats
 ) -> tuple[float, float]:
@@ -53,7 +58,7 @@ def _stages(
     return drafting, verifying
 
 
-@njit(inline="always")
+@_inlined
 def _enter(m: int, live: Ints, alive: int) -> int:
     """Give a batch its place in the pipeline; return how many are in it."""
     place = alive
@@ -64,7 +69,7 @@ def _enter(m: int, live: Ints, alive: int) -> int:
     return alive + 1
 
 
-@njit(inline="always")
+@_inlined
 def _run(
     run: tuple[int, int, int, int, bool], state: tuple[float, float, float, bool, float], task: Floats, finish: Floats,
     before: Ints, tally: Ints, members: Ints, models: Floats, pieces: Floats, needed: Floats,

@@ -263,7 +263,10 @@ def test_notebooks_show_problems_and_results() -> None:
 
 def test_numbers_stand_flush_right() -> None:
     """Tests that columns of numbers, gaps among them, are marked as such, and columns with any text are not."""
-    rows = [{"a number": None, "a text": "x", "mixed": 1}, {"a number": 0.5, "a text": "y", "mixed": "z"}]
+    rows: list[dict[str, Any]] = [
+        {"a number": None, "a text": "x", "mixed": 1},
+        {"a number": 0.5, "a text": "y", "mixed": "z"},
+    ]
     found = markup.table(rows, "some")
     assert "<th scope=col class=n>a number</th>" in found
     assert "<th scope=col>a text</th>" in found and "<th scope=col>mixed</th>" in found
