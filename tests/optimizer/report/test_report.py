@@ -263,7 +263,7 @@ def test_notebooks_show_problems_and_results() -> None:
 
 def test_numbers_stand_flush_right() -> None:
     """Tests that columns of numbers, gaps among them, are marked as such, and columns with any text are not."""
-    rows: list[dict[str, Any]] = [
+    rows: list[dict[str, object]] = [
         {"a number": None, "a text": "x", "mixed": 1},
         {"a number": 0.5, "a text": "y", "mixed": "z"},
     ]
