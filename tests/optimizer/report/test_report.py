@@ -18,6 +18,7 @@ from specopt import Status, generate, save, solve
 from specopt.commands.cli import run
 from specopt.models.errors import InvalidInput
 from specopt.models.problem import problem_type
+from specopt.report import markup
 from specopt.report import page as pages
 from specopt.report.certificate import at_most, certificate
 from specopt.report.page import to_html
@@ -259,3 +260,14 @@ def test_notebooks_show_problems_and_results() -> None:
     assert {name for name, _ in Page(shown).elements} <= {"div", "dl", "dt", "dd"}
     assert "No plan is better" in Page(found).text
     assert [name for name, _ in Page(found).elements].count("tr") == 1 + 3
+
+
+def test_numbers_stand_flush_right() -> None:
+    """Tests that columns of numbers, gaps among them, are marked as such, and columns with any text are not."""
+    rows: list[dict[str, object]] = [
+        {"a number": None, "a text": "x", "mixed": 1},
+        {"a number": 0.5, "a text": "y", "mixed": "z"},
+    ]
+    found = markup.table(rows, "some")
+    assert "<th scope=col class=n>a number</th>" in found
+    assert "<th scope=col>a text</th>" in found and "<th scope=col>mixed</th>" in found
