@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from specopt.instances.placement import FAMILIES
-from specopt.kinds.kind import Kind, Row
-from specopt.kinds.kind import more
+from specopt.kinds.kind import Kind, Row, more
 from specopt.models.placement import PlacementProblem
 from specopt.models.placement_plan import PlacementPlan
 from specopt.solvers.placement import METHODS
