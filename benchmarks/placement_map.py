@@ -1,7 +1,7 @@
-"""Placement: the best place of one unit's clients by round trip and number of clients: where batching turns the verdict.
+"""Placement: the best place of one unit's clients by round trip and clients: where batching turns the verdict.
 
-All clients of a unit draft in one place, with one length; the judge prices every place and length. The map is written by
-``python benchmarks/placement_map.py`` into `docs/recorded/placement-map.csv` and drawn beside it.
+All clients of a unit draft in one place, with one length; the judge prices every place and length.
+``python benchmarks/placement_map.py`` writes the map into `docs/recorded/placement-map.csv` and drawn beside it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ RECORD = Path(__file__).parents[1] / "docs" / "recorded" / "placement-map.csv"
 DEVICES = (0.0015, 0.003, 0.012)
 """Seconds of a draft token on the device."""
 SIZE = 3.0
-"""Of the drafter: a token beside the verifier takes one client about as many milliseconds; a verify pass takes eight."""
+"""Of the drafter: so many milliseconds a token of one client beside the verifier; a verify pass takes eight."""
 TRIPS = (0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.128, 0.256)
 CLIENTS = (1, 2, 4, 8, 16, 32, 64, 96, 128, 192)
 WAYS = ("none", "beside", "device", "device, ahead")
@@ -77,11 +77,12 @@ def summary(rows: list[dict[str, Any]]) -> list[Row]:
     for device in dict.fromkeys(row["device_seconds"] for row in rows):
         many = [row for row in rows if row["device_seconds"] == device and int(row["clients"]) > 1]
         kept = [alone[device, row["round_trip_seconds"]] for row in many]
-        turned = sum(row["place"] != place for row, place in zip(many, kept, strict=True))
-        worst = max(
-            1.0 - float(row[place]) / float(row[row["place"]]) for row, place in zip(many, kept, strict=True)
+        turned = [(row, place) for row, place in zip(many, kept, strict=True) if row["place"] != place]
+        lost = [1.0 - float(row[place]) / float(row[row["place"]]) for row, place in turned if float(row[place])]
+        figure = (
+            f"{len(turned)} of {len(many)} cells, {len(turned) - len(lost)} of them for memory; else the place of one "
+            f"client loses up to {100 * max(lost, default=0.0):.1f} %"
         )
-        figure = f"{turned} of {len(many)} cells; the place of one client loses up to {100 * worst:.1f} %"
         table.append(Row(f"device of {1e3 * float(device):g} ms a token: the place changes with clients", figure))
     return table
 
