@@ -23,7 +23,8 @@ from specopt.reproductions.ledger import TITLES, counts, entries, paper
 ROOT = Path(__file__).parents[1]
 sys.path.append(str(ROOT / "benchmarks"))
 
-import serving_online  # type: ignore[import-not-found]  # noqa: E402 - benchmarks are no package
+import placement_map  # type: ignore[import-not-found]  # noqa: E402 - benchmarks are no package
+import serving_online  # noqa: E402 - as above
 
 RECORD = ROOT / "docs" / "figures.json"
 NUMBER = r"-?\d[\d,]*\.?\d*(?:e-?\d+)?"
@@ -118,6 +119,13 @@ def _turn(trace: str) -> Computed:
     return Computed(source, lambda: round(serving_online.recorded_turning_point(trace), 4))
 
 
+def _map(row: int, place: int) -> Computed:
+    def number() -> float:
+        return float(re.findall(NUMBER, placement_map.summary(placement_map.recorded())[row].figure)[place])
+
+    return Computed(f"docs/recorded/placement-map.csv: device {row}, number {place} of the summary", number)
+
+
 def _ledger(name: str, *, real: bool = False) -> Computed:
     return Computed("the ledger of statements", lambda: counts(entries(*map(paper, TITLES)), real=real)[name])
 
@@ -180,6 +188,28 @@ FIGURES: dict[str, Measured | Computed] = {
     "chunks.eq3.high": Measured(_CHUNKS, _TTFT.format(2000, 4, 2802)),
     "chunks.eq3.one-gpu.low": Measured(_CHUNKS, _TTFT.format(891, 1, 1325)),
     "chunks.eq3.one-gpu.high": Measured(_CHUNKS, _TTFT.format(351, 1, 582)),
+    **{
+        f"placement.play.{key}": Measured("placement played: cycles", f"{row}: entries within 5 %")
+        for key, row in (
+            ("full", "b >= 8, all"),
+            ("small", "b < 8, all"),
+            ("light", "lightly loaded, all"),
+            ("pool", "b >= 8, pool"),
+            ("pool.small", "b < 8, pool"),
+            ("pool.light", "lightly loaded, pool"),
+        )
+    },
+    **{
+        f"placement.map.{key}": _map(row, place)
+        for key, row, place in (
+            ("fast", 0, 0),
+            ("fast.cells", 0, 1),
+            ("fast.lost", 0, 3),
+            ("even", 1, 0),
+            ("even.lost", 1, 3),
+            ("slow", 2, 0),
+        )
+    },
     "tuning.regret.mean": Measured("tuning from real sweeps", _HELD_OUT.format(1, _BOTH, "regret"), 0),
     "tuning.withheld.mean": Measured(
         "tuning against simple rules", "15 measured tables, ends of K kept: regret of tune", 0

@@ -18,6 +18,8 @@ import fair_goodput_changes
 import fair_goodput_online
 import figures
 import limits
+import placement
+import placement_map
 import placement_play
 import portfolio
 import prompt_chunking
@@ -44,6 +46,8 @@ BENCHMARKS = (
     *draft_allocation.BENCHMARKS,
     *draft_control.BENCHMARKS,
     *draft_stopping.BENCHMARKS,
+    *placement.BENCHMARKS,
+    *placement_map.BENCHMARKS,
     *placement_play.BENCHMARKS,
     *fair_goodput.BENCHMARKS,
     *fair_goodput_online.BENCHMARKS,
