@@ -18,7 +18,7 @@ from typing import Any
 import specopt
 from specopt.api.library import best_known, saved
 from specopt.models.files import write_text
-from specopt.reproductions.ledger import TITLES, entries, paper
+from specopt.reproductions.ledger import TITLES, counts, entries, paper
 
 ROOT = Path(__file__).parents[1]
 sys.path.append(str(ROOT / "benchmarks"))
@@ -87,6 +87,7 @@ def _proven() -> float:
 
 _ONLINE = "fair goodput online: microseconds per round"
 _SLACK, _ONE_CLASS = "verification in the long run: mixed classes", "verification in the long run: one class"
+_LOAD = "verification in the long run: load"
 _BOUNDED, _CACHE = (
     "verification in the long run: bounded cache",
     "{} GB, prompts of 150, alpha 0.73, 2-4-6-8: slack against fcfs",
@@ -125,14 +126,21 @@ def _map(row: int, place: int) -> Computed:
     return Computed(f"docs/recorded/placement-map.csv: device {row}, number {place} of the summary", number)
 
 
-def _ledger(of: Callable[[dict[str, Any]], bool]) -> Computed:
-    return Computed("the ledger of statements", lambda: sum(map(of, entries(*map(paper, TITLES)))))
+def _ledger(name: str, *, real: bool = False) -> Computed:
+    return Computed("the ledger of statements", lambda: counts(entries(*map(paper, TITLES)), real=real)[name])
+
+
+def _least() -> float:
+    """Return the least share, in percent, that statements that hold at every point may have in their boxes."""
+    listed = [one for one in entries(*map(paper, TITLES)) if one.get("check") == "can fail"]
+    whole = [one for one in listed if one.get("share") == 1.0 and not one["item"].endswith(".real")]
+    return round(100 * min(one["interval"][0] for one in whole), 1)
 
 
 FIGURES: dict[str, Measured | Computed] = {
-    "ledger.mapped": _ledger(lambda entry: "share" in entry),
-    "ledger.everywhere": _ledger(lambda entry: entry.get("share") == 1.0),
-    "ledger.nowhere": _ledger(lambda entry: entry.get("share") == 0.0),
+    **{f"ledger.{name}": _ledger(name) for name in ("statements", "mapped", "everywhere", "nowhere")},
+    "ledger.real": _ledger("mapped", real=True),
+    "ledger.least": Computed("the ledger of statements: least end of an exact 95 % interval", _least),
     "library.instances": Computed("the instance library: instances", lambda: len(saved())),
     "library.proven": Computed("the instance library: proven optimal", _proven),
     "sd.7b": _paper_1("1.1B-7B", "pipelined"),
@@ -169,6 +177,10 @@ FIGURES: dict[str, Measured | Computed] = {
     "slack.over.fcfs.9GB": Measured(_BOUNDED, _CACHE.format(9)),
     "slack.over.fcfs.9GB.worst": Measured(_BOUNDED, _CACHE.format(9), 1),
     "slack.over.fcfs.one-class": Measured(_ONE_CLASS, "slack against fcfs, all of 8 tokens/s"),
+    "slack.idle": Measured(_LOAD, "13 workloads, fcfs below 80 % busy: least speed of a class over that of fcfs"),
+    "slack.450.slack": Measured(_LOAD, "450 devices, prompts of 70 tokens: too slow of 450", 0),
+    "slack.450.fcfs": Measured(_LOAD, "450 devices, prompts of 70 tokens: too slow of 450", 1),
+    "slack.450.edf": Measured(_LOAD, "450 devices, prompts of 70 tokens: too slow of 450", 2),
     "slack.microseconds": Measured("verification in the long run: one decision", "slack, 200 pending"),
     "optimal.tokens-per-second": Measured(_CONTROL, "alternating: optimal, myopic, best-static", 0),
     "myopic.tokens-per-second": Measured(_CONTROL, "alternating: optimal, myopic, best-static", 1),
@@ -199,6 +211,17 @@ FIGURES: dict[str, Measured | Computed] = {
         )
     },
     "tuning.regret.mean": Measured("tuning from real sweeps", _HELD_OUT.format(1, _BOTH, "regret"), 0),
+    "tuning.withheld.mean": Measured(
+        "tuning against simple rules", "15 measured tables, ends of K kept: regret of tune", 0
+    ),
+    "tuning.withheld.rule": Measured(
+        "tuning against simple rules",
+        "15 measured tables, ends of K kept: regret of the rule quadratic in log(1 + K)",
+        0,
+    ),
+    "tuning.withheld.coverage": Measured(
+        "tuning against simple rules", "15 measured tables: withheld cells inside bands of 90 % of tune"
+    ),
     "tuning.regret.worst": Measured("tuning from real sweeps", _HELD_OUT.format(1, _BOTH, "regret"), 1),
     "tuning.acceptance-alone.error": Measured(
         "tuning from real sweeps", _HELD_OUT.format(8, _ALONE, "error of throughput")

@@ -28,6 +28,7 @@ import serving_latency
 import serving_latency_served
 import serving_online
 import tuning
+import tuning_rules
 import verification_batch
 import verification_long_run
 import verification_server
@@ -57,6 +58,7 @@ BENCHMARKS = (
     *verification_long_run.BENCHMARKS,
     *verification_server.BENCHMARKS,
     *tuning.BENCHMARKS,
+    *tuning_rules.BENCHMARKS,
     *limits.BENCHMARKS,
 )
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from specopt.instances.placement import FAMILIES
-from specopt.kinds.kind import Kind, Row, more
+from specopt.kinds.kind import Kind, Row, Simulator, more
 from specopt.models.placement import PlacementProblem
 from specopt.models.placement_plan import PlacementPlan
 from specopt.solvers.placement import METHODS
@@ -51,4 +51,5 @@ KIND = Kind(
     perturbations=PERTURBATIONS,
     view="specopt.views.placement",
     strategies="specopt.testing.strategies.placement",
+    simulator=Simulator(world=PlacementProblem, module="specopt.solvers.placement.simulate"),
 )
