@@ -234,7 +234,7 @@ class PlacementProblem(Problem):
     drafters
         Models that draft.
     classes
-        Clients.
+        Clients, by kind of client.
     max_draft_tokens
         Largest draft length on offer.
     objective

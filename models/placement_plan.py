@@ -113,7 +113,7 @@ class DraftGroup:
     Parameters
     ----------
     pool, drafter
-        Their names.
+        Names of pool and drafter.
     units
         How many units.
     per_unit

@@ -32,6 +32,7 @@ UNITS = {
     "seconds": "s", "second": "s", "hz": "Hz", "bytes": "byte", "bits": "bit", "tokens": "token", "token": "token",
     "flop": "FLOP", "interaction": "token^2", "length": "token", "lengths": "token", "chunks": "token",
     "goodput": "token per round or s", "samples": "token",
+    "watts": "W",
 }  # fmt: skip
 """Units by the word of a field's name that says them."""
 
@@ -96,6 +97,8 @@ def range_of(body: Schema) -> str:
     if "const" in body or "enum" in body:
         return " or ".join(json.dumps(value) for value in body.get("enum", [body.get("const")]))
     kind = body.get("type", "anything")
+    if isinstance(body.get("additionalProperties"), dict):
+        return f"object of: {range_of(body['additionalProperties'])}"
     if kind == "array":
         items = body.get("items") or (body.get("prefixItems") or [{}])[0]
         least, most = body.get("minItems", 0), body.get("maxItems")
@@ -168,4 +171,6 @@ def _is_numeric(body: Schema) -> bool:
         return all(_is_numeric(one) for one in body["anyOf"] if one.get("type") != "null")
     if body.get("type") == "array":
         return _is_numeric(body.get("items") or (body.get("prefixItems") or [{}])[0])
+    if isinstance(body.get("additionalProperties"), dict):
+        return _is_numeric(body["additionalProperties"])
     return body.get("type") in ("integer", "number")

@@ -10,8 +10,15 @@ from msgspec import defstruct, structs
 
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import Amount, Custom, Floats, read, refuse_denormal
+from specopt.models.schema import described
 
-PIECE = ("overhead_seconds", "seconds_per_sequence", "seconds_per_token", "seconds_per_cached_token")
+_WORDS = {
+    "overhead_seconds": "Seconds of any pass.",
+    "seconds_per_sequence": "More for every sequence.",
+    "seconds_per_token": "More for every new token.",
+    "seconds_per_cached_token": "More for every cached token.",
+}
+PIECE = tuple(_WORDS)
 
 _Piece: Any = defstruct("Piece", [(name, Amount) for name in PIECE], forbid_unknown_fields=True)
 
@@ -47,8 +54,8 @@ class PassPieces(Custom):
         """Return the JSON Schema of the list of objects."""
         number = {"type": "number", "minimum": 0}
         piece = {
-            "type": "object", "properties": dict.fromkeys(PIECE, number), "required": list(PIECE),
-            "additionalProperties": False,
+            "type": "object", "required": list(PIECE), "additionalProperties": False,
+            "properties": {name: described(number, name, words) for name, words in _WORDS.items()},
         }  # fmt: skip
         return {"type": "array", "minItems": 1, "items": piece}
 

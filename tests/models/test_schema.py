@@ -20,6 +20,7 @@ DIMENSIONLESS = {
     "head_dim", "vocabulary", "vocabulary_size", "pipeline_length", "max_chunks", "resolutions", "resolution",
     "transition", "bandwidth_share", "share", "batches", "batch", "changes",
     "first_step", "probability", "accepted", "first_rejection", "after", "start", "next",
+    "acceptance", "units", "clients", "per_unit", "reserved_share", "weight", "draft_group",
 }  # fmt: skip
 """Numbers that count things other than tokens, or are shares, ratios, indices."""
 
